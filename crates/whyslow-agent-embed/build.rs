@@ -1,4 +1,5 @@
-//! Builds the agent: another target kind, another profile and no standard library, so it is a cargo run of its own.
+//! Builds the agent in a separate cargo run: it has another target kind, another profile and no standard
+//! library.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::process::Command;
 
 fn main() {
     let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
-    let crates = manifest.parent().expect("this crate lies beside the agent");
+    let crates = manifest.parent().expect("this crate is next to the agent");
     let agent = crates.join("whyslow-agent");
     for part in ["whyslow-agent", "whyslow-heap-wire", "whyslow-selfwalk"] {
         for file in ["src", "Cargo.toml"] {
@@ -22,13 +23,13 @@ fn main() {
         build(&agent, &target_dir, features);
         let kept = out.join(name);
         std::fs::copy(target_dir.join(TARGET).join("release/libwhyslow_agent.so"), &kept)
-            .unwrap_or_else(|error| panic!("{} could not be written: {error}", kept.display()));
+            .unwrap_or_else(|error| panic!("cannot write {}: {error}", kept.display()));
         println!("cargo::rustc-env={name}={}", kept.display());
     }
 }
 
-/// The agent is made for dynamic and static programs with any libc alike; it is linked for the one target that can make
-/// shared libraries everywhere.
+/// The agent works in dynamic and static programs with any libc. It is linked for the one target that can
+/// build shared libraries everywhere.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 fn build(agent: &Path, target_dir: &Path, features: &[&str]) {
@@ -40,7 +41,7 @@ fn build(agent: &Path, target_dir: &Path, features: &[&str]) {
         .arg(agent.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(target_dir);
-    // What the outer build is asked for (flags, static linking, wrappers, profiles) is not meant for this one.
+    // Settings of the outer build (flags, static linking, wrappers, profiles) do not apply to this one.
     for (name, _) in env::vars_os() {
         let Some(text) = name.to_str() else { continue };
         let keep = ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_HTTP_PROXY", "CARGO_HTTP_CAINFO"]
@@ -52,10 +53,10 @@ fn build(agent: &Path, target_dir: &Path, features: &[&str]) {
             cargo.env_remove(&name);
         }
     }
-    // Settings of a configuration file would come back in; empty ones do not.
+    // Unset variables would let settings from a configuration file back in. Empty ones do not.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", "").env("RUSTC", variable("RUSTC"));
-    let done = cargo.status().unwrap_or_else(|error| panic!("cargo could not be started: {error}"));
-    assert!(done.success(), "the agent could not be built");
+    let done = cargo.status().unwrap_or_else(|error| panic!("cannot start cargo: {error}"));
+    assert!(done.success(), "building the agent failed: see the messages above");
 }
 
 fn variable(name: &str) -> String {

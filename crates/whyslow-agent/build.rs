@@ -1,4 +1,4 @@
-//! Links the agent against nothing: it must load into any program, with whatever libc that has or none.
+//! Links the agent against nothing: it must load into any program, whichever libc that program has, if any.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

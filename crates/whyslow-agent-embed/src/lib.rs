@@ -1,7 +1,9 @@
-//! The agent as bytes: a shared library for the inside of other programs, built twice by this crate's build script.
+//! The agent as bytes: a shared library that runs inside other programs, built in two variants by this
+//! crate's build script.
 
-/// The agent that watches the heap, and takes samples of CPU time if asked to: an ELF shared library for x86-64 Linux that needs no other library.
+/// The agent that records the heap and, if requested, samples CPU time: an ELF shared library for x86-64
+/// Linux without dependencies.
 pub static AGENT: &[u8] = include_bytes!(env!("WHYSLOW_AGENT"));
 
-/// The same without anything that stands in for the allocator: it only takes samples.
+/// The agent without any allocator hooks: it only samples CPU time.
 pub static SAMPLER: &[u8] = include_bytes!(env!("WHYSLOW_SAMPLER"));

@@ -1,4 +1,5 @@
-//! Real programs under the agent, and a collector that checks every record: the counts are the program's own.
+//! Runs real programs under the agent, with a collector that checks every record against the program's own
+//! counts.
 
 #![expect(unsafe_code, reason = "the collector's side of the area is shared memory")]
 
@@ -30,7 +31,7 @@ fn compile(compiler: &str, name: &str, source: &str, flags: &[&str]) -> PathBuf 
 
 struct Run {
     areas: Vec<Area>,
-    /// What the processes say of themselves.
+    /// The counts that the processes report themselves.
     counts: HashMap<u32, Counts>,
     status: ExitStatus,
 }
@@ -61,14 +62,14 @@ fn assert_exact(run: &Run) -> Replay {
     assert_exact_but(run, 0)
 }
 
-/// The same, when some events are known to find no ring.
+/// The same, when a known number of events find no ring.
 fn assert_exact_but(run: &Run, ringless: u64) -> Replay {
     let area = &run.areas[0];
     let header = area.header();
     let lost = (load(&header.lost_events), load(&header.lost_ringless));
     assert_eq!(lost, (0, ringless), "nothing else is lost");
     let replay = Replay::new(&area.records);
-    assert_eq!(replay.overwritten, 0, "an address is given out once at a time");
+    assert_eq!(replay.overwritten, 0, "no address is allocated twice at a time");
     for (pid, counts) in &run.counts {
         assert_eq!(replay.counts.get(pid).copied().unwrap_or_default(), *counts, "of process {pid}");
     }
@@ -80,14 +81,14 @@ fn load(word: &std::sync::atomic::AtomicU64) -> u64 {
 }
 
 #[test]
-fn every_function_is_counted_and_behaves_as_libc_says() {
+fn every_function_is_counted_and_behaves_like_libcs() {
     let run = stress("functions", Wish::default(), &["functions"]);
     assert!(run.status.success());
     let replay = assert_exact(&run);
     assert_eq!(replay.unknown.len(), 0);
     let resizes = run.areas[0].records.iter().filter(|record| record.op == op::REALLOC).count();
     assert_eq!(resizes, 500);
-    let failed = run.areas[0].records.iter().filter(|record| record.op == op::STAY).count();
+    let failed = run.areas[0].records.iter().filter(|record| record.op == op::REALLOC_FAILED).count();
     assert_eq!(failed, 2);
 }
 
@@ -102,7 +103,7 @@ fn blocks_that_change_threads_are_in_order() {
 }
 
 #[test]
-fn threads_that_come_and_go_share_rings() {
+fn rings_of_exited_threads_are_reused() {
     let run = stress("many", Wish::default(), &["many"]);
     assert!(run.status.success());
     assert_exact(&run);
@@ -123,7 +124,7 @@ fn children_of_a_program_with_threads_have_their_own_counts() {
     assert!(run.status.success());
     let replay = assert_exact(&run);
     assert!(run.counts.len() > 100, "every process reported");
-    // One inherited block is freed in each child, and libc may free others.
+    // Each child frees one inherited block, and libc may free others.
     let frees: Vec<u64> = replay.unknown.values().copied().collect();
     assert!(frees.len() >= 100 && frees.iter().all(|count| *count >= 1));
 }
@@ -144,7 +145,7 @@ fn programs_of_another_libc_are_counted_too() {
 }
 
 #[test]
-fn a_program_without_dlsym_is_no_hindrance() {
+fn a_program_without_dlsym_is_recorded() {
     let stress = program("symbols", "stress.c", &[]);
     for arguments in [&["functions"][..], &["threads", "4"], &["ends", "quick_exit"]] {
         let collector = Collector::new(Wish::default());
@@ -171,7 +172,8 @@ fn signal_handlers_may_allocate_at_any_instruction() {
     let lost = load(&run.areas[0].header().lost_events);
     let (pid, own) = run.counts.iter().next().expect("it reported");
     let seen = replay.counts[pid];
-    // While libc resizes a block, its calls and a handler's look alike: neither is recorded.
+    // While libc resizes a block, its own calls and those of a handler cannot be distinguished. Neither is
+    // recorded.
     assert!(
         seen.allocations + lost <= own.allocations && seen.allocations + lost + 200 > own.allocations,
         "{seen:?} {own:?} {lost}"
@@ -188,7 +190,7 @@ fn a_signal_handler_may_fork_while_the_agent_walks() {
     assert!(run.status.success());
     let pids: std::collections::BTreeSet<u32> =
         run.areas[0].records.iter().map(|record| record.pid).collect();
-    assert!(pids.len() > 50, "children that came back from the handler were recorded: {}", pids.len());
+    assert!(pids.len() > 50, "children that returned from the handler are recorded: {}", pids.len());
 }
 
 #[test]
@@ -203,7 +205,7 @@ fn a_child_that_borrows_its_parents_memory_uses_its_ring() {
 }
 
 #[test]
-fn libraries_that_take_turns_at_one_place_are_told_apart() {
+fn distinguishes_libraries_loaded_at_the_same_address() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut paths = Vec::new();
     for (name, size) in [("one", "-DSIZE=33"), ("two", "-DSIZE=97")] {
@@ -233,11 +235,11 @@ fn libraries_that_take_turns_at_one_place_are_told_apart() {
     assert_eq!(seen, 120);
     places.sort_unstable();
     places.dedup();
-    assert!(places.len() < 40, "the libraries were loaded at the same places again");
+    assert!(places.len() < 40, "the libraries were loaded at the same addresses again");
 }
 
 #[test]
-fn what_is_in_a_ring_survives_any_end() {
+fn records_survive_any_kind_of_exit() {
     for how in ["exit", "_exit", "quick_exit", "abort", "kill", "segv"] {
         for flags in [0, flag::WAIT_AT_EXIT] {
             let run = stress("ends", Wish { flags, ..Wish::default() }, &["ends", how]);
@@ -249,7 +251,7 @@ fn what_is_in_a_ring_survives_any_end() {
 }
 
 #[test]
-fn mappings_are_recorded_when_asked_for() {
+fn mappings_are_recorded_on_request() {
     let run = stress("maps", Wish { flags: flag::MAPS, ..Wish::default() }, &["maps"]);
     assert!(run.status.success());
     let maps = |kind| {
@@ -267,12 +269,13 @@ fn bytes_that_were_never_written_are_counted() {
     let unused: Vec<u64> =
         run.areas[0].records.iter().filter(|record| record.op == op::UNUSED).map(|r| r.size).collect();
     let size = 33 + 64 * 2000;
-    // Four bytes are judged together. At its resize, the third had 45 left; at its end, those and the new ones without the 500.
+    // Four bytes are checked at a time. At its resize, the third block had 45 bytes left. At its end it had
+    // those plus the new ones, minus the 500.
     assert_eq!(unused, [33 + 640 - 100, 97 - 52, size - 52 - 500, 33]);
 }
 
 #[test]
-fn looking_for_unused_bytes_changes_none_of_the_programs() {
+fn counting_unused_bytes_does_not_change_program_data() {
     for arguments in [&["moved"][..], &["functions"], &["threads", "4"]] {
         let run = stress("moved", Wish { flags: flag::UNUSED, ..Wish::default() }, arguments);
         assert!(run.status.success());
@@ -280,7 +283,7 @@ fn looking_for_unused_bytes_changes_none_of_the_programs() {
 }
 
 #[test]
-fn samples_are_unbiased_and_their_ends_are_seen() {
+fn samples_are_unbiased_and_their_frees_are_recorded() {
     let rate = 4096;
     let run = stress("sample", Wish { sample_bytes: rate, ..Wish::default() }, &["sample"]);
     assert!(run.status.success());
@@ -310,7 +313,7 @@ fn samples_are_unbiased_and_their_ends_are_seen() {
 }
 
 #[test]
-fn a_collector_that_is_stuck_holds_the_program_up_for_a_bounded_time() {
+fn a_stuck_collector_delays_the_program_for_a_bounded_time() {
     let stress = program("stuck", "stress.c", &[]);
     let collector = Collector::new(Wish::default());
     collector.pause();
@@ -336,7 +339,7 @@ fn a_program_outlives_its_recording() {
 }
 
 #[test]
-fn without_a_collector_programs_run_as_ever() {
+fn programs_run_normally_without_a_collector() {
     let collector = Collector::new(Wish::default());
     let stress = program("alone", "stress.c", &[]);
     for socket in [None, Some("/nowhere/socket")] {

@@ -1,4 +1,4 @@
-//! The mapped area, and what the collector asked for.
+//! The shared memory area, and what the collector requests through it.
 
 use core::ptr::{self, NonNull};
 use core::slice;
@@ -10,47 +10,49 @@ use whyslow_heap_wire::left_out::{LeftOut, MOST_LEFT_OUT};
 
 use crate::sys;
 
-/// Where the area is mapped; null as long as it is not, and after it was given up.
+/// Where the area is mapped. Null before it is mapped and after it was given up.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// Where chunks of rings are mapped, and the table of unwind information; null for what is not.
+/// Where the chunks of rings and the unwind table are mapped. Null for those that are not.
 static CHUNKS: [AtomicPtr<u8>; area::CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; area::CHUNKS];
 static UNWIND: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// The area of this process: [`area::FIRST_LEN`] bytes that stay mapped for good.
+/// This process's area: [`area::FIRST_LEN`] bytes that are never unmapped.
 #[derive(Clone, Copy)]
 pub struct Area(NonNull<u8>);
 
-/// The words of one ring. They stay mapped for good.
+/// The words of one ring. They are never unmapped.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct RingWords(NonNull<u64>);
 
 impl RingWords {
-    /// Writes the word with this number; the ring goes round.
+    /// Writes the word with this number. Numbers wrap around the ring.
     ///
     /// # Safety
-    /// The caller owns the ring, the word is not published yet, and the collector has read the one whose place it takes.
+    /// The caller owns the ring, the word is not published yet, and the collector has read the word it
+    /// overwrites.
     #[inline(always)]
     pub unsafe fn put(self, number: u64, word: u64) {
-        // SAFETY: the index stays in the ring, which is mapped; nobody else reads or writes this word now, by the caller's promise.
+        // SAFETY: the index is inside the ring, which is mapped. The caller guarantees that no other code
+        // reads or writes this word now.
         unsafe { self.0.add(number as usize % area::RING_WORDS).write(word) };
     }
 }
 
 impl Area {
-    /// The area, if there is one.
+    /// The area, if one is in use.
     #[inline]
     pub fn get() -> Option<Area> {
         NonNull::new(BASE.load(Acquire)).map(Area)
     }
 
-    /// Begins to use an area of which the first part is mapped here. The file is open for the last time.
+    /// Starts to use an area whose first part is mapped here. The caller closes the file afterwards.
     ///
     /// # Safety
-    /// [`area::FIRST_LEN`] bytes of the area's file are mapped at `base`, from its beginning, and stay so for good.
+    /// The first [`area::FIRST_LEN`] bytes of the area's file are mapped at `base` and are never unmapped.
     pub unsafe fn set(base: NonNull<u8>, file: i32) {
-        // SAFETY: the words of the first chunk lie in what is mapped.
+        // SAFETY: the words of the first chunk lie inside the mapped part.
         CHUNKS[0].store(unsafe { base.add(area::WORDS_AT) }.as_ptr(), Relaxed);
         let len = Area(base).header().unwind_len.load(Acquire) as usize;
         if len > 0
@@ -61,38 +63,39 @@ impl Area {
         BASE.store(base.as_ptr(), Release);
     }
 
-    /// Never uses it again. It stays mapped: others may be in it.
+    /// Stops using the area for good. It remains mapped: other threads may be using it right now.
     pub fn give_up() {
         BASE.store(ptr::null_mut(), Release);
     }
 
     /// # Safety
-    /// A `T` lies at this place of the area's layout, and consists of atomics.
+    /// The layout has a `T` at this offset, and `T` consists of atomics.
     unsafe fn at<T>(self, offset: usize) -> &'static T {
-        // SAFETY: the area is mapped for good; for the place, the caller's promise.
+        // SAFETY: the area is never unmapped. The caller guarantees the offset.
         unsafe { self.0.add(offset).cast().as_ref() }
     }
 
     #[inline]
     pub fn header(self) -> &'static Header {
-        // SAFETY: the layout's.
+        // SAFETY: the header is at offset 0 of the layout.
         unsafe { self.at(0) }
     }
 
-    /// The collector's search table for unwind information, if there is one. It was complete before the agent had the area.
+    /// The collector's search table for unwind information, if there is one. The collector completes it
+    /// before it hands out the area.
     pub fn unwind_table(self) -> Option<&'static [u8]> {
         let table = NonNull::new(UNWIND.load(Relaxed))?;
         let len = self.header().unwind_len.load(Relaxed) as usize;
-        // SAFETY: so many bytes were mapped for good, and nobody writes to them any more.
+        // SAFETY: `len` bytes are mapped there and never unmapped, and nothing writes to them any more.
         Some(unsafe { slice::from_raw_parts(table.as_ptr(), len) })
     }
 
     pub fn ring(self, ring: usize) -> &'static RingHeader {
-        // SAFETY: there are so many headers, one behind the other.
+        // SAFETY: the layout has `MOST_RINGS` headers in a row.
         unsafe { self.at(area::ring_header_at(ring % area::MOST_RINGS)) }
     }
 
-    /// The words of a ring; none if there is no room for them.
+    /// The words of a ring, or `None` if there is no room for them.
     pub fn ring_words(self, ring: usize) -> Option<RingWords> {
         let number = ring / area::CHUNK_RINGS;
         for (later, chunk) in CHUNKS.iter().enumerate().take(number + 1) {
@@ -101,31 +104,33 @@ impl Area {
             }
         }
         let chunk = NonNull::new(CHUNKS.get(number)?.load(Acquire))?;
-        // SAFETY: a chunk has room for the words of its rings.
+        // SAFETY: a chunk has room for the words of all its rings.
         Some(RingWords(unsafe { chunk.add(area::ring_words_at(ring)) }.cast()))
     }
 
     pub fn filter(self) -> &'static [AtomicU8; area::FILTER_LEN] {
-        // SAFETY: the layout's.
+        // SAFETY: the layout has the filter at this offset.
         unsafe { self.at(area::FILTER_AT) }
     }
 
     /// Programs that are not recorded.
     pub fn left_out(self) -> &'static [LeftOut; MOST_LEFT_OUT] {
-        // SAFETY: the layout's.
+        // SAFETY: the layout has these entries at this offset.
         unsafe { self.at(area::LEFT_AT) }
     }
 
-    /// Writes a module behind the `used` bytes of the list. Where the list ends then; none if there is no room.
+    /// Appends a module after the `used` bytes of the list. Returns the new end of the list, or `None` if
+    /// there is no room.
     ///
     /// # Safety
-    /// The caller has the list's lock, and `used` is what the list says.
+    /// The caller holds the list's lock, and `used` is the length that the list states.
     pub unsafe fn write_module(self, used: usize, entry: ModuleEntry, path: &[u8]) -> Option<usize> {
         let len = size_of::<ModuleEntry>() + path.len().next_multiple_of(8);
         if used.checked_add(len)? > area::MODULES_LEN {
             return None;
         }
-        // SAFETY: the bytes lie in the part for modules, behind all that is complete, and the lock keeps others away.
+        // SAFETY: the bytes lie in the module part, after all complete entries, and the lock keeps other
+        // writers out.
         unsafe {
             let to = self.0.add(area::MODULES_AT + used);
             to.cast().write_unaligned(entry);
@@ -138,22 +143,22 @@ impl Area {
         self.header().flags.load(Relaxed)
     }
 
-    /// Whether the collector still wants anything.
+    /// Whether the collector still wants records.
     pub fn enabled(self) -> bool {
         self.header().enabled.load(Relaxed) != 0
     }
 }
 
-/// Maps a chunk by means of the last page of the one before it: the file is closed.
+/// Maps a chunk through the last page of the chunk before it, because the file is closed.
 fn map_chunk(number: usize) -> Option<()> {
     const PAGE: usize = 4096;
     let before = CHUNKS.get(number.checked_sub(1)?)?.load(Acquire) as usize;
     let page = sys::map_again(before + area::CHUNK_LEN - PAGE, PAGE + area::CHUNK_LEN)?;
-    // SAFETY: what was mapped is a page longer than a chunk.
+    // SAFETY: the new mapping is one page longer than a chunk.
     let chunk = unsafe { page.add(PAGE) }.as_ptr();
-    // Another thread may have been faster.
+    // Another thread may have mapped it first.
     if CHUNKS[number].compare_exchange(ptr::null_mut(), chunk, AcqRel, Acquire).is_err() {
-        // SAFETY: it was mapped just now, and nobody knows of it.
+        // SAFETY: it was mapped just now, and no other code has its address.
         unsafe { sys::unmap(page.as_ptr() as usize, PAGE + area::CHUNK_LEN) };
     }
     Some(())

@@ -1,4 +1,4 @@
-//! States by `fs` base, for programs without a loader.
+//! Thread states found by `fs` base, for programs without a loader.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -8,9 +8,9 @@ use crate::arch::thread::base;
 use crate::state::State;
 use crate::sys;
 
-/// A thread's place in the table.
+/// A thread's entry in the table.
 struct Based {
-    /// The base plus one; 0 for none.
+    /// The base plus one. 0 for a free entry.
     key: AtomicU64,
     state: AtomicPtr<State>,
 }
@@ -18,7 +18,7 @@ struct Based {
 const BASES: usize = 1 << 14;
 static BASED: [Based; BASES] =
     [const { Based { key: AtomicU64::new(0), state: AtomicPtr::new(ptr::null_mut()) } }; BASES];
-/// Where a thread's number lies behind its base; 0 if that is not known, then the kernel is asked each time.
+/// Offset of the thread id from its base. 0 if unknown: then the kernel is asked each time.
 static THREAD_AT: AtomicU32 = AtomicU32::new(0);
 fn based(base: u64, insert: bool) -> Option<&'static Based> {
     let key = base.wrapping_add(1);
@@ -39,13 +39,14 @@ fn based(base: u64, insert: bool) -> Option<&'static Based> {
     None
 }
 
-/// The thread's number as far as it can be read without the kernel: the base is that of another thread soon after one has ended.
+/// The thread id, read without the kernel if possible. It is needed because another thread soon reuses the
+/// base of a thread that exited.
 fn thread_mark(base: u64) -> u32 {
     match (base, THREAD_AT.load(Relaxed)) {
         (0, _) => 0,
         (_, 0) => sys::thread(),
-        // SAFETY: libc keeps a thread's control block at its base as long as the thread lives, in one layout for all threads, and
-        // `look_for_thread` has read this far in one.
+        // SAFETY: libc keeps a thread's control block at its base until the thread exits, with one layout for
+        // all threads, and `find_thread_offset` has read up to here in one of them.
         (base, at) => unsafe { ptr::read_volatile((base + u64::from(at)) as *const u32) },
     }
 }
@@ -57,26 +58,26 @@ pub fn mine() -> *const State {
     let base = base();
     let Some(slot) = based(base, false) else { return ptr::null() };
     let state = slot.state.load(Acquire);
-    // SAFETY: null, or what `set_mine` got, which is there for good.
+    // SAFETY: null, or the state from `set_mine`, which is never freed.
     match unsafe { state.as_ref() } {
         Some(found) if found.is_marked(thread_mark(base)) => state,
         _ => ptr::null(),
     }
 }
 
-/// Makes a state the calling thread's. None if there is no room.
+/// Makes `state` the calling thread's state. `None` if there is no room.
 pub fn set_mine(state: &'static State) -> Option<()> {
     let base = base();
     if base != 0 && THREAD_AT.load(Relaxed) == 0 {
-        look_for_thread(base);
+        find_thread_offset(base);
     }
     state.set_mark(thread_mark(base));
     based(base, true)?.state.store(ptr::from_ref(state).cast_mut(), Release);
     Some(())
 }
 
-/// Finds where libc keeps the thread's number in its control block: the one place that holds it.
-fn look_for_thread(base: u64) {
+/// Finds where libc stores the thread id in its control block: the only word that holds it.
+fn find_thread_offset(base: u64) {
     let thread = sys::thread();
     let mut block = [0u8; 1024];
     let len = sys::peek(base, &mut block);

@@ -1,26 +1,27 @@
-//! Whether the program has forbidden itself system calls since the agent came in. One that is forbidden may be answered by death, so what the
-//! program does not do itself is not done then.
+//! Whether the program has forbidden itself system calls (seccomp) since the agent started. The kernel may
+//! kill the process for a forbidden call, so the agent then makes no call that the program does not make
+//! itself.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::sys;
 
-/// Filters of system calls when the agent came in: a container has one.
+/// Number of system call filters when the agent started. A container has one.
 static AT_START: AtomicU32 = AtomicU32::new(0);
 
-/// Remembers how it is now.
+/// Stores the current number.
 pub fn remember() {
     let mut buffer = [0; 4096];
     AT_START.store(filters(&mut buffer).unwrap_or(0), Relaxed);
 }
 
-/// Whether there are filters now that were not there then. The buffer is for reading.
+/// Whether filters were added since the agent started. `buffer` is scratch space.
 pub fn since_the_start(buffer: &mut [u8]) -> bool {
     filters(buffer).is_some_and(|now| now != AT_START.load(Relaxed))
 }
 
-/// How many filters there are, or 1 where the kernel tells only that there are some; none where nothing can be read.
+/// The number of filters, or 1 if the kernel only says that there are some. `None` if nothing can be read.
 fn filters(buffer: &mut [u8]) -> Option<u32> {
     let file = sys::open(c"/proc/self/status");
     if file < 0 {

@@ -1,16 +1,19 @@
-//! The environment of programs that this one executes: with the agent in it, whatever their starter made of it, or without.
+//! The environment of programs that this one executes: adds the agent, however the caller built the
+//! environment, or removes it.
 //!
 //! ```text
-//! in     LD_PRELOAD=other.so      becomes  LD_PRELOAD=…/whyslow-agent.so:other.so
-//!        (none of the two)        becomes  LD_PRELOAD=…/whyslow-agent.so and WHYSLOW_HEAP_SOCKET=…/socket, behind all others
-//! out    LD_PRELOAD=…/whyslow-agent.so:other.so     becomes  LD_PRELOAD=other.so
-//!        LD_PRELOAD=…/whyslow-agent.so              is left out
+//! In     LD_PRELOAD=other.so      becomes  LD_PRELOAD=…/whyslow-agent.so:other.so
+//!        (neither variable)       gets     LD_PRELOAD=…/whyslow-agent.so and WHYSLOW_HEAP_SOCKET=…/socket, after all others
+//! Out    LD_PRELOAD=…/whyslow-agent.so:other.so     becomes  LD_PRELOAD=other.so
+//!        LD_PRELOAD=…/whyslow-agent.so              is removed
 //! ```
-//! All other variables stay, in their order, and what the caller gave stays as it is: the pointers are copied.
+//! All other variables keep their values and order. The caller's array is not modified: the pointers are
+//! copied.
 //!
-//! The copy cannot be on the stack: a child of musl's `posix_spawn` has five kilobytes of it. It cannot go when the exec is done either: a child of
-//! `vfork` does that in its parent's memory. So a thread keeps it for the next time. Until a child has executed or ended, the thread
-//! whose memory it uses does not run, so the next time is later.
+//! The copy cannot be on the stack, because a child of musl's `posix_spawn` has only five kilobytes of stack.
+//! It cannot be freed after the exec either, because a child of `vfork` executes in its parent's memory. So
+//! each thread keeps its copy for the next exec. This is safe: until a `vfork` child has executed or exited,
+//! the thread that owns the memory does not run.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -25,26 +28,26 @@ use crate::arch::thread;
 use crate::start::{self, SOCKET_LEN};
 use crate::sys::{self, HERE, Pages};
 
-/// What an environment shall have.
+/// Whether an environment gets the agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Agent {
     In,
     Out,
 }
 
-/// What became of an environment.
+/// The result of changing an environment.
 pub enum Changed {
-    /// It is right, or the kernel will refuse it.
+    /// It needs no change, or the kernel will reject it.
     AsItIs,
-    /// Take this one.
+    /// Use this copy instead.
     Copied(Copied),
-    /// It cannot be changed, for a reason of [`why`].
+    /// It cannot be changed, for a reason from [`why`].
     Not(u32),
 }
 
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
 
-/// Where the agent's file and the collector's socket are, as texts that end with a zero byte.
+/// The paths of the agent's file and of the collector's socket, zero-terminated.
 pub struct Names {
     agent: [u8; SOCKET_LEN + AGENT_NAME.len()],
     socket: [u8; SOCKET_LEN],
@@ -70,18 +73,18 @@ impl Names {
         CStr::from_bytes_until_nul(&self.socket).unwrap_or(c"")
     }
 
-    /// Whether a program that this thread executes can open both; the reason why not.
+    /// Whether a program that this thread executes can open both, or the reason why not.
     pub fn can_be_reached(&self) -> Result<(), u32> {
         const EACCES: i32 = 13;
         const EPERM: i32 = 1;
         const ENOENT: i32 = 2;
         const ENOTDIR: i32 = 20;
         let agent = self.agent().as_ptr();
-        let (file, known) = (sys::open_at(HERE, agent, 0), sys::know(HERE, agent, 0));
+        let (file, known) = (sys::open_at(HERE, agent, 0), sys::file_status(HERE, agent, 0));
         if file >= 0 {
             sys::close(file);
         }
-        // Who has just become another user may still have an administrator's rights, but loses them by the exec.
+        // A process that just changed its user may still have root's capabilities, but the exec drops them.
         let user = sys::user();
         if known.is_some_and(|known| user != 0 && user != known.user) {
             return Err(why::OTHER_USER);
@@ -96,7 +99,7 @@ impl Names {
         Ok(())
     }
 
-    /// Changes an environment so that the agent is in it or not.
+    /// Adds the agent to an environment or removes it.
     pub fn change(&self, environment: Given, agent: Agent) -> Changed {
         let mut measured = Draft::default();
         match self.draw(environment, agent, &mut measured) {
@@ -113,7 +116,7 @@ impl Names {
         };
         let (pointers, texts) = copied.parts(measured.count + 1);
         let mut written = Draft { pointers, texts, ..Draft::default() };
-        // Another thread may have changed it in between.
+        // Another thread may have changed it since.
         let drawn = self.draw(environment, agent, &mut written);
         let complete = written.end();
         if drawn != Some(true) || !complete {
@@ -123,7 +126,8 @@ impl Names {
         Changed::Copied(copied)
     }
 
-    /// Draws the environment as it shall be. False if it is that of another collector; none if it cannot be read.
+    /// Builds the changed environment. `Some(false)` if it belongs to another collector, `None` if it cannot
+    /// be read.
     fn draw(&self, environment: Given, agent: Agent, draft: &mut Draft<'_>) -> Option<bool> {
         // Pointers and texts lie in different pages.
         let (mut pointers, mut texts) = (Reader { page: 0 }, Reader { page: 0 });
@@ -135,7 +139,7 @@ impl Names {
                 break;
             }
             at += size_of::<u64>() as u64;
-            // Most are none of the two, and need not be read.
+            // Most variables are neither of the two and need not be read.
             let text = match texts.byte(pointer)? {
                 b'L' | b'W' => texts.text(pointer)?,
                 _ => c"",
@@ -174,7 +178,7 @@ impl Names {
         draft.text(&[SOCKET_VARIABLE.as_bytes(), b"=", self.socket().to_bytes()]);
     }
 
-    /// A list of libraries to preload, with the agent or without.
+    /// Writes an `LD_PRELOAD` list with or without the agent.
     fn draw_list(&self, pointer: u64, list: &[u8], agent: Agent, draft: &mut Draft<'_>) {
         let own = self.agent().to_bytes();
         let is_separator = |byte: &u8| matches!(*byte, b':' | b' ');
@@ -202,19 +206,20 @@ impl Names {
     }
 }
 
-/// An environment as a program gives it to an exec: an array of texts that ends with a null pointer, or nonsense that the kernel refuses.
+/// An environment as passed to an exec: an array of texts that ends with a null pointer, or garbage that the
+/// kernel rejects.
 #[derive(Clone, Copy)]
 pub struct Given(u64);
 
 impl Given {
     /// # Safety
-    /// What can be read of it stays as it is, or at least stays, until the exec is done.
+    /// Its readable memory is not unmapped before the exec is done.
     pub unsafe fn new(environment: u64) -> Self {
         Self(environment)
     }
 }
 
-/// An environment that is measured, or written as far as there is room.
+/// A first pass measures the environment, a second one writes it as far as there is room.
 #[derive(Default)]
 struct Draft<'a> {
     pointers: &'a mut [u64],
@@ -225,7 +230,7 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// A variable that stays.
+    /// Copies a variable's pointer.
     fn keep(&mut self, pointer: u64) {
         if let Some(to) = self.pointers.get_mut(self.count) {
             *to = pointer;
@@ -233,14 +238,14 @@ impl Draft<'_> {
         self.count += 1;
     }
 
-    /// Ends the array of variables. False if not everything had room.
+    /// Ends the array of variables. False if it did not all fit.
     fn end(&mut self) -> bool {
         let had_room = self.count < self.pointers.len() && self.len <= self.texts.len();
         self.keep(0);
         had_room
     }
 
-    /// A new variable.
+    /// Adds a new variable.
     fn text(&mut self, parts: &[&[u8]]) {
         self.changed = true;
         self.begin();
@@ -263,9 +268,10 @@ impl Draft<'_> {
     }
 }
 
-/// Reads what the program gave, which may be nonsense: the kernel shall refuse that, not the agent stumble over it.
+/// Reads the program's arguments. They may be garbage: the kernel should reject that, and the agent must not
+/// crash on it.
 struct Reader {
-    /// The page that is known to be there; 0 for none.
+    /// The page that is known to be readable. 0 for none.
     page: u64,
 }
 
@@ -279,7 +285,8 @@ impl Reader {
     }
 
     fn byte(&mut self, at: u64) -> Option<u8> {
-        // SAFETY: the kernel has just read from this page, and what the program gave stays (`Given`).
+        // SAFETY: the kernel has just read from this page, and the program's arguments are not unmapped
+        // (`Given`).
         self.is_there(at).then(|| unsafe { ptr::read_volatile(at as *const u8) })
     }
 
@@ -291,42 +298,43 @@ impl Reader {
         Some(u64::from_le_bytes(bytes))
     }
 
-    /// A text.
+    /// Reads a zero-terminated text.
     fn text<'a>(&mut self, at: u64) -> Option<&'a CStr> {
         let mut len = 0u64;
         while self.byte(at.checked_add(len)?)? != 0 {
             len += 1;
         }
-        // SAFETY: all of it is there, its first zero byte comes behind it, and what the program gave stays (`Given`).
+        // SAFETY: all of it is readable, the first zero byte follows it, and the program's arguments are not
+        // unmapped (`Given`).
         let bytes = unsafe { slice::from_raw_parts(at as *const u8, len as usize + 1) };
         CStr::from_bytes_until_nul(bytes).ok()
     }
 }
 
-/// How the memory of a copy begins.
+/// The header of a copy's memory.
 struct Kept {
     next: *const Kept,
     /// The thread it is for, by its `fs` base: a child of `vfork` has its parent's.
     owner: u64,
-    /// Bytes behind this.
+    /// Bytes after this header.
     len: usize,
-    /// Who uses it, or used it last and executed; 0 for nobody.
+    /// The thread that uses it, or that used it last and executed. 0 for none.
     user: AtomicU32,
 }
 
-/// All of them.
+/// List of all copies.
 static ALL_KEPT: AtomicPtr<Kept> = AtomicPtr::new(ptr::null_mut());
 
-/// A copied environment, in memory that its thread keeps. Whoever has this is the memory's user.
+/// A copied environment, in memory that its thread keeps. The holder of this value is the memory's user.
 pub struct Copied(&'static Kept);
 
 impl Copied {
     fn take(len: usize) -> Option<Self> {
         let (user, owner) = (sys::thread(), thread::base_by_call());
         let mut at = ALL_KEPT.load(Acquire);
-        // SAFETY: null, or one in the list; all of them are there for good.
+        // SAFETY: null, or an entry of the list. Entries are never freed.
         while let Some(kept) = unsafe { at.as_ref() } {
-            // What this very thread uses is in use: a signal handler interrupted it.
+            // A copy with this thread as its user is in use: a signal handler has interrupted this thread.
             if kept.owner == owner && kept.len >= len && kept.user.load(Relaxed) != user {
                 kept.user.store(user, Relaxed);
                 return Some(Copied(kept));
@@ -342,33 +350,34 @@ impl Copied {
         let len = bytes - size_of::<Kept>();
         let mut next = ALL_KEPT.load(Acquire);
         loop {
-            // SAFETY: fresh pages, which nobody else knows yet.
+            // SAFETY: fresh pages that no other code knows yet.
             unsafe { page.write(Kept { next, owner, len, user: AtomicU32::new(thread) }) };
             match ALL_KEPT.compare_exchange(next, page.as_ptr(), AcqRel, Acquire) {
-                // SAFETY: it is written, and stays.
+                // SAFETY: it is initialised and never freed.
                 Ok(_) => return Some(Copied(unsafe { page.as_ref() })),
                 Err(now) => next = now,
             }
         }
     }
 
-    /// Where the environment begins.
+    /// The address of the environment.
     pub fn address(&self) -> u64 {
         ptr::from_ref(self.0) as u64 + size_of::<Kept>() as u64
     }
 
-    /// Room for so many pointers, and behind them for texts.
+    /// Room for this many pointers, and for texts after them.
     fn parts(&mut self, pointers: usize) -> (&mut [u64], &mut [u8]) {
         let bytes = (pointers * size_of::<u64>()).min(self.0.len / 8 * 8);
         let at = self.address() as *mut u8;
-        // SAFETY: behind its head the memory has `len` bytes, which are aligned to 8, initialised since they were mapped, and this user's alone.
+        // SAFETY: `len` bytes follow the header. They are aligned to 8, were initialised when they were
+        // mapped, and belong to this user alone.
         unsafe {
             let pointers = slice::from_raw_parts_mut(at.cast(), bytes / size_of::<u64>());
             (pointers, slice::from_raw_parts_mut(at.add(bytes), self.0.len - bytes))
         }
     }
 
-    /// There was no exec.
+    /// Releases the copy after a failed exec.
     pub fn give_back(self) {
         self.0.user.store(0, Release);
     }

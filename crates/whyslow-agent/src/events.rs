@@ -1,5 +1,5 @@
-//! What happens around one call of the allocator: the quick way when everything is recorded and nothing else is asked for, and the way
-//! that does everything.
+//! What happens around one allocator call. There is a fast path for when everything is recorded and no other
+//! mode is on, and a path that handles all modes.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -13,10 +13,11 @@ use crate::state::{self, Mine};
 use crate::walk::{self, Caller};
 use crate::{sample, unused};
 
-/// A call that may return a new block of `size` bytes, `zeroed` if it may be one that must read as zeros; `call` makes it and says which.
+/// Wraps a call that may return a new block of `size` bytes. `zeroed` says whether the block may have to read
+/// as zeros. `call` makes the call and returns the block.
 ///
 /// # Safety
-/// `call` returns 0, or a block of at least so many bytes that nobody else has.
+/// `call` returns 0, or a block of at least `size` bytes that no other code has.
 #[inline(always)]
 pub unsafe fn allocation(
     slot: usize,
@@ -27,25 +28,25 @@ pub unsafe fn allocation(
 ) -> u64 {
     if let Some(mut inside) = Mine::get().and_then(Mine::enter_if_all_is_recorded) {
         let noted = walk::note(&mut inside, caller);
-        // libc's own `malloc` calls no other function of its kind; who comes in here now is a signal handler.
+        // libc's own `malloc` calls no other hooked function. A nested call here comes from a signal handler.
         let block = if slot == MALLOC { call() } else { inside.masked(call) };
         if block != 0 && noted {
             inside.writer().alloc(block, size);
         }
         return block;
     }
-    // SAFETY: passed on.
+    // SAFETY: the caller upholds the same contract.
     unsafe { any_allocation(caller, size, zeroed, call) }
 }
 
-/// A call that is not sampled, and neither is what it calls.
+/// Makes a call that is not sampled, nor are the calls that it makes.
 #[inline(always)]
 fn unrecorded(thread: Mine, call: impl FnOnce() -> u64) -> u64 {
     thread.masked(|| thread.sampling().uncounted(call))
 }
 
 /// # Safety
-/// As for [`allocation`].
+/// Same as [`allocation`].
 #[inline(never)]
 unsafe fn any_allocation(caller: Caller, size: u64, zeroed: bool, call: impl FnOnce() -> u64) -> u64 {
     let mut drawn = false;
@@ -67,7 +68,7 @@ unsafe fn any_allocation(caller: Caller, size: u64, zeroed: bool, call: impl FnO
     if block != 0 {
         modes.forget(block);
         if modes.unused && !zeroed {
-            // SAFETY: the block is new, so long, and nobody has it yet.
+            // SAFETY: the block is new, has this size, and no other code has it yet.
             unsafe { unused::fill_new(block, size) };
         }
         if noted {
@@ -78,10 +79,10 @@ unsafe fn any_allocation(caller: Caller, size: u64, zeroed: bool, call: impl FnO
     block
 }
 
-/// A block is about to be freed.
+/// Records that a block is about to be freed.
 ///
 /// # Safety
-/// It is a block of the allocator's, and the caller's to free.
+/// The block belongs to the allocator, and the caller owns it.
 #[inline(always)]
 pub unsafe fn free(block: u64) {
     if let Some(thread) = Mine::get() {
@@ -92,17 +93,17 @@ pub unsafe fn free(block: u64) {
             return;
         }
     }
-    // SAFETY: passed on.
+    // SAFETY: the caller upholds the same contract.
     unsafe { any_free(block) };
 }
 
 /// # Safety
-/// As for [`free`].
+/// Same as [`free`].
 #[cold]
 #[inline(never)]
 unsafe fn any_free(block: u64) {
     let modes = Modes::get();
-    // SAFETY: the caller has the block to itself.
+    // SAFETY: only the caller uses the block.
     let bytes = if modes.unused { unsafe { unused::never_written(block) } } else { None };
     modes.forget(block);
     let Some(inside) = state::enter() else { return };
@@ -123,10 +124,12 @@ pub fn masked(call: impl FnOnce() -> u64) -> u64 {
     }
 }
 
-/// A call that may move or resize the block `old`, which is not null, to `size` bytes; `call` makes it and says where it is.
+/// Wraps a call that may move the non-null block `old` or resize it to `size` bytes. `call` makes the call
+/// and returns the block's new address.
 ///
 /// # Safety
-/// `old` is a block of the allocator's, and the caller's; `call` returns 0, or a block of at least so many bytes that nobody else has.
+/// `old` is a block of the allocator, and the caller owns it. `call` returns 0, or a block of at least `size`
+/// bytes that no other code has.
 #[inline(always)]
 pub unsafe fn reallocation(
     caller: Caller,
@@ -143,12 +146,12 @@ pub unsafe fn reallocation(
         }
         return block;
     }
-    // SAFETY: passed on.
+    // SAFETY: the caller upholds the same contract.
     unsafe { any_reallocation(caller, old, size, zeroed, call) }
 }
 
 /// # Safety
-/// As for [`reallocation`].
+/// Same as [`reallocation`].
 #[inline(never)]
 unsafe fn any_reallocation(
     caller: Caller,
@@ -172,7 +175,7 @@ unsafe fn any_reallocation(
     };
     let wanted = (!modes.sampling || inside.sampling().takes(size)) && walk::note(&mut inside, caller);
     let old_kept = modes.may_hold(old);
-    // SAFETY: the caller has the old block to itself.
+    // SAFETY: only the caller uses the old block.
     let bytes = if modes.unused { unsafe { unused::never_written(old) } } else { None };
     let was = modes.forget(old);
     let mut left = false;
@@ -187,7 +190,7 @@ unsafe fn any_reallocation(
         modes.forget(block);
     }
     match was {
-        // SAFETY: the block is so long, and its owner does not have it yet.
+        // SAFETY: the block has this size, and its owner does not have it yet.
         Some(was) if block != 0 && !zeroed => unsafe { unused::fill_grown(was, block, size) },
         Some(was) if block == 0 && size != 0 => unused::remember(old, was),
         _ => {}
@@ -204,14 +207,14 @@ unsafe fn any_reallocation(
 #[inline(always)]
 fn arrived(writer: &Writer, old: u64, block: u64, size: u64, wanted: bool) {
     match (block, size) {
-        (0, 0) => writer.stay_or_gone(op::GONE, old),
-        (0, _) => writer.stay_or_gone(op::STAY, old),
+        (0, 0) => writer.realloc_failed_or_freed(op::REALLOC_FREED, old),
+        (0, _) => writer.realloc_failed_or_freed(op::REALLOC_FAILED, old),
         _ if wanted => writer.realloc(block, size),
-        _ => writer.stay_or_gone(op::GONE, old),
+        _ => writer.realloc_failed_or_freed(op::REALLOC_FREED, old),
     }
 }
 
-/// What the collector asked for.
+/// What the collector requested.
 struct Modes {
     area: Option<Area>,
     sampling: bool,
@@ -233,13 +236,13 @@ impl Modes {
         !self.sampling || self.area.is_some_and(|area| sample::may_hold(area, block))
     }
 
-    /// Forgets what was filled at an address, whoever comes or goes there. What is not forgotten would be taken for a
-    /// part of the next block.
+    /// Forgets which bytes were filled at an address when a block is allocated or freed there. Otherwise they
+    /// would count for the next block.
     fn forget(&self, block: u64) -> Option<u64> {
         if self.unused { unused::forget(block) } else { None }
     }
 
-    /// Notes that a block is recorded.
+    /// Marks a block as recorded.
     fn hold(&self, block: u64) {
         if let Some(area) = self.area
             && self.sampling

@@ -1,9 +1,11 @@
-//! Programs that this one executes. Their heap is recorded, too: the dynamic loader brings the agent into most of them, if their
-//! environment says so, and it is made to. For one that has no loader the collector is asked before: it traces the thread, and brings the
-//! agent in when the exec is done. What cannot be recorded is written down.
+//! Records programs that this one executes. The dynamic loader preloads the agent into most of them, as long
+//! as their environment says so, and this file makes it say so. For a program without a loader, the agent
+//! asks the collector before the exec: the collector traces the thread and injects the agent once the exec is
+//! done. Programs that cannot be recorded are noted.
 //!
-//! These functions are called between `vfork` and exec too, on little stack and in the parent's memory. So they look at no state
-//! of a thread, leave nothing behind but an environment for the next time, and make nothing but system calls.
+//! These functions also run between `vfork` and exec, with little stack and in the parent's memory. So they
+//! use no thread state, leave nothing behind except an environment for the next exec, and make only system
+//! calls.
 
 use core::ffi::c_char;
 
@@ -17,10 +19,10 @@ use crate::program::{PIECE, Path, Program};
 use crate::sys::{self, HERE, Pages};
 use crate::{confined, left_out, program, real, start};
 
-/// libc's `execve`, with a patch at its start.
+/// Hook for libc's `execve`, patched at its start.
 ///
 /// # Safety
-/// As for libc's.
+/// Same as libc's.
 pub unsafe extern "C" fn execve(name: *const c_char, arguments: u64, environment: u64) -> u64 {
     // SAFETY: the caller's own arguments.
     unsafe {
@@ -30,10 +32,10 @@ pub unsafe extern "C" fn execve(name: *const c_char, arguments: u64, environment
     }
 }
 
-/// libc's `execveat`, likewise.
+/// Hook for libc's `execveat`, patched at its start.
 ///
 /// # Safety
-/// As for libc's.
+/// Same as libc's.
 pub unsafe extern "C" fn execveat(
     folder: i32,
     name: *const c_char,
@@ -49,10 +51,10 @@ pub unsafe extern "C" fn execveat(
     }
 }
 
-/// libc's `fexecve`, likewise.
+/// Hook for libc's `fexecve`, patched at its start.
 ///
 /// # Safety
-/// As for libc's.
+/// Same as libc's.
 pub unsafe extern "C" fn fexecve(file: i32, arguments: u64, environment: u64) -> u64 {
     // SAFETY: the caller's own arguments.
     unsafe {
@@ -67,32 +69,33 @@ pub unsafe extern "C" fn fexecve(file: i32, arguments: u64, environment: u64) ->
 unsafe fn call(hook: usize, arguments: [u64; 5]) -> u64 {
     const FAILED: u64 = u64::MAX;
     match real::of(hook) {
-        // SAFETY: the function that the hook stands in for; for the arguments, the caller's promise.
+        // SAFETY: the hooked function. The caller guarantees the arguments.
         Some(real) => unsafe { real.call(arguments) },
         None => FAILED,
     }
 }
 
-/// Prepares, and executes. Who comes back has failed, with `errno` set: everything is as it was then.
+/// Prepares, then executes. `execute` returns only if the exec failed, with `errno` set. Then the preparation
+/// is undone.
 ///
 /// # Safety
-/// The environment is what a program gives to an exec.
+/// `environment` is the program's argument to an exec.
 unsafe fn around(path: Path, environment: u64, execute: impl FnOnce(u64) -> u64) -> u64 {
     let mut preparation = Preparation { socket: None, environment: None, left_out: None };
-    // SAFETY: passed on.
+    // SAFETY: the caller upholds the same contract.
     preparation.make(&path, unsafe { Given::new(environment) });
     let result = execute(preparation.environment.as_ref().map_or(environment, Copied::address));
     preparation.take_back();
     result
 }
 
-/// What is done before an exec.
+/// The preparation for an exec.
 struct Preparation {
-    /// Where to say that the exec failed; it closes by itself otherwise.
+    /// Where to report that the exec failed. The exec closes it otherwise.
     socket: Option<i32>,
-    /// The environment that the program gets instead of the one it should get.
+    /// The environment that replaces the one the program passed.
     environment: Option<Copied>,
-    /// Where it is written that the program is not recorded, or that its agent should say hello.
+    /// The entry that says the program is not recorded, or that its agent will say hello.
     left_out: Option<&'static LeftOut>,
 }
 
@@ -100,7 +103,7 @@ impl Preparation {
     #[inline(never)]
     fn make(&mut self, path: &Path, environment: Given) {
         let Some(area) = Area::get().filter(|area| area.enabled()) else {
-            // Nobody listens any more, and the agent's file may be gone.
+            // The recording is over, and the agent's file may have been deleted.
             if let Changed::Copied(copied) = Names::new().change(environment, Agent::Out) {
                 self.environment = Some(copied);
             }
@@ -124,7 +127,8 @@ impl Preparation {
         }
     }
 
-    /// Sees to it that the agent comes into the program, or says why it cannot. True if the loader brings it in, and it will say hello.
+    /// Arranges for the agent to get into the program, or returns the reason why it cannot. True if the
+    /// loader preloads it and it will say hello.
     fn bring_in(&mut self, program: &Program, environment: Given, buffer: &mut [u8]) -> Result<bool, u32> {
         if confined::since_the_start(buffer) {
             return Err(why::CONFINED);
@@ -149,7 +153,8 @@ impl Preparation {
         Ok(answer == Message::Preload)
     }
 
-    /// The loader shall not look in vain for what it cannot find, and say so.
+    /// Removes the agent from the environment, so that the loader does not complain about a file it cannot
+    /// open.
     fn leave_out(&mut self, why: u32, environment: Given) {
         self.give_environment_back();
         if matches!(why, why::OTHER_USER | why::OTHER_ROOT | why::CONFINED | why::OTHER_COLLECTOR)
@@ -159,8 +164,8 @@ impl Preparation {
         }
     }
 
-    /// Asks the collector about a program that the loader may not preload the agent into. Unless it says to go, its environment, and that
-    /// of those it starts, should have the agent.
+    /// Asks the collector about a program that the loader may not preload the agent into. Unless the answer
+    /// is `Go`, the environment of the program and its children gets the agent.
     fn ask(&mut self, file: i32) -> Result<Message, u32> {
         let socket = start::connect();
         if socket < 0 {

@@ -1,4 +1,4 @@
-//! The last moment of the process: the collector may want to look at its memory before it is gone.
+//! Holds the process at its exit, so that the collector can read its memory first.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
@@ -12,27 +12,28 @@ use crate::real::{self, Function, other};
 use crate::state;
 use crate::{link, ring, sys};
 
-/// From where the end is near.
+/// How close to its end the process is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// `_exit`: nothing of the program runs any more.
+pub enum Stage {
+    /// `_exit`: no code of the program runs any more.
     End,
-    /// Other code may still run, but nothing later can be seen.
+    /// Other code may still run, but the agent gets no later chance.
     NearEnd,
 }
 
-/// Where the program stands: its stack pointer and its registers. What the agent does from here on holds no block of the program's.
-pub struct Moment {
+/// The program's stack pointer and registers where it is about to exit. Code of the agent beyond this point
+/// holds no blocks of the program.
+pub struct ExitPoint {
     sp: u64,
     registers: [u64; MOST_REGISTERS],
 }
 
-impl Moment {
+impl ExitPoint {
     pub fn new(sp: u64, registers: [u64; MOST_REGISTERS]) -> Self {
         Self { sp, registers }
     }
 
-    /// The moment in which a shim was called. All other registers are the callee's.
+    /// The state when a shim was called. All other registers are the callee's.
     fn of_call(kept: &Kept) -> Self {
         let mut registers = [0; MOST_REGISTERS];
         for (to, from) in registers.iter_mut().zip(kept) {
@@ -41,8 +42,8 @@ impl Moment {
         Self { sp: kept.as_ptr_range().end as u64, registers }
     }
 
-    /// The same at an end to which this thread may have come by `exit`. Between that and here there are libc's frames, in which old addresses
-    /// lie on that nobody has written there.
+    /// The same, at an exit that this thread may have reached through `exit`. Then libc's frames lie between
+    /// the two. They contain stale addresses, so the state at the call of `exit` is used.
     fn of_end(kept: &Kept) -> Self {
         let here = Self::of_call(kept);
         let sp = ORDERLY.sp.load(Relaxed);
@@ -57,7 +58,7 @@ impl Moment {
     }
 }
 
-/// The thread that called `exit`, and its moment.
+/// The thread that called `exit`, and its stack pointer and registers then.
 struct Orderly {
     thread: AtomicU32,
     sp: AtomicU64,
@@ -68,36 +69,36 @@ static ORDERLY: Orderly =
     Orderly { thread: AtomicU32::new(0), sp: AtomicU64::new(0), kept: [const { AtomicU64::new(0) }; 6] };
 
 /// # Safety
-/// A shim calls it, with the code of its own caller.
-pub unsafe extern "C" fn orderly_noted(_: u64, kept: &Kept) {
-    let (moment, thread) = (Moment::of_call(kept), sys::thread());
-    // The agent's own way to the real function comes by here, too.
-    if ORDERLY.thread.load(Acquire) == thread && ORDERLY.sp.load(Relaxed) >= moment.sp {
+/// Only a shim calls it, with its caller's exit code.
+pub unsafe extern "C" fn note_orderly_exit(_: u64, kept: &Kept) {
+    let (point, thread) = (ExitPoint::of_call(kept), sys::thread());
+    // The agent's own call of the real function passes here too.
+    if ORDERLY.thread.load(Acquire) == thread && ORDERLY.sp.load(Relaxed) >= point.sp {
         return;
     }
-    ORDERLY.sp.store(moment.sp, Relaxed);
+    ORDERLY.sp.store(point.sp, Relaxed);
     for (to, from) in ORDERLY.kept.iter().zip(kept) {
         to.store(*from, Relaxed);
     }
     ORDERLY.thread.store(thread, Release);
 }
 
-/// The process that has had its last moment.
+/// The process that was already held.
 static DONE: AtomicU32 = AtomicU32::new(0);
 /// The process in which libc has run the program's exit functions.
 static FINISHED: AtomicU32 = AtomicU32::new(0);
 
 /// # Safety
-/// A shim calls it, with the code of its own caller.
+/// Only a shim calls it, with its caller's exit code.
 pub unsafe extern "C" fn finished_body(_: u64, kept: &Kept) {
     FINISHED.store(sys::process(), Relaxed);
     if !real::is_set(hook::EXIT) {
-        last_moment(Way::NearEnd, &Moment::of_end(kept));
+        hold_exit(Stage::NearEnd, &ExitPoint::of_end(kept));
     }
 }
 
-/// Waits for the collector, a bounded time, once.
-pub fn last_moment(way: Way, moment: &Moment) {
+/// Waits for the collector once, for a bounded time.
+pub fn hold_exit(way: Stage, point: &ExitPoint) {
     let Some(area) = Area::get() else { return };
     if area.flags() & flag::WAIT_AT_EXIT == 0 {
         return;
@@ -107,41 +108,41 @@ pub fn last_moment(way: Way, moment: &Moment) {
     if !state::is_own_process() || DONE.swap(process, AcqRel) == process {
         return;
     }
-    if way == Way::End && FINISHED.load(Relaxed) == process {
-        free_libraries_own();
+    if way == Stage::End && FINISHED.load(Relaxed) == process {
+        free_library_memory();
     }
-    wait(area, process, moment);
+    wait(area, process, point);
 }
 
-/// What libc and libstdc++ keep for themselves until the end is no leak. Only after an orderly end: a signal handler may have
-/// interrupted the allocator, and other threads may still use it.
-fn free_libraries_own() {
+/// Frees what libc and libstdc++ keep until the end, which is not a leak. Only after an orderly exit: a
+/// signal handler may have interrupted the allocator, and other threads may still use it.
+fn free_library_memory() {
     if sys::threads() != 1 || sys::signals_blocked() {
         return;
     }
     for free in [link::libstdcxx_freeres(), link::libc_freeres()].into_iter().flatten() {
-        // SAFETY: nothing of the program runs any more, so that nobody uses what they free.
+        // SAFETY: no code of the program runs any more, so nothing uses the memory they free.
         unsafe { free() };
     }
 }
 
-fn wait(area: Area, process: u32, moment: &Moment) {
+fn wait(area: Area, process: u32, point: &ExitPoint) {
     let header = area.header();
     let thread = sys::thread();
     let mut patience = Patience::new(area);
-    // The thread's number is the lock: it is there before the process's is.
+    // The thread id is the lock. It is set before the process id.
     while let Err(holder) = header.exiting_tid.compare_exchange(0, thread, AcqRel, Relaxed) {
         if !patience.wait(&header.exiting_tid, holder) {
             return;
         }
     }
-    header.exiting_sp.store(moment.sp, Relaxed);
-    for (to, from) in header.exiting_registers.iter().zip(moment.registers) {
+    header.exiting_sp.store(point.sp, Relaxed);
+    for (to, from) in header.exiting_registers.iter().zip(point.registers) {
         to.store(from, Relaxed);
     }
     let allowed = header.exits_allowed.load(Acquire);
     header.exiting_pid.store(process, Release);
-    // A collector that did not see this before it fell asleep is seen asleep.
+    // If the collector goes to sleep without seeing this, the agent sees that it sleeps.
     fence(SeqCst);
     ring::wake_collector(area);
     while header.exits_allowed.load(Acquire) == allowed && patience.wait(&header.exits_allowed, allowed) {}
@@ -150,11 +151,11 @@ fn wait(area: Area, process: u32, moment: &Moment) {
     sys::wake_one(&header.exiting_tid);
 }
 
-/// How long the process may still be held up, in microseconds.
+/// How long the process may still be held, in microseconds.
 struct Patience {
     area: Area,
     left: u32,
-    /// As long as the collector does not move.
+    /// Time left while the collector makes no progress.
     left_still: u32,
     heartbeat: u64,
 }
@@ -163,7 +164,7 @@ impl Patience {
     const STEP: u32 = 20_000;
     const MOST: u32 = 10_000_000;
     const MOST_STILL: u32 = 2_000_000;
-    /// About what it takes until somebody else has had his turn.
+    /// Roughly the time that another exiting thread takes.
     const TURN: u32 = 100;
 
     fn new(area: Area) -> Self {
@@ -171,7 +172,7 @@ impl Patience {
         Self { area, left: Self::MOST, left_still: Self::MOST_STILL, heartbeat }
     }
 
-    /// Waits a while, at most until the word is not this value. False: enough.
+    /// Waits a while, or until the word changes. False when the time is used up.
     fn wait(&mut self, word: &AtomicU32, value: u32) -> bool {
         let woken = sys::wait(word, value, u64::from(Self::STEP) * 1000);
         let spent = if woken { Self::TURN } else { Self::STEP };
@@ -187,45 +188,45 @@ impl Patience {
 }
 
 /// # Safety
-/// A shim calls it, with the code of its own caller.
+/// Only a shim calls it, with its caller's exit code.
 pub unsafe extern "C" fn patched_body(code: u64, kept: &Kept) -> ! {
-    last_moment(Way::End, &Moment::of_end(kept));
-    // SAFETY: the function that this stands in for, with the caller's own argument.
+    hold_exit(Stage::End, &ExitPoint::of_end(kept));
+    // SAFETY: the hooked function, with the caller's own argument.
     unsafe { leave_by(real::of(hook::EXIT), code) }
 }
 
 /// # Safety
-/// A shim calls it, with the code of its own caller.
+/// Only a shim calls it, with its caller's exit code.
 pub unsafe extern "C" fn exit_group_body(code: u64, kept: &Kept) -> ! {
-    last_moment(Way::NearEnd, &Moment::of_call(kept));
+    hold_exit(Stage::NearEnd, &ExitPoint::of_call(kept));
     sys::exit(code as usize)
 }
 
 /// # Safety
-/// A shim calls it, with the code of its own caller.
+/// Only a shim calls it, with its caller's exit code.
 pub unsafe extern "C" fn exit_body(code: u64, kept: &Kept) -> ! {
-    last_moment(Way::End, &Moment::of_end(kept));
-    // SAFETY: the function that this stands in for, with the caller's own argument.
+    hold_exit(Stage::End, &ExitPoint::of_end(kept));
+    // SAFETY: the hooked function, with the caller's own argument.
     unsafe { leave_by(real::of_other(other::EXIT), code) }
 }
 
 /// # Safety
-/// A shim calls it, with the code of its own caller.
+/// Only a shim calls it, with its caller's exit code.
 pub unsafe extern "C" fn quick_exit_body(code: u64, kept: &Kept) -> ! {
     // SAFETY: the shim's own argument.
-    unsafe { orderly_noted(code, kept) };
+    unsafe { note_orderly_exit(code, kept) };
     if !real::is_set(hook::EXIT) {
-        last_moment(Way::NearEnd, &Moment::of_call(kept));
+        hold_exit(Stage::NearEnd, &ExitPoint::of_call(kept));
     }
-    // SAFETY: the function that this stands in for, with the caller's own argument.
+    // SAFETY: the hooked function, with the caller's own argument.
     unsafe { leave_by(real::of_other(other::QUICK_EXIT), code) }
 }
 
 /// # Safety
-/// The function ends the program, and the code is the program's own argument.
+/// The function ends the program, and `code` is the program's own argument.
 unsafe fn leave_by(real: Option<Function>, code: u64) -> ! {
     if let Some(real) = real {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { real.call([code]) };
     }
     sys::exit(code as usize)

@@ -1,6 +1,6 @@
-//! The functions of the allocator, as the program calls them.
+//! Hooks for the allocator's functions, as the program calls them.
 //!
-//! They come in by the shims of `arch::hooks`, with their caller's registers.
+//! The shims of `arch::hooks` call them with the caller's registers.
 
 use whyslow_heap_wire::handshake::hook;
 use whyslow_heap_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
@@ -15,7 +15,7 @@ use crate::real::{self, other};
 use crate::walk::Caller;
 use crate::{arena, events, exec, loaded, sample, sampler, signals, unused};
 
-/// Where all hooks are.
+/// The addresses of all hooks.
 pub fn all() -> [u64; COUNT] {
     let mut all = [0; COUNT];
     if cfg!(feature = "heap") {
@@ -33,7 +33,7 @@ pub fn all() -> [u64; COUNT] {
     all
 }
 
-/// Those that only the heap needs.
+/// Adds the hooks that only heap recording needs.
 fn of_heap(all: &mut [u64; COUNT]) {
     fill::<0>(all);
     fill::<1>(all);
@@ -75,10 +75,11 @@ fn fill<const GROUP: usize>(all: &mut [u64; COUNT]) {
     }
 }
 
-// The bodies below are called by the shims alone.
+// Only the shims call the bodies below.
 //
-// SAFETY, of each: the shim passes its caller's own arguments on, and what the program promises of them is the promise of the function that
-// the hook stands in for. So that one may be called with them, returns what it says, and `old` or `block` is the caller's.
+// SAFETY, for each: the shim passes on its caller's own arguments, and the program upholds the contract of
+// the hooked function. So the real function may be called with them and returns what it documents, and the
+// caller owns `old` or `block`.
 
 pub unsafe extern "C" fn malloc_body(size: u64, b: u64, c: u64, d: u64, caller: Caller, slot: usize) -> u64 {
     let Some(real) = real::of(slot) else { return early(slot, size, 16) };
@@ -142,13 +143,13 @@ pub unsafe extern "C" fn posix_memalign_body(
         if block == 0 {
             return ENOMEM;
         }
-        // SAFETY: see above: the program has room for an address there.
+        // SAFETY: see above. The program has room for an address there.
         unsafe { *to = block };
         return 0;
     };
     let mut code = 0;
     let call = || {
-        // SAFETY: see above; the function sets `to` when it returns 0.
+        // SAFETY: see above. The function sets `to` when it returns 0.
         unsafe {
             code = real.call([to as u64, alignment, size, d]);
             if code as i32 == 0 { *to } else { 0 }
@@ -224,7 +225,7 @@ pub unsafe extern "C" fn rust_realloc_body(
 }
 
 /// # Safety
-/// As for [`events::reallocation`], but that `old` may be null.
+/// Same as [`events::reallocation`], except that `old` may be null.
 #[inline(always)]
 unsafe fn resize(
     slot: usize,
@@ -234,7 +235,7 @@ unsafe fn resize(
     zeroed: bool,
     call: impl FnOnce() -> u64,
 ) -> u64 {
-    // SAFETY: passed on.
+    // SAFETY: the caller upholds the same contract.
     unsafe {
         if old == 0 {
             events::allocation(slot, caller, size, zeroed, call)
@@ -247,7 +248,7 @@ unsafe fn resize(
 /// The old name of `free`.
 ///
 /// # Safety
-/// As for libc's.
+/// Same as libc's.
 #[cfg_attr(feature = "heap", unsafe(no_mangle))]
 pub unsafe extern "C" fn cfree(block: u64) {
     // SAFETY: the caller's own argument.
@@ -277,20 +278,20 @@ pub unsafe extern "C" fn free_body(block: u64, b: u64, c: u64, d: u64, _caller: 
     events::masked(|| unsafe { real.call([block, b, c, d]) })
 }
 
-/// libc's `malloc_usable_size`.
+/// Hook for libc's `malloc_usable_size`.
 ///
 /// # Safety
-/// As for libc's.
+/// Same as libc's.
 #[cfg_attr(feature = "heap", unsafe(no_mangle))]
 pub unsafe extern "C" fn malloc_usable_size(block: u64) -> u64 {
     if block != 0 && arena::holds(block) {
         return arena::size_of(block);
     }
-    // Who asks may use all of it.
+    // The caller may now use the whole block.
     unused::forget_if_any(block);
     match real::of_other(other::USABLE_SIZE) {
         None => 0,
-        // SAFETY: the function that this stands in for, with the caller's own argument.
+        // SAFETY: the hooked function, with the caller's own argument.
         Some(real) => unsafe { real.call([block]) },
     }
 }
@@ -301,7 +302,7 @@ pub unsafe extern "C" fn masked_body(a: u64, b: u64, c: u64, d: u64) -> u64 {
     events::masked(|| unsafe { real.call([a, b, c, d]) })
 }
 
-/// Memory for who asks before the real functions are known: the loader, while it looks for them.
+/// Memory for calls before the real functions are known. They come from the loader while it looks these up.
 #[cold]
 fn early(slot: usize, size: u64, alignment: u64) -> u64 {
     let block = if slot < PER_GROUP { arena::allocate(size, alignment) } else { 0 };
@@ -310,13 +311,13 @@ fn early(slot: usize, size: u64, alignment: u64) -> u64 {
 }
 
 /// # Safety
-/// As for the bodies.
+/// Same as the bodies.
 #[cold]
 unsafe fn early_realloc(old: u64, size: u64, caller: Caller) -> u64 {
     // SAFETY: `malloc` needs no promise.
     let new = unsafe { malloc_body(size, 0, 0, 0, caller, hook::MALLOC) };
     if new != 0 && arena::holds(old) {
-        // SAFETY: the new block is so long, and nobody has it yet.
+        // SAFETY: the new block has this size, and no other code has it yet.
         unsafe { arena::copy_out(old, new, size) };
     }
     new

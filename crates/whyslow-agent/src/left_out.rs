@@ -1,5 +1,6 @@
-//! Programs that are executed and cannot be recorded, or will be when their agent says hello, written where the collector reads them. It is the one way to tell it that still works
-//! under another user, behind another root folder, or without system calls.
+//! Notes programs that are executed and cannot be recorded, or whose agent will still say hello, where the
+//! collector reads them. This is the only way to reach the collector that still works as another user, behind
+//! another root folder, or without system calls.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -9,7 +10,8 @@ use crate::area::Area;
 use crate::program::{self, Path};
 use crate::sys;
 
-/// Writes that a program is about to be executed. [`take_back`] if it was not. The buffer is for its name.
+/// Notes that a program is about to be executed. [`take_back`] undoes it if the exec fails. `buffer` is for
+/// the program's name.
 pub fn write(area: Area, why: u32, path: &Path, file: i32, buffer: &mut [u8]) -> Option<&'static LeftOut> {
     let name = name(path, file, buffer);
     for (index, entry) in area.left_out().iter().enumerate() {
@@ -35,10 +37,10 @@ pub fn write(area: Area, why: u32, path: &Path, file: i32, buffer: &mut [u8]) ->
     None
 }
 
-/// The exec failed.
+/// Removes the entry after a failed exec.
 pub fn take_back(entry: &LeftOut) {
     if entry.why.load(Relaxed) == why::STARTED {
-        // The collector may have freed it, and another may have it by now.
+        // The collector may have freed the entry, and another process may own it by now.
         if entry.pid.load(Relaxed) == sys::process() {
             let _ = entry.state.compare_exchange(state::READY, state::FREE, AcqRel, Relaxed);
         }
@@ -53,7 +55,8 @@ fn is_same(entry: &LeftOut, why: u32, name: &[u8]) -> bool {
         && entry.name.iter().zip(name).all(|(one, other)| one.load(Relaxed) == *other)
 }
 
-/// What the file is called, or what its starter calls it where the kernel does not tell; of a long name the end.
+/// The file's path, or the name given to the exec if the kernel does not say. A long name is cut at its
+/// start.
 fn name<'a>(path: &'a Path, file: i32, buffer: &'a mut [u8]) -> &'a [u8] {
     const ROOM_FOR_LINK: usize = 64;
     let (link, room) = buffer.split_at_mut(ROOM_FOR_LINK);

@@ -1,31 +1,29 @@
-//! The part of whyslow that watches a program from the inside: its heap, and where it spends CPU time.
+//! The part of whyslow that runs inside the profiled program. It records the heap and samples CPU time.
 //!
 //! ```text
 //! start    finds the collector, maps the area            patch    writes the collector's bytes over code
-//! hooks    malloc and the like, as the program calls     maps     mmap and the like
-//! events   what happens around one call                  walk     the stack as a number, modules: what it goes through
-//! state    what is known of a thread, based: without TLS  ring     records
+//! hooks    malloc and related functions                  maps     mmap and related functions
+//! events   what happens around one allocator call        walk     the stack as a number, modules: those it goes through
+//! state    per-thread state, based: without TLS          ring     records
 //! sample   which allocations are kept                    unused   bytes that were never written
-//! sampler  where CPU time is spent
-//! exit     the last moment, signals: by a signal         exec     programs that this one executes, program: which
-//! loaded   libraries that come later                     environment what those get, left_out: which are not recorded
-//! confined system calls that are forbidden
-//! real     the functions stood in for, symbols: finding them, arena: memory before they are known
-//! link     what the loader gives, sys: system calls
-//! arch     what the processor has to do with it (`x86_64/`)
+//! sampler  samples of CPU time
+//! exit     holds the exit, signals: exit by a signal     exec     programs that this one executes, program: which file runs
+//! loaded   libraries loaded later                        environment of executed programs, left_out: those not recorded
+//! confined forbidden system calls
+//! real     the hooked functions, symbols: finding them, arena: memory before they are known
+//! link     what the loader provides, sys: system calls
+//! arch     code for the processor (`x86_64/`)
 //! ```
 //!
-//! It lives in programs that know nothing of it. So it needs no library, locks nothing that the program could wait for, allocates
-//! nothing, leaves `errno` alone, and lets every call pass that it cannot record.
+//! The agent runs in programs that do not know about it. So it uses no library, takes no lock that the
+//! program could wait for, does not allocate, leaves `errno` alone, and lets every call through that it
+//! cannot record.
 
 #![no_std]
-#![cfg_attr(
-    not(feature = "heap"),
-    expect(dead_code, reason = "what stands in for the allocator is not asked for")
-)]
+#![cfg_attr(not(feature = "heap"), expect(dead_code, reason = "the allocator hooks are not built in"))]
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-compile_error!("the agent knows x86-64 Linux only");
+compile_error!("the agent supports only x86-64 Linux");
 
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
@@ -59,7 +57,7 @@ mod unload;
 mod unused;
 mod walk;
 
-/// Nothing here panics; if it does, the program must not go on with half an event.
+/// Nothing here panics. If it ever does, the program must not continue with half an event.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     sys::exit(134)

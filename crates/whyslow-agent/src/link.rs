@@ -1,4 +1,4 @@
-//! What the dynamic loader gives the agent, and what may be missing. In a static program all of it is.
+//! What the dynamic loader provides. Any of it may be missing, and in a static program all of it is.
 
 use core::arch::global_asm;
 use core::ffi::{c_char, c_void};
@@ -23,14 +23,14 @@ macro_rules! imports {
         $(#[$doc])*
         pub fn $name() -> Option<$type> {
             let address = address_of!($symbol);
-            // SAFETY: the symbol's address, or 0: that is how an optional function or reference is laid out, and what the symbol
-            // stands for has this type in every library that has it.
+            // SAFETY: the symbol's address, or 0, which is the layout of an optional function or reference.
+            // The symbol has this type in every library that defines it.
             unsafe { mem::transmute::<u64, Option<$type>>(address) }
         }
     )*};
 }
 
-/// What [`dl_iterate_phdr`] calls.
+/// The callback of [`dl_iterate_phdr`].
 pub type Visit = unsafe extern "C" fn(*const Loaded, usize, *mut c_void) -> i32;
 
 imports! {
@@ -42,10 +42,10 @@ imports! {
     dl_find_object: unsafe extern "C" fn(u64, *mut Found) -> i32 = "_dl_find_object";
     /// `void __libc_freeres(void)`
     libc_freeres: unsafe extern "C" fn() = "__libc_freeres";
-    /// `void __gnu_cxx::__freeres()`: libstdc++ has it.
+    /// `void __gnu_cxx::__freeres()`: in libstdc++.
     libstdcxx_freeres: unsafe extern "C" fn() = "_ZN9__gnu_cxx9__freeresEv";
-    /// `const char *gnu_get_libc_version(void)`: only glibc has it.
+    /// `const char *gnu_get_libc_version(void)`: only in glibc.
     glibc_version: unsafe extern "C" fn() -> *const c_char = "gnu_get_libc_version";
-    /// `struct r_debug _r_debug`: glibc's loader has it.
+    /// `struct r_debug _r_debug`: in glibc's loader.
     loaders_list: &'static List = "_r_debug";
 }

@@ -1,4 +1,4 @@
-//! The program's own mappings, when they are asked for: memory without a file.
+//! The program's own anonymous mappings, if requested.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -13,7 +13,7 @@ use crate::walk::{self, Caller};
 /// Whether mappings are recorded.
 static WANTED: AtomicU32 = AtomicU32::new(0);
 
-/// Begins to record mappings.
+/// Starts to record mappings.
 pub fn record() {
     WANTED.store(1, Relaxed);
 }
@@ -22,7 +22,7 @@ const FAILED: u64 = u64::MAX;
 const MREMAP_MAYMOVE: u64 = 1;
 
 /// # Safety
-/// As for libc\'s function of this name; the shim calls it.
+/// Same as libc's function of this name. Only the shim calls it.
 pub unsafe extern "C" fn mmap_body(
     at: u64,
     len: u64,
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn mmap_body(
 }
 
 /// # Safety
-/// As for libc\'s function of this name; the shim calls it.
+/// Same as libc's function of this name. Only the shim calls it.
 pub unsafe extern "C" fn munmap_body(
     at: u64,
     len: u64,
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn munmap_body(
 }
 
 /// # Safety
-/// As for libc\'s function of this name; the shim calls it.
+/// Same as libc's function of this name. Only the shim calls it.
 pub unsafe extern "C" fn mremap_body(
     old: u64,
     was: u64,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn mremap_body(
     let call = || unsafe { call(other::MREMAP, [old, was, len, how, to, f]) };
     let Some(mut inside) = enter() else { return call() };
     let noted = walk::note(&mut inside, caller);
-    // A mapping that moves leaves a place that others may take before this returns.
+    // When a mapping moves, another thread may take its old place before this call returns.
     let moves = how & MREMAP_MAYMOVE != 0;
     if moves {
         inside.writer().map(op::UNMAP, old, was);
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn mremap_body(
     start
 }
 
-/// Goes inside to record a mapping; none if that is not asked for.
+/// Goes inside to record a mapping. `None` if mappings are not requested.
 fn enter() -> Option<Inside> {
     if WANTED.load(Relaxed) == 0 { None } else { state::enter() }
 }
@@ -111,7 +111,7 @@ fn enter() -> Option<Inside> {
 unsafe fn call(function: usize, arguments: [u64; 6]) -> u64 {
     match real::of_other(function) {
         None => FAILED,
-        // SAFETY: the function that this stands in for; for the arguments, the caller's promise.
+        // SAFETY: the hooked function. The caller guarantees the arguments.
         Some(real) => unsafe { real.call(arguments) },
     }
 }

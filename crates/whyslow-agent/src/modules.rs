@@ -1,7 +1,7 @@
-//! Which modules there are, and the list of them for the collector.
+//! Finds modules and lists them for the collector.
 //!
-//! Headers are read where the loader has them in memory. `whyslow-elf` reads files and needs std, which the agent must not have: it runs in
-//! programs whose allocator it stands in for.
+//! Headers are read where the loader keeps them in memory. `whyslow-elf` reads files and needs std, which the
+//! agent must not use: it runs in programs whose allocator it replaces.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::{self, NonNull};
@@ -18,51 +18,52 @@ use crate::{link, sys, walk};
 
 const PAGE: usize = 4096;
 
-/// A static program's own headers: its bias, where they are, how many.
+/// A static program's own headers: bias, address, count.
 static PROGRAM: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
-/// Says where a static program lies.
+/// Sets where a static program is mapped.
 ///
 /// # Safety
-/// So many program headers of the program are at this address for good.
+/// `count` program headers of the program are at `headers` and are never unmapped.
 pub unsafe fn set_program(bias: u64, headers: u64, count: u64) {
     for (word, value) in PROGRAM.iter().zip([bias, headers, count]) {
         word.store(value, Release);
     }
 }
 
-/// The module that a static program is; none if nobody has said where it lies.
+/// The module of a static program. `None` if its place was not set.
 fn program() -> Option<Module<'static>> {
     let [bias, headers, count] = [0, 1, 2].map(|index| PROGRAM[index].load(Acquire));
     let headers = NonNull::new(headers as *mut Segment)?;
-    // SAFETY: `set_program` was promised that they are there for good; so is the program.
+    // SAFETY: the caller of `set_program` guarantees that the headers are never unmapped. Neither is the
+    // program.
     Some(unsafe { Module::new(bias, slice::from_raw_parts(headers.as_ptr(), count as usize)) })
 }
 
 /// A module and its path.
 type Named<'a> = (Module<'a>, &'a CStr);
 
-/// The module with this address. It is in the collector's list from now on.
+/// The module that contains this address. It is in the collector's list afterwards.
 ///
 /// # Safety
 /// It is not unloaded during `'a`: its code is on the calling thread's stack, or it is libc.
 pub unsafe fn find<'a>(area: Area, address: u64) -> Option<Module<'a>> {
     let (module, path) = if let Some(find) = link::dl_find_object() {
-        // Of a module whose segments lie apart only one segment is found there.
-        // SAFETY: passed on.
+        // If a module's segments have gaps, `_dl_find_object` covers only one of them. SAFETY: the caller
+        // upholds the same contract.
         unsafe { by_find_object(find, address).or_else(|| by_iteration(address)) }?
     } else if link::dl_iterate_phdr().is_some() {
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { by_iteration(address) }?
     } else {
         (program().filter(|program| program.holds(address))?, c"")
     };
     announce(area, &module, path.to_bytes());
-    // The program's, if it has none of its own. For another module it leads to nothing.
+    // The table is for a program that has none itself. For any other module it finds nothing.
     Some(module.or_with_table(area.unwind_table()))
 }
 
-/// What `_dl_find_object` finds (`struct dl_find_object`).
+/// The result of `_dl_find_object` (`struct dl_find_object`).
 #[repr(C)]
 pub struct Found {
     flags: u64,
@@ -74,14 +75,14 @@ pub struct Found {
 }
 
 /// # Safety
-/// As for [`find`].
+/// Same as [`find`].
 unsafe fn by_find_object<'a>(
     find: unsafe extern "C" fn(u64, *mut Found) -> i32,
     address: u64,
 ) -> Option<Named<'a>> {
     let mut found =
         Found { flags: 0, start: 0, end: 0, library: ptr::null(), eh_frame_hdr: 0, reserved: [0; 7] };
-    // SAFETY: the loader writes one of these, and returns 0 if it has found the address.
+    // SAFETY: the loader writes one of these and returns 0 if it found the address.
     if unsafe { find(address, &raw mut found) } != 0 {
         return None;
     }
@@ -95,10 +96,11 @@ unsafe fn by_find_object<'a>(
     whole.then_some((module, library.name()))
 }
 
-/// The program headers of a module that begins with its ELF header; none if it does not, or if they are not in its first page.
+/// The program headers of a module that begins with its ELF header. `None` if it does not, or if they are not
+/// in its first page.
 ///
 /// # Safety
-/// A page of a loaded module is mapped there, and stays for `'a`.
+/// A page of a loaded module is mapped there during `'a`.
 unsafe fn headers_at<'a>(start: u64) -> Option<&'a [Segment]> {
     #[repr(C)]
     struct Header {
@@ -110,7 +112,7 @@ unsafe fn headers_at<'a>(start: u64) -> Option<&'a [Segment]> {
         count: u16,
     }
     const MAGIC: [u8; 4] = *b"\x7fELF";
-    // SAFETY: the page is there; plain numbers may have any value.
+    // SAFETY: the page is mapped. Any bytes are valid for plain numbers.
     let header = unsafe { ptr::read_unaligned(start as *const Header) };
     let (at, count) = (header.headers_at as usize, usize::from(header.count));
     let fits = at.checked_add(count * size_of::<Segment>()).is_some_and(|end| end <= PAGE);
@@ -118,20 +120,20 @@ unsafe fn headers_at<'a>(start: u64) -> Option<&'a [Segment]> {
     if !right || !fits || !at.is_multiple_of(align_of::<Segment>()) || !start.is_multiple_of(PAGE as u64) {
         return None;
     }
-    // SAFETY: they lie in the page, and are aligned.
+    // SAFETY: they lie in the page and are aligned.
     Some(unsafe { slice::from_raw_parts((start as usize + at) as *const Segment, count) })
 }
 
 /// # Safety
-/// As for [`find`].
+/// Same as [`find`].
 unsafe fn by_iteration<'a>(address: u64) -> Option<Named<'a>> {
     let mut found = None;
     each(&mut |loaded| {
-        // SAFETY: these are the module's headers, and this is its bias. It stays for `'a` if it is the one that is looked for; others
-        // are forgotten at once.
+        // SAFETY: these are the module's headers and bias. If it is the module we want, it is not unloaded
+        // during `'a`. Others are dropped at once.
         let (module, name) = unsafe { (Module::new(loaded.bias, loaded.segments_for()), loaded.name) };
         found = module.holds(address).then(|| {
-            // SAFETY: names of loaded modules end with a zero byte, and stay as long as these.
+            // SAFETY: names of loaded modules are zero-terminated and live as long as the modules.
             let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
             (module, name)
         });
@@ -140,7 +142,7 @@ unsafe fn by_iteration<'a>(address: u64) -> Option<Named<'a>> {
     found
 }
 
-/// A module as the loader shows it (`dl_phdr_info`); only the loader makes them.
+/// A module as the loader presents it (`dl_phdr_info`). Only the loader creates these.
 #[repr(C)]
 pub struct Loaded {
     bias: u64,
@@ -150,14 +152,14 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// What is added to the addresses in its headers.
+    /// The load bias: what is added to the addresses in its headers.
     pub fn bias(&self) -> u64 {
         self.bias
     }
 
     /// Its program headers.
     pub fn segments(&self) -> &[Segment] {
-        // SAFETY: the loader keeps the module while it shows it.
+        // SAFETY: the loader keeps the module loaded during the callback.
         unsafe { self.segments_for() }
     }
 
@@ -167,25 +169,25 @@ impl Loaded {
         if self.segments.is_null() {
             return &[];
         }
-        // SAFETY: the loader shows as many as there are, and they stay as long as the module.
+        // SAFETY: the loader states how many there are, and they live as long as the module.
         unsafe { slice::from_raw_parts(self.segments, self.count.into()) }
     }
 }
 
-/// Shows all modules in the loader's order, until it is told that this is enough.
+/// Calls `enough` with each module in the loader's order, until it returns true.
 pub fn each(enough: &mut dyn FnMut(&Loaded) -> bool) {
     unsafe extern "C" fn show(loaded: *const Loaded, _size: usize, enough: *mut c_void) -> i32 {
-        // SAFETY: the loader's, and ours from below.
+        // SAFETY: the first comes from the loader, the second from the call below.
         let (loaded, enough) = unsafe { (&*loaded, &mut *enough.cast::<&mut dyn FnMut(&Loaded) -> bool>()) };
         enough(loaded).into()
     }
     let Some(iterate) = link::dl_iterate_phdr() else { return };
     let mut enough = enough;
-    // SAFETY: the loader passes on what it is given, and returns before this ends.
+    // SAFETY: the loader passes the pointer through, and returns before `enough` goes out of scope.
     unsafe { iterate(show, (&raw mut enough).cast()) };
 }
 
-/// A module that is in the list: start, end, and a hash of the rest. End 0 for none.
+/// A module in the list: start, end, and a hash of the rest. End 0 for a free row.
 struct Announced([AtomicU64; 3]);
 
 const MOST_ANNOUNCED: usize = 1024;
@@ -208,7 +210,7 @@ fn announce(area: Area, module: &Module<'_>, path: &[u8]) {
     if !append(&lock, module, path, generation) {
         return;
     }
-    // What lay there before is no longer what the list says of this place.
+    // The list's earlier entries for this range are outdated.
     for row in &ANNOUNCED {
         let [start, end, _] = &row.0;
         if start.load(Relaxed) < module.end() && module.start() < end.load(Relaxed) {
@@ -240,7 +242,7 @@ fn append(lock: &Lock, module: &Module<'_>, path: &[u8], generation: u32) -> boo
         generation,
         path_len: path.len() as u32,
     };
-    // SAFETY: the lock is held, and the list says so.
+    // SAFETY: the lock is held, and `used` is the list's own length.
     let Some(end) = (unsafe { area.write_module(used.load(Acquire) as usize, entry, path) }) else {
         return false;
     };
@@ -248,7 +250,8 @@ fn append(lock: &Lock, module: &Module<'_>, path: &[u8], generation: u32) -> boo
     true
 }
 
-/// The lock of the list, over all processes of the area. A holder that was killed keeps it: nobody waits for long.
+/// The list's lock, shared by all processes of the area. A process that is killed while it holds the lock
+/// never releases it, so waits are bounded.
 struct Lock(Area);
 
 impl Lock {

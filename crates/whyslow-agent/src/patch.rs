@@ -1,4 +1,4 @@
-//! The collector's answer: pages of code, what hooks call, and bytes to write over code.
+//! The collector's answer: pages of code, the functions that hooks call, and bytes to write over code.
 
 use core::ptr;
 
@@ -10,7 +10,7 @@ use crate::{real, sys};
 
 const PAGE: u64 = 4096;
 
-/// An answer whose pages are mapped.
+/// An answer with its pages mapped.
 pub struct Prepared<'a> {
     first: Welcome,
     pages: Reader<'a>,
@@ -18,12 +18,13 @@ pub struct Prepared<'a> {
     patches: Reader<'a>,
 }
 
-/// Reads the answer, makes sure that the code to be patched is what the collector saw, and maps the pages. None: nothing was done.
+/// Reads the answer, checks that the code to patch is what the collector saw, and maps the pages. `None`:
+/// nothing was changed.
 ///
 /// # Safety
-/// It is a collector's answer to this process's own hello: its patches are for code of this process that nobody executes while they are
-/// written (the program has not begun, or the loader's lock is held), lead to the hooks that the hello named, and its pages hold what the functions
-/// were.
+/// It is a collector's answer to this process's own hello. Its patches are for code of this process that no
+/// thread executes while they are written (the program has not started, or the loader's lock is held). They
+/// jump to the hooks named in the hello, and the pages hold the original starts of the patched functions.
 pub unsafe fn prepare(welcome: &[u8]) -> Option<Prepared<'_>> {
     let mut reader = Reader(welcome);
     let first: Welcome = reader.take()?;
@@ -50,14 +51,14 @@ pub unsafe fn prepare(welcome: &[u8]) -> Option<Prepared<'_>> {
 }
 
 impl Prepared<'_> {
-    /// Tells the hooks what they call, and writes over the code. False: the code is as it was.
+    /// Sets the functions that hooks call, and writes over the code. False: the code is unchanged.
     pub fn apply(&self) -> bool {
         let known = each(self.reals, self.first.reals, |row: Real| (row.hook as usize) < hook::COUNT);
         if known.is_none() {
             return false;
         }
         let is_preloaded = |row: &Real| (row.hook as usize) < hook::PER_GROUP;
-        self.tell(|row| !is_preloaded(row));
+        self.set_hook_targets(|row| !is_preloaded(row));
         let mut done = 0;
         let all = each(self.patches, self.first.patches, |patch: Patch| {
             let written = Site::find(patch).is_some_and(|site| site.write(&patch.bytes));
@@ -68,35 +69,35 @@ impl Prepared<'_> {
             each(self.patches, done, |patch: Patch| Site(patch).write(&patch.expected));
             return false;
         }
-        // These worked all the time, and must not depend on what may be taken back.
-        self.tell(is_preloaded);
+        // These hooks work already, and must not depend on patches that may be undone.
+        self.set_hook_targets(is_preloaded);
         true
     }
 
-    fn tell(&self, wanted: impl Fn(&Real) -> bool) {
+    fn set_hook_targets(&self, wanted: impl Fn(&Real) -> bool) {
         each(self.reals, self.first.reals, |row: Real| {
             if wanted(&row) {
-                // SAFETY: the collector knows what each hook stands in for (`prepare`).
+                // SAFETY: the collector knows which function each hook replaces (`prepare`).
                 unsafe { real::set(row.hook as usize, row.address) };
             }
             true
         });
     }
 
-    /// Where its first page is, and how long; none if nothing has to be done.
+    /// Address and length of its first page. `None` if there is nothing to do.
     pub fn page(&self) -> Option<(u64, u64)> {
         let mut pages = self.pages;
         let (page, _) = if self.first.pages > 0 { pages.page()? } else { return None };
         Some((page.at, u64::from(page.len).next_multiple_of(PAGE)))
     }
 
-    /// Takes the pages away again.
+    /// Unmaps the pages.
     pub fn undo(&self) {
         remove_pages(self.pages, self.first.pages);
     }
 }
 
-/// Goes through rows; none as soon as one is refused.
+/// Calls `accept` for each row. `None` as soon as one is rejected.
 fn each<T: Plain>(mut reader: Reader<'_>, count: u32, mut accept: impl FnMut(T) -> bool) -> Option<()> {
     for _ in 0..count {
         if !accept(reader.take()?) {
@@ -111,14 +112,14 @@ fn put_page(page: &Page, bytes: &[u8]) -> bool {
     if bytes.len() > len || !sys::pages_at(page.at as usize, len) {
         return false;
     }
-    // SAFETY: the pages were just mapped, are long enough, and nobody knows of them yet.
+    // SAFETY: the pages were just mapped, are long enough, and no other code knows them yet.
     unsafe {
         ptr::copy_nonoverlapping(bytes.as_ptr(), page.at as *mut u8, bytes.len());
         sys::protect(page.at as usize, len, READ | EXECUTE)
     }
 }
 
-/// Takes away the first so many pages, which [`put_page`] has mapped and no code leads to.
+/// Unmaps the first `count` pages, which [`put_page`] has mapped and no code jumps to.
 fn remove_pages(mut reader: Reader<'_>, count: u32) {
     for _ in 0..count {
         if let Some((page, _)) = reader.page() {
@@ -128,11 +129,11 @@ fn remove_pages(mut reader: Reader<'_>, count: u32) {
     }
 }
 
-/// A place in the code that a patch is for: what lies there is what the collector saw, or was until the patch was written.
+/// A place in the code to patch. It contains what the collector saw, or did until the patch was written.
 struct Site(Patch);
 
 impl Site {
-    /// None if something else lies there.
+    /// `None` if it contains something else.
     fn find(patch: Patch) -> Option<Self> {
         let len = patch.len as usize;
         let mut now = [0u8; PATCH_LEN];
@@ -142,13 +143,15 @@ impl Site {
         is_there.then_some(Self(patch))
     }
 
-    /// Writes over the code. It stays executable meanwhile if the system allows that: another thread may be in the same page.
+    /// Writes over the code. The code stays executable during the write if the system allows it: another
+    /// thread may run in the same page.
     fn write(&self, bytes: &[u8; PATCH_LEN]) -> bool {
         let Patch { address, len, .. } = self.0;
         let start = address / PAGE * PAGE;
         let pages = (address + u64::from(len)).next_multiple_of(PAGE) - start;
         let (at, pages) = (start as usize, pages as usize);
-        // SAFETY: the pages hold the code; where it may not be executed meanwhile, nobody does (`prepare`).
+        // SAFETY: the pages hold the code. Where they are not executable during the write, no thread executes
+        // them (`prepare`).
         let writable = unsafe {
             sys::protect(at, pages, READ | WRITE | EXECUTE) || sys::protect(at, pages, READ | WRITE)
         };
@@ -156,36 +159,36 @@ impl Site {
             return false;
         }
         for (offset, byte) in bytes.iter().enumerate().take(len as usize) {
-            // SAFETY: so many bytes of code were compared before, and they are writable now.
+            // SAFETY: this many bytes of code were compared before, and they are writable now.
             unsafe { ptr::write_volatile((address as usize + offset) as *mut u8, *byte) };
         }
-        // SAFETY: as code was before.
+        // SAFETY: code had these permissions before.
         unsafe { sys::protect(at, pages, READ | EXECUTE) }
     }
 }
 
-/// A structure of plain numbers: any bytes are one.
+/// A structure of plain numbers, for which any bytes are valid.
 ///
 /// # Safety
-/// They are.
+/// Any bytes must be a valid value.
 unsafe trait Plain: Copy {}
 // SAFETY: the fields are integers and arrays of them.
 unsafe impl Plain for Welcome {}
-// SAFETY: likewise.
+// SAFETY: as above.
 unsafe impl Plain for Page {}
-// SAFETY: likewise.
+// SAFETY: as above.
 unsafe impl Plain for Real {}
-// SAFETY: likewise.
+// SAFETY: as above.
 unsafe impl Plain for Patch {}
 
-/// Reads plain structures one after the other.
+/// Reads plain structures in sequence.
 #[derive(Clone, Copy)]
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take<T: Plain>(&mut self) -> Option<T> {
         let bytes = self.skip(size_of::<T>())?;
-        // SAFETY: long enough, and any bytes are such a structure.
+        // SAFETY: there are enough bytes, and any bytes are valid.
         Some(unsafe { ptr::read_unaligned(bytes.as_ptr().cast()) })
     }
 

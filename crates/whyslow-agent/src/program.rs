@@ -1,11 +1,12 @@
-//! What an exec will run: a program, or the interpreter of a script.
+//! The file that an exec will run: a program, or the interpreter of a script.
 
 use core::ffi::{CStr, c_char};
 
 use crate::arch;
 use crate::sys::{self, HERE, how};
 
-/// A path in a folder, as a program gives it to the kernel. An empty one with [`Path::ITSELF`] is what `folder` stands for.
+/// A path relative to a folder, as passed to the kernel. An empty path with [`Path::ITSELF`] means the file
+/// `folder` itself.
 #[derive(Clone, Copy)]
 pub struct Path {
     folder: i32,
@@ -17,7 +18,8 @@ impl Path {
     pub const ITSELF: u64 = 0x1000;
 
     /// # Safety
-    /// The name is what a program gives to an exec: a text that stays until that is done, or nonsense that the kernel cannot read.
+    /// The name is a program's argument to an exec: a text that is valid until the exec is done, or garbage
+    /// that the kernel cannot read.
     pub unsafe fn new(folder: i32, name: *const c_char, flags: u64) -> Self {
         Self { folder, name, flags }
     }
@@ -27,23 +29,24 @@ impl Path {
         if self.name.is_null() || !sys::is_readable(self.name as u64) {
             return None;
         }
-        // SAFETY: it is no nonsense, so it is a text that stays.
+        // SAFETY: it is readable, so it is a text, and valid until the exec is done.
         Some(unsafe { CStr::from_ptr(self.name) })
     }
 }
 
-/// What is read of a file at a time.
+/// Bytes read from a file at a time.
 pub const PIECE: usize = 4096;
 
-/// What will run, opened.
+/// The file that will run, opened.
 pub struct Program {
     pub file: i32,
-    /// The dynamic loader brings the agent in. If not it is static, has rights of its own, is for another machine, or cannot be
-    /// read to know.
+    /// Whether the dynamic loader preloads the agent. If not, the file is static, runs with other rights, is
+    /// for another machine, or cannot be read.
     pub preloads: bool,
 }
 
-/// Looks for what will run. None for what cannot be executed, or is neither a program nor a script. The buffer is for reading.
+/// Finds the file that will run. `None` if it cannot be executed, or is neither a program nor a script.
+/// `buffer` is scratch space.
 pub fn find(path: &Path, buffer: &mut [u8]) -> Option<Program> {
     const MOST_SCRIPTS: usize = 5;
     let mut opened = open(path.folder, path.name()?, path.flags, buffer)?;
@@ -70,19 +73,19 @@ pub fn find(path: &Path, buffer: &mut [u8]) -> Option<Program> {
 
 struct Opened {
     file: i32,
-    /// It runs as another user or group.
+    /// It runs as another user or group (setuid or setgid).
     own_rights: bool,
-    /// It may be executed, but not read.
+    /// It can be executed, but not read.
     hidden: bool,
 }
 
-/// Opens what may be executed. The buffer is for another name of it.
+/// Opens a file that may be executed. `buffer` is for a second name of it.
 fn open(folder: i32, name: &CStr, flags: u64, buffer: &mut [u8]) -> Option<Opened> {
     const KIND: u32 = 0o170_000;
     const REGULAR: u32 = 0o100_000;
     const OTHERS_RIGHTS: u32 = 0o6000;
     const EACCES: i32 = 13;
-    let mode = sys::know(folder, name.as_ptr(), flags as usize)?.mode;
+    let mode = sys::file_status(folder, name.as_ptr(), flags as usize)?.mode;
     if mode & KIND != REGULAR || mode & 0o111 == 0 {
         return None;
     }
@@ -99,7 +102,7 @@ fn open(folder: i32, name: &CStr, flags: u64, buffer: &mut [u8]) -> Option<Opene
     (file >= 0).then_some(Opened { file, own_rights: mode & OTHERS_RIGHTS != 0, hidden })
 }
 
-/// The path by which an open file is opened once more.
+/// The path that opens an already open file once more.
 pub fn link_to(file: i32, buffer: &mut [u8]) -> &CStr {
     const FOLDER: &[u8] = b"/proc/self/fd/";
     let mut digits = 1;
@@ -122,7 +125,7 @@ pub fn link_to(file: i32, buffer: &mut [u8]) -> &CStr {
     CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
 }
 
-/// What is read of a script's first line.
+/// Bytes read of a script's first line.
 const LONGEST: usize = 255;
 
 /// The interpreter that a script's first line names.
@@ -148,12 +151,12 @@ fn is_elf(buffer: &[u8], len: usize) -> bool {
     len >= HEADER && buffer.starts_with(b"\x7fELF")
 }
 
-/// Whether an ELF file is for this processor and asks for its dynamic loader. Its header is in the buffer.
+/// Whether an ELF file is for this processor and names a dynamic loader. `buffer` holds its header.
 fn has_loader(file: i32, buffer: &mut [u8]) -> bool {
     const SEGMENT: usize = 56;
     const PT_INTERP: [u8; 4] = 3u32.to_le_bytes();
     let half = |at: usize| u16::from_le_bytes([buffer[at], buffer[at + 1]]);
-    // 64 bits, the lower byte first.
+    // 64-bit, little-endian.
     if buffer[4] != 2 || buffer[5] != 1 || half(18) != arch::ELF_MACHINE {
         return false;
     }

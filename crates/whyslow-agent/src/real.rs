@@ -1,4 +1,4 @@
-//! The functions that the agent stands in for.
+//! The real functions behind the hooks.
 
 use core::ffi::CStr;
 use core::mem;
@@ -11,10 +11,10 @@ use whyslow_heap_wire::handshake::hook;
 
 use crate::{link, start, symbols};
 
-/// What each hook calls; 0 for none.
+/// The function that each hook calls. 0 for none.
 pub static REAL: [AtomicU64; hook::COUNT] = [const { AtomicU64::new(0) }; hook::COUNT];
 
-/// The other functions that are exported.
+/// The other exported functions.
 pub mod other {
     pub const USABLE_SIZE: usize = 0;
     pub const DLCLOSE: usize = 1;
@@ -44,10 +44,10 @@ const NAMES: [(usize, &CStr); 10] = [
 const OTHER_NAMES: [&CStr; other::COUNT] =
     [c"malloc_usable_size", c"dlclose", c"_exit", c"quick_exit", c"mmap", c"munmap", c"mremap"];
 
-/// 0: nobody looked. 1: somebody looks. 2: all that can be found are there.
+/// 0: not looked up yet. 1: lookup in progress. 2: everything that can be found was found.
 static FOUND: AtomicU32 = AtomicU32::new(0);
 
-/// A function that a hook stands in for.
+/// The real function behind a hook.
 #[derive(Clone, Copy)]
 pub struct Function(NonZeroU64);
 
@@ -55,15 +55,16 @@ impl Function {
     /// Calls it with up to six arguments.
     ///
     /// # Safety
-    /// The arguments are those of the program's own call of the hook, or as good.
+    /// The arguments are those of the program's own call of the hook, or equally valid.
     #[inline(always)]
     pub unsafe fn call<const COUNT: usize>(self, arguments: [u64; COUNT]) -> u64 {
         const { assert!(COUNT <= 6) };
         let mut all = [0; 6];
         all[..COUNT].copy_from_slice(&arguments);
         let [a, b, c, d, e, f] = all;
-        // SAFETY: whoever made this has vouched for the function (`set`, `find_all`). In the C calling convention, arguments that are not
-        // looked at do no harm, so one with fewer of them may be called like one with four or six.
+        // SAFETY: the code that created this value vouches for the function (`set`, `find_all`). In the C
+        // calling convention extra arguments are ignored, so a function with fewer arguments can be called
+        // with four or six.
         unsafe {
             if COUNT <= 4 {
                 let function: unsafe extern "C" fn(u64, u64, u64, u64) -> u64 = mem::transmute(self.0);
@@ -76,13 +77,14 @@ impl Function {
         }
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(self) -> u64 {
         self.0.get()
     }
 }
 
-/// What a hook calls. None if there is nothing, or if the loader is about to find it and asks for memory itself.
+/// The function that a hook calls. `None` if there is none, or if the loader is just looking it up and needs
+/// memory itself.
 #[inline]
 pub fn of(hook: usize) -> Option<Function> {
     let word = REAL.get(hook)?;
@@ -92,7 +94,7 @@ pub fn of(hook: usize) -> Option<Function> {
     }
 }
 
-/// One of the other functions; none if there is none.
+/// One of the other functions, if it exists.
 #[inline]
 pub fn of_other(other: usize) -> Option<Function> {
     let word = OTHER.get(other)?;
@@ -102,17 +104,17 @@ pub fn of_other(other: usize) -> Option<Function> {
     }
 }
 
-/// Sets what a hook calls.
+/// Sets the function that a hook calls.
 ///
 /// # Safety
-/// At this address is the function that the hook stands in for, or its moved beginning, as long as it is set.
+/// While it is set, this address holds the hooked function or its relocated start.
 pub unsafe fn set(hook: usize, address: u64) {
     if let Some(word) = REAL.get(hook) {
         word.store(address, Release);
     }
 }
 
-/// Hooks that call into a range have nothing to call any more.
+/// Clears hooks that call into this range.
 pub fn forget_in(start: u64, len: u64) {
     for word in &REAL {
         if word.load(Relaxed).wrapping_sub(start) < len {
@@ -121,7 +123,7 @@ pub fn forget_in(start: u64, len: u64) {
     }
 }
 
-/// Whether a hook has anything to call, without looking for it.
+/// Whether a hook has a function to call. Does not look it up.
 pub fn is_set(hook: usize) -> bool {
     REAL[hook].load(Relaxed) != 0
 }
@@ -135,7 +137,8 @@ fn find(word: &AtomicU64) -> Option<Function> {
     NonZeroU64::new(word.load(Acquire)).map(Function)
 }
 
-/// Looks all functions up in the libraries behind this one. False if that is done or under way already, or cannot be done yet.
+/// Looks up all functions in the libraries after this one. False if that was done, is in progress, or is not
+/// possible yet.
 pub fn find_all() -> bool {
     if link::dlsym().is_none() && link::dl_iterate_phdr().is_none()
         || FOUND.compare_exchange(0, 1, Acquire, Relaxed).is_err()
@@ -143,7 +146,8 @@ pub fn find_all() -> bool {
         return false;
     }
     for (hook, name) in NAMES {
-        // SAFETY: the next function of the hook's own name. Whoever has it loaded keeps it: the program is linked with it.
+        // SAFETY: the next function with the hook's own name. Its library is never unloaded, because the
+        // program is linked with it.
         unsafe { set(hook, next(name)) };
     }
     for (word, name) in OTHER.iter().zip(OTHER_NAMES) {
@@ -156,7 +160,7 @@ pub fn find_all() -> bool {
 fn next(name: &CStr) -> u64 {
     const RTLD_NEXT: usize = usize::MAX;
     match link::dlsym() {
-        // SAFETY: the name ends with a zero byte, and libc takes this number as a handle.
+        // SAFETY: the name is zero-terminated, and libc accepts this number as a handle.
         Some(dlsym) => unsafe { dlsym(RTLD_NEXT, name.as_ptr()) },
         None => symbols::next(name),
     }

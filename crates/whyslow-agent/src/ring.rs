@@ -1,6 +1,7 @@
-//! Writing records into the thread's ring.
+//! Writes records into the thread's ring.
 //!
-//! A writer is reached by who is inside its state (see `state::Inside`), so nothing here is shared but the ring's `written` and `read`.
+//! Only code that is inside a state reaches its writer (see `state::Inside`), so only the ring's `written`
+//! and `read` are shared.
 
 use core::cell::Cell;
 use core::ops::Range;
@@ -16,20 +17,21 @@ use crate::arch::counter::{counter, counter_after};
 use crate::area::{Area, RingWords};
 use crate::sys;
 
-/// Words that the longest event takes behind its stack: `UNUSED`, `LEAVE`, `REALLOC`, and a stamp before each.
+/// Max words of an event after its stack: `UNUSED`, `LEAVE`, `REALLOC`, and a timestamp before each.
 const MOST_WORDS: u64 = 16;
-/// Records of a single thread that share one time.
+/// How many records of a lone thread share one timestamp.
 const REPEATS: u32 = 15;
 
-/// The writer that is the only one with a ring; 0 if there may be others. Its records need no times to be in order.
+/// The writer, if it is the only one with a ring. 0 if there may be others. Its records need no timestamps to
+/// be in order.
 static ALONE: AtomicU64 = AtomicU64::new(0);
 
-/// Somebody has taken a second ring.
-pub fn alone_no_more() {
+/// A second ring was taken.
+pub fn second_ring_taken() {
     ALONE.store(0, SeqCst);
 }
 
-/// Changes whenever the collector has looked: a time is not repeated for longer than that.
+/// Changes each time the collector has polled. A timestamp is not repeated across that.
 #[inline(always)]
 fn heartbeat() -> u64 {
     Area::get().map_or(0, |area| area.header().heartbeat.load(Relaxed))
@@ -43,44 +45,44 @@ pub fn wake_collector(area: Area) {
     }
 }
 
-/// Writes into one ring. All zero bytes have none, and write nothing.
+/// Writes into one ring. All zero bytes mean no ring: nothing is written.
 #[repr(C)]
 pub struct Writer {
     words: Cell<Option<RingWords>>,
     written: Cell<u64>,
-    /// Up to here there is room for any event.
+    /// Up to this position any event fits.
     limit: Cell<u64>,
-    /// A state in use has one, but in a child that a signal handler forked from within the agent.
+    /// Always set in a used state, except in a child that a signal handler forked from within the agent.
     ring: Cell<Option<&'static RingHeader>>,
-    /// Ticks of the last stamp.
+    /// Ticks of the last timestamp.
     stamp: Cell<u64>,
-    /// Ticks since then, where they belong in a record.
+    /// Ticks since then, shifted to their place in a record.
     since: Cell<u64>,
-    /// Records that may still repeat the last time.
+    /// How many more records may repeat the last timestamp.
     repeat: Cell<u32>,
     /// The module generation of the ring's frames.
     generation: Cell<u32>,
-    /// The collector's heartbeat when the last time was read.
+    /// The collector's heartbeat when the last timestamp was read.
     beat: Cell<u64>,
-    /// The collector did not move at this heartbeat, plus one.
-    gone_at: Cell<u64>,
+    /// The heartbeat at which the collector made no progress, plus one.
+    stalled_at: Cell<u64>,
 }
 
 impl Writer {
-    /// Goes on where a ring's last owner ended.
+    /// Continues where the ring's previous owner ended.
     ///
     /// # Safety
-    /// The ring with these words is this writer's alone until it takes another one.
+    /// Only this writer uses the ring and its words, until it takes another ring.
     pub unsafe fn take(&self, ring: &'static RingHeader, words: RingWords) {
         self.words.set(Some(words));
         self.ring.set(Some(ring));
         self.written.set(ring.written.load(Relaxed));
         self.limit.set(0);
-        self.gone_at.set(0);
+        self.stalled_at.set(0);
         self.generation.set(0);
     }
 
-    /// Writes the first time into a ring that was just taken.
+    /// Writes the first timestamp into a newly taken ring.
     pub fn first_stamp(&self) {
         let ticks = counter_after() >> TICK_SHIFT;
         self.put_stamp(ticks);
@@ -98,8 +100,8 @@ impl Writer {
     fn put(&self, word: u64) {
         let Some(words) = self.words.get() else { return };
         let written = self.written.get();
-        // SAFETY: the ring is this writer's (`take`); who puts has made sure that the collector is far enough (`has_room_for`), and
-        // publishes afterwards.
+        // SAFETY: the ring belongs to this writer (`take`). The caller has checked that the collector has
+        // read far enough (`has_room_for`), and publishes afterwards.
         unsafe { words.put(written, word) };
         self.written.set(written + 1);
     }
@@ -111,7 +113,7 @@ impl Writer {
         }
     }
 
-    /// Whether an event can be written. Waits a bounded time; what does not fit then is counted as lost.
+    /// Whether an event can be written. Waits for a bounded time, then counts the event as lost.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
         self.has_room_for(MOST_WORDS)
@@ -122,7 +124,8 @@ impl Writer {
         self.written.get() + words <= self.limit.get() || self.make_room(words)
     }
 
-    /// Tells what the walker found. It is published with the event that follows; there is room for that. False if it is lost.
+    /// Writes what the walker found. It is published with the event that follows, for which there is room.
+    /// False if it is lost.
     #[inline(always)]
     pub fn stack(&self, walker: &Walker, generation: u32, walked: &Walked) -> bool {
         let Walked { from, to, kept, fresh, cut, .. } = *walked;
@@ -137,7 +140,7 @@ impl Writer {
         true
     }
 
-    /// The fresh frames of the last walk in this range, outermost first.
+    /// Writes the new frames of the last walk in this range, outermost first.
     #[inline(always)]
     fn put_frames(&self, walker: &Walker, range: Range<usize>) {
         for frame in walker.frames(range).rev() {
@@ -145,7 +148,7 @@ impl Writer {
         }
     }
 
-    /// Of other modules than the last one, or in pieces.
+    /// Writes a stack whose modules differ from the last one's, or which needs several records.
     #[cold]
     #[inline(never)]
     fn unusual_stack(&self, walker: &Walker, generation: u32, walked: &Walked) -> bool {
@@ -173,8 +176,8 @@ impl Writer {
         }
     }
 
-    /// The time of the next record. The processor may read the counter a little before what comes before it in the program is done: whoever puts
-    /// records in order knows.
+    /// Reads the time of the next record. The processor may read the counter slightly before earlier
+    /// instructions are done. The code that orders records allows for that.
     #[inline(always)]
     fn tick(&self) {
         let repeat = self.repeat.get();
@@ -186,7 +189,7 @@ impl Writer {
         let ticks = counter() >> TICK_SHIFT;
         let since = ticks.wrapping_sub(self.stamp.get());
         if since <= MOST_TICKS {
-            // Counters of different processors may be a little apart; a ring's times never go back.
+            // Counters of different processors may differ slightly. A ring's times never go back.
             self.since.set((since << 4).max(self.since.get()));
             self.repeat.set(REPEATS);
             self.beat.set(heartbeat());
@@ -198,11 +201,11 @@ impl Writer {
     #[cold]
     #[inline(never)]
     fn far_tick(&self, ticks: u64) {
-        // A counter that goes back would put the ring's records out of order.
+        // If the counter went back, the ring's records would be out of order.
         self.put_stamp(ticks.max(self.stamp.get() + (self.since.get() >> 4)));
     }
 
-    /// The first word of a record with the last time.
+    /// The first word of a record, with the last timestamp.
     #[inline(always)]
     fn head(&self, kind: u64, address: u64) -> u64 {
         kind | self.since.get() | ((address >> 3) << 20)
@@ -215,14 +218,14 @@ impl Writer {
         self.publish();
     }
 
-    /// A new block. Its stack was noted, so there is room.
+    /// Records a new block. Its stack was written before, so there is room.
     #[inline(always)]
     pub fn alloc(&self, block: u64, size: u64) {
         self.tick();
         self.put_sized(op::ALLOC, block, size);
     }
 
-    /// A block is about to be freed.
+    /// Records that a block is about to be freed.
     #[inline(always)]
     pub fn free(&self, block: u64) {
         if self.has_room() {
@@ -232,7 +235,8 @@ impl Writer {
         }
     }
 
-    /// A block is about to be moved or resized. Whether that was recorded: then its end must be too, and has room.
+    /// Records that a block is about to be moved or resized. True if it was recorded. Then the result must be
+    /// recorded too, and there is room for it.
     #[inline(always)]
     pub fn leave(&self, block: u64) -> bool {
         if !self.has_room() {
@@ -244,21 +248,21 @@ impl Writer {
         true
     }
 
-    /// The block that left is here now.
+    /// Records where the block from `leave` is now.
     #[inline(always)]
     pub fn realloc(&self, block: u64, size: u64) {
         self.tick();
         self.put_sized(op::REALLOC, block, size);
     }
 
-    /// The block that left is where it was, or was freed.
-    pub fn stay_or_gone(&self, kind: u64, block: u64) {
+    /// Records that the block from `leave` was not moved (`op::REALLOC_FAILED`), or was freed (`op::REALLOC_FREED`).
+    pub fn realloc_failed_or_freed(&self, kind: u64, block: u64) {
         self.tick();
         self.put(self.head(kind, block));
         self.publish();
     }
 
-    /// A block's bytes that were never written. Another event follows at once.
+    /// Records how many bytes of a block were never written. Another event follows at once.
     pub fn unused(&self, block: u64, bytes: u64) {
         if self.has_room() {
             self.tick();
@@ -266,7 +270,7 @@ impl Writer {
         }
     }
 
-    /// A mapping comes or goes.
+    /// Records a new or a removed mapping.
     pub fn map(&self, kind: u64, start: u64, len: u64) {
         if self.has_room() {
             self.tick();
@@ -274,7 +278,7 @@ impl Writer {
         }
     }
 
-    /// Looks how far the collector has read, and wakes it when the ring is half full.
+    /// Checks how far the collector has read, and wakes it when the ring is half full.
     #[cold]
     #[inline(never)]
     fn make_room(&self, words: u64) -> bool {
@@ -291,7 +295,7 @@ impl Writer {
             if area.header().rings_active.load(SeqCst) != 1 {
                 ALONE.store(0, SeqCst);
             }
-            // The other ring's last record may be younger than the time that would be repeated.
+            // The other ring's last record may be later than the timestamp that would be repeated.
             self.repeat.set(0);
         }
         let written = self.written.get();
@@ -306,7 +310,7 @@ impl Writer {
                 return false;
             }
         }
-        // The next look: when the ring is half full, and when it is full.
+        // Check again when the ring is half full, and when it is full.
         let end = if used + words <= HALF { HALF } else { RING_WORDS as u64 };
         self.limit.set(written + end - used);
         true
@@ -317,8 +321,9 @@ impl Writer {
         self.written.get().wrapping_sub(read)
     }
 
-    /// Waits until half of the ring is free, or the collector has not moved for a second, or a second is over while it does. Half: who goes on as soon
-    /// as there is any room waits again at once, and each time finds its caches cold.
+    /// Waits up to a second until half of the ring is free, and notes if the collector made no progress in
+    /// that time. A writer that continued as soon as there is any room would wait again at once, each time
+    /// with cold caches.
     fn wait_for_room(&self, area: Area) -> u64 {
         const HALF: u64 = RING_WORDS as u64 / 2;
         const NAP: u64 = 50_000;
@@ -326,7 +331,7 @@ impl Writer {
         const LONGEST: u64 = 1_000_000_000;
         let heartbeat = &area.header().heartbeat;
         let last = heartbeat.load(Relaxed);
-        if self.gone_at.get() == last + 1 {
+        if self.stalled_at.get() == last + 1 {
             return self.used();
         }
         let (mut nap, mut waited) = (NAP, 0);
@@ -341,7 +346,7 @@ impl Writer {
             nap = (2 * nap).min(LONGEST_NAP);
         }
         if heartbeat.load(Relaxed) == last {
-            self.gone_at.set(last + 1);
+            self.stalled_at.set(last + 1);
         }
         self.used()
     }

@@ -1,8 +1,9 @@
-//! Which allocations a sampled recording keeps: every byte has the same chance, so the distances between samples are
-//! exponentially distributed.
+//! Chooses the allocations that a sampled recording keeps. Every byte has the same chance, so the distances
+//! between samples are exponentially distributed.
 //!
-//! What is not sampled must cost next to nothing. So the bytes until the next sample are counted down in a word of the thread, which says
-//! "look closer" whenever it is 0, as it is where nothing is sampled; and a free looks at the filter alone, wherever that is.
+//! Allocations that are not sampled must cost next to nothing. So a word per thread counts down the bytes
+//! until the next sample. 0 means "take the slow path", and the word is 0 wherever nothing is sampled. A free
+//! only checks the filter.
 
 use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
@@ -16,19 +17,20 @@ use crate::arch::thread::ThreadWord;
 use crate::area::Area;
 use crate::{arena, real, unused};
 
-/// Where the filter is; 0 if nothing is sampled. It stays mapped when the recording ends before the program.
+/// Address of the filter. 0 if nothing is sampled. It remains mapped if the recording ends before the
+/// program.
 pub static FILTER: AtomicU64 = AtomicU64::new(0);
 
-/// The same for `realloc`; 0 also where that is not glibc's own.
+/// The same for `realloc`. Also 0 if `realloc` is not glibc's own.
 pub static FILTER_OF_REALLOC: AtomicU64 = AtomicU64::new(0);
 
-/// Lets frees look at the filter alone, if samples are asked for.
+/// Lets frees check only the filter, if sampling is requested.
 pub fn prepare(area: Area) {
     let sampled = area.header().sample_bytes.load(Relaxed) != 0;
     if !sampled || area.flags() & (flag::UNUSED | flag::MAPS) != 0 || real::of(hook::FREE).is_none() {
         return;
     }
-    // What was given out before the real allocator was known must not reach it.
+    // Blocks handed out before the real allocator was known must not reach it.
     FILTER.store(area.filter().as_ptr() as u64, Release);
     arena::given_out().for_each(keep_from_free);
     if unused::realloc_is_glibcs() {
@@ -36,7 +38,7 @@ pub fn prepare(area: Area) {
     }
 }
 
-/// Lets the free of a block that is not the real allocator's look closer.
+/// Makes the free of a block that is not the real allocator's take the slow path.
 pub fn keep_from_free(block: u64) {
     if let Some(area) = Area::get()
         && FILTER.load(Relaxed) != 0
@@ -45,11 +47,11 @@ pub fn keep_from_free(block: u64) {
     }
 }
 
-/// How far a thread's next sample is. All zero bytes are a new one. Nothing of it is held while something else runs, so that signal handlers
-/// may use it, too.
+/// A thread's distance to its next sample. All zero bytes are a new one. No reference into it is held across
+/// a call, so signal handlers may use it too.
 #[repr(C)]
 pub struct Sampling {
-    /// Bytes until the next sample; only where the thread has no word for it.
+    /// Bytes until the next sample. Used only if the thread has no word for it.
     countdown: Cell<i64>,
     /// The last random number.
     random: Cell<u64>,
@@ -60,7 +62,7 @@ impl Sampling {
     pub fn start(&self, thread: u32) {
         let seed = counter() ^ (u64::from(thread) << 32);
         self.random.set(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        // A forked child goes on with the distance that its thread had: a new one would put the next sample off.
+        // A forked child keeps its thread's distance: a new one would delay the next sample.
         if self.countdown() <= 0 {
             self.draw();
         }
@@ -83,7 +85,7 @@ impl Sampling {
         }
     }
 
-    /// Makes a call that may itself call functions that count down: what they take is given back.
+    /// Makes a call that may itself call functions that count down, and restores the count afterwards.
     #[inline]
     pub fn uncounted(&self, call: impl FnOnce() -> u64) -> u64 {
         let left = self.countdown();
@@ -92,7 +94,7 @@ impl Sampling {
         result
     }
 
-    /// Whether an allocation of this size is not one of the sampled. If it may be one, nothing has changed.
+    /// Whether an allocation of this size is not sampled. Changes nothing if it may be sampled.
     #[inline]
     pub fn passes(&self, size: u64) -> bool {
         let left = self.countdown().saturating_sub_unsigned(size);
@@ -102,7 +104,7 @@ impl Sampling {
         left > 0
     }
 
-    /// Whether an allocation of this size is one of the sampled.
+    /// Whether an allocation of this size is sampled.
     #[inline]
     pub fn takes(&self, size: u64) -> bool {
         if size == 0 || self.passes(size) {
@@ -117,7 +119,7 @@ impl Sampling {
     fn draw(&self) {
         let mean = Area::get().map_or(0, |area| area.header().sample_bytes.load(Relaxed));
         if mean == 0 {
-            // Nobody asks, or nobody asks any more.
+            // Sampling was never requested, or is over.
             return self.set_countdown(if Area::get().is_some() { 0 } else { i64::MAX });
         }
         let mut random = self.random.get();
@@ -135,7 +137,7 @@ impl Sampling {
 fn logarithm(number: u64, bits: u32) -> f64 {
     let exponent = 63 - number.leading_zeros();
     let mantissa = number as f64 / (1u64 << exponent) as f64;
-    // ln m = 2 artanh((m - 1) / (m + 1)), and (m - 1) / (m + 1) is a third at most.
+    // ln m = 2 artanh((m - 1) / (m + 1)), and (m - 1) / (m + 1) is at most a third.
     let z = (mantissa - 1.0) / (mantissa + 1.0);
     let square = z * z;
     let mut sum = 0.0;
@@ -145,13 +147,13 @@ fn logarithm(number: u64, bits: u32) -> f64 {
     2.0 * z * sum + (f64::from(exponent) - f64::from(bits)) * core::f64::consts::LN_2
 }
 
-/// Whether a block may be a sampled one.
+/// Whether a block may be sampled.
 #[inline]
 pub fn may_hold(area: Area, block: u64) -> bool {
     area.filter()[filter_slot(block)].load(Relaxed) != 0
 }
 
-/// Remembers that a block is sampled.
+/// Marks a block as sampled.
 pub fn hold(area: Area, block: u64) {
     let count = &area.filter()[filter_slot(block)];
     let mut now = count.load(Relaxed);

@@ -1,16 +1,18 @@
-//! Samples of CPU time, taken by the program itself where the kernel's own are refused.
+//! Timer sampling: the program samples its own CPU time where perf events are not permitted.
 //!
-//! Each thread has a timer on its CPU clock that sends [`SIGNAL`] to that thread. The handler copies registers and stack into a slot that the collector
-//! reads. Timers expire at ticks of the kernel's clock, so one that is due at once fires at the first tick that finds its thread at work: a thread
-//! that lives for a quarter of a tick is seen in a quarter of the cases, and its sample stands for a whole one.
+//! Each thread has a timer on its CPU clock that sends [`SIGNAL`] to that thread. The handler copies
+//! registers and stack into a slot that the collector reads. Timers expire at ticks of the kernel's clock, so
+//! a timer that is due at once fires at the first tick that finds its thread running. A thread that runs for
+//! a quarter of a tick is sampled in a quarter of the cases, and its sample stands for a whole tick.
 //!
 //! ```text
-//! begins      the program's first thread, by the agent's start
-//! thread      by `pthread_create`, to its end, when it tells what CPU time it had; others (made by `clone`, or before the agent came) by the process's own timer, which looks for them
-//! child       by `_Fork`: timers are not inherited
-//! exec        timers go with the old program, the new one says hello again
+//! start       the program's first thread, when the agent starts
+//! thread      in `pthread_create`. At its end it reports its CPU time. Others (from `clone`, or older than the agent) are found by the process's own timer
+//! child       in `_Fork`: timers are not inherited
+//! exec        removes the timers. The new program says hello again
 //! ```
-//! The signal is one that libc keeps for itself and lets nobody block or handle. Its own use of it, the cancelling of threads, is handed on.
+//! libc reserves the signal for itself and lets no other code block or handle it. libc uses it to cancel
+//! threads, and the handler passes those on.
 
 use core::mem;
 use core::ptr;
@@ -27,28 +29,28 @@ use crate::signals::{Action, Info};
 use crate::sys::{self, Clock};
 use crate::{arch, real};
 
-/// glibc's `SIGCANCEL`. It and musl keep 32 to 34 for themselves, and Go leaves those alone.
+/// glibc's `SIGCANCEL`. glibc and musl reserve 32 to 34, and Go leaves those alone.
 const SIGNAL: i32 = 32;
 
-/// Where the board is; null as long as nothing is sampled.
+/// The board. Null while nothing is sampled.
 static BOARD: AtomicPtr<Board> = AtomicPtr::new(ptr::null_mut());
 /// The process whose threads have timers.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// CPU time between two samples of a thread.
 static PERIOD: AtomicU64 = AtomicU64::new(0);
-/// libc's own handler of the signal; 0 for none.
+/// libc's own handler of the signal. 0 for none.
 static CANCELS: AtomicU64 = AtomicU64::new(0);
 
-/// What a timer's signal carries: whose timer it is.
-mod of {
+/// The value that a timer's signal carries: what the timer belongs to.
+mod timer_owner {
     pub const THREAD: u64 = 1;
     pub const PROCESS: u64 = 2;
 }
 
-/// The process's own timer comes after so many periods of its CPU time.
+/// The process's own timer expires after this many periods of its CPU time.
 const PROCESS_PERIODS: u64 = 8;
 
-/// Begins to sample, if that is asked for. The area's file is open.
+/// Starts to sample, if requested. The area's file is still open.
 pub fn begin(area: Area, file: i32) {
     if area.flags() & flag::SAMPLE == 0 {
         return;
@@ -64,12 +66,12 @@ pub fn begin(area: Area, file: i32) {
     begin_process();
 }
 
-/// Gives timers to the process and to the calling thread.
+/// Creates timers for the process and for the calling thread.
 fn begin_process() {
     PROCESS.store(sys::process(), Relaxed);
     timers::forget_all();
     let period = PERIOD.load(Relaxed);
-    if let Some(timer) = sys::timer(Clock::PROCESS_CPU, SIGNAL, of::PROCESS, None) {
+    if let Some(timer) = sys::timer(Clock::PROCESS_CPU, SIGNAL, timer_owner::PROCESS, None) {
         let every = period.saturating_mul(PROCESS_PERIODS);
         sys::set_timer(timer, every, every);
         timers::keep_process(timer);
@@ -77,21 +79,21 @@ fn begin_process() {
     arm(sys::thread());
 }
 
-/// Gives a thread of this process a timer, unless it has one.
+/// Creates a timer for a thread of this process, unless it has one.
 fn arm(tid: u32) {
     let Some(samples) = Samples::get() else { return };
     if !timers::claim(tid) {
         return;
     }
-    match sys::timer(Clock::cpu_of(tid), SIGNAL, of::THREAD, Some(tid)) {
+    match sys::timer(Clock::cpu_of(tid), SIGNAL, timer_owner::THREAD, Some(tid)) {
         Some(timer) => {
-            // Due at once: at the first tick that finds the thread at work.
+            // Due at once: it fires at the first tick that finds the thread running.
             sys::set_timer(timer, 1, PERIOD.load(Relaxed));
             timers::keep(tid, timer);
         }
         None => {
             timers::release(tid);
-            // It may have ended meanwhile.
+            // It may have exited in the meantime.
             if sys::is_thread(tid) {
                 samples.board().untimed.fetch_add(1, Relaxed);
             }
@@ -104,45 +106,45 @@ fn take_signal() {
     const SA_RESTORER: u64 = 0x0400_0000;
     const SA_ONSTACK: u64 = 0x0800_0000;
     const SA_RESTART: u64 = 0x1000_0000;
-    let ours = handler as *const () as u64;
+    let own = handler as *const () as u64;
     let before = sys::signal_action(SIGNAL).map_or(0, |action| action.handler());
-    if before != ours && before > 1 {
+    if before != own && before > 1 {
         CANCELS.store(before, Relaxed);
     }
     let flags = SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_RESTART;
-    let action = Action::new(ours, flags, restorer as *const () as u64);
-    // SAFETY: the handler has the signature that `SA_SIGINFO` asks for, and the restorer is one.
+    let action = Action::new(own, flags, restorer as *const () as u64);
+    // SAFETY: the handler has the signature that `SA_SIGINFO` requires, and the restorer is a restorer.
     unsafe { sys::set_signal_action(SIGNAL, &action) };
 }
 
 /// # Safety
 /// Only the kernel calls it.
 unsafe extern "C" fn handler(signal: i32, info: *const Info, context: *mut Context) {
-    // SAFETY: the kernel's, on the stack above this.
+    // SAFETY: the kernel put both on the stack above this frame.
     let (info, interrupted) = unsafe { (&*info, &*context) };
     match info.timer() {
         Some(timer) => {
-            if timer.value == of::PROCESS {
-                look_for_threads();
+            if timer.value == timer_owner::PROCESS {
+                find_threads_without_timer();
             } else if let Some(samples) = Samples::get() {
                 samples.take(interrupted, timer.overrun);
             }
         }
         None => {
-            let theirs = CANCELS.load(Relaxed);
-            if theirs > 1 {
-                // SAFETY: libc's own handler of this signal, which it set with `SA_SIGINFO`.
-                let theirs: unsafe extern "C" fn(i32, *const Info, *mut Context) =
-                    unsafe { mem::transmute(theirs) };
+            let libc_handler = CANCELS.load(Relaxed);
+            if libc_handler > 1 {
+                // SAFETY: libc's own handler of this signal, which libc set with `SA_SIGINFO`.
+                let libc_handler: unsafe extern "C" fn(i32, *const Info, *mut Context) =
+                    unsafe { mem::transmute(libc_handler) };
                 // SAFETY: the kernel's own arguments.
-                unsafe { theirs(signal, info, context) };
+                unsafe { libc_handler(signal, info, context) };
             }
         }
     }
 }
 
-/// Gives timers to threads that came without being seen.
-fn look_for_threads() {
+/// Creates timers for threads that started unnoticed.
+fn find_threads_without_timer() {
     if Samples::get().is_some() && PROCESS.load(Relaxed) == sys::process() {
         arm(sys::thread());
         sys::each_thread(arm);
@@ -160,11 +162,11 @@ impl Samples {
     }
 
     fn board(self) -> &'static Board {
-        // SAFETY: the board's part of the area is mapped there for good, and is made of atomics.
+        // SAFETY: the board is mapped there, is never unmapped, and consists of atomics.
         unsafe { self.0.as_ref() }
     }
 
-    /// A free slot, which is the caller's until its state is set.
+    /// Claims a free slot. It belongs to the caller until its state is set.
     fn claim(self) -> Option<(&'static AtomicU32, &'static Slot)> {
         let taken = state::taken_by(sys::thread());
         let is_taken = |state: &AtomicU32| {
@@ -172,15 +174,16 @@ impl Samples {
                 && state.compare_exchange(state::FREE, taken, Acquire, Relaxed).is_ok()
         };
         let number = self.board().states.iter().position(is_taken)?;
-        // SAFETY: so many slots lie behind the board, which is mapped for good, and they are made of atomics.
+        // SAFETY: the board is followed by this many slots. It is never unmapped, and slots consist of
+        // atomics.
         let slot = unsafe { self.0.cast::<u8>().add(slot_at(number)).cast::<Slot>().as_ref() };
         Some((&self.board().states[number], slot))
     }
 
-    /// Copies what a signal interrupted.
+    /// Copies the interrupted registers and stack.
     fn take(self, interrupted: &Context, overrun: u32) {
         if !Area::get().is_some_and(Area::enabled) {
-            // Nobody listens any more.
+            // The recording is over.
             stop();
             return;
         }
@@ -194,13 +197,14 @@ impl Samples {
         for (to, from) in slot.registers.iter().zip(interrupted.all_registers()) {
             to.store(from, Relaxed);
         }
-        // SAFETY: the slot is this thread's alone until its state is set, and its stack has so many bytes.
+        // SAFETY: the slot belongs to this thread until its state is set, and its stack has this many bytes.
         let copied = unsafe { sys::copy_own(interrupted.sp(), slot.stack.as_ptr() as usize, STACK_LEN) };
         slot.stack_len.store(copied as u32, Relaxed);
         state.store(state::SAMPLE, Release);
     }
 
-    /// A free slot for what must not be missed: outside of the handler it can be waited for until the collector has emptied some.
+    /// Claims a slot for an event that must not be lost. Outside the handler it can wait until the collector
+    /// has emptied a slot.
     fn claim_patiently(self) -> Option<(&'static AtomicU32, &'static Slot)> {
         const TRIES: u32 = 100;
         const NAP_NS: u64 = 200_000;
@@ -214,16 +218,16 @@ impl Samples {
         None
     }
 
-    /// Tells that the calling thread begins or ends.
-    fn tell(self, what: u32, value: u64) {
+    /// Reports that the calling thread starts or ends.
+    fn report(self, what: u32, value: u64) {
         if let Some((state, slot)) = self.claim_patiently() {
             write_thread(slot, value);
             state.store(what, Release);
         }
     }
 
-    /// Tells that this process is a copy of another.
-    fn tell_fork(self, parent: u32) {
+    /// Reports that this process is a fork of another.
+    fn report_fork(self, parent: u32) {
         if let Some((state, slot)) = self.claim_patiently() {
             slot.time_ns.store(sys::now(), Relaxed);
             slot.pid.store(sys::process(), Relaxed);
@@ -233,7 +237,7 @@ impl Samples {
     }
 }
 
-/// Whose it is, when, and how much.
+/// Writes the thread, the time and the value.
 fn write_thread(slot: &Slot, value: u64) {
     slot.time_ns.store(sys::now(), Relaxed);
     slot.value_ns.store(value, Relaxed);
@@ -244,10 +248,10 @@ fn write_thread(slot: &Slot, value: u64) {
     }
 }
 
-/// libc's `pthread_create`, with a patch at its start.
+/// Hook for libc's `pthread_create`, patched at its start.
 ///
 /// # Safety
-/// As for libc's.
+/// Same as libc's.
 pub unsafe extern "C" fn pthread_create(thread: u64, attributes: u64, start: u64, argument: u64) -> u64 {
     const EAGAIN: u64 = 11;
     let Some(real) = real::of(hook::THREAD) else { return EAGAIN };
@@ -261,7 +265,7 @@ pub unsafe extern "C" fn pthread_create(thread: u64, attributes: u64, start: u64
         Some(row) => (arch::sampler::thread_start as *const () as u64, row as u64),
         None => (start, argument),
     };
-    // SAFETY: the function that the hook stands in for; what it starts does what the caller's function does.
+    // SAFETY: the hooked function. The thread's start function calls the caller's function.
     let result = unsafe { real.call([thread, attributes, start, argument]) };
     if result as i32 != 0
         && let Some(row) = started
@@ -271,25 +275,26 @@ pub unsafe extern "C" fn pthread_create(thread: u64, attributes: u64, start: u64
     result
 }
 
-/// What a thread was made for: its function and argument. It has its timer then.
-pub extern "C" fn thread_begins(row: usize) -> Started {
+/// Starts the timer of a new thread. Returns the function and argument that the thread was created with.
+pub extern "C" fn thread_started(row: usize) -> Started {
     if let Some(samples) = Samples::get() {
-        samples.tell(state::BEGUN, 0);
+        samples.report(state::BEGUN, 0);
         arm(sys::thread());
         ends::watch();
     }
     starts::take(row)
 }
 
-/// The end of a thread. Not all ticks fall where the time goes: threads that take turns at ticks of the clock can always end before the next one. So each
-/// tells what it had, and the collector knows what no sample stands for.
+/// The end of a thread. Ticks can miss CPU time: threads that take turns in step with the clock can always
+/// exit before the next tick. So each thread reports its CPU time at its end, and the collector knows how
+/// much of it the samples do not cover.
 mod ends {
     use super::*;
 
-    /// libc's key whose destructor is called at a thread's end, plus 2; 1 while it is made.
+    /// libc's key whose destructor runs when a thread ends, plus 2. 1 while it is being created.
     static KEY: AtomicU64 = AtomicU64::new(0);
 
-    /// Makes the key.
+    /// Creates the key.
     pub fn prepare() {
         let Some(create) = real::of(hook::KEY_CREATE) else { return };
         if KEY.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
@@ -303,28 +308,30 @@ mod ends {
         }
     }
 
-    /// Has the calling thread's end told of.
+    /// Makes the calling thread report its end.
     pub fn watch() {
         let key = KEY.load(Acquire);
         if key >= 2
             && let Some(set) = real::of(hook::SET_SPECIFIC)
         {
-            // SAFETY: libc's `pthread_setspecific`, with the key from above; what is set only has to differ from null.
+            // SAFETY: libc's `pthread_setspecific`, with the key from above. The value only has to differ
+            // from null.
             unsafe { set.call([key - 2, 1]) };
         }
     }
 
     /// # Safety
-    /// libc calls it.
+    /// Only libc calls it.
     unsafe extern "C" fn ended(_: u64) {
         if let Some(samples) = Samples::get().filter(|_| Area::get().is_some_and(Area::enabled)) {
             timers::end(sys::thread());
-            samples.tell(state::ENDED, sys::cpu_time());
+            samples.report(state::ENDED, sys::cpu_time());
         }
     }
 }
 
-/// The program is about to forbid itself system calls. One that the agent makes then might be its death, so it makes none any more.
+/// The program is about to forbid itself system calls. A call by the agent could then kill it, so the agent
+/// stops making any.
 pub extern "C" fn confined() {
     if let Some(samples) = Samples::get() {
         stop();
@@ -332,59 +339,60 @@ pub extern "C" fn confined() {
     }
 }
 
-/// Never samples this process again.
+/// Stops sampling this process for good.
 fn stop() {
     BOARD.store(ptr::null_mut(), Release);
     timers::delete_all();
 }
 
-/// libc's `prctl`, with a patch at its start.
+/// Hook for libc's `prctl`, patched at its start.
 ///
 /// # Safety
-/// As for libc's.
+/// Same as libc's.
 pub unsafe extern "C" fn prctl(operation: u64, a: u64, b: u64, c: u64, d: u64) -> u64 {
     const PR_SET_SECCOMP: i32 = 22;
     let Some(real) = real::of(hook::PRCTL) else { return u64::MAX };
     if operation as i32 == PR_SET_SECCOMP {
         confined();
     }
-    // SAFETY: the function that the hook stands in for, with the caller's own arguments.
+    // SAFETY: the hooked function, with the caller's own arguments.
     unsafe { real.call([operation, a, b, c, d]) }
 }
 
-/// What a thread was made for. The processor's two registers for results hold it.
+/// The function and argument that a thread was created with. They are returned in two registers.
 #[repr(C)]
 pub struct Started {
     function: u64,
     argument: u64,
 }
 
-/// libc's `_Fork` or `fork`, with a patch at its start.
+/// Hook for libc's `_Fork` or `fork`, patched at its start.
 ///
 /// # Safety
-/// As for libc's.
+/// Same as libc's.
 pub unsafe extern "C" fn fork() -> u64 {
     let Some(real) = real::of(hook::FORK) else { return u64::MAX };
-    // SAFETY: the function that the hook stands in for.
+    // SAFETY: the hooked function.
     let result = unsafe { real.call([]) };
     if result as i32 == 0
         && let Some(samples) = Samples::get()
     {
-        // Before it can be sampled: samples of a process that nobody has told of would make it two.
-        samples.tell_fork(PROCESS.load(Relaxed));
+        // Before it can be sampled: samples of a process that was not reported yet would make it appear
+        // twice.
+        samples.report_fork(PROCESS.load(Relaxed));
         begin_process();
     }
     result
 }
 
-/// libc's `pthread_cancel`, with a patch at its start. It sets its handler when it is called for the first time.
+/// Hook for libc's `pthread_cancel`, patched at its start. libc sets its signal handler at the first call.
 ///
 /// # Safety
-/// As for libc's.
+/// Same as libc's.
 pub unsafe extern "C" fn pthread_cancel(thread: u64) -> u64 {
     const ESRCH: u64 = 3;
     let Some(real) = real::of(hook::CANCEL) else { return ESRCH };
-    // SAFETY: the function that the hook stands in for, with the caller's own argument.
+    // SAFETY: the hooked function, with the caller's own argument.
     let result = unsafe { real.call([thread]) };
     if Samples::get().is_some() {
         take_signal();
@@ -392,12 +400,12 @@ pub unsafe extern "C" fn pthread_cancel(thread: u64) -> u64 {
     result
 }
 
-/// What threads that are about to begin were made for. There is no memory to put it in but this.
+/// Functions and arguments of threads that are about to start. The agent has no other memory for them.
 mod starts {
     use super::*;
 
     const MOST: usize = 1024;
-    /// A function; 0 for a free row, 1 for one that changes hands.
+    /// A function. 0 for a free row, 1 for a row that is being written or read.
     static FUNCTIONS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
     static ARGUMENTS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
 
@@ -417,14 +425,15 @@ mod starts {
     }
 }
 
-/// The timers of threads, by the threads' numbers: those of threads that have ended have to be given back.
+/// The timers of threads, by thread id. Timers of threads that exited must be deleted.
 mod timers {
     use super::*;
 
     const MOST: usize = 8192;
-    /// How many rows a number may lie behind its own.
+    /// How many rows after its own a thread's entry may be.
     const NEAR: usize = 64;
-    /// The thread (high half) and its timer's number plus 2 (low half), or 1 while it has none; 0 for a free row.
+    /// The thread (high half) and its timer's number plus 2 (low half), or 1 while it has none. 0 for a free
+    /// row.
     static ROWS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
     static NEXT: AtomicUsize = AtomicUsize::new(0);
 
@@ -436,7 +445,8 @@ mod timers {
         (row >> 32) as u32
     }
 
-    /// Takes a row for a thread. False if it has one already, or if there is none: a second timer would count its time twice.
+    /// Takes a row for a thread. False if it has one, because a second timer would count its time twice, or
+    /// if there is no free row.
     pub fn claim(tid: u32) -> bool {
         if near(tid).any(|row| owner(row.load(Relaxed)) == tid) {
             return false;
@@ -447,14 +457,14 @@ mod timers {
             near(tid).for_each(release_if_ended);
             take()
         };
-        // One for another that has ended pays for the room.
+        // Each new row also releases up to two of threads that exited.
         for _ in 0..2 {
             release_if_ended(&ROWS[NEXT.fetch_add(1, Relaxed) % MOST]);
         }
         is_taken
     }
 
-    /// Remembers a thread's timer.
+    /// Stores a thread's timer.
     pub fn keep(tid: u32, timer: i32) {
         let claimed = u64::from(tid) << 32 | 1;
         for row in near(tid) {
@@ -465,13 +475,14 @@ mod timers {
         }
     }
 
-    /// Takes a claim back.
+    /// Releases a claimed row.
     pub fn release(tid: u32) {
         let claimed = u64::from(tid) << 32 | 1;
         near(tid).any(|row| row.compare_exchange(claimed, 0, AcqRel, Relaxed).is_ok());
     }
 
-    /// Gives the timer of a thread back that ends. Its row stays taken until it is gone, so that it gets no other.
+    /// Deletes the timer of a thread that ends. Its row remains taken until the thread has exited, so that it
+    /// does not get another timer.
     pub fn end(tid: u32) {
         for row in near(tid) {
             let value = row.load(Relaxed);
@@ -496,7 +507,7 @@ mod timers {
         }
     }
 
-    /// Gives back the timers of some threads that have ended.
+    /// Deletes the timers of some threads that exited.
     pub fn release_ended() {
         const SOME: usize = 64;
         for _ in 0..SOME {
@@ -504,15 +515,15 @@ mod timers {
         }
     }
 
-    /// The process's own, plus 1; 0 for none.
+    /// The process's own timer, plus 1. 0 for none.
     static OF_PROCESS: AtomicU32 = AtomicU32::new(0);
 
-    /// Remembers the process's own timer.
+    /// Stores the process's own timer.
     pub fn keep_process(timer: i32) {
         OF_PROCESS.store(timer as u32 + 1, Relaxed);
     }
 
-    /// Gives all of them back.
+    /// Deletes all timers.
     pub fn delete_all() {
         for row in &ROWS {
             let timer = row.swap(0, AcqRel) as u32;
@@ -526,7 +537,7 @@ mod timers {
         }
     }
 
-    /// A child has none of its parent's.
+    /// Clears the table in a forked child, which inherits no timers.
     pub fn forget_all() {
         for row in &ROWS {
             if row.load(Relaxed) != 0 {

@@ -1,5 +1,5 @@
-//! How the agent begins: it finds the collector, says where its hooks are, maps the area, and applies the patches. If anything of
-//! that fails, it stays quiet for good and the program runs as without it.
+//! How the agent starts: it finds the collector, sends the addresses of its hooks, maps the area, and applies
+//! the patches. If any of that fails, it does nothing further and the program runs as if it were not there.
 
 use core::ffi::{CStr, c_char};
 use core::ptr;
@@ -17,7 +17,7 @@ use crate::link;
 use crate::sys::{self, Pages, Place};
 use crate::{arch, confined, hooks, loaded, maps, modules, patch, real, sample, sampler, signals, state};
 
-/// The loader's way in. glibc passes the environment, others do not.
+/// Entry point for the loader. glibc passes the environment, other loaders do not.
 ///
 /// # Safety
 /// Only the loader calls it.
@@ -26,7 +26,7 @@ unsafe extern "C" fn preloaded(
     _arguments: *const *const c_char,
     environment: *const *const c_char,
 ) {
-    // Without a word per thread this is not the dynamic loader's call.
+    // Without a word per thread, the dynamic loader is not the caller.
     if ThreadWord::of_state().is_none() {
         return;
     }
@@ -35,8 +35,8 @@ unsafe extern "C" fn preloaded(
     unsafe { begin_once(environment) };
 }
 
-/// Somebody calls the allocator before the loader calls the agent: `.preinit_array`, or the constructor of a library that comes first.
-/// The real functions are known.
+/// Starts when the allocator is called before the loader calls the agent: from `.preinit_array`, or from the
+/// constructor of an earlier library. The real functions are known by then.
 pub fn early() {
     if ThreadWord::of_state().is_some() {
         // SAFETY: no environment.
@@ -44,20 +44,20 @@ pub fn early() {
     }
 }
 
-/// Set by whoever begins. What it calls itself must not begin again.
+/// Set on the first start. Nested calls must not start again.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 
 /// # Safety
-/// The environment is null, or what glibc's loader passes.
+/// `environment` is null, or what glibc's loader passes.
 unsafe fn begin_once(environment: *const *const c_char) {
     if BEGUN.swap(1, AcqRel) != 0 {
         return;
     }
     let mut path = [0u8; SOCKET_LEN];
-    // SAFETY: passed on.
+    // SAFETY: the caller upholds the same contract.
     let len = unsafe { socket_from(environment, &mut path) }.or_else(|| socket_from_file(&mut path));
     if let Some(len) = len {
-        // SAFETY: constructors run before the program's first thread, on the one that there is.
+        // SAFETY: constructors run before the program starts threads.
         unsafe { begin(entered::PRELOADED, &path[..len]) };
     }
 }
@@ -70,15 +70,16 @@ static AT_START: unsafe extern "C" fn(i32, *const *const c_char, *const *const c
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = arch::exit::finished;
 
-/// The way in for static programs: called once, before the program's first instruction, with the collector's socket and the
-/// program's headers in memory.
+/// Entry point for static programs: called once, before the program's first instruction, with the collector's
+/// socket and the program's headers in memory.
 ///
 /// # Safety
-/// `socket` must be a text that ends with a zero byte, the headers must be there for good, and nothing of the program runs yet.
+/// `socket` must be a zero-terminated text, the headers must never be unmapped, and no code of the program
+/// may have run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn whyslow_agent_enter(socket: *const c_char, base: u64, headers: u64, count: u64) {
-    thread::look_for_base();
-    // SAFETY: the caller's promise.
+    thread::detect_base_access();
+    // SAFETY: guaranteed by the caller.
     unsafe {
         modules::set_program(base, headers, count);
         begin(entered::INJECTED, CStr::from_ptr(socket).to_bytes());
@@ -87,10 +88,10 @@ pub unsafe extern "C" fn whyslow_agent_enter(socket: *const c_char, base: u64, h
 
 /// The longest path of a socket.
 pub const SOCKET_LEN: usize = 108;
-/// The collector's socket, for what is asked later.
+/// The path of the collector's socket, for later requests.
 static SOCKET: [AtomicU8; SOCKET_LEN] = [const { AtomicU8::new(0) }; SOCKET_LEN];
 
-/// Copies the path of the collector's socket; its length.
+/// Copies the path of the collector's socket and returns its length.
 pub fn socket(into: &mut [u8]) -> usize {
     let mut len = 0;
     for (to, from) in into.iter_mut().zip(&SOCKET) {
@@ -103,7 +104,7 @@ pub fn socket(into: &mut [u8]) -> usize {
     len
 }
 
-/// Connects to the collector once more; negative on failure.
+/// Opens another connection to the collector. Negative on failure.
 pub fn connect() -> i32 {
     let mut path = [0; SOCKET_LEN];
     let len = socket(&mut path);
@@ -111,7 +112,7 @@ pub fn connect() -> i32 {
 }
 
 /// # Safety
-/// The program has one thread, and none of the code runs that patches may be for.
+/// The program has one thread, and no code runs that may be patched.
 unsafe fn begin(entered: u32, socket: &[u8]) -> Option<()> {
     for (to, from) in SOCKET.iter().zip(socket) {
         to.store(*from, Relaxed);
@@ -122,7 +123,7 @@ unsafe fn begin(entered: u32, socket: &[u8]) -> Option<()> {
     let mut buffer = Pages::new(MOST_WELCOME)?;
     let socket = sys::connect(socket);
     if socket >= 0 {
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { exchange(entered, socket, buffer.bytes()) };
         sys::close(socket);
     }
@@ -130,9 +131,9 @@ unsafe fn begin(entered: u32, socket: &[u8]) -> Option<()> {
 }
 
 /// # Safety
-/// As for [`begin`].
+/// Same as [`begin`].
 unsafe fn exchange(entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
-    // Everything gets its place before the collector looks for free ones to put patch pages in.
+    // All mappings are placed before the collector looks for free places for patch pages.
     let place = Place::apart(area::FIRST_LEN)?;
     if !state::watch_forks() || !say(socket, &hello(entered)) {
         return None;
@@ -141,7 +142,7 @@ unsafe fn exchange(entered: u32, socket: i32, buffer: &mut [u8]) -> Option<()> {
     if file < 0 {
         return None;
     }
-    // SAFETY: the collector's answer to the hello above; for the rest, the caller's promise.
+    // SAFETY: the collector's answer to the hello above. The caller guarantees the rest.
     let joined = unsafe { patch::prepare(&buffer[..len]) }.and_then(|patches| {
         let joined = join(place, file, &patches);
         if joined.is_none() {
@@ -157,7 +158,7 @@ fn join(mut place: Place, file: i32, patches: &patch::Prepared<'_>) -> Option<()
     if !place.map_shared(file) {
         return None;
     }
-    // SAFETY: the area begins with its header, and stays mapped as long as `place`.
+    // SAFETY: the area begins with its header, and is mapped as long as `place` lives.
     let header = unsafe { place.at().cast::<area::Header>().as_ref() };
     if header.version.load(Acquire) != VERSION || !patches.apply() {
         return None;
@@ -165,17 +166,17 @@ fn join(mut place: Place, file: i32, patches: &patch::Prepared<'_>) -> Option<()
     let (start, end) = own_range();
     header.agent_len.store(end - start, Relaxed);
     header.agent_start.store(start, Release);
-    state::tell_place(header);
+    state::publish_states(header);
     if header.flags.load(Relaxed) & flag::MAPS != 0 {
         maps::record();
     }
-    // SAFETY: the area's file is mapped there, and is never given back.
+    // SAFETY: the area's file is mapped there and is never unmapped.
     unsafe { Area::set(place.keep(), file) };
     if let Some(area) = Area::get() {
         sample::prepare(area);
         sampler::begin(area, file);
         if area.flags() & flag::WAIT_AT_EXIT != 0 {
-            signals::look_after();
+            signals::install_handlers();
         }
     }
     Some(())
@@ -185,12 +186,12 @@ fn join(mut place: Place, file: i32, patches: &patch::Prepared<'_>) -> Option<()
 pub fn say(socket: i32, hello: &Hello) -> bool {
     const FIELDS: usize = 4 * 4 + 8 * (hook::COUNT + 2 + hook::PER_GROUP + 1);
     const { assert!(size_of::<Hello>() == FIELDS, "a hello has no padding") };
-    // SAFETY: a structure of integers without padding is so many initialised bytes.
+    // SAFETY: a structure of integers without padding consists of initialised bytes.
     let bytes = unsafe { slice::from_raw_parts(ptr::from_ref(hello).cast(), size_of::<Hello>()) };
     sys::send(socket, bytes)
 }
 
-/// What there is to say.
+/// The hello message of this process.
 pub fn hello(entered: u32) -> Hello {
     let (start, end) = own_range();
     let mut hello = Hello {
@@ -212,7 +213,7 @@ pub fn hello(entered: u32) -> Hello {
     hello
 }
 
-/// Where the agent lies, by the linker's word.
+/// The agent's own address range, from linker symbols.
 fn own_range() -> (u64, u64) {
     unsafe extern "C" {
         static __ehdr_start: u8;
@@ -221,10 +222,10 @@ fn own_range() -> (u64, u64) {
     (&raw const __ehdr_start as u64, (&raw const _end as u64).next_multiple_of(4096))
 }
 
-/// Copies the socket's path out of the environment; its length.
+/// Copies the socket's path from the environment and returns its length.
 ///
 /// # Safety
-/// As for [`begin_once`].
+/// Same as [`begin_once`].
 unsafe fn socket_from(environment: *const *const c_char, path: &mut [u8]) -> Option<usize> {
     if environment.is_null() || link::glibc_version().is_none() {
         return None;
@@ -243,7 +244,7 @@ unsafe fn socket_from(environment: *const *const c_char, path: &mut [u8]) -> Opt
     None
 }
 
-/// The same from the kernel's copy, as it was when the program started.
+/// The same, from the kernel's copy of the environment at program start.
 fn socket_from_file(path: &mut [u8]) -> Option<usize> {
     const MOST: usize = 4 << 20;
     let file = sys::open(c"/proc/self/environ");

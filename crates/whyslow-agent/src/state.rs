@@ -1,12 +1,15 @@
-//! What the agent knows of each thread: where its ring is, how far it is written, its last walks.
+//! Per-thread state: the thread's ring, how far it is written, and its last walks.
 //!
-//! A state is found by a word of thread-local storage. A static program has none to give, so there it is found by the
-//! thread's `fs` base (see `based`). The first page of a state is wiped when the program forks: a child finds all gates shut, and takes
-//! rings of its own. That is the whole handling of `fork`; nothing has to be called.
+//! A word of thread-local storage points to the state. A static program has no such word for the agent, so
+//! there the thread's `fs` base leads to the state (see `based`). A fork wipes the first page of every state:
+//! the child finds all gates shut and takes its own rings. Nothing else handles `fork`, and nothing has to be
+//! called.
 //!
-//! The *gate* says who may use a state. [`Inside`] is the agent at work: it is made by shutting an open gate, on the state's own thread, and
-//! alone leads to the ring's writer and to the walker. Nobody makes a second one meanwhile: other threads have states of their own, what the allocator calls
-//! finds the gate `MASKED`, and a signal handler that interrupts the agent finds it `BUSY` and uses a second state. A third level is counted as lost.
+//! The *gate* says who may use a state. [`Inside`] stands for the agent at work. It is created on the state's
+//! own thread, by closing an open gate, and only it gives access to the ring's writer and the walker. There
+//! is never a second one at the same time: other threads have their own states, calls made by the allocator
+//! find the gate `MASKED`, and a signal handler that interrupts the agent finds it `BUSY` and uses a second
+//! state. A third level is counted as lost.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -29,15 +32,15 @@ use crate::walk;
 mod gate {
     /// Not usable: new, or wiped by a fork.
     pub const SHUT: u32 = 0;
-    /// Everything is recorded, and nothing else is asked for.
+    /// Everything is recorded and no other mode is on.
     pub const OPEN: u32 = 1;
-    /// Some is recorded.
+    /// Allocations are sampled.
     pub const SAMPLING: u32 = 2;
-    /// More is asked for than the quick ways do.
+    /// Modes are on that the fast paths do not handle.
     pub const SPECIAL: u32 = 3;
-    /// The agent is at work here.
+    /// The agent is at work in this state.
     pub const BUSY: u32 = 4;
-    /// The allocator is at work: what it calls is its own business.
+    /// The allocator is at work. Its own calls are not recorded.
     pub const MASKED: u32 = 5;
 }
 
@@ -45,29 +48,31 @@ const PAGE: usize = 4096;
 
 /// One thread's state. All zero bytes are a new one.
 ///
-/// A fork in a signal handler zeroes the first page, when the handler comes back in the child even below an [`Inside`]. So everything in it is an atomic
-/// or a cell of which zero is a value, and each access stands on its own.
+/// A fork in a signal handler zeroes the first page. If that handler returns in the child, this can happen
+/// even while an [`Inside`] exists. So everything in the page is an atomic or a cell for which zero is valid,
+/// and no access relies on an earlier one.
 #[repr(C, align(4096))]
 pub struct State {
     gate: AtomicU32,
-    /// What `gate` is when the agent is not at work.
+    /// The value of `gate` when the agent is not at work.
     open: AtomicU32,
     writer: Writer,
     sampling: Sampling,
     /// The writer's ring, for other threads.
     ring: AtomicPtr<RingHeader>,
-    /// The thread; 0 for a state that was never used or was wiped, [`CLAIMED`] for one that changes hands.
+    /// The thread. 0 if the state was never used or was wiped, [`CLAIMED`] while it changes owners.
     owner: AtomicU32,
     process: AtomicU32,
-    /// The word that told threads apart when this was claimed; only without thread-local storage.
+    /// The word that identified the thread when it claimed this state. Only used without thread-local
+    /// storage.
     mark: AtomicU32,
     level: AtomicU32,
-    /// The state of a signal handler that interrupts the agent; null if there was none.
+    /// The state for signal handlers that interrupt the agent. Null if none did yet.
     inner: AtomicPtr<State>,
     walker: BehindFirstPage,
 }
 
-/// Not wiped by a fork: a walk may be under way.
+/// Not wiped by a fork: a walk may be in progress.
 #[repr(C, align(4096))]
 struct BehindFirstPage(UnsafeCell<Walker>);
 
@@ -83,19 +88,20 @@ impl State {
         compiler_fence(SeqCst);
     }
 
-    /// Opens the gate again. In a child that was forked meanwhile, by a signal handler that came back, it stays shut: what was not there before
-    /// the fork is wiped.
+    /// Opens the gate again. It remains shut in a child that a signal handler forked in the meantime and then
+    /// returned in, because the fork wiped `open`.
     #[inline(always)]
     fn leave(&self) {
         self.set_gate(self.open.load(Relaxed));
     }
 
-    /// Whether this is the state of the thread with this mark, or one that a fork wiped: then it is the thread's own, or nobody's.
+    /// Whether the state belongs to the thread with this mark. Also true if a fork wiped it: then it is the
+    /// thread's own, or has no owner.
     pub fn is_marked(&self, mark: u32) -> bool {
         self.owner.load(Relaxed) == 0 || self.mark.load(Relaxed) == mark
     }
 
-    /// Sets what tells the thread apart from others.
+    /// Sets the mark that identifies the thread.
     pub fn set_mark(&self, mark: u32) {
         self.mark.store(mark, Relaxed);
     }
@@ -113,30 +119,30 @@ impl Mine {
             Some(word) => word.get() as *const State,
             None => based::mine(),
         };
-        // SAFETY: null, or the state that `register` put there; states stay mapped for good.
+        // SAFETY: null, or the state that `register` put there. States are never unmapped.
         unsafe { state.as_ref() }.map(Self)
     }
 
-    /// Goes inside, if everything is recorded and nothing else is asked for.
+    /// Goes inside, if everything is recorded and no other mode is on.
     #[inline(always)]
     pub fn enter_if_all_is_recorded(self) -> Option<Inside> {
         // SAFETY: the state is this thread's, and its gate is open.
         (self.0.gate.load(Relaxed) == gate::OPEN).then(|| unsafe { Inside::new(self.0) })
     }
 
-    /// Whether some is recorded, and the agent is not at work.
+    /// Whether allocations are sampled and the agent is not at work.
     #[inline(always)]
     pub fn is_sampling(self) -> bool {
         self.0.gate.load(Relaxed) == gate::SAMPLING
     }
 
-    /// How far the next sample is.
+    /// The distance to the next sample.
     #[inline(always)]
     pub fn sampling(self) -> &'static Sampling {
         &self.0.sampling
     }
 
-    /// Makes a call during which nothing is recorded, if anything is now.
+    /// Makes a call during which nothing is recorded.
     #[inline(always)]
     pub fn masked(self, call: impl FnOnce() -> u64) -> u64 {
         if !matches!(self.0.gate.load(Relaxed), gate::OPEN | gate::SAMPLING | gate::SPECIAL) {
@@ -154,34 +160,34 @@ pub struct Inside(&'static State);
 
 impl Inside {
     /// # Safety
-    /// The state is the calling thread's, or that of a signal handler in it, and there is no other [`Inside`] of it: its gate was not `BUSY` or
-    /// `MASKED`, or whoever left it so has ended.
+    /// The state belongs to the calling thread or to a signal handler in it, and no other [`Inside`] of it
+    /// exists: its gate was not `BUSY` or `MASKED`, or the thread that left it so has exited.
     #[inline(always)]
     unsafe fn new(state: &'static State) -> Self {
         state.set_gate(gate::BUSY);
         Self(state)
     }
 
-    /// Writes into the thread's ring.
+    /// The writer of the thread's ring.
     #[inline(always)]
     pub fn writer(&self) -> &Writer {
         &self.0.writer
     }
 
-    /// The thread's walks, and what writes them down.
+    /// The writer and the thread's walker.
     #[inline(always)]
     pub fn parts(&mut self) -> (&Writer, &mut Walker) {
         // SAFETY: there is one `Inside` of a state, it is borrowed, and nothing else leads to the walker.
         (&self.0.writer, unsafe { &mut *self.0.walker.0.get() })
     }
 
-    /// How far the next sample is.
+    /// The distance to the next sample.
     #[inline(always)]
     pub fn sampling(&self) -> &Sampling {
         &self.0.sampling
     }
 
-    /// Makes a call during which what the allocator calls is its own business.
+    /// Makes a call during which the allocator's own calls are not recorded.
     #[inline(always)]
     pub fn masked(&mut self, call: impl FnOnce() -> u64) -> u64 {
         self.0.set_gate(gate::MASKED);
@@ -190,7 +196,7 @@ impl Inside {
         result
     }
 
-    /// The same, and what the allocator calls does not bring the next sample nearer.
+    /// The same, and the allocator's own calls do not count towards the next sample.
     pub fn masked_uncounted(&mut self, call: impl FnOnce() -> u64) -> u64 {
         let sampling = &self.0.sampling;
         self.masked(|| sampling.uncounted(call))
@@ -204,7 +210,7 @@ impl Drop for Inside {
     }
 }
 
-/// Goes inside for an event. None: let the event pass.
+/// Goes inside for an event. `None`: let the event pass unrecorded.
 #[inline(never)]
 pub fn enter() -> Option<Inside> {
     let area = Area::get()?;
@@ -226,7 +232,7 @@ pub fn enter() -> Option<Inside> {
 
 /// The same for a signal handler that interrupted the agent.
 fn enter_inner(area: Area, outer: &State) -> Option<Inside> {
-    // SAFETY: null, or a state; they stay mapped for good.
+    // SAFETY: null, or a state. States are never unmapped.
     let state = unsafe { outer.inner.load(Relaxed).as_ref() };
     match state {
         Some(state) if state.owner.load(Relaxed) == outer.owner.load(Relaxed) => {
@@ -259,18 +265,19 @@ fn register(area: Area, wiped: Option<&'static State>) -> Option<Inside> {
 
 static STATES: [AtomicPtr<State>; MOST_STATES] = [const { AtomicPtr::new(ptr::null_mut()) }; MOST_STATES];
 static STATES_USED: AtomicUsize = AtomicUsize::new(0);
-/// What a state takes: whole pages.
+/// The size of a state, in whole pages.
 const STATE_BYTES: usize = size_of::<State>();
-/// Without a free ring, nobody asks for one again before this time.
+/// After no ring was free, no thread tries again before this time.
 static RINGLESS_UNTIL: AtomicU64 = AtomicU64::new(0);
 
-/// A state with a ring: the thread's own that a fork wiped, one of a thread that has ended, or a new one.
+/// Claims a state with a ring: the thread's own that a fork wiped, that of a thread that exited, or a new
+/// one.
 fn claim(area: Area, level: u32, wiped: Option<&'static State>) -> Option<Inside> {
     if !area.enabled() {
         return None;
     }
     let header = area.header();
-    // A `vfork` child runs in its parent's memory: what it would take under its own name would stay there.
+    // A `vfork` child runs in its parent's memory and would claim a state there under its own id.
     if !is_own_process() {
         header.lost_ringless.fetch_add(1, Relaxed);
         return None;
@@ -289,12 +296,13 @@ fn claim(area: Area, level: u32, wiped: Option<&'static State>) -> Option<Inside
         found
     });
     let Some((index, words, state)) = taken else {
-        // A few tenths of a second, whatever the clock's rate is.
+        // A few tenths of a second at any clock rate.
         RINGLESS_UNTIL.store(clock() + (1 << 29), Relaxed);
         header.lost_ringless.fetch_add(1, Relaxed);
         return None;
     };
-    // SAFETY: the state was nobody's, or that of a thread that has ended; this thread has just become its owner.
+    // SAFETY: the state had no owner or that of a thread that exited, and this thread has just become its
+    // owner.
     let mut inside = unsafe { Inside::new(state) };
     let ring = area.ring(index);
     ring.pid.store(process, Relaxed);
@@ -304,7 +312,7 @@ fn claim(area: Area, level: u32, wiped: Option<&'static State>) -> Option<Inside
     state.process.store(process, Relaxed);
     state.level.store(level, Relaxed);
     state.ring.store(ptr::from_ref(ring).cast_mut(), Release);
-    // What it had may be another thread's by now.
+    // The old one may belong to another thread by now.
     state.inner.store(ptr::null_mut(), Relaxed);
     state.open.store(
         match (area.flags() & (flag::UNUSED | flag::MAPS), header.sample_bytes.load(Relaxed)) {
@@ -317,17 +325,17 @@ fn claim(area: Area, level: u32, wiped: Option<&'static State>) -> Option<Inside
     state.sampling.start(thread);
     let (writer, walker) = inside.parts();
     walker.forget();
-    // SAFETY: the ring was free, and is this state's from now on.
+    // SAFETY: the ring was free, and belongs to this state from now on.
     unsafe { writer.take(ring, words) };
-    // From here on no thread repeats times: this ring's first one is later than all those.
+    // From here on no thread repeats timestamps, so this ring's first one is later than all repeated ones.
     header.rings_active.fetch_add(1, SeqCst);
-    crate::ring::alone_no_more();
+    crate::ring::second_ring_taken();
     writer.first_stamp();
     ring.state.store(ring::LIVE, Release);
     Some(inside)
 }
 
-/// A state that the thread becomes the owner of.
+/// Finds a state and makes the thread its owner.
 fn find_state(wiped: Option<&'static State>, thread: u32) -> Option<&'static State> {
     if let Some(state) = wiped
         && state.owner.compare_exchange(0, thread, AcqRel, Relaxed).is_ok()
@@ -335,7 +343,7 @@ fn find_state(wiped: Option<&'static State>, thread: u32) -> Option<&'static Sta
         return Some(state);
     }
     for slot in &STATES[..STATES_USED.load(Acquire).min(MOST_STATES)] {
-        // SAFETY: null, or a state; they stay mapped for good.
+        // SAFETY: null, or a state. States are never unmapped.
         let Some(state) = (unsafe { slot.load(Acquire).as_ref() }) else { continue };
         let owner = state.owner.load(Acquire);
         if owner != 0
@@ -354,7 +362,7 @@ fn find_state(wiped: Option<&'static State>, thread: u32) -> Option<&'static Sta
         return None;
     }
     let Some(state) = new_state() else {
-        // The next one may have more luck with this row, unless another thread took one meanwhile.
+        // Free the row for the next attempt, unless another thread has taken one in the meantime.
         let _ = STATES_USED.compare_exchange(index + 1, index, AcqRel, Relaxed);
         return None;
     };
@@ -368,14 +376,15 @@ fn new_state() -> Option<&'static State> {
     if !pages.wipe_on_fork(PAGE) {
         return None;
     }
-    // SAFETY: the pages are as long as a state, whole pages are aligned like one, zero bytes are a new one, and they are never given back.
+    // SAFETY: the pages have the size and alignment of a state, zero bytes are a valid one, and they are
+    // never unmapped.
     Some(unsafe { pages.keep().cast::<State>().as_ref() })
 }
 
-/// Whether the collector has given the state's ring back, because its thread has ended. A state that a fork wiped
-/// (its owner is 0) belongs to the thread whose word points to it, or to nobody.
+/// Whether the collector has released the state's ring because its thread exited. A state that a fork wiped
+/// (owner 0) belongs to the thread whose word points to it, or to no thread.
 fn has_ended(state: &State, owner: u32) -> bool {
-    // SAFETY: null, or a ring; they stay mapped for good.
+    // SAFETY: null, or a ring. Rings are never unmapped.
     let Some(ring) = (unsafe { state.ring.load(Acquire).as_ref() }) else { return false };
     match ring.state.load(Acquire) {
         ring::FREE => true,
@@ -388,7 +397,7 @@ fn has_ended(state: &State, owner: u32) -> bool {
     }
 }
 
-/// Takes a free ring, the lowest there is, so that few are ever touched. Waits a moment if there is none.
+/// Takes the lowest free ring, so that few are ever touched. Waits briefly if there is none.
 fn take_ring(area: Area) -> Option<usize> {
     let header = area.header();
     for _ in 0..50 {
@@ -407,35 +416,35 @@ fn take_ring(area: Area) -> Option<usize> {
     None
 }
 
-/// A page that a fork wipes: 1 in the process that set it up.
+/// A page that a fork wipes. 1 in the process that set it up.
 static PROCESS_MARK: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// What [`PROCESS`] was before a fork; 0 where the program began.
+/// [`PROCESS`] before the fork. 0 in the process that started the program.
 static PARENT: AtomicU32 = AtomicU32::new(0);
 
-/// Begins to notice forks.
+/// Starts to detect forks.
 pub fn watch_forks() -> bool {
     let Some(mut page) = Pages::new(PAGE) else { return false };
     if !page.wipe_on_fork(PAGE) {
         return false;
     }
     let mark = page.keep().cast::<AtomicU32>();
-    // SAFETY: a page of zeros that is never given back.
+    // SAFETY: a page of zeros that is never unmapped.
     unsafe { mark.as_ref() }.store(1, Relaxed);
     PROCESS_MARK.store(mark.as_ptr(), Release);
     PROCESS.store(sys::process(), Relaxed);
     true
 }
 
-/// Tells the collector where the states are.
-pub fn tell_place(header: &area::Header) {
+/// Publishes the addresses of the states for the collector.
+pub fn publish_states(header: &area::Header) {
     header.state_len.store(STATE_BYTES as u64, Relaxed);
     header.states.store(STATES.as_ptr() as u64, Release);
 }
 
-/// Notices that this is a forked child by now.
+/// Detects whether this process is a forked child.
 pub fn note_fork() {
-    // SAFETY: null, or a page that stays mapped.
+    // SAFETY: null, or a page that is never unmapped.
     if let Some(mark) = unsafe { PROCESS_MARK.load(Acquire).as_ref() }
         && mark.swap(1, Relaxed) == 0
     {

@@ -1,5 +1,5 @@
-//! Functions of other modules by name, where the program has no `dlsym`: before glibc 2.34 that is in a library of its own,
-//! which many programs do not load.
+//! Finds functions of other modules by name in programs without `dlsym`. Before glibc 2.34 `dlsym` is in a
+//! separate library that many programs do not load.
 
 use core::ffi::{CStr, c_char};
 
@@ -11,7 +11,7 @@ const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 const DT_VERSYM: u64 = 0x6fff_fff0;
-/// A version that only old programs ask for.
+/// A version that only old programs use.
 const HIDDEN: u16 = 0x8000;
 
 #[repr(C)]
@@ -25,7 +25,7 @@ struct Symbol {
     size: u64,
 }
 
-/// The address of a function in the first module behind this one that has it; 0 if none has.
+/// The address of a function in the first module after this one that has it. 0 if none has.
 pub fn next(name: &CStr) -> u64 {
     let own = next as *const () as u64;
     let mut behind = false;
@@ -46,7 +46,8 @@ fn holds(loaded: &Loaded, address: u64) -> bool {
     segments.any(|segment| relative.wrapping_sub(segment.address()) < segment.size())
 }
 
-/// A module's symbols, where they lie in memory. The loader itself finds functions by them, so they are taken to be well-formed.
+/// A module's symbol tables in memory. The loader itself uses them to find functions, so they are assumed to
+/// be well-formed.
 struct Table {
     base: u64,
     names: u64,
@@ -64,7 +65,7 @@ impl Table {
         loop {
             // SAFETY: the dynamic section ends with a tag of 0.
             let [tag, value] = unsafe { word::<[u64; 2]>(at) };
-            // Some loaders write addresses here, others leave what the file has.
+            // Some loaders write addresses here, others keep the file's values.
             let address = if value < bias { bias + value } else { value };
             match tag {
                 0 => break,
@@ -89,7 +90,7 @@ impl Table {
         let buckets_at = self.hash + 16 + u64::from(filters) * 8;
         let chains_at = buckets_at + u64::from(buckets) * 4;
         let bucket = buckets_at + u64::from(hash.checked_rem(buckets)?) * 4;
-        // SAFETY: there are so many buckets.
+        // SAFETY: the index is below the number of buckets.
         let mut index = unsafe { word::<u32>(bucket) };
         if index < first {
             return None;
@@ -109,13 +110,13 @@ impl Table {
         }
     }
 
-    /// The address of a symbol if it is defined, has this name, and is what new programs get.
+    /// The address of a symbol, if it is defined, has this name, and is the default version.
     fn matches(&self, index: u32, name: &CStr) -> Option<u64> {
-        // SAFETY: the chain says that there is a symbol with this number.
+        // SAFETY: the chain contains this symbol index.
         let symbol: Symbol = unsafe { word(self.symbols + u64::from(index) * size_of::<Symbol>() as u64) };
-        // SAFETY: a symbol's name is a text in the table of names.
+        // SAFETY: a symbol's name is a text in the string table.
         let its_name = unsafe { CStr::from_ptr((self.names + u64::from(symbol.name)) as *const c_char) };
-        // SAFETY: where there are versions, there is one for each symbol.
+        // SAFETY: if there are versions, each symbol has one.
         let hidden =
             self.versions != 0 && unsafe { word::<u16>(self.versions + u64::from(index) * 2) } & HIDDEN != 0;
         (its_name == name && symbol.section != 0 && !hidden).then(|| self.base.wrapping_add(symbol.value))
@@ -123,8 +124,8 @@ impl Table {
 }
 
 /// # Safety
-/// A `T`, all of plain numbers, lies there.
+/// A `T` that consists of plain numbers lies there.
 unsafe fn word<T: Copy>(at: u64) -> T {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (at as *const T).read_unaligned() }
 }

@@ -1,4 +1,4 @@
-//! System calls, made directly: they leave `errno` alone, and need no libc.
+//! System calls, made directly. They leave `errno` alone and need no libc.
 
 use core::ffi::{CStr, c_char};
 use core::mem;
@@ -25,7 +25,7 @@ pub mod protection {
 const MAP_SHARED: usize = 1;
 const MAP_PRIVATE: usize = 2;
 const MAP_FIXED: usize = 0x10;
-/// A mapping of no file.
+/// An anonymous mapping.
 pub const MAP_ANONYMOUS: usize = 0x20;
 const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
@@ -46,44 +46,45 @@ pub fn thread() -> u32 {
     unsafe { call(GETTID, [0; 6]) as u32 }
 }
 
-/// A new mapping wherever the kernel finds room; none if there is none.
+/// A new mapping wherever the kernel finds room. `None` if there is none.
 fn map_anywhere(wish: usize, bytes: usize, rights: usize, how: usize) -> Option<NonNull<u8>> {
-    // SAFETY: without `MAP_FIXED` nothing that is mapped is touched: the place is only a wish.
+    // SAFETY: without `MAP_FIXED` no existing mapping is touched: the address is only a hint.
     let result = unsafe { call(MMAP, [wish, bytes, rights, how | MAP_NORESERVE, usize::MAX, 0]) };
     if failed(result) { None } else { NonNull::new(result as *mut u8) }
 }
 
-/// Zeroed pages of the agent's own. They are given back when this is dropped.
+/// Zeroed pages that belong to the agent. They are unmapped on drop.
 pub struct Pages {
     at: NonNull<u8>,
     len: usize,
 }
 
 impl Pages {
-    /// None if there is no memory.
+    /// `None` if there is no memory.
     pub fn new(len: usize) -> Option<Self> {
         let rights = protection::READ | protection::WRITE;
         let at = map_anywhere(0, len, rights, MAP_PRIVATE | MAP_ANONYMOUS)?;
-        // Only what is used shall take memory, not two megabytes of it at the first touch.
-        // SAFETY: a hint about these pages; a kernel that does not know it has no such pages.
+        // Only touched pages should take memory, not two megabytes at the first touch. SAFETY: a hint about
+        // these pages. A kernel that does not file_status it has no huge pages.
         unsafe { call(MADVISE, [at.as_ptr() as usize, len, MADV_NOHUGEPAGE, 0, 0, 0]) };
         Some(Self { at, len })
     }
 
-    /// Lets a forked child find the first so many bytes zeroed again. False if the kernel cannot.
+    /// Makes a forked child find the first `len` bytes zeroed. False if the kernel cannot do that.
     pub fn wipe_on_fork(&mut self, len: usize) -> bool {
         let len = len.min(self.len);
-        // SAFETY: changes nothing in this process, and the child has only this crate's code look at them.
+        // SAFETY: changes nothing in this process, and in the child only this crate reads them.
         !failed(unsafe { call(MADVISE, [self.at.as_ptr() as usize, len, MADV_WIPEONFORK, 0, 0, 0]) })
     }
 
-    /// What is in them.
+    /// Their contents.
     pub fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: so many bytes are mapped until this is dropped, they are initialised, and nobody else has their address.
+        // SAFETY: `len` initialised bytes are mapped until this is dropped, and no other code has their
+        // address.
         unsafe { slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
     }
 
-    /// Never gives them back.
+    /// Keeps them mapped for good.
     pub fn keep(self) -> NonNull<u8> {
         mem::ManuallyDrop::new(self).at
     }
@@ -91,39 +92,40 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: they are this handle's own, and it ends.
+        // SAFETY: they belong to this handle, which is being dropped.
         unsafe { unmap(self.at.as_ptr() as usize, self.len) };
     }
 }
 
-/// So many zeroed bytes for good, or until [`unmap`]; null if there are none.
+/// `bytes` zeroed bytes that remain mapped until [`unmap`]. Null if there is no memory.
 pub fn pages_for_good(bytes: usize) -> *mut u8 {
     Pages::new(bytes).map_or(ptr::null_mut(), |pages| pages.keep().as_ptr())
 }
 
-/// Zeroed, writable pages at exactly this place, where nothing may be.
+/// Zeroed, writable pages at exactly this address. False if it is not free.
 pub fn pages_at(at: usize, bytes: usize) -> bool {
     let rights = protection::READ | protection::WRITE;
     let how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-    // SAFETY: replaces nothing.
+    // SAFETY: replaces no mapping.
     let result = unsafe { call(MMAP, [at, bytes, rights, how, usize::MAX, 0]) };
     if !failed(result) && result as usize != at {
-        // A kernel that does not know the flag took the place as a hint.
-        // SAFETY: it was mapped just now, and nobody knows of it.
+        // A kernel that does not file_status the flag treated the address as a hint. SAFETY: it was mapped just now,
+        // and no other code has its address.
         unsafe { unmap(result as usize, bytes) };
         return false;
     }
     !failed(result)
 }
 
-/// A place that nothing else takes. It is given back when this is dropped, with what is mapped there.
+/// A reserved address range. It is released on drop, with everything mapped in it.
 pub struct Place {
     at: NonNull<u8>,
     len: usize,
 }
 
 impl Place {
-    /// Not beside the libraries if possible: patches need places that a short jump reaches from there. None if there is no room.
+    /// Reserves a range, if possible away from the libraries: patches need free places that a short jump can
+    /// reach from there. `None` if there is no room.
     pub fn apart(len: usize) -> Option<Self> {
         const APART: usize = 4 << 30;
         let reserve = |wish: usize| {
@@ -140,16 +142,16 @@ impl Place {
         let rights = protection::READ | protection::WRITE;
         let how = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
         let at = self.at.as_ptr() as usize;
-        // SAFETY: replaces only what was reserved for it.
+        // SAFETY: replaces only the range that was reserved for it.
         !failed(unsafe { call(MMAP, [at, self.len, rights, how, file as usize, 0]) })
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn at(&self) -> NonNull<u8> {
         self.at
     }
 
-    /// Never gives it back.
+    /// Keeps it mapped for good.
     pub fn keep(self) -> NonNull<u8> {
         mem::ManuallyDrop::new(self).at
     }
@@ -157,42 +159,43 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // SAFETY: it is this handle's own, and it ends.
+        // SAFETY: it belongs to this handle, which is being dropped.
         unsafe { unmap(self.at.as_ptr() as usize, self.len) };
     }
 }
 
-/// Maps a part of a shared file for good; none on failure.
+/// Maps a part of a shared file for good. `None` on failure.
 pub fn map_shared(file: i32, offset: usize, bytes: usize) -> Option<NonNull<u8>> {
     let rights = protection::READ | protection::WRITE;
-    // SAFETY: a new mapping where nothing is.
+    // SAFETY: a new mapping at a free address.
     let result = unsafe { call(MMAP, [0, bytes, rights, MAP_SHARED | MAP_NORESERVE, file as usize, offset]) };
     if failed(result) { None } else { NonNull::new(result as *mut u8) }
 }
 
-/// Maps a shared file once more, from what is mapped at this place on; none on failure.
+/// Maps a shared file again, starting with what is mapped at this address. `None` on failure.
 pub fn map_again(at: usize, bytes: usize) -> Option<NonNull<u8>> {
     const MREMAP_MAYMOVE: usize = 1;
-    // SAFETY: without an old length what is there stays, and the new mapping lies where nothing is.
+    // SAFETY: with an old length of 0 the existing mapping is kept, and the new one gets a free address.
     let result = unsafe { call(MREMAP, [at, 0, bytes, MREMAP_MAYMOVE, 0, 0]) };
     if failed(result) { None } else { NonNull::new(result as *mut u8) }
 }
 
-/// Takes a mapping away.
+/// Unmaps a range.
 ///
 /// # Safety
-/// This crate made it, and nobody uses it any more.
+/// This crate mapped it, and nothing uses it any more.
 pub unsafe fn unmap(at: usize, bytes: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(MUNMAP, [at, bytes, 0, 0, 0, 0]) };
 }
 
-/// Changes what may be done with pages. False if the system does not allow it.
+/// Changes the protection of pages. False if the system does not allow it.
 ///
 /// # Safety
-/// They are the agent's own, or hold code that may be written over; whoever reads or executes them can still do so afterwards.
+/// They belong to the agent, or hold code that may be written over. Code that reads or executes them can
+/// still do so afterwards.
 pub unsafe fn protect(at: usize, bytes: usize, rights: usize) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     !failed(unsafe { call(MPROTECT, [at, bytes, rights, 0, 0, 0]) })
 }
 
@@ -222,7 +225,7 @@ pub fn nap(nanoseconds: u64) {
     unsafe { call(NANOSLEEP, [&raw const time as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Waits until somebody changes the word and wakes us. False if the time is over first.
+/// Waits until another thread changes the word and wakes this one. False on timeout.
 pub fn wait(word: &AtomicU32, value: u32, nanoseconds: u64) -> bool {
     const ETIMEDOUT: isize = 110;
     let time = Time::new(nanoseconds);
@@ -247,55 +250,56 @@ fn wake_some(word: &AtomicU32, count: i32) {
 
 pub fn exit(code: usize) -> ! {
     loop {
-        // SAFETY: the end.
+        // SAFETY: does not return.
         unsafe { call(EXIT_GROUP, [code, 0, 0, 0, 0, 0]) };
     }
 }
 
-/// The folder that paths begin at.
+/// The current folder (`AT_FDCWD`).
 pub const HERE: i32 = -100;
 
-/// How a file is opened.
+/// Flags for opening a file.
 pub mod how {
     pub const NO_TERMINAL: usize = 0o400;
     pub const WITHOUT_WAITING: usize = 0o4000;
-    /// Only to know it, which needs no right to read it.
+    /// `O_PATH`: needs no permission to read the file.
     pub const NAME: usize = 0o10_000_000;
 }
 
-/// Opens a file for reading; negative on failure.
+/// Opens a file for reading. Negative on failure.
 pub fn open(path: &CStr) -> i32 {
     open_at(HERE, path.as_ptr(), 0)
 }
 
-/// Opens a file for reading, as `how` says; the negative error on failure. A path that cannot be read is refused.
+/// Opens a file for reading with the flags `how`. The negative error on failure. The kernel rejects an
+/// unreadable path.
 pub fn open_at(folder: i32, path: *const c_char, how: usize) -> i32 {
     const O_CLOEXEC: usize = 0o2_000_000;
-    // SAFETY: the kernel only reads the path, and refuses what cannot be read.
+    // SAFETY: the kernel only reads the path, and rejects unreadable memory.
     unsafe { call(OPENAT, [folder as usize, path as usize, O_CLOEXEC | how, 0, 0, 0]) as i32 }
 }
 
-/// What is known of a file.
-pub struct Known {
-    /// Its kind and rights.
+/// Status of a file.
+pub struct FileStatus {
+    /// Its type and permissions.
     pub mode: u32,
-    /// Whose it is.
+    /// Its owner.
     pub user: u32,
 }
 
-/// Looks at a file; none if there is no such file, or the path cannot be read.
-pub fn know(folder: i32, path: *const c_char, flags: usize) -> Option<Known> {
+/// The status of a file. `None` if there is no such file, or the path cannot be read.
+pub fn file_status(folder: i32, path: *const c_char, flags: usize) -> Option<FileStatus> {
     let mut stat = [0u64; 18];
-    // SAFETY: a stat structure is 144 bytes; the kernel only reads the path, and refuses one that it cannot.
+    // SAFETY: a stat structure is 144 bytes. The kernel only reads the path, and rejects unreadable memory.
     let result = unsafe {
         call(NEWFSTATAT, [folder as usize, path as usize, stat.as_mut_ptr() as usize, flags, 0, 0])
     };
-    (!failed(result)).then_some(Known { mode: stat[3] as u32, user: (stat[3] >> 32) as u32 })
+    (!failed(result)).then_some(FileStatus { mode: stat[3] as u32, user: (stat[3] >> 32) as u32 })
 }
 
-/// Where a link leads to; how long that is, 0 on failure.
+/// Reads a symbolic link and returns the length of its target. 0 on failure.
 pub fn read_link(path: &CStr, into: &mut [u8]) -> usize {
-    // SAFETY: the kernel reads the path, which ends with a zero byte, and writes into `into` only.
+    // SAFETY: the kernel reads the path, which is zero-terminated, and writes only to `into`.
     let result = unsafe {
         call(
             READLINKAT,
@@ -305,31 +309,30 @@ pub fn read_link(path: &CStr, into: &mut [u8]) -> usize {
     if result < 0 { 0 } else { result as usize }
 }
 
-/// 0 if this thread may write to a file; the negative error otherwise.
+/// 0 if this thread may write to a file, or the negative error.
 pub fn may_write(path: &CStr) -> i32 {
     const W_OK: usize = 2;
     const AT_EACCESS: usize = 0x200;
     const ENOSYS: isize = 38;
     const EPERM: isize = 1;
     let path = path.as_ptr() as usize;
-    // SAFETY: the kernel only reads the path, which ends with a zero byte.
+    // SAFETY: the kernel only reads the path, which is zero-terminated.
     let result = unsafe { call(FACCESSAT2, [HERE as usize, path, W_OK, AT_EACCESS, 0, 0]) };
     if result != -ENOSYS && result != -EPERM {
         return result as i32;
     }
-    // An older kernel, or a filter that is older than the call.
-    // SAFETY: as above.
+    // An older kernel, or a seccomp filter that is older than the call. SAFETY: as above.
     unsafe { call(FACCESSAT, [HERE as usize, path, W_OK, 0, 0, 0]) as i32 }
 }
 
-/// Whether a file gives those who execute it more rights (capabilities).
+/// Whether a file grants capabilities to processes that execute it.
 pub fn has_capabilities(file: i32) -> bool {
     let name = c"security.capability".as_ptr() as usize;
-    // SAFETY: a length of 0 asks for the size, and writes nothing.
+    // SAFETY: a length of 0 asks for the size and writes nothing.
     unsafe { call(FGETXATTR, [file as usize, name, 0, 0, 0, 0]) > 0 }
 }
 
-/// Whether the real and the effective user or group differ: the loader does less for such a program.
+/// Whether the real and the effective user or group differ. The loader does less for such a program.
 pub fn has_two_users() -> bool {
     [GETRESUID, GETRESGID].into_iter().any(|number| {
         let [real, effective, _] = ids(number);
@@ -342,45 +345,45 @@ pub fn user() -> u32 {
     ids(GETRESUID)[1]
 }
 
-/// The real, the effective and the saved one.
+/// The real, the effective and the saved id.
 fn ids(number: usize) -> [u32; 3] {
     let mut ids = [0u32; 3];
     let at = ids.as_mut_ptr() as usize;
-    // SAFETY: writes the three numbers, one after the other.
+    // SAFETY: writes the three adjacent numbers.
     unsafe { call(number, [at, at + 4, at + 8, 0, 0, 0]) };
     ids
 }
 
-/// Whether there is memory at an address: eight bytes of it are read by a call that then fails for another reason.
+/// Whether an address is readable. The call reads eight bytes there and then fails for another reason.
 pub fn is_readable(at: u64) -> bool {
     const EFAULT: isize = 14;
     const NO_SUCH_CHANGE: usize = 0xFFFF;
     let aligned = at as usize & !7;
-    // SAFETY: the kernel reads the mask, and then refuses to do what does not exist.
+    // SAFETY: the kernel reads the mask and then rejects the operation, which does not exist.
     aligned != 0 && unsafe { call(RT_SIGPROCMASK, [NO_SUCH_CHANGE, aligned, 0, 8, 0, 0]) } != -EFAULT
 }
 
-/// Reads from a place in a file; what came.
+/// Reads from an offset in a file. Returns the number of bytes read.
 pub fn read_at(file: i32, at: u64, into: &mut [u8]) -> usize {
-    // SAFETY: the kernel writes into `into` only.
+    // SAFETY: the kernel writes only to `into`.
     let result =
         unsafe { call(PREAD64, [file as usize, into.as_mut_ptr() as usize, into.len(), at as usize, 0, 0]) };
     if result < 0 { 0 } else { result as usize }
 }
 
-/// Reads into `into`; what came.
+/// Reads into `into`. Returns the number of bytes read.
 pub fn read(file: i32, into: &mut [u8]) -> usize {
-    // SAFETY: the kernel writes into `into` only.
+    // SAFETY: the kernel writes only to `into`.
     let result = unsafe { call(READ, [file as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) };
     if result < 0 { 0 } else { result as usize }
 }
 
 pub fn close(file: i32) {
-    // SAFETY: only called with descriptors that this crate opened.
+    // SAFETY: called only with descriptors that this crate opened.
     unsafe { call(CLOSE, [file as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// How many threads this process has; 0 if that cannot be seen.
+/// The number of threads of this process. 0 if unknown.
 pub fn threads() -> u64 {
     let mut stat = [0u64; 18];
     // SAFETY: a stat structure is 144 bytes.
@@ -390,24 +393,25 @@ pub fn threads() -> u64 {
             [usize::MAX, c"/proc/self/task".as_ptr() as usize, stat.as_mut_ptr() as usize, 0, 0, 0],
         )
     };
-    // The folder has a link per thread beside its own two.
+    // The folder has two links, plus one per thread.
     if failed(result) { 0 } else { stat[2].saturating_sub(2) }
 }
 
-/// What a signal does; none if there is no such signal.
+/// The action of a signal. `None` if there is no such signal.
 pub fn signal_action(signal: i32) -> Option<Action> {
     let mut action = Action::default();
     let to = ptr::from_mut(&mut action) as usize;
-    // SAFETY: the kernel writes one action, whose layout is the kernel's.
+    // SAFETY: the kernel writes one action in its own layout.
     (!failed(unsafe { call(RT_SIGACTION, [signal as usize, 0, to, 8, 0, 0]) })).then_some(action)
 }
 
-/// Sets what a signal does.
+/// Sets the action of a signal.
 ///
 /// # Safety
-/// The action's handler and restorer must be functions of the signatures that the kernel calls, or the handler one of its own numbers.
+/// The action's handler and restorer must be functions with the signatures that the kernel calls, or the
+/// handler one of the kernel's special values.
 pub unsafe fn set_signal_action(signal: i32, action: &Action) {
-    // SAFETY: the kernel reads one action; for what it calls, the caller's promise.
+    // SAFETY: the kernel reads one action. The caller guarantees the functions it calls.
     unsafe { call(RT_SIGACTION, [signal as usize, ptr::from_ref(action) as usize, 0, 8, 0, 0]) };
 }
 
@@ -425,20 +429,20 @@ pub fn signals_blocked() -> bool {
     failed(result) || mask != 0
 }
 
-/// Reads this process's own memory where it may not be readable.
+/// Reads this process's own memory at an address that may be unreadable.
 pub fn peek(at: u64, into: &mut [u8]) -> usize {
-    // SAFETY: the bytes are the caller's.
+    // SAFETY: the bytes belong to the caller.
     unsafe { copy_own(at, into.as_mut_ptr() as usize, into.len()) }
 }
 
-/// Copies this process's own memory, as far as it is readable; how much that was.
+/// Copies this process's own memory, as far as it is readable. Returns the number of bytes copied.
 ///
 /// # Safety
-/// The caller owns so many bytes at `to`: it is the only one that writes them, and nobody takes them for anything but bytes.
+/// The caller owns `len` bytes at `to`: no other code writes them, and all code treats them as plain bytes.
 pub unsafe fn copy_own(from: u64, to: usize, len: usize) -> usize {
     let local = [to, len];
     let remote = [from as usize, len];
-    // SAFETY: the kernel writes to `to` only; for that, the caller's promise.
+    // SAFETY: the kernel writes only to `to`, which the caller guarantees.
     let result = unsafe {
         call(
             PROCESS_VM_READV,
@@ -448,7 +452,7 @@ pub unsafe fn copy_own(from: u64, to: usize, len: usize) -> usize {
     if result < 0 { 0 } else { result as usize }
 }
 
-/// A clock of the kernel's.
+/// One of the kernel's clocks.
 #[derive(Clone, Copy)]
 pub struct Clock(i32);
 
@@ -475,12 +479,12 @@ pub fn now() -> u64 {
     clock(CLOCK_GETTIME, Clock::MONOTONIC)
 }
 
-/// The CPU time that the calling thread had.
+/// CPU time of the calling thread so far.
 pub fn cpu_time() -> u64 {
     clock(CLOCK_GETTIME, Clock::THREAD_CPU)
 }
 
-/// How far apart the times of a clock are.
+/// The resolution of a clock.
 pub fn resolution(of: Clock) -> u64 {
     clock(CLOCK_GETRES, of)
 }
@@ -492,7 +496,8 @@ fn clock(number: usize, Clock(clock): Clock) -> u64 {
     time.in_ns()
 }
 
-/// A timer that sends a signal with a value: to a thread of this process, or to the process. None if there can be no more.
+/// A timer that sends a signal with a value, to a thread of this process or to the process. `None` if no more
+/// timers are possible.
 pub fn timer(Clock(clock): Clock, signal: i32, value: u64, thread: Option<u32>) -> Option<i32> {
     const SIGEV_SIGNAL: i32 = 0;
     const SIGEV_THREAD_ID: i32 = 4;
@@ -508,27 +513,27 @@ pub fn timer(Clock(clock): Clock, signal: i32, value: u64, thread: Option<u32>) 
     let how = if thread.is_some() { SIGEV_THREAD_ID } else { SIGEV_SIGNAL };
     let event = Event { value, signal, how, thread: thread.unwrap_or(0), rest: [0; 11] };
     let mut timer = 0i32;
-    // SAFETY: reads `event`, which is as long as the kernel's, and writes `timer`.
+    // SAFETY: reads `event`, which has the kernel's size, and writes `timer`.
     let result = unsafe {
         call(TIMER_CREATE, [clock as usize, &raw const event as usize, &raw mut timer as usize, 0, 0, 0])
     };
     (!failed(result)).then_some(timer)
 }
 
-/// Starts a timer: when it expires first, and then how often.
+/// Starts a timer, with its first expiry and its interval.
 pub fn set_timer(timer: i32, first_ns: u64, every_ns: u64) {
     let times = [Time::new(every_ns), Time::new(first_ns)];
     // SAFETY: reads `times` only.
     unsafe { call(TIMER_SETTIME, [timer as usize, 0, times.as_ptr() as usize, 0, 0, 0]) };
 }
 
-/// Gives a timer back.
+/// Deletes a timer.
 pub fn delete_timer(timer: i32) {
     // SAFETY: takes a number.
     unsafe { call(TIMER_DELETE, [timer as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// What the calling thread is called, with zeros behind it.
+/// The calling thread's name, padded with zeros.
 pub fn thread_name() -> [u8; 16] {
     const PR_GET_NAME: usize = 16;
     let mut name = [0; 16];
@@ -537,13 +542,13 @@ pub fn thread_name() -> [u8; 16] {
     name
 }
 
-/// Whether this process has such a thread.
+/// Whether this process has a thread with this id.
 pub fn is_thread(tid: u32) -> bool {
-    // SAFETY: signal 0 is none.
+    // SAFETY: signal 0 only checks the thread.
     !failed(unsafe { call(TGKILL, [process() as usize, tid as usize, 0, 0, 0, 0]) })
 }
 
-/// The numbers of all threads of this process.
+/// Calls `take` with the id of each thread of this process.
 pub fn each_thread(mut take: impl FnMut(u32)) {
     const DIRECTORY: usize = 0o200_000;
     /// Bytes of an entry before its name: two words, its length, its kind.
@@ -554,7 +559,7 @@ pub fn each_thread(mut take: impl FnMut(u32)) {
     }
     let mut room = [0u8; 512];
     loop {
-        // SAFETY: the kernel writes into `room` only.
+        // SAFETY: the kernel writes only to `room`.
         let result =
             unsafe { call(GETDENTS64, [folder as usize, room.as_mut_ptr() as usize, room.len(), 0, 0, 0]) };
         if result <= 0 {
@@ -576,7 +581,8 @@ pub fn each_thread(mut take: impl FnMut(u32)) {
     close(folder);
 }
 
-/// Connects to a Unix socket that keeps packets whole; negative on failure. Waits five seconds at most for anything.
+/// Connects to a Unix socket that preserves packets. Negative on failure. Every operation on it times out
+/// after five seconds.
 pub fn connect(path: &[u8]) -> i32 {
     const AF_UNIX: usize = 1;
     const SOCK_SEQPACKET: usize = 5;
@@ -626,7 +632,7 @@ pub fn send(socket: i32, bytes: &[u8]) -> bool {
     sent == bytes.len() as isize
 }
 
-/// Makes a call again that a signal ended, but not for ever.
+/// Repeats a call that a signal interrupted, a bounded number of times.
 fn despite_signals(mut call: impl FnMut() -> isize) -> isize {
     const EINTR: isize = 4;
     let mut result = call();
@@ -639,7 +645,7 @@ fn despite_signals(mut call: impl FnMut() -> isize) -> isize {
     result
 }
 
-/// What goes over a socket (`msghdr`).
+/// A message to send or receive (`msghdr`).
 #[repr(C)]
 struct Message {
     name: usize,
@@ -651,7 +657,7 @@ struct Message {
     flags: i32,
 }
 
-/// One descriptor beside it (`cmsghdr`).
+/// One descriptor sent along (`cmsghdr`).
 #[repr(C, align(8))]
 struct Control {
     len: usize,
@@ -664,7 +670,7 @@ struct Control {
 impl Control {
     const SOL_SOCKET: i32 = 1;
     const SCM_RIGHTS: i32 = 1;
-    /// Without what comes behind the descriptor.
+    /// Without the padding after the descriptor.
     const LEN: usize = 20;
 }
 
@@ -682,7 +688,7 @@ impl Message {
     }
 }
 
-/// Sends one packet with a descriptor beside it.
+/// Sends one packet along with a descriptor.
 pub fn send_with_file(socket: i32, bytes: &[u8], file: i32) -> bool {
     let vector = [bytes.as_ptr() as usize, bytes.len()];
     let mut control = Control {
@@ -693,25 +699,28 @@ pub fn send_with_file(socket: i32, bytes: &[u8], file: i32) -> bool {
         padding: 0,
     };
     let message = Message::new(&vector, &mut control);
-    // SAFETY: the kernel only reads, within the lengths given.
+    // SAFETY: the kernel only reads, within the given lengths.
     let sent = despite_signals(|| unsafe {
         call(SENDMSG, [socket as usize, &raw const message as usize, MSG_NOSIGNAL, 0, 0, 0])
     });
     sent == bytes.len() as isize
 }
 
-/// Receives one packet and the descriptor beside it: bytes, descriptor (negative for none).
+/// Receives one packet and the descriptor sent along: bytes, descriptor (negative for none).
 pub fn receive(socket: i32, into: &mut [u8]) -> (usize, i32) {
     const MSG_CMSG_CLOEXEC: usize = 0x4000_0000;
     let vector = [into.as_mut_ptr() as usize, into.len()];
     let mut control = Control { len: 0, level: 0, kind: 0, descriptor: -1, padding: 0 };
     let mut message = Message::new(&vector, &mut control);
-    // SAFETY: the kernel writes into `into`, `control` and `message` only, within their lengths.
-    let came = despite_signals(|| unsafe {
+    // SAFETY: the kernel writes only to `into`, `control` and `message`, within their lengths.
+    let received = despite_signals(|| unsafe {
         call(RECVMSG, [socket as usize, &raw mut message as usize, MSG_CMSG_CLOEXEC, 0, 0, 0])
     });
     let has = message.control_len >= Control::LEN
         && control.level == Control::SOL_SOCKET
         && control.kind == Control::SCM_RIGHTS;
-    (if came < 0 { 0 } else { came as usize }, if came > 0 && has { control.descriptor } else { -1 })
+    (
+        if received < 0 { 0 } else { received as usize },
+        if received > 0 && has { control.descriptor } else { -1 },
+    )
 }

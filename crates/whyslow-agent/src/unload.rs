@@ -1,17 +1,17 @@
-//! `dlclose`: what is known of code may be untrue afterwards.
+//! `dlclose`: what the agent knows about code may be wrong afterwards.
 
 use crate::real::{self, other};
 use crate::walk;
 
-/// libc's `dlclose`.
+/// Hook for libc's `dlclose`.
 ///
 /// # Safety
-/// As for libc's.
+/// Same as libc's.
 #[cfg_attr(feature = "heap", unsafe(no_mangle))]
 pub unsafe extern "C" fn dlclose(handle: u64) -> u64 {
     let result = match real::of_other(other::DLCLOSE) {
         None => 0,
-        // SAFETY: the function that this stands in for, with the caller's own argument.
+        // SAFETY: the hooked function, with the caller's own argument.
         Some(real) => unsafe { real.call([handle]) },
     };
     walk::unloaded();

@@ -1,8 +1,8 @@
-//! How much of a block was never written: new blocks are filled with bytes that nobody writes by chance, and looked at again
-//! in the end.
+//! Measures how much of a block was never written. New blocks are filled with bytes that programs are
+//! unlikely to write, and checked at the end.
 //!
-//! The sizes that were asked for are kept in a table, since the allocator knows only rounded ones. A block that finds no place in it
-//! is not looked at.
+//! A table keeps the requested sizes, since the allocator knows only rounded ones. A block that finds no
+//! place in the table is not checked.
 
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
@@ -17,17 +17,17 @@ use whyslow_heap_wire::record::MOST_FILLED;
 use crate::area::Area;
 use crate::{link, modules, real, sys};
 
-/// A block that is filled. One thread owns a block at a time, so a row has one user.
+/// A filled block. Only one thread owns a block at a time, so a row has one user.
 struct Row {
     block: AtomicU64,
     size: AtomicU64,
 }
 
-/// Rows: 128 MB of address space, of which only what is used takes memory.
+/// Rows: 128 MB of address space. Only touched pages take memory.
 const ROWS: usize = 1 << 23;
-/// How far a block may lie from its place.
+/// How far from its own row a block's entry may be.
 const REACH: usize = 64;
-/// In [`Row::block`]: never used, given back, about to be filled.
+/// In [`Row::block`]: never used, released, about to be filled.
 const EMPTY: u64 = 0;
 const LEFT: u64 = 1;
 const TAKEN: u64 = 2;
@@ -47,7 +47,7 @@ fn rows(block: u64) -> impl Iterator<Item = &'static Row> {
                 new
             }
             Err(other) => {
-                // SAFETY: it was mapped just now, and nobody knows of it.
+                // SAFETY: it was mapped just now, and no other code has its address.
                 unsafe { sys::unmap(new as usize, ROWS * size_of::<Row>()) };
                 other
             }
@@ -55,11 +55,11 @@ fn rows(block: u64) -> impl Iterator<Item = &'static Row> {
     }
     let start = (block >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize >> 41;
     let reach = if table.is_null() { 0 } else { REACH };
-    // SAFETY: the index stays in the table, which is mapped for good; zero bytes are rows.
+    // SAFETY: the index is inside the table, which is never unmapped. Zero bytes are valid rows.
     (0..reach).map(move |step| unsafe { &*table.add((start + step) % ROWS) })
 }
 
-/// Remembers a block that is filled.
+/// Stores a filled block.
 pub fn remember(block: u64, size: u64) {
     for row in rows(block) {
         let now = row.block.load(Relaxed);
@@ -82,7 +82,7 @@ fn row_of(block: u64) -> Option<&'static Row> {
     None
 }
 
-/// Forgets a block; the size it had.
+/// Removes a block and returns its size.
 pub fn forget(block: u64) -> Option<u64> {
     let row = row_of(block)?;
     let size = row.size.load(Relaxed);
@@ -90,15 +90,16 @@ pub fn forget(block: u64) -> Option<u64> {
     Some(size)
 }
 
-/// The same where no block may ever have been filled.
+/// The same where possibly no block was ever filled.
 pub fn forget_if_any(block: u64) {
     if !TABLE.load(Acquire).is_null() {
         forget(block);
     }
 }
 
-/// Whether `realloc` is glibc's own. What a block gains there may be filled: nothing else can make a block larger, and the program
-/// has to ask for what it may use beyond its wish. jemalloc's `xallocx` and mimalloc's `mi_expand` are not seen.
+/// Whether `realloc` is glibc's own. Then the bytes that a block gains may be filled: nothing else can
+/// enlarge a block, and the program has to ask before it uses more than it requested. Calls of jemalloc's
+/// `xallocx` and mimalloc's `mi_expand` are not hooked.
 pub fn realloc_is_glibcs() -> bool {
     const NO: u32 = 1;
     const YES: u32 = 2;
@@ -119,45 +120,47 @@ pub fn realloc_is_glibcs() -> bool {
 /// Fills a new block.
 ///
 /// # Safety
-/// It has so many bytes, and nobody else has it.
+/// It has `size` bytes, and no other code has it.
 pub unsafe fn fill_new(block: u64, size: u64) {
-    // SAFETY: passed on.
+    // SAFETY: the caller upholds the same contract.
     unsafe { fill_from(0, block, size) };
 }
 
-/// A filled block that was so long is here now, with another size: what is new is filled, or the block is given up.
+/// A filled block of `was` bytes is now at `block` with another size. Fills its new bytes, or gives up
+/// tracking it.
 ///
 /// # Safety
-/// As for [`fill_new`].
+/// Same as [`fill_new`].
 pub unsafe fn fill_grown(was: u64, block: u64, size: u64) {
     if size <= was || realloc_is_glibcs() {
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { fill_from(was, block, size) };
     }
 }
 
 /// # Safety
-/// As for [`fill_new`].
+/// Same as [`fill_new`].
 unsafe fn fill_from(was: u64, block: u64, size: u64) {
     if size > MOST_FILLED {
         return;
     }
     for offset in was.min(size)..size {
-        // SAFETY: the byte is in the block, which nobody else has.
+        // SAFETY: the byte is in the block, which no other code has.
         unsafe { *((block + offset) as *mut u8) = fill_byte(offset) };
     }
     remember(block, size);
 }
 
-/// The bytes of a block that were never written; none if it was not filled.
+/// How many bytes of a block were never written. `None` if it was not filled.
 ///
 /// # Safety
-/// If it was filled, it is still allocated, and the caller's.
+/// If it was filled, it is still allocated and the caller owns it.
 pub unsafe fn never_written(block: u64) -> Option<u64> {
     let size = row_of(block)?.size.load(Relaxed);
     let mut untouched = Untouched::default();
     for offset in 0..size {
-        // SAFETY: the block is still allocated, with at least this size: one that is freed or made smaller is forgotten.
+        // SAFETY: the block is still allocated and has at least this size: a block that is freed or shrunk is
+        // removed from the table.
         untouched.add(unsafe { ptr::read_volatile((block + offset) as *const u8) });
     }
     Some(untouched.bytes())

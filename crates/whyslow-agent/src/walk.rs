@@ -1,4 +1,4 @@
-//! The caller's stack, and the modules that it goes through.
+//! Walks the caller's stack and finds the modules that it goes through.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -16,15 +16,15 @@ const _: () = assert!(TRAILS == MOST_TRAIL + 1 && SHORT == SHORT_TRAIL);
 static RULES: Rules = Rules::new();
 /// The module generation of this process.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// Set in a forked child as long as it has its parent's generation.
+/// Set in a forked child while it still uses its parent's generation.
 static INHERITED: AtomicU32 = AtomicU32::new(0);
 
 struct Process(Area);
 
-// SAFETY: memory comes from the kernel, which zeroes and aligns it, and is given to nobody else.
+// SAFETY: the kernel zeroes and aligns the memory, and it is handed out once.
 unsafe impl World for Process {
     unsafe fn module_of(&self, address: u64) -> Option<Module<'_>> {
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { modules::find(self.0, address) }
     }
 
@@ -36,37 +36,38 @@ unsafe impl World for Process {
         sys::pages_for_good(bytes)
     }
 
-    /// musl has no tables for the code that calls `main` and the functions of threads.
+    /// musl has no unwind tables for the code that calls `main` and thread functions.
     fn begins_near(&self, sp: u64) -> bool {
-        /// What start code takes of a stack.
+        /// Stack space that start code uses.
         const START_CODE: u64 = 256;
-        /// That, and thread-local storage, which lies between the stack and what `fs` points to.
+        /// The same plus thread-local storage, which lies between the stack and the address in `fs`.
         const THREAD_START: u64 = 1024;
         let first = self.0.header().stack_start.load(Relaxed);
         first.wrapping_sub(sp) < START_CODE || thread::base_by_call().wrapping_sub(sp) < THREAD_START
     }
 
     unsafe fn release(&self, memory: *mut u8, bytes: usize) {
-        // SAFETY: `memory` gave it with this length, and the caller is done with it.
+        // SAFETY: `memory` returned it with this length, and the caller no longer uses it.
         unsafe { sys::unmap(memory as usize, bytes) };
     }
 }
 
-/// Who called a shim: the registers that it had, on the stack directly below its frame. The shim makes it, and waits above as long as it is used.
+/// The caller of a shim: its registers, on the stack directly below its frame. The shim creates this, and its
+/// frame outlives every use.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Caller(*const Entry);
 
 impl Caller {
-    /// Where the caller goes on.
+    /// The caller's return address.
     #[inline(always)]
     pub fn return_address(self) -> u64 {
-        // SAFETY: the shim's, on the stack.
+        // SAFETY: the shim put it on the stack.
         unsafe { (*self.0).return_address }
     }
 }
 
-/// Makes the caller's stack the one of what is recorded next. False if that is lost.
+/// Writes the caller's stack for the next record. False if it is lost.
 #[inline(always)]
 pub fn note(inside: &mut Inside, caller: Caller) -> bool {
     let Some(area) = Area::get() else { return false };
@@ -75,7 +76,7 @@ pub fn note(inside: &mut Inside, caller: Caller) -> bool {
         let generation = GENERATION.load(Relaxed);
         // SAFETY: a shim's caller has its registers directly below its frame.
         let walked = unsafe { walker.walk(&RULES, &Process(area), generation, caller.0) };
-        // A module that came into this walk may have begun a new generation.
+        // A module that this walk found for the first time may have started a new generation.
         if GENERATION.load(Relaxed) != generation {
             walker.forget();
             continue;
@@ -86,14 +87,14 @@ pub fn note(inside: &mut Inside, caller: Caller) -> bool {
         if writer.stack(walker, generation, &walked) {
             return true;
         }
-        // The collector does not know this one: from here on it must be told everything again.
+        // The collector does not have this stack. The next one must be written in full.
         walker.forget();
         return false;
     }
 }
 
-/// The generation that modules met from now on belong to. A forked child takes its own when it meets its first new one, so
-/// that what its parent and its siblings load at the same place is not mixed up.
+/// The generation for newly found modules. A forked child takes its own when it finds its first new module.
+/// Otherwise modules that its parent or its siblings load at the same address would be mixed up.
 pub fn generation_for_new_module(area: Area) -> u32 {
     if INHERITED.swap(0, Relaxed) != 0 {
         begin_generation(area);
@@ -101,11 +102,11 @@ pub fn generation_for_new_module(area: Area) -> u32 {
     GENERATION.load(Relaxed)
 }
 
-/// A module may have gone.
+/// A module may have been unloaded.
 pub fn unloaded() {
     let Some(area) = Area::get() else { return };
     INHERITED.store(0, Relaxed);
-    // In this order: who walks in the new generation must not find an old rule.
+    // In this order: a walk in the new generation must not find an old rule.
     RULES.forget();
     begin_generation(area);
 }

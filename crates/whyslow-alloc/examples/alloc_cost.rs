@@ -1,5 +1,5 @@
-//! What an allocation with its free costs: with the bare allocator underneath, and around it with nothing watched, with a scope, with
-//! stacks, and with a profiler.
+//! Measures the cost of an allocation and its free: with the bare system allocator, and with whyslow-alloc
+//! around it while nothing is watched, in a scope, in a scope with stacks, and with a profiler.
 //!
 //! ```text
 //! cargo run --release -p whyslow-alloc --example alloc_cost
@@ -18,15 +18,15 @@ static ALLOC: Alloc = Alloc::system();
 const ROUNDS: usize = 41;
 const CALLS: u32 = 200_000;
 
-/// CPU time of this thread, in nanoseconds: other work on the machine is not in it.
+/// CPU time of this thread in nanoseconds. It does not include other work on the machine.
 fn cpu_ns() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is ours to fill.
+    // SAFETY: the structure is this function's own.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Nanoseconds of one call.
+/// Nanoseconds per call.
 fn once(mut work: impl FnMut()) -> f64 {
     let start = cpu_ns();
     for _ in 0..CALLS {
@@ -43,14 +43,14 @@ fn median(mut rounds: Vec<f64>) -> f64 {
 /// Allocates and frees through an allocator.
 fn pair(allocator: &impl GlobalAlloc) {
     let layout = Layout::new::<[u64; 6]>();
-    // SAFETY: the layout is not empty, and the block is given back with it.
+    // SAFETY: the layout is not empty, and the block is freed with the same layout.
     unsafe {
         let block = black_box(allocator.alloc(black_box(layout)));
         allocator.dealloc(block, layout);
     }
 }
 
-/// Calls something below so many frames.
+/// Calls something below this many frames.
 #[inline(never)]
 fn below(frames: u32, work: &mut dyn FnMut()) {
     if frames == 0 {
@@ -62,7 +62,7 @@ fn below(frames: u32, work: &mut dyn FnMut()) {
 }
 
 fn main() {
-    // In turn, so that what else the machine does hits both.
+    // Alternating, so that other work on the machine affects both.
     let (bare, off): (Vec<f64>, Vec<f64>) =
         (0..ROUNDS).map(|_| (once(|| pair(&System)), once(|| pair(&ALLOC)))).unzip();
     println!("nanoseconds for an allocation and its free:");

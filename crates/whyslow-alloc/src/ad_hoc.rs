@@ -1,6 +1,6 @@
-//! Profiles of what a program counts itself: events, each with a weight, by the stacks that they happen on.
+//! Profiles of events that the program counts itself. Each event has a weight and is attributed to its stack.
 
-#![expect(unsafe_code, reason = "a closure around the walk would be a frame more or less")]
+#![expect(unsafe_code, reason = "a closure around the walk could add a frame")]
 
 use std::hint::black_box;
 
@@ -10,7 +10,7 @@ use crate::profiler;
 use crate::stack;
 use crate::watch::{Busy, with_thread};
 
-/// How many events, and their weights added up.
+/// The number of events, and the sum of their weights.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Events {
     pub(crate) events: u64,
@@ -53,7 +53,8 @@ impl AdHoc {
     }
 }
 
-/// Counts an event with its weight at the caller's stack, if the profiler that runs is one of [`Profiler::new_ad_hoc`]; else it does nothing.
+/// Counts an event with a weight at the caller's stack. Does nothing unless a profiler from
+/// [`Profiler::new_ad_hoc`] is running.
 ///
 /// ```no_run
 /// let _profiler = whyslow_alloc::Profiler::new_ad_hoc();
@@ -67,7 +68,7 @@ impl AdHoc {
 pub fn ad_hoc_event(weight: usize) {
     if profiler::counts_events() {
         count(weight as u64);
-        // A call at the end of the caller would take the caller's frame from the stack.
+        // A tail call would remove the caller's frame from the stack.
         black_box(());
     }
 }
@@ -76,9 +77,9 @@ pub fn ad_hoc_event(weight: usize) {
 fn count(weight: u64) {
     let Some(_busy) = Busy::enter() else { return };
     let thread = with_thread(std::ptr::from_ref);
-    // SAFETY: it is this thread's own, and there as long as the thread is.
+    // SAFETY: it belongs to this thread and lives as long as the thread.
     let thread = unsafe { &*thread };
     // The two innermost are the frame of `here` and that of this function.
     let stack = stack::caller(stack::caller(stack::here(thread)));
-    profiler::tell_event(thread, |events, row| events.add(stack, row, weight));
+    profiler::record_event(thread, |events, row| events.add(stack, row, weight));
 }

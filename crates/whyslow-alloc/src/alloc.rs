@@ -1,4 +1,5 @@
-//! The allocator that a program installs: the inner one, and a look at one number before each call.
+//! The allocator that a program installs: it calls the inner allocator, and checks one number before each
+//! call.
 
 #![expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
 
@@ -7,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use crate::events;
 use crate::watch::is_watched;
 
-/// The global allocator of a program whose heap is to be counted, around any other.
+/// A global allocator that can count a program's allocations, around any other allocator.
 ///
 /// ```
 /// #[global_allocator]
@@ -23,28 +24,28 @@ pub struct Alloc<A = System> {
 }
 
 impl Alloc {
-    /// Around the system's allocator.
+    /// Wraps the system allocator.
     pub const fn system() -> Self {
         Self::new(System)
     }
 }
 
 impl<A> Alloc<A> {
-    /// Around another allocator.
+    /// Wraps another allocator.
     pub const fn new(inner: A) -> Self {
         Self { inner }
     }
 }
 
-// SAFETY: every call goes to the inner allocator as it is; what is counted beside it changes no block.
+// SAFETY: every call goes unchanged to the inner allocator, and counting changes no block.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_watched() {
-            // SAFETY: the caller's promises are the inner allocator's.
+            // SAFETY: the caller upholds the inner allocator's contract.
             return unsafe { watched_alloc(&self.inner, layout) };
         }
-        // SAFETY: likewise.
+        // SAFETY: as above.
         unsafe { self.inner.alloc(layout) }
     }
 
@@ -81,9 +82,9 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
 #[cold]
 #[inline(never)]
 unsafe fn watched_alloc<A: GlobalAlloc>(inner: &A, layout: Layout) -> *mut u8 {
-    // SAFETY: the caller's promises are the inner allocator's.
+    // SAFETY: the caller upholds the inner allocator's contract.
     let block = unsafe { inner.alloc(layout) };
-    events::made(block, layout.size());
+    events::allocated(block, layout.size());
     block
 }
 
@@ -92,7 +93,7 @@ unsafe fn watched_alloc<A: GlobalAlloc>(inner: &A, layout: Layout) -> *mut u8 {
 unsafe fn watched_alloc_zeroed<A: GlobalAlloc>(inner: &A, layout: Layout) -> *mut u8 {
     // SAFETY: as above.
     let block = unsafe { inner.alloc_zeroed(layout) };
-    events::made(block, layout.size());
+    events::allocated(block, layout.size());
     block
 }
 
@@ -104,7 +105,7 @@ unsafe fn watched_realloc<A: GlobalAlloc>(
     layout: Layout,
     new_size: usize,
 ) -> *mut u8 {
-    // The old block's address can be another thread's as soon as the inner allocator has it back.
+    // Once the inner allocator has the old block back, another thread may get its address.
     let old = events::replacing(block);
     // SAFETY: as above.
     let new = unsafe { inner.realloc(block, layout, new_size) };

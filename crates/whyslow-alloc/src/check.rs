@@ -1,4 +1,4 @@
-//! Closures whose allocations are counted, or limited.
+//! Counts or limits the allocations of closures.
 
 use std::fmt::Write;
 use std::panic::Location;
@@ -9,7 +9,7 @@ use crate::stats::Stats;
 use crate::symbols::Symbols;
 use crate::watch::Busy;
 
-/// How much may be allocated. What is not named is not limited:
+/// Limits on allocations. Fields that you do not set are unlimited:
 ///
 /// ```
 /// # use whyslow_alloc::Budget;
@@ -18,13 +18,13 @@ use crate::watch::Busy;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// The most allocations, reallocations included.
+    /// Max number of allocations, including reallocations.
     pub allocations: u64,
-    /// The most bytes over all allocations.
+    /// Max bytes over all allocations.
     pub bytes: u64,
-    /// The most bytes above the level at the beginning.
+    /// Max live bytes above the level at the start.
     pub peak: u64,
-    /// The most bytes that may be left at the end: 0 for code that gives everything back.
+    /// Max bytes still live at the end. 0 for code that frees everything.
     pub live: u64,
 }
 
@@ -43,20 +43,21 @@ impl Default for Budget {
 }
 
 impl Scope {
-    /// Panics if more was allocated since the scope began, and shows where, if the scope was made by [`Scope::with_stacks`].
+    /// Panics if more was allocated since the scope started. Shows where, if the scope was created by
+    /// [`Scope::with_stacks`].
     ///
     /// # Panics
     /// See above.
     #[track_caller]
     pub fn assert(&self, budget: Budget) {
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         if let Some(message) = Found::in_scope(self).beyond(budget) {
             std::panic!("{message}");
         }
     }
 }
 
-/// What a scope has found.
+/// What a scope has counted.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Found {
@@ -69,7 +70,8 @@ impl Found {
         Self { stats: scope.stats(), rows: scope.rows() }
     }
 
-    /// Without what a panic allocated for itself. What was live is not known then: the panic frees things, too.
+    /// Removes the allocations of a panic itself. The live bytes are unknown then, because a panic also frees
+    /// memory.
     fn without_panic(mut self) -> Self {
         let mut symbols = Symbols::new();
         self.rows.retain(|row| !symbols.is_panic(row.stack));
@@ -81,14 +83,14 @@ impl Found {
         self
     }
 
-    /// What was too much, in words.
+    /// A message about each exceeded limit.
     fn beyond(self, budget: Budget) -> Option<String> {
         let stats = self.stats;
         let limits = [
-            (stats.allocations, budget.allocations, "allocations made"),
+            (stats.allocations, budget.allocations, "allocations"),
             (stats.bytes_allocated, budget.bytes, "bytes allocated"),
             (stats.peak_bytes, budget.peak, "bytes live at the peak"),
-            (stats.live_bytes.max(0).cast_unsigned(), budget.live, "bytes not given back"),
+            (stats.live_bytes.max(0).cast_unsigned(), budget.live, "bytes not freed"),
         ];
         if limits.iter().all(|(found, limit, _)| found <= limit) {
             return None;
@@ -97,7 +99,7 @@ impl Found {
         if budget.allocations == 0 && stats.allocations > 0 {
             let (allocations, bytes) =
                 (counted(stats.allocations, "allocation"), counted(stats.bytes_allocated, "byte"));
-            let _ = writeln!(message, "{allocations} made, {bytes}, where none is allowed");
+            let _ = writeln!(message, "{allocations}, {bytes}, but none is allowed");
         } else {
             for (found, limit, what) in limits.iter().filter(|(found, limit, _)| found > limit) {
                 let _ = writeln!(message, "{found} {what}, allowed: {limit}");
@@ -107,18 +109,18 @@ impl Found {
         Some(message)
     }
 
-    /// That it were not so many allocations as `allowed` says, which `words` repeats.
+    /// A message if the number of allocations is not `allowed`. `words` states the condition.
     pub fn unlike(self, words: &str, allowed: impl FnOnce(u64) -> bool) -> Option<String> {
         let allocations = self.stats.allocations;
         (!allowed(allocations)).then(|| {
             let stacks = report::stacks(self.rows, false);
-            format!("{} made, expected: {words}\n{stacks}", counted(allocations, "allocation"))
+            format!("{}, expected: {words}\n{stacks}", counted(allocations, "allocation"))
         })
     }
 }
 
-/// A scope that looks at what it has found in whatever way it is left: at its end, by `return`, `?` or `break`, and by a panic, which
-/// goes on then, with what was found on the error stream.
+/// A scope that checks its counts however it is left: at its end, by `return`, `?` or `break`, and by a
+/// panic. Such a panic continues, and the message goes to standard error.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Check<F: FnMut(Found) -> Option<String>> {
@@ -136,16 +138,16 @@ impl Check<fn(Found) -> Option<String>> {
 }
 
 impl<F: FnMut(Found) -> Option<String>> Check<F> {
-    /// Begins; `fault` says what is wrong with what is found.
+    /// Starts. `fault` returns a message if the counts are wrong.
     #[track_caller]
     pub fn new(fault: F) -> Self {
         Self { scope: Scope::with_stacks(), fault, start: Location::caller(), ended: false }
     }
 
-    /// Ends as it should.
+    /// Checks at the regular end.
     #[track_caller]
     pub fn end(mut self) {
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         self.ended = true;
         if let Some(message) = (self.fault)(Found::in_scope(&self.scope)) {
             std::panic!("{message}");
@@ -158,12 +160,12 @@ impl<F: FnMut(Found) -> Option<String>> Drop for Check<F> {
         if self.ended {
             return;
         }
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         let found = Found::in_scope(&self.scope);
-        // A second panic would end the program.
+        // A second panic would abort the program.
         if std::thread::panicking() {
             if let Some(message) = (self.fault)(found.without_panic()) {
-                eprintln!("before the panic, in the assertion at {}: {message}", self.start);
+                eprintln!("allocations before the panic, in the assertion at {}: {message}", self.start);
             }
         } else if let Some(message) = (self.fault)(found) {
             std::panic!("in the assertion at {}, which was left early: {message}", self.start);
@@ -182,7 +184,7 @@ impl<F: FnMut(Found) -> Option<String>> Drop for Check<F> {
 /// ```
 ///
 /// # Panics
-/// When [`crate::Alloc`] is not the program's global allocator.
+/// Panics if [`crate::Alloc`] is not the program's global allocator.
 #[track_caller]
 pub fn count<R>(work: impl FnOnce() -> R) -> (R, Stats) {
     let scope = Scope::new();
@@ -190,11 +192,11 @@ pub fn count<R>(work: impl FnOnce() -> R) -> (R, Stats) {
     (result, scope.stats())
 }
 
-/// Runs the closure, and panics if it allocated anything on this thread; the message shows where. If the closure panics, what it
-/// allocated before is told on the error stream, and its panic goes on.
+/// Runs the closure and panics if it allocated anything on this thread. The message shows where. If the
+/// closure itself panics, its allocations up to then are printed to standard error and the panic continues.
 ///
-/// What the closure has other threads do (`std::thread::spawn`, rayon, an async runtime) is not counted, unless they are asked to: see
-/// [`Inherit`](crate::Inherit), and [`Scope::assert`] with [`Budget::NOTHING`].
+/// Allocations on other threads (`std::thread::spawn`, rayon, an async runtime) are not counted unless those
+/// threads opt in: see [`Inherit`](crate::Inherit), and [`Scope::assert`] with [`Budget::NOTHING`].
 ///
 /// ```
 /// # #[global_allocator]
@@ -204,13 +206,14 @@ pub fn count<R>(work: impl FnOnce() -> R) -> (R, Stats) {
 /// ```
 ///
 /// # Panics
-/// As said, and when [`crate::Alloc`] is not the program's global allocator.
+/// Panics if the closure allocates, or if [`crate::Alloc`] is not the program's global allocator.
 #[track_caller]
 pub fn assert_no_alloc<R>(work: impl FnOnce() -> R) -> R {
     budget(Budget::NOTHING, work)
 }
 
-/// Runs the closure, and panics if it allocated more than allowed on this thread; the message shows where.
+/// Runs the closure and panics if it allocated more on this thread than the budget allows. The message shows
+/// where.
 ///
 /// ```
 /// # #[global_allocator]
@@ -226,7 +229,7 @@ pub fn assert_no_alloc<R>(work: impl FnOnce() -> R) -> R {
 /// ```
 ///
 /// # Panics
-/// As said, and when [`crate::Alloc`] is not the program's global allocator.
+/// Panics if the closure exceeds the budget, or if [`crate::Alloc`] is not the program's global allocator.
 #[track_caller]
 pub fn budget<R>(budget: Budget, work: impl FnOnce() -> R) -> R {
     let check = Check::new(|found| found.beyond(budget));

@@ -1,4 +1,4 @@
-//! DHAT's JSON, version 2, as its viewer reads it. Frames are named from inside the program.
+//! Writes DHAT's JSON, version 2, as its viewer reads it. Frames are symbolised inside the program.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use crate::recorded::{Counted, Recorded};
 use crate::stack::Place;
 use crate::symbols::{Frame, Symbols};
 
-/// Blocks that live less than so many microseconds are called short-lived.
+/// Blocks that live for fewer microseconds are called short-lived.
 const SHORT_LIVED_US: u64 = 10;
 
-/// The frames of all points, each once.
+/// The frames of all points, without duplicates.
 struct FrameTable {
     texts: Vec<String>,
     rows: FxHashMap<String, usize>,
@@ -36,7 +36,7 @@ fn frame_text(place: Place, frame: &Frame) -> String {
     text
 }
 
-/// The numbers of one point of the file. Events have the first two only.
+/// The numbers of one point of the file. Events have only the first two.
 #[derive(Default)]
 struct Point {
     numbers: [u64; 9],
@@ -47,8 +47,8 @@ const NAMES: [&str; 9] = ["tb", "tbk", "tl", "mb", "mbk", "gb", "gbk", "eb", "eb
 
 fn heap_numbers(origin: &OriginNumbers) -> [u64; 9] {
     [
-        origin.made.bytes,
-        origin.made.blocks,
+        origin.allocated.bytes,
+        origin.allocated.blocks,
         origin.lifetime_ns / 1000,
         origin.most.bytes,
         origin.most.blocks,
@@ -78,9 +78,9 @@ impl Points {
         let mut frames: Vec<usize> =
             named.iter().map(|(place, frame)| self.table.row(frame_text(*place, frame))).collect();
         if frames.is_empty() {
-            frames.push(self.table.row("[stack not known]".to_owned()));
+            frames.push(self.table.row("[unknown stack]".to_owned()));
         }
-        // The viewer refuses a file in which two points have the same frames.
+        // The viewer rejects a file in which two points have the same frames.
         let row = *self.rows.entry(frames).or_insert_with_key(|frames| {
             self.points.push(Point { frames: frames.clone(), ..Point::default() });
             self.points.len() - 1
@@ -91,12 +91,12 @@ impl Points {
     }
 }
 
-/// What was recorded, as a file has it.
+/// The recording as DHAT's JSON.
 pub(crate) fn json(recorded: &Recorded) -> String {
     let mut points = Points {
         symbols: Symbols::new(),
         most_frames: recorded.settings.most_frames.unwrap_or(usize::MAX),
-        // The viewer takes row 0 for the root.
+        // The viewer takes row 0 as the root.
         table: FrameTable { texts: vec!["[root]".to_owned()], rows: FxHashMap::default() },
         points: Vec::new(),
         rows: FxHashMap::default(),
@@ -104,8 +104,8 @@ pub(crate) fn json(recorded: &Recorded) -> String {
     let (mode, is_heap, names, times) = match &recorded.counted {
         Counted::Heap(outcome) => {
             for (site, origin) in outcome.sites.iter().zip(&outcome.origins) {
-                // A stack that only reallocates what others made is no point of its own.
-                if origin.made.blocks > 0 {
+                // A stack that only reallocates blocks of other stacks is not a point.
+                if origin.allocated.blocks > 0 {
                     points.add(site.stack, heap_numbers(origin));
                 }
             }
@@ -146,7 +146,7 @@ pub(crate) fn json(recorded: &Recorded) -> String {
     json
 }
 
-/// A text as JSON has it.
+/// A JSON string literal.
 fn quoted(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');

@@ -1,4 +1,5 @@
-//! The same file as `whyslow heap` writes, or one with the program's own events. Functions and lines are looked up when it is opened.
+//! Writes the same file as `whyslow heap`, or one with the program's own events. Functions and lines are
+//! looked up when the file is opened.
 
 use std::io;
 use std::path::Path;
@@ -58,16 +59,16 @@ pub(crate) fn write(recorded: &Recorded, path: &Path) -> io::Result<()> {
     }
     let meta = meta(recorded, stacks.unknown);
     let profile =
-        builder.into_profile(meta).ok_or_else(|| io::Error::other("the profile is written already"))?;
+        builder.into_profile(meta).ok_or_else(|| io::Error::other("the profile was already written"))?;
     file::write(path, &profile)
 }
 
-/// Stacks and modules as the profile has them.
+/// The profile's stacks and modules.
 struct Stacks {
     modules: Vec<modules::Module>,
     ids: FxHashMap<usize, ModuleId>,
     stacks: FxHashMap<u32, StackId>,
-    /// Whether a stack was not known.
+    /// Whether a stack was unknown.
     unknown: bool,
 }
 
@@ -82,7 +83,7 @@ impl Stacks {
     }
 
     fn id(&mut self, builder: &mut Builder, stack: u32) -> StackId {
-        // From the innermost frame to one that is known, and back again.
+        // From the innermost frame outwards to a known one, then back.
         let mut new = Vec::new();
         let mut at = stack;
         while stack::place(at).is_some() && !self.stacks.contains_key(&at) {
@@ -143,8 +144,8 @@ fn add_samples(builder: &mut Builder, outcome: &Outcome, threads: &[ThreadId], s
         }
     };
     for row in &outcome.rows {
-        add(allocated, row.time_ns, row.thread, row.site, row.made.bytes);
-        add(allocations, row.time_ns, row.thread, row.site, row.made.blocks);
+        add(allocated, row.time_ns, row.thread, row.site, row.allocated.bytes);
+        add(allocations, row.time_ns, row.thread, row.site, row.allocated.blocks);
         add(freed, row.time_ns, row.thread, row.site, row.bytes_freed);
         add(temporary, row.time_ns, row.thread, row.site, row.temporary);
     }
@@ -154,7 +155,7 @@ fn add_samples(builder: &mut Builder, outcome: &Outcome, threads: &[ThreadId], s
     }
 }
 
-/// The program's own events. They have no times: only how many there were on which thread is kept.
+/// Adds the program's own events. They have no times: only their number per thread is kept.
 fn add_events(builder: &mut Builder, rows: &[EventRow], threads: &[ThreadId], stacks: &mut Stacks) {
     let [units, events] = ["units", "events"]
         .map(|name| builder.metric(Metric::unknown(name, Unit::Count).with_origin(Origin::Counted)));
@@ -168,14 +169,14 @@ fn add_events(builder: &mut Builder, rows: &[EventRow], threads: &[ThreadId], st
     }
 }
 
-/// Live bytes over time: what is left of each bucket at its end, and the peak.
+/// Adds live bytes over time: the level at the end of each bucket, and the peak.
 fn add_live(builder: &mut Builder, outcome: &Outcome, process: ProcessId) {
     let name = builder.string(counter::LIVE);
     let live_counter = builder.counter(Counter { name, unit: Unit::Bytes, process: Some(process) });
     let mut rows: Vec<(u64, i64)> = outcome
         .rows
         .iter()
-        .map(|row| (row.time_ns, row.made.bytes as i64 - row.bytes_freed as i64))
+        .map(|row| (row.time_ns, row.allocated.bytes as i64 - row.bytes_freed as i64))
         .collect();
     rows.sort_unstable_by_key(|row| row.0);
     let mut values = vec![(outcome.totals.peak_ns, outcome.totals.peak.bytes as i64)];
@@ -195,8 +196,8 @@ fn add_live(builder: &mut Builder, outcome: &Outcome, process: ProcessId) {
 
 fn counts(site: &Site) -> HeapCounts {
     HeapCounts {
-        allocations: site.made.blocks,
-        bytes_allocated: site.made.bytes,
+        allocations: site.allocated.blocks,
+        bytes_allocated: site.allocated.bytes,
         frees: site.freed.blocks,
         bytes_freed: site.freed.bytes,
         peak_bytes: site.at_peak.bytes,

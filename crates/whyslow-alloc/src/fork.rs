@@ -1,4 +1,4 @@
-//! A forked child is another program: it counts nothing, and writes no file over its parent's.
+//! Handles `fork`: a forked child counts nothing, and does not overwrite its parent's file.
 
 #![expect(unsafe_code, reason = "handlers around fork are registered with libc")]
 
@@ -8,15 +8,15 @@ use std::sync::{MutexGuard, Once};
 use crate::profiler::{self, Phase};
 use crate::watch::{Busy, with_thread};
 
-/// What is held over a fork, so that the child finds no lock taken by a thread that it does not have.
+/// What is held during a fork, so that the child does not find a lock held by a thread that it does not have.
 struct Held(UnsafeCell<Option<(MutexGuard<'static, Phase>, Busy)>>);
 
-// SAFETY: only the thread that holds the profiler's lock, for which it forks, looks inside.
+// SAFETY: only the forking thread accesses it, while it holds the profiler's lock.
 unsafe impl Sync for Held {}
 
 static HELD: Held = Held(UnsafeCell::new(None));
 
-/// Has the handlers called from now on.
+/// Registers the handlers.
 pub(crate) fn handle() {
     static ONCE: Once = Once::new();
     // SAFETY: the handlers live as long as the program.
@@ -26,14 +26,14 @@ pub(crate) fn handle() {
 }
 
 extern "C" fn before() {
-    let busy = Busy::stay();
+    let busy = Busy::force();
     let guard = profiler::lock();
     // SAFETY: this thread holds the lock.
     unsafe { *HELD.0.get() = Some((guard, busy)) };
 }
 
 extern "C" fn in_parent() {
-    // SAFETY: this thread holds the lock; what is taken out gives it back at the end of the statement.
+    // SAFETY: this thread holds the lock. Dropping the value releases it.
     drop(unsafe { (*HELD.0.get()).take() });
 }
 

@@ -1,8 +1,8 @@
-//! The macros.
+//! The crate's macros.
 
-/// Runs statements, and panics if they allocated anything on this thread; the message shows where. Unlike in the closure of the
-/// function of the same name, `return`, `?` and `break` leave the code around it, after the same check. Other threads are not counted,
-/// as [there](crate::assert_no_alloc()).
+/// Runs statements and panics if they allocated anything on this thread. The message shows where. Unlike in
+/// the closure of the function with the same name, `return`, `?` and `break` leave the surrounding code,
+/// after the same check. Other threads are not counted, as [there](crate::assert_no_alloc()).
 ///
 /// ```
 /// # #[global_allocator]
@@ -25,8 +25,8 @@ macro_rules! assert_no_alloc {
     }};
 }
 
-/// Runs statements, and panics unless they made so many allocations on this thread, in whatever way they are left; the message shows
-/// where.
+/// Runs statements and panics unless they made this many allocations on this thread, however the statements
+/// are left. The message shows where.
 ///
 /// ```
 /// # #[global_allocator]
@@ -52,11 +52,13 @@ macro_rules! assert_allocations {
     }};
 }
 
-/// [`std::assert!`] for something about [`HeapStats`](crate::HeapStats): if it fails, the message shows the stacks that allocate
-/// the most, the running profiler ends, and its file is written. What the condition allocates is not counted.
+/// [`std::assert!`] for conditions on [`HeapStats`](crate::HeapStats). If it fails, the message shows the
+/// stacks that allocated the most, the running profiler ends, and its file is written. Allocations of the
+/// condition itself are not counted.
 ///
 /// # Panics
-/// As said, and when no profiler runs in testing mode, or an assertion about it has failed before.
+/// Panics if the condition is false, if no profiler is running in testing mode, or if an earlier assertion
+/// failed.
 #[macro_export]
 macro_rules! assert {
     ($condition:expr $(,)?) => {{
@@ -76,7 +78,7 @@ macro_rules! assert {
     }};
 }
 
-/// [`std::assert_eq!`] for something about [`HeapStats`](crate::HeapStats): see [`assert!`].
+/// [`std::assert_eq!`] for [`HeapStats`](crate::HeapStats): see [`assert!`].
 #[macro_export]
 macro_rules! assert_eq {
     ($left:expr, $right:expr $(,)?) => {{
@@ -103,7 +105,7 @@ macro_rules! assert_eq {
     }};
 }
 
-/// [`std::assert_ne!`] for something about [`HeapStats`](crate::HeapStats): see [`assert!`].
+/// [`std::assert_ne!`] for [`HeapStats`](crate::HeapStats): see [`assert!`].
 #[macro_export]
 macro_rules! assert_ne {
     ($left:expr, $right:expr $(,)?) => {{

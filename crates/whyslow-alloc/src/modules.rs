@@ -1,4 +1,4 @@
-//! The files whose code the program runs, also those that it has unloaded since.
+//! The files that contain the program's code, including those that it has unloaded since.
 
 #![expect(unsafe_code, reason = "the loader's list of modules has no safe interface")]
 
@@ -11,7 +11,7 @@ use whyslow_elf::{BuildId, image_base};
 
 use crate::stack::{self, Place};
 
-/// What a module is.
+/// The kind of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Program,
@@ -25,11 +25,11 @@ pub(crate) struct Module {
     pub(crate) path: String,
     pub(crate) build_id: Option<String>,
     pub(crate) kind: Kind,
-    /// The address of relative address 0.
+    /// Where relative address 0 is mapped.
     pub(crate) base: u64,
     start: u64,
     end: u64,
-    /// The generations in which it was there.
+    /// The generations in which it was loaded.
     first: u16,
     last: u16,
 }
@@ -40,7 +40,7 @@ impl Module {
     }
 }
 
-/// How often modules were loaded and unloaded, as the loader counts.
+/// The loader's counts of loaded and unloaded modules.
 static COUNTS: AtomicU64 = AtomicU64::new(u64::MAX);
 static GENERATION: AtomicU16 = AtomicU16::new(0);
 static LIST: Mutex<Vec<Module>> = Mutex::new(Vec::new());
@@ -59,13 +59,13 @@ pub(crate) fn generation() -> u16 {
     }
 }
 
-/// The modules so far.
+/// All modules so far.
 pub(crate) fn all() -> Vec<Module> {
     generation();
     list().clone()
 }
 
-/// The module of a place among these: its row. The address is that of the call.
+/// The index of the module that contains a place. The address is that of the call.
 pub(crate) fn find(modules: &[Module], place: Place) -> Option<usize> {
     let call = place.return_address.wrapping_sub(1);
     modules.iter().position(|module| {
@@ -73,7 +73,7 @@ pub(crate) fn find(modules: &[Module], place: Place) -> Option<usize> {
     })
 }
 
-/// Whether a module is still there.
+/// Whether a module is still loaded.
 pub(crate) fn is_loaded(module: &Module) -> bool {
     module.last == u16::MAX
 }
@@ -81,7 +81,7 @@ pub(crate) fn is_loaded(module: &Module) -> bool {
 #[cold]
 fn refresh(counts: u64) -> u16 {
     let mut seen: Vec<Module> = Vec::new();
-    // SAFETY: the callback gets our own list and returns before it ends.
+    // SAFETY: the callback gets this function's own list, and returns before the list is dropped.
     unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut seen).cast()) };
     let mut list = list();
     let before = COUNTS.load(Ordering::Relaxed);
@@ -119,7 +119,7 @@ fn counts() -> u64 {
         1
     }
     let mut counts = 0u64;
-    // SAFETY: the callback gets our own number and returns before it ends.
+    // SAFETY: the callback gets this function's own number, and returns before the number is dropped.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut counts).cast()) };
     counts
 }
@@ -143,7 +143,7 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _size: usize, seen: 
             return None;
         }
         let at = info.dlpi_addr.wrapping_add(header.p_vaddr);
-        // SAFETY: they lie in a segment that the loader has mapped, and keeps while it shows the module.
+        // SAFETY: they lie in a segment that the loader has mapped, and keeps during the callback.
         let notes = unsafe { std::slice::from_raw_parts(at as *const u8, header.p_memsz as usize) };
         BuildId::in_notes(notes).map(|id| id.to_string())
     });
@@ -153,7 +153,7 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _size: usize, seen: 
     let name = if info.dlpi_name.is_null() {
         c""
     } else {
-        // SAFETY: the loader's names end with a zero.
+        // SAFETY: the loader's names are zero-terminated.
         unsafe { CStr::from_ptr(info.dlpi_name) }
     };
     let path = OsStr::from_bytes(name.to_bytes()).to_string_lossy().into_owned();

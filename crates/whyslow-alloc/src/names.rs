@@ -12,7 +12,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Of a file; empty when it cannot be read.
+    /// Reads a file's symbols. Empty if it cannot be read.
     pub(crate) fn of_file(path: &Path) -> Self {
         Self::read(path).unwrap_or_default()
     }
@@ -48,13 +48,13 @@ mod tests {
     use crate::modules;
 
     #[test]
-    fn a_function_of_this_program_has_its_whole_name() {
+    fn finds_the_full_name_of_a_function() {
         let modules = modules::all();
         let program = modules.iter().find(|module| module.kind == modules::Kind::Program).unwrap();
         let names = Names::of_file(Path::new(&program.path));
-        let here = a_function_of_this_program_has_its_whole_name as *const () as u64 - program.base;
+        let here = finds_the_full_name_of_a_function as *const () as u64 - program.base;
         let name = names.at(here + 1).unwrap();
-        std::assert_eq!(name, "whyslow_alloc::names::tests::a_function_of_this_program_has_its_whole_name");
+        std::assert_eq!(name, "whyslow_alloc::names::tests::finds_the_full_name_of_a_function");
         std::assert_eq!(names.at(u64::MAX), None);
         std::assert_eq!(Names::of_file(Path::new("/nothing/here")).at(here), None);
     }

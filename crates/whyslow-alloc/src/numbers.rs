@@ -13,31 +13,32 @@ use crate::watch::Busy;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeapStats {
-    /// Blocks that were made, by reallocation too.
+    /// Allocated blocks, including reallocations.
     pub total_blocks: u64,
-    /// Their bytes, reallocations with their new size.
+    /// Their bytes. A reallocation counts with its new size.
     pub total_bytes: u64,
-    /// Blocks that are live now.
+    /// Live blocks.
     pub curr_blocks: usize,
     /// Their bytes.
     pub curr_bytes: usize,
-    /// Blocks that were live when the most bytes were (the last time).
+    /// Live blocks at the peak of live bytes (the last one, if it was reached several times).
     pub max_blocks: usize,
     /// Their bytes.
     pub max_bytes: usize,
 }
 
 impl HeapStats {
-    /// What the running profiler has counted.
+    /// The numbers of the running profiler.
     ///
     /// # Panics
-    /// When none runs, when it counts events instead, and when it has ended because an assertion failed.
+    /// Panics if no profiler is running, if it counts events instead, or if it has ended because an assertion
+    /// failed.
     #[track_caller]
     pub fn get() -> Self {
         let (live, totals) = of_running(|state| state.heap().map(Tally::now));
         Self {
-            total_blocks: totals.made.blocks,
-            total_bytes: totals.made.bytes,
+            total_blocks: totals.allocated.blocks,
+            total_bytes: totals.allocated.bytes,
             curr_blocks: live.blocks as usize,
             curr_bytes: live.bytes as usize,
             max_blocks: totals.peak.blocks as usize,
@@ -46,21 +47,22 @@ impl HeapStats {
     }
 }
 
-/// Numbers of the running profiler of events: see [`ad_hoc_event`](crate::ad_hoc_event).
+/// Numbers of the running event profiler: see [`ad_hoc_event`](crate::ad_hoc_event).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AdHocStats {
-    /// Events that were counted.
+    /// Number of events.
     pub total_events: u64,
-    /// Their weights, added up.
+    /// Sum of their weights.
     pub total_units: u64,
 }
 
 impl AdHocStats {
-    /// What the running profiler has counted.
+    /// The numbers of the running profiler.
     ///
     /// # Panics
-    /// When none runs, when it counts the heap instead, and when it has ended because an assertion failed.
+    /// Panics if no profiler is running, if it counts the heap instead, or if it has ended because an
+    /// assertion failed.
     #[track_caller]
     pub fn get() -> Self {
         let total = of_running(|state| state.events().map(AdHoc::total));
@@ -68,10 +70,10 @@ impl AdHocStats {
     }
 }
 
-/// Asks the running profiler.
+/// Calls `ask` on the running profiler.
 #[track_caller]
 fn of_running<R>(ask: impl FnOnce(&State) -> Result<R, Unfit>) -> R {
-    let _busy = Busy::stay();
+    let _busy = Busy::force();
     let answer = match &*profiler::lock() {
         Phase::Running(state) => ask(state),
         Phase::Ready => Err(Unfit::NoneRuns),
@@ -80,29 +82,31 @@ fn of_running<R>(ask: impl FnOnce(&State) -> Result<R, Unfit>) -> R {
     answer.unwrap_or_else(|unfit| std::panic!("{unfit}"))
 }
 
-/// While this lives, an assertion looks at its condition, and nothing that it allocates is counted.
+/// While this value exists, an assertion evaluates its condition, and allocations are not counted.
 #[doc(hidden)]
-pub struct Asserting(
-    #[expect(dead_code, reason = "what is allocated is not counted until it is dropped")] Busy,
-);
+pub struct Asserting(#[expect(dead_code, reason = "allocations are not counted until it is dropped")] Busy);
 
 impl Asserting {
     /// # Panics
-    /// When no profiler runs in testing mode: nothing would be recorded to show if the assertion failed.
-    #[expect(clippy::new_without_default, reason = "the beginning of an assertion is an act, not a value")]
+    /// Panics if no profiler is running in testing mode: then there would be no records to show if the
+    /// assertion fails.
+    #[expect(
+        clippy::new_without_default,
+        reason = "it starts an assertion; a default value would make no sense"
+    )]
     #[track_caller]
     pub fn new() -> Self {
         of_running(|state| if state.is_testing() { Ok(()) } else { Err(Unfit::NotTesting) });
-        Self(Busy::stay())
+        Self(Busy::force())
     }
 
-    /// The assertion has failed: ends the profiler, writes what it has recorded, and shows the heaviest stacks.
+    /// Handles a failed assertion: ends the profiler, writes its recording, and shows the heaviest stacks.
     #[track_caller]
     pub fn failed(&self, what: &str, detail: Option<fmt::Arguments<'_>>) -> ! {
         let message = {
-            let _busy = Busy::stay();
+            let _busy = Busy::force();
             let mut message = detail.map_or_else(|| what.to_owned(), |detail| format!("{what}: {detail}"));
-            // Another thread's assertion may have ended the profiler meanwhile.
+            // Another thread's assertion may have ended the profiler in the meantime.
             if let Some(recorded) = profiler::end_by_assertion() {
                 message.push_str(&written(&recorded));
             }
@@ -112,19 +116,19 @@ impl Asserting {
     }
 }
 
-/// Writes the profile, and says what is in it.
+/// Writes the profile and returns a message about it.
 fn written(recorded: &Recorded) -> String {
     let path = recorded.settings.path();
     let mut message = match recorded.write(path) {
-        Ok(()) => format!("\nthe profile is in {}", path.display()),
-        Err(error) => format!("\n{} cannot be written: {error}", path.display()),
+        Ok(()) => format!("\nprofile written to {}", path.display()),
+        Err(error) => format!("\ncannot write {}: {error}", path.display()),
     };
     recorded.print_if_asked();
     if let Counted::Heap(outcome) = &recorded.counted {
         let rows = outcome.sites.iter().map(|site| Row {
             stack: site.stack,
-            allocations: site.made.blocks,
-            bytes: site.made.bytes,
+            allocations: site.allocated.blocks,
+            bytes: site.allocated.bytes,
         });
         message.push_str("; allocations so far:\n");
         message.push_str(&report::stacks(rows.collect(), true));

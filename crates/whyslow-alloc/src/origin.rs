@@ -1,26 +1,26 @@
-//! What DHAT counts: a block and all that it becomes by reallocation belong to the stack that first made it.
+//! DHAT's numbers: a block, with all its reallocations, belongs to the stack that first allocated it.
 
 use crate::tally::Weight;
 
-/// The blocks that one stack made first.
+/// The blocks that one stack allocated first.
 #[derive(Debug, Default)]
 pub(crate) struct Origin {
-    made: Weight,
+    allocated: Weight,
     live: Weight,
     most: Weight,
-    /// What was live before the first change in the epoch.
+    /// Live blocks before the first change in the epoch.
     kept: Weight,
     epoch: u64,
-    /// Of blocks that are freed or replaced.
+    /// Total lifetime of freed and replaced blocks.
     lifetime_ns: u64,
-    /// The times at which the live blocks were made, added up.
+    /// Sum of the allocation times of the live blocks.
     live_since_ns: u64,
 }
 
-/// The same in the end.
+/// The final numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OriginNumbers {
-    pub(crate) made: Weight,
+    pub(crate) allocated: Weight,
     pub(crate) lifetime_ns: u64,
     pub(crate) most: Weight,
     pub(crate) at_peak: Weight,
@@ -35,8 +35,8 @@ impl Origin {
         }
     }
 
-    fn came(&mut self, size: u64, now_ns: u64) {
-        self.made += Weight::one(size);
+    fn add_block(&mut self, size: u64, now_ns: u64) {
+        self.allocated += Weight::one(size);
         self.live += Weight::one(size);
         if self.live.bytes >= self.most.bytes {
             self.most = self.live;
@@ -44,32 +44,32 @@ impl Origin {
         self.live_since_ns = self.live_since_ns.wrapping_add(now_ns);
     }
 
-    fn went(&mut self, size: u64, made_ns: u64, now_ns: u64) {
+    fn remove_block(&mut self, size: u64, allocated_ns: u64, now_ns: u64) {
         self.live -= Weight::one(size);
-        self.live_since_ns = self.live_since_ns.wrapping_sub(made_ns);
-        self.lifetime_ns += now_ns.saturating_sub(made_ns);
+        self.live_since_ns = self.live_since_ns.wrapping_sub(allocated_ns);
+        self.lifetime_ns += now_ns.saturating_sub(allocated_ns);
     }
 
-    pub(crate) fn made(&mut self, epoch: u64, size: u64, now_ns: u64) {
+    pub(crate) fn allocated(&mut self, epoch: u64, size: u64, now_ns: u64) {
         self.keep(epoch);
-        self.came(size, now_ns);
+        self.add_block(size, now_ns);
     }
 
-    pub(crate) fn freed(&mut self, epoch: u64, size: u64, made_ns: u64, now_ns: u64) {
+    pub(crate) fn freed(&mut self, epoch: u64, size: u64, allocated_ns: u64, now_ns: u64) {
         self.keep(epoch);
-        self.went(size, made_ns, now_ns);
+        self.remove_block(size, allocated_ns, now_ns);
     }
 
-    pub(crate) fn replaced(&mut self, epoch: u64, size: u64, made_ns: u64, new_size: u64, now_ns: u64) {
-        self.freed(epoch, size, made_ns, now_ns);
-        self.came(new_size, now_ns);
+    pub(crate) fn replaced(&mut self, epoch: u64, size: u64, allocated_ns: u64, new_size: u64, now_ns: u64) {
+        self.freed(epoch, size, allocated_ns, now_ns);
+        self.add_block(new_size, now_ns);
     }
 
-    /// What is live counts as if it ended at `end_ns`.
+    /// Live blocks count as if they were freed at `end_ns`.
     pub(crate) fn numbers(&self, epoch: u64, end_ns: u64) -> OriginNumbers {
         let lived = self.live.blocks.wrapping_mul(end_ns).wrapping_sub(self.live_since_ns);
         OriginNumbers {
-            made: self.made,
+            allocated: self.allocated,
             lifetime_ns: self.lifetime_ns.wrapping_add(lived),
             most: self.most,
             at_peak: if self.epoch == epoch { self.kept } else { self.live },

@@ -1,4 +1,4 @@
-//! What a profiler has found, for those who write it down.
+//! A profiler's results, for the code that writes them.
 
 use crate::origin::OriginNumbers;
 use crate::tally::Weight;
@@ -6,36 +6,37 @@ use crate::tally::Weight;
 /// Numbers of the whole program.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Totals {
-    pub(crate) made: Weight,
+    pub(crate) allocated: Weight,
     pub(crate) freed: Weight,
-    /// What was live when the most bytes were.
+    /// Live blocks at the peak.
     pub(crate) peak: Weight,
     pub(crate) peak_ns: u64,
-    /// Frees of blocks that were made before the profiler.
+    /// Frees of blocks that were allocated before the profiler started.
     pub(crate) unknown_frees: u64,
 }
 
-/// What one stack did.
+/// The numbers of one stack.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Site {
     pub(crate) stack: u32,
-    pub(crate) made: Weight,
+    pub(crate) allocated: Weight,
     pub(crate) freed: Weight,
     pub(crate) live: Weight,
-    /// The most bytes it ever had, and the blocks it had then (the last time).
+    /// Its max live bytes, and its live blocks then (the last time).
     pub(crate) most: Weight,
-    /// What it had when the program had the most. Known in an outcome only.
+    /// Its live blocks at the program's peak. Set only in an outcome.
     pub(crate) at_peak: Weight,
     pub(crate) temporary: u64,
-    /// Of freed blocks; in an outcome also of live ones, until then.
+    /// Lifetime of freed blocks. In an outcome, also that of live blocks up to then.
     pub(crate) lifetime_ns: u64,
-    /// The times at which the live blocks were made, added up.
+    /// Sum of the allocation times of the live blocks.
     pub(crate) live_since_ns: u64,
     pub(crate) grown: u64,
     pub(crate) growth_chains: u64,
     pub(crate) bytes_copied: u64,
     pub(crate) largest_grown: u64,
-    /// How blocks grew, by the significant bits of their size; what live blocks have reached is in an outcome only.
+    /// How blocks grew, by the significant bits of their size. The sizes of live blocks are included only in
+    /// an outcome.
     pub(crate) chains: Vec<ChainBar>,
     pub(crate) freed_elsewhere: u64,
     /// How many blocks had a size with this many significant bits.
@@ -44,12 +45,12 @@ pub(crate) struct Site {
     pub(crate) lifetimes: Vec<u64>,
 }
 
-/// How blocks of about one size grew.
+/// Growth of blocks with sizes of the same magnitude.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChainBar {
     pub(crate) grown: u64,
     pub(crate) bytes_copied: u64,
-    /// Blocks that grew so large before they ended or were first made smaller.
+    /// Blocks that reached this size before they were freed or first shrunk.
     pub(crate) reached: Weight,
     pub(crate) largest: u64,
 }
@@ -63,9 +64,9 @@ fn count_bits(histogram: &mut Vec<u64>, value: u64) {
 }
 
 impl Site {
-    pub(crate) fn came(&mut self, size: u64, now_ns: u64) {
+    pub(crate) fn add_block(&mut self, size: u64, now_ns: u64) {
         let weight = Weight { blocks: 1, bytes: size };
-        self.made += weight;
+        self.allocated += weight;
         self.live += weight;
         if self.live.bytes >= self.most.bytes {
             self.most = self.live;
@@ -74,12 +75,12 @@ impl Site {
         count_bits(&mut self.sizes, size);
     }
 
-    pub(crate) fn went(&mut self, size: u64, made_ns: u64, now_ns: u64) {
+    pub(crate) fn remove_block(&mut self, size: u64, allocated_ns: u64, now_ns: u64) {
         let weight = Weight { blocks: 1, bytes: size };
         self.freed += weight;
         self.live -= weight;
-        self.live_since_ns = self.live_since_ns.wrapping_sub(made_ns);
-        let lifetime = now_ns.saturating_sub(made_ns);
+        self.live_since_ns = self.live_since_ns.wrapping_sub(allocated_ns);
+        let lifetime = now_ns.saturating_sub(allocated_ns);
         self.lifetime_ns += lifetime;
         count_bits(&mut self.lifetimes, lifetime);
     }
@@ -92,28 +93,28 @@ impl Site {
         &mut self.chains[bar]
     }
 
-    /// A block became so large, and was never made smaller before.
+    /// A block grew to `size` and has never shrunk before.
     pub(crate) fn grew(&mut self, size: u64, copied: u64) {
         let bar = self.chain_bar(size);
         bar.grown += 1;
         bar.bytes_copied += copied;
     }
 
-    /// A block became no larger than that before it ended or was first made smaller.
+    /// A block did not grow beyond `size` before it was freed or first shrunk.
     pub(crate) fn reached(&mut self, size: u64) {
         let bar = self.chain_bar(size);
         bar.reached += Weight { blocks: 1, bytes: size };
         bar.largest = bar.largest.max(size);
     }
 
-    /// Counts what is live as if it ended now.
+    /// Counts live blocks as if they were freed now.
     pub(crate) fn end(&mut self, now_ns: u64) {
         let lived = self.live.blocks.wrapping_mul(now_ns).wrapping_sub(self.live_since_ns);
         self.lifetime_ns = self.lifetime_ns.wrapping_add(lived);
     }
 }
 
-/// What of a site belongs to one thread.
+/// One thread's share of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) site: u32,
@@ -124,18 +125,18 @@ pub(crate) struct Share {
     pub(crate) live: u64,
 }
 
-/// What one thread did at one site in one bucket of time.
+/// The numbers of one thread at one site in one time bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimelineRow {
     pub(crate) time_ns: u64,
     pub(crate) site: u32,
     pub(crate) thread: u32,
-    pub(crate) made: Weight,
+    pub(crate) allocated: Weight,
     pub(crate) bytes_freed: u64,
     pub(crate) temporary: u64,
 }
 
-/// Blocks that one thread made and another freed.
+/// Blocks that one thread allocated and another freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Transfer {
     pub(crate) from: u32,
@@ -143,7 +144,7 @@ pub(crate) struct Transfer {
     pub(crate) moved: Weight,
 }
 
-/// Everything.
+/// All results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) sites: Vec<Site>,

@@ -1,4 +1,4 @@
-//! The profiler of a whole program: every allocation of every thread, or every event, from its start to its end.
+//! Profiles a whole program: every allocation of every thread, or every event, from start to end.
 
 use std::fmt;
 use std::io;
@@ -22,7 +22,7 @@ enum Counts {
     Events(AdHoc),
 }
 
-/// What a profiler knows.
+/// The state of a running profiler.
 #[derive(Debug)]
 pub(crate) struct State {
     run: u32,
@@ -33,13 +33,13 @@ pub(crate) struct State {
     counts: Counts,
 }
 
-/// What there is of a profiler.
+/// Whether a profiler is running.
 #[derive(Debug)]
 pub(crate) enum Phase {
-    /// None runs.
+    /// None is running.
     Ready,
     Running(Box<State>),
-    /// The one of this run has ended because an assertion failed, and is not dropped yet.
+    /// The profiler of this run has ended because an assertion failed, and is not dropped yet.
     Asserted(u32),
 }
 
@@ -48,7 +48,7 @@ static COUNTS_HEAP: AtomicBool = AtomicBool::new(false);
 static COUNTS_EVENTS: AtomicBool = AtomicBool::new(false);
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// Why a profiler cannot do what it is asked.
+/// Why a request to the profiler failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unfit {
     NoneRuns,
@@ -61,40 +61,40 @@ pub(crate) enum Unfit {
 impl fmt::Display for Unfit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::NoneRuns => "no profiler runs: keep the value of Profiler::new_heap()",
+            Self::NoneRuns => "no profiler is running: keep the value of Profiler::new_heap() in a variable",
             Self::CountsEvents => "the profiler counts events, not the heap: start it with Profiler::new_heap()",
             Self::CountsHeap => "the profiler counts the heap, not events: start it with Profiler::new_ad_hoc()",
             Self::NotTesting => {
                 "assertions need a profiler in testing mode: start it with Profiler::builder().testing().build()"
             }
-            Self::Asserted => "the profiler has ended, because an assertion failed",
+            Self::Asserted => "the profiler has ended because an assertion failed",
         })
     }
 }
 
-/// Whether a profiler of the heap runs.
+/// Whether a heap profiler is running.
 #[inline]
 pub(crate) fn is_running() -> bool {
     COUNTS_HEAP.load(Ordering::Relaxed)
 }
 
-/// Whether a profiler of events runs.
+/// Whether an event profiler is running.
 #[inline]
 pub(crate) fn counts_events() -> bool {
     COUNTS_EVENTS.load(Ordering::Relaxed)
 }
 
-/// Whoever calls this must be busy, so that nothing that it allocates comes back here.
+/// The caller must be `Busy`, so that its own allocations do not come back here.
 pub(crate) fn lock() -> MutexGuard<'static, Phase> {
     PHASE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// This process is not the one that the profiler was started in.
+/// Drops the profiler in a process that did not start it.
 pub(crate) fn forget(phase: &mut Phase) {
     replace(phase, Phase::Ready);
 }
 
-/// Changes the phase, and what is looked at without the lock.
+/// Changes the phase, and the copy that is read without the lock.
 fn replace(phase: &mut Phase, next: Phase) -> Phase {
     let counts = match &next {
         Phase::Running(state) => Some(&state.counts),
@@ -105,8 +105,8 @@ fn replace(phase: &mut Phase, next: Phase) -> Phase {
     std::mem::replace(phase, next)
 }
 
-/// Tells the profiler what a thread does to the heap.
-pub(crate) fn tell<R>(thread: &Thread, work: impl FnOnce(&mut Tally, At) -> R) -> Option<R> {
+/// Passes a thread's heap event to the profiler.
+pub(crate) fn record<R>(thread: &Thread, work: impl FnOnce(&mut Tally, At) -> R) -> Option<R> {
     let mut phase = lock();
     let Phase::Running(state) = &mut *phase else { return None };
     let at = state.at(thread);
@@ -114,8 +114,8 @@ pub(crate) fn tell<R>(thread: &Thread, work: impl FnOnce(&mut Tally, At) -> R) -
     Some(work(tally, at))
 }
 
-/// Tells the profiler of an event on a thread.
-pub(crate) fn tell_event(thread: &Thread, work: impl FnOnce(&mut AdHoc, u32)) {
+/// Passes a thread's own event to the profiler.
+pub(crate) fn record_event(thread: &Thread, work: impl FnOnce(&mut AdHoc, u32)) {
     let mut phase = lock();
     let Phase::Running(state) = &mut *phase else { return };
     let at = state.at(thread);
@@ -129,7 +129,7 @@ impl State {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// This moment on this thread.
+    /// The current time and thread.
     fn at(&mut self, thread: &Thread) -> At {
         let time_ns = self.elapsed_ns();
         let (run, mut row) = thread.row.get();
@@ -175,7 +175,7 @@ impl State {
     }
 }
 
-/// Ends the profiler of this run, or whichever runs: what it has recorded.
+/// Ends the profiler of this run, or any running one, and returns its recording.
 fn end(run: Option<u32>) -> Option<Recorded> {
     let mut phase = lock();
     let is_meant = |of: u32| run.is_none_or(|run| run == of);
@@ -192,7 +192,7 @@ fn end(run: Option<u32>) -> Option<Recorded> {
     }
 }
 
-/// Ends the profiler that runs, but not so that another one can begin.
+/// Ends the running profiler, but does not let another one start.
 pub(crate) fn end_by_assertion() -> Option<Recorded> {
     let mut phase = lock();
     let Phase::Running(state) = &*phase else { return None };
@@ -206,17 +206,17 @@ pub(crate) fn end_by_assertion() -> Option<Recorded> {
 }
 
 extern "C" fn program_ends() {
-    let _busy = Busy::stay();
+    let _busy = Busy::force();
     if let Some(recorded) = end(None) {
         recorded.finish();
     }
 }
 
-/// Records every allocation of the program while it lives, and writes a file when it is dropped or the program ends by
-/// `std::process::exit`.
+/// Records every allocation of the program until it is dropped. Writes a file on drop, or when the program
+/// ends by `std::process::exit`.
 ///
-/// The name's ending decides what is written: `.whyslow` gives the file that `whyslow heap` writes, to be opened by `whyslow report`,
-/// `whyslow view` and the rest; everything else is DHAT's JSON for its viewer.
+/// The file's extension decides the format. `.whyslow` gives the file that `whyslow heap` writes, for
+/// `whyslow report`, `whyslow view` and other commands. Any other name gives DHAT's JSON for its viewer.
 ///
 /// ```no_run
 /// #[global_allocator]
@@ -231,31 +231,31 @@ extern "C" fn program_ends() {
 #[must_use = "a profiler records until it is dropped"]
 pub struct Profiler {
     run: u32,
-    /// Has allocations looked at. Events need none of it.
+    /// Turns counting of allocations on. Events do not need it.
     watch: Option<Watch>,
 }
 
 impl Profiler {
-    /// Begins, and will write `dhat-heap.json`.
+    /// Starts a heap profiler that writes `dhat-heap.json`.
     ///
     /// # Panics
-    /// When another profiler runs, and when [`crate::Alloc`] is not the program's global allocator.
+    /// Panics if another profiler is running, or if [`crate::Alloc`] is not the program's global allocator.
     #[track_caller]
     pub fn new_heap() -> Self {
         Self::builder().build()
     }
 
-    /// Begins to count the events that the program tells [`ad_hoc_event`](crate::ad_hoc_event), instead of the heap, and will write
-    /// `dhat-ad-hoc.json`. The program's global allocator can be any.
+    /// Starts a profiler that counts the calls of [`ad_hoc_event`](crate::ad_hoc_event) instead of the heap,
+    /// and writes `dhat-ad-hoc.json`. It works with any global allocator.
     ///
     /// # Panics
-    /// When another profiler runs.
+    /// Panics if another profiler is running.
     #[track_caller]
     pub fn new_ad_hoc() -> Self {
         Self::builder().ad_hoc().build()
     }
 
-    /// Begins with other settings.
+    /// Returns a builder for other settings.
     pub fn builder() -> ProfilerBuilder {
         ProfilerBuilder {
             settings: Settings {
@@ -268,17 +268,18 @@ impl Profiler {
         }
     }
 
-    /// Writes what was recorded so far, and goes on: see [`dump`].
+    /// Writes the recording so far and continues: see [`dump`].
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn dump(&self, path: impl AsRef<Path>) -> io::Result<()> {
         dump(path)
     }
 
-    /// Ends, and gives DHAT's JSON instead of writing a file: empty if the profiler has ended before. Nothing happens at its drop then.
+    /// Ends the profiler and returns DHAT's JSON instead of writing a file. The text is empty if the profiler
+    /// has already ended. Dropping it then has no effect.
     pub fn drop_and_get_memory_output(&mut self) -> String {
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         self.watch = None;
         end(Some(self.run)).map(|recorded| recorded.finish_in_memory()).unwrap_or_default()
     }
@@ -286,7 +287,7 @@ impl Profiler {
 
 impl Drop for Profiler {
     fn drop(&mut self) {
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         if let Some(recorded) = end(Some(self.run)) {
             recorded.finish();
         }
@@ -301,7 +302,7 @@ pub struct ProfilerBuilder {
 }
 
 impl ProfilerBuilder {
-    /// The file to write at the end.
+    /// Sets the file to write at the end.
     pub fn file_name(mut self, name: impl AsRef<Path>) -> Self {
         self.settings.file_name = Some(name.as_ref().to_path_buf());
         self
@@ -313,35 +314,36 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Writes and says nothing at the end, and lets [`assert!`](crate::assert!) and the like work: for tests with
-    /// [`HeapStats`](crate::HeapStats).
+    /// Writes and prints nothing at the end, and enables [`assert!`](crate::assert!) and related macros. For
+    /// tests with [`HeapStats`](crate::HeapStats).
     pub fn testing(mut self) -> Self {
         self.settings.testing = true;
         self
     }
 
-    /// How many frames of each stack DHAT's JSON shall have at most, inlined functions not counted; all of them unless this is called.
-    /// A `.whyslow` file always has all.
+    /// Sets the max frames per stack in DHAT's JSON, not counting inlined functions. The default is all
+    /// frames. A `.whyslow` file always has all.
     pub fn trim_backtraces(mut self, most: Option<usize>) -> Self {
         self.settings.most_frames = most.map(|most| most.max(1));
         self
     }
 
-    /// Prints DHAT's JSON on the error stream, too, wherever the profile goes.
+    /// Also prints DHAT's JSON to standard error.
     pub fn eprint_json(mut self) -> Self {
         self.settings.eprint_json = true;
         self
     }
 
-    /// Begins.
+    /// Starts the profiler.
     ///
     /// # Panics
-    /// When another profiler runs, and when [`crate::Alloc`] is not the program's global allocator, unless only events are counted.
+    /// Panics if another profiler is running. Also panics if [`crate::Alloc`] is not the program's global
+    /// allocator, unless only events are counted.
     #[track_caller]
     pub fn build(self) -> Profiler {
         static AT_EXIT: Once = Once::new();
         let watch = if self.settings.ad_hoc {
-            let _busy = Busy::stay();
+            let _busy = Busy::force();
             stack::prepare();
             fork::handle();
             None
@@ -349,7 +351,7 @@ impl ProfilerBuilder {
             prepare_stacks();
             Some(Watch::start())
         };
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         AT_EXIT.call_once(|| sys::at_exit(program_ends));
         let run = RUNS.fetch_add(1, Ordering::Relaxed) + 1;
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -372,18 +374,18 @@ impl ProfilerBuilder {
             replace(&mut phase, Phase::Running(Box::new(state)));
         }
         drop(phase);
-        std::assert!(is_ready, "a profiler runs already: drop it before the next one begins");
+        std::assert!(is_ready, "a profiler is already running: drop it before you start another");
         Profiler { run, watch }
     }
 }
 
-/// Writes what the running profiler has recorded so far, and goes on: as often as you like, from any thread. As with [`Profiler`],
-/// the name's ending decides what is written.
+/// Writes the running profiler's recording so far and continues. It can be called any number of times, from
+/// any thread. As with [`Profiler`], the file's extension decides the format.
 ///
 /// # Errors
-/// When no profiler runs, and when the file cannot be written.
+/// Fails if no profiler is running, or if the file cannot be written.
 pub fn dump(path: impl AsRef<Path>) -> io::Result<()> {
-    let _busy = Busy::stay();
+    let _busy = Busy::force();
     let recorded = match &*lock() {
         Phase::Running(state) => state.recorded(),
         Phase::Ready => return Err(io::Error::new(io::ErrorKind::NotFound, Unfit::NoneRuns.to_string())),

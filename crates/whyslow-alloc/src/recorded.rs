@@ -1,4 +1,4 @@
-//! What a profiler has recorded, and how it is written down.
+//! A profiler's recording, and how it is written.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) struct SeenThread {
     pub(crate) start_ns: u64,
 }
 
-/// How the profiler was started.
+/// The profiler's settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) file_name: Option<PathBuf>,
@@ -35,7 +35,7 @@ impl Settings {
     }
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Debug)]
 pub(crate) enum Counted {
     Heap(Outcome),
@@ -43,25 +43,25 @@ pub(crate) enum Counted {
 }
 
 impl Counted {
-    /// The numbers in a line.
+    /// A one-line summary.
     fn summary(&self) -> String {
         match self {
             Self::Heap(outcome) => format!(
-                "{} allocations of {} bytes; at most {} bytes live; {} bytes in {} blocks at the end",
-                outcome.totals.made.blocks,
-                outcome.totals.made.bytes,
+                "{}, {} bytes in total; peak {} bytes; {} bytes in {} live at exit",
+                counted(outcome.totals.allocated.blocks, "allocation"),
+                outcome.totals.allocated.bytes,
                 outcome.totals.peak.bytes,
                 outcome.live.bytes,
-                outcome.live.blocks,
+                counted(outcome.live.blocks, "block"),
             ),
             Self::Events { total, .. } => {
-                format!("{} of {}", counted(total.events, "event"), counted(total.units, "unit"))
+                format!("{} with a total of {}", counted(total.events, "event"), counted(total.units, "unit"))
             }
         }
     }
 }
 
-/// What can be written down.
+/// Everything that goes into a file.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) counted: Counted,
@@ -81,7 +81,7 @@ impl Recorded {
         fs::write(path, dhat::json(self))
     }
 
-    /// Writes the file, and says so.
+    /// Writes the file and reports it.
     pub(crate) fn finish(&self) {
         if self.settings.testing {
             return;
@@ -90,21 +90,21 @@ impl Recorded {
         let file = path.display();
         sys::say(&match self.write(path) {
             Ok(()) => format!("whyslow-alloc: {}; written to {file}\n", self.counted.summary()),
-            Err(error) => format!("whyslow-alloc: {file} cannot be written: {error}\n"),
+            Err(error) => format!("whyslow-alloc: cannot write {file}: {error}\n"),
         });
         self.print_if_asked();
     }
 
-    /// DHAT's JSON for the program itself, instead of a file.
+    /// Returns DHAT's JSON to the program instead of writing a file.
     pub(crate) fn finish_in_memory(&self) -> String {
         if !self.settings.testing {
-            sys::say(&format!("whyslow-alloc: {}; given to the program\n", self.counted.summary()));
+            sys::say(&format!("whyslow-alloc: {}; returned to the program\n", self.counted.summary()));
             self.print_if_asked();
         }
         dhat::json(self)
     }
 
-    /// DHAT's JSON on the error stream, for [`crate::ProfilerBuilder::eprint_json`].
+    /// Prints DHAT's JSON to standard error, for [`crate::ProfilerBuilder::eprint_json`].
     pub(crate) fn print_if_asked(&self) {
         if self.settings.eprint_json {
             sys::say(&dhat::json(self));
@@ -119,6 +119,6 @@ fn write_profile(recorded: &Recorded, path: &Path) -> io::Result<()> {
 
 #[cfg(not(feature = "profile"))]
 fn write_profile(_recorded: &Recorded, _path: &Path) -> io::Result<()> {
-    let what = "whyslow-alloc was built without its feature `profile`; choose a name that ends with .json";
+    let what = "whyslow-alloc was built without its feature `profile`: enable it, or choose a name that ends with .json";
     Err(io::Error::new(io::ErrorKind::Unsupported, what))
 }

@@ -1,15 +1,15 @@
-//! Stacks in words, for the message of a failed assertion.
+//! Formats stacks for the message of a failed assertion.
 
 use std::fmt::Write;
 
 use crate::symbols::{Frame, Symbols};
 
-/// Stacks that are shown.
+/// Max stacks shown.
 const MOST_STACKS: usize = 10;
-/// Frames of each.
+/// Max frames shown per stack.
 const MOST_FRAMES: usize = 12;
 
-/// What one stack allocated.
+/// The allocations of one stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) stack: u32,
@@ -23,7 +23,7 @@ pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{ending}")
 }
 
-/// The heaviest stacks, by bytes or by allocations, those of the same shape together.
+/// The heaviest stacks, by bytes or by allocations. Stacks with the same text are merged.
 pub(crate) fn stacks(rows: Vec<Row>, by_bytes: bool) -> String {
     let mut symbols = Symbols::new();
     let mut shapes: Vec<(String, u64, u64)> = Vec::new();
@@ -63,14 +63,14 @@ pub(crate) fn stacks(rows: Vec<Row>, by_bytes: bool) -> String {
     text
 }
 
-/// One stack without machinery: what was called to allocate, then one line per frame.
+/// One stack without internal frames: the function that was called to allocate, then one line per frame.
 fn shape(frames: &[Frame]) -> String {
     if frames.is_empty() {
-        return ", stack not known".to_owned();
+        return ", unknown stack".to_owned();
     }
     let first = frames.iter().position(|frame| !frame.is_machinery());
     let mut text = String::new();
-    // What of the standard library the program called says what was allocated.
+    // The standard library function that the program called shows what was allocated.
     let called = match first {
         Some(first) => first.checked_sub(1),
         None => Some(frames.len() - 1),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_is_what_was_called_and_the_users_frames() {
+    fn shape_has_the_called_function_and_the_users_frames() {
         let std = "/rustc/x/library/alloc/src/vec/mod.rs";
         let frames = [
             frame("alloc::raw_vec::RawVec<T,A>::grow_one", std),
@@ -121,6 +121,6 @@ mod tests {
         );
         std::assert_eq!(shape(&frames[2..3]), "\n      at app::parse (/src/parse.rs:7)");
         std::assert_eq!(shape(&frames[..1]), " by alloc::raw_vec::RawVec<T,A>::grow_one");
-        std::assert_eq!(shape(&[]), ", stack not known");
+        std::assert_eq!(shape(&[]), ", unknown stack");
     }
 }

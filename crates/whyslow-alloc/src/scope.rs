@@ -1,4 +1,4 @@
-//! Scopes: what one thread allocates between two points, and the threads it asks to count along.
+//! Scopes: count what one thread allocates between two points, and what other threads count for it.
 
 #![expect(unsafe_code, reason = "a thread's scopes are a list through its own stack of guards")]
 
@@ -13,7 +13,7 @@ use crate::stack;
 use crate::stats::{Counts, Stats};
 use crate::watch::{Busy, Thread, Watch, with_thread};
 
-/// What happened to a block.
+/// An allocator event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Change {
     Made { size: u64 },
@@ -21,19 +21,19 @@ pub(crate) enum Change {
     Replaced { size: u64, new_size: u64 },
 }
 
-/// What all threads of a scope share.
+/// The part of a scope that its threads share.
 #[derive(Debug, Default)]
 struct Shared {
     counts: Counts,
-    /// Allocations and bytes by stack, when they are wanted.
+    /// Allocations and bytes by stack, if requested.
     stacks: Option<Mutex<FxHashMap<u32, (u64, u64)>>>,
 }
 
 impl Shared {
-    fn tell(&self, stack: u32, change: Change) {
+    fn count_event(&self, stack: u32, change: Change) {
         let size = match change {
             Change::Made { size } => {
-                self.counts.made(size);
+                self.counts.allocated(size);
                 size
             }
             Change::Freed { size } => return self.counts.freed(size),
@@ -57,35 +57,37 @@ impl Shared {
     }
 }
 
-/// One thread counts for one scope. It lies in a box that its [`Counting`] owns, in a list from the innermost scope outwards.
+/// One thread counting for one scope. It lies in a box that its [`Counting`] owns, in a list from the
+/// innermost scope outwards.
 #[derive(Debug)]
 pub(crate) struct Link {
     shared: Arc<Shared>,
     outer: *const Link,
-    /// A link further out is of the same scope, and counts for both: a pool can give a thread work for a scope that it counts for already.
+    /// An outer link is of the same scope and counts for both: a pool can give a thread work for a scope that
+    /// it already counts for.
     again: bool,
 }
 
 /// The scopes of a thread, innermost first.
 fn links(thread: &Thread) -> impl Iterator<Item = &Link> {
-    // SAFETY: a link is in the list only while its box lives, on the thread that it was made on.
+    // SAFETY: a link is in the list only while its box lives, and only on its own thread.
     let link = |at: *const Link| unsafe { at.as_ref() };
     std::iter::successors(link(thread.scopes.get()), move |inner| link(inner.outer))
 }
 
-/// Tells the thread's scopes.
-pub(crate) fn tell(thread: &Thread, stack: u32, change: Change) {
+/// Passes an event to the thread's scopes.
+pub(crate) fn count_event(thread: &Thread, stack: u32, change: Change) {
     for link in links(thread).filter(|link| !link.again) {
-        link.shared.tell(stack, change);
+        link.shared.count_event(stack, change);
     }
 }
 
-/// Whether a scope of this thread wants to know where allocations come from.
+/// Whether a scope of this thread records stacks.
 pub(crate) fn wants_stacks(thread: &Thread) -> bool {
     links(thread).any(|link| link.shared.stacks.is_some())
 }
 
-/// While this lives, what its thread allocates counts for a scope.
+/// While this value exists, its thread's allocations count for a scope.
 #[derive(Debug)]
 struct Counting {
     link: *mut Link,
@@ -96,7 +98,7 @@ impl Counting {
     #[track_caller]
     fn start(shared: Arc<Shared>) -> Self {
         let watch = Watch::start();
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         with_thread(|thread| {
             let again = links(thread).any(|link| Arc::ptr_eq(&link.shared, &shared));
             let link = Box::into_raw(Box::new(Link { shared, outer: thread.scopes.get(), again }));
@@ -108,13 +110,13 @@ impl Counting {
 
 impl Drop for Counting {
     fn drop(&mut self) {
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         with_thread(|thread| {
-            // SAFETY: the box is ours until the end of this function; other links are alive while they are in the list, and only
-            // this thread has it.
+            // SAFETY: the box belongs to this function until it returns. Other links are alive while they are
+            // in the list, and only this thread uses the list.
             unsafe {
                 let outer = (*self.link).outer;
-                // The outermost of the links further in that are of the same scope counts from now on.
+                // From now on, the outermost inner link of the same scope counts.
                 let mut next: *mut Link = std::ptr::null_mut();
                 let mut at = thread.scopes.get().cast_mut();
                 if std::ptr::eq(at, self.link) {
@@ -140,10 +142,12 @@ impl Drop for Counting {
     }
 }
 
-/// Counts what the calling thread allocates, from [`Scope::new`] on.
+/// Counts what the calling thread allocates from [`Scope::new`] on.
 ///
-/// Other threads are not counted, so that tests can run beside each other, unless they are asked to: see [`Scope::spawn`] and
-/// [`Scope::inherit`]; work that a pool such as rayon's does for this thread lies outside until it enters. Scopes can lie inside each other; an allocation counts for all of them. A scope stays on the thread that made it.
+/// Other threads are not counted, so tests can run in parallel. Threads can opt in: see [`Scope::spawn`] and
+/// [`Scope::inherit`]. Work that a pool such as rayon's does for this thread is not counted until it enters
+/// the scope. Scopes can be nested, and an allocation counts for all of them. A scope belongs to the thread
+/// that created it.
 ///
 /// ```
 /// # #[global_allocator]
@@ -164,31 +168,31 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Begins to count.
+    /// Starts to count.
     ///
     /// # Panics
-    /// When [`crate::Alloc`] is not the program's global allocator.
-    #[expect(clippy::new_without_default, reason = "the beginning of a scope is an act, not a value")]
+    /// Panics if [`crate::Alloc`] is not the program's global allocator.
+    #[expect(clippy::new_without_default, reason = "it starts counting; a default value would make no sense")]
     #[track_caller]
     pub fn new() -> Self {
         Self::open(None)
     }
 
-    /// Begins to count, and to note the stack of each allocation for [`Scope::assert`] and [`Scope::stacks`].
+    /// Starts to count, and records the stack of each allocation for [`Scope::assert`] and [`Scope::stacks`].
     ///
     /// # Panics
-    /// When [`crate::Alloc`] is not the program's global allocator.
+    /// Panics if [`crate::Alloc`] is not the program's global allocator.
     #[track_caller]
     pub fn with_stacks() -> Self {
         prepare_stacks();
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         Self::open(Some(Mutex::default()))
     }
 
     #[track_caller]
     fn open(stacks: Option<Mutex<FxHashMap<u32, (u64, u64)>>>) -> Self {
         let shared = {
-            let _busy = Busy::stay();
+            let _busy = Busy::force();
             Arc::new(Shared { counts: Counts::default(), stacks })
         };
         Self { counting: Counting::start(shared), _this_thread: PhantomData }
@@ -199,14 +203,15 @@ impl Scope {
         unsafe { &(*self.counting.link).shared }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn stats(&self) -> Stats {
         self.shared().counts.stats()
     }
 
-    /// Where the allocations so far came from, in words; empty unless the scope was made by [`Scope::with_stacks`].
+    /// The stacks of the allocations so far, as text. Empty unless the scope was created by
+    /// [`Scope::with_stacks`].
     pub fn stacks(&self) -> String {
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         crate::report::stacks(self.shared().rows(), false)
     }
 
@@ -214,14 +219,14 @@ impl Scope {
         self.shared().rows()
     }
 
-    /// With this, another thread counts along: see [`Inherit`].
+    /// Returns a handle with which another thread can count for this scope: see [`Inherit`].
     pub fn inherit(&self) -> Inherit {
         Inherit { shared: Some(Arc::clone(self.shared())) }
     }
 
-    /// [`std::thread::spawn`], and what the closure allocates counts for this scope too.
+    /// [`std::thread::spawn`] for a closure whose allocations also count for this scope.
     ///
-    /// So do the few allocations that this thread makes to start another one.
+    /// The few allocations that this thread makes to start the other one count too.
     pub fn spawn<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -229,7 +234,7 @@ impl Scope {
         thread::spawn(self.inherit().wrap(work))
     }
 
-    /// [`std::thread::Scope::spawn`], and what the closure allocates counts for this scope too.
+    /// [`std::thread::Scope::spawn`] for a closure whose allocations also count for this scope.
     pub fn spawn_scoped<'scope, T: Send + 'scope>(
         &self,
         threads: &'scope thread::Scope<'scope, '_>,
@@ -239,7 +244,8 @@ impl Scope {
     }
 }
 
-/// Carries a scope to another thread: of a pool, of a runtime, or one that the scope did not start itself.
+/// Carries a scope to another thread: one of a pool, of a runtime, or any that the scope did not start
+/// itself.
 ///
 /// ```
 /// # #[global_allocator]
@@ -255,31 +261,31 @@ impl Scope {
 /// assert!(heap.stats().bytes_freed >= 5000);
 /// ```
 ///
-/// With rayon, each piece of work enters, on whichever thread it runs; nothing counts twice on the scope's own:
-/// `rows.par_iter().for_each(|row| { let _counted = inherit.enter(); … })`.
+/// With rayon, each work item enters the scope on the thread it runs on. On the scope's own thread nothing
+/// counts twice: `rows.par_iter().for_each(|row| { let _counted = inherit.enter(); … })`.
 #[derive(Debug, Clone)]
 pub struct Inherit {
-    /// `None` only in its last moment.
+    /// `None` only while it is dropped.
     shared: Option<Arc<Shared>>,
 }
 
 impl Drop for Inherit {
     fn drop(&mut self) {
-        // It can be the last owner, and that is no free of the program's.
-        let _busy = Busy::stay();
+        // This may be the last owner, and its free is not the program's.
+        let _busy = Busy::force();
         self.shared = None;
     }
 }
 
 impl Inherit {
-    /// From now on, until the guard is dropped, the calling thread counts for the scope.
+    /// Makes the calling thread count for the scope until the guard is dropped.
     #[must_use = "the thread counts until the guard is dropped"]
     pub fn enter(&self) -> Entered {
         let counting = self.shared.clone().map(Counting::start);
         Entered { _counting: counting, _this_thread: PhantomData }
     }
 
-    /// A closure that counts for the scope while it runs, on whichever thread.
+    /// A closure that counts for the scope while it runs, on any thread.
     pub fn wrap<T>(self, work: impl FnOnce() -> T) -> impl FnOnce() -> T {
         move || {
             let _entered = self.enter();
@@ -295,19 +301,19 @@ pub struct Entered {
     _this_thread: PhantomData<*const ()>,
 }
 
-/// Makes room for stacks and learns which frames are the allocator's own.
+/// Allocates room for stacks and learns which frames belong to the allocator.
 #[track_caller]
 pub(crate) fn prepare_stacks() {
     static PREPARED: Once = Once::new();
     if PREPARED.is_completed() {
         return;
     }
-    // Before the `Once`, so that a program without the allocator is told so each time.
+    // Before the `Once`, so that a program without the allocator gets the error each time.
     drop(Watch::start());
-    let busy = Busy::stay();
+    let busy = Busy::force();
     PREPARED.call_once(|| {
         stack::prepare();
-        // The scopes that are open do not see this.
+        // Open scopes do not count this.
         let open = with_thread(|thread| thread.scopes.replace(std::ptr::null()));
         let scope = Scope::open(Some(Mutex::default()));
         let outer = with_thread(|thread| crate::watch::unbusy(thread, || stack::probe(thread)));

@@ -1,13 +1,10 @@
 //! The calling thread's stack as a number.
 //!
-//! Walkers are large, and a thread that ends cannot give one back without a destructor. So there is a fixed set of them;
-//! a thread takes the one it had last, or any that is free. A walker that another thread used is as good as a new one: it checks every
-//! word that it remembers.
+//! Walkers are large, and a thread that exits cannot release one without a destructor. So there is a fixed
+//! set of them. A thread takes the one it used last, or any free one. A walker that another thread used is as
+//! good as a new one, because it checks every word that it remembers.
 
-#![expect(
-    unsafe_code,
-    reason = "a walk starts in a function without a frame of its own, and fills mapped memory"
-)]
+#![expect(unsafe_code, reason = "a walk starts in a function without its own frame, and fills mapped memory")]
 
 use std::alloc::Layout;
 use std::hint::black_box;
@@ -21,13 +18,13 @@ use crate::arch::walk;
 use crate::modules;
 use crate::watch::Thread;
 
-/// The number of a stack that is not known.
+/// The number of an unknown stack.
 pub(crate) const NONE: u32 = whyslow_selfwalk::NO_STACK;
-/// The address of the node at the root of a stack that had to end early.
+/// The address of the root node of a truncated stack.
 pub(crate) const CUT: u64 = 1;
 
 const SLOTS: usize = 64;
-/// How often a thread looks for a free walker before it goes without.
+/// How many times a thread looks for a free walker before it goes without.
 const TURNS: usize = 10_000;
 const HEADS: usize = 1 << 16;
 const NODES: usize = 1 << 23;
@@ -49,10 +46,10 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 static TABLES: OnceLock<Tables> = OnceLock::new();
 static USED: AtomicU32 = AtomicU32::new(1);
 static RULES: Rules = Rules::new();
-/// Return addresses between a program's code and the walk, as far as they are used.
+/// Return addresses between the program's code and the walk. Unused rows are 0.
 static INTERNAL: [AtomicU64; MOST_INTERNAL] = [const { AtomicU64::new(0) }; MOST_INTERNAL];
 
-/// Makes room for stacks.
+/// Allocates room for stacks.
 pub(crate) fn prepare() {
     TABLES.get_or_init(|| {
         let heads = Hosted.memory(HEADS * size_of::<AtomicU32>());
@@ -60,7 +57,8 @@ pub(crate) fn prepare() {
         if heads.is_null() || nodes.is_null() {
             return Tables { heads: &[], nodes: &[] };
         }
-        // SAFETY: new zeroed mappings of these lengths, which are never given back; zero is a value of every atomic.
+        // SAFETY: new zeroed mappings of these lengths, which are never unmapped. Zero is valid for every
+        // atomic.
         unsafe {
             Tables {
                 heads: std::slice::from_raw_parts(heads.cast(), HEADS),
@@ -70,7 +68,8 @@ pub(crate) fn prepare() {
     });
 }
 
-/// The calling thread's stack, from the code that called the allocator on; [`NONE`] if it cannot be had.
+/// The calling thread's stack, starting at the code that called the allocator. [`NONE`] if it is not
+/// available.
 #[inline(never)]
 pub(crate) fn here(thread: &Thread) -> u32 {
     if thread.walker.get() == usize::MAX {
@@ -82,7 +81,7 @@ pub(crate) fn here(thread: &Thread) -> u32 {
         if let Some(mut taken) = Taken::new(&SLOT[number]) {
             thread.walker.set(number);
             let generation = modules::generation();
-            // No closure: it would be a frame more or less.
+            // Not a closure: that could add a frame.
             let id = match taken.walker() {
                 Some(walker) => walk(walker, generation),
                 None => NONE,
@@ -97,24 +96,24 @@ pub(crate) fn here(thread: &Thread) -> u32 {
     NONE
 }
 
-/// A slot that one thread has to itself, until this is dropped.
+/// A slot that belongs to one thread until this is dropped.
 struct Taken(&'static Slot);
 
 impl Taken {
-    /// None if another thread has it.
+    /// `None` if another thread has it.
     fn new(slot: &'static Slot) -> Option<Self> {
         (!slot.taken.swap(true, Ordering::Acquire)).then_some(Self(slot))
     }
 
-    /// Its walker; none if there is no memory for it.
+    /// Its walker. `None` if there is no memory for it.
     fn walker(&mut self) -> Option<&mut Numbered> {
         let mut walker = self.0.walker.load(Ordering::Relaxed);
         if walker.is_null() {
             walker = Hosted.memory(size_of::<Numbered>()).cast();
             self.0.walker.store(walker, Ordering::Relaxed);
         }
-        // SAFETY: null, or memory of this size that is never given back; all-zero bytes are a walker. There is one `Taken` of a slot, and
-        // it is borrowed.
+        // SAFETY: null, or memory of this size that is never unmapped, and all-zero bytes are a valid walker.
+        // A slot has one `Taken`, and it is borrowed.
         unsafe { walker.as_mut() }
     }
 }
@@ -134,11 +133,11 @@ pub(crate) unsafe extern "C" fn walk_from(
 ) -> u32 {
     let Some(tables) = TABLES.get().filter(|tables| !tables.nodes.is_empty()) else { return NONE };
     let stacks = Stacks { heads: tables.heads, nodes: tables.nodes, used: &USED };
-    // SAFETY: passed on.
+    // SAFETY: the caller upholds the same contract.
     unsafe { walker.walk(&RULES, &stacks, &Hosted, generation, entry) }
 }
 
-/// Forgets how to walk: a module was unloaded.
+/// Drops all unwind rules, because a module was unloaded.
 pub(crate) fn forget_rules() {
     RULES.forget();
 }
@@ -157,7 +156,7 @@ pub(crate) fn caller(id: u32) -> u32 {
 pub(crate) struct Place {
     /// Where the call returns to.
     pub(crate) return_address: u64,
-    /// The time in the life of the list of modules.
+    /// The module generation in which the call was recorded.
     pub(crate) generation: u16,
 }
 
@@ -181,7 +180,7 @@ fn is_internal(id: u32) -> bool {
         .any(|address| address == place.return_address)
 }
 
-/// The stack without the frames between the code that allocates and the walk.
+/// The stack without the frames between the allocating code and the walk.
 fn without_internal(mut id: u32) -> u32 {
     while is_internal(id) {
         id = caller(id);
@@ -189,15 +188,15 @@ fn without_internal(mut id: u32) -> u32 {
     id
 }
 
-/// Learns which frames lie between the code that allocates and the walk: those of `stacks` inside `outer`. They are the same for
-/// every allocation, except where the compiler has inlined some of them, which leaves fewer.
+/// Learns which frames lie between the allocating code and the walk: those of `stacks` inside `outer`. They
+/// are the same for every allocation, except that inlining can leave fewer.
 pub(crate) fn learn_internal(stacks: impl Iterator<Item = u32>, outer: u32) {
     let mut known: Vec<u64> = Vec::new();
     for stack in stacks {
         let ids: Vec<u32> = std::iter::successors(Some(stack), |id| Some(caller(*id)))
             .take_while(|id| *id != NONE && *id != outer)
             .collect();
-        // The last of them is the frame of the function that allocated.
+        // The last one is the frame of the function that allocated.
         let Some((_, inside)) = ids.split_last() else { continue };
         for place in inside.iter().filter_map(|id| place(*id)) {
             if !known.contains(&place.return_address) && known.len() < MOST_INTERNAL {
@@ -210,7 +209,7 @@ pub(crate) fn learn_internal(stacks: impl Iterator<Item = u32>, outer: u32) {
     }
 }
 
-/// Allocates in each way there is; the stack of its caller.
+/// Allocates with each allocator function, and returns the stack of its caller.
 #[inline(never)]
 pub(crate) fn probe(thread: &Thread) -> u32 {
     let here = here(thread);
@@ -219,11 +218,11 @@ pub(crate) fn probe(thread: &Thread) -> u32 {
     caller(caller(here))
 }
 
-/// Makes a block in each way there is.
+/// Allocates and frees a block with each allocator function.
 #[inline(always)]
 pub(crate) fn allocate_and_free() {
     let layout = Layout::new::<u64>();
-    // SAFETY: the layout is not empty, and each block is given back with the layout it has.
+    // SAFETY: the layout is not empty, and each block is freed with its own layout.
     unsafe {
         for block in [std::alloc::alloc(layout), std::alloc::alloc_zeroed(layout)] {
             if block.is_null() {

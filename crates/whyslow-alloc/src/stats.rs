@@ -1,33 +1,34 @@
-//! What a scope counts.
+//! The numbers that a scope counts.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// What the threads of a scope did since it began.
+/// What the threads of a scope allocated and freed since it started.
 ///
-/// A reallocation counts as an allocation of the new size and a free of the old block, in one step: it never makes the peak higher than
-/// the larger of both.
+/// A reallocation counts as an allocation of the new size and a free of the old block, in one step. It never
+/// raises the peak above the larger of the two.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Blocks that were made, by reallocation too.
+    /// Allocated blocks, including reallocations.
     pub allocations: u64,
-    /// Blocks that were freed, or replaced by a reallocation; also those that were made before the scope began.
+    /// Blocks that were freed or replaced by a reallocation, including those allocated before the scope
+    /// started.
     pub frees: u64,
-    /// Bytes that were asked for, reallocations with their new size.
+    /// Requested bytes. A reallocation counts with its new size.
     pub bytes_allocated: u64,
     /// Bytes of the blocks that were freed or replaced.
     pub bytes_freed: u64,
-    /// Bytes allocated minus bytes freed: below zero when more was given back than taken.
+    /// Bytes allocated minus bytes freed. Negative if more was freed than allocated.
     pub live_bytes: i64,
-    /// Blocks made minus blocks freed.
+    /// Blocks allocated minus blocks freed.
     pub live_blocks: i64,
-    /// The most that `live_bytes` ever was, and at least 0: how far above its level at the beginning the heap went.
+    /// The max of `live_bytes`, at least 0: how far the heap rose above its level at the start.
     pub peak_bytes: u64,
     /// Allocations that were reallocations.
     pub reallocations: u64,
 }
 
-/// The same while it is counted, by one thread or several.
+/// The same numbers while they are counted, by one or more threads.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     allocations: AtomicU64,
@@ -40,7 +41,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn made(&self, size: u64) {
+    pub(crate) fn allocated(&self, size: u64) {
         self.allocations.fetch_add(1, Ordering::Relaxed);
         self.bytes_allocated.fetch_add(size, Ordering::Relaxed);
         self.level(size as i64);

@@ -1,4 +1,4 @@
-//! What an address means, asked of the program's own debug information: only when a stack is shown or written.
+//! Symbolises addresses with the program's own debug info, only when a stack is shown or written.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::modules::{self, Module};
 use crate::names::Names;
 use crate::stack::{self, CUT, Place};
 
-/// A function on a stack; several of one address when code was inlined.
+/// A function on a stack. Inlining gives several per address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) function: String,
@@ -18,7 +18,8 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Whether this is the code of the standard library, of the test harness, of what starts a program, or ours.
+    /// Whether this is code of the standard library, of the test harness, of program startup, or of this
+    /// crate.
     pub(crate) fn is_machinery(&self) -> bool {
         match &self.file {
             Some(file) => is_our_file(file) || is_std_file(file),
@@ -26,14 +27,14 @@ impl Frame {
         }
     }
 
-    /// Whether this is what stands between a program and its allocator.
+    /// Whether this is code between a program and its allocator.
     fn is_allocator(&self) -> bool {
         let between = ["__rust_alloc", "__rust_realloc", "__rg_alloc", "__rg_realloc"];
         self.file.as_deref().is_some_and(is_our_file)
             || between.iter().any(|name| self.function.contains(name))
     }
 
-    /// `file:line`, as short as it can be from here.
+    /// `file:line`, with the path relative to the current folder if possible.
     pub(crate) fn position(&self) -> Option<String> {
         let file = self.file.as_deref()?;
         let here = std::env::current_dir().ok();
@@ -42,7 +43,7 @@ impl Frame {
     }
 }
 
-/// A name without what comes before the path of its type.
+/// A name without the prefix before the path of its type.
 fn path_of(name: &str) -> &str {
     name.trim_start_matches(['<', '&', '*', '[', '('])
 }
@@ -84,7 +85,7 @@ fn is_std_name(name: &str) -> bool {
     std(path) || (!name.contains("::") && NAMES.iter().any(|prefix| path.starts_with(prefix)))
 }
 
-/// Looks addresses up, each once.
+/// Looks up addresses, each only once.
 pub(crate) struct Symbols {
     modules: Vec<Module>,
     names: FxHashMap<usize, Names>,
@@ -100,8 +101,8 @@ impl Symbols {
     fn of(&mut self, place: Place) -> &[Frame] {
         self.known.entry(place).or_insert_with(|| {
             let mut frames = look_up(&self.modules, place);
-            // Debug information that only has lines has names without their paths. The symbol table has the whole name of the
-            // function that was not inlined.
+            // Debug info with only line tables has names without their paths. The symbol table has the full
+            // name of the function that was not inlined.
             if let Some(outermost) = frames.last_mut()
                 && !outermost.function.contains("::")
                 && let Some(row) = modules::find(&self.modules, place)
@@ -116,8 +117,8 @@ impl Symbols {
         })
     }
 
-    /// The frames of a stack, innermost first, without those of the allocator where the compiler has inlined it: those of so many
-    /// places at most.
+    /// The frames of a stack, innermost first, for at most `most` places. Frames of the allocator that the
+    /// compiler inlined are left out.
     pub(crate) fn of_stack(&mut self, id: u32, most: usize) -> Vec<(Place, Frame)> {
         let mut frames = Vec::new();
         for place in stack::places(id).take(most) {
@@ -132,7 +133,7 @@ impl Symbols {
         frames
     }
 
-    /// Whether a stack is that of a panic itself: its message, its hook, its payload.
+    /// Whether a stack belongs to a panic itself: its message, hook or payload.
     pub(crate) fn is_panic(&mut self, id: u32) -> bool {
         const PANICS: [&str; 4] = ["rust_begin_unwind", "panic_with_hook", "begin_panic", "rust_panic"];
         let is_one = |frame: &Frame| PANICS.iter().any(|name| frame.function.contains(name));
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_the_users_and_what_is_not() {
+    fn separates_user_frames_from_machinery() {
         let machinery = |function: &str, file: Option<&str>| {
             Frame { function: function.into(), file: file.map(Into::into), line: 1, column: 0 }.is_machinery()
         };

@@ -1,13 +1,13 @@
-//! The few things that only libc knows.
+//! A few libc calls.
 
 #![expect(unsafe_code, reason = "libc has no safe interface")]
 
-/// The value that `errno` has again when this is dropped: the program must not notice that it was counted.
+/// Restores `errno` on drop, so that the program does not notice the counting.
 pub(crate) struct Errno(libc::c_int);
 
 impl Errno {
     pub(crate) fn keep() -> Self {
-        // SAFETY: the location is the thread's own, and always there.
+        // SAFETY: the location belongs to this thread and is always valid.
         Self(unsafe { *libc::__errno_location() })
     }
 }
@@ -19,7 +19,7 @@ impl Drop for Errno {
     }
 }
 
-/// The calling thread's number.
+/// The calling thread's id.
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: it takes nothing and cannot fail.
     unsafe { libc::gettid() }.cast_unsigned()
@@ -34,17 +34,18 @@ pub(crate) fn thread_name() -> String {
     String::from_utf8_lossy(&name[..len]).into_owned()
 }
 
-/// Has a function called when the program ends by itself.
+/// Registers a function to call when the program exits.
 pub(crate) fn at_exit(work: extern "C" fn()) {
     // SAFETY: the function lives as long as the program.
     unsafe { libc::atexit(work) };
 }
 
-/// Tells the user, without the lock of the standard error stream: another thread may hold it when the program ends.
+/// Prints to standard error without the standard library's lock: another thread may hold it when the program
+/// ends.
 pub(crate) fn say(text: &str) {
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
-        // SAFETY: the text is as long as it says.
+        // SAFETY: the text has this length.
         let written = unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
         match usize::try_from(written) {
             Ok(written) => rest = &rest[written.min(rest.len())..],

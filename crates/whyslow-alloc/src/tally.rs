@@ -1,8 +1,9 @@
-//! All counting of a profiler. Nothing here knows of locks, the clock or files.
+//! All counting of a profiler. This file does not deal with locks, clocks or files.
 //!
-//! The peak costs a few instructions per event, however many sites there are: whenever the total reaches a new maximum, a number (`epoch`)
-//! changes. Each entry keeps what it had before its first change in the current epoch. So an entry that has not changed in the last
-//! epoch had at the peak what it has now, and any other what it kept.
+//! The peak costs a few instructions per event, however many sites there are. Each time the total reaches a
+//! new maximum, a number (`epoch`) changes. Each entry keeps its value from before its first change in the
+//! current epoch. So if an entry has not changed in the last epoch, its current value is its value at the
+//! peak; otherwise the kept value is.
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -39,7 +40,7 @@ impl SubAssign for Weight {
     }
 }
 
-/// Who does something, and when.
+/// The thread and time of an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At {
     pub(crate) thread: u32,
@@ -50,32 +51,32 @@ pub(crate) struct At {
 #[derive(Debug, Clone, Copy)]
 struct Block {
     size: u64,
-    made_ns: u64,
+    allocated_ns: u64,
     entry: u32,
-    /// The site that made the first of the blocks that became this one by reallocation.
+    /// The site that allocated the first block in its chain of reallocations.
     origin: u32,
-    /// How many blocks its thread had made when it was made.
+    /// How many blocks its thread had allocated when this one was allocated.
     sequence: u64,
     /// It grew at least once.
     grew: bool,
-    /// It was made smaller after that.
+    /// It shrank after that.
     shrank: bool,
 }
 
-/// A block that is on its way to become another one.
+/// A block that is being reallocated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
     run: u32,
     block: Block,
 }
 
-/// What one thread made at one stack.
+/// The blocks that one thread allocated at one stack.
 #[derive(Debug)]
 struct Entry {
     site: u32,
     thread: u32,
     live: Weight,
-    /// What was live before the first change in the epoch.
+    /// Live blocks before the first change in the epoch.
     kept: Weight,
     epoch: u64,
 }
@@ -93,18 +94,18 @@ impl Entry {
     }
 }
 
-/// The numbers.
+/// All counts of a profiler.
 #[derive(Debug)]
 pub(crate) struct Tally {
     run: u32,
     blocks: FxHashMap<usize, Block>,
     sites: Vec<Site>,
-    /// For each site, what became of the blocks that it made first.
+    /// Per site, the blocks that it allocated first.
     origins: Vec<Origin>,
     site_of: FxHashMap<u32, u32>,
     entries: Vec<Entry>,
     entry_of: FxHashMap<(u32, u32), u32>,
-    /// Blocks made by each thread.
+    /// Blocks allocated by each thread.
     sequences: Vec<u64>,
     live: Weight,
     epoch: u64,
@@ -132,7 +133,7 @@ impl Tally {
         }
     }
 
-    /// What is live now, and the numbers so far.
+    /// The live blocks and the totals so far.
     pub(crate) fn now(&self) -> (Weight, Totals) {
         (self.live, self.totals)
     }
@@ -148,7 +149,7 @@ impl Tally {
             next
         });
         let entry = self.entries.len() as u32;
-        // It had nothing at the last peak.
+        // It had no live blocks at the last peak.
         let (live, kept) = (Weight::default(), Weight::default());
         self.entries.push(Entry { site, thread, live, kept, epoch: self.epoch });
         self.entry_of.insert((stack, thread), entry);
@@ -164,32 +165,32 @@ impl Tally {
         self.sequences[row]
     }
 
-    /// Counts a new block in.
-    fn came(&mut self, at: At, address: usize, block: Block) {
+    /// Adds a new block to the counts.
+    fn add_block(&mut self, at: At, address: usize, block: Block) {
         let weight = Weight::one(block.size);
         let entry = &mut self.entries[block.entry as usize];
         entry.keep(self.epoch);
         entry.live += weight;
         let site = &mut self.sites[entry.site as usize];
-        site.came(block.size, block.made_ns);
+        site.add_block(block.size, block.allocated_ns);
         self.live += weight;
-        self.totals.made += weight;
-        self.timeline.row(at.time_ns, block.entry).made += weight;
-        // An address that is known already was freed by code that is not counted.
+        self.totals.allocated += weight;
+        self.timeline.row(at.time_ns, block.entry).allocated += weight;
+        // If an address is already known, code that is not counted has freed it.
         if let Some(lost) = self.blocks.insert(address, block) {
-            self.went(At { thread: self.entries[lost.entry as usize].thread, ..at }, &lost);
-            self.origins[lost.origin as usize].freed(self.epoch, lost.size, lost.made_ns, at.time_ns);
+            self.remove_block(At { thread: self.entries[lost.entry as usize].thread, ..at }, &lost);
+            self.origins[lost.origin as usize].freed(self.epoch, lost.size, lost.allocated_ns, at.time_ns);
         }
     }
 
-    /// Counts a block out.
-    fn went(&mut self, at: At, block: &Block) {
+    /// Removes a block from the counts.
+    fn remove_block(&mut self, at: At, block: &Block) {
         let weight = Weight::one(block.size);
         let entry = &mut self.entries[block.entry as usize];
         entry.keep(self.epoch);
         entry.live -= weight;
         let site = &mut self.sites[entry.site as usize];
-        site.went(block.size, block.made_ns, at.time_ns);
+        site.remove_block(block.size, block.allocated_ns, at.time_ns);
         if entry.thread != at.thread {
             site.freed_elsewhere += 1;
             *self.transfers.entry((entry.thread, at.thread)).or_default() += weight;
@@ -199,8 +200,8 @@ impl Tally {
         self.timeline.row(at.time_ns, block.entry).bytes_freed += block.size;
     }
 
-    /// Looks whether this is a new maximum, after the last change that belongs to a moment. The last of equal ones is the peak, as in
-    /// the dhat crate.
+    /// Checks for a new maximum, after the last change of an event. If the maximum is reached several times,
+    /// the last one is the peak, as in the dhat crate.
     fn settle(&mut self, time_ns: u64) {
         if self.live.bytes >= self.totals.peak.bytes {
             self.totals.peak = self.live;
@@ -210,14 +211,18 @@ impl Tally {
         self.timeline.trim();
     }
 
-    /// A block was made.
-    pub(crate) fn made(&mut self, at: At, stack: u32, address: usize, size: u64) {
+    /// A block was allocated.
+    pub(crate) fn allocated(&mut self, at: At, stack: u32, address: usize, size: u64) {
         let entry = self.entry(stack, at.thread);
         let sequence = self.next_sequence(at.thread);
         let origin = self.entries[entry as usize].site;
-        self.origins[origin as usize].made(self.epoch, size, at.time_ns);
-        let made_ns = at.time_ns;
-        self.came(at, address, Block { size, made_ns, entry, origin, sequence, grew: false, shrank: false });
+        self.origins[origin as usize].allocated(self.epoch, size, at.time_ns);
+        let allocated_ns = at.time_ns;
+        self.add_block(
+            at,
+            address,
+            Block { size, allocated_ns, entry, origin, sequence, grew: false, shrank: false },
+        );
         self.settle(at.time_ns);
     }
 
@@ -227,8 +232,8 @@ impl Tally {
             self.totals.unknown_frees += 1;
             return;
         };
-        self.went(at, &block);
-        self.origins[block.origin as usize].freed(self.epoch, block.size, block.made_ns, at.time_ns);
+        self.remove_block(at, &block);
+        self.origins[block.origin as usize].freed(self.epoch, block.size, block.allocated_ns, at.time_ns);
         let entry = &self.entries[block.entry as usize];
         let site = &mut self.sites[entry.site as usize];
         if block.grew && !block.shrank {
@@ -241,19 +246,19 @@ impl Tally {
         }
     }
 
-    /// A block leaves the map, but not the counts: it is about to be replaced.
+    /// Removes a block from the map, but not from the counts: it is about to be reallocated.
     pub(crate) fn take(&mut self, address: usize) -> Option<Taken> {
         self.blocks.remove(&address).map(|block| Taken { run: self.run, block })
     }
 
-    /// It was not replaced after all.
+    /// Restores a block after a failed reallocation.
     pub(crate) fn put_back(&mut self, address: usize, taken: Taken) {
         if taken.run == self.run {
             self.blocks.insert(address, taken.block);
         }
     }
 
-    /// A block was replaced by another, in one step.
+    /// A block was reallocated, in one step.
     pub(crate) fn replaced(
         &mut self,
         at: At,
@@ -270,9 +275,15 @@ impl Tally {
         let mut origin = self.entries[entry as usize].site;
         match &old {
             Some(old) => {
-                self.went(at, old);
+                self.remove_block(at, old);
                 origin = old.origin;
-                self.origins[origin as usize].replaced(self.epoch, old.size, old.made_ns, size, at.time_ns);
+                self.origins[origin as usize].replaced(
+                    self.epoch,
+                    old.size,
+                    old.allocated_ns,
+                    size,
+                    at.time_ns,
+                );
                 grew = old.grew || size > old.size;
                 shrank = old.shrank || (old.grew && size < old.size);
                 if shrank && !old.shrank {
@@ -292,14 +303,18 @@ impl Tally {
             }
             None => {
                 self.totals.unknown_frees += 1;
-                self.origins[origin as usize].made(self.epoch, size, at.time_ns);
+                self.origins[origin as usize].allocated(self.epoch, size, at.time_ns);
             }
         }
-        self.came(at, address, Block { size, made_ns: at.time_ns, entry, origin, sequence, grew, shrank });
+        self.add_block(
+            at,
+            address,
+            Block { size, allocated_ns: at.time_ns, entry, origin, sequence, grew, shrank },
+        );
         self.settle(at.time_ns);
     }
 
-    /// Everything, as it is at this time.
+    /// All results as of this time.
     pub(crate) fn outcome(&self, end_ns: u64) -> Outcome {
         let mut sites = self.sites.clone();
         let mut shares = Vec::new();
@@ -317,8 +332,8 @@ impl Tally {
         }
         let rows = self.timeline.rows().map(|(time_ns, row)| {
             let entry = &self.entries[row.entry as usize];
-            let (made, bytes_freed, temporary) = (row.made, row.bytes_freed, row.temporary);
-            TimelineRow { time_ns, site: entry.site, thread: entry.thread, made, bytes_freed, temporary }
+            let (allocated, bytes_freed, temporary) = (row.allocated, row.bytes_freed, row.temporary);
+            TimelineRow { time_ns, site: entry.site, thread: entry.thread, allocated, bytes_freed, temporary }
         });
         let mut transfers: Vec<Transfer> =
             self.transfers.iter().map(|(&(from, to), &moved)| Transfer { from, to, moved }).collect();
@@ -348,10 +363,10 @@ mod tests {
     #[test]
     fn the_peak_is_kept_per_stack() {
         let mut tally = Tally::new(1);
-        tally.made(at(0, 1), 10, 0x100, 100);
-        tally.made(at(0, 2), 20, 0x200, 50);
+        tally.allocated(at(0, 1), 10, 0x100, 100);
+        tally.allocated(at(0, 2), 20, 0x200, 50);
         tally.freed(at(0, 3), 0x100);
-        tally.made(at(1, 4), 30, 0x300, 40);
+        tally.allocated(at(1, 4), 30, 0x300, 40);
         tally.freed(at(0, 5), 0x200);
         let outcome = tally.outcome(9);
         std::assert_eq!(outcome.totals.peak, Weight { blocks: 2, bytes: 150 });
@@ -388,7 +403,7 @@ mod tests {
                 }
                 _ => {
                     blocks.push((turn as usize + 1, random(100), stack));
-                    tally.made(at(0, turn), stack, turn as usize + 1, blocks[blocks.len() - 1].1);
+                    tally.allocated(at(0, turn), stack, turn as usize + 1, blocks[blocks.len() - 1].1);
                 }
             }
             let total: u64 = blocks.iter().map(|block| block.1).sum();
@@ -410,15 +425,15 @@ mod tests {
     }
 
     #[test]
-    fn growing_temporary_and_foreign_blocks_are_told_apart() {
+    fn distinguishes_growing_temporary_and_foreign_blocks() {
         let mut tally = Tally::new(1);
-        tally.made(at(0, 1000), 10, 0x100, 8);
+        tally.allocated(at(0, 1000), 10, 0x100, 8);
         let taken = tally.take(0x100);
         tally.replaced(at(0, 2000), 10, taken, 0x100, 0x180, 16);
         let taken = tally.take(0x180);
         tally.replaced(at(0, 3000), 10, taken, 0x180, 0x180, 32);
         tally.freed(at(0, 5000), 0x180);
-        tally.made(at(0, 6000), 20, 0x200, 1);
+        tally.allocated(at(0, 6000), 20, 0x200, 1);
         tally.freed(at(1, 6500), 0x200);
         tally.freed(at(1, 6600), 0x999);
         let outcome = tally.outcome(7000);
@@ -428,7 +443,7 @@ mod tests {
         let bar = |bits: usize| (grown.chains[bits].grown, grown.chains[bits].bytes_copied);
         std::assert_eq!((bar(5), bar(6)), ((1, 8), (1, 0)));
         std::assert_eq!((grown.chains[6].reached, grown.chains[6].largest), (Weight::one(32), 32));
-        std::assert_eq!(grown.made, Weight { blocks: 3, bytes: 56 });
+        std::assert_eq!(grown.allocated, Weight { blocks: 3, bytes: 56 });
         std::assert_eq!(grown.lifetime_ns, 1000 + 1000 + 2000);
         std::assert_eq!((foreign.temporary, foreign.freed_elsewhere, foreign.lifetime_ns), (0, 1, 500));
         std::assert_eq!(outcome.totals.unknown_frees, 1);

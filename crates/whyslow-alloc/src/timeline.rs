@@ -1,18 +1,18 @@
-//! What happened when, in buckets of time. When there are too many rows, buckets become twice as wide, so that memory is bounded
-//! however long the program runs.
+//! Allocations over time, in buckets. When there are too many rows, the bucket width doubles, so memory is
+//! bounded however long the program runs.
 
 use crate::tally::Weight;
 
 const FIRST_WIDTH_NS: u64 = 10_000_000;
-/// Rows above which buckets become wider.
+/// Above this many rows, buckets become wider.
 const MOST_ROWS: usize = 1 << 18;
 
-/// What happened to blocks of one entry in one bucket.
+/// The changes of one entry in one bucket.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
     bucket: u64,
     pub(crate) entry: u32,
-    pub(crate) made: Weight,
+    pub(crate) allocated: Weight,
     pub(crate) bytes_freed: u64,
     pub(crate) temporary: u64,
 }
@@ -63,7 +63,7 @@ impl Timeline {
         self.rows.dedup_by(|row, kept| {
             let same = (row.bucket, row.entry) == (kept.bucket, kept.entry);
             if same {
-                kept.made += row.made;
+                kept.allocated += row.allocated;
                 kept.bytes_freed += row.bytes_freed;
                 kept.temporary += row.temporary;
             }
@@ -72,7 +72,7 @@ impl Timeline {
         for (number, row) in self.rows.iter().enumerate() {
             self.last[row.entry as usize] = number as u32;
         }
-        // With very many entries, wider buckets alone do not help.
+        // With very many entries, wider buckets alone do not reduce the rows enough.
         self.most_rows = self.most_rows.max(self.rows.len() + self.rows.len() / 2);
     }
 
@@ -92,15 +92,15 @@ mod tests {
         for turn in 0..10_000u64 {
             for entry in 0..3 {
                 let row = timeline.row(turn * 7_000_000, entry);
-                row.made += Weight { blocks: 1, bytes: turn };
+                row.allocated += Weight { blocks: 1, bytes: turn };
                 row.bytes_freed += 1;
             }
             timeline.trim();
         }
         std::assert!(timeline.rows.len() <= 100);
         let sum = |of: fn(&Row) -> u64| timeline.rows().map(|(_, row)| of(row)).sum::<u64>();
-        std::assert_eq!(sum(|row| row.made.blocks), 30_000);
-        std::assert_eq!(sum(|row| row.made.bytes), 3 * (0..10_000).sum::<u64>());
+        std::assert_eq!(sum(|row| row.allocated.blocks), 30_000);
+        std::assert_eq!(sum(|row| row.allocated.bytes), 3 * (0..10_000).sum::<u64>());
         std::assert_eq!(sum(|row| row.bytes_freed), 30_000);
         let times: Vec<u64> =
             timeline.rows().filter(|(_, row)| row.entry == 0).map(|(time, _)| time).collect();

@@ -1,4 +1,4 @@
-//! Who is watching, and what each thread keeps for it.
+//! Counts the active scopes and profilers, and holds each thread's data for them.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sys::Errno;
 use crate::{profiler, scope, stack};
 
-/// How many scopes and profilers there are. While it is 0, an allocation costs one look at this.
+/// Number of scopes and profilers. While it is 0, an allocation costs one load of this.
 static WATCHERS: AtomicU32 = AtomicU32::new(0);
-/// Whether any call ever came through [`crate::Alloc`].
+/// Whether [`crate::Alloc`] was ever called.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// What one thread keeps. It has no destructor, so that it is there for the destructors of other thread-locals.
+/// One thread's data. It has no destructor, so destructors of other thread-locals can still use it.
 pub(crate) struct Thread {
-    /// The thread is in here already: what it allocates now is ours.
+    /// The thread is in this crate's code: its allocations are the crate's own.
     busy: Cell<bool>,
     /// The innermost scope that counts this thread.
     pub(crate) scopes: Cell<*const scope::Link>,
@@ -35,19 +35,19 @@ thread_local! {
     };
 }
 
-/// Whether an allocation has to be looked at.
+/// Whether allocations are counted.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
     WATCHERS.load(Ordering::Relaxed) != 0
 }
 
-/// The calling thread's part.
+/// Calls `work` with the calling thread's data.
 #[inline]
 pub(crate) fn with_thread<R>(work: impl FnOnce(&Thread) -> R) -> R {
     THREAD.with(work)
 }
 
-/// While this lives, what the thread allocates is not counted: it is for the counting itself.
+/// While this exists, the thread's allocations are not counted: they are for the counting itself.
 pub(crate) struct Busy {
     was: bool,
     _errno: Errno,
@@ -55,14 +55,14 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// `None` when the thread is busy already, in the code that a signal handler interrupted or because it counts itself.
+    /// `None` if the thread is already busy: it is counting, or a signal handler interrupted the counting.
     pub(crate) fn enter() -> Option<Self> {
         let was = with_thread(|thread| thread.busy.replace(true));
         (!was).then(|| Self { was, _errno: Errno::keep(), _here: PhantomData })
     }
 
-    /// Busy from here on, whether or not it was before.
-    pub(crate) fn stay() -> Self {
+    /// Makes the thread busy, whether or not it was before.
+    pub(crate) fn force() -> Self {
         let was = with_thread(|thread| thread.busy.replace(true));
         Self { was, _errno: Errno::keep(), _here: PhantomData }
     }
@@ -74,16 +74,16 @@ impl Drop for Busy {
     }
 }
 
-/// Makes every allocation be looked at while it lives.
+/// Turns counting on while it exists.
 #[derive(Debug)]
 pub(crate) struct Watch(());
 
 impl Watch {
     /// # Panics
-    /// When the program's allocator is another one: then nothing would ever be counted.
+    /// Panics if the program has another global allocator: then nothing would ever be counted.
     #[track_caller]
     pub(crate) fn start() -> Self {
-        let _busy = Busy::stay();
+        let _busy = Busy::force();
         crate::fork::handle();
         WATCHERS.fetch_add(1, Ordering::Relaxed);
         let watch = Self(());
@@ -92,8 +92,8 @@ impl Watch {
         }
         std::assert!(
             INSTALLED.load(Ordering::Relaxed),
-            "whyslow-alloc is not this program's global allocator, so nothing can be counted. Add to it (a test file \
-             in tests/ is a program of its own):\n\n    \
+            "whyslow-alloc is not this program's global allocator, so nothing can be counted. Add these lines (to each \
+             file in tests/ too, because each is a separate program):\n\n    \
              #[global_allocator]\n    \
              static ALLOC: whyslow_alloc::Alloc = whyslow_alloc::Alloc::system();\n"
         );
@@ -107,7 +107,7 @@ impl Drop for Watch {
     }
 }
 
-/// Says that a call came through the allocator.
+/// Notes that the allocator was called.
 #[inline]
 pub(crate) fn note_installed() {
     if !INSTALLED.load(Ordering::Relaxed) {
@@ -115,13 +115,13 @@ pub(crate) fn note_installed() {
     }
 }
 
-/// Whether somebody wants to know about this thread's allocations.
+/// Whether a scope or profiler counts this thread's allocations.
 #[inline]
 pub(crate) fn is_interested(thread: &Thread) -> bool {
     !thread.scopes.get().is_null() || profiler::is_running()
 }
 
-/// Does something that is counted although the thread is busy.
+/// Runs `work` with counting on, although the thread is busy.
 pub(crate) fn unbusy<R>(thread: &Thread, work: impl FnOnce() -> R) -> R {
     let was = thread.busy.replace(false);
     let result = work();

@@ -1,5 +1,6 @@
-//! What a program that used the dhat crate finds here: a test for each row of the table in the documentation. Numbers that are compared
-//! exactly are those that dhat 0.3.3 gives for the same code. Each test is a process of its own, so that nothing else allocates.
+//! What a program that used the dhat crate can expect: one test for each row of the table in the
+//! documentation. Exactly compared numbers are those of dhat 0.3.3 for the same code. Each test runs in its
+//! own process, so that nothing else allocates.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 
@@ -16,7 +17,7 @@ use whyslow_alloc::{self as dhat, AdHocStats, HeapStats, Profiler};
 #[global_allocator]
 static ALLOC: dhat::Alloc = dhat::Alloc::system();
 
-/// Runs a part, and checks that it went well: the folder with its file, and what it said.
+/// Runs a part and checks that it succeeds. Returns the folder with its file, and its output.
 fn run(name: &str, part: fn(&Path)) -> Option<(tempfile::TempDir, String)> {
     let (folder, _, output) = in_own_process(name, part)?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -51,7 +52,7 @@ fn grown(block: &mut Vec<u8>, more: usize) {
     black_box(block);
 }
 
-/// The points whose innermost frame in this file is of this function.
+/// The points whose innermost frame in this file belongs to this function.
 fn points<'a>(json: &'a Value, function: &str) -> Vec<&'a Value> {
     let innermost = |point: &Value| {
         let rows = point["fs"].as_array().unwrap().iter();
@@ -66,8 +67,8 @@ fn numbers<const N: usize>(point: &Value, keys: [&str; N]) -> [u64; N] {
 }
 
 #[test]
-fn heap_stats_are_those_of_dhat() {
-    run("heap_stats_are_those_of_dhat", |_| {
+fn heap_stats_match_dhat() {
+    run("heap_stats_match_dhat", |_| {
         let before = [black_box(vec![1u8; 16]), black_box(vec![1u8; 16])];
         let _profiler = Profiler::builder().testing().build();
         let stats = |expected: [u64; 6]| {
@@ -77,20 +78,21 @@ fn heap_stats_are_those_of_dhat() {
             assert_eq!([stats.total_blocks, stats.total_bytes, now, now_bytes, most, most_bytes], expected);
         };
         stats([0; 6]);
-        // A block from before is not counted when it is freed, and as a new one when it is reallocated.
+        // A block from before the profiler is not counted when it is freed. When it is reallocated, it counts
+        // as a new block.
         let [freed, mut kept] = before;
         drop(freed);
         stats([0; 6]);
         kept.extend_from_slice(black_box(&[1; 100]));
         stats([1, 116, 1, 116, 1, 116]);
-        // A reallocation is a block more in total, with its new size, and none more at this time.
+        // A reallocation adds one block to the total, with its new size, and none to the live blocks.
         let mut block = made(100);
         grown(&mut block, 1000);
         stats([3, 1216, 2, 1116, 2, 1116]);
         block.truncate(10);
         block.shrink_to_fit();
         stats([4, 1226, 2, 126, 2, 1116]);
-        // Of equal peaks the last one counts.
+        // If the peak is reached several times, the last one counts.
         let two = (made(500), made(490));
         stats([6, 2216, 4, 1116, 4, 1116]);
         drop(two);
@@ -99,8 +101,8 @@ fn heap_stats_are_those_of_dhat() {
 }
 
 #[test]
-fn the_json_is_that_of_dhat() {
-    run("the_json_is_that_of_dhat", |_| {
+fn json_matches_dhat() {
+    run("json_matches_dhat", |_| {
         let mut profiler = std::mem::ManuallyDrop::new(Profiler::builder().build());
         let mut block = made(100);
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -115,14 +117,14 @@ fn the_json_is_that_of_dhat() {
         assert_eq!((&file["bklt"], &file["bkacc"]), (&Value::Bool(true), &Value::Bool(false)));
         assert_eq!([&file["bu"], &file["bsu"], &file["bksu"]], [&Value::Null; 3]);
         assert_eq!(file["tuth"], 10);
-        // What grew and shrank elsewhere belongs to the stack that made it.
+        // Blocks that grew or shrank elsewhere belong to the stack that allocated them.
         assert!(points(&file, "grown").is_empty());
         let [point] = points(&file, "made")[..] else { panic!("{json}") };
         let keys = ["tb", "tbk", "mb", "mbk", "gb", "gbk", "eb", "ebk"];
         assert_eq!(numbers(point, keys), [1110, 3, 1000, 1, 1000, 1, 10, 1]);
-        // Unlike there, with the time before a reallocation.
+        // Unlike dhat, this includes the time before a reallocation.
         assert!(numbers(point, ["tl"])[0] >= 20_000, "{point}");
-        // And `whyslow import` reads it.
+        // `whyslow import` can read it.
         let (_, imported) =
             whyslow_formats::import::import_bytes(json.as_bytes(), None, &Default::default()).unwrap();
         let totals = imported.profile.heap.totals();
@@ -132,8 +134,8 @@ fn the_json_is_that_of_dhat() {
 }
 
 #[test]
-fn the_json_is_printed_if_asked_and_memory_output_writes_no_file() {
-    let Some((folder, said)) = run("the_json_is_printed_if_asked_and_memory_output_writes_no_file", |path| {
+fn json_is_printed_on_request_and_memory_output_writes_no_file() {
+    let Some((folder, said)) = run("json_is_printed_on_request_and_memory_output_writes_no_file", |path| {
         let mut profiler = Profiler::builder().file_name(path).eprint_json().build();
         drop(made(123));
         let json = profiler.drop_and_get_memory_output();
@@ -144,15 +146,18 @@ fn the_json_is_printed_if_asked_and_memory_output_writes_no_file() {
     }) else {
         return;
     };
-    assert!(said.contains("1 allocations of 123 bytes") && said.contains("given to the program"), "{said}");
+    assert!(
+        said.contains("1 allocation, 123 bytes in total") && said.contains("returned to the program"),
+        "{said}"
+    );
     let json = &said[said.find('{').unwrap()..=said.rfind('}').unwrap()];
     assert!(serde_json::from_str::<Value>(json).unwrap()["pps"][0]["tb"] == 123, "{said}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn testing_says_and_writes_nothing_unless_an_assertion_fails() {
-    let name = "testing_says_and_writes_nothing_unless_an_assertion_fails";
+fn testing_mode_is_silent_unless_an_assertion_fails() {
+    let name = "testing_mode_is_silent_unless_an_assertion_fails";
     let Some((_folder, said)) = run(name, |path| {
         let profiler = Profiler::builder().testing().file_name(path).build();
         dhat::assert!(HeapStats::get().total_blocks < 1000);
@@ -165,9 +170,9 @@ fn testing_says_and_writes_nothing_unless_an_assertion_fails() {
 }
 
 #[test]
-fn what_cannot_be_answered_panics() {
-    run("what_cannot_be_answered_panics", |path| {
-        let none = "no profiler runs";
+fn requests_without_an_answer_panic() {
+    run("requests_without_an_answer_panic", |path| {
+        let none = "no profiler is running";
         let check = |expected: &str, work: &dyn Fn()| {
             let message = panic_of(work);
             assert!(message.contains(expected), "{message}");
@@ -181,8 +186,8 @@ fn what_cannot_be_answered_panics() {
         };
         no_profiler();
         let profiler = Profiler::builder().file_name(path).build();
-        check("a profiler runs already", &|| drop(Profiler::new_heap()));
-        check("a profiler runs already", &|| drop(Profiler::new_ad_hoc()));
+        check("a profiler is already running", &|| drop(Profiler::new_heap()));
+        check("a profiler is already running", &|| drop(Profiler::new_ad_hoc()));
         check("counts the heap, not events", &|| event_stats());
         check("testing mode", &|| dhat::assert!(true));
         drop(profiler);
@@ -201,7 +206,7 @@ fn a_failed_assertion_ends_the_profiler() {
         let profiler = Profiler::builder().testing().file_name(path).build();
         let _block = made(31);
         let stats = HeapStats::get();
-        // Nothing that an assertion looks at is counted.
+        // Allocations of an assertion's condition are not counted.
         dhat::assert!(made(1000).is_empty(), "a text {}", 1);
         assert_eq!(HeapStats::get(), stats);
         let message = panic_of(|| dhat::assert_eq!(stats.curr_bytes, 32));
@@ -213,7 +218,7 @@ fn a_failed_assertion_ends_the_profiler() {
         for work in [|| heap_stats(), || dhat::assert!(true), || event_stats()] {
             assert!(panic_of(work).contains("an assertion failed"));
         }
-        assert!(panic_of(|| drop(Profiler::new_heap())).contains("a profiler runs already"));
+        assert!(panic_of(|| drop(Profiler::new_heap())).contains("a profiler is already running"));
         assert!(dhat::dump(path).is_err());
         drop(profiler);
         assert_eq!(std::fs::read(path).unwrap(), written);
@@ -289,8 +294,8 @@ fn events_are_counted_by_stack() {
 }
 
 #[test]
-fn the_usual_file_names_are_those_of_dhat() {
-    run("the_usual_file_names_are_those_of_dhat", |path| {
+fn default_file_names_match_dhat() {
+    run("default_file_names_match_dhat", |path| {
         std::env::set_current_dir(path.parent().unwrap()).unwrap();
         drop(Profiler::new_heap());
         drop(Profiler::new_ad_hoc());

@@ -1,4 +1,5 @@
-//! Programs that end, fork, or are interrupted: each runs as a process of its own, this one again with a word in its environment.
+//! Programs that exit, fork, or are interrupted. Each test runs this test program again as its own process,
+//! selected by an environment variable.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 #![expect(unsafe_code, reason = "forks and signal handlers are libc's")]
@@ -41,7 +42,7 @@ fn exiting_writes_the_file() {
 }
 
 #[test]
-fn a_thread_that_holds_the_error_stream_does_not_hang_the_end() {
+fn exit_does_not_hang_while_a_thread_holds_stderr() {
     let part = |path: &Path| {
         let _profiler = Profiler::builder().file_name(path).build();
         let (holds, is_held) = std::sync::mpsc::channel();
@@ -53,7 +54,7 @@ fn a_thread_that_holds_the_error_stream_does_not_hang_the_end() {
         is_held.recv().unwrap();
         std::process::exit(3);
     };
-    let name = "a_thread_that_holds_the_error_stream_does_not_hang_the_end";
+    let name = "exit_does_not_hang_while_a_thread_holds_stderr";
     let Some((_folder, path, output)) = in_own_process(name, part) else { return };
     assert_eq!(output.status.code(), Some(3));
     assert!(path.exists());
@@ -75,16 +76,16 @@ fn forked_children_write_nothing_and_do_not_hang() {
                 });
             }
             for _ in 0..200 {
-                // SAFETY: the child allocates as any thread may, and ends without coming back.
+                // SAFETY: the child allocates as any thread may, and exits without returning.
                 let child = unsafe { libc::fork() };
                 if child == 0 {
                     drop(black_box(vec![0u8; 654_321]));
                     let counted = black_box(Box::new(3));
-                    // SAFETY: it ends this process only; what `exit` runs is part of the test.
+                    // SAFETY: it ends only this process. What `exit` runs is part of the test.
                     unsafe { libc::exit(*counted) };
                 }
                 let mut status = 0;
-                // SAFETY: our own child and our own number.
+                // SAFETY: this process's own child and variable.
                 unsafe { libc::waitpid(child, &raw mut status, 0) };
                 assert_eq!(libc::WEXITSTATUS(status), 3);
             }
@@ -106,7 +107,8 @@ fn forked_children_write_nothing_and_do_not_hang() {
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn allocate(_signal: i32) {
-    // The system's allocator must not be interrupted by itself; the handler runs only where the test raises it, and in our code.
+    // The system allocator must not be interrupted by itself. The handler runs only where the test raises the
+    // signal, and in this crate's code.
     drop(black_box(vec![0u8; 33]));
     HANDLED.fetch_add(1, Ordering::Relaxed);
 }
@@ -134,9 +136,9 @@ fn a_signal_handler_that_allocates_is_counted_like_other_code() {
 }
 
 #[test]
-fn errno_stays_as_it_was() {
+fn errno_is_unchanged() {
     let _scope = Scope::with_stacks();
-    // SAFETY: errno is the thread's own.
+    // SAFETY: errno belongs to this thread.
     let errno = unsafe { libc::__errno_location() };
     for value in 1..50 {
         // SAFETY: as above.
@@ -148,7 +150,7 @@ fn errno_stays_as_it_was() {
 }
 
 #[test]
-fn threads_that_come_and_go_leave_nothing_behind() {
+fn exited_threads_leave_no_memory_behind() {
     let address_space = || {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap();
         text.split(' ').next().unwrap().parse::<usize>().unwrap() * 4096
@@ -177,29 +179,29 @@ fn make_a_block() {
 }
 
 #[test]
-fn stacks_survive_libraries_that_come_and_go() {
+fn stacks_survive_loading_and_unloading_of_libraries() {
     let scope = Scope::with_stacks();
     let mut loaded = 0;
     for name in [c"libresolv.so.2", c"libutil.so.1", c"libanl.so.1", c"libnsl.so.1"] {
-        // SAFETY: a library of the C library's own, without effects.
+        // SAFETY: one of libc's own libraries, without side effects.
         let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         make_a_block();
         if !library.is_null() {
             loaded += 1;
-            // SAFETY: opened above, and nothing of it is used.
+            // SAFETY: opened above, and nothing from it is used.
             unsafe { libc::dlclose(library) };
         }
         make_a_block();
     }
     assert!(loaded > 0, "no library to load");
     let stacks = scope.stacks();
-    // Two lines call the function, whatever was loaded when.
+    // Two lines call the function, whichever libraries are loaded.
     assert_eq!(stacks.matches("4 allocations, 308 bytes").count(), 2, "{stacks}");
     assert_eq!(stacks.matches("make_a_block (tests/hard.rs:").count(), 2, "{stacks}");
 }
 
 #[test]
-fn a_panic_says_what_was_allocated_before_it() {
+fn a_panic_reports_what_was_allocated_before() {
     let part = |_: &Path| {
         let number = black_box(5);
         let panics = |allocates: bool| {
@@ -215,7 +217,7 @@ fn a_panic_says_what_was_allocated_before_it() {
         panics(false);
         panics(true);
     };
-    let Some((.., output)) = in_own_process("a_panic_says_what_was_allocated_before_it", part) else {
+    let Some((.., output)) = in_own_process("a_panic_reports_what_was_allocated_before", part) else {
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr);
@@ -226,5 +228,5 @@ fn a_panic_says_what_was_allocated_before_it() {
         other.contains("before the panic, in the assertion at ") && other.contains("tests/hard.rs:"),
         "{said}"
     );
-    assert!(other.contains(": 1 allocation made, 4321 bytes, where none is allowed"), "{said}");
+    assert!(other.contains(": 1 allocation, 4321 bytes, but none is allowed"), "{said}");
 }

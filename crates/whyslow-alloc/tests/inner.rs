@@ -1,4 +1,4 @@
-//! Around an allocator of the user's own: every call reaches it, as it was made.
+//! A custom inner allocator: every call reaches it unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 #![expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
@@ -27,17 +27,17 @@ impl Bare {
     }
 }
 
-/// A size that the allocator refuses.
+/// A size that the allocator rejects.
 const REFUSED: usize = 987_654_321;
 
-// SAFETY: it gives every call to the system.
+// SAFETY: it passes every call on to the system allocator.
 unsafe impl GlobalAlloc for Bare {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() == REFUSED {
             return std::ptr::null_mut();
         }
         self.allocated.fetch_add(u64::from(layout.align() == 64), Ordering::Relaxed);
-        // SAFETY: the caller's promises are the system's.
+        // SAFETY: the caller upholds the system allocator's contract.
         unsafe { System.alloc(layout) }
     }
 
@@ -67,10 +67,10 @@ static BARE: Bare = Bare::new();
 
 struct ToBare;
 
-// SAFETY: it gives every call to `BARE`.
+// SAFETY: it passes every call on to `BARE`.
 unsafe impl GlobalAlloc for ToBare {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { BARE.alloc(layout) }
     }
 
@@ -98,10 +98,10 @@ fn calls() -> [u64; 4] {
         .map(|number| number.load(Ordering::Relaxed))
 }
 
-/// One call of each kind, with an alignment that nothing else has.
+/// One call of each kind, with an alignment that no other code uses.
 fn call_each() {
     let layout = Layout::from_size_align(640, 64).unwrap();
-    // SAFETY: each block is given back with the layout it has.
+    // SAFETY: each block is freed with its own layout.
     unsafe {
         let block = black_box(std::alloc::alloc(layout));
         let zeroed = black_box(std::alloc::alloc_zeroed(layout));
@@ -118,7 +118,7 @@ fn call_each() {
 /// A realloc and an alloc that fail.
 fn be_refused() {
     let layout = Layout::from_size_align(64, 64).unwrap();
-    // SAFETY: a block stays valid when its reallocation fails.
+    // SAFETY: a block remains valid when its reallocation fails.
     unsafe {
         let block = black_box(std::alloc::alloc(layout));
         assert!(std::alloc::realloc(block, layout, REFUSED).is_null());
@@ -128,7 +128,7 @@ fn be_refused() {
     }
 }
 
-/// One test, since all of it is about numbers of the whole process.
+/// A single test, because all numbers are those of the whole process.
 #[test]
 fn every_call_reaches_the_inner_allocator_whether_watched_or_not() {
     let start = calls();

@@ -1,4 +1,4 @@
-//! Without the allocator nothing is counted, and that is said.
+//! Without the allocator nothing can be counted, and a message says so.
 
 use std::panic::catch_unwind;
 
@@ -8,7 +8,7 @@ fn message_of(work: impl FnOnce() + std::panic::UnwindSafe) -> String {
 }
 
 #[test]
-fn scopes_and_profilers_refuse_to_count_nothing() {
+fn scopes_and_profilers_panic_without_the_allocator() {
     for message in [
         message_of(|| drop(whyslow_alloc::Scope::new())),
         message_of(|| drop(whyslow_alloc::Scope::with_stacks())),

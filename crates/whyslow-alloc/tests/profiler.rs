@@ -1,5 +1,6 @@
-//! The profiler of a whole program. There is one at a time, so these tests wait for each other. The harness' own threads allocate a few
-//! kilobytes beside them, now and then; so peaks and sums over the whole program are of megabytes.
+//! Profiles of a whole program. Only one profiler runs at a time, so these tests wait for each other. The
+//! harness's own threads now and then allocate a few kilobytes in parallel, so the tests use megabytes for
+//! peaks and sums of the whole program.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 
@@ -15,7 +16,7 @@ use whyslow_alloc::{HeapStats, Profiler};
 #[global_allocator]
 static ALLOC: whyslow_alloc::Alloc = whyslow_alloc::Alloc::system();
 
-/// More than what the harness does beside a test.
+/// More than the harness allocates during a test.
 const SLACK: usize = 1_000_000;
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -23,7 +24,8 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What `work` adds to the numbers, without what other threads of the test harness may do: the smallest of some attempts.
+/// What `work` adds to the numbers. Takes the min of several attempts to exclude other threads of the test
+/// harness.
 fn growth(mut work: impl FnMut()) -> (u64, u64) {
     (0..5)
         .map(|_| {
@@ -57,7 +59,7 @@ fn growing_vector() -> Vec<u64> {
     numbers
 }
 
-/// A program with a known answer: a peak inside, something that is kept, something for another thread to free.
+/// A program with known results: a peak inside, a block that is kept, and a block for another thread to free.
 fn work() -> Vec<u8> {
     temporary_blocks(10);
     let large = kept_block(10_000_000);
@@ -70,7 +72,7 @@ fn work() -> Vec<u8> {
 }
 
 #[test]
-fn the_numbers_are_those_of_the_whole_program() {
+fn numbers_cover_the_whole_program() {
     let _alone = alone();
     let profiler = Profiler::builder().testing().build();
     assert_eq!(growth(|| temporary_blocks(10)), (10, 640));
@@ -105,7 +107,7 @@ fn one_profiler_runs_at_a_time() {
     assert!(!Path::new("nowhere.json").exists());
 }
 
-/// What DHAT's viewer asks of a file.
+/// What DHAT's viewer requires of a file.
 fn check_dhat(json: &Value) {
     assert_eq!(json["dhatFileVersion"], 2);
     for key in ["mode", "verb", "tu", "Mtu", "cmd"] {
@@ -134,7 +136,7 @@ fn check_dhat(json: &Value) {
     }
 }
 
-/// The points that have this function as their innermost frame of the program.
+/// The points whose innermost frame of the program is this function.
 fn points_at<'a>(json: &'a Value, function: &'a str) -> impl Iterator<Item = &'a Value> {
     let frames = json["ftbl"].as_array().unwrap();
     json["pps"].as_array().unwrap().iter().filter(move |point| {
@@ -170,7 +172,7 @@ fn dhats_file_is_exact_and_valid() {
     assert_eq!((of("kept_block", "gb"), of("kept_block", "gbk")), (15_000_000, 2));
     assert_eq!((of("kept_block", "eb"), of("kept_block", "ebk")), (5_000_000, 1));
     assert_eq!((of("growing_vector", "tbk"), of("growing_vector", "eb")), (6, 0));
-    // The allocator's own frames are not there.
+    // The allocator's own frames are left out.
     let frames = json["ftbl"].as_array().unwrap();
     for frame in frames.iter().map(|frame| frame.as_str().unwrap()) {
         assert!(!frame.contains("__rust_alloc"), "{frame}");
@@ -205,7 +207,7 @@ fn trimmed_stacks_are_merged() {
     check_dhat(&trimmed);
     let points = |json: &Value| json["pps"].as_array().unwrap().clone();
     assert!(points(&trimmed).len() < points(&all).len());
-    // Inlined functions have the address of the function that they are in.
+    // Inlined functions have the address of the function that contains them.
     let addresses = |point: &Value| {
         let rows = point["fs"].as_array().unwrap().iter();
         let frames = rows.map(|row| trimmed["ftbl"][row.as_u64().unwrap() as usize].as_str().unwrap());
@@ -263,7 +265,7 @@ fn the_whyslow_file_has_everything() {
     assert_eq!(profile.counter_values.value.iter().max(), Some(&(stats.max_bytes as i64)));
     assert_eq!(profile.counter_values.value.last(), Some(&(totals.live_at_exit_bytes as i64)));
 
-    // Every stack reaches its root, and its code is in this program or a library that exists.
+    // Every stack is complete, and its code is in this program or in an existing library.
     assert!(profile.heap.sites.iter().all(|site| !profile.is_truncated(site.stack)));
     let program = profile.modules.iter().find(|module| module.kind == ModuleKind::Program).unwrap();
     assert_eq!(profile.text(program.path), std::env::current_exe().unwrap().to_string_lossy());
@@ -272,7 +274,7 @@ fn the_whyslow_file_has_everything() {
         assert!(module.kind == ModuleKind::Vdso || Path::new(path).is_file(), "{path}");
     }
 
-    // What `whyslow report` does when it opens the file.
+    // As `whyslow report` does when it opens the file.
     let mut profile = profile;
     let options = whyslow_symbols::Options { cache: None, ..Default::default() };
     whyslow_symbols::symbolize(&mut profile, &options);
@@ -296,7 +298,7 @@ fn the_whyslow_file_has_everything() {
 }
 
 #[test]
-fn dumps_are_made_while_the_program_runs() {
+fn dumps_are_written_while_the_program_runs() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let profiler = Profiler::builder().testing().build();
@@ -345,7 +347,7 @@ fn a_failed_assertion_shows_stacks_and_writes_the_profile() {
 }
 
 #[test]
-fn wild_threads_end_with_nothing_lost() {
+fn busy_threads_lose_no_events() {
     let _alone = alone();
     let profiler = Profiler::builder().testing().build();
     let round = || {

@@ -1,4 +1,4 @@
-//! Scopes on the system's allocator: what is counted, for whom, and what a failure says.
+//! Scopes on the system allocator: what counts, for which scope, and the messages of failures.
 
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -64,7 +64,7 @@ fn a_growing_vector_reallocates_and_never_counts_twice() {
 }
 
 #[test]
-fn the_peak_is_above_the_level_at_the_beginning() {
+fn peak_is_relative_to_the_level_at_the_start() {
     let before = black_box(vec![0u8; 1000]);
     let heap = Scope::new();
     let first = black_box(vec![0u8; 300]);
@@ -156,7 +156,7 @@ fn eight_threads_count_into_one_scope_exactly() {
 }
 
 #[test]
-fn scopes_lie_inside_each_other_and_end_in_any_order() {
+fn nested_scopes_end_in_any_order() {
     let outer = Scope::new();
     drop(black_box(Box::new(1u8)));
     let inner = Scope::new();
@@ -172,7 +172,7 @@ fn scopes_lie_inside_each_other_and_end_in_any_order() {
 }
 
 #[test]
-fn a_scope_costs_no_allocation_that_another_one_sees() {
+fn creating_a_scope_does_not_count_in_another_scope() {
     let outer = Scope::new();
     for _ in 0..10 {
         let inner = Scope::with_stacks();
@@ -217,11 +217,8 @@ fn a_failure_shows_what_was_allocated_where() {
         whyslow_alloc::assert_no_alloc(|| load_table("a,bc,def"));
     });
     let (first, rest) = message.split_once('\n').unwrap();
-    assert!(
-        first.starts_with("4 allocations made, ") && first.ends_with(", where none is allowed"),
-        "{message}"
-    );
-    // Four texts have room in the vector.
+    assert!(first.starts_with("4 allocations, ") && first.ends_with(", but none is allowed"), "{message}");
+    // The vector has room for four strings.
     assert!(rest.contains(&format!("4 allocations, {} bytes by ", 4 * size_of::<String>() + 6)), "{message}");
     assert!(rest.contains("at scopes::parse_a_row"), "{message}");
     assert!(rest.contains("at scopes::load_table"), "{message}");
@@ -277,20 +274,19 @@ fn budgets_name_what_is_exceeded() {
     let exceeded = |budget| message_of(|| whyslow_alloc::budget(budget, work));
     let unlimited = Budget::UNLIMITED;
     let message = exceeded(Budget { allocations: 3, ..unlimited });
-    assert!(message.starts_with("4 allocations made, allowed: 3\n"), "{message}");
+    assert!(message.starts_with("4 allocations, allowed: 3\n"), "{message}");
     let message = exceeded(Budget { bytes: 349, ..unlimited });
     assert!(message.starts_with("350 bytes allocated, allowed: 349\n"), "{message}");
     let message = exceeded(Budget { peak: 99, live: 49, ..unlimited });
     assert!(
-        message
-            .starts_with("100 bytes live at the peak, allowed: 99\n50 bytes not given back, allowed: 49\n")
+        message.starts_with("100 bytes live at the peak, allowed: 99\n50 bytes not freed, allowed: 49\n")
     );
     assert!(message.contains("3 allocations, 300 bytes by"), "{message}");
     whyslow_alloc::budget(Budget { allocations: 4, bytes: 350, peak: 100, live: 50 }, work);
 }
 
 #[test]
-fn the_macro_compares_as_it_is_told() {
+fn assert_allocations_compares_exactly_or_at_most() {
     let text = whyslow_alloc::assert_allocations!(== 1, String::from("one"));
     whyslow_alloc::assert_allocations!(<= 2, drop(black_box(text.clone())));
     whyslow_alloc::assert_allocations!(< 1, {
@@ -299,10 +295,10 @@ fn the_macro_compares_as_it_is_told() {
     let message = message_of(|| {
         whyslow_alloc::assert_allocations!(== 2, drop(black_box(text.clone())));
     });
-    assert!(message.starts_with("1 allocation made, expected: == 2\n  1 allocation, 3 bytes"), "{message}");
+    assert!(message.starts_with("1 allocation, expected: == 2\n  1 allocation, 3 bytes"), "{message}");
 }
 
-/// Leaves the statements that must not allocate in each way there is.
+/// Leaves the statements that must not allocate in every possible way.
 #[inline(never)]
 fn leave(way: &str, allocate: bool) -> Option<u32> {
     for _ in 0..2 {
@@ -323,7 +319,7 @@ fn leave(way: &str, allocate: bool) -> Option<u32> {
 }
 
 #[test]
-fn statements_are_checked_in_whatever_way_they_are_left() {
+fn statements_are_checked_however_they_are_left() {
     assert_eq!(leave("return", false), Some(1));
     assert_eq!(leave("question mark", false), None);
     for way in ["break", "continue", "the end"] {
@@ -334,13 +330,13 @@ fn statements_are_checked_in_whatever_way_they_are_left() {
         let (first, rest) = message.split_once('\n').unwrap();
         assert!(
             first.contains("tests/scopes.rs:")
-                && first.contains("which was left early: 1 allocation made, 8 bytes"),
+                && first.contains("which was left early: 1 allocation, 8 bytes"),
             "{message}"
         );
         assert!(rest.contains("at scopes::leave"), "{message}");
     }
     let message = message_of(|| assert_eq!(leave("the end", true), None));
-    assert!(message.starts_with("1 allocation made, 8 bytes, where none is allowed\n"), "{message}");
+    assert!(message.starts_with("1 allocation, 8 bytes, but none is allowed\n"), "{message}");
 
     let early = |allocations: usize| {
         whyslow_alloc::assert_allocations!(== 2, {
@@ -350,7 +346,7 @@ fn statements_are_checked_in_whatever_way_they_are_left() {
     };
     early(2);
     let message = message_of(|| early(3));
-    assert!(message.contains("left early: 3 allocations made, expected: == 2"), "{message}");
+    assert!(message.contains("left early: 3 allocations, expected: == 2"), "{message}");
 }
 
 #[test]
@@ -383,7 +379,7 @@ fn a_scope_counts_once_on_a_thread_that_enters_it_again() {
 }
 
 #[test]
-fn work_of_a_pool_is_counted_when_it_enters() {
+fn pool_work_counts_once_it_enters_the_scope() {
     use rayon::prelude::*;
 
     let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
@@ -401,7 +397,7 @@ fn work_of_a_pool_is_counted_when_it_enters() {
     });
     let counted = heap.stats().bytes_allocated - outside;
     assert!((10_000_000..10_100_000).contains(&counted), "{counted}");
-    // The thread that has the scope does some of the work itself.
+    // The thread that owns the scope does some of the work itself.
     let counted = pool.install(|| {
         let heap = Scope::new();
         let inherit = heap.inherit();
@@ -415,7 +411,7 @@ fn work_of_a_pool_is_counted_when_it_enters() {
 }
 
 #[test]
-fn blocks_that_are_freed_while_thread_locals_die_are_counted() {
+fn frees_in_thread_local_destructors_are_counted() {
     struct Late(Option<whyslow_alloc::Inherit>, #[expect(dead_code, reason = "freed with it")] Vec<u8>);
     impl Drop for Late {
         fn drop(&mut self) {

@@ -1,45 +1,47 @@
-//! The exchange before a program executes one that the dynamic loader will not preload the agent into, over the collector's
-//! socket: the agent asks with the program's file beside it (`SCM_RIGHTS`), the collector answers.
+//! The exchange before a program executes a file into which the dynamic loader will not preload the agent. It
+//! uses the collector's socket: the agent sends its question together with the file (`SCM_RIGHTS`), and the
+//! collector answers.
 //!
 //! ```text
-//! agent       Ask and the file                        it waits for the answer, a bounded time
-//! collector   Go                                      nothing is done about it
-//!             or Preload                              the dynamic loader will bring the agent in
-//!             or Watched                              the thread is traced, and gets the agent when it executes
+//! agent       Ask and the file                        the agent waits for the answer, for a limited time
+//! collector   Go                                      the collector does nothing
+//!             or Preload                              the dynamic loader will load the agent
+//!             or Watched                              the collector traces the thread and injects the agent at exec
 //! agent       executes; the socket closes by itself
-//!             or Failed                               there was no exec: it waits until it is no longer traced
+//!             or Failed                               the exec failed: the agent waits until it is no longer traced
 //! collector   Go
 //! ```
-//! All are 16 bytes. An agent's hello never begins with [`MAGIC`].
+//! All messages are 16 bytes. An agent's hello never begins with [`MAGIC`].
 
 use crate::VERSION;
 
-/// How all begin.
+/// The first bytes of every message.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"exec");
 
-/// Bytes of each.
+/// Bytes of a message.
 pub const LEN: usize = 16;
 
-/// What may be said.
+/// A message between agent and collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
-    /// The agent: this thread is about to execute the file.
+    /// Agent: this thread is about to execute the file.
     Ask {
-        /// Whether the thread is the process's first. The kernel gives another one the first one's number when it executes.
+        /// Whether the thread is the process's main thread. When another thread executes, the kernel gives it
+        /// the main thread's id.
         first_thread: bool,
     },
-    /// The agent: the exec failed.
+    /// Agent: the exec failed.
     Failed,
-    /// The collector: go on, nobody watches.
+    /// Collector: continue, the thread is not traced.
     Go,
-    /// The collector: go on, and say if it fails.
+    /// Collector: continue, the thread is traced; report a failed exec.
     Watched,
-    /// The collector: go on, it can be preloaded.
+    /// Collector: continue, the loader can preload the agent.
     Preload,
 }
 
 impl Message {
-    /// As it is sent.
+    /// The message as it is sent.
     pub fn to_bytes(self) -> [u8; LEN] {
         let kind = match self {
             Message::Ask { first_thread: false } => 1,
@@ -56,7 +58,7 @@ impl Message {
         bytes
     }
 
-    /// Reads one of this version.
+    /// Parses a message of this version.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         if bytes.len() != LEN || word(0)? != MAGIC || word(4)? != VERSION {
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn messages_round_trip() {
         let all = [
             Message::Ask { first_thread: false },
             Message::Ask { first_thread: true },
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_not_understood() {
+    fn rejects_malformed_messages() {
         let good = Message::Go.to_bytes();
         assert_eq!(Message::parse(&good[..LEN - 1]), None);
         for at in 0..12 {

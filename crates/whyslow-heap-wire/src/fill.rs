@@ -1,26 +1,29 @@
-//! With what new blocks are filled for [`crate::area::flag::UNUSED`], and how many bytes of it are left.
+//! The fill pattern of new blocks for [`crate::area::flag::UNUSED`], and counting how many bytes of it are
+//! unchanged.
 
-/// The byte at an offset in a filled block. It does not depend on where the block is, since a reallocation can move it.
+/// The byte at an offset in a filled block. It does not depend on the block's address because a reallocation
+/// can move the block.
 #[inline]
 pub const fn fill_byte(offset: u64) -> u8 {
-    // Neighbours differ, so that neither a memset nor a copied run looks like it.
+    // Neighbouring bytes differ, so neither a memset nor a copied run matches the pattern.
     ((offset.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8) | 1
 }
 
-/// Bytes that are judged together.
+/// Number of bytes compared together.
 const WORD: u64 = 4;
 
 /// Counts the bytes of a block that were never written, from its first byte to its last.
 ///
-/// A program writes the very byte that is there once in a hundred times. So what counts is a word of four bytes, from the block's start on,
-/// of which none has changed. The last bytes of a block that make no word count with the word before them.
+/// About one byte in a hundred that a program writes equals the fill byte by chance. So a byte counts as unwritten
+/// only if its whole four-byte word, counted from the block's start, is unchanged. The last bytes of a block that do
+/// not fill a word count with the word before them.
 #[derive(Debug, Clone, Copy)]
 pub struct Untouched {
     offset: u64,
     bytes: u64,
-    /// No byte of this word has changed so far.
+    /// No byte of the current word has changed so far.
     word: bool,
-    /// No byte of the word before has.
+    /// No byte of the previous word has changed.
     before: bool,
 }
 
@@ -31,7 +34,7 @@ impl Default for Untouched {
 }
 
 impl Untouched {
-    /// The next byte.
+    /// Adds the next byte.
     #[inline]
     pub fn add(&mut self, byte: u8) {
         self.word &= byte == fill_byte(self.offset);
@@ -43,7 +46,7 @@ impl Untouched {
         }
     }
 
-    /// How many there are, after the last byte.
+    /// The number of unwritten bytes. Call it after the last byte.
     pub fn bytes(&self) -> u64 {
         let rest = self.offset % WORD;
         self.bytes + if self.word && self.before { rest } else { 0 }
@@ -69,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn a_filled_block_is_untouched_whatever_its_size() {
+    fn a_filled_block_of_any_size_is_untouched() {
         for len in 0..40 {
             assert_eq!(untouched(&filled(len)), len);
         }
     }
 
     #[test]
-    fn a_written_byte_takes_its_word_along() {
+    fn a_written_byte_marks_its_whole_word_as_written() {
         for at in 0..16 {
             let mut bytes = filled(16);
             bytes[at] ^= 1;
@@ -85,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_that_is_the_same_by_chance_does_not_count() {
+    fn a_byte_that_matches_by_chance_counts_as_written() {
         let mut bytes = vec![0; 16];
         for at in [0, 5, 10, 15] {
             bytes[at] = fill_byte(at as u64);

@@ -1,11 +1,13 @@
-//! Programs that a watched one executes and that cannot be recorded, and those of which that is not known yet. Who has another user or another root folder by then cannot
-//! reach the collector's socket, but still has the area: the agent writes them there, and the collector reads them in the end.
+//! Programs that a recorded program executes and that cannot be recorded, or may turn out not to be. A
+//! process that has switched to another user or root folder cannot reach the collector's socket but still has
+//! the area mapped: its agent writes such programs there, and the collector reads them at the end.
 
 use core::sync::atomic::{AtomicU8, AtomicU32};
 
-/// How many different ones an area has room for. The others are only counted (`Header::left_out_more`).
+/// Number of different programs that fit into an area. Further ones are only counted
+/// (`Header::left_out_more`).
 pub const MOST_LEFT_OUT: usize = 512;
-/// Bytes of a name; of a longer one the end is kept.
+/// Maximum length of a name. Of a longer name, the end is kept.
 pub const MOST_NAME: usize = 488;
 
 /// One program, and why it is not recorded.
@@ -14,27 +16,27 @@ pub const MOST_NAME: usize = 488;
 pub struct LeftOut {
     /// One of [`state`].
     pub state: AtomicU32,
-    /// How often it was executed. An exec that failed is taken away again, so this may be 0.
+    /// How often it was executed. A failed exec is subtracted again, so this may be 0.
     pub times: AtomicU32,
     /// One of [`why`].
     pub why: AtomicU32,
-    /// Bytes of the name.
+    /// Length of the name in bytes.
     pub name_len: AtomicU32,
-    /// The process that executed it, as it sees itself.
+    /// The process that executed it, by its own process id.
     pub pid: AtomicU32,
     /// Not used.
     pub reserved: AtomicU32,
-    /// What it is called, as its starter sees it.
+    /// The program's name, as the process that executed it sees it.
     pub name: [AtomicU8; MOST_NAME],
 }
 
 /// States of an entry.
 pub mod state {
-    /// Nobody's.
+    /// Not in use.
     pub const FREE: u32 = 0;
-    /// Somebody writes it.
+    /// A thread is writing it.
     pub const TAKEN: u32 = 1;
-    /// It stays as it is, but for its count.
+    /// Complete: only its count can still change.
     pub const READY: u32 = 2;
 }
 
@@ -42,11 +44,11 @@ pub mod state {
 pub mod why {
     /// Its user may not open the collector's folder.
     pub const OTHER_USER: u32 = 1;
-    /// The collector's folder is not there: another root folder, or other mounts.
+    /// The collector's folder does not exist there: another root folder, or other mounts.
     pub const OTHER_ROOT: u32 = 2;
-    /// Its starter has forbidden itself system calls.
+    /// The process that started it has forbidden itself system calls.
     pub const CONFINED: u32 = 3;
-    /// Its real and its effective user or group differ, so that the loader preloads nothing.
+    /// Its real and effective user or group differ, so the loader preloads nothing.
     pub const TWO_USERS: u32 = 4;
     /// Its environment names another collector.
     pub const OTHER_COLLECTOR: u32 = 5;
@@ -54,7 +56,8 @@ pub mod why {
     pub const NO_MEMORY: u32 = 6;
     /// The collector did not answer.
     pub const NO_ANSWER: u32 = 7;
-    /// It will be recorded, as far as its starter can see. The collector frees the entry when its agent says hello.
+    /// Should be recorded, as far as the process that started it knows. The collector frees the entry when
+    /// the program's agent sends its hello.
     pub const STARTED: u32 = 8;
 }
 

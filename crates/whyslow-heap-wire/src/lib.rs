@@ -1,17 +1,18 @@
-//! What the agent inside a program and the collector outside of it say to each other.
+//! The protocol between the agent inside a program and the collector outside.
 //!
 //! ```text
 //! handshake   one exchange over a socket when a program starts: `Hello` there, `Welcome`, a shared area and patches back
 //!             and another for each library that is loaded later
-//! exec        the same socket, before a program executes one that cannot be preloaded                see `exec`
-//! left_out    shared memory: programs that are executed where nobody can ask any more               see `left_out`
-//! snapshot    the same socket, another whyslow: what holds memory now?                               see `snapshot`
-//! area        shared memory: header, rings, stacks, modules                                          see `Area`
-//! record      what happens in a ring: one to three words of eight bytes                              see `record`
-//! sampler     shared memory: where threads spend CPU time, taken by their own timers                 see `sampler`
+//! exec        the same socket, before a program executes another one that cannot be preloaded
+//! left_out    shared memory: programs executed by processes that can no longer reach the socket
+//! snapshot    the same socket, another whyslow: what holds memory now?
+//! area        shared memory: header, rings, stacks, modules
+//! record      the events in a ring: one to three words of eight bytes
+//! sampler     shared memory: where threads spend CPU time, sampled by their own timers
 //! ```
-//! Both sides are built from one source and carry [`VERSION`]; an agent that meets another version stays quiet.
-//! Everything is little-endian x86-64. A forked child goes on in its parent's area, with rings of its own.
+//! Both sides are built from the same source and carry [`VERSION`]. An agent that finds another version does
+//! not record. All data is little-endian x86-64. A forked child keeps using its parent's area, with its own
+//! rings.
 
 #![no_std]
 
@@ -24,11 +25,11 @@ pub mod record;
 pub mod sampler;
 pub mod snapshot;
 
-/// Changes whenever anything here does.
+/// The protocol version. Change it whenever anything in this crate changes.
 pub const VERSION: u32 = 9;
 
-/// The environment variable that tells the agent where the collector listens: the path of a socket.
+/// The environment variable with the path of the socket on which the collector listens.
 pub const SOCKET_VARIABLE: &str = "WHYSLOW_HEAP_SOCKET";
 
-/// The name of the agent's file, which lies beside the socket.
+/// The name of the agent's file, which is in the same folder as the socket.
 pub const AGENT_NAME: &str = "whyslow-agent.so";

@@ -1,72 +1,75 @@
-//! Samples of CPU time that a program takes of itself, for machines that refuse perf events. A timer on each thread's CPU clock interrupts the
-//! thread; the handler copies registers and stack into a free slot, and the collector unwinds them as it does what the kernel copies.
+//! CPU samples that a program takes of itself, for machines that do not permit perf events. A timer on each
+//! thread's CPU clock interrupts the thread. The handler copies registers and stack into a free slot, and the
+//! collector unwinds them like the kernel's copies.
 //!
 //! ```text
-//! 0          Board                            who may write, what was lost, the state of each slot
+//! 0          Board                            the sampling period, what was lost, the state of each slot
 //! SLOTS_AT   MOST_SLOTS × Slot                a sample each
 //! ```
-//! Threads take the first free slot, so only as many of them take memory as were ever full at one time.
+//! Threads take the first free slot, so only as many slots take memory as were ever full at the same time.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-/// Samples that can wait for the collector.
+/// Maximum number of samples that can wait for the collector.
 pub const MOST_SLOTS: usize = 1024;
-/// Bytes of a stack that are copied, from the stack pointer on.
+/// Bytes of the stack that are copied, starting at the stack pointer.
 pub const STACK_LEN: usize = 32 << 10;
-/// General registers, in the kernel's order (`ucontext`), and the instruction pointer behind them.
+/// General registers in the kernel's order (`ucontext`), followed by the instruction pointer.
 pub const REGISTERS: usize = 17;
-/// Bytes of a thread's name, with its final zero.
+/// Bytes of a thread's name, including the final zero.
 pub const NAME_LEN: usize = 16;
 
-/// Where the slots begin.
+/// Offset of the slots.
 pub const SLOTS_AT: usize = size_of::<Board>().next_multiple_of(4096);
-/// All of it.
+/// Length of the board and all slots.
 pub const SAMPLES_LEN: usize = SLOTS_AT + MOST_SLOTS * size_of::<Slot>();
 
-/// What all threads of a program share.
+/// The state shared by all threads of a program.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Board {
-    /// CPU time between two samples of a thread, set by the collector. Timers come no more often than the kernel's clock ticks; the agent
-    /// takes the longer of the two, and writes it into `period_ns`.
+    /// Requested CPU time between two samples of a thread, set by the collector. Timers cannot fire more
+    /// often than the kernel's clock ticks. The agent takes the longer of the two and writes it to
+    /// `period_ns`.
     pub wish_ns: AtomicU64,
-    /// The period that samples really have; 0 as long as there is no agent.
+    /// The actual sampling period; 0 until there is an agent.
     pub period_ns: AtomicU64,
     /// CPU time of samples that found no free slot.
     pub lost_ns: AtomicU64,
-    /// How many those were.
+    /// Number of samples that found no free slot.
     pub lost: AtomicU64,
-    /// Threads that could be given no timer.
+    /// Threads for which no timer could be created.
     pub untimed: AtomicU64,
-    /// Processes that have forbidden themselves system calls, and are not sampled since.
+    /// Processes that have forbidden themselves system calls and are not sampled since then.
     pub confined: AtomicU64,
     /// One of [`state`] for each slot.
     pub states: [AtomicU32; MOST_SLOTS],
 }
 
-/// States of a slot. A thread takes a free one by a compare-and-swap, and the collector frees it.
+/// States of a slot. A thread takes a free slot by compare-and-swap; the collector frees it.
 pub mod state {
-    /// Nobody's.
+    /// Not in use.
     pub const FREE: u32 = 0;
-    /// A thread writes it: see [`taken_by`].
+    /// A thread is writing the slot: see [`taken_by`].
     const TAKEN: u32 = 1;
-    /// Bits behind those of the state.
+    /// Bit offset of the thread id, above the bits of the state.
     const OWNER_AT: u32 = 8;
-    /// It is a sample.
+    /// The slot holds a sample.
     pub const SAMPLE: u32 = 2;
-    /// It says that a process has forked: `pid` is the child, `tid` its parent.
+    /// A process has forked: `pid` is the child, `tid` its parent.
     pub const FORKED: u32 = 3;
-    /// It says that a thread begins.
+    /// A thread has started.
     pub const BEGUN: u32 = 5;
-    /// It says that a thread ends: its value is all the CPU time that it had.
+    /// A thread exits: the value is its total CPU time.
     pub const ENDED: u32 = 4;
 
-    /// A thread writes it, of this number as it sees itself. Numbers have 22 bits at most; if the thread is killed meanwhile, the collector knows whose it was.
+    /// The state while a thread writes the slot, with the thread's own id. Thread ids have at most 22 bits.
+    /// If the thread is killed while it writes, the collector knows which thread held the slot.
     pub const fn taken_by(tid: u32) -> u32 {
         tid << OWNER_AT | TAKEN
     }
 
-    /// The thread that writes it, if one does.
+    /// The thread that is writing the slot, if any.
     pub const fn owner(state: u32) -> Option<u32> {
         if state & ((1 << OWNER_AT) - 1) == TAKEN { Some(state >> OWNER_AT) } else { None }
     }
@@ -76,28 +79,28 @@ pub mod state {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Slot {
-    /// When, by the kernel's monotonic clock.
+    /// The time, by the kernel's monotonic clock.
     pub time_ns: AtomicU64,
-    /// How much CPU time it stands for.
+    /// The CPU time that the sample stands for.
     pub value_ns: AtomicU64,
-    /// The process, as it sees itself.
+    /// The process id, as the process sees it.
     pub pid: AtomicU32,
-    /// The thread, likewise.
+    /// The thread id, as the process sees it.
     pub tid: AtomicU32,
-    /// Bytes of the stack that were copied.
+    /// Number of stack bytes copied.
     pub stack_len: AtomicU32,
     /// Not used.
     pub reserved: AtomicU32,
-    /// What the thread is called.
+    /// The thread's name.
     pub name: [AtomicU8; NAME_LEN],
     /// The registers.
     pub registers: [AtomicU64; REGISTERS],
     _rest: [u8; 8],
-    /// The stack.
+    /// The copied stack.
     pub stack: [AtomicU64; STACK_LEN / 8],
 }
 
-/// Where a slot lies.
+/// Offset of a slot.
 pub const fn slot_at(slot: usize) -> usize {
     SLOTS_AT + slot * size_of::<Slot>()
 }

@@ -1,5 +1,6 @@
-//! The other exchange over the collector's socket: another whyslow connects and sends one [`Request`]; the collector answers
-//! with one packet, with a profile's descriptor beside it (`SCM_RIGHTS`) if it has one. An agent's hello never begins with [`MAGIC`].
+//! The exchange for a snapshot, over the collector's socket. Another whyslow connects and sends one
+//! [`Request`]. The collector answers with one packet, together with a profile's descriptor (`SCM_RIGHTS`) if
+//! it has one. An agent's hello never begins with [`MAGIC`].
 //!
 //! ```text
 //! the answer = Reply                                 16 bytes
@@ -8,31 +9,31 @@
 
 use crate::VERSION;
 
-/// How both begin.
+/// The first bytes of both messages.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"snap");
 
-/// Bytes of either, without the text.
+/// Bytes of either message, without the text.
 pub const LEN: usize = 16;
 
-/// The longest text.
+/// Maximum length of the text.
 pub const MOST_TEXT: usize = 4096;
 
-/// What became of a request.
+/// The result of a request.
 pub mod status {
-    /// The profile comes beside it; no text.
+    /// The packet carries the profile's descriptor; no text.
     pub const TAKEN: u32 = 1;
-    /// The process is none that this collector watches. The text lists those that it does.
+    /// This collector does not record that process. The text lists the processes that it records.
     pub const UNKNOWN: u32 = 2;
-    /// The process ends or has ended; no text.
+    /// The process is exiting or has exited; no text.
     pub const ENDED: u32 = 3;
-    /// Something else; the text says what.
+    /// Another failure; the text describes it.
     pub const FAILED: u32 = 4;
 }
 
-/// Asks what holds memory in a process now.
+/// Requests what holds memory in a process now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// [`crate::VERSION`] of who asks.
+    /// The sender's [`crate::VERSION`].
     pub version: u32,
     /// The process.
     pub pid: u32,
@@ -41,11 +42,11 @@ pub struct Request {
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply {
-    /// [`crate::VERSION`] of who answers.
+    /// The sender's [`crate::VERSION`].
     pub version: u32,
     /// One of [`status`].
     pub status: u32,
-    /// Bytes of text that follow.
+    /// Length of the text that follows, in bytes.
     pub text: u32,
 }
 
@@ -74,12 +75,12 @@ impl Request {
         Self { version: VERSION, pid }
     }
 
-    /// As it is sent.
+    /// The request as it is sent.
     pub fn to_bytes(self) -> [u8; LEN] {
         words([MAGIC, self.version, self.pid, 0])
     }
 
-    /// The request in a packet; `None` if there is something else in it.
+    /// Parses a packet as a request; `None` if it is something else.
     pub fn parse(packet: &[u8]) -> Option<Self> {
         let [version, pid, _] = numbers(packet).filter(|_| packet.len() == LEN)?;
         Some(Self { version, pid })
@@ -87,12 +88,12 @@ impl Request {
 }
 
 impl Reply {
-    /// As it is sent; the text follows.
+    /// The reply as it is sent; the text follows.
     pub fn to_bytes(self) -> [u8; LEN] {
         words([MAGIC, self.version, self.status, self.text])
     }
 
-    /// The reply in a packet and its text; `None` if there is something else in it, or its length is not what it says.
+    /// Parses a packet as a reply and its text; `None` if it is something else or the text's length is wrong.
     pub fn parse(packet: &[u8]) -> Option<(Self, &[u8])> {
         let [version, status, text] = numbers(packet)?;
         let bytes = &packet[LEN..];
@@ -107,7 +108,7 @@ mod tests {
     use crate::handshake::Hello;
 
     #[test]
-    fn what_is_sent_is_what_is_read() {
+    fn messages_round_trip() {
         let request = Request::new(4711);
         assert_eq!(Request::parse(&request.to_bytes()), Some(request));
         let reply = Reply { version: VERSION, status: status::FAILED, text: 3 };
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn other_packets_are_neither() {
+    fn rejects_other_packets() {
         let request = Request::new(1).to_bytes();
         assert_eq!(Request::parse(&request[..LEN - 1]), None);
         assert_eq!(Request::parse(&[request, request].concat::<u8>()), None);
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_as_long_as_said() {
+    fn rejects_a_text_of_another_length() {
         for said in [0, 2, 4, u32::MAX] {
             let mut packet = [b'x'; LEN + 3];
             packet[..LEN].copy_from_slice(&Reply { version: VERSION, status: 4, text: said }.to_bytes());

@@ -1,4 +1,4 @@
-//! What reading records costs: CPU time of the drain per record, for one ring and for two.
+//! Measures the cost of reading records: CPU time of the drain per record, for one ring and for two.
 //!
 //! ```text
 //! cargo run --release -p whyslow-heap --example drain
@@ -32,7 +32,7 @@ fn main() {
 fn measure(rings: usize, live: u64, stacks: u32) {
     let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
     let area = Area::create().expect("area");
-    let theirs = Area::map(area.file().expect("file")).expect("mapped");
+    let agent_area = Area::map(area.file().expect("file")).expect("mapped");
     let arrival =
         Arrival { area, pid: std::process::id(), own_pid: 1, allocators: Vec::new(), notes: Vec::new() };
     assert!(drain.arrive(arrival));
@@ -40,9 +40,9 @@ fn measure(rings: usize, live: u64, stacks: u32) {
     let start = std::time::Instant::now();
     let (records, cpu) = std::thread::scope(|scope| {
         for number in 0..rings {
-            let (theirs, writing) = (&theirs, &writing);
+            let (agent_area, writing) = (&agent_area, &writing);
             scope.spawn(move || {
-                let ring = FakeRing::take(theirs, number, 1, number as u32 + 1);
+                let ring = FakeRing::take(agent_area, number, 1, number as u32 + 1);
                 write(ring, number as u64, live / rings as u64, stacks, RECORDS / rings as u64);
                 writing.fetch_sub(1, Ordering::Release);
             });
@@ -68,7 +68,7 @@ fn measure(rings: usize, live: u64, stacks: u32) {
     assert_eq!(drain.finish(0).facts.unknown_frees, 0);
 }
 
-/// Replaces blocks of a pool at random, half of them soon.
+/// Replaces random blocks of a pool, half of them soon.
 fn write(mut ring: FakeRing<'_>, number: u64, live: u64, stacks: u32, records: u64) {
     let mut random = 0x9E37_79B9_7F4A_7C15 ^ number;
     let mut used = vec![false; live as usize];

@@ -1,5 +1,5 @@
-//! The shared area as the collector sees it. Another process writes into it, perhaps a hostile one, at any time: all
-//! access is by atomics, every index is checked, and nothing read is believed.
+//! The collector's side of the shared area. Another process, possibly a hostile one, writes into it at any
+//! time. So all access is atomic, every index is checked, and no value is trusted.
 
 #![expect(unsafe_code, reason = "shared memory is reached through raw pointers, only in this file")]
 
@@ -23,7 +23,7 @@ use whyslow_heap_wire::sampler::{Board, MOST_SLOTS, SAMPLES_LEN, Slot, slot_at};
 /// The words of one ring.
 pub type RingWords = [AtomicU64; RING_WORDS];
 
-/// A part of an area's file in memory.
+/// A mapped part of an area's file.
 #[derive(Debug)]
 struct Part {
     start: NonNull<u8>,
@@ -39,26 +39,27 @@ impl Part {
     fn map(file: &OwnedFd, at: usize, len: usize) -> io::Result<Self> {
         let (protection, flags) =
             (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::NORESERVE);
-        // SAFETY: a new mapping at an address of the kernel's choice; the file is longer than the mapping, for good.
+        // SAFETY: a new mapping at an address that the kernel chooses; the file is longer than the mapping
+        // and cannot shrink.
         let map = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, protection, flags, file, at as u64) }?;
         let start = NonNull::new(map.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
         Ok(Self { start, len })
     }
 
-    /// What lies at an offset.
+    /// The value at an offset.
     ///
     /// # Safety
-    /// `at` must be aligned for `T`, `at + size_of::<T>()` at most the length, and `T` must consist of atomics, for which any bytes are
-    /// valid.
+    /// `at` must be aligned for `T`, `at + size_of::<T>()` must be at most the length, and `T` must consist
+    /// of atomics, for which any bytes are valid.
     unsafe fn get<T>(&self, at: usize) -> &T {
-        // SAFETY: the caller promises bounds, alignment and kind; the mapping lives as long as `self`.
+        // SAFETY: the caller guarantees bounds, alignment and type; the mapping lives as long as `self`.
         unsafe { self.start.add(at).cast::<T>().as_ref() }
     }
 }
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nobody refers to it any more.
+        // SAFETY: this value owns the mapping, and no reference to it remains.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -66,17 +67,17 @@ impl Drop for Part {
 /// A mapped area.
 #[derive(Debug)]
 pub struct Area {
-    /// Everything before the words of rings.
+    /// Everything before the words of the rings.
     first: Part,
-    /// Words, as far as they were asked for. None where there was no room for them.
+    /// Chunks of ring words, mapped on first use. `None` if there was no room.
     chunks: Box<[OnceLock<Option<Part>>]>,
-    /// Samples of CPU time, likewise.
+    /// CPU samples, mapped on first use. `None` if there was no room.
     samples: OnceLock<Option<Part>>,
     file: OwnedFd,
 }
 
 impl Area {
-    /// A new, empty area. Nobody can make it shorter or longer, so that reading it cannot fault.
+    /// A new, empty area. Its length is sealed, so reading it cannot fault.
     pub fn create() -> io::Result<Self> {
         let file =
             rustix::fs::memfd_create(c"whyslow-heap", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -87,10 +88,10 @@ impl Area {
         Ok(area)
     }
 
-    /// Maps an area that someone else made.
+    /// Maps an area that another process created.
     ///
     /// # Errors
-    /// When the file is not of the right length or can become shorter.
+    /// If the file has the wrong length, or can shrink.
     pub fn map(file: OwnedFd) -> io::Result<Self> {
         let len = rustix::fs::fstat(&file)?.st_size;
         let is_sealed =
@@ -108,9 +109,10 @@ impl Area {
         self.file.try_clone()
     }
 
-    /// The area again if another process still has it, `None` if nobody has.
+    /// Returns the area if another process still maps it, `None` otherwise.
     ///
-    /// A file with writable mappings cannot be sealed against writing; so without our own, sealing tells.
+    /// A file with writable mappings cannot be sealed against writing. So after this process unmaps its own
+    /// mappings, an attempt to seal shows whether others exist.
     pub fn unless_alone(self) -> Option<Self> {
         let file = self.file().ok()?;
         drop(self);
@@ -120,11 +122,12 @@ impl Area {
 
     /// The header.
     pub fn header(&self) -> &Header {
-        // SAFETY: the header is at the start, and is made of atomics.
+        // SAFETY: the header is at the start, and consists of atomics.
         unsafe { self.first.get(0) }
     }
 
-    /// Leaves a search table for unwind information to the agent, before it has the area. One that is too long is left out.
+    /// Writes a search table for unwind information, before the agent gets the area. A table that is too long
+    /// is dropped.
     pub fn set_unwind_table(&self, table: &[u8]) -> io::Result<()> {
         if table.is_empty() || table.len() > UNWIND_LEN {
             return Ok(());
@@ -137,29 +140,29 @@ impl Area {
 
     /// The header of a ring.
     pub fn ring(&self, ring: usize) -> Option<&RingHeader> {
-        // SAFETY: `ring` is in bounds, headers are aligned there, and are made of atomics.
+        // SAFETY: `ring` is in bounds, and headers are aligned there and consist of atomics.
         (ring < MOST_RINGS).then(|| unsafe { self.first.get(ring_header_at(ring)) })
     }
 
-    /// The words of a ring. None if there is no such ring, or no room for them.
+    /// The words of a ring. `None` if the ring does not exist, or its words cannot be mapped.
     pub fn words(&self, ring: usize) -> Option<&RingWords> {
         let number = ring / CHUNK_RINGS;
         let map = || Part::map(&self.file, chunk_at(number), CHUNK_LEN).ok();
         let chunk = self.chunks.get(number)?.get_or_init(map).as_ref()?;
-        // SAFETY: the ring lies in this chunk; words are aligned there.
+        // SAFETY: the ring is in this chunk, and words are aligned there.
         Some(unsafe { chunk.get(ring_words_at(ring)) })
     }
 
-    /// What the program says of its samples of CPU time. None if there is no room for them.
+    /// The board of the program's CPU samples. `None` if it cannot be mapped.
     pub fn board(&self) -> Option<&Board> {
-        // SAFETY: the board is at the start of this part, and is made of atomics.
+        // SAFETY: the board is at the start of this part, and consists of atomics.
         Some(unsafe { self.samples()?.get(0) })
     }
 
-    /// A sample of CPU time. None if there is no such slot, or no room for them.
+    /// A slot for a CPU sample. `None` if the slot does not exist, or cannot be mapped.
     pub fn slot(&self, slot: usize) -> Option<&Slot> {
         let samples = self.samples().filter(|_| slot < MOST_SLOTS)?;
-        // SAFETY: the slot is in bounds, slots are aligned there, and are made of atomics.
+        // SAFETY: the slot is in bounds, and slots are aligned there and consist of atomics.
         Some(unsafe { samples.get(slot_at(slot)) })
     }
 
@@ -169,21 +172,21 @@ impl Area {
 
     /// The filter of sampled blocks.
     pub fn filter(&self) -> &[AtomicU8; FILTER_LEN] {
-        // SAFETY: the filter lies wholly inside; bytes need no alignment.
+        // SAFETY: the filter is completely inside; bytes need no alignment.
         unsafe { self.first.get(FILTER_AT) }
     }
 
     /// Programs that are not recorded.
     pub fn left_out(&self) -> &[LeftOut; MOST_LEFT_OUT] {
         const { assert!(LEFT_AT.is_multiple_of(align_of::<LeftOut>())) };
-        // SAFETY: they lie wholly inside, are aligned there, and are made of atomics.
+        // SAFETY: the entries are completely inside, are aligned there, and consist of atomics.
         unsafe { self.first.get(LEFT_AT) }
     }
 
     /// The modules, as words.
     pub fn modules(&self) -> &[AtomicU64; MODULES_LEN / 8] {
         const { assert!(MODULES_AT.is_multiple_of(8)) };
-        // SAFETY: the modules lie wholly inside, at a multiple of 8.
+        // SAFETY: the modules are completely inside, at a multiple of 8.
         unsafe { self.first.get(MODULES_AT) }
     }
 }
@@ -193,18 +196,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_area_is_given_up_only_when_nobody_else_has_it() {
-        let ours = Area::create().expect("area");
-        let theirs = Area::map(ours.file().expect("file")).expect("mapped");
-        theirs.header().lost_events.store(7, Ordering::Relaxed);
-        let ours = ours.unless_alone().expect("someone else has it");
-        assert_eq!(ours.header().lost_events.load(Ordering::Relaxed), 7);
-        drop(theirs);
-        assert!(ours.unless_alone().is_none());
+    fn an_area_is_dropped_only_when_no_other_process_maps_it() {
+        let own = Area::create().expect("area");
+        let other = Area::map(own.file().expect("file")).expect("mapped");
+        other.header().lost_events.store(7, Ordering::Relaxed);
+        let own = own.unless_alone().expect("another mapping exists");
+        assert_eq!(own.header().lost_events.load(Ordering::Relaxed), 7);
+        drop(other);
+        assert!(own.unless_alone().is_none());
     }
 
     #[test]
-    fn nothing_lies_beyond_the_ends() {
+    fn indices_beyond_the_ends_return_none() {
         let area = Area::create().expect("area");
         assert!(area.ring(MOST_RINGS - 1).is_some() && area.ring(MOST_RINGS).is_none());
         assert!(area.words(MOST_RINGS).is_none());
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_length_is_no_area() {
+    fn rejects_a_file_of_another_length() {
         let file = tempfile::tempfile().expect("file");
         assert!(Area::map(file.into()).is_err());
     }

@@ -1,20 +1,20 @@
-//! How many blocks had a value with so many significant bits.
+//! Histograms: numbers of blocks by the significant bits of a value.
 
 use crate::sys;
 use crate::weight::{self, Weights};
 
-/// Bars: the last one holds all larger values.
+/// Number of bars; the last one holds all larger values.
 const BARS: usize = 48;
 
-/// Counts of blocks by the significant bits of a value. One byte each, so that a site takes few cache lines; what does not fit goes to a
-/// table of its own.
+/// Counts blocks by the significant bits of a value. A count is one byte, so that a site takes few cache
+/// lines; larger counts go to a separate table.
 #[derive(Debug, Clone)]
 pub(crate) struct Bars {
     small: [u8; BARS],
     large: Option<Box<Large>>,
 }
 
-/// The counts from the first bar that needs it to the last.
+/// The counts from the first bar that needs more than a byte to the last.
 #[derive(Debug, Default, Clone)]
 struct Large {
     first: usize,
@@ -27,7 +27,7 @@ impl Default for Bars {
     }
 }
 
-/// How many significant bits a number has.
+/// The number of significant bits of a value.
 fn bar(value: u64) -> usize {
     ((u64::BITS - value.leading_zeros()) as usize).min(BARS - 1)
 }
@@ -47,13 +47,13 @@ impl Bars {
         }
     }
 
-    /// Asks for the memory that [`Self::add`] changes.
+    /// Prefetches the memory that [`Self::add`] changes.
     #[inline]
     pub(crate) fn expect(&self, value: u64) {
         sys::prefetch(&self.small[bar(value)]);
     }
 
-    /// What was small goes along, so that this is rare.
+    /// Moves the small counts too, so that this is rarely needed.
     #[cold]
     fn add_large(&mut self, bar: usize, blocks: u64) {
         let Large { first, counts } = &mut **self.large.get_or_insert_default();
@@ -72,7 +72,7 @@ impl Bars {
         weight::add(count, blocks);
     }
 
-    /// The bars in which there is anything, and how many blocks.
+    /// The bars that are not empty, and their numbers of blocks.
     fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
         let large = |bar: usize| {
             let Large { first, counts } = self.large.as_deref()?;
@@ -83,12 +83,12 @@ impl Bars {
     }
 }
 
-/// How many blocks had a value with so many significant bits, once everything is counted.
+/// Numbers of blocks by the significant bits of a value, after all counting.
 #[derive(Debug, Default, Clone)]
 pub struct Histogram(Bars);
 
 impl Histogram {
-    /// Bars hold units of blocks while they are counted.
+    /// Converts bars, which hold units of blocks during counting.
     pub(crate) fn new(bars: Bars, weights: &Weights) -> Self {
         if !weights.sampled() {
             return Self(bars);
@@ -100,7 +100,7 @@ impl Histogram {
         Self(blocks)
     }
 
-    /// Bars in which there is anything: the significant bits of their values, and how many blocks.
+    /// The bars that are not empty: the significant bits of their values, and the number of blocks.
     pub fn bars(&self) -> impl Iterator<Item = (u8, u64)> {
         self.0.counts().map(|(bar, blocks)| (bar as u8, blocks))
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_hold_values_with_as_many_bits() {
+    fn values_go_to_the_bar_of_their_bits() {
         assert_eq!([0, 1, 2, 3, 4, 255, 256, u64::MAX].map(bar), [0, 1, 2, 2, 3, 8, 9, BARS - 1]);
         assert_eq!(size_of::<Bars>(), 56);
     }
@@ -137,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bars_hold_what_was_added(added in proptest::collection::vec((0u32..64, 0u64..1000, 1usize..400), 0..40)) {
+        fn bars_match_a_plain_count(added in proptest::collection::vec((0u32..64, 0u64..1000, 1usize..400), 0..40)) {
             let mut bars = Bars::default();
             let mut expected = [0u64; BARS];
             for (shift, blocks, times) in added {

@@ -1,4 +1,4 @@
-//! Blocks and mappings that are live in one process.
+//! The live blocks and mappings of one process.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use crate::chains::Chain;
 use crate::ids::{Address, EntryRow, Tick};
 use crate::sys;
 
-/// A live block: 24 bytes, so that a million of them stay cheap.
+/// A live block: 24 bytes, so that a million of them are cheap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     size: u64,
-    /// When it was made.
+    /// When it was allocated.
     pub tick: Tick,
-    /// Who made it where.
+    /// The thread and stack that allocated it.
     pub entry: EntryRow,
-    /// How many blocks its thread had made then, this one included.
+    /// The number of blocks that its thread had allocated by then, including this one.
     pub sequence: u32,
 }
 
-/// In `size`: the block has grown by a reallocation, and was made smaller later.
+/// Flag in `size`: the block grew by a reallocation, and shrank later.
 const GREW: u64 = 1 << 63;
 const SHRANK: u64 = 1 << 62;
-/// In `size`: the block was made before the process was, by the one that it was forked from.
+/// Flag in `size`: the block was allocated before the process was forked, by its parent.
 const INHERITED: u64 = 1 << 61;
 
 impl Block {
@@ -36,7 +36,7 @@ impl Block {
         Self { size: size & !(GREW | SHRANK | INHERITED) | flags, tick, entry, sequence }
     }
 
-    /// The bytes that were asked for.
+    /// The requested size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size & !(GREW | SHRANK | INHERITED)
     }
@@ -50,7 +50,7 @@ impl Block {
         }
     }
 
-    /// Whether another process made it. It holds pointers, and counts for nothing.
+    /// Whether another process allocated it. Such a block can hold pointers, but is not counted.
     pub(crate) fn inherited(&self) -> bool {
         self.size & INHERITED != 0
     }
@@ -61,11 +61,11 @@ impl Block {
     }
 }
 
-/// A place in the table: half a cache line.
+/// A slot of the table: half a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
 struct Slot {
-    /// The address with its lowest bit set; 0 for an empty place.
+    /// The address with its lowest bit set; 0 for an empty slot.
     key: u64,
     block: Block,
 }
@@ -73,9 +73,9 @@ struct Slot {
 const EMPTY: Slot = Slot { key: 0, block: Block { size: 0, tick: Tick(0), entry: EntryRow(0), sequence: 0 } };
 const FEWEST_SLOTS: usize = 64;
 
-/// Blocks by address: a table in which a block lies at the place its address leads to, or behind it.
+/// Blocks by address: an open-addressing table with linear probing.
 ///
-/// A million blocks take 64 MB. Looking one up costs one miss of the cache, which [`Self::prefetch`] can take in advance.
+/// A million blocks take 64 MB. A lookup costs one cache miss, which [`Self::prefetch`] can hide.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Blocks {
     slots: Vec<Slot>,
@@ -83,14 +83,14 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// The place an address leads to. There must be places.
+    /// The first slot for an address. The table must not be empty.
     #[inline]
     fn home(&self, key: u64) -> usize {
         let hash = (key >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (hash >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 
-    /// Where an address is, or the empty place where it would be.
+    /// The slot of an address, or the empty slot where it would go.
     #[inline]
     fn find(&self, key: u64) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
@@ -107,7 +107,7 @@ impl Blocks {
         }
     }
 
-    /// Asks for the memory of an address's place.
+    /// Prefetches the slot of an address.
     #[inline]
     pub(crate) fn prefetch(&self, address: Address) {
         if !self.slots.is_empty() {
@@ -124,7 +124,7 @@ impl Blocks {
         self.find(address.0 | 1).ok().map(|at| &self.slots[at].block)
     }
 
-    /// Adds a block. What was there before.
+    /// Adds a block. Returns the block that was there before.
     #[inline]
     pub(crate) fn insert(&mut self, address: Address, block: Block) -> Option<Block> {
         if self.len >= self.slots.len() / 4 * 3 {
@@ -152,7 +152,7 @@ impl Blocks {
         }
     }
 
-    /// Takes a block out.
+    /// Removes a block.
     #[inline]
     pub(crate) fn remove(&mut self, address: Address) -> Option<Block> {
         if self.slots.is_empty() {
@@ -161,7 +161,7 @@ impl Blocks {
         let mut hole = self.find(address.0 | 1).ok()?;
         let block = self.slots[hole].block;
         let mask = self.slots.len() - 1;
-        // Blocks behind it that do not lie where their address leads move up.
+        // Later blocks that are not in their first slot move up.
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
@@ -189,7 +189,7 @@ impl Blocks {
         child
     }
 
-    /// How many places they take.
+    /// The number of slots of the table.
     pub(crate) fn places(&self) -> usize {
         self.slots.len()
     }
@@ -214,41 +214,41 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// The number of its mapping.
+    /// The id of its mapping.
     pub(crate) fn mapping(&self) -> MappingId {
         self.id
     }
 }
 
-/// A part of a mapping that is unmapped.
+/// A part of a mapping that was unmapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// How much.
+    /// Its length in bytes.
     pub len: u64,
-    /// Of what.
+    /// The piece that it was cut from.
     pub piece: Piece,
-    /// Whether nothing of the mapping is left.
+    /// Whether nothing of the mapping remains.
     pub last: bool,
 }
 
-/// Mappings by address. A part that is unmapped is cut out.
+/// Mappings by address. Unmapped parts are cut out.
 #[derive(Debug, Default)]
 pub(crate) struct Mappings {
     pieces: BTreeMap<Address, Piece>,
-    /// Mappings in more than one piece: how many.
+    /// Mappings in more than one piece, and their number of pieces.
     split: FxHashMap<MappingId, u32>,
     next_id: MappingId,
 }
 
 impl Mappings {
-    /// Adds a mapping where nothing is mapped.
+    /// Adds a mapping to a free range.
     pub(crate) fn add(&mut self, start: Address, len: u64, tick: Tick, entry: EntryRow) {
         let id = self.next_id;
         self.next_id = MappingId(id.0.wrapping_add(1));
         self.pieces.insert(start, Piece { len, tick, entry, id });
     }
 
-    /// Takes a range out. What was in it, in order.
+    /// Removes a range. Returns what was in it, in order.
     pub(crate) fn cut(&mut self, start: Address, len: u64) -> Vec<Cut> {
         let end = start.plus(len);
         let touched: Vec<(Address, Piece)> = self
@@ -289,7 +289,7 @@ impl Mappings {
         self.pieces.values()
     }
 
-    /// Takes out everything.
+    /// Removes everything.
     pub(crate) fn cut_all(&mut self) -> Vec<Cut> {
         self.cut(Address(0), u64::MAX)
     }
@@ -322,11 +322,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_table_holds_what_was_put_in(steps in proptest::collection::vec((any::<bool>(), 0u64..200), 1..600)) {
+        fn the_table_matches_a_hash_map(steps in proptest::collection::vec((any::<bool>(), 0u64..200), 1..600)) {
             let mut blocks = Blocks::default();
             let mut expected = FxHashMap::default();
             for (tick, &(put, number)) in steps.iter().enumerate() {
-                // Few places at first, and addresses that share them.
+                // Few slots at first, and addresses that collide.
                 let address = Address(number << 40);
                 let block = Block::new(number, Tick(tick as u64), EntryRow(0), 0, Chain::None);
                 if put {
@@ -340,9 +340,9 @@ mod tests {
             prop_assert_eq!(found, expected);
         }
 
-        /// Against a table of bytes.
+        /// Compares with a table of single bytes.
         #[test]
-        fn cuts_are_what_was_mapped(steps in proptest::collection::vec((any::<bool>(), 0u64..64, 1u64..20), 1..60)) {
+        fn cuts_match_the_mapped_bytes(steps in proptest::collection::vec((any::<bool>(), 0u64..64, 1u64..20), 1..60)) {
             let mut mappings = Mappings::default();
             let mut bytes = [None; 100];
             let mut alive = FxHashMap::default();

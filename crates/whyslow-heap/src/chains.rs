@@ -1,22 +1,23 @@
-//! How the blocks of one stack grew, by size: what a capacity would have spared them, and what it would have cost.
+//! How the blocks of one stack grew, by size: what an initial capacity would have saved, and what it would
+//! have cost.
 
 use whyslow_profile::GrowthBar;
 
 use crate::weight::{Weight, Weights, add};
 
-/// Where a block stands between growing and shrinking.
+/// A block's history of growing and shrinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chain {
     /// It has never grown.
     None,
-    /// It has grown, and was never made smaller since.
+    /// It has grown, and has not shrunk since.
     Growing,
-    /// It has grown, and then was made smaller: whatever comes now, no capacity at its start would have spared.
+    /// It has grown and then shrunk: an initial capacity would not have saved later reallocations.
     Shrunk,
 }
 
 impl Chain {
-    /// The same once the block has gone from one size to another.
+    /// The state after a change of size.
     pub(crate) fn after(self, from: u64, to: u64) -> Self {
         match self {
             Self::None if to > from => Self::Growing,
@@ -26,7 +27,8 @@ impl Chain {
     }
 }
 
-/// Growth by size: a bar is how many significant bits the size has. Only those from the smallest size to the largest are kept.
+/// Growth by size, with one bar per number of significant bits. Only bars from the smallest size to the
+/// largest are stored.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Chains {
     /// The bar of the first row.
@@ -63,26 +65,26 @@ impl Chains {
         &mut self.rows[row]
     }
 
-    /// Whether nothing has grown.
+    /// Whether no block has grown.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// A block became so large.
+    /// Counts a block that grew to this size.
     pub(crate) fn grew(&mut self, size: u64, blocks: u64, copied: u64) {
         let bar = self.bar_of(size);
         add(&mut bar.grown, blocks);
         add(&mut bar.copied, copied);
     }
 
-    /// A block became no larger than that before it ended or was made smaller.
+    /// Counts a block that reached this maximum size before it was freed or shrunk.
     pub(crate) fn reached(&mut self, size: u64, weight: Weight) {
         let bar = self.bar_of(size);
         bar.reached += weight;
         bar.largest = bar.largest.max(size);
     }
 
-    /// Adds what other blocks did.
+    /// Adds the growth of other blocks.
     pub(crate) fn merge(&mut self, others: &Self) {
         for (number, other) in others.bars() {
             let bar = self.bar(number);
@@ -98,12 +100,12 @@ impl Chains {
         (self.first..).zip(&self.rows)
     }
 
-    /// The sum of the sizes that were reached.
+    /// The sum of the maximum sizes.
     pub(crate) fn bytes_reached(&self) -> u64 {
         self.rows.iter().fold(0, |sum, bar| sum.wrapping_add(bar.reached.bytes))
     }
 
-    /// The rows in which there is anything, in words of the profile, without their site.
+    /// The rows that are not empty, as profile rows without a site.
     pub(crate) fn rows(&self, weights: &Weights) -> Vec<GrowthBar> {
         let row = |(bar, row): (usize, &Bar)| GrowthBar {
             site: 0,

@@ -1,11 +1,11 @@
-//! Which processes were looked at for leaks, and which could not be, and why.
+//! Which processes were checked for leaks, which could not be checked, and why.
 
 use whyslow_profile::{HeapNote, LeakCheck, NoLeakCheck};
 
-/// Processes that are named; the others are only counted.
+/// Maximum number of processes that notes name; the others are only counted.
 const MOST_NAMED: usize = 20;
 
-/// What became of the looks at all processes.
+/// The results of the leak checks of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     done: u64,
@@ -15,31 +15,31 @@ pub(crate) struct Checks {
 
 #[derive(Debug)]
 struct Missed {
-    who: String,
+    process: String,
     why: NoLeakCheck,
 }
 
 impl Checks {
-    /// A process was looked at.
+    /// Counts a checked process.
     pub(crate) fn done(&mut self) {
         self.done += 1;
     }
 
-    /// A process could not be looked at.
-    pub(crate) fn missed(&mut self, who: String, why: NoLeakCheck) {
+    /// Counts a process that could not be checked.
+    pub(crate) fn missed(&mut self, process: String, why: NoLeakCheck) {
         if self.missed.len() < MOST_NAMED {
-            self.missed.push(Missed { who, why });
+            self.missed.push(Missed { process, why });
         } else {
             self.more += 1;
         }
     }
 
-    /// How many could not be, where others were.
+    /// The number of processes that could not be checked, if others were.
     pub(crate) fn missing(&self) -> u64 {
         if self.done > 0 { self.missed.len() as u64 + self.more } else { 0 }
     }
 
-    /// What can be said of the whole.
+    /// The result for the whole recording.
     pub(crate) fn outcome(&self) -> LeakCheck {
         match &self.missed[..] {
             _ if self.done > 0 => LeakCheck::AtExit,
@@ -48,13 +48,13 @@ impl Checks {
         }
     }
 
-    /// A note of each that could not be looked at where others were.
+    /// One note per process that could not be checked, if others were.
     pub(crate) fn notes(&self) -> Vec<HeapNote> {
         if self.done == 0 {
             return Vec::new();
         }
-        let named = self.missed.iter().map(|Missed { who, why }| HeapNote::ProcessNotChecked {
-            process: who.clone(),
+        let named = self.missed.iter().map(|Missed { process, why }| HeapNote::ProcessNotChecked {
+            process: process.clone(),
             why: why.clone(),
         });
         let more = (self.more > 0).then_some(HeapNote::MoreProcessesNotChecked { processes: self.more });
@@ -67,12 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_was_looked_at_hides_none_that_was_not() {
+    fn a_checked_process_does_not_hide_unchecked_ones() {
         let mut checks = Checks::default();
         assert_eq!((checks.outcome(), checks.missing()), (LeakCheck::NotDone, 0));
         checks.missed("process 7 (app)".to_owned(), NoLeakCheck::InContainer);
         assert_eq!(checks.outcome(), LeakCheck::Impossible(NoLeakCheck::InContainer));
-        assert_eq!((checks.missing(), checks.notes().len()), (0, 0), "it is the check that is missing");
+        assert_eq!((checks.missing(), checks.notes().len()), (0, 0), "no process was checked at all");
         checks.done();
         assert_eq!((checks.outcome(), checks.missing()), (LeakCheck::AtExit, 1));
         let process = "process 7 (app)".to_owned();

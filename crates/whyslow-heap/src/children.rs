@@ -1,5 +1,5 @@
-//! Programs that watched ones execute and that are not preloaded as a matter of course. The agent comes into static ones at their exec. Where
-//! that cannot be, it is said by name.
+//! Handles programs that recorded programs execute and that the loader may not preload. The agent is injected
+//! into static programs at their exec. Programs where that is not possible are listed by name.
 
 use std::fs::File;
 use std::io;
@@ -16,21 +16,21 @@ use crate::drain::Drain;
 use crate::ids::Pid;
 use crate::packet::Connection;
 
-/// How long an exec may take after the asker's end of the socket has closed. Its own close is a part of the exec.
+/// Time limit for an exec after the requesting thread's socket has closed. The exec itself closes the socket.
 const AFTER_CLOSE: Duration = Duration::from_secs(2);
-/// How long it may take at all.
+/// Total time limit for an exec.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Who brings the agent in.
-pub(crate) struct Usher<'a> {
+/// Injects the agent into executed programs.
+pub(crate) struct ExecHandler<'a> {
     pub(crate) agent: &'a [u8],
     pub(crate) socket: &'a Path,
     pub(crate) drain: &'a Mutex<Drain>,
 }
 
-impl Usher<'_> {
+impl ExecHandler<'_> {
     /// Answers a thread of this process that is about to execute the file. Returns when the program runs.
-    pub(crate) fn attend(
+    pub(crate) fn answer(
         &self,
         connection: &Connection,
         pid: u32,
@@ -59,16 +59,16 @@ impl Usher<'_> {
 
     fn enter(&self, connection: &Connection, pid: u32, injector: Injector, name: &Path) -> io::Result<()> {
         let before = self.lock().processes.programs_of(Pid(pid));
-        // Who does not hear this any more executes all the same.
+        // If the thread no longer receives this, it executes anyway.
         let _ = connection.send(&Message::Watched.to_bytes(), None);
-        let mut asker = Asker { connection, since: Instant::now(), closed: None, failed: false };
-        let result = injector.inject_unless(self.agent, self.socket, || asker.has_given_up());
+        let mut requester = Requester { connection, since: Instant::now(), closed: None, failed: false };
+        let result = injector.inject_unless(self.agent, self.socket, || requester.has_given_up());
         match result {
             Ok(()) if self.lock().processes.programs_of(Pid(pid)) == before => {
                 self.leave_out(name, WhyLeftOut::StaticNoCollector);
             }
             Ok(()) | Err(InjectError::Ended | InjectError::Dynamic) => {}
-            Err(InjectError::NotExecuted) if asker.failed => {
+            Err(InjectError::NotExecuted) if requester.failed => {
                 return connection.send(&Message::Go.to_bytes(), None);
             }
             Err(error) => self.leave_out(name, WhyLeftOut::Static { error: error.to_string() }),
@@ -85,22 +85,22 @@ impl Usher<'_> {
     }
 }
 
-/// What an open file is called.
+/// The path of an open file.
 fn name_of(file: &File) -> PathBuf {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default()
 }
 
-/// The thread that wants to execute, at the other end.
-struct Asker<'a> {
+/// The thread that is about to execute, at the other end of the connection.
+struct Requester<'a> {
     connection: &'a Connection,
     since: Instant,
     closed: Option<Instant>,
-    /// It said that the exec failed.
+    /// The thread reported that its exec failed.
     failed: bool,
 }
 
-impl Asker<'_> {
-    /// Whether no exec will come any more.
+impl Requester<'_> {
+    /// Whether no exec is to be expected any more.
     fn has_given_up(&mut self) -> bool {
         let mut room = [0; LEN];
         match (self.closed, self.connection.try_receive(&mut room)) {
@@ -127,24 +127,24 @@ mod tests {
     use crate::packet::Listener;
     use whyslow_profile::HeapNote;
 
-    /// What the collector answers this process, which asks about a file, and what it notes.
+    /// The collector's answer to this process, which asks about a file, and the resulting notes.
     fn asked(file: Option<&Path>, first_thread: bool) -> (Option<Message>, Vec<HeapNote>) {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let listener = Listener::bind(&socket).unwrap();
-        let asker = Connection::to(&socket).unwrap();
+        let requester = Connection::to(&socket).unwrap();
         let answerer = listener.accept().unwrap();
         let drain = Mutex::new(Drain::new(Config::default(), Arc::new(NoInspector)));
-        let usher = Usher { agent: &[], socket: &socket, drain: &drain };
+        let handler = ExecHandler { agent: &[], socket: &socket, drain: &drain };
         let file = file.map(|path| OwnedFd::from(File::open(path).unwrap()));
-        usher.attend(&answerer, std::process::id(), first_thread, file).unwrap();
+        handler.answer(&answerer, std::process::id(), first_thread, file).unwrap();
         let mut room = [0; LEN];
-        let len = asker.try_receive(&mut room).unwrap().unwrap();
-        let notes = usher.lock().notices.notes().to_vec();
+        let len = requester.try_receive(&mut room).unwrap().unwrap();
+        let notes = handler.lock().notices.notes().to_vec();
         (Message::parse(&room[..len]), notes)
     }
 
-    /// A file with an ELF header for a machine, and nothing behind it: it names no loader.
+    /// A file with only an ELF header for a machine: it names no loader.
     fn program(machine: u8) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let mut header = [0; 64];
@@ -155,18 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_the_loader_preloads_may_go() {
+    fn a_program_that_the_loader_preloads_may_continue() {
         assert_eq!(asked(Some(Path::new("/bin/sh")), true), (Some(Message::Preload), Vec::new()));
         assert_eq!(asked(None, true), (Some(Message::Go), Vec::new()));
     }
 
     #[test]
-    fn a_program_that_cannot_be_entered_may_go_and_is_named() {
+    fn a_program_that_cannot_be_injected_continues_and_gets_a_note() {
         let (arm, own) = (program(183), program(62));
         for (file, first_thread, why) in [
             (&arm, true, "is not a program for x86-64"),
             (&own, false, "StaticLaterThread"),
-            (&own, true, "may not"),
+            (&own, true, "no permission to trace"),
         ] {
             let (answer, notes) = asked(Some(file.path()), first_thread);
             assert_eq!(answer, Some(Message::Go), "{why}");
@@ -180,20 +180,21 @@ mod tests {
     }
 
     #[test]
-    fn who_says_that_it_failed_has_given_up() {
+    fn a_failed_or_closed_exec_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let listener = Listener::bind(&socket).unwrap();
-        let theirs = Connection::to(&socket).unwrap();
-        let ours = listener.accept().unwrap();
-        let mut asker = Asker { connection: &ours, since: Instant::now(), closed: None, failed: false };
-        assert!(!asker.has_given_up());
-        theirs.send(&Message::Failed.to_bytes(), None).unwrap();
-        assert!(asker.has_given_up() && asker.failed);
-        drop(theirs);
-        let mut asker = Asker { failed: false, ..asker };
-        assert!(!asker.has_given_up() && asker.closed.is_some(), "its exec may be under way");
-        asker.closed = Instant::now().checked_sub(AFTER_CLOSE * 2);
-        assert!(asker.has_given_up() && !asker.failed);
+        let agent = Connection::to(&socket).unwrap();
+        let collector = listener.accept().unwrap();
+        let mut requester =
+            Requester { connection: &collector, since: Instant::now(), closed: None, failed: false };
+        assert!(!requester.has_given_up());
+        agent.send(&Message::Failed.to_bytes(), None).unwrap();
+        assert!(requester.has_given_up() && requester.failed);
+        drop(agent);
+        let mut requester = Requester { failed: false, ..requester };
+        assert!(!requester.has_given_up() && requester.closed.is_some(), "its exec may be in progress");
+        requester.closed = Instant::now().checked_sub(AFTER_CLOSE * 2);
+        assert!(requester.has_given_up() && !requester.failed);
     }
 }

@@ -1,5 +1,5 @@
-//! From ticks of the time-stamp counter to `CLOCK_MONOTONIC`: a straight line through the first pair of readings and the
-//! latest one.
+//! Converts ticks of the time-stamp counter to `CLOCK_MONOTONIC`: a straight line through the first pair of
+//! readings and the latest one.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Both clocks at one moment: of a few tries the one that was disturbed least.
+    /// Reads both clocks at the same time: the least disturbed of a few attempts.
     fn read() -> Self {
         let mut best = (u64::MAX, Self { tick: Tick(0), ns: 0 });
         for _ in 0..5 {
@@ -29,7 +29,7 @@ impl Pair {
     }
 }
 
-/// The line.
+/// The line through two pairs of readings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     first: Pair,
@@ -46,7 +46,7 @@ impl Clock {
         clock
     }
 
-    /// Takes the time since the start into account.
+    /// Extends the line to now.
     pub(crate) fn adjust(&mut self) {
         let now = Pair::read();
         let ticks = now.tick.since(self.first.tick);
@@ -55,18 +55,18 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds in so many ticks.
+    /// Converts a number of ticks to nanoseconds.
     #[inline]
     pub(crate) fn span_ns(&self, ticks: u64) -> u64 {
         (ticks as f64 * self.ns_per_tick) as u64
     }
 
-    /// Ticks in so many nanoseconds.
+    /// Converts nanoseconds to a number of ticks.
     pub(crate) fn span_ticks(&self, ns: u64) -> u64 {
         (ns as f64 / self.ns_per_tick) as u64
     }
 
-    /// When a tick was.
+    /// The time of a tick.
     pub(crate) fn ns(&self, tick: Tick) -> u64 {
         if tick >= self.first.tick {
             self.first.ns.saturating_add(self.span_ns(tick.since(self.first.tick)))
@@ -93,7 +93,7 @@ mod tests {
         let before = whyslow_proc::monotonic_ns();
         let now = clock.ns(sys::now());
         let after = whyslow_proc::monotonic_ns();
-        // Readings may be disturbed, so this is far coarser than the clock is.
+        // Readings may be disturbed, so this check is much coarser than the clock.
         assert!(now + 5_000_000 > before && now < after + 5_000_000, "{before} {now} {after}");
         assert!(clock.ns(clock.first_tick()) <= before);
     }

@@ -1,4 +1,4 @@
-//! The whole collector: a door where agents say hello, and a thread that reads what they write.
+//! The whole collector: a socket where agents connect, and a thread that reads their records.
 
 use std::ffi::{OsStr, OsString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,23 +16,23 @@ use crate::drain::{Config, Drain, Until};
 use crate::error::HeapError;
 use crate::inspect::ExitInspector;
 use crate::leaks::LiveBlock;
-use crate::listen::Door;
+use crate::listen::AgentSocket;
 use crate::outcome::{Batch, Outcome};
 use crate::plan::PatchPlanner;
 use crate::snapshot::SnapshotWriter;
 use crate::sys;
 
-/// How long the drain sleeps at most while nothing happens.
+/// Maximum sleep of the drain while nothing happens.
 const CALM: Duration = Duration::from_millis(10);
-/// How long while a process waits for it.
+/// Maximum sleep while a process waits for the drain.
 const AWAITED: Duration = Duration::from_micros(100);
-/// Words in a ring from which on the drain does not sleep.
+/// Words in a ring above which the drain does not sleep.
 const FULL: u64 = RING_WORDS as u64 / 4;
 
-/// Collects what agents see.
+/// Collects the records of agents.
 #[derive(Debug)]
 pub struct Collector {
-    door: Door,
+    agent_socket: AgentSocket,
     drain: Arc<Mutex<Drain>>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -43,18 +43,18 @@ struct Shared {
     stop: AtomicBool,
     /// CPU time of the drain's thread.
     cpu_ns: AtomicU64,
-    /// The drain's thread gave up.
+    /// The drain's thread panicked.
     failed: AtomicBool,
 }
 
-/// A panic elsewhere must not make more of them: the drain is valid between any two calls.
+/// A panic elsewhere must not cause more panics: the drain is valid between any two calls.
 fn lock(drain: &Mutex<Drain>) -> MutexGuard<'_, Drain> {
     drain.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Collector {
-    /// Starts listening and draining. `agent` is the agent's file; `planner` says what a program's code needs,
-    /// `inspector` looks at processes in their last moment, `writer` writes snapshots.
+    /// Starts listening and draining. `agent` is the agent's file; `planner` plans the patches for a
+    /// program's code, `inspector` inspects processes at their exit, `writer` writes snapshots.
     pub fn start(
         config: Config,
         agent: &[u8],
@@ -63,60 +63,65 @@ impl Collector {
         writer: Arc<dyn SnapshotWriter>,
     ) -> Result<Self, HeapError> {
         let drain = Arc::new(Mutex::new(Drain::new(config.clone(), inspector)));
-        let door = Door::open(config, agent, planner, writer, Arc::clone(&drain))?;
+        let agent_socket = AgentSocket::open(config, agent, planner, writer, Arc::clone(&drain))?;
         let shared = Arc::new(Shared::default());
-        let (theirs, state) = (Arc::clone(&drain), Arc::clone(&shared));
+        let (drain_of_thread, state) = (Arc::clone(&drain), Arc::clone(&shared));
         let thread = std::thread::Builder::new()
             .name("heap-drain".to_owned())
-            .spawn(move || run(&theirs, &state))
+            .spawn(move || run(&drain_of_thread, &state))
             .map_err(HeapError::Thread)?;
-        Ok(Self { door, drain, shared, thread: Some(thread) })
+        Ok(Self { agent_socket, drain, shared, thread: Some(thread) })
     }
 
-    /// What a program needs in its environment to be watched. `LD_PRELOAD` keeps what it already says.
+    /// The environment variables that a program needs to be recorded. An existing `LD_PRELOAD` is extended.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         self.environment_with(std::env::var_os("LD_PRELOAD").as_deref())
     }
 
-    /// As [`Self::environment`], for a program whose `LD_PRELOAD` would be this.
+    /// Same as [`Self::environment`], for a program with this `LD_PRELOAD`.
     pub fn environment_with(&self, preload: Option<&OsStr>) -> Vec<(OsString, OsString)> {
-        let mut libraries = self.door.agent().into_os_string();
+        let mut libraries = self.agent_socket.agent().into_os_string();
         if let Some(more) = preload.filter(|more| !more.is_empty()) {
             libraries.push(":");
             libraries.push(more);
         }
-        vec![("LD_PRELOAD".into(), libraries), (SOCKET_VARIABLE.into(), self.door.socket().into_os_string())]
+        vec![
+            ("LD_PRELOAD".into(), libraries),
+            (SOCKET_VARIABLE.into(), self.agent_socket.socket().into_os_string()),
+        ]
     }
 
-    /// A process was started whose agent should say hello. If it never does, it is named in the end.
+    /// Announces a started process whose agent should connect. If it never does, a note names it at the end.
     pub fn expect(&self, pid: u32, program: &str) {
         lock(&self.drain).expect(pid, program);
     }
 
-    /// What is new since the last time.
+    /// Takes the new rows since the last call.
     pub fn take(&self) -> Batch {
         lock(&self.drain).take()
     }
 
-    /// Takes the samples of CPU time that programs have taken of themselves since the last time, in the order of time.
+    /// Takes the CPU samples that programs have taken of themselves since the last call, in time order.
     pub fn take_cpu_samples(&self) -> Vec<CpuRecord> {
         let areas = lock(&self.drain).areas.with_numbers();
         cpu_samples::read(&areas)
     }
 
-    /// What samples of CPU time stand for, and how many of them were lost.
+    /// The period of CPU samples, and how many were lost.
     pub fn cpu_losses(&self) -> CpuLosses {
         lock(&self.drain).areas.cpu_losses()
     }
 
-    /// The live blocks of a process by address, as far as its rings are read. Their site is the row of a stack.
+    /// The live blocks of a process by address, as far as its rings have been read. Their site is the row of
+    /// a stack.
     pub fn live_blocks(&self, pid: u32) -> Option<Vec<LiveBlock>> {
         let mut drain = lock(&self.drain);
         drain.round(Until::Now);
         drain.live_blocks(pid)
     }
 
-    /// Reads what is left, lets everyone go, and hands out everything. Agents that still run are switched off.
+    /// Reads the remaining records, releases all waiting processes, and returns everything. Agents that still
+    /// run are switched off.
     pub fn finish(mut self) -> Outcome {
         self.stop();
         let before = sys::thread_cpu_ns();
@@ -133,7 +138,7 @@ impl Collector {
     fn stop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // It catches its own panics.
+            // The thread catches its own panics.
             let _ = thread.join();
         }
     }
@@ -142,7 +147,7 @@ impl Collector {
 impl Drop for Collector {
     fn drop(&mut self) {
         self.stop();
-        lock(&self.drain).let_go();
+        lock(&self.drain).release_all();
     }
 }
 
@@ -160,17 +165,17 @@ fn run(drain: &Mutex<Drain>, shared: &Shared) {
     }));
     if drained.is_err() {
         shared.failed.store(true, Ordering::Release);
-        lock(drain).let_go();
+        lock(drain).release_all();
     }
 }
 
-/// Sleeps until a ring fills or a while has passed.
+/// Sleeps until a ring fills, or a short time has passed.
 fn rest(drain: &Mutex<Drain>) {
     let areas = lock(drain).areas.shared();
     for area in &areas {
         area.header().asleep.store(1, Ordering::SeqCst);
     }
-    // A ring that filled up before it could know that we sleep wakes nobody.
+    // A ring that filled up before its writer could see that the drain sleeps does not wake it.
     if !lock(drain).has_filled(FULL) {
         let futexes: Vec<_> = areas.iter().map(|area| &area.header().asleep).collect();
         sys::wait_while_one(&futexes, CALM);

@@ -1,4 +1,4 @@
-//! Samples of CPU time that programs take of themselves: out of their slots, which are free again then.
+//! Reads the CPU samples that programs take of themselves out of their slots, and frees the slots.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -10,16 +10,17 @@ use whyslow_profile::RecordingNote;
 use crate::area::Area;
 use crate::sys;
 
-/// An area, and how to tell its processes' numbers from those outside.
+/// An area, and how to translate the process ids inside it.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbered {
     pub(crate) area: Arc<Area>,
-    /// The first process, as it sees itself, and as the kernel tells. Of others in an area where these differ nothing is known.
+    /// The first process: its own process id, and the kernel's id for it. If these differ, the ids of other
+    /// processes in the area are unknown.
     pub(crate) first: (u32, u32),
 }
 
 impl Numbered {
-    /// The number that a process has outside.
+    /// The kernel's id for a process.
     fn outside(&self, own: u32) -> Option<u32> {
         let (inside, outside) = self.first;
         match own {
@@ -29,74 +30,74 @@ impl Numbered {
         }
     }
 
-    /// Whether a thread is known to have ended: where numbers differ, nothing is known.
+    /// Whether a thread is known to have exited; false if the ids differ.
     fn has_ended(&self, own: u32) -> bool {
         let (inside, outside) = self.first;
         inside == outside && sys::task_has_ended(own)
     }
 }
 
-/// What a program says.
+/// A record in a slot.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CpuRecord {
-    /// Where a thread was.
+    /// A CPU sample of a thread.
     Sample(CpuSample),
-    /// A thread has begun.
+    /// A thread has started.
     Begun {
         /// The process.
         pid: u32,
         /// The thread.
         tid: u32,
-        /// When, by the kernel's monotonic clock.
+        /// The time, by the kernel's monotonic clock.
         time_ns: u64,
     },
-    /// A thread has ended.
+    /// A thread has exited.
     Ended {
         /// The process.
         pid: u32,
         /// The thread.
         tid: u32,
-        /// What the thread was called.
+        /// The thread's name.
         name: String,
-        /// All the CPU time that it had.
+        /// The thread's total CPU time.
         cpu_ns: u64,
-        /// When, by the kernel's monotonic clock.
+        /// The time, by the kernel's monotonic clock.
         time_ns: u64,
     },
     /// A process has forked.
     Forked {
         /// The child.
         pid: u32,
-        /// Whose copy it is.
+        /// The process that it was forked from.
         parent: u32,
-        /// When, by the kernel's monotonic clock.
+        /// The time, by the kernel's monotonic clock.
         time_ns: u64,
     },
 }
 
-/// Where a thread was when its timer expired.
+/// The state of a thread when its timer fired.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CpuSample {
-    /// When, by the kernel's monotonic clock.
+    /// The time, by the kernel's monotonic clock.
     pub time_ns: u64,
-    /// The CPU time that it stands for.
+    /// The CPU time that the sample stands for.
     pub value_ns: u64,
     /// The process.
     pub pid: u32,
     /// The thread.
     pub tid: u32,
-    /// What the thread is called.
+    /// The thread's name.
     pub name: String,
     /// The general registers in the order of the kernel's `ucontext`, and the instruction pointer.
     pub registers: [u64; REGISTERS],
-    /// The stack, from the stack pointer on.
+    /// The stack, starting at the stack pointer.
     pub stack: Vec<u8>,
-    /// Whether there may be more of it.
+    /// Whether the copied stack may be truncated.
     pub cut: bool,
 }
 
 impl CpuRecord {
-    /// When.
+    /// The time of the record.
     pub fn time_ns(&self) -> u64 {
         match self {
             Self::Sample(sample) => sample.time_ns,
@@ -107,23 +108,23 @@ impl CpuRecord {
     }
 }
 
-/// What became of samples.
+/// The period and the losses of CPU samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuLosses {
-    /// The longest period between two samples of a thread; 0 if nobody sampled.
+    /// The longest period between two samples of a thread; 0 if no program sampled itself.
     pub period_ns: u64,
-    /// Samples that found no room.
+    /// Samples that found no free slot.
     pub lost: u64,
     /// The CPU time that they stood for.
     pub lost_ns: u64,
-    /// Threads that could be given no timer.
+    /// Threads for which no timer could be created.
     pub untimed: u64,
-    /// Processes that forbade themselves system calls, and were not sampled from then on.
+    /// Processes that forbade themselves system calls and were not sampled from then on.
     pub confined: u64,
 }
 
 impl CpuLosses {
-    /// What a program tells of its own.
+    /// The losses that a program reports.
     pub(crate) fn of(area: &Area) -> Self {
         let Some(board) = sampled(area) else { return Self::default() };
         Self {
@@ -135,7 +136,7 @@ impl CpuLosses {
         }
     }
 
-    /// What the reader should know of them.
+    /// Notes for the reader of the profile.
     pub fn notes(&self) -> Vec<RecordingNote> {
         let confined =
             (self.confined > 0).then_some(RecordingNote::SamplerConfined { processes: self.confined });
@@ -143,7 +144,7 @@ impl CpuLosses {
         confined.into_iter().chain(untimed).collect()
     }
 
-    /// Both together.
+    /// Adds the losses of another program.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             period_ns: self.period_ns.max(other.period_ns),
@@ -160,7 +161,7 @@ fn sampled(area: &Area) -> Option<&Board> {
     (area.header().flags.load(Relaxed) & flag::SAMPLE != 0).then(|| area.board()).flatten()
 }
 
-/// Whether samples wait that nobody has taken.
+/// Whether samples are waiting to be taken.
 pub(crate) fn are_left(area: &Area) -> bool {
     sampled(area).is_some_and(|board| board.states.iter().any(|state| is_complete(state.load(Relaxed))))
 }
@@ -169,7 +170,7 @@ fn is_complete(kind: u32) -> bool {
     matches!(kind, state::SAMPLE | state::FORKED | state::BEGUN | state::ENDED)
 }
 
-/// Takes all that is complete, in the order of time.
+/// Takes all complete records, in time order.
 pub(crate) fn read(areas: &[Numbered]) -> Vec<CpuRecord> {
     let mut records = Vec::new();
     for numbered in areas {
@@ -177,7 +178,7 @@ pub(crate) fn read(areas: &[Numbered]) -> Vec<CpuRecord> {
         for (number, state) in board.states.iter().enumerate() {
             let kind = state.load(Acquire);
             if state::owner(kind).is_some_and(|tid| numbered.has_ended(tid)) {
-                // Killed while it wrote.
+                // The thread was killed while it wrote.
                 let _ = state.compare_exchange(kind, state::FREE, Relaxed, Relaxed);
             }
             if !is_complete(kind) {
@@ -192,7 +193,7 @@ pub(crate) fn read(areas: &[Numbered]) -> Vec<CpuRecord> {
     records
 }
 
-/// What a slot says; `None` for a process that has no number here.
+/// The record in a slot; `None` for a process without a known id.
 fn record(numbered: &Numbered, slot: &Slot, kind: u32) -> Option<CpuRecord> {
     let pid = numbered.outside(slot.pid.load(Relaxed))?;
     let (tid, time_ns) = (slot.tid.load(Relaxed), slot.time_ns.load(Relaxed));
@@ -202,7 +203,7 @@ fn record(numbered: &Numbered, slot: &Slot, kind: u32) -> Option<CpuRecord> {
     let name = slot.name.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0);
     let name = String::from_utf8_lossy(&name.collect::<Vec<u8>>()).into_owned();
     let (inside, outside) = numbered.first;
-    // In another namespace only the first thread's number is known.
+    // In another namespace, only the main thread's id is known.
     let tid = if inside == outside || tid != inside { tid } else { outside };
     let value_ns = slot.value_ns.load(Relaxed);
     if kind == state::BEGUN {
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_come_in_order_and_leave_their_slots() {
+    fn samples_are_read_in_order_and_free_their_slots() {
         let areas = [area((10, 10)), area((20, 20))];
         put(&areas[0], 1, (10, 11), 7, state::SAMPLE);
         put(&areas[0], 0, (12, 10), 8, state::FORKED);
@@ -285,32 +286,36 @@ mod tests {
             "9 10/11 worker ends after 4000000",
         ];
         assert_eq!(taken(&areas), expected);
-        assert_eq!(taken(&areas), [""; 0], "each once; and one that is being written is left");
+        assert_eq!(taken(&areas), [""; 0], "each record once; a slot that is being written is skipped");
         assert_eq!(areas[0].area.board().expect("board").states[0].load(Relaxed), state::FREE);
     }
 
-    /// A process that was killed in the handler, or a child of it, would keep its slot for ever.
+    /// A process killed in the handler, or its child, would otherwise hold its slot forever.
     #[test]
-    fn a_slot_whose_writer_has_ended_is_free_again() {
+    fn the_slot_of_an_exited_writer_is_freed() {
         let mut child = std::process::Command::new("true").spawn().expect("true");
-        let gone = child.id();
-        child.wait().expect("it ends");
+        let exited = child.id();
+        child.wait().expect("it exits");
         let (here, elsewhere) = (area((10, 10)), area((1, 4711)));
         let state = |numbered: &Numbered, number: usize| {
             numbered.area.board().expect("board").states[number].load(Relaxed)
         };
         let own = state::taken_by(rustix::thread::gettid().as_raw_nonzero().get() as u32);
-        put(&here, 0, (10, 10), 1, state::taken_by(gone));
+        put(&here, 0, (10, 10), 1, state::taken_by(exited));
         put(&here, 1, (10, 10), 1, own);
-        put(&elsewhere, 0, (1, 1), 1, state::taken_by(gone));
+        put(&elsewhere, 0, (1, 1), 1, state::taken_by(exited));
         let areas = [here, elsewhere];
         assert_eq!(taken(&areas), [""; 0]);
-        assert_eq!((state(&areas[0], 0), state(&areas[0], 1)), (state::FREE, own), "who lives still writes");
-        assert_eq!(state(&areas[1], 0), state::taken_by(gone), "its number is another one here");
+        assert_eq!(
+            (state(&areas[0], 0), state(&areas[0], 1)),
+            (state::FREE, own),
+            "a running thread still writes"
+        );
+        assert_eq!(state(&areas[1], 0), state::taken_by(exited), "its id differs here");
     }
 
     #[test]
-    fn a_process_with_another_number_outside_is_known_by_that() {
+    fn a_process_gets_its_id_outside_of_its_namespace() {
         let areas = [area((1, 4711))];
         put(&areas[0], 0, (1, 1), 1, state::SAMPLE);
         put(&areas[0], 1, (2, 2), 2, state::SAMPLE);
@@ -318,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_claims_is_bounded() {
+    fn values_from_a_program_are_bounded() {
         let areas = [area((10, 10))];
         put(&areas[0], 0, (10, 10), 1, state::SAMPLE);
         areas[0].area.slot(0).expect("slot").stack_len.store(u32::MAX, Relaxed);

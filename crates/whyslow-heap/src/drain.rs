@@ -1,11 +1,12 @@
-//! Reads the rings of all programs and keeps their processes and threads. Runs on one thread; knows nothing of the socket.
+//! Reads the rings of all programs and tracks their processes and threads. Runs on one thread and is
+//! independent of the socket.
 //!
 //! ```text
-//! areas      shared memory of all programs: who lives there, which rings are read
+//! areas      shared memory of all programs: their processes, and which rings are read
 //! rings      the rings that are read, merged by time
 //! counting   an event → the tally
-//! chores     what need not be done every round
-//! notices    what the reader should know, each thing once; losses: what was lost
+//! chores     work that is not needed every round
+//! notices    notes for the reader, each once; losses: what was lost
 //! ```
 
 mod areas;
@@ -45,20 +46,21 @@ pub(crate) use losses::Losses;
 pub(crate) use notices::Notices;
 use rings::Rings;
 
-/// What is recorded, and how.
+/// What to record, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Bytes between samples on average; `None` records every allocation.
+    /// Mean number of bytes between samples; `None` records every allocation.
     pub sample_bytes: Option<u64>,
     /// Fill new blocks to find bytes that are never written.
     pub unused: bool,
-    /// Record mappings that programs make themselves.
+    /// Record the mappings that programs create themselves.
     pub maps: bool,
-    /// Let each process wait at its end until it was looked at.
+    /// Make each process wait at its exit until it has been inspected.
     pub leak_check: bool,
-    /// How many allocations of its thread a block may outlive, itself included, and still be temporary.
+    /// The maximum number of allocations of its thread, itself included, that a temporary block outlives.
     pub temporary_within: u64,
-    /// Let programs sample their own CPU time, this often if the kernel's clock ticks so often.
+    /// Let programs sample their own CPU time with this period, or with the kernel's clock tick if that is
+    /// longer.
     pub cpu_period_ns: Option<u64>,
 }
 
@@ -75,18 +77,18 @@ impl Default for Config {
     }
 }
 
-/// A program that the agent entered.
+/// A program whose agent has connected.
 #[derive(Debug)]
 pub struct Arrival {
-    /// What it shares with us.
+    /// The memory that it shares with the collector.
     pub area: Area,
-    /// The process, as the kernel tells.
+    /// The process id, from the kernel.
     pub pid: u32,
-    /// The process, as it sees itself: another number in a container.
+    /// The process id as the process sees it: different in a container.
     pub own_pid: u32,
-    /// Its allocators, in words.
+    /// The names of its allocators.
     pub allocators: Vec<String>,
-    /// What the reader should know.
+    /// Notes for the reader of the profile.
     pub notes: Vec<HeapNote>,
 }
 
@@ -95,26 +97,26 @@ pub struct Arrival {
 pub enum Until {
     /// As far as is safe now.
     Now,
-    /// Up to this tick, whatever the clock says.
+    /// Up to this tick, regardless of the clock.
     Tick(Tick),
-    /// To the end: nobody writes any more.
+    /// To the end: no process writes any more.
     End,
 }
 
-/// What a round did.
+/// The result of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
-    /// Events that were counted.
+    /// Number of counted events.
     pub events: u64,
     /// Words in the fullest ring.
     pub fullest: u64,
-    /// A process waits for us.
+    /// Whether a process waits for the collector.
     pub awaited: bool,
 }
 
-/// Events that are younger than this wait for those of other rings: 50 µs leave room for counters that differ.
+/// Events younger than this wait for those of other rings: 50 µs allow for counters that differ.
 const MARGIN_NS: u64 = 50_000;
-/// Processes that are told of one by one.
+/// Maximum number of processes that are listed one by one.
 const MOST_PROCESSES: usize = 1000;
 
 /// The reader of all rings.
@@ -130,11 +132,11 @@ pub struct Drain {
     pub(crate) notices: Notices,
     chores: Chores,
     pub(crate) inspector: Arc<dyn ExitInspector>,
-    /// The process of which a snapshot is made: its exit waits.
-    pub(crate) looked_at: Option<ProcessRow>,
-    /// All events up to this tick were read in the last round.
+    /// The process of a snapshot in progress: its exit waits.
+    pub(crate) snapshot_of: Option<ProcessRow>,
+    /// The last round read all events up to this tick.
     pub(crate) read_until: Tick,
-    /// No more programs are taken.
+    /// No further programs are accepted.
     closed: bool,
 }
 
@@ -148,7 +150,7 @@ impl std::fmt::Debug for Drain {
 }
 
 impl Drain {
-    /// A drain without any program.
+    /// A drain without programs.
     pub fn new(config: Config, inspector: Arc<dyn ExitInspector>) -> Self {
         let mut tally = Tally::new(Clock::start(), config.sample_bytes, config.temporary_within);
         if config.leak_check && config.sample_bytes.is_none() {
@@ -166,13 +168,13 @@ impl Drain {
             notices: Notices::default(),
             chores: Chores::default(),
             inspector,
-            looked_at: None,
+            snapshot_of: None,
             read_until: Tick(0),
             closed: false,
         }
     }
 
-    /// Writes into a new area what its agent shall do.
+    /// Writes the agent's settings into a new area.
     pub fn prepare(config: &Config, area: &Area) {
         let header = area.header();
         let mut flags = 0;
@@ -192,7 +194,8 @@ impl Drain {
         header.enabled.store(1, Ordering::Release);
     }
 
-    /// A program has come. Must be called before its agent is answered. False when it is too late for it.
+    /// Adds a program. Must be called before its agent gets an answer. Returns false if the drain no longer
+    /// accepts programs.
     #[must_use]
     pub fn arrive(&mut self, arrival: Arrival) -> bool {
         if self.closed {
@@ -201,13 +204,13 @@ impl Drain {
         let Arrival { area, allocators, notes, .. } = arrival;
         let (pid, own_pid) = (Pid(arrival.pid), OwnPid(arrival.own_pid));
         let now = self.tally.clock().ns(sys::now());
-        // A process that says hello again has become another program.
+        // A process that sends a second hello has executed another program.
         if let Some(before) = self.processes.living(pid) {
             self.processes.executed(before);
             self.adopt_rings();
             self.retire(before);
         }
-        // What others had is given back before the new one takes anything.
+        // Exited processes release their memory before the new process allocates.
         self.retire_ended();
         self.said_hello(pid, own_pid);
         let row = self.tally.process_added(false);
@@ -220,14 +223,14 @@ impl Drain {
         true
     }
 
-    /// Adds all programs that agents could only write into their areas.
-    pub(crate) fn hear_of_left_out(&mut self) {
+    /// Adds notes for all programs that agents could only write into their areas.
+    pub(crate) fn note_left_out(&mut self) {
         for area in self.areas.shared() {
             self.notices.left_out_of(&area);
         }
     }
 
-    /// Looks at all rings once.
+    /// Reads all rings once.
     pub fn round(&mut self, until: Until) -> Round {
         let now = sys::now();
         let safe = now.minus(self.tally.clock().span_ticks(MARGIN_NS));
@@ -236,8 +239,9 @@ impl Drain {
         } else {
             self.adopt_rings();
         }
-        let fullest = self.rings.look();
-        // A ring that was taken while others were read might hold something older, and its process might follow one that has ended meanwhile.
+        let fullest = self.rings.refresh();
+        // A ring that was taken while the others were read might hold an older event, and its process might
+        // follow one that has exited in the meantime.
         let processes = self.processes.count();
         let ended = self.adopt_rings();
         if self.processes.count() != processes && self.processes.are_few() {
@@ -254,11 +258,11 @@ impl Drain {
         for watched in self.areas.iter() {
             watched.area.header().heartbeat.fetch_add(1, Ordering::Release);
         }
-        // Without merging, events of stale time may still come; they fall into the bucket that is then open.
+        // Without merging, older events may still arrive; they go into the bucket that is open then.
         self.tally.reach(if horizon == Tick::MAX { safe } else { horizon });
         self.close_rings();
         self.read_until = horizon;
-        let awaited = self.attend_exits(horizon, now);
+        let awaited = self.handle_exits(horizon, now);
         self.housekeep(now);
         Round { events, fullest, awaited }
     }
@@ -280,14 +284,14 @@ impl Drain {
         })
     }
 
-    /// Takes rings that threads have taken. Processes that are new, and have ended already.
+    /// Starts to read the rings that threads have taken. Returns new processes that have already exited.
     fn adopt_rings(&mut self) -> Vec<ProcessRow> {
         let mut ended = Vec::new();
         let Self { tally, processes, areas, rings, .. } = self;
         for slot in areas.slots() {
             let Some(watched) = areas.get_mut(slot) else { continue };
             for TakenRing { number, pid, tid, parent } in watched.take_rings() {
-                // In the order of their numbers: a parent that is as new as its child is known by now.
+                // Rings come in number order, so a parent that is as new as its child is already known.
                 let parent = watched.last(parent);
                 let now = tally.clock().ns(sys::now());
                 let process = watched.living(pid).unwrap_or_else(|| {
@@ -310,16 +314,17 @@ impl Drain {
         ended
     }
 
-    /// Counts processes to their end that have ended by now, one after the other: a child that was killed before anyone saw it has had its time before the
-    /// next one.
+    /// Retires the processes that have exited, one after the other. A child that was killed before the drain
+    /// saw it is counted before the next process.
     fn retire_ended(&mut self) {
         let ended_before_seen = self.adopt_rings();
-        for row in self.processes.look_for_ended().into_iter().chain(ended_before_seen) {
+        for row in self.processes.find_ended().into_iter().chain(ended_before_seen) {
             self.retire(row);
         }
     }
 
-    /// Reads the rings of a process that has ended to the end, and counts it as ended: what it had is given back before others take more.
+    /// Reads the rings of an exited process to the end and counts its exit: its memory is released before
+    /// other processes allocate more.
     fn retire(&mut self, row: ProcessRow) {
         let others = self.rings.set_others_aside(row);
         self.read(Limits { horizon: Tick::MAX, latest: Tick::MAX });
@@ -328,7 +333,7 @@ impl Drain {
         self.end_processes(sys::now());
     }
 
-    /// Gives rings back whose threads have ended and that are read to the end.
+    /// Frees completely read rings of exited threads.
     fn close_rings(&mut self) {
         let Self { tally, processes, areas, rings, .. } = self;
         rings.close_done(|ring| {
@@ -339,28 +344,28 @@ impl Drain {
         });
     }
 
-    /// What need not be done every round.
+    /// Does the work that is not needed every round.
     fn housekeep(&mut self, now: Tick) {
         if !self.chores.is_time_to_check(now, self.tally.clock()) {
             return;
         }
-        // Those that were seen to have ended the last time: all their rings are known by now.
+        // These processes were found to have exited last time, so all their rings are known by now.
         self.end_processes(now);
-        self.look_for_silent();
-        self.processes.look_for_ended();
-        self.rings.look_for_ended(&self.processes);
+        self.note_silent_programs();
+        self.processes.find_ended();
+        self.rings.find_ended(&self.processes);
         self.chores.measure_resident(now, self.tally.clock(), &self.processes);
         if self.chores.is_time_to_release(now, self.tally.clock()) {
-            self.look_for_strangers();
-            // What agents could only write there is read before.
+            self.find_unrecorded_children();
+            // Before an area is released, the programs that agents wrote there are read.
             self.areas.release(|area| self.notices.left_out_of(area));
         }
     }
 
-    /// Counts the end of processes that have ended and whose rings are closed.
+    /// Counts the exit of processes that have exited and have no open ring.
     fn end_processes(&mut self, now: Tick) {
         for row in self.processes.take_ended() {
-            self.ended_unseen(row);
+            self.note_uninspected(row);
             self.name_if_not_joined(row);
             self.tally.process_ended(row, now, self.processes.end_of(row));
             self.processes.end_counted(row, self.tally.clock().ns(now));
@@ -368,12 +373,12 @@ impl Drain {
         }
     }
 
-    /// Whether a ring holds so many words, or a process waits.
+    /// Whether a ring holds at least this many words, or a process waits.
     pub(crate) fn has_filled(&mut self, words: u64) -> bool {
         self.rings.has_filled(words) || self.areas.iter().any(Watched::is_awaited)
     }
 
-    /// What is new since the last time.
+    /// Takes the new rows since the last call.
     pub fn take(&mut self) -> Batch {
         self.tally.adjust_clock();
         let (rows, mut counters) = self.tally.take_rows();
@@ -390,13 +395,13 @@ impl Drain {
         }
     }
 
-    /// The live blocks of a process by address, as far as its rings are read.
+    /// The live blocks of a process by address, as far as its rings have been read.
     pub fn live_blocks(&self, pid: u32) -> Option<Vec<LiveBlock>> {
         Some(self.tally.live(self.processes.living(Pid(pid))?).blocks)
     }
 
-    /// Switches all agents off and lets everyone go who waits, now and later.
-    pub fn let_go(&mut self) {
+    /// Switches all agents off and releases all waiting processes, now and later.
+    pub fn release_all(&mut self) {
         self.closed = true;
         for watched in self.areas.iter() {
             let header = watched.area.header();
@@ -407,20 +412,21 @@ impl Drain {
         }
     }
 
-    /// The last round, and everything that was counted. `cpu_ns` is the CPU time that collecting took so far.
+    /// Runs the last round and returns everything that was counted. `cpu_ns` is the CPU time of the collector
+    /// so far.
     pub fn finish(&mut self, cpu_ns: u64) -> Outcome {
-        self.last_looks();
-        self.let_go();
+        self.inspect_remaining();
+        self.release_all();
         self.round(Until::End);
         let now = sys::now();
         self.tally.adjust_clock();
         self.name_missing();
         for row in self.processes.all_living() {
-            self.ended_unseen(row);
+            self.note_uninspected(row);
             self.tally.process_ended(row, now, End::Exit);
         }
         let (sites, transfers) = self.tally.finish();
-        self.hear_of_left_out();
+        self.note_left_out();
         let losses = self.losses();
         let mut notes = self.notices.notes().to_vec();
         notes.extend(losses.note());
@@ -429,7 +435,7 @@ impl Drain {
         Outcome { batch: self.take(), sites, transfers, facts, notes }
     }
 
-    /// What is known of the whole so far.
+    /// The facts about the whole recording so far.
     pub(crate) fn facts(&self, losses: &Losses) -> HeapFacts {
         let (peak, totals) = (self.tally.peak(), self.tally.totals());
         HeapFacts {
@@ -476,7 +482,7 @@ impl Drain {
         rows
     }
 
-    /// What was lost so far.
+    /// The losses so far.
     pub(crate) fn losses(&self) -> Losses {
         Losses {
             events: self.areas.lost_events().saturating_add(self.tally.totals().lost_frees),
@@ -484,7 +490,7 @@ impl Drain {
         }
     }
 
-    /// Whether everyone was let go.
+    /// Whether all processes have been released.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }

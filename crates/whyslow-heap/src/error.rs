@@ -1,35 +1,35 @@
-//! Why collecting could not begin.
+//! Errors that prevent the collector from starting.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why collecting could not begin.
+/// Why the collector could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeapError {
-    /// No folder for the socket and the agent.
-    #[error("no private folder can be made for the agent (tried {})", list(.tried))]
+    /// There is no usable folder for the socket and the agent.
+    #[error("cannot create a private folder for the agent (tried {})", list(.tried))]
     NoFolder {
-        /// Where it was tried, and what happened there.
+        /// The places that were tried, and what happened there.
         tried: Vec<(PathBuf, String)>,
     },
-    /// The agent's file.
+    /// The agent's file could not be written.
     #[error("cannot write the agent to {path}")]
     Agent {
-        /// Where to.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The socket.
+    /// The socket could not be opened.
     #[error("cannot listen at {path}")]
     Socket {
-        /// Where.
+        /// The path of the socket.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A thread.
+    /// A thread could not be started.
     #[error("cannot start a thread for the heap collector")]
     Thread(#[source] io::Error),
 }

@@ -1,4 +1,4 @@
-//! From the words of a ring to events.
+//! Decodes the words of a ring into events.
 
 use std::sync::atomic::Ordering;
 
@@ -9,51 +9,51 @@ use crate::area::RingWords;
 use crate::ids::{Address, RingStack, Tick};
 use crate::trails::Trails;
 
-/// What happened.
+/// A decoded record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// When, in ticks. Never less than the ring's event before.
+    /// The time in ticks. Never earlier than the ring's previous event.
     pub tick: Tick,
-    /// To which address.
+    /// The address of the block or mapping.
     pub address: Address,
-    /// What.
+    /// What happened.
     pub kind: Kind,
 }
 
 /// Kinds of events. Stacks are numbers of the ring's [`Trails`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A block is made.
+    /// A block is allocated.
     Allocated { stack: RingStack, size: u64 },
     /// A block is freed.
     Freed,
-    /// A block begins to be moved or resized: it has no address for a while.
+    /// A realloc starts: the block has no address for a while.
     MoveBegun,
-    /// The block that is moved is here now.
+    /// The realloc is done: the block is here now.
     Reallocated { stack: RingStack, size: u64 },
-    /// The block that was to be moved is where it was.
+    /// The realloc failed: the block is still at its old address.
     MoveFailed,
-    /// The block that was to be moved is freed.
+    /// The realloc freed the block.
     MovingFreed,
-    /// A block was looked at: so many bytes were never written.
+    /// A block was examined: this many bytes were never written.
     Examined { unused: u64 },
-    /// A mapping is made.
+    /// A mapping is created.
     Mapped { stack: RingStack, size: u64 },
-    /// A range is no longer mapped.
+    /// A range is unmapped.
     Unmapped { size: u64 },
 }
 
-/// A place in a ring, and what the words before it said about those behind it.
+/// A position in a ring, and the state that the words before it have set.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     /// The next word to read.
     pub at: u64,
-    /// The end of what is written.
+    /// The end of the written words.
     pub end: u64,
     stamp: Tick,
     last: Tick,
     pub trails: Trails,
-    /// The writer does not keep to the rules: nothing more is read.
+    /// The writer violates the protocol: nothing more is read.
     pub broken: bool,
 }
 
@@ -66,7 +66,7 @@ impl Cursor {
         Self { at, end: at, ..Self::default() }
     }
 
-    /// Looks how far the writer is.
+    /// Sets how far the writer is.
     pub(crate) fn extend(&mut self, written: u64) {
         if written.wrapping_sub(self.at) <= RING_WORDS as u64 {
             self.end = written;
@@ -79,7 +79,7 @@ impl Cursor {
         }
     }
 
-    /// The next event. No event is later than `latest`: a time from the future is a lie.
+    /// The next event. Its time is at most `latest`: a time in the future cannot be true.
     #[inline]
     pub(crate) fn next(&mut self, words: &RingWords, latest: Tick) -> Option<Event> {
         let word_at = |at: u64| words[at as usize % RING_WORDS].load(Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Cursor {
             let head = word_at(self.at);
             let kind = record::op_of(head);
             let len = record::words(head);
-            // Records are published whole; a part is waited for.
+            // Records are published whole; wait for the rest of an incomplete one.
             if self.end.wrapping_sub(self.at) < len {
                 return if len > RING_WORDS as u64 { self.give_up() } else { None };
             }
@@ -115,15 +115,15 @@ impl Cursor {
                     self.at = self.at.wrapping_add(1);
                     continue;
                 }
-                op::ALLOC..=op::REALLOC | op::UNUSED..=op::GONE => {}
+                op::ALLOC..=op::REALLOC | op::UNUSED..=op::REALLOC_FREED => {}
                 _ => return self.give_up(),
             }
             let body = if len > 1 { word_at(self.at.wrapping_add(1)) } else { 0 };
             let kind = match kind {
                 op::FREE => Kind::Freed,
                 op::LEAVE => Kind::MoveBegun,
-                op::STAY => Kind::MoveFailed,
-                op::GONE => Kind::MovingFreed,
+                op::REALLOC_FAILED => Kind::MoveFailed,
+                op::REALLOC_FREED => Kind::MovingFreed,
                 op::UNUSED => Kind::Examined { unused: body },
                 op::UNMAP => Kind::Unmapped { size: body.saturating_mul(PAGE).min(MOST_BYTES) },
                 _ => {
@@ -218,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn half_a_record_is_waited_for() {
+    fn waits_for_the_rest_of_a_record() {
         let (events, cursor) = read(&[record::number(op::STAMP, 1), record::head(op::ALLOC, 5, 0x4000)]);
         assert_eq!((events.len(), cursor.at, cursor.broken), (0, 1, false));
     }
 
     #[test]
-    fn a_ring_that_was_overrun_is_given_up() {
+    fn gives_up_an_overrun_ring() {
         let mut cursor = Cursor::new(10);
         cursor.extend(11 + RING_WORDS as u64);
         assert!(cursor.broken && cursor.at == cursor.end);

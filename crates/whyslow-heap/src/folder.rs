@@ -1,5 +1,6 @@
-//! A private folder that holds the socket and the agent's file, for as long as the collector lives:
-//! `$XDG_RUNTIME_DIR/whyslow/heap-PID-N`, else `TMP/whyslow-UID/heap-PID-N`, else `.whyslow-UID/heap-PID-N` in the working folder.
+//! A private folder for the socket and the agent's file that exists as long as the collector:
+//! `$XDG_RUNTIME_DIR/whyslow/heap-PID-N`, else `TMP/whyslow-UID/heap-PID-N`, else `.whyslow-UID/heap-PID-N`
+//! in the working folder.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -16,30 +17,31 @@ use crate::sys;
 
 /// The name of the socket.
 const SOCKET: &str = "socket";
-/// The longest path of a socket, with its final zero.
+/// Maximum length of a socket's path, including the final zero.
 const MOST_SOCKET_PATH: usize = 108;
 const PREFIX: &str = "heap-";
 /// The name of the folder for all collectors of a user, in the user's runtime folder.
 const SHARED: &str = "whyslow";
 
-/// The folder; gone when dropped.
+/// The folder; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// Makes the folder in the first place that will do.
+    /// Creates the folder in the first suitable place.
     pub(crate) fn create() -> Result<Self, HeapError> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
         let runtime = runtime.map(|path| PathBuf::from(path).join(SHARED));
         let user = whyslow_proc::user();
-        // A container may have no other place to write to than where it works.
+        // In a container, the working folder may be the only writable place.
         let here = std::env::current_dir().ok().map(|folder| folder.join(format!(".{SHARED}-{user}")));
         Self::create_in(runtime.into_iter().chain(temporary(user)).chain(here))
     }
 
-    /// The folder that a collector made for those of its user where it works, if it did so; it is not left there.
+    /// The user's folder for collectors in the working folder, if this one is in there; it is removed at the
+    /// end.
     fn made_here(&self) -> Option<&Path> {
         let around = self.path.parent()?;
         around.file_name()?.as_bytes().starts_with(b".").then_some(around)
@@ -61,7 +63,7 @@ impl Folder {
         if !place.is_absolute() {
             return Err(io::Error::other("not an absolute path"));
         }
-        // The dynamic loader takes these for the end of a name.
+        // The dynamic loader treats these as separators.
         if place.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b' ' | b'\t' | b'\n' | b'$'))
         {
             return Err(io::Error::other("LD_PRELOAD cannot name files there"));
@@ -80,24 +82,24 @@ impl Folder {
         }
         let found = fs::symlink_metadata(place)?;
         if !found.is_dir() || found.uid() != whyslow_proc::user() || found.mode() & 0o022 != 0 {
-            return Err(io::Error::other("someone else can write there"));
+            return Err(io::Error::other("other users can write there"));
         }
         if !sys::allows_code(place) {
             return Err(io::Error::other("mounted with noexec"));
         }
         remove_stale(place);
-        // Left by a collector that had our process number.
+        // Left by an earlier collector with the same process id.
         let _ = fs::remove_dir_all(&path);
         private.create(&path)?;
         Ok(Self { path })
     }
 
-    /// Where the socket is.
+    /// The path of the socket.
     pub(crate) fn socket(&self) -> PathBuf {
         self.path.join(SOCKET)
     }
 
-    /// Where the agent's file is.
+    /// The path of the agent's file.
     pub(crate) fn agent(&self) -> PathBuf {
         self.path.join(AGENT_NAME)
     }
@@ -105,21 +107,21 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next collector.
+        // The next collector removes whatever cannot be removed now.
         let _ = fs::remove_dir_all(&self.path);
-        // Another collector may be there.
+        // Another collector may still use it.
         let _ = self.made_here().map(fs::remove_dir);
     }
 }
 
-/// Where a user's collectors are that has no runtime folder.
+/// The folders for collectors of a user without a runtime folder.
 fn temporary(user: u32) -> impl Iterator<Item = PathBuf> {
     let own = format!("{SHARED}-{user}");
     let places = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
     places.into_iter().map(move |place| place.join(&own))
 }
 
-/// The process numbers of all collectors of these users, and where they listen.
+/// The process ids of all collectors of these users, and their sockets.
 pub(crate) fn collectors(users: &[u32]) -> Vec<(u32, PathBuf)> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
     let mut places: Vec<PathBuf> = runtime.map(|path| PathBuf::from(path).join(SHARED)).into_iter().collect();
@@ -141,7 +143,7 @@ fn collectors_in(place: &Path) -> Vec<(u32, PathBuf)> {
     folders.collect()
 }
 
-/// Removes what collectors left behind that were killed.
+/// Removes the folders of killed collectors.
 fn remove_stale(place: &Path) {
     let Ok(entries) = fs::read_dir(place) else { return };
     for entry in entries.flatten() {
@@ -151,7 +153,7 @@ fn remove_stale(place: &Path) {
     }
 }
 
-/// The collector that a folder's name tells of.
+/// The process id of the collector in a folder's name.
 fn owner(name: &OsStr) -> Option<String> {
     let (pid, number) = name.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -163,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_private_and_goes_with_its_owner() {
+    fn a_folder_is_private_and_removed_on_drop() {
         let place = tempfile::tempdir().expect("folder");
         let base = place.path().join("whyslow");
         let folder = Folder::create_in([base.clone()].into_iter()).expect("folder");
@@ -174,27 +176,27 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_where_one_works_leaves_nothing_behind() {
+    fn a_folder_in_the_working_folder_is_removed_completely() {
         let place = tempfile::tempdir().expect("folder");
         let base = place.path().join(".whyslow-1000");
         let folder = Folder::create_in([base.clone()].into_iter()).expect("folder");
         let other = Folder::create_in([base.clone()].into_iter()).expect("folder");
         drop(folder);
-        assert!(base.exists(), "another one is there");
+        assert!(base.exists(), "another collector still uses it");
         drop(other);
         assert!(!base.exists());
     }
 
     #[test]
-    fn what_a_killed_collector_left_is_removed() {
+    fn removes_the_folder_of_a_killed_collector() {
         let place = tempfile::tempdir().expect("folder");
         let base = place.path().join("whyslow");
-        DirBuilder::new().mode(0o700).create(&base).expect("made");
+        DirBuilder::new().mode(0o700).create(&base).expect("created");
         let stale = base.join("heap-4294967295-0");
         let other = base.join("heap-notes");
         let living = base.join(format!("heap-{}-999999", std::process::id()));
         for path in [&stale, &other, &living] {
-            fs::create_dir(path).expect("made");
+            fs::create_dir(path).expect("created");
         }
         let folder = Folder::create_in([base.clone()].into_iter()).expect("folder");
         assert!(!stale.exists() && other.exists() && living.exists());
@@ -203,10 +205,10 @@ mod tests {
     }
 
     #[test]
-    fn places_that_will_not_do_are_passed_over() {
+    fn skips_unsuitable_places() {
         let place = tempfile::tempdir().expect("folder");
         let open = place.path().join("open");
-        fs::create_dir(&open).expect("made");
+        fs::create_dir(&open).expect("created");
         fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("changed");
         let long = place.path().join("l".repeat(90));
         let spaced = place.path().join("a b");
@@ -214,7 +216,7 @@ mod tests {
         let places = [PathBuf::from("relative"), open, long, spaced, good.clone()];
         let folder = Folder::create_in(places.clone().into_iter()).expect("folder");
         assert!(folder.path.starts_with(good));
-        let error = Folder::create_in(places[..4].iter().cloned()).expect_err("none will do");
+        let error = Folder::create_in(places[..4].iter().cloned()).expect_err("no place is suitable");
         let HeapError::NoFolder { tried } = error else { panic!("another error") };
         assert_eq!(tried.len(), 4);
     }

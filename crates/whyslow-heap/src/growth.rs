@@ -1,8 +1,8 @@
-//! How live bytes went over time: at a level, steadily up, up and down, or up without bound.
+//! Classifies live bytes over time: flat, steadily growing, sawtooth, or growing without bound.
 //!
-//! A series is a list of times and of the bytes that were live then. It is brought to at most 64 points at equal distances (between
-//! two of its values lies a straight line), so that it does not matter how the times lie. The first quarter is start-up and the last
-//! twentieth is tidying up: both are not judged. With `v` the points between:
+//! A series is a list of times and of the bytes live at those times. It is resampled to at most 64
+//! equidistant points, with linear interpolation, so that the spacing of the times does not matter. The first
+//! quarter is start-up and the last twentieth is clean-up; neither is judged. With `v` the points between:
 //!
 //! ```text
 //! top              largest of v
@@ -16,37 +16,37 @@
 //!
 //! unknown          fewer than 16 values, or never 64 KB live
 //! growing          rise ≥ 10 % of top, and q4 - q3 ≥ 10 % of rise: it still grows late,
-//!                  and there are no falls, or floor ≥ 25 % of rise and ≥ 20 % of swing: what is left after a fall grows, too,
-//!                  by more than the distance of the points can make it seem
+//!                  and there are no falls, or floor ≥ 25 % of rise and ≥ 20 % of swing: the level after a fall grows too,
+//!                  by more than the spacing of the points can explain
 //!   unbounded      growing without a fall, and ever faster (q4 - q3 > 1.5 × (q2 - q1), by more than 2 × noise)
 //!                  or in steps (≤ 25 %)
 //!   linear         growing otherwise
 //! sawtooth         not growing, falls ≥ 2, and swing ≥ 25 % of top
-//! flat             everything else: what does not grow, be it that it shrinks or has one hump
+//! flat             everything else: it does not grow, but may shrink or have one hump
 //! ```
 
 use std::ops::Range;
 
 use whyslow_profile::Growth;
 
-/// Values that a series must have.
+/// Minimum number of values in a series.
 const FEWEST: usize = 16;
-/// Bytes that must have been live at some time.
+/// Bytes that must have been live at some point.
 const SMALLEST: u64 = 64 << 10;
-/// Points that are judged at most, with start-up and tidying up.
+/// Maximum number of points, including start-up and clean-up.
 const POINTS: usize = 64;
 
-/// How a series went.
+/// The trend of a series.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// In a word.
+    /// The kind of growth.
     pub growth: Growth,
-    /// How fast it grows: from the first to the last quarter of what is judged. Negative if it shrinks, 0 if it is unknown.
+    /// Growth rate from the first to the last judged quarter. Negative if it shrinks, 0 if unknown.
     pub bytes_per_second: f64,
 }
 
 impl Trend {
-    /// Judges a series: ascending times in nanoseconds, and the bytes that were live then.
+    /// Classifies a series: ascending times in nanoseconds, and the bytes live at those times.
     ///
     /// ```
     /// use whyslow_heap::growth::Trend;
@@ -82,14 +82,14 @@ impl Trend {
     }
 }
 
-/// The rows of what grows, the fastest first.
+/// The rows of growing series, fastest first.
 pub fn growing(trends: &[Trend]) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..trends.len()).filter(|&row| trends[row].is_growing()).collect();
     rows.sort_by(|&a, &b| trends[b].bytes_per_second.total_cmp(&trends[a].bytes_per_second));
     rows
 }
 
-/// What the table at the top of this file is made of.
+/// The values in the table at the top of this file.
 struct Shape {
     top: f64,
     swing: f64,
@@ -146,7 +146,7 @@ fn quarter(at: usize, rows: usize) -> Range<usize> {
     at * rows / 4..(at + 1) * rows / 4
 }
 
-/// The series at equal distances, from its first time to its last.
+/// Resamples the series to equidistant points, from its first time to its last.
 fn at_equal_distances(times: &[u64], values: &[u64], points: usize) -> Vec<f64> {
     let (first, last) = (times[0], times[times.len() - 1]);
     let span = last.saturating_sub(first) as f64;
@@ -212,7 +212,7 @@ mod tests {
     const MB: f64 = 1e6;
     const SECOND: u64 = 1_000_000_000;
 
-    /// A number from 0 to 1 that looks like chance, always the same for a row.
+    /// A pseudo-random number from 0 to 1, always the same for a row.
     fn chance(row: usize) -> f64 {
         let mut bits = (row as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -220,7 +220,7 @@ mod tests {
         (bits >> 40) as f64 / (1u64 << 24) as f64
     }
 
-    /// How bytes as a function of time (from 0 to 1) go, at 20, 64 and 500 values.
+    /// Classifies bytes as a function of time (from 0 to 1), with 20, 64 and 500 values.
     fn growth(bytes: impl Fn(f64) -> f64) -> Growth {
         let with = |count: usize| {
             let times: Vec<u64> = (0..count as u64).map(|row| 5 * SECOND + row * SECOND / 10).collect();
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn a_start_up_and_then_a_level_is_flat() {
+    fn start_up_followed_by_a_level_is_flat() {
         assert_eq!(growth(|t| 10.0 * MB * (t / 0.2).min(1.0)), Growth::Flat);
         assert_eq!(growth(|t| 10.0 * MB * (t / 0.45).min(1.0)), Growth::Flat);
         assert_eq!(growth(|t| 10.0 * MB * (1.0 - (-12.0 * t).exp())), Growth::Flat);
     }
 
     #[test]
-    fn tidying_up_at_the_end_does_not_count() {
+    fn clean_up_at_the_end_does_not_count() {
         assert_eq!(growth(|t| if t > 0.97 { 0.0 } else { 10.0 * MB }), Growth::Flat);
         assert_eq!(growth(|t| if t > 0.97 { 0.0 } else { 10.0 * MB * t }), Growth::Linear);
     }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leak_below_a_level_is_too_small_to_call() {
+    fn a_leak_that_is_small_next_to_a_level_is_flat() {
         assert_eq!(growth(|t| 100.0 * MB + 5.0 * MB * t), Growth::Flat);
     }
 
@@ -285,13 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_ever_faster_is_unbounded() {
+    fn accelerating_growth_is_unbounded() {
         assert_eq!(growth(|t| 50.0 * MB * t * t), Growth::Unbounded);
         assert_eq!(growth(|t| 0.1 * MB * (8.0 * t).exp()), Growth::Unbounded);
     }
 
     #[test]
-    fn what_grows_in_steps_is_unbounded() {
+    fn growth_in_steps_is_unbounded() {
         let stairs = |t: f64| 10.0 * MB * (t * 6.0).floor();
         let times: Vec<u64> = (0..200).map(|row| row * SECOND).collect();
         let values: Vec<u64> = (0..200).map(|row| stairs(row as f64 / 200.0) as u64).collect();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shrinks_or_has_one_hump_does_not_grow() {
+    fn shrinking_or_one_hump_is_flat() {
         assert_eq!(growth(|t| 10.0 * MB * (1.0 - t)), Growth::Flat);
         assert_eq!(growth(|t| 10.0 * MB * (std::f64::consts::PI * t).sin()), Growth::Flat);
     }
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_that_grow_with_time_do_not_matter() {
+    fn growing_distances_do_not_matter() {
         let times: Vec<u64> = (0..60).map(|row| (1.2f64.powi(row) * 1e6) as u64).collect();
         let values: Vec<u64> = times.iter().map(|time| time / 100).collect();
         let trend = Trend::of(&times, &values);

@@ -1,32 +1,33 @@
-//! Typed numbers: the row of a stack is no site, a thread's number inside of a container is none out here, and an address is no tick.
+//! Typed ids, so that a stack row is not mistaken for a site, a thread id inside a container for one outside,
+//! or an address for a tick.
 
 whyslow_profile::row_ids! {
-    /// A process: its place among all [`crate::ProcessSeen`].
+    /// A process: its index among all [`crate::ProcessSeen`].
     pub ProcessRow,
-    /// A thread: its place among all [`crate::ThreadSeen`].
+    /// A thread: its index among all [`crate::ThreadSeen`].
     pub ThreadRow,
-    /// A module: its place among all [`crate::ModuleSeen`].
+    /// A module: its index among all [`crate::ModuleSeen`].
     pub ModuleRow,
-    /// A stack: its place among all [`crate::StackSeen`].
+    /// A stack: its index among all [`crate::StackSeen`].
     pub StackRow,
     /// A stack that allocates, over all threads: a row of the tally's sites.
     pub(crate) SiteRow,
-    /// A stack that allocates and the thread that does: a row of the tally's entries.
+    /// A stack that allocates and its thread: a row of the tally's entries.
     pub(crate) EntryRow,
-    /// A stack as one ring numbers it.
+    /// A stack, by its number in one ring.
     pub(crate) RingStack,
-    /// A ring in its area.
+    /// A ring, by its number in its area.
     pub(crate) RingNumber,
-    /// An area: its place among those of the drain.
+    /// An area: its index in the drain.
     pub(crate) AreaSlot,
 }
 
-/// Where a block or a mapping starts in its process.
+/// The start of a block or a mapping in its process.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(pub u64);
 
 impl Address {
-    /// The address so many bytes behind it.
+    /// The address this many bytes later.
     #[inline]
     #[must_use]
     pub fn plus(self, bytes: u64) -> Self {
@@ -34,28 +35,28 @@ impl Address {
     }
 }
 
-/// A moment of the time-stamp counter, in the wire's ticks.
+/// A time of the time-stamp counter, in the protocol's ticks.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u64);
 
 impl Tick {
-    /// Later than all others.
+    /// Later than all other ticks.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// Ticks since an earlier moment; 0 if that one is later.
+    /// Ticks since an earlier time; 0 if that time is later.
     #[inline]
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// So many ticks later.
+    /// The time this many ticks later.
     #[inline]
     #[must_use]
     pub fn plus(self, ticks: u64) -> Self {
         Self(self.0.saturating_add(ticks))
     }
 
-    /// So many ticks earlier.
+    /// The time this many ticks earlier.
     #[inline]
     #[must_use]
     pub fn minus(self, ticks: u64) -> Self {
@@ -63,19 +64,19 @@ impl Tick {
     }
 }
 
-/// A process by the number that it has out here.
+/// A process, by its id outside of any container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Pid(pub u32);
 
-/// A process by the number that it calls itself: another one in a container.
+/// A process, by the id that it sees itself: different in a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OwnPid(pub u32);
 
-/// A thread by the number that it calls itself, likewise.
+/// A thread, by the id that it sees itself: different in a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OwnTid(pub u32);
 
-/// Module generations: every `dlclose` begins a new one.
+/// A module generation: every `dlclose` starts a new one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Generation(pub u32);
 
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_never_before_the_first() {
+    fn a_tick_is_never_negative() {
         assert_eq!((Tick(5).since(Tick(7)), Tick(7).since(Tick(5)), Tick(5).minus(7)), (0, 2, Tick(0)));
         assert_eq!(Tick::MAX.plus(1), Tick::MAX);
     }

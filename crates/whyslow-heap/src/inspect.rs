@@ -1,34 +1,36 @@
-//! Looking at a process in its last moment, while it waits, or when someone asks: where leaks are found.
+//! The interface for inspecting a process at its exit or for a snapshot, to find leaks.
 
 use whyslow_profile::{HeapCounts, HeapNote, LeakCheck};
 
 use crate::ids::StackRow;
 use crate::leaks::{Live, Subject};
 
-/// What a look at a process found.
+/// The result of an inspection.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Findings {
-    /// Numbers to add to a stack's: leak classes, unused and examined bytes, what was passed over. Other columns are not looked at.
+    /// Counts to add per stack: leak classes, unused and examined bytes, and blocks too large to examine.
+    /// Other columns are ignored.
     pub stacks: Vec<(StackRow, HeapCounts)>,
-    /// Whether leaks were looked for, and why not. Who asked knows when that was.
+    /// Whether leaks were searched for, and if not, why. The caller knows when.
     pub leaks: LeakCheck,
-    /// What the reader should know.
+    /// Notes for the reader of the profile.
     pub notes: Vec<HeapNote>,
 }
 
-/// Gives the live blocks of a process that stands still.
+/// Returns the live blocks of a stopped process.
 pub type TakeBlocks<'a> = dyn FnMut() -> Live + Send + 'a;
 
-/// Looks at processes. It is called on a thread of its own.
+/// Inspects processes. Called on a separate thread.
 pub trait ExitInspector: Send + Sync {
-    /// Looks at a process. `blocks` must be called once it stands still, and again if it went on since, or not at all.
-    fn look(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
+    /// Inspects a process. Call `blocks` once the process is stopped, and again if it has run since; or not
+    /// at all.
+    fn inspect(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
         let _ = (subject, blocks);
         Findings::default()
     }
 }
 
-/// Finds nothing.
+/// An inspector that finds nothing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoInspector;
 

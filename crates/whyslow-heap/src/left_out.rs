@@ -1,4 +1,4 @@
-//! Programs that watched ones started and that are not recorded: which, and why.
+//! Programs that recorded programs started and that are not recorded: which, and why.
 
 use std::sync::atomic::Ordering;
 
@@ -7,16 +7,16 @@ use whyslow_profile::{HeapNote, WhyLeftOut};
 
 use crate::area::Area;
 
-/// All that an area tells of.
-pub(crate) fn told(area: &Area) -> Vec<HeapNote> {
-    // Those that were never used are not touched: that would take memory.
+/// Notes for all programs that an area lists.
+pub(crate) fn notes(area: &Area) -> Vec<HeapNote> {
+    // Entries that were never used are not read: that would allocate their memory.
     let used = (area.header().left_out_used.load(Ordering::Acquire) as usize).min(MOST_LEFT_OUT);
-    let mut told: Vec<HeapNote> = area.left_out()[..used].iter().filter_map(note).collect();
+    let mut notes: Vec<HeapNote> = area.left_out()[..used].iter().filter_map(note).collect();
     let more = area.header().left_out_more.load(Ordering::Relaxed);
     if more > 0 {
-        told.push(HeapNote::MoreProgramsLeftOut { programs: more });
+        notes.push(HeapNote::MoreProgramsLeftOut { programs: more });
     }
-    told
+    notes
 }
 
 /// The name in an entry.
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_executed_is_told_with_the_reason() {
+    fn notes_name_the_program_and_the_reason() {
         let area = Area::create().expect("area");
         put(&area, 0, why::OTHER_ROOT, 1, "/prog");
         put(&area, 1, why::OTHER_USER, 0, "/never");
@@ -70,7 +70,7 @@ mod tests {
         area.header().left_out_more.store(1, Ordering::Relaxed);
         let left_out = |program: &str, why| HeapNote::ProgramLeftOut { program: program.to_owned(), why };
         assert_eq!(
-            told(&area),
+            notes(&area),
             [
                 left_out("/prog", WhyLeftOut::OtherRoot),
                 left_out("/srv/app", WhyLeftOut::OtherUser),
@@ -80,11 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_in_shared_memory_does_no_harm() {
+    fn tolerates_nonsense_in_shared_memory() {
         let area = Area::create().expect("area");
         put(&area, 0, u32::MAX, u32::MAX, &"x".repeat(600));
         area.left_out()[1].state.store(state::TAKEN, Ordering::Relaxed);
         let left_out = HeapNote::ProgramLeftOut { program: "x".repeat(MOST_NAME), why: WhyLeftOut::NoAgent };
-        assert_eq!(told(&area), [left_out]);
+        assert_eq!(notes(&area), [left_out]);
     }
 }

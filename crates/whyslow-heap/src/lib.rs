@@ -1,22 +1,23 @@
-//! Collects what the heap agent sees inside a program, outside of it: live blocks, peak, lifetimes, growth, leaks.
+//! Collects the records of the heap agent from outside the program: live blocks, peak, lifetimes, growth,
+//! leaks.
 //!
 //! ```text
-//! collector   the whole: listens, drains, hands out                      (this is what the recorder uses)
-//! ├─ listen       the socket, the agent's file, the hand-shake           folder, packet; plan: what others make of a program's code
-//! │  ├─ children     programs that watched ones execute and ask about
-//! │  └─ snapshot     everything so far, for someone who asks               request: who asks
+//! collector   the whole: listens, drains, returns results                (used by the recorder)
+//! ├─ listen       the socket, the agent's file, the handshake            folder, packet; plan: patches for a program's code
+//! │  ├─ children     programs that recorded programs execute and ask about
+//! │  └─ snapshot     everything so far, on request                         request: the requesting side
 //! └─ drain        rounds over all rings                                  areas, rings, counting, chores, notices
-//!    ├─ area          shared memory with a program
+//!    ├─ area          memory shared with a program
 //!    ├─ ring, event   words → events
-//!    ├─ merge         events of all rings in the order of time
-//!    ├─ stacks        nodes and modules of all programs → one tree         trails: as each ring tells them
-//!    ├─ processes     who lives, who has ended                            left_out: who could not be recorded, missing: who should have been
-//!    ├─ exits         a process waits at its end; looks: it is looked at, inspect: by whom, checks: which were and which not
-//!    └─ tally         all counting: ledger, heights, accounts, threads, calendar     pure: blocks, chains, sites, bars, shelf, course, weight, timeline, clock
-//! ids         typed numbers of all of these
-//! outcome     what comes out, in words of the profile                    (this is what the recorder writes)
+//!    ├─ merge         events of all rings in time order
+//!    ├─ stacks        nodes and modules of all programs → one tree         trails: the stacks of each ring
+//!    ├─ processes     which processes run, which have exited              left_out: which could not be recorded, missing: which should have been
+//!    ├─ exits         a process waits at its exit; inspection: in progress, inspect: the interface, checks: which were inspected
+//!    └─ tally         all counting: ledger, heights, accounts, threads, calendar     pure: blocks, chains, sites, bars, shelf, live_curve, weight, timeline, clock
+//! ids         typed ids of all of these
+//! outcome     the results, in the profile's terms                        (written by the recorder)
 //! leaks/      reachability: snapshot of a stopped process → memcheck's classes; suppressions
-//! growth      how live bytes changed over time
+//! growth      how live bytes change over time
 //! ```
 
 pub mod area;
@@ -27,7 +28,6 @@ mod checks;
 mod children;
 mod clock;
 mod collector;
-mod course;
 mod cpu_samples;
 pub mod drain;
 mod error;
@@ -37,10 +37,11 @@ mod folder;
 pub mod growth;
 mod ids;
 mod inspect;
+mod inspection;
 pub mod leaks;
 mod left_out;
 mod listen;
-mod looks;
+mod live_curve;
 mod merge;
 mod missing;
 pub mod outcome;

@@ -1,6 +1,7 @@
-//! Waits for agents that say hello or want to execute another program, and for others that ask, and answers each on a thread of its own, so that none waits for
-//! another. The thread that has waited answers, and another one waits meanwhile: programs do not start before they are answered, and to make a thread for
-//! each of them would take a tenth of that.
+//! Accepts connections from agents that start or execute another program, and from other whyslow processes,
+//! and answers each on its own thread, so that none waits for another. The thread that accepted a connection
+//! answers it while another thread accepts. A program does not start before it gets its answer, and creating
+//! a thread for each would take a tenth of that time.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -18,7 +19,7 @@ use whyslow_heap_wire::snapshot::Request;
 use whyslow_profile::HeapNote;
 
 use crate::area::Area;
-use crate::children::Usher;
+use crate::children::ExecHandler;
 use crate::drain::{Arrival, Config, Drain};
 use crate::error::HeapError;
 use crate::folder::Folder;
@@ -26,15 +27,15 @@ use crate::packet::{Connection, Listener};
 use crate::plan::{PatchPlan, PatchPlanner};
 use crate::snapshot::{Counter, SnapshotWriter};
 
-/// How long an agent may take to say hello.
+/// Time limit for an agent's hello.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Agents that are answered at one time. Others wait in the socket's queue.
+/// Maximum number of agents that are answered at the same time. Others wait in the socket's queue.
 const MOST_AT_ONCE: usize = 64;
-/// Threads that wait for agents at one time. One that has answered and would be one more ends.
+/// Maximum number of threads that wait for agents. A thread that would exceed it after its answer exits.
 const MOST_WAITING: usize = 2;
 
-/// What those who answer share.
-struct Desk {
+/// The state that the answering threads share.
+struct Shared {
     config: Config,
     agent: Vec<u8>,
     socket: PathBuf,
@@ -42,26 +43,26 @@ struct Desk {
     drain: Arc<Mutex<Drain>>,
     snapshots: Counter,
     listener: Arc<Listener>,
-    /// Agents that are answered.
+    /// Agents that are being answered.
     at_once: AtomicUsize,
-    /// Threads that wait for one.
+    /// Threads that wait for an agent.
     waiting: AtomicUsize,
 }
 
-/// The listener and its folder.
-pub(crate) struct Door {
+/// The socket where agents connect, and its folder.
+pub(crate) struct AgentSocket {
     folder: Folder,
     listener: Arc<Listener>,
 }
 
-impl std::fmt::Debug for Door {
+impl std::fmt::Debug for AgentSocket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Door").field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("AgentSocket").field("folder", &self.folder).finish_non_exhaustive()
     }
 }
 
-impl Door {
-    /// Opens a socket and lays the agent beside it.
+impl AgentSocket {
+    /// Opens a socket and writes the agent's file next to it.
     pub(crate) fn open(
         config: Config,
         agent: &[u8],
@@ -82,7 +83,7 @@ impl Door {
         let listener =
             Listener::bind(&socket).map_err(|source| HeapError::Socket { path: socket.clone(), source })?;
         let listener = Arc::new(listener);
-        let desk = Arc::new(Desk {
+        let shared = Arc::new(Shared {
             config,
             agent: agent.to_vec(),
             socket,
@@ -93,69 +94,70 @@ impl Door {
             at_once: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
         });
-        wait_if_nobody_does(&desk).map_err(HeapError::Thread)?;
+        ensure_waiting_thread(&shared).map_err(HeapError::Thread)?;
         Ok(Self { folder, listener })
     }
 
-    /// Where the socket is.
+    /// The path of the socket.
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.socket()
     }
 
-    /// Where the agent's file is.
+    /// The path of the agent's file.
     pub(crate) fn agent(&self) -> PathBuf {
         self.folder.agent()
     }
 }
 
-impl Drop for Door {
+impl Drop for AgentSocket {
     fn drop(&mut self) {
-        // Those who wait end by this, and those who answer when they have.
+        // This ends the waiting threads at once, and the answering ones after their answer.
         self.listener.close();
     }
 }
 
-/// Sees to it that a thread waits for the next agent, unless too many are answered: then one of those who answer will.
-fn wait_if_nobody_does(desk: &Arc<Desk>) -> io::Result<()> {
-    if desk.at_once.load(Ordering::Acquire) >= MOST_AT_ONCE
-        || desk.waiting.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err()
+/// Makes sure that a thread waits for the next agent, unless too many agents are being answered: then one of
+/// the answering threads will.
+fn ensure_waiting_thread(shared: &Arc<Shared>) -> io::Result<()> {
+    if shared.at_once.load(Ordering::Acquire) >= MOST_AT_ONCE
+        || shared.waiting.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err()
     {
         return Ok(());
     }
-    let theirs = Arc::clone(desk);
-    let started = std::thread::Builder::new().name("heap-door".to_owned()).spawn(move || attend_all(&theirs));
+    let of_thread = Arc::clone(shared);
+    let started = std::thread::Builder::new().name("heap-door".to_owned()).spawn(move || serve(&of_thread));
     if started.is_err() {
-        desk.waiting.fetch_sub(1, Ordering::AcqRel);
+        shared.waiting.fetch_sub(1, Ordering::AcqRel);
     }
     started.map(drop)
 }
 
-/// Waits for agents and answers them, until there is no more listener or others wait.
-fn attend_all(desk: &Arc<Desk>) {
-    while let Some(connection) = next(&desk.listener) {
-        desk.at_once.fetch_add(1, Ordering::AcqRel);
-        let place = Place(&desk.at_once);
-        desk.waiting.fetch_sub(1, Ordering::AcqRel);
-        // Without another thread the next agent waits until this one is answered.
-        let _ = wait_if_nobody_does(desk);
-        // An agent that is not answered stays quiet; its program runs on.
-        let _ = answer(&connection, desk, place);
+/// Waits for agents and answers them, until the listener is closed or enough other threads wait.
+fn serve(shared: &Arc<Shared>) {
+    while let Some(connection) = next(&shared.listener) {
+        shared.at_once.fetch_add(1, Ordering::AcqRel);
+        let place = Place(&shared.at_once);
+        shared.waiting.fetch_sub(1, Ordering::AcqRel);
+        // Without another thread, the next agent waits until this one has its answer.
+        let _ = ensure_waiting_thread(shared);
+        // An agent without an answer records nothing; its program runs on.
+        let _ = answer(&connection, shared, place);
         drop(connection);
         let one_more = |waiting| (waiting < MOST_WAITING).then_some(waiting + 1);
-        if desk.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_err() {
+        if shared.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_err() {
             return;
         }
     }
 }
 
-/// The next agent; none after the end.
+/// The next connection; `None` after the listener is closed.
 fn next(listener: &Listener) -> Option<Connection> {
     loop {
         match listener.accept() {
             Ok(connection) => return Some(connection),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR | libc::ECONNABORTED) => {}
-                // No descriptors or memory just now.
+                // Out of descriptors or memory for now.
                 Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
                     std::thread::sleep(Duration::from_millis(10));
                 }
@@ -165,7 +167,7 @@ fn next(listener: &Listener) -> Option<Connection> {
     }
 }
 
-/// A place among those who are answered.
+/// A slot among the agents that are being answered.
 struct Place<'a>(&'a AtomicUsize);
 
 impl Drop for Place<'_> {
@@ -174,27 +176,27 @@ impl Drop for Place<'_> {
     }
 }
 
-fn answer(connection: &Connection, desk: &Arc<Desk>, place: Place<'_>) -> io::Result<()> {
+fn answer(connection: &Connection, shared: &Arc<Shared>, place: Place<'_>) -> io::Result<()> {
     connection.limit(PATIENCE)?;
     let pid = connection.peer()?;
     let mut room = [0; size_of::<Hello>()];
-    let (len, beside) = connection.receive_with_file(&mut room)?;
+    let (len, file) = connection.receive_with_file(&mut room)?;
     if let Some(Message::Ask { first_thread }) = room.get(..len).and_then(Message::parse) {
-        // The agent that comes in will need a place.
+        // The injected agent will need a slot.
         drop(place);
-        let _ = wait_if_nobody_does(desk);
-        let usher = Usher { agent: &desk.agent, socket: &desk.socket, drain: &desk.drain };
-        return usher.attend(connection, pid, first_thread, beside);
+        let _ = ensure_waiting_thread(shared);
+        let handler = ExecHandler { agent: &shared.agent, socket: &shared.socket, drain: &shared.drain };
+        return handler.answer(connection, pid, first_thread, file);
     }
     if let Some(request) = room.get(..len).and_then(Request::parse) {
-        let answer = desk.snapshots.serve(&desk.drain, request);
+        let answer = shared.snapshots.serve(&shared.drain, request);
         return connection.send(&answer.to_bytes(), answer.file());
     }
     let Some(hello) = (len == room.len()).then(|| read_hello(&room)).filter(|hello| hello.version == VERSION)
     else {
         return connection.send(&welcome(0, &PatchPlan::default()), None);
     };
-    let mut plan = desk.planner.plan(&hello, pid);
+    let mut plan = shared.planner.plan(&hello, pid);
     let mut message = welcome(VERSION, &plan);
     if message.len() > MOST_WELCOME {
         plan.notes.push(HeapNote::TooManyPatches { pid });
@@ -203,19 +205,19 @@ fn answer(connection: &Connection, desk: &Arc<Desk>, place: Place<'_>) -> io::Re
     }
     if hello.entered == entered::LOADED {
         let PatchPlan { allocators, notes, .. } = plan;
-        desk.drain.lock().unwrap_or_else(PoisonError::into_inner).notices.add(allocators, notes);
+        shared.drain.lock().unwrap_or_else(PoisonError::into_inner).notices.add(allocators, notes);
         return connection.send(&message, None);
     }
     let area = Area::create()?;
-    Drain::prepare(&desk.config, &area);
+    Drain::prepare(&shared.config, &area);
     area.set_unwind_table(&plan.unwind_table)?;
-    if desk.config.leak_check && !plan.hands_crashes_on {
+    if shared.config.leak_check && !plan.forwards_crash_signals {
         area.header().flags.fetch_or(flag::WAIT_IN_CRASH, Ordering::Relaxed);
     }
     let file = area.file()?;
     let PatchPlan { allocators, notes, .. } = plan;
     let arrival = Arrival { area, pid, own_pid: hello.pid, allocators, notes };
-    if desk.drain.lock().unwrap_or_else(PoisonError::into_inner).arrive(arrival) {
+    if shared.drain.lock().unwrap_or_else(PoisonError::into_inner).arrive(arrival) {
         connection.send(&message, Some(file.as_fd()))
     } else {
         connection.send(&welcome(0, &PatchPlan::default()), None)

@@ -1,11 +1,12 @@
-//! Events of several rings in the order of their time.
+//! Merges the events of several rings in time order.
 //!
-//! A record's time is read before the record can be seen, and an address changes hands only after both: so when a reading of the
-//! counter came before all rings were looked at, whatever is older than that reading, and has to do with an event
-//! that was seen, was seen too. Only events up to that reading (the *horizon*) are counted; the others wait.
+//! A record's time is read before the record becomes visible, and an address reaches another thread only
+//! after both. So if the counter is read before all rings are, then everything that is older than that
+//! reading and related to a visible event is visible too. Only events up to that reading (the *horizon*) are
+//! counted; later ones wait.
 //!
-//! Ticks are coarse and counters read a little early or late. So when an event contradicts what is known, and other rings have
-//! events at nearly the same time, those are tried first.
+//! Ticks are coarse, and processors read the counter a little early or late. So when an event contradicts the
+//! known state, and other rings have events at nearly the same time, those are tried first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,20 +16,20 @@ use crate::ids::Tick;
 use crate::ring::Ring;
 use crate::tally::Applied;
 
-/// Ticks that may be read in the wrong order: 8192 cycles. A processor reads the counter as soon as it meets the instruction, while
-/// what comes before may still wait for memory several times.
+/// Ticks that may be out of order: 8192 cycles. A processor reads the counter as soon as it decodes the
+/// instruction, while earlier instructions may still wait for memory several times.
 const SLACK: u64 = 256;
 
 /// How far to go.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Events after this wait.
+    /// Later events wait.
     pub horizon: Tick,
     /// No event is later than this.
     pub latest: Tick,
 }
 
-/// Puts events in order. The heap is kept to save its memory.
+/// Merges events. The heap is kept to reuse its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Merger {
     waiting: BinaryHeap<Reverse<(Tick, usize)>>,
@@ -36,7 +37,8 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
-    /// Gives the events of all rings to `apply`, which says whether it took them. With the last argument set, it must.
+    /// Passes the events of all rings to `apply`, which returns whether it took them. If its last argument is
+    /// set, it must take them.
     pub(crate) fn run(
         &mut self,
         rings: &mut [Ring],
@@ -75,7 +77,7 @@ impl Merger {
         events
     }
 
-    /// Takes one event: that of another ring at nearly the same time, or this one.
+    /// Takes one event: another ring's at nearly the same time, or this one.
     fn untangle(
         &mut self,
         rings: &mut [Ring],
@@ -99,7 +101,7 @@ impl Merger {
                 taken = apply(ring, &other, false) != Applied::Refused;
                 if taken {
                     ring.pop();
-                    // It comes back with the time of its next event, or not at all.
+                    // The ring is queued again at the time of its next event, if it has one.
                     waiting.0 = ring.peek(limits.latest).unwrap_or(Tick::MAX);
                 }
             }

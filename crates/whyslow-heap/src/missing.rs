@@ -1,5 +1,5 @@
-//! Programs that should be recorded and are not: their agent never said hello, or could not do what it was told. Whatever the reason, they are
-//! named.
+//! Finds programs that should be recorded but are not: their agent never connected, or could not start
+//! recording. Whatever the reason, a note names them.
 
 use std::sync::atomic::Ordering;
 
@@ -14,17 +14,17 @@ use crate::ids::{OwnPid, Pid, ProcessRow};
 use crate::left_out;
 use crate::sys;
 
-/// Watched processes whose children are looked at in one go.
+/// Maximum number of recorded processes whose children are checked in one pass.
 const MOST_PARENTS: usize = 200;
-/// Threads of each, likewise.
+/// Maximum number of threads of each that are checked.
 const MOST_THREADS: usize = 64;
-/// How often in a row a process must be seen without an agent.
+/// How often in a row a process must be found without an agent.
 const TIMES: u32 = 3;
-/// Below these a limit is the likely reason.
+/// Limits below these are the likely reason.
 const FEW_FILES: u64 = 16;
 const LITTLE_SPACE: u64 = 64 << 20;
 
-/// Entries of programs that were started and have not said hello.
+/// Entries of programs that were started and whose agent has not connected.
 fn started(area: &Area) -> impl Iterator<Item = &LeftOut> {
     let used = area.header().left_out_used.load(Ordering::Acquire) as usize;
     area.left_out().iter().take(used).filter(|entry| {
@@ -35,11 +35,11 @@ fn started(area: &Area) -> impl Iterator<Item = &LeftOut> {
 
 /// Frees an entry.
 fn free(entry: &LeftOut) {
-    // Only its starter could be faster, whose exec has failed.
+    // Only the process that started it could be faster, if its exec failed.
     let _ = entry.state.compare_exchange(state::READY, state::FREE, Ordering::AcqRel, Ordering::Relaxed);
 }
 
-/// Why an agent that is there could not begin, as far as the limits of its process tell.
+/// Why a loaded agent could not start recording, judged by the limits of its process.
 pub(crate) fn likely_reason(pid: u32) -> WhyLeftOut {
     match (process::limit(pid, "Max open files"), process::limit(pid, "Max address space")) {
         (Some(files), _) if files < FEW_FILES => WhyLeftOut::FewFiles { files, enough: FEW_FILES },
@@ -48,16 +48,17 @@ pub(crate) fn likely_reason(pid: u32) -> WhyLeftOut {
     }
 }
 
-/// Children of watched processes in which there is no agent, and how often they were seen.
+/// Children of recorded processes without an agent, and how often they were found.
 #[derive(Debug, Default)]
-struct Strangers {
+struct UnrecordedChildren {
     seen: FxHashMap<u32, u32>,
     named: FxHashSet<u32>,
 }
 
-impl Strangers {
-    /// Looks at the children of these processes once; those of whom it is certain now, by their file. `expected` are known otherwise.
-    fn look(&mut self, parents: &[u32], expected: &FxHashSet<u32>) -> Vec<String> {
+impl UnrecordedChildren {
+    /// Checks the children of these processes once. Returns the programs of children that certainly have no
+    /// agent. `expected` processes are skipped.
+    fn check(&mut self, parents: &[u32], expected: &FxHashSet<u32>) -> Vec<String> {
         let mut seen = FxHashMap::default();
         let mut certain = Vec::new();
         for child in
@@ -82,43 +83,43 @@ impl Strangers {
     }
 }
 
-/// Programs of which something is to be heard, and those that were not heard of.
+/// Programs whose agent should connect, and those whose agent did not.
 #[derive(Debug, Default)]
 pub(crate) struct Missing {
-    /// Processes started by others than watched ones whose agent has not said hello: number and program.
+    /// Processes not started by recorded ones whose agent has not connected: process id and program.
     expected: Vec<(Pid, String)>,
-    /// Processes whose agent said hello, and could not begin.
+    /// Processes whose agent connected but could not start recording.
     not_joined: u64,
-    strangers: Strangers,
+    unrecorded: UnrecordedChildren,
 }
 
 impl Missing {
-    /// Processes whose agent said hello, and could not begin.
+    /// Processes whose agent connected but could not start recording.
     pub(crate) fn not_joined(&self) -> u64 {
         self.not_joined
     }
 }
 
-/// Whether an area of ours is mapped in a process; none if that cannot be seen.
+/// Whether a process maps one of the collector's areas; `None` if its mappings cannot be read.
 fn has_agent(pid: u32) -> Option<bool> {
     let maps = Mapping::all_of(pid).ok().filter(|maps| !maps.is_empty())?;
     Some(maps.iter().any(|mapping| mapping.name.starts_with("/memfd:whyslow-heap")))
 }
 
 impl Watched {
-    /// Whether the agent has begun to record.
+    /// Whether the agent has started recording.
     fn has_joined(&self) -> bool {
         self.area.header().agent_start.load(Ordering::Acquire) != 0
     }
 }
 
 impl Drain {
-    /// A process was started whose agent will say hello.
+    /// Notes that the agent of a started process should connect.
     pub(crate) fn expect(&mut self, pid: u32, program: &str) {
         self.missing.expected.push((Pid(pid), program.to_owned()));
     }
 
-    /// The agent of a process has said hello. Its numbers are those of the kernel and its own.
+    /// Notes that the agent of a process has sent its hello. The ids are the kernel's and its own.
     pub(crate) fn said_hello(&mut self, pid: Pid, own_pid: OwnPid) {
         self.missing.expected.retain(|(expected, _)| *expected != pid);
         for watched in self.areas.iter() {
@@ -127,12 +128,12 @@ impl Drain {
         }
     }
 
-    /// Names programs that were started, and whose processes have ended without a hello.
-    pub(crate) fn look_for_silent(&mut self) {
+    /// Adds notes for started programs whose processes have exited without a hello.
+    pub(crate) fn note_silent_programs(&mut self) {
         self.name_silent(|watched, pid| watched.same_numbers && sys::thread_has_ended(pid.0, pid.0));
     }
 
-    /// Names all from which nothing was heard, at the end.
+    /// Adds notes for all programs whose agent never connected, at the end.
     pub(crate) fn name_missing(&mut self) {
         self.name_silent(|_, _| true);
         for (_, program) in std::mem::take(&mut self.missing.expected) {
@@ -158,7 +159,8 @@ impl Drain {
         }
     }
 
-    /// A process has ended, or is about to be forgotten: was it recorded at all?
+    /// Adds a note for a process that has exited or is about to be dropped, if its agent never started
+    /// recording.
     pub(crate) fn name_if_not_joined(&mut self, row: ProcessRow) {
         let not_joined = |watched: &&Watched| watched.first == row && !watched.has_joined();
         let watched = self.areas.iter().find(not_joined);
@@ -170,14 +172,14 @@ impl Drain {
         }
     }
 
-    /// Looks for processes that were started in ways that nobody sees from inside.
-    pub(crate) fn look_for_strangers(&mut self) {
+    /// Searches for processes that were started in ways that the agent does not notice.
+    pub(crate) fn find_unrecorded_children(&mut self) {
         let watched: Vec<u32> = self.processes.living_pids().into_iter().map(|pid| pid.0).collect();
         let mut expected: FxHashSet<u32> = watched.iter().copied().collect();
         for watched in self.areas.iter() {
             expected.extend(started(&watched.area).map(|entry| entry.pid.load(Ordering::Relaxed)));
         }
-        for program in self.missing.strangers.look(&watched, &expected) {
+        for program in self.missing.unrecorded.check(&watched, &expected) {
             self.notices.left_out(program, WhyLeftOut::UnseenStart);
         }
     }
@@ -188,20 +190,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_without_an_agent_is_a_stranger_after_a_while() {
+    fn reports_a_child_without_an_agent_after_a_few_checks() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
         let own = [std::process::id()];
         let none = FxHashSet::default();
-        let mut strangers = Strangers::default();
-        let found: Vec<_> = (0..TIMES + 2).map(|_| strangers.look(&own, &none).len()).collect();
+        let mut unrecorded = UnrecordedChildren::default();
+        let found: Vec<_> = (0..TIMES + 2).map(|_| unrecorded.check(&own, &none).len()).collect();
         let expected = FxHashSet::from_iter([child.id()]);
-        let known = (0..TIMES + 2).map(|_| Strangers::default().look(&own, &expected).len()).sum::<usize>();
+        let known =
+            (0..TIMES + 2).map(|_| UnrecordedChildren::default().check(&own, &expected).len()).sum::<usize>();
         child.kill().and_then(|()| child.wait()).expect("killed");
         assert_eq!((found, known), (vec![0, 0, 1, 0, 0], 0));
     }
 
     #[test]
-    fn limits_are_named_where_they_are_near() {
+    fn generous_limits_are_not_the_likely_reason() {
         assert_eq!(likely_reason(std::process::id()), WhyLeftOut::NoRoom);
         assert_eq!(likely_reason(0), WhyLeftOut::NoRoom);
     }

@@ -1,6 +1,6 @@
-//! What the collector hands to the recorder. Rows refer to each other by number; numbers are given once, over all
-//! processes of the recording, in the order in which the rows appear in the batches. Times are `CLOCK_MONOTONIC`
-//! nanoseconds.
+//! The collector's results for the recorder. Rows refer to each other by number. Numbers are unique over all
+//! processes of the recording, in the order in which the rows appear in the batches. Times are
+//! `CLOCK_MONOTONIC` nanoseconds.
 
 use whyslow_profile::{Growth, GrowthBar, HeapCounts, HeapFacts, HeapNote};
 
@@ -10,9 +10,9 @@ use crate::ids::{ModuleRow, ProcessRow, StackRow, ThreadRow};
 /// A process in which the agent runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessSeen {
-    /// The operating system's number.
+    /// The operating system's process id.
     pub pid: u32,
-    /// The process that made it, if the agent ran there too.
+    /// The process that started it, if that one has an agent too.
     pub parent: Option<ProcessRow>,
     /// Its command name.
     pub name: String,
@@ -25,7 +25,7 @@ pub struct ProcessSeen {
 pub struct ThreadSeen {
     /// Its process.
     pub process: ProcessRow,
-    /// The operating system's number.
+    /// The operating system's thread id.
     pub tid: u32,
     /// Its name.
     pub name: String,
@@ -33,10 +33,10 @@ pub struct ThreadSeen {
     pub start_ns: u64,
 }
 
-/// A file whose code is on a stack.
+/// A file with code on a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleSeen {
-    /// A process that has it.
+    /// A process that maps it.
     pub process: ProcessRow,
     /// Its path as the program sees it; `[vdso]` for the kernel's.
     pub path: String,
@@ -49,26 +49,26 @@ pub struct ModuleSeen {
 pub struct StackSeen {
     /// The caller's stack.
     pub parent: Option<StackRow>,
-    /// The module; `None` for code in no known file.
+    /// The module; `None` for code that belongs to no known file.
     pub module: Option<ModuleRow>,
-    /// The address of the call (return address minus one): relative to the module, or as it is without one.
+    /// The address of the call (return address minus one): relative to the module, or absolute without one.
     pub address: u64,
 }
 
-/// What one thread did at one stack in one bucket of the timeline.
+/// The counts of one thread at one stack in one bucket of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimelineRow {
     /// The start of the bucket.
     pub time_ns: u64,
-    /// Who allocated.
+    /// The thread that allocated.
     pub thread: ThreadRow,
-    /// Where.
+    /// The allocating stack.
     pub stack: StackRow,
-    /// Blocks that were made.
+    /// Number of allocated blocks.
     pub allocations: u64,
     /// Their bytes.
     pub bytes_allocated: u64,
-    /// Bytes of blocks of this stack that were freed in this bucket, by whichever thread.
+    /// Bytes of blocks of this stack that were freed in this bucket, by any thread.
     pub bytes_freed: u64,
     /// Blocks of this stack that turned out to be temporary in this bucket.
     pub temporary: u64,
@@ -76,7 +76,7 @@ pub struct TimelineRow {
     pub unused_bytes: u64,
 }
 
-/// What a counter counts.
+/// The kind of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CounterKind {
     /// Live bytes of the process.
@@ -90,22 +90,22 @@ pub enum CounterKind {
 pub struct CounterRow {
     /// The process.
     pub process: ProcessRow,
-    /// What is counted.
+    /// The kind of the counter.
     pub kind: CounterKind,
-    /// When.
+    /// The time.
     pub time_ns: u64,
-    /// How much.
+    /// The value in bytes.
     pub value: u64,
 }
 
-/// What is new since the last batch.
+/// The new rows since the last batch.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Batch {
     /// Processes.
     pub processes: Vec<ProcessSeen>,
     /// Threads.
     pub threads: Vec<ThreadSeen>,
-    /// Processes that ended, and when.
+    /// Processes that exited, and when.
     pub ended: Vec<(ProcessRow, u64)>,
     /// Modules.
     pub modules: Vec<ModuleSeen>,
@@ -117,51 +117,51 @@ pub struct Batch {
     pub counters: Vec<CounterRow>,
 }
 
-/// One allocating stack, at the end.
+/// The final numbers of one allocating stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     /// The stack.
     pub stack: StackRow,
     /// The numbers.
     pub counts: HeapCounts,
-    /// How its live bytes went over time.
+    /// How its live bytes changed over time.
     pub growth: Growth,
-    /// How many blocks had a size with so many significant bits.
+    /// Numbers of blocks by the significant bits of their size.
     pub sizes: Histogram,
-    /// How many freed blocks had a lifetime in nanoseconds with so many significant bits.
+    /// Numbers of freed blocks by the significant bits of their lifetime in nanoseconds.
     pub lifetimes: Histogram,
-    /// How blocks grew, by size; their site is this one.
+    /// How blocks of this site grew, by size.
     pub chains: Vec<GrowthBar>,
-    /// Who had how many bytes at the peak.
+    /// Bytes live at the peak, by allocating thread.
     pub peak_by_thread: Vec<(ThreadRow, u64)>,
-    /// Whose blocks were live at the end, in bytes.
+    /// Bytes live at exit, by allocating thread.
     pub exit_by_thread: Vec<(ThreadRow, u64)>,
 }
 
-/// Blocks that one thread made and another one freed.
+/// Blocks that one thread allocated and another one freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// Who made them.
+    /// The thread that allocated them.
     pub from: ThreadRow,
-    /// Who freed them.
+    /// The thread that freed them.
     pub to: ThreadRow,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// Everything else, once the program has ended.
+/// The final results, after the program has exited.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Outcome {
-    /// What is new since the last batch.
+    /// The new rows since the last batch.
     pub batch: Batch,
     /// The sites.
     pub sites: Vec<Site>,
-    /// Who freed whose blocks.
+    /// Blocks freed by another thread than their own.
     pub transfers: Vec<Transfer>,
-    /// Facts about the whole. `peak_ns` and snapshot times are `CLOCK_MONOTONIC` here.
+    /// Facts about the whole recording. `peak_ns` and snapshot times are `CLOCK_MONOTONIC` here.
     pub facts: HeapFacts,
-    /// What the reader should know.
+    /// Notes for the reader of the profile.
     pub notes: Vec<HeapNote>,
 }

@@ -1,4 +1,4 @@
-//! Sockets that keep the borders of messages (`SOCK_SEQPACKET`), and passing a descriptor beside one.
+//! Sockets that preserve message boundaries (`SOCK_SEQPACKET`) and can pass a descriptor with a message.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -21,7 +21,7 @@ fn socket() -> io::Result<OwnedFd> {
     Ok(net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// A socket that others connect to.
+/// A listening socket.
 #[derive(Debug)]
 pub(crate) struct Listener(OwnedFd);
 
@@ -33,12 +33,12 @@ impl Listener {
         Ok(Self(socket))
     }
 
-    /// The next one that connects. An error after [`Self::close`].
+    /// The next connection. An error after [`Self::close`].
     pub(crate) fn accept(&self) -> io::Result<Connection> {
         Ok(Connection(net::accept_with(&self.0, SocketFlags::CLOEXEC)?))
     }
 
-    /// Ends all waiting in [`Self::accept`], now and later.
+    /// Ends all calls of [`Self::accept`], now and later.
     pub(crate) fn close(&self) {
         let _ = net::shutdown(&self.0, net::Shutdown::Both);
     }
@@ -56,7 +56,7 @@ impl Connection {
         Ok(Self(socket))
     }
 
-    /// Limits how long sending and receiving may take.
+    /// Sets a time limit for sending and receiving.
     pub(crate) fn limit(&self, time: Duration) -> io::Result<()> {
         for timeout in [Timeout::Recv, Timeout::Send] {
             net::sockopt::set_socket_timeout(&self.0, timeout, Some(time))?;
@@ -64,13 +64,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The process at the other end when it connected, as the kernel knows it: 0 for one that cannot be seen from here, which is a
-    /// number that rustix has no room for.
-    #[expect(unsafe_code, reason = "rustix takes every answer for the number of a process")]
+    /// The process at the other end when it connected, by the kernel's id. 0 for a process that is not
+    /// visible here, which rustix cannot represent.
+    #[expect(unsafe_code, reason = "rustix does not accept 0 as a process id")]
     pub(crate) fn peer(&self) -> io::Result<u32> {
         let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: the value is a `ucred` and as long as said.
+        // SAFETY: the value is a `ucred`, and the length is its size.
         let result = unsafe {
             libc::getsockopt(
                 self.0.as_raw_fd(),
@@ -95,26 +95,26 @@ impl Connection {
         }
     }
 
-    /// Sends one message with a descriptor beside it.
+    /// Sends one message, optionally with a descriptor.
     pub(crate) fn send(&self, message: &[u8], file: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut beside = SendAncillaryBuffer::new(&mut room);
+        let mut control = SendAncillaryBuffer::new(&mut room);
         let files = file.map(|file| [file]);
         if let Some(files) = &files {
-            beside.push(SendAncillaryMessage::ScmRights(files));
+            control.push(SendAncillaryMessage::ScmRights(files));
         }
-        let sent = net::sendmsg(&self.0, &[IoSlice::new(message)], &mut beside, SendFlags::NOSIGNAL)?;
+        let sent = net::sendmsg(&self.0, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL)?;
         if sent == message.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
-    /// Receives one message and the descriptor beside it. A message that is longer than the room is cut.
+    /// Receives one message and its descriptor. A message longer than the buffer is truncated.
     pub(crate) fn receive_with_file(&self, room: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut beside = RecvAncillaryBuffer::new(&mut space);
+        let mut control = RecvAncillaryBuffer::new(&mut space);
         let received =
-            net::recvmsg(&self.0, &mut [IoSliceMut::new(room)], &mut beside, RecvFlags::CMSG_CLOEXEC)?;
-        // The padding has room for a second descriptor; whatever is not taken is closed.
-        let file = beside.drain().find_map(|message| match message {
+            net::recvmsg(&self.0, &mut [IoSliceMut::new(room)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        // The padding has room for a second descriptor; descriptors that are not taken are closed.
+        let file = control.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut files) => files.next(),
             _ => None,
         });

@@ -1,11 +1,12 @@
-//! What a program's code needs before its allocator can be watched. `whyslow-inject` makes the plan; the collector only passes it on.
+//! The interface for planning the patches that a program's code needs. `whyslow-inject` creates the plan; the
+//! collector only passes it on.
 
 use whyslow_heap_wire::handshake::Hello;
 pub use whyslow_inject::{PatchPage, Plan as PatchPlan};
 
-/// Makes plans. It is called on a thread of its own for each program that starts, so it may take its time.
+/// Creates plans. Called on a separate thread for each program that starts, so it may be slow.
 pub trait PatchPlanner: Send + Sync {
-    /// The plan for this process. `pid` is the kernel's word, unlike the one in the hello.
+    /// The plan for this process. `pid` is the kernel's id, unlike the one in the hello.
     fn plan(&self, hello: &Hello, pid: u32) -> PatchPlan;
 }
 

@@ -1,4 +1,4 @@
-//! Which processes and threads there are, and which of them have ended.
+//! Tracks which processes and threads exist, and which have exited.
 
 use std::os::fd::OwnedFd;
 
@@ -12,19 +12,19 @@ use crate::tally::End;
 
 #[derive(Debug)]
 struct Process {
-    /// Its number here; `None` where it is not known.
+    /// Its process id outside of any container; `None` if not known.
     pid: Option<Pid>,
-    /// Whether its threads have the numbers here that they have there: not so in a container.
+    /// Whether its threads have the same ids inside and outside: not so in a container.
     same_numbers: bool,
-    /// Tells its end.
+    /// A descriptor that reports its exit.
     watch: Option<OwnedFd>,
-    /// It has ended, or has become another program.
+    /// It has exited, or executed another program.
     ended: bool,
-    /// The latter.
+    /// It has executed another program.
     executed: bool,
-    /// It has gone through its exit: what it still writes does not count.
+    /// It has passed its exit: later records do not count.
     exited: bool,
-    /// Its end is counted.
+    /// Its exit has been counted.
     counted: bool,
     rings: u32,
 }
@@ -39,20 +39,21 @@ struct Thread {
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     processes: Vec<Process>,
-    /// Threads that have rings.
+    /// Threads with rings.
     threads: FxHashMap<(ProcessRow, OwnTid), Thread>,
-    /// Everyone there ever was, by row, and how many of them were handed out.
+    /// All processes ever seen, by row, and how many of them were handed out.
     seen_processes: Vec<ProcessSeen>,
     seen_threads: Vec<ThreadSeen>,
     ends: Vec<(ProcessRow, u64)>,
     taken: (usize, usize, usize),
 }
 
-/// Processes, threads, and when processes ended.
+/// Processes, threads, and the exit times of processes.
 type Tables = (Vec<ProcessSeen>, Vec<ThreadSeen>, Vec<(ProcessRow, u64)>);
 
 impl Processes {
-    /// Adds the process of a row. `pid` is its number here, `own_pid` what it calls itself. The path of its program.
+    /// Adds the process of a row. `pid` is its id outside, `own_pid` the one that it sees itself. Returns the
+    /// path of its program.
     pub(crate) fn add(
         &mut self,
         row: ProcessRow,
@@ -68,7 +69,7 @@ impl Processes {
             .or(first);
         let watch = pid.map(|pid| whyslow_proc::watch(pid.0));
         let ended = matches!(watch, Some(Ok(None)));
-        // A forked process has its parent's name, until it says otherwise.
+        // A forked process has its parent's name until it changes it.
         let parents = || parent.and_then(|row| Some(self.seen_processes.get(row.index())?.name.clone()));
         let name = pid.and_then(|pid| process::name(pid.0)).or_else(parents).unwrap_or_default();
         self.seen_processes.push(ProcessSeen {
@@ -99,13 +100,13 @@ impl Processes {
         self.processes.get_mut(row.index())
     }
 
-    /// The row of a process that lives.
+    /// The row of a running process.
     pub(crate) fn living(&self, pid: Pid) -> Option<ProcessRow> {
         let found = self.processes.iter().rposition(|process| !process.ended && process.pid == Some(pid));
         found.map(ProcessRow::from)
     }
 
-    /// All whose end is not counted.
+    /// All processes whose exit has not been counted.
     pub(crate) fn all_living(&self) -> Vec<ProcessRow> {
         self.rows(|process| !process.counted)
     }
@@ -115,8 +116,8 @@ impl Processes {
         numbered.filter(|(_, process)| wanted(process)).map(|(row, _)| row.into()).collect()
     }
 
-    /// A process in words.
-    pub(crate) fn who(&self, row: ProcessRow) -> String {
+    /// Describes a process for messages.
+    pub(crate) fn describe(&self, row: ProcessRow) -> String {
         self.seen_processes.get(row.index()).map_or_else(String::new, |seen| {
             if seen.name.is_empty() {
                 format!("process {}", seen.pid)
@@ -126,17 +127,17 @@ impl Processes {
         })
     }
 
-    /// How many there were.
+    /// Number of processes ever seen.
     pub(crate) fn count(&self) -> u64 {
         self.processes.len() as u64
     }
 
-    /// The number of a process here, if its threads have theirs too.
+    /// The id of a process outside, if its threads have the same ids inside and outside.
     pub(crate) fn same_numbers(&self, row: ProcessRow) -> Option<Pid> {
         self.get(row).filter(|process| process.same_numbers)?.pid
     }
 
-    /// The row of a thread that takes a ring. A thread that is new gets its row from `add`.
+    /// The row of a thread that takes a ring. A new thread gets its row from `add`.
     pub(crate) fn ring_opened(
         &mut self,
         process: ProcessRow,
@@ -157,7 +158,7 @@ impl Processes {
         thread.row
     }
 
-    /// A ring was given back. Whether it was the thread's last.
+    /// Notes that a ring was freed. Returns whether it was the thread's last.
     pub(crate) fn ring_closed(&mut self, process: ProcessRow, tid: OwnTid) -> bool {
         if let Some(process) = self.get_mut(process) {
             process.rings = process.rings.saturating_sub(1);
@@ -171,15 +172,15 @@ impl Processes {
         last
     }
 
-    /// Whether there are so few processes that they can be looked at all the time.
+    /// Whether there are few enough processes to check them in every round.
     pub(crate) fn are_few(&self) -> bool {
         const FEW: usize = 32;
         self.processes.iter().rev().take(4 * FEW).filter(|process| !process.ended).count() <= FEW
             && self.processes.len() <= 4 * FEW
     }
 
-    /// Looks which processes have ended; those that had not the last time.
-    pub(crate) fn look_for_ended(&mut self) -> Vec<ProcessRow> {
+    /// Checks which processes have exited. Returns those that had not at the last check.
+    pub(crate) fn find_ended(&mut self) -> Vec<ProcessRow> {
         let mut ended = Vec::new();
         let numbered = (0..).map(ProcessRow).zip(&mut self.processes);
         for (row, process) in numbered.filter(|(_, process)| !process.ended) {
@@ -195,22 +196,22 @@ impl Processes {
         ended
     }
 
-    /// How a process ended, or ends.
+    /// How a process ended, or will end.
     pub(crate) fn end_of(&self, row: ProcessRow) -> End {
         if self.get(row).is_some_and(|process| process.executed) { End::Exec } else { End::Exit }
     }
 
-    /// Everyone there ever was, by row.
+    /// All processes ever seen, by row.
     pub(crate) fn seen(&self) -> &[ProcessSeen] {
         &self.seen_processes
     }
 
-    /// Whether a process has ended, or become another program.
+    /// Whether a process has exited, or executed another program.
     pub(crate) fn has_ended(&self, row: ProcessRow) -> bool {
         self.get(row).is_none_or(|process| process.ended)
     }
 
-    /// A process has become another program.
+    /// Notes that a process has executed another program.
     pub(crate) fn executed(&mut self, row: ProcessRow) {
         if let Some(process) = self.get_mut(row) {
             process.ended = true;
@@ -218,25 +219,25 @@ impl Processes {
         }
     }
 
-    /// Whether what a process writes no longer counts.
+    /// Whether the records of a process no longer count.
     #[inline]
     pub(crate) fn has_exited(&self, row: ProcessRow) -> bool {
         self.get(row).is_none_or(|process| process.exited)
     }
 
-    /// A process has gone through its exit.
+    /// Notes that a process has passed its exit.
     pub(crate) fn exited(&mut self, row: ProcessRow) {
         if let Some(process) = self.get_mut(row) {
             process.exited = true;
         }
     }
 
-    /// Whether a thread has ended. Not known where numbers differ.
+    /// Whether a thread has exited. Not known where inside and outside ids differ.
     pub(crate) fn thread_has_ended(&self, process: ProcessRow, tid: OwnTid) -> bool {
         self.same_numbers(process).is_some_and(|pid| sys::thread_has_ended(pid.0, tid.0))
     }
 
-    /// Processes that have ended and whose rings are closed, each once.
+    /// Processes that have exited and have no open ring, each once.
     pub(crate) fn take_ended(&mut self) -> Vec<ProcessRow> {
         let rows = self.rows(|process| process.ended && !process.counted && process.rings == 0);
         for &row in &rows {
@@ -246,12 +247,12 @@ impl Processes {
         rows
     }
 
-    /// The end of a process is counted at this time.
+    /// Notes that the exit of a process was counted at this time.
     pub(crate) fn end_counted(&mut self, row: ProcessRow, time_ns: u64) {
         self.ends.push((row, time_ns));
     }
 
-    /// The resident set of all that live, in bytes.
+    /// The resident set size of all running processes, in bytes.
     pub(crate) fn resident(&self) -> Vec<(ProcessRow, u64)> {
         let numbered = self.processes.iter().enumerate().filter(|(_, process)| !process.ended);
         numbered
@@ -259,7 +260,8 @@ impl Processes {
             .collect()
     }
 
-    /// What is new since the last time. Names are looked up once more: threads often get theirs after their first block.
+    /// Takes the new rows since the last call. Names are read again: threads often get theirs after their
+    /// first block.
     pub(crate) fn take_new(&mut self) -> Tables {
         let (processes, threads, ended) = self.taken;
         self.taken = (self.seen_processes.len(), self.seen_threads.len(), self.ends.len());
@@ -271,13 +273,13 @@ impl Processes {
         )
     }
 
-    /// All there ever was.
+    /// All rows ever.
     pub(crate) fn all(&mut self) -> Tables {
         self.rename(0, 0);
         (self.seen_processes.clone(), self.seen_threads.clone(), self.ends.clone())
     }
 
-    /// Looks up the names of those that live, from these rows on.
+    /// Reads the names of running processes and threads again, starting at these rows.
     fn rename(&mut self, processes: usize, threads: usize) {
         let mut seen = std::mem::take(&mut self.seen_processes);
         for (row, process) in seen.iter_mut().enumerate().skip(processes) {
@@ -302,24 +304,24 @@ impl Processes {
         self.seen_threads.iter().map(|thread| thread.process).collect()
     }
 
-    /// The numbers of those that live, as far as they are known.
+    /// The known ids of running processes.
     pub(crate) fn living_pids(&self) -> Vec<Pid> {
         self.processes.iter().filter(|process| !process.ended).filter_map(|process| process.pid).collect()
     }
 
-    /// The numbers and names of those that live.
+    /// The ids and names of running processes.
     pub(crate) fn living_names(&self) -> Vec<(u32, &str)> {
         let all = self.processes.iter().zip(&self.seen_processes);
         let living = all.filter(|(process, _)| !process.ended && process.pid.is_some());
         living.map(|(_, seen)| (seen.pid, seen.name.as_str())).collect()
     }
 
-    /// Whether there ever was a process with this number.
+    /// Whether a process with this id was ever seen.
     pub(crate) fn knows(&self, pid: Pid) -> bool {
         self.programs_of(pid) > 0
     }
 
-    /// How many programs there were with this number: a process becomes another one when it executes it.
+    /// The number of programs seen with this process id: every exec adds one.
     pub(crate) fn programs_of(&self, pid: Pid) -> usize {
         self.processes.iter().filter(|process| process.pid == Some(pid)).count()
     }

@@ -1,4 +1,4 @@
-//! Asks for a snapshot: finds the collector that watches a process, and gets a profile from it.
+//! Requests a snapshot: finds the collector that records a process, and gets a profile from it.
 
 use std::fs::{self, File};
 use std::io::{self, Seek};
@@ -12,7 +12,7 @@ use whyslow_heap_wire::snapshot::{LEN, MOST_TEXT, Reply, Request, status};
 use crate::folder;
 use crate::packet::Connection;
 
-/// How long a collector may take: it reads all memory of the process.
+/// Time limit for a collector: it reads all memory of the process.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Why there is no snapshot.
@@ -21,42 +21,42 @@ pub enum SnapshotError {
     /// There is no such process.
     #[error("there is no process {pid}")]
     NoProcess {
-        /// Its number.
+        /// The process id.
         pid: u32,
     },
-    /// It is the collector itself.
-    #[error("process {pid} is whyslow itself, which records {}", list(.watched))]
+    /// The process is the collector itself.
+    #[error("process {pid} is whyslow itself; it records {}", list(.watched))]
     Recorder {
-        /// Its number.
+        /// The process id.
         pid: u32,
-        /// What it records, in words.
+        /// The processes that it records, as text.
         watched: Vec<String>,
     },
-    /// Its heap is not recorded, as far as we can see.
-    #[error("process {pid} belongs to user {user}, and only that user can reach its recorder")]
+    /// The process belongs to another user, and no reachable collector records it.
+    #[error("process {pid} belongs to user {user}; only that user (or root) can request a snapshot of it")]
     Foreign {
-        /// Its number.
+        /// The process id.
         pid: u32,
-        /// Whose it is.
+        /// The user that it belongs to.
         user: u32,
     },
-    /// Its heap is not recorded.
+    /// The process's heap is not recorded.
     #[error("process {pid} does not run under `whyslow heap`{}", others(.watched))]
     NotWatched {
-        /// Its number.
+        /// The process id.
         pid: u32,
-        /// What is recorded, in words.
+        /// The recorded processes, as text.
         watched: Vec<String>,
     },
-    /// It ended meanwhile.
+    /// The process exited before or during the snapshot.
     #[error(
-        "process {pid} ended before the snapshot was taken; its whole recording is where `whyslow heap` wrote it"
+        "process {pid} exited before the snapshot was taken; see the complete recording that `whyslow heap` wrote"
     )]
     Ended {
-        /// Its number.
+        /// The process id.
         pid: u32,
     },
-    /// The collector says why not.
+    /// The collector reports another failure.
     #[error("{0}")]
     Refused(String),
     /// The collector does not answer.
@@ -64,29 +64,33 @@ pub enum SnapshotError {
     Silent {
         /// The process.
         pid: u32,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
 }
 
 fn list(watched: &[String]) -> String {
-    if watched.is_empty() { "no process now".to_owned() } else { format!("process {}", watched.join(", ")) }
+    if watched.is_empty() {
+        "no process at present".to_owned()
+    } else {
+        format!("process {}", watched.join(", "))
+    }
 }
 
 fn others(watched: &[String]) -> String {
     if watched.is_empty() { String::new() } else { format!("; these do: {}", watched.join(", ")) }
 }
 
-/// What one collector says.
-enum Said {
+/// The answer of one collector.
+enum Answer {
     Taken(File),
     Unknown(String),
     Ended,
     Refused(String),
 }
 
-/// A profile of what holds memory in a process now, without symbols. The process must run under a collector of this
-/// user, or of its own user if this one may go there.
+/// Requests a profile of what holds memory in a process now, without symbols. The process must run under a
+/// collector of this user, or of its own user if this user may access that collector's folder.
 pub fn request_snapshot(pid: u32) -> Result<File, SnapshotError> {
     let user = whyslow_proc::user();
     let owner = fs::metadata(Path::new("/proc").join(pid.to_string())).map(|process| process.uid());
@@ -95,17 +99,17 @@ pub fn request_snapshot(pid: u32) -> Result<File, SnapshotError> {
     let mut silent = None;
     for (recorder, socket) in folder::collectors(&[user, owner]) {
         match ask(&socket, pid) {
-            Ok(Said::Taken(file)) => return Ok(file),
-            Ok(Said::Unknown(theirs)) => {
-                let theirs = (!theirs.is_empty()).then_some(theirs);
+            Ok(Answer::Taken(file)) => return Ok(file),
+            Ok(Answer::Unknown(recorded)) => {
+                let recorded = (!recorded.is_empty()).then_some(recorded);
                 if recorder == pid {
-                    return Err(SnapshotError::Recorder { pid, watched: theirs.into_iter().collect() });
+                    return Err(SnapshotError::Recorder { pid, watched: recorded.into_iter().collect() });
                 }
-                watched.extend(theirs);
+                watched.extend(recorded);
             }
-            Ok(Said::Ended) => return Err(SnapshotError::Ended { pid }),
-            Ok(Said::Refused(why)) => return Err(SnapshotError::Refused(why)),
-            // Left behind by one that was killed, or gone since.
+            Ok(Answer::Ended) => return Err(SnapshotError::Ended { pid }),
+            Ok(Answer::Refused(why)) => return Err(SnapshotError::Refused(why)),
+            // The collector was killed and left its socket behind, or has exited since.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {}
             Err(error) => silent = Some(error),
@@ -118,33 +122,33 @@ pub fn request_snapshot(pid: u32) -> Result<File, SnapshotError> {
     }
 }
 
-fn ask(socket: &Path, pid: u32) -> io::Result<Said> {
+fn ask(socket: &Path, pid: u32) -> io::Result<Answer> {
     let connection = Connection::to(socket)?;
     connection.limit(PATIENCE)?;
     connection.send(&Request::new(pid).to_bytes(), None)?;
     let mut room = [0; LEN + MOST_TEXT];
     let (len, file) = connection.receive_with_file(&mut room)?;
-    // Nothing comes from one that has ended.
+    // An empty message means that the collector has exited.
     if len == 0 {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
     read(&room[..len], file.map(File::from))
 }
 
-fn read(packet: &[u8], file: Option<File>) -> io::Result<Said> {
+fn read(packet: &[u8], file: Option<File>) -> io::Result<Answer> {
     let Some((reply, text)) = Reply::parse(packet).filter(|(reply, _)| reply.version == VERSION) else {
-        return Ok(Said::Unknown(String::new()));
+        return Ok(Answer::Unknown(String::new()));
     };
     let text = String::from_utf8_lossy(text).into_owned();
     match (reply.status, file) {
         (status::TAKEN, Some(mut file)) => {
             file.rewind()?;
-            Ok(Said::Taken(file))
+            Ok(Answer::Taken(file))
         }
-        (status::UNKNOWN, _) => Ok(Said::Unknown(text)),
-        (status::ENDED, _) => Ok(Said::Ended),
-        (status::FAILED, _) => Ok(Said::Refused(text)),
-        _ => Err(io::Error::other("its answer makes no sense")),
+        (status::UNKNOWN, _) => Ok(Answer::Unknown(text)),
+        (status::ENDED, _) => Ok(Answer::Ended),
+        (status::FAILED, _) => Ok(Answer::Refused(text)),
+        _ => Err(io::Error::other("malformed answer")),
     }
 }
 
@@ -158,28 +162,28 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_apart() {
-        let unknown = |said| matches!(said, Ok(Said::Unknown(text)) if text == "1 (a)");
+    fn answers_are_distinguished() {
+        let unknown = |answer| matches!(answer, Ok(Answer::Unknown(text)) if text == "1 (a)");
         assert!(unknown(read(&packet(VERSION, status::UNKNOWN, "1 (a)"), None)));
-        assert!(matches!(read(&packet(VERSION, status::ENDED, ""), None), Ok(Said::Ended)));
+        assert!(matches!(read(&packet(VERSION, status::ENDED, ""), None), Ok(Answer::Ended)));
         let refused = read(&packet(VERSION, status::FAILED, "no"), None);
-        assert!(matches!(refused, Ok(Said::Refused(why)) if why == "no"));
+        assert!(matches!(refused, Ok(Answer::Refused(why)) if why == "no"));
         let file = crate::sys::memory_file().expect("a file");
-        assert!(matches!(read(&packet(VERSION, status::TAKEN, ""), Some(file)), Ok(Said::Taken(_))));
+        assert!(matches!(read(&packet(VERSION, status::TAKEN, ""), Some(file)), Ok(Answer::Taken(_))));
     }
 
     #[test]
-    fn nonsense_is_no_snapshot() {
+    fn rejects_malformed_answers() {
         assert!(read(&packet(VERSION, status::TAKEN, ""), None).is_err());
         assert!(read(&packet(VERSION, 99, ""), None).is_err());
-        // An older collector takes the request for a hello of another version.
+        // An older collector treats the request as a hello of another version.
         for other in [&[0; 16][..], &packet(VERSION + 1, status::TAKEN, ""), b"x"] {
-            assert!(matches!(read(other, None), Ok(Said::Unknown(text)) if text.is_empty()));
+            assert!(matches!(read(other, None), Ok(Answer::Unknown(text)) if text.is_empty()));
         }
     }
 
     #[test]
-    fn a_process_that_is_not_there_is_said_so() {
+    fn a_missing_process_is_an_error() {
         let error = request_snapshot(u32::MAX).map(|_| ()).expect_err("no such process");
         assert!(matches!(error, SnapshotError::NoProcess { .. }));
     }

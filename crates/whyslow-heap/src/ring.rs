@@ -1,4 +1,4 @@
-//! One thread's ring as the collector reads it.
+//! The collector's side of one thread's ring.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::ids::{
     Address, AreaSlot, EntryRow, OwnTid, ProcessRow, RingNumber, RingStack, StackRow, ThreadRow, Tick,
 };
 
-/// Words after which the writer is told how far it is read.
-const TELL_EVERY: u64 = 2048;
+/// Number of words after which the read position is published to the writer.
+const PUBLISH_EVERY: u64 = 2048;
 
 /// A ring that is in use.
 #[derive(Debug)]
@@ -21,34 +21,34 @@ pub(crate) struct Ring {
     area: Arc<Area>,
     /// Its area.
     pub slot: AreaSlot,
-    /// Which ring in it.
+    /// Its number in the area.
     pub number: RingNumber,
-    /// Whose.
+    /// Its process.
     pub process: ProcessRow,
     pub thread: ThreadRow,
     pub tid: OwnTid,
-    /// The process from which its own was forked. None once that is counted.
+    /// The process that its own was forked from. `None` once the fork has been counted.
     pub forked_from: Option<ProcessRow>,
     pub cursor: Cursor,
-    /// Events that were read but not taken yet.
+    /// Events that have been read but not taken yet.
     ahead: VecDeque<Event>,
-    told: u64,
-    /// What `told` was when the thread was last looked for.
-    pub told_at_check: u64,
-    /// The thread has ended: what is left is read, then the ring is given back.
+    published: u64,
+    /// The value of `published` when the thread was last checked.
+    pub published_at_check: u64,
+    /// The thread has exited: the rest is read, then the ring is freed.
     pub closing: bool,
-    /// Entries of the tally by the number of the stack; [`UNKNOWN`] before it is asked for.
+    /// Entries of the tally by stack number; [`UNKNOWN`] until requested.
     entries: Vec<EntryRow>,
-    /// Rows of all programs' stacks, likewise.
+    /// Rows of the global stacks by stack number.
     pub rows: Vec<StackRow>,
 }
 
-/// How many events are read ahead, so that their memory can be asked for in time.
+/// Number of events that are read ahead, so that their memory can be prefetched.
 const AHEAD: usize = 24;
 const UNKNOWN: EntryRow = EntryRow(u32::MAX);
 
 impl Ring {
-    /// The ring of a thread; `None` if there is no such ring.
+    /// The ring of a thread; `None` if the ring does not exist.
     pub(crate) fn new(
         area: &Arc<Area>,
         slot: AreaSlot,
@@ -68,8 +68,8 @@ impl Ring {
             forked_from: None,
             cursor: Cursor::new(at),
             ahead: VecDeque::with_capacity(AHEAD),
-            told: at,
-            told_at_check: u64::MAX,
+            published: at,
+            published_at_check: u64::MAX,
             closing: false,
             entries: Vec::new(),
             rows: Vec::new(),
@@ -84,15 +84,15 @@ impl Ring {
         &self.area
     }
 
-    /// Looks how far it is written: the words to read.
-    pub(crate) fn look(&mut self) -> u64 {
+    /// Reads how far the ring is written. Returns the number of words to read.
+    pub(crate) fn refresh(&mut self) -> u64 {
         let written =
             self.area.ring(self.number.index()).map_or(0, |header| header.written.load(Ordering::Acquire));
         self.cursor.extend(written);
         self.cursor.end.wrapping_sub(self.cursor.at)
     }
 
-    /// When the next event was, if there is one.
+    /// The time of the next event, if there is one.
     #[inline]
     pub(crate) fn peek(&mut self, latest: Tick) -> Option<Tick> {
         if self.ahead.len() <= AHEAD / 2 {
@@ -101,22 +101,22 @@ impl Ring {
         self.ahead.front().map(|event| event.tick)
     }
 
-    /// The next event, of which [`Self::peek`] has told. It is copied as a whole: reading a part of a copy that is made in overlapping pieces
-    /// waits until all of them are written.
+    /// The next event, after [`Self::peek`] has found one. It is copied as a whole: reading a part of a copy
+    /// made in overlapping pieces stalls until all pieces are written.
     #[inline]
     pub(crate) fn next(&self) -> Event {
         self.ahead[0]
     }
 
-    /// The next event is done.
+    /// Removes the next event.
     #[inline]
     pub(crate) fn pop(&mut self) {
         self.ahead.pop_front();
     }
 
     fn read_ahead(&mut self, latest: Tick) {
-        if self.cursor.at.wrapping_sub(self.told) >= TELL_EVERY {
-            self.tell();
+        if self.cursor.at.wrapping_sub(self.published) >= PUBLISH_EVERY {
+            self.publish();
         }
         let Some(words) = self.area.words(self.number.index()) else { return };
         while self.ahead.len() < AHEAD {
@@ -125,19 +125,19 @@ impl Ring {
         }
     }
 
-    /// The address of an event that comes soon.
+    /// The address of an upcoming event.
     #[inline]
     pub(crate) fn soon(&self) -> Option<Address> {
         self.ahead.get(AHEAD / 2).map(|event| event.address)
     }
 
-    /// The entry of a stack, if it was asked for before.
+    /// The entry of a stack, if it was requested before.
     #[inline]
     pub(crate) fn entry(&self, stack: RingStack) -> Option<EntryRow> {
         self.entries.get(stack.index()).copied().filter(|&entry| entry != UNKNOWN)
     }
 
-    /// Notes the entry of a stack.
+    /// Stores the entry of a stack.
     pub(crate) fn set_entry(&mut self, stack: RingStack, entry: EntryRow) {
         let stack = stack.index();
         if self.entries.len() <= stack {
@@ -146,22 +146,22 @@ impl Ring {
         self.entries[stack] = entry;
     }
 
-    /// Tells the writer how far it is read.
-    pub(crate) fn tell(&mut self) {
-        if self.told != self.cursor.at {
-            self.told = self.cursor.at;
+    /// Publishes the read position to the writer.
+    pub(crate) fn publish(&mut self) {
+        if self.published != self.cursor.at {
+            self.published = self.cursor.at;
             if let Some((header, _)) = self.parts() {
-                header.read.store(self.told, Ordering::Release);
+                header.read.store(self.published, Ordering::Release);
             }
         }
     }
 
-    /// Whether everything is read. What the writer left unfinished when it died does not count.
+    /// Whether everything has been read. A record that an exited writer left incomplete does not count.
     pub(crate) fn is_done(&self) -> bool {
         self.ahead.is_empty()
     }
 
-    /// Gives the ring back. Its thread has ended.
+    /// Frees the ring. Its thread has exited.
     pub(crate) fn give_back(&self) {
         if let Some((header, _)) = self.parts() {
             header.written.store(0, Ordering::Relaxed);
@@ -170,7 +170,7 @@ impl Ring {
         }
         let active = &self.area.header().rings_active;
         let one_less = |active: u32| active.checked_sub(1);
-        // Zero already: the number was not ours to begin with, and stays.
+        // If it is already zero, the count was wrong, and is left unchanged.
         let _ = active.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less);
     }
 }

@@ -1,12 +1,13 @@
-//! A table that grows without moving its rows: no copy of a large table, and never room for twice as many rows as there are.
+//! A table that grows without moving its rows: a large table is never copied, and never has twice the
+//! capacity that it needs.
 
-/// Rows of one piece.
+/// Rows per piece.
 const PIECE: usize = 128;
 
 /// Rows by number.
 #[derive(Debug)]
 pub(crate) struct Shelf<T> {
-    /// All full but the last.
+    /// All pieces are full except the last.
     pieces: Vec<Vec<T>>,
 }
 
@@ -17,7 +18,7 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T> Shelf<T> {
-    /// Adds a row: its number.
+    /// Adds a row and returns its number.
     pub(crate) fn push(&mut self, row: T) -> usize {
         let number = self.len();
         if number.is_multiple_of(PIECE) {
@@ -39,7 +40,7 @@ impl<T> Shelf<T> {
         self.pieces.iter().flatten()
     }
 
-    /// Takes all rows out. The memory of each piece is free once its rows are taken.
+    /// Takes all rows out. The memory of each piece is freed once its rows are taken.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = T> + use<T> {
         std::mem::take(&mut self.pieces).into_iter().flatten()
     }

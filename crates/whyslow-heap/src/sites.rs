@@ -6,23 +6,23 @@ use whyslow_profile::HeapCounts;
 use crate::bars::{Bars, Histogram};
 use crate::chains::{Chain, Chains};
 use crate::clock::Clock;
-use crate::course::Course;
 use crate::ids::{SiteRow, StackRow, ThreadRow};
+use crate::live_curve::LiveCurve;
 use crate::outcome::Site;
 use crate::shelf::Shelf;
 use crate::sys;
 use crate::weight::{self, Weight, Weights};
 
-/// The numbers of one allocating stack: five cache lines, of which an allocation changes the first two, a free the first and the third. What most
-/// sites never have is elsewhere.
+/// The numbers of one allocating stack: five cache lines. An allocation changes the first two, a free the
+/// first and the third. Numbers that most sites do not have are stored elsewhere.
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub(crate) struct SiteState {
     /// Live now.
     live: Weight,
-    /// When it had the most bytes.
+    /// The weight when it had its maximum of bytes.
     most: Weight,
-    /// How long blocks lived, in ticks, each block counted in units.
+    /// Sum of the lifetimes of blocks in ticks, weighted by units of blocks.
     lifetime: u128,
     freed_elsewhere: u64,
     stack: StackRow,
@@ -30,17 +30,17 @@ pub(crate) struct SiteState {
     temporary: u64,
     lifetimes: Bars,
     unused_bytes: u64,
-    /// Made so far, up to the last rows.
+    /// Allocated so far, up to the last rows.
     allocated: Weight,
-    /// Live when their process ended.
+    /// Live when their process exited.
     exit: Weight,
     growth: Option<Box<Growing>>,
     rare: Option<Box<Rare>>,
     /// Live bytes over time.
-    course: Course,
+    live_curve: LiveCurve,
 }
 
-/// What is counted where blocks were made larger.
+/// Counts of sites where blocks grew.
 #[derive(Debug, Default, Clone)]
 struct Growing {
     grown: u64,
@@ -50,30 +50,30 @@ struct Growing {
     chains: Chains,
 }
 
-/// What few sites have.
+/// Counts that few sites have.
 #[derive(Debug, Default, Clone)]
 struct Rare {
     /// Live when their process executed another program.
     given_back: Weight,
     examined_bytes: u64,
-    /// Freed, and too large to be examined. Those that stay are in the findings.
+    /// Freed, and too large to be examined. Those that are still live are in the findings.
     passed_over: Weight,
-    /// What looks at processes found: leak classes, and unused bytes of live blocks.
+    /// The results of inspections: leak classes, and unused bytes of live blocks.
     findings: HeapCounts,
 }
 
-/// What a site has beyond what it has counted itself, while its processes live.
+/// Numbers of a site that are not yet part of it, while its processes run.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Beyond {
-    /// Since the last rows.
+    /// Allocated since the last rows.
     pub allocated: Weight,
     pub temporary: u64,
     pub unused: u64,
-    /// How long blocks have lived that have not ended.
+    /// The lifetimes so far of live blocks.
     pub lifetime: u128,
-    /// How large such blocks have grown.
+    /// The growth so far of live blocks.
     pub chains: Chains,
-    /// Live in the process that is looked at.
+    /// Live in the process of the snapshot.
     pub live: Weight,
 }
 
@@ -93,7 +93,7 @@ impl SiteState {
             exit: Weight::default(),
             growth: None,
             rare: None,
-            course: Course::default(),
+            live_curve: LiveCurve::default(),
         }
     }
 
@@ -101,21 +101,21 @@ impl SiteState {
         self.stack
     }
 
-    /// Asks for the memory that a new block of this size will change.
+    /// Prefetches the memory that a new block of this size will change.
     #[inline]
     pub(crate) fn expect_block(&self, size: u64) {
         sys::prefetch(&self.live);
         self.sizes.expect(size);
     }
 
-    /// Asks for the memory that a free after so many ticks will change.
+    /// Prefetches the memory that a free after this many ticks will change.
     #[inline]
     pub(crate) fn expect_free(&self, ticks: u64, clock: &Clock) {
         sys::prefetch(&self.live);
         self.lifetimes.expect(clock.span_ns(ticks));
     }
 
-    /// A block is made.
+    /// Counts an allocated block.
     #[inline]
     pub(crate) fn allocated(&mut self, size: u64, weight: Weight) {
         self.live += weight;
@@ -125,25 +125,25 @@ impl SiteState {
         self.sizes.add(size, weight.blocks);
     }
 
-    /// A block is freed after so many ticks.
+    /// Counts a block that is freed after this many ticks.
     #[inline]
     pub(crate) fn freed(&mut self, weight: Weight, ticks: u64, clock: &Clock) {
         self.part_freed(weight, ticks);
         self.lifetimes.add(clock.span_ns(ticks), weight.blocks);
     }
 
-    /// A part of a mapping is unmapped after so many ticks.
+    /// Counts a part of a mapping that is unmapped after this many ticks.
     pub(crate) fn part_freed(&mut self, weight: Weight, ticks: u64) {
         self.live -= weight;
         self.lifetime = self.lifetime.wrapping_add(u128::from(ticks) * u128::from(weight.blocks));
     }
 
-    /// Another thread has freed a block that was made here.
+    /// Counts blocks from here that another thread has freed.
     pub(crate) fn freed_elsewhere(&mut self, blocks: u64) {
         weight::add(&mut self.freed_elsewhere, blocks);
     }
 
-    /// A block is taken from its process at its end after so many ticks; `at_exit`, if that is an exit.
+    /// Counts a block that ends with its process after this many ticks; `at_exit` if that is an exit.
     pub(crate) fn ended_with_process(&mut self, weight: Weight, ticks: u64, at_exit: bool) {
         self.part_freed(weight, ticks);
         if at_exit {
@@ -153,7 +153,7 @@ impl SiteState {
         }
     }
 
-    /// A block of another stack was made larger here.
+    /// Counts a block that grew here.
     pub(crate) fn grew(&mut self, size: u64, blocks: u64, copied: u64, before: Chain) {
         let growth = self.growth.get_or_insert_default();
         weight::add(&mut growth.grown, blocks);
@@ -167,34 +167,34 @@ impl SiteState {
         }
     }
 
-    /// A block that had grown ends, or is made smaller for the first time.
+    /// Counts a grown block that is freed, or shrinks for the first time.
     pub(crate) fn growth_ended(&mut self, size: u64, weight: Weight) {
         self.growth.get_or_insert_default().chains.reached(size, weight);
     }
 
-    /// A block that is freed was looked at.
+    /// Counts a freed block that was examined.
     pub(crate) fn examined(&mut self, bytes: u64) {
         weight::add(&mut self.rare.get_or_insert_default().examined_bytes, bytes);
     }
 
-    /// A block that is freed was too large to be looked at.
+    /// Counts a freed block that was too large to be examined.
     pub(crate) fn passed_over(&mut self, weight: Weight) {
         self.rare.get_or_insert_default().passed_over += weight;
     }
 
-    /// Rows go out of what was done here.
+    /// Adds the counts of finished timeline rows.
     pub(crate) fn rows_closed(&mut self, allocated: Weight, temporary: u64, unused: u64) {
         self.allocated += allocated;
         weight::add(&mut self.temporary, temporary);
         weight::add(&mut self.unused_bytes, unused);
     }
 
-    /// A bucket in which something happened here ends.
+    /// Ends a bucket in which this site changed.
     pub(crate) fn bucket_closed(&mut self, time_ns: u64) {
-        self.course.add(time_ns, self.live.bytes);
+        self.live_curve.add(time_ns, self.live.bytes);
     }
 
-    /// The same as if everything ended now, and only one process had something at its exit.
+    /// A copy as if all processes exited now, and only one of them had live blocks at its exit.
     pub(crate) fn as_if_ended(&self, beyond: &Beyond) -> Self {
         let mut site = self.clone();
         site.rows_closed(beyond.allocated, beyond.temporary, beyond.unused);
@@ -202,7 +202,7 @@ impl SiteState {
             site.growth.get_or_insert_default().chains.merge(&beyond.chains);
         }
         site.lifetime = site.lifetime.wrapping_add(beyond.lifetime);
-        // What other processes have or had at their end was not freed either.
+        // The live blocks of other processes, now or at their exit, were not freed either.
         site.live += site.exit;
         site.live -= beyond.live;
         site.exit = beyond.live;
@@ -210,7 +210,7 @@ impl SiteState {
         site
     }
 
-    /// The numbers in words of the profile. All processes have ended.
+    /// The numbers in the profile's terms. All processes have exited.
     pub(crate) fn outcome(
         self,
         peak: Weight,
@@ -256,7 +256,7 @@ impl SiteState {
         Site {
             stack: self.stack,
             counts,
-            growth: self.course.growth(),
+            growth: self.live_curve.growth(),
             sizes: Histogram::new(self.sizes, weights),
             lifetimes: Histogram::new(self.lifetimes, weights),
             chains: growth.chains.rows(weights),
@@ -265,7 +265,7 @@ impl SiteState {
         }
     }
 
-    /// Forgets which blocks were lost when processes ended.
+    /// Drops the leak classes from earlier exits.
     fn forget_leaks(&mut self) {
         if let Some(rare) = &mut self.rare {
             let HeapCounts { unused_bytes, examined_bytes, passed_over_blocks, passed_over_bytes, .. } =
@@ -280,7 +280,7 @@ impl SiteState {
         }
     }
 
-    /// Adds what a look at a process found.
+    /// Adds the results of an inspection.
     pub(crate) fn add_findings(&mut self, more: &HeapCounts) {
         let found = &mut self.rare.get_or_insert_default().findings;
         let mut sums = found.numbers();
@@ -299,7 +299,7 @@ pub(crate) struct Sites {
 }
 
 impl Sites {
-    /// The site of a stack, which there is from now on.
+    /// The site of a stack, created if needed.
     pub(crate) fn of_stack(&mut self, stack: StackRow) -> SiteRow {
         let next = SiteRow::from(self.sites.len());
         *self.by_stack.entry(stack).or_insert_with(|| {
@@ -326,7 +326,7 @@ impl Sites {
         self.sites.iter()
     }
 
-    /// Takes all out, in the order of their rows.
+    /// Takes all sites out, in row order.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = SiteState> + use<> {
         self.by_stack = FxHashMap::default();
         self.sites.take()
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_exec_takes_was_not_freed_and_is_not_live_at_exit() {
+    fn blocks_at_an_exec_are_neither_freed_nor_live_at_exit() {
         let clock = Clock::start();
         let mut sites = Sites::default();
         let row = sites.of_stack(StackRow(1));

@@ -1,4 +1,4 @@
-//! What holds memory now: the answer to another whyslow that asks, while the programs go on.
+//! Answers another whyslow's request for what holds memory now, while the programs run on.
 
 use std::fs::File;
 use std::io;
@@ -21,15 +21,15 @@ use crate::leaks::{Live, Subject};
 use crate::outcome::{Batch, Outcome};
 use crate::sys;
 
-/// Requests that may wait for their turn.
+/// Maximum number of waiting requests.
 const MOST_WAITING: usize = 8;
-/// Events this old can be read, whichever ring they are in: see the drain's margin.
+/// Events this old can be read in any ring: see the drain's margin.
 const SETTLE: Duration = Duration::from_micros(200);
 
-/// Writes what is known so far as a profile. It is called on a thread of its own.
+/// Writes the results so far as a profile. Called on a separate thread.
 pub trait SnapshotWriter: Send + Sync {
-    /// Writes the profile into an empty file. `outcome` holds everything from the beginning, and one row of the timeline per thread
-    /// and stack; what is live at the end is what is live now.
+    /// Writes the profile into an empty file. `outcome` holds everything from the start, and one timeline row
+    /// per thread and stack; live at exit means live now.
     fn write(&self, outcome: &Outcome, file: File) -> io::Result<()>;
 }
 
@@ -39,25 +39,25 @@ impl<F: Fn(&Outcome, File) -> io::Result<()> + Send + Sync> SnapshotWriter for F
     }
 }
 
-/// Those who ask are served one after the other.
+/// Serves requests one after the other.
 pub(crate) struct Counter {
     writer: Arc<dyn SnapshotWriter>,
     turn: Mutex<()>,
     waiting: AtomicUsize,
 }
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Taken(File),
-    /// Not one of these processes.
+    /// The process is not recorded here. The text lists those that are.
     Unknown(String),
     Ended,
     Failed(String),
 }
 
 impl Answer {
-    /// The profile.
+    /// The file with the profile.
     pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Taken(file) => Some(file.as_fd()),
@@ -65,7 +65,7 @@ impl Answer {
         }
     }
 
-    /// As it is sent, without the file.
+    /// The answer as it is sent, without the file.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let (status, text) = match self {
             Self::Taken(_) => (status::TAKEN, ""),
@@ -73,7 +73,7 @@ impl Answer {
             Self::Ended => (status::ENDED, ""),
             Self::Failed(why) => (status::FAILED, why.as_str()),
         };
-        // Who reads it does without the rest of a letter.
+        // The cut may split a character; the reader tolerates that.
         let text = &text.as_bytes()[..text.len().min(MOST_TEXT)];
         let reply = Reply { version: VERSION, status, text: text.len() as u32 };
         [&reply.to_bytes()[..], text].concat()
@@ -89,13 +89,14 @@ impl Counter {
     pub(crate) fn serve(&self, drain: &Mutex<Drain>, request: Request) -> Answer {
         if request.version != VERSION {
             return Answer::Failed(
-                "another version of whyslow records this program: ask with that one".to_owned(),
+                "another version of whyslow records this program: request the snapshot with that version"
+                    .to_owned(),
             );
         }
         if self.waiting.fetch_add(1, Ordering::AcqRel) >= MOST_WAITING {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             return Answer::Failed(
-                "too many snapshots are asked for at once: ask again in a moment".to_owned(),
+                "too many snapshot requests at once: try again in a few seconds".to_owned(),
             );
         }
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,20 +104,18 @@ impl Counter {
         drop(turn);
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         answer.unwrap_or_else(|_| {
-            Answer::Failed(
-                "the snapshot failed because of a fault of whyslow's own: please report it".to_owned(),
-            )
+            Answer::Failed("the snapshot failed because of a bug in whyslow: please report it".to_owned())
         })
     }
 
     fn take(&self, drain: &Mutex<Drain>, pid: u32) -> Answer {
-        let look = match lock(drain).begin_snapshot(Pid(pid)) {
-            Ok(look) => look,
+        let task = match lock(drain).begin_snapshot(Pid(pid)) {
+            Ok(task) => task,
             Err(answer) => return answer,
         };
         let outcome = {
-            let _looked_at = LookedAt(drain);
-            look.take(drain)
+            let _guard = SnapshotGuard(drain);
+            task.take(drain)
         };
         let Some(outcome) = outcome else { return Answer::Ended };
         let written = sys::memory_file().and_then(|file| {
@@ -125,7 +124,7 @@ impl Counter {
         });
         match written {
             Ok(file) => Answer::Taken(file),
-            Err(error) => Answer::Failed(format!("the snapshot cannot be written: {error}")),
+            Err(error) => Answer::Failed(format!("cannot write the snapshot: {error}")),
         }
     }
 }
@@ -134,25 +133,26 @@ fn lock(drain: &Mutex<Drain>) -> MutexGuard<'_, Drain> {
     drain.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// While this lives, the process that is looked at is not looked at for its exit.
-struct LookedAt<'a>(&'a Mutex<Drain>);
+/// While this exists, the exit inspection of the snapshot's process waits.
+struct SnapshotGuard<'a>(&'a Mutex<Drain>);
 
-impl Drop for LookedAt<'_> {
+impl Drop for SnapshotGuard<'_> {
     fn drop(&mut self) {
-        lock(self.0).looked_at = None;
+        lock(self.0).snapshot_of = None;
     }
 }
 
-/// How to look at a process.
-pub(crate) struct Look {
+/// How to take a snapshot of a process.
+pub(crate) struct SnapshotTask {
     row: ProcessRow,
-    /// Or why its blocks cannot be judged.
+    /// The inspector, or why the blocks cannot be classified.
     inspector: Result<Arc<dyn ExitInspector>, NoLeakCheck>,
     subject: Subject,
 }
 
-impl Look {
-    /// Everything so far, with the classes of the live blocks if they can be had; `None` if the process has ended meanwhile.
+impl SnapshotTask {
+    /// Everything so far, with the leak classes of live blocks if possible; `None` if the process has exited
+    /// in the meantime.
     fn take(&self, drain: &Mutex<Drain>) -> Option<Outcome> {
         let snapshot = || {
             std::thread::sleep(SETTLE);
@@ -166,8 +166,9 @@ impl Look {
         };
         let findings = match &self.inspector {
             Ok(inspector) => {
-                let look = || inspector.look(&self.subject, &mut take);
-                catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| impossible(NoLeakCheck::CheckFailed))
+                let inspect = || inspector.inspect(&self.subject, &mut take);
+                catch_unwind(AssertUnwindSafe(inspect))
+                    .unwrap_or_else(|_| impossible(NoLeakCheck::CheckFailed))
             }
             Err(why) => impossible(why.clone()),
         };
@@ -205,11 +206,11 @@ fn add_findings(outcome: &mut Outcome, findings: Findings) {
 }
 
 impl Drain {
-    /// Prepares a look at a process, which must be ended by forgetting `looked_at`.
-    pub(crate) fn begin_snapshot(&mut self, pid: Pid) -> Result<Look, Answer> {
-        // One that was forked just now has a ring already.
+    /// Prepares a snapshot of a process. The caller must clear `snapshot_of` at the end.
+    pub(crate) fn begin_snapshot(&mut self, pid: Pid) -> Result<SnapshotTask, Answer> {
+        // A process that was just forked already has a ring.
         self.round(Until::Now);
-        self.processes.look_for_ended();
+        self.processes.find_ended();
         let Some(row) = self.processes.living(pid) else {
             if self.processes.knows(pid) {
                 return Err(Answer::Ended);
@@ -219,7 +220,8 @@ impl Drain {
             return Err(Answer::Unknown(others.collect::<Vec<_>>().join(", ")));
         };
         let watched = self.areas.iter().find(|watched| watched.has(row));
-        let ends = |exit: &Exit| matches!(exit, Exit::Inspected { look, .. } if look.process == row);
+        let ends =
+            |exit: &Exit| matches!(exit, Exit::Inspected { inspection, .. } if inspection.process == row);
         if self.is_closed()
             || self.processes.has_exited(row)
             || watched.is_some_and(|watched| ends(&watched.exit))
@@ -233,14 +235,14 @@ impl Drain {
         };
         let skip = watched.map(Watched::skip).unwrap_or_default();
         let skip_listed = watched.and_then(Watched::skip_listed);
-        self.looked_at = Some(row);
-        Ok(Look { row, inspector, subject: Subject { pid: pid.0, waiting: None, skip, skip_listed } })
+        self.snapshot_of = Some(row);
+        Ok(SnapshotTask { row, inspector, subject: Subject { pid: pid.0, waiting: None, skip, skip_listed } })
     }
 
-    /// Everything from the beginning up to now, and the live blocks of one process; `None` if that one has ended.
+    /// Everything from the start up to now, and the live blocks of one process; `None` if it has exited.
     pub(crate) fn snapshot(&mut self, row: ProcessRow, pid: Pid) -> Option<(Outcome, Live)> {
         self.round(Until::Now);
-        self.processes.look_for_ended();
+        self.processes.find_ended();
         if self.is_closed() || self.processes.has_exited(row) || self.processes.has_ended(row) {
             return None;
         }
@@ -248,7 +250,7 @@ impl Drain {
         let time_ns = self.tally.clock().ns(now);
         let so_far = self.tally.so_far(row, &self.processes.of_threads(), now);
         let (processes, threads, ended) = self.processes.all();
-        self.hear_of_left_out();
+        self.note_left_out();
         let losses = self.losses();
         let mut facts = self.facts(&losses);
         facts.leaks = LeakCheck::NotDone;

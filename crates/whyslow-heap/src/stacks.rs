@@ -1,4 +1,4 @@
-//! Stacks of all programs in one tree. A ring's stack is looked at once, when it is first used.
+//! Merges the stacks of all programs into one tree. A ring's stack is resolved once, on first use.
 
 use std::sync::atomic::Ordering;
 
@@ -10,25 +10,25 @@ use crate::ids::{Generation, ModuleRow, ProcessRow, RingStack, StackRow};
 use crate::outcome::{ModuleSeen, StackSeen};
 use crate::trails::Trails;
 
-/// The longest path the kernel knows.
+/// The kernel's maximum path length.
 const MOST_PATH: usize = 4096;
-/// Words of a [`ModuleEntry`].
+/// Length of a [`ModuleEntry`] in words.
 const ENTRY_WORDS: usize = size_of::<ModuleEntry>() / 8;
 
-/// The tree, and what of it was not handed over yet.
+/// The tree, and the part of it that has not been handed out yet.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
     rows: FxHashMap<(StackRow, ModuleRow, u64), StackRow>,
-    /// A module's row, and a process that has it.
+    /// A module's row, and a process that maps it.
     modules: FxHashMap<(String, bool), (ModuleRow, ProcessRow)>,
     pub new_stacks: Vec<StackSeen>,
     pub new_modules: Vec<ModuleSeen>,
 }
 
-/// No row: outside of every stack, in no module.
+/// Not a row: outside of every stack, in no module.
 const ROOT: StackRow = StackRow(u32::MAX);
 const NOWHERE: ModuleRow = ModuleRow(u32::MAX);
-/// A node whose row was not asked for.
+/// A node whose row has not been requested.
 const UNRESOLVED: StackRow = StackRow(u32::MAX - 1);
 
 fn seen(parent: StackRow, module: ModuleRow, address: u64) -> StackSeen {
@@ -57,7 +57,7 @@ impl Stacks {
         known.0
     }
 
-    /// All modules there are, by row.
+    /// All modules, by row.
     pub(crate) fn all_modules(&self) -> Vec<ModuleSeen> {
         let mut all: Vec<_> = self.modules.iter().collect();
         all.sort_unstable_by_key(|(_, (row, _))| *row);
@@ -70,7 +70,7 @@ impl Stacks {
             .collect()
     }
 
-    /// All stacks there are, by row.
+    /// All stacks, by row.
     pub(crate) fn all_stacks(&self) -> Vec<StackSeen> {
         let mut all = vec![seen(ROOT, NOWHERE, 0); self.rows.len()];
         for (&(parent, module, address), &row) in &self.rows {
@@ -79,7 +79,7 @@ impl Stacks {
         all
     }
 
-    /// The root of stacks that are not known, or not from there on.
+    /// The root of unknown and truncated stacks.
     fn unknown(&mut self) -> StackRow {
         self.stack(ROOT, NOWHERE, 0)
     }
@@ -95,16 +95,16 @@ struct Module {
 /// The stacks of one area.
 #[derive(Debug)]
 pub(crate) struct AreaStacks {
-    /// What the program is, for modules without a path.
+    /// The path of the program, for modules without a path.
     program: String,
     /// The first process.
     process: ProcessRow,
     modules: Vec<Module>,
-    /// Where addresses lie, by generation and address.
+    /// The module and offset of an address, by generation and address.
     located: FxHashMap<(Generation, u64), (ModuleRow, u64)>,
-    /// Those of them that lie in no module: a new one may have them.
+    /// Addresses that are in no module: a new module may contain them.
     nowhere: Vec<(Generation, u64)>,
-    /// Words of modules that were read.
+    /// Number of words of modules that have been read.
     modules_read: usize,
 }
 
@@ -120,7 +120,7 @@ impl AreaStacks {
         }
     }
 
-    /// The row of a ring's stack. `rows` are those of its nodes, as far as they were asked for.
+    /// The row of a ring's stack. `rows` caches the rows of its nodes.
     pub(crate) fn resolve(
         &mut self,
         area: &Area,
@@ -129,7 +129,7 @@ impl AreaStacks {
         number: RingStack,
         stacks: &mut Stacks,
     ) -> StackRow {
-        // From the leaf to the first caller that is known; a caller's number is less than its own.
+        // From the leaf to the first known caller. A caller's number is smaller than its callee's.
         let mut path = Vec::new();
         let mut next = Some(number);
         let mut row = ROOT;
@@ -159,7 +159,7 @@ impl AreaStacks {
         if row == ROOT { stacks.unknown() } else { row }
     }
 
-    /// The module of a frame, and the address of its call in it.
+    /// The module of a frame, and the address of its call in the module.
     fn locate(
         &mut self,
         area: &Area,
@@ -187,7 +187,7 @@ impl AreaStacks {
         place
     }
 
-    /// Reads the modules that came since the last time.
+    /// Reads the modules added since the last call.
     fn read_modules(&mut self, area: &Area, stacks: &mut Stacks) {
         let used = area.header().modules_used.load(Ordering::Acquire) as usize;
         let end = used.min(MODULES_LEN) / 8;
@@ -200,7 +200,7 @@ impl AreaStacks {
             let path_at = at + ENTRY_WORDS;
             let path_words = path_len.div_ceil(8);
             if path_len > MOST_PATH || path_at + path_words > end {
-                // Whatever follows cannot be found.
+                // The entries that follow cannot be found.
                 self.modules_read = usize::MAX - ENTRY_WORDS;
                 return;
             }
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
     use crate::trails::Root;
 
-    /// The row of a stack with these frames, as one ring would tell it.
+    /// The row of a stack with these frames, as one ring would send it.
     fn row(nodes: &mut AreaStacks, area: &Area, stacks: &mut Stacks, root: Root, frames: &[u64]) -> StackRow {
         let mut trails = Trails::default();
         trails.set_generation(root.generation.0.into());
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_took_anothers_place_owns_only_later_stacks() {
+    fn a_module_that_replaces_another_owns_only_later_stacks() {
         let area = Area::create().expect("area");
         put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
         put_module(&area, 0x5000, 0x6000, 3, "/lib/two.so");
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_in_no_module_is_looked_for_again_when_one_comes() {
+    fn an_address_in_no_module_is_resolved_when_its_module_arrives() {
         let area = Area::create().expect("area");
         let mut stacks = Stacks::default();
         let mut nodes = AreaStacks::new(String::new(), ProcessRow(0));
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_ends_early_has_an_unknown_root() {
+    fn a_truncated_stack_has_an_unknown_root() {
         let area = Area::create().expect("area");
         let mut stacks = Stacks::default();
         let mut nodes = AreaStacks::new(String::new(), ProcessRow(0));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_module_hides_those_behind_it_only() {
+    fn a_damaged_module_hides_only_later_ones() {
         let area = Area::create().expect("area");
         put_module(&area, 0x5000, 0x6000, 0, "/lib/one.so");
         let at = area.header().modules_used.load(Ordering::Relaxed) as usize / 8;

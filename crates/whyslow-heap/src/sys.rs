@@ -13,14 +13,14 @@ use whyslow_heap_wire::record::TICK_SHIFT;
 
 use crate::ids::Tick;
 
-/// The time-stamp counter in ticks of the records.
+/// The time-stamp counter, in ticks of the records.
 #[inline]
 pub fn now() -> Tick {
     // SAFETY: the instruction exists on every x86-64 and only reads a counter.
     Tick(unsafe { std::arch::x86_64::_rdtsc() >> TICK_SHIFT })
 }
 
-/// Asks for the memory of a value, without waiting for it.
+/// Prefetches the memory of a value.
 #[inline]
 pub(crate) fn prefetch<T>(value: &T) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -28,10 +28,11 @@ pub(crate) fn prefetch<T>(value: &T) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
 }
 
-/// Gives freed memory back to the system. The C library keeps that of threads which have ended, and who reads the profile next needs as much again.
+/// Returns freed memory to the system. The C library keeps the memory of exited threads, and the reader of
+/// the profile needs as much again.
 pub fn return_freed_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it only gives back pages that no block is in.
+    // SAFETY: it only returns pages without blocks.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -43,7 +44,8 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Sleeps until one of these futexes is woken or no longer 1, or the time is over. Their file is shared, so they are not private.
+/// Sleeps until one of these futexes is woken or no longer 1, or the time is over. Their file is shared, so
+/// the futexes are not private.
 pub(crate) fn wait_while_one(futexes: &[&AtomicU32], at_most: Duration) {
     const MOST: usize = 128;
     let timespec = |time: Duration| Timespec {
@@ -53,7 +55,7 @@ pub(crate) fn wait_while_one(futexes: &[&AtomicU32], at_most: Duration) {
     match futexes {
         [] => std::thread::sleep(at_most),
         [one] => {
-            // Whatever ends it: the caller looks.
+            // The caller checks, whatever ended the wait.
             let _ = futex::wait(one, futex::Flags::empty(), 1, Some(&timespec(at_most)));
         }
         several if several.len() <= MOST => {
@@ -76,12 +78,12 @@ pub(crate) fn wait_while_one(futexes: &[&AtomicU32], at_most: Duration) {
     }
 }
 
-/// Wakes everyone who waits at a futex.
+/// Wakes all threads that wait at a futex.
 pub(crate) fn wake_all(futex: &AtomicU32) {
     let _ = futex::wake(futex, futex::Flags::empty(), i32::MAX as u32);
 }
 
-/// Whether a thread has ended.
+/// Whether a thread has exited.
 pub(crate) fn thread_has_ended(pid: u32, tid: u32) -> bool {
     let (Ok(pid), Ok(tid)) = (i32::try_from(pid), i32::try_from(tid)) else { return true };
     if pid <= 0 || tid <= 0 {
@@ -92,18 +94,18 @@ pub(crate) fn thread_has_ended(pid: u32, tid: u32) -> bool {
     result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
-/// Whether there is no thread of this number any more, in whatever process.
+/// Whether no process has a thread with this id any more.
 pub(crate) fn task_has_ended(tid: u32) -> bool {
     let Some(tid) = i32::try_from(tid).ok().and_then(rustix::process::Pid::from_raw) else { return true };
     rustix::process::test_kill_process(tid) == Err(rustix::io::Errno::SRCH)
 }
 
-/// An empty file in memory that no folder has.
+/// An empty in-memory file that is in no folder.
 pub(crate) fn memory_file() -> io::Result<std::fs::File> {
     Ok(rustix::fs::memfd_create(c"whyslow-snapshot", MemfdFlags::CLOEXEC)?.into())
 }
 
-/// Whether files below this folder can be mapped as code.
+/// Whether files in this folder can be mapped as code.
 pub(crate) fn allows_code(folder: &Path) -> bool {
     !rustix::fs::statvfs(folder).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }

@@ -1,14 +1,15 @@
-//! All counting. Events come in the order of time; nothing here knows of rings, processes' memory or the clock on the wall.
+//! All counting. Events arrive in time order; nothing here depends on rings, process memory or wall-clock
+//! time.
 //!
 //! ```text
-//! ledger     which blocks are live, where, by whom                   counts nothing
-//! heights    live bytes of everything and of each process; the peak
-//! accounts   what happened at each stack, by each thread             entries, log; sites
-//! threads    blocks that each thread has made
+//! ledger     which blocks are live, and which thread and stack allocated them     counts nothing
+//! heights    live bytes of all processes and of each process; the peak
+//! accounts   counts by stack and thread                                           entries, log; sites
+//! threads    number of blocks that each thread has allocated
 //! calendar   buckets and rows of the timeline
 //! ```
-//! An event changes each of them by one call; this file is what an event means, [`ends`] the end of processes and of everything, [`so_far`] a look in
-//! between.
+//! An event changes each of them by one call. This file defines what an event means, [`ends`] the end of
+//! processes and of everything, [`so_far`] a snapshot in between.
 
 mod accounts;
 mod calendar;
@@ -37,50 +38,50 @@ use peak::Heights;
 pub(crate) use peak::Peak;
 use threads::Threads;
 
-/// What became of an event.
+/// The result of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Applied {
-    /// It is counted, and the block it ended was known, if it ended one.
+    /// Counted. If it ended a block, the block was known.
     Known,
-    /// It is counted, but the block it ended was not known.
+    /// Counted, but the block that it ended was not known.
     Unknown,
-    /// It contradicts what is known; nothing has changed.
+    /// It contradicts the known state; nothing has changed.
     Refused,
 }
 
-/// The place of an event.
+/// Where and when an event happened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At {
     pub process: ProcessRow,
     pub thread: ThreadRow,
     pub tick: Tick,
     pub address: Address,
-    /// Count it even if it contradicts what is known.
+    /// Count the event even if it contradicts the known state.
     pub force: bool,
 }
 
-/// What is known of events that nothing else shows.
+/// Totals of events that are visible nowhere else.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Totals {
     pub unknown_frees: u64,
     pub inherited_frees: u64,
-    /// Blocks whose address was given out again without a free.
+    /// Blocks whose address was allocated again without a free.
     pub lost_frees: u64,
-    /// Of the estimated bytes, when blocks are sampled.
+    /// Variance of the estimated bytes, when blocks are sampled.
     variance: f64,
     bytes_allocated: u64,
 }
 
-/// What all counting goes by.
+/// Settings for all counting.
 #[derive(Debug)]
 struct Rules {
     clock: Clock,
     weights: Weights,
-    /// How many allocations of its thread a block may outlive and still be temporary.
+    /// The maximum number of allocations of its thread that a temporary block outlives.
     temporary_within: u32,
 }
 
-/// The numbers.
+/// All counts.
 #[derive(Debug)]
 pub(crate) struct Tally {
     rules: Rules,
@@ -115,17 +116,17 @@ impl Tally {
         self.threads.added()
     }
 
-    /// A thread has ended, and all its events are counted.
+    /// Notes that a thread has exited and all its events are counted.
     pub(crate) fn thread_ended(&mut self, thread: ThreadRow) {
         self.threads.ended(thread);
     }
 
-    /// Keeps from now on what a leak check of a forked process needs.
+    /// From now on, keeps what a leak check of a forked process needs.
     pub(crate) fn keep_legacy(&mut self) {
         self.ledger.keep_legacy();
     }
 
-    /// A process that has had no event yet was forked from this one: it has its blocks.
+    /// Notes that a process without events so far was forked from this one: it has its blocks.
     #[cold]
     pub(crate) fn forked(&mut self, process: ProcessRow, parent: ProcessRow) {
         if !self.heights.has_ended(process) {
@@ -133,18 +134,18 @@ impl Tally {
         }
     }
 
-    /// The entry of a stack and a thread. It stays valid while the thread lives or has live blocks there.
+    /// The entry of a stack and a thread. It remains valid while the thread runs or has live blocks there.
     pub(crate) fn entry(&mut self, stack: StackRow, thread: ThreadRow) -> EntryRow {
         self.accounts.entry(stack, thread, self.heights.epoch())
     }
 
-    /// Asks for the memory that an event will need that comes soon.
+    /// Prefetches the memory that an upcoming event will need.
     #[inline]
     pub(crate) fn expect(&self, process: ProcessRow, address: Address) {
         self.ledger.expect(process, address);
     }
 
-    /// A block is made.
+    /// Counts an allocated block.
     #[inline]
     pub(crate) fn allocated(&mut self, at: &At, entry: EntryRow, size: u64) -> Applied {
         if !at.force && self.ledger.own_block(at.process, at.address).is_some() {
@@ -169,7 +170,7 @@ impl Tally {
         self.heights.allocated(at.process, weight);
     }
 
-    /// Puts a block into the ledger. If there is one already, its free was lost.
+    /// Puts a block into the ledger. If there already is one, its free was lost.
     #[inline]
     fn put(&mut self, at: &At, block: Block) {
         if let Some(lost) = self.ledger.allocated(at.process, at.address, block) {
@@ -180,13 +181,14 @@ impl Tally {
     #[cold]
     fn free_was_lost(&mut self, at: &At, lost: &Block) {
         self.totals.lost_frees += 1;
-        // Nobody knows which thread freed it: its own, so that nothing is made up.
+        // The freeing thread is unknown. The block's own thread is assumed, so that no transfer is invented.
         let at = At { thread: self.accounts.entries().get(lost.entry).thread(), ..*at };
         self.count_freed(&at, lost, None);
         self.accounts.growth_ended(lost, self.heights.epoch(), &self.rules);
     }
 
-    /// Counts a block that this thread frees, and since which it has made so many; with none, it moves it.
+    /// Counts a block that this thread frees. `made_since` is the number of blocks that the thread has
+    /// allocated since; without it, the block is moved.
     #[inline]
     fn count_freed(&mut self, at: &At, block: &Block, made_since: Option<u32>) {
         let ticks = at.tick.since(block.tick);
@@ -194,7 +196,7 @@ impl Tally {
         self.heights.freed(at.process, self.rules.weights.of(block.size()));
     }
 
-    /// Counts a free of nothing known. With sampling, most blocks are not known.
+    /// Counts a free of an unknown block. With sampling, most blocks are unknown.
     fn count_unknown_free(&mut self, process: ProcessRow) {
         if self.rules.weights.sampled() {
             return;
@@ -206,7 +208,7 @@ impl Tally {
         }
     }
 
-    /// A block is freed.
+    /// Counts a freed block.
     #[inline]
     pub(crate) fn freed(&mut self, at: &At) -> Applied {
         let Some(block) = self.ledger.freed(at.process, at.address) else {
@@ -232,7 +234,7 @@ impl Tally {
         self.accounts.growth_ended(block, self.heights.epoch(), &self.rules);
     }
 
-    /// The writer of this ring begins to move or resize a block: it lives on without an address.
+    /// The writer of this ring starts to move or resize a block: it is still live, but has no address.
     pub(crate) fn move_begun(&mut self, at: &At, ring: RingNumber) -> Applied {
         match self.ledger.move_begun(at.process, ring, at.address, at.force) {
             Err(NotKnown) => return Applied::Refused,
@@ -242,7 +244,8 @@ impl Tally {
         Applied::Known
     }
 
-    /// The block that is moved is here now, with another size: in one step. Also the address that a known block had.
+    /// The moved block is here now, with another size: one step. Also returns the old address of a known
+    /// block.
     pub(crate) fn reallocated(
         &mut self,
         at: &At,
@@ -261,7 +264,8 @@ impl Tally {
         let mut chain = Chain::None;
         if let Some((_, old)) = &old {
             self.count_freed(at, old, None);
-            // A sampled block is lost sight of when it grows, unless it is drawn again: its growth cannot be told.
+            // A sampled block that grows is no longer tracked unless it is sampled again, so its growth is
+            // unknown.
             if !self.rules.weights.sampled() {
                 chain = old.chain().after(old.size(), size);
             }
@@ -286,7 +290,7 @@ impl Tally {
         }
     }
 
-    /// The block that was to be moved stays where it was.
+    /// The move failed: the block is still at its old address.
     pub(crate) fn move_failed(&mut self, at: &At, ring: RingNumber) -> Applied {
         let Some(moving) = self.ledger.moving(at.process, ring) else { return Applied::Unknown };
         let taken = || self.ledger.own_block(at.process, moving.from).is_some();
@@ -305,7 +309,7 @@ impl Tally {
         }
     }
 
-    /// The block that was to be moved is freed.
+    /// The block that was being moved is freed.
     pub(crate) fn moving_freed(&mut self, at: &At, ring: RingNumber) -> Applied {
         match self.ledger.move_ended(at.process, ring) {
             Some(Moving { block: Some(block), .. }) => {
@@ -320,7 +324,7 @@ impl Tally {
         }
     }
 
-    /// So many bytes of a block were never written.
+    /// Counts bytes of a block that were never written.
     pub(crate) fn examined(&mut self, at: &At, unused: u64) {
         let Some(block) = self.ledger.own_block(at.process, at.address) else { return };
         let (entry, size) = (block.entry, block.size());
@@ -328,7 +332,7 @@ impl Tally {
         self.accounts.examined(entry, size, unused, self.heights.epoch(), &self.rules);
     }
 
-    /// A mapping is made, over whatever was mapped there.
+    /// Counts a new mapping, which replaces whatever was mapped there.
     pub(crate) fn mapped(&mut self, at: &At, entry: EntryRow, size: u64) {
         self.unmapped(at, size);
         self.threads.allocated(at.thread);
@@ -338,7 +342,7 @@ impl Tally {
         self.heights.moment_ended(at.tick);
     }
 
-    /// A range is no longer mapped.
+    /// Counts an unmapped range.
     pub(crate) fn unmapped(&mut self, at: &At, size: u64) {
         self.reach(at.tick);
         for cut in self.ledger.unmapped(at.process, at.address, size) {
@@ -348,13 +352,13 @@ impl Tally {
         }
     }
 
-    /// A part counts as bytes only, until it is the last one.
+    /// A part counts only as bytes, until it is the last one.
     fn cut_weight(&self, cut: &Cut) -> Weight {
         let blocks = if cut.last { self.rules.weights.unit() } else { 0 };
         Weight { blocks, bytes: cut.len }
     }
 
-    /// Time has come this far.
+    /// Advances the time.
     #[inline]
     pub(crate) fn reach(&mut self, tick: Tick) {
         if self.calendar.is_over(tick) {
@@ -377,7 +381,7 @@ impl Tally {
         }
     }
 
-    /// The rows of what was done since the last ones.
+    /// Emits timeline rows for all changes since the last ones.
     #[cold]
     fn close_rows(&mut self) {
         self.accounts.settle(&self.rules);
@@ -387,7 +391,8 @@ impl Tally {
         self.totals.bytes_allocated = self.totals.bytes_allocated.wrapping_add(bytes);
     }
 
-    /// The live blocks of a process, by address. One that is being moved is where it was: its memory is as it was, or unmapped.
+    /// The live blocks of a process, by address. A block that is being moved is listed at its old address:
+    /// its memory is unchanged, or unmapped.
     pub(crate) fn live(&self, process: ProcessRow) -> Live {
         let block = |(address, block): (Address, &Block)| LiveBlock {
             address,
@@ -401,23 +406,23 @@ impl Tally {
         Live { blocks, moving: self.ledger.is_moving(process) }
     }
 
-    /// The peak of a process, and what was live when it ended: bytes and blocks.
+    /// The peak of a process, and what was live at its exit: bytes and blocks.
     pub(crate) fn of_process(&self, process: ProcessRow) -> (u64, u64, u64) {
         let (most, exit) = self.heights.most_and_exit(process);
         (most, exit.bytes, self.rules.weights.blocks(exit.blocks))
     }
 
-    /// Whether a process has any live block of its own.
+    /// Whether a process has any live block that it allocated itself.
     pub(crate) fn has_blocks(&self, process: ProcessRow) -> bool {
         self.ledger.has_own_blocks(process)
     }
 
-    /// Whether the blocks are known that a process was forked with.
+    /// Whether the blocks that a process inherited by fork are known.
     pub(crate) fn knows_inherited(&self, process: ProcessRow) -> bool {
         self.ledger.knows_inherited(process)
     }
 
-    /// Adds what a look at a process found.
+    /// Adds the results of an inspection.
     pub(crate) fn found(&mut self, findings: &[(StackRow, HeapCounts)]) {
         self.accounts.found(findings);
     }
@@ -434,7 +439,7 @@ impl Tally {
         self.rules.weights.sampled()
     }
 
-    /// How live bytes of everything changed.
+    /// How the live bytes of all processes changed.
     pub(crate) fn growth(&self) -> Growth {
         self.heights.growth()
     }
@@ -451,12 +456,12 @@ impl Tally {
         &self.rules.clock
     }
 
-    /// Takes the time since the start into account.
+    /// Extends the clock's line to now.
     pub(crate) fn adjust_clock(&mut self) {
         self.rules.clock.adjust();
     }
 
-    /// Rows of the timeline and values of counters since the last time.
+    /// Timeline rows and counter values since the last call.
     pub(crate) fn take_rows(&mut self) -> (Vec<TimelineRow>, Vec<CounterRow>) {
         (std::mem::take(self.calendar.rows()), std::mem::take(self.calendar.counters()))
     }

@@ -1,4 +1,4 @@
-//! Buckets of time. They grow with time, so that a long run has few more than a short one:
+//! Time buckets. They grow with time, so that a long run has only a few more than a short one:
 //!
 //! ```text
 //! width = max(10 ms, time since the start / 256)
@@ -14,9 +14,9 @@ const SHARE: u64 = 256;
 #[derive(Debug)]
 pub(crate) struct Timeline {
     first: Tick,
-    /// Where the bucket starts.
+    /// The start of the bucket.
     pub start: Tick,
-    /// Where it ends.
+    /// The end of the bucket.
     pub end: Tick,
 }
 
@@ -28,7 +28,7 @@ impl Timeline {
         timeline
     }
 
-    /// Begins the bucket that this tick is in. Buckets without anything in them are left out.
+    /// Starts the bucket that contains this tick. Empty buckets are skipped.
     pub(crate) fn next(&mut self, tick: Tick, clock: &Clock) {
         let elapsed = self.end.since(self.first);
         let width = clock.span_ticks(SHORTEST_NS).max(elapsed / SHARE).max(1);

@@ -1,7 +1,9 @@
-//! What a ring's writer remembers of its stacks, kept likewise here (see [`whyslow_heap_wire::record`]), and the stacks' numbers.
+//! A mirror of the trails that a ring's writer keeps (see [`whyslow_heap_wire::record`]), and the numbers of
+//! its stacks.
 //!
-//! A number stands for one stack of this ring. It is found by a hash of 128 bits over the frames, of which a trail holds one for each
-//! beginning of it: so a stack that shares most of its frames with another one costs a look at the few that differ.
+//! A number stands for one stack of this ring. It is found by a 128-bit hash over the frames. A trail holds a
+//! hash for each of its prefixes, so a stack that shares most of its frames with another one costs only the
+//! few frames that differ.
 
 use std::num::NonZeroU32;
 
@@ -10,10 +12,10 @@ use whyslow_heap_wire::record::{MOST_TRAIL, SHORT_TRAIL, Stack};
 use crate::ids::{Generation, RingStack};
 use crate::shelf::Shelf;
 
-/// Frames that a stack may have.
+/// Maximum number of frames of a stack.
 const MOST_FRAMES: usize = 1 << 23;
 
-/// A hash of a stack from its root to a frame.
+/// A hash of a stack, from its root to a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hash(u64, u64);
 
@@ -23,7 +25,7 @@ impl Hash {
         start.with(u64::from(root.generation.0) << 1 | u64::from(root.cut))
     }
 
-    /// Of this stack and a frame that it calls.
+    /// The hash of this stack plus one callee frame.
     #[inline(always)]
     fn with(self, frame: u64) -> Self {
         let fold = |value: u64, factor: u64| {
@@ -34,7 +36,7 @@ impl Hash {
     }
 }
 
-/// A list of frames, outermost first. Of each beginning of it the hash, and the node, once it has one.
+/// A list of frames, outermost first. Each prefix has a hash, and a node once it is needed.
 #[derive(Debug)]
 struct Trail {
     root: Root,
@@ -48,12 +50,12 @@ struct Row {
     node: Option<NonZeroU32>,
 }
 
-/// What a stack begins with that has no frames yet.
+/// The root of a stack, before its first frame.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Root {
-    /// The modules that its frames belong to.
+    /// The module generation of its frames.
     pub generation: Generation,
-    /// It does not begin at the root.
+    /// The stack is truncated: it does not begin at the root.
     pub cut: bool,
 }
 
@@ -67,28 +69,28 @@ impl Trail {
     }
 }
 
-/// A stack: a frame, and the stack that called it.
+/// A stack: a frame, and its caller's stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// The caller's; none for what has no frame.
+    /// The caller's stack; `None` for a stack without frames.
     pub caller: Option<RingStack>,
-    /// An address of which one less is inside the call.
+    /// A return address: the address minus one is inside the call.
     pub frame: u64,
-    /// What it begins with.
+    /// The root of the stack.
     pub root: Root,
 }
 
-/// One of a ring's trails.
+/// The number of a ring's trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TrailNumber(usize);
 
-/// A [`Node`] in 16 bytes: there are several for each stack.
+/// A [`Node`] in 16 bytes: each stack needs several.
 #[derive(Debug, Clone, Copy)]
 struct PackedNode {
     frame: u64,
     /// The caller's number; [`NO_CALLER`] for none.
     caller: u32,
-    /// The generation, and in the lowest bit whether it does not begin at the root.
+    /// The generation, and in the lowest bit whether the stack is truncated.
     root: u32,
 }
 
@@ -108,17 +110,17 @@ impl From<PackedNode> for Node {
     }
 }
 
-/// The trails of one ring, and the stacks that they have been.
+/// The trails of one ring, and all stacks that they have held.
 #[derive(Debug)]
 pub(crate) struct Trails {
     trails: Vec<Trail>,
     generation: Generation,
-    /// The stack of what is made next: how much of which trail.
+    /// The stack of the next allocation: a trail, and how many of its frames.
     current: (TrailNumber, usize),
-    /// Its number, once it was asked for.
+    /// Its number, once requested.
     number: Option<RingStack>,
     known: Known,
-    /// Stacks by number. Callers come before who they call.
+    /// Stacks by number. Callers come before their callees.
     nodes: Shelf<PackedNode>,
 }
 
@@ -137,13 +139,13 @@ impl Default for Trails {
 }
 
 impl Trails {
-    /// The frames that follow belong to these modules.
+    /// Sets the module generation of the frames that follow.
     pub(crate) fn set_generation(&mut self, generation: u64) {
-        // One bit of a node's 32 is taken.
+        // One of a node's 32 bits is used for the truncation flag.
         self.generation = Generation(generation as u32 & u32::MAX >> 1);
     }
 
-    /// Does what a `STACK` says; its fresh frames come outermost first. False if it says what cannot be.
+    /// Applies a `STACK`; its fresh frames come outermost first. Returns false if it is invalid.
     #[inline]
     pub(crate) fn follow(&mut self, stack: Stack, fresh: impl ExactSizeIterator<Item = u64>) -> bool {
         let Stack { cut, kept, .. } = stack;
@@ -177,7 +179,7 @@ impl Trails {
     #[cold]
     fn copy(&mut self, from: TrailNumber, to: TrailNumber, len: usize) -> bool {
         let Ok([from, to]) = self.trails.get_disjoint_mut([from.0, to.0]) else { return false };
-        // Only a short part is ever copied: copying is more work than saying so.
+        // Only a short part is ever copied: copying more would cost more than sending the frames.
         if len > SHORT_TRAIL {
             return false;
         }
@@ -187,7 +189,7 @@ impl Trails {
         true
     }
 
-    /// The number of the stack of what is made now.
+    /// The number of the current stack.
     #[inline]
     pub(crate) fn current(&mut self) -> RingStack {
         if let Some(number) = self.number {
@@ -201,7 +203,7 @@ impl Trails {
         number
     }
 
-    /// Gives the current stack a number, and those of its beginnings that have none in this trail.
+    /// Numbers the current stack, and those of its prefixes that have no number in this trail.
     #[cold]
     fn add(&mut self, hash: Hash) -> RingStack {
         let (trail, len) = self.current;
@@ -220,7 +222,7 @@ impl Trails {
         number
     }
 
-    /// A stack by its number.
+    /// The stack with a number.
     pub(crate) fn node(&self, number: RingStack) -> Node {
         let nothing = Node { caller: None, frame: 0, root: Root::default() };
         self.nodes.get(number.index()).map_or(nothing, |&node| node.into())
@@ -231,11 +233,11 @@ fn push(nodes: &mut Shelf<PackedNode>, node: Node) -> RingStack {
     RingStack::from(nodes.push(node.into()))
 }
 
-/// Numbers by hash: a table in which a hash lies where it leads to, or behind it. 96 bits of the hash decide: that two of a million stacks
-/// are taken for each other has a chance of less than one in 10^16.
+/// Numbers by hash, with linear probing. 96 bits of the hash are compared: the probability that two of a
+/// million stacks are confused is below one in 10^16.
 #[derive(Debug, Default)]
 struct Known {
-    /// The first half of the hash; the upper half of the other one and the number plus one.
+    /// The first half of the hash; the upper half of the second half and the number plus one.
     slots: Vec<[u64; 2]>,
     len: usize,
 }
@@ -243,7 +245,7 @@ struct Known {
 const NUMBER: u64 = 0xffff_ffff;
 
 impl Known {
-    /// Where a hash is, or the empty place where it would be.
+    /// The slot of a hash, or the empty slot where it would go.
     #[inline]
     fn find(&self, [first, second]: [u64; 2]) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
@@ -319,19 +321,19 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_has_one_number_wherever_it_comes_from() {
+    fn a_stack_has_one_number_in_all_trails() {
         let mut trails = Trails::default();
         let first = follow(&mut trails, 0, 1, 0, &[10, 20, 30]);
         let longer = follow(&mut trails, 1, 1, 3, &[40]);
         assert_ne!(first, longer);
-        // The beginning of a trail, without changing it.
+        // A prefix of a trail, without changing it.
         assert_eq!(follow(&mut trails, 1, 1, 3, &[]), first);
         assert_eq!(follow(&mut trails, 1, 1, 4, &[]), longer);
-        // In another trail, and afresh.
+        // In another trail, and from scratch.
         assert_eq!(follow(&mut trails, 1, 2, 2, &[30]), first);
         assert_eq!(follow(&mut trails, 0, 7, 0, &[10, 20, 30, 40]), longer);
         assert_eq!(trails.frames(longer), [10, 20, 30, 40]);
-        // The same addresses at another time are another stack.
+        // The same addresses in another generation are another stack.
         trails.set_generation(1);
         let later = follow(&mut trails, 0, 1, 0, &[10, 20, 30]);
         assert_ne!(later, first);
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_small_and_whole() {
+    fn a_node_is_small_and_round_trips() {
         assert_eq!(size_of::<PackedNode>(), 16);
         for caller in [None, Some(RingStack(7))] {
             for cut in [false, true] {
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn rejects_invalid_stacks() {
         let mut trails = Trails::default();
         let stack = Stack { from: 0, to: 0, cut: false, kept: 1, fresh: 0 };
         assert!(!trails.follow(stack, [].into_iter()));

@@ -1,10 +1,11 @@
-//! What a recorded block stands for.
+//! The weight of a recorded block.
 //!
 //! ```text
 //! everything recorded:      1 block,    size bytes
-//! sampled every R bytes:    1/p blocks, size/p bytes,    p = 1 - e^(-size/R): how likely it was to be recorded
+//! sampled every R bytes:    1/p blocks, size/p bytes,    p = 1 - e^(-size/R): the probability that it was recorded
 //! ```
-//! Blocks are counted in whole numbers of [`Weights::unit`] parts, so that what is added can be taken away again exactly.
+//! Blocks are counted in whole numbers of [`Weights::unit`] parts, so that added weights can be subtracted
+//! again exactly.
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -15,7 +16,8 @@ pub(crate) struct Weight {
     pub bytes: u64,
 }
 
-// A hostile program can report more bytes than a number holds: sums go round instead of stopping the collector.
+// A hostile program can report more bytes than a number holds: sums wrap around instead of stopping the
+// collector.
 impl AddAssign for Weight {
     #[inline]
     fn add_assign(&mut self, more: Self) {
@@ -32,20 +34,20 @@ impl SubAssign for Weight {
     }
 }
 
-/// Adds to a sum that may go round.
+/// Adds to a sum that may wrap around.
 #[inline]
 pub(crate) fn add(sum: &mut u64, more: u64) {
     *sum = sum.wrapping_add(more);
 }
 
-/// How blocks are weighed.
+/// Computes the weights of blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weights {
     /// Bytes between samples.
     every: Option<f64>,
 }
 
-/// Parts of a block, when blocks are estimated.
+/// Parts per block, when block counts are estimated.
 const PARTS: u64 = 1 << 10;
 
 impl Weights {
@@ -58,12 +60,12 @@ impl Weights {
         self.every.is_some()
     }
 
-    /// How likely a block of this size was to be recorded. An empty block counts as one byte.
+    /// The probability that a block of this size was recorded. An empty block counts as one byte.
     fn probability(every: f64, size: u64) -> f64 {
         -(-(size.max(1) as f64) / every).exp_m1()
     }
 
-    /// What a block of this size stands for.
+    /// The weight of a block of this size.
     #[inline]
     pub(crate) fn of(&self, size: u64) -> Weight {
         match self.every {
@@ -75,7 +77,7 @@ impl Weights {
         }
     }
 
-    /// What it adds to the variance of the estimated bytes.
+    /// What a block of this size adds to the variance of the estimated bytes.
     pub(crate) fn variance(&self, size: u64) -> f64 {
         self.every.map_or(0.0, |every| {
             let p = Self::probability(every, size);
@@ -83,12 +85,12 @@ impl Weights {
         })
     }
 
-    /// Parts that one block is counted in.
+    /// Number of parts in which one block is counted.
     pub(crate) fn unit(&self) -> u64 {
         if self.every.is_some() { PARTS } else { 1 }
     }
 
-    /// Whole blocks.
+    /// Converts units to whole blocks.
     pub(crate) fn blocks(&self, units: u64) -> u64 {
         match self.every {
             None => units,
@@ -96,7 +98,7 @@ impl Weights {
         }
     }
 
-    /// A number of bytes of a block, scaled like the whole block.
+    /// Scales a number of bytes of a block like the whole block.
     pub(crate) fn part(&self, bytes: u64, size: u64) -> u64 {
         if self.every.is_none() || size == 0 {
             return bytes;
@@ -110,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_counts_as_itself() {
+    fn without_sampling_a_block_counts_as_itself() {
         let weights = Weights::new(None);
         assert_eq!(weights.of(24), Weight { blocks: 1, bytes: 24 });
         assert_eq!(weights.blocks(7), 7);
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampled_block_stands_for_those_that_were_passed_over() {
+    fn a_sampled_block_stands_for_unsampled_ones() {
         let weights = Weights::new(Some(1 << 19));
         let small = weights.of(16);
         assert_eq!(weights.blocks(small.blocks), 32769);

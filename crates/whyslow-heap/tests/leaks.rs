@@ -1,4 +1,4 @@
-//! Leak checks of real programs, against what they say of themselves and against memcheck.
+//! Leak checks of real programs, compared with what the programs print and with memcheck.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use whyslow_heap::leaks::{self, Class, LeakError, Live, LiveBlock, Subject, Waiting as WaitingThread};
 use whyslow_heap::{Address, StackRow};
 
-/// Builds a program of this folder; `None` (said in words) if there is no compiler for it.
+/// Builds a program of this folder; `None`, with a message, if there is no compiler for it.
 fn build(folder: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
     let compiler = if source.ends_with(".cc") { "g++" } else { "gcc" };
     let program = folder.join("program");
@@ -34,13 +34,13 @@ fn build(folder: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
     }
 }
 
-/// A program that waits; it ends with this.
+/// A waiting program; it is killed on drop.
 struct Waiting {
     child: Child,
-    /// What it says after it is ready.
+    /// Its output after it is ready.
     says: BufReader<ChildStdout>,
     blocks: Vec<LiveBlock>,
-    /// What each block is, in the program's words: a letter, then why.
+    /// The expected class of each block as the program prints it: a letter, then why.
     words: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Waiting {
         waiting
     }
 
-    /// Starts a program that goes on after it is ready.
+    /// Starts a program that runs on after it is ready.
     fn run(program: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
         command.arg("wait").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -81,7 +81,7 @@ impl Waiting {
         Self { child, says, blocks, words }
     }
 
-    /// The line comes a moment before the program stands still.
+    /// The program prints the line shortly before it pauses.
     fn until_it_pauses(&self) {
         let pause = format!("{} ", libc::SYS_pause);
         let file = format!("/proc/{}/syscall", self.child.id());
@@ -98,7 +98,7 @@ impl Waiting {
         check(self.child.id(), tid, &self.blocks, skip)
     }
 
-    /// Blocks that are not what the program says they are.
+    /// Blocks with another class than the program expects.
     fn wrong(&self, classes: &[Class]) -> Vec<String> {
         let rows = self.words.iter().zip(classes).filter(|(word, class)| !word.starts_with(letter(**class)));
         rows.map(|(word, class)| format!("{word}: {class:?}")).collect()
@@ -133,7 +133,7 @@ fn letter(class: Class) -> char {
     }
 }
 
-/// (bytes, blocks) by letter, of memcheck's summary; `None` if it is not installed.
+/// (bytes, blocks) by letter, from memcheck's summary; `None` if it is not installed.
 fn memcheck(program: &Path, arguments: &[&str]) -> Option<BTreeMap<char, (u64, u64)>> {
     let output = Command::new("valgrind")
         .args(["--leak-check=full", "--show-leak-kinds=all", "--run-libc-freeres=no"])
@@ -171,8 +171,9 @@ fn sums(blocks: &[LiveBlock], classes: &[Class]) -> BTreeMap<char, (u64, u64)> {
     sums
 }
 
-/// Every block of a program is what the program says, and memcheck has the same sums.
-fn same_as_said_and_as_memcheck(source: &str, options: &[&str], arguments: &[&str], with_memcheck: bool) {
+/// Checks that every block of a program has the class that the program expects, and that memcheck has the
+/// same sums.
+fn matches_program_and_memcheck(source: &str, options: &[&str], arguments: &[&str], with_memcheck: bool) {
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), source, options) else { return };
     let waiting = Waiting::start(&program, arguments);
@@ -189,50 +190,50 @@ fn same_as_said_and_as_memcheck(source: &str, options: &[&str], arguments: &[&st
 
 #[test]
 fn a_program_with_one_thread_has_memchecks_classes() {
-    same_as_said_and_as_memcheck("leaks.c", &["-O0"], &[], true);
+    matches_program_and_memcheck("leaks.c", &["-O0"], &[], true);
 }
 
 #[test]
 fn a_static_program_is_read_like_a_dynamic_one() {
-    same_as_said_and_as_memcheck("leaks.c", &["-O0", "-static"], &[], false);
-    same_as_said_and_as_memcheck("leaks.c", &["-O0", "-static"], &["2"], false);
+    matches_program_and_memcheck("leaks.c", &["-O0", "-static"], &[], false);
+    matches_program_and_memcheck("leaks.c", &["-O0", "-static"], &["2"], false);
 }
 
 #[test]
-fn stacks_and_arenas_of_other_threads_are_understood() {
-    same_as_said_and_as_memcheck("leaks.c", &["-O0"], &["5"], false);
+fn stacks_and_arenas_of_other_threads_are_recognised() {
+    matches_program_and_memcheck("leaks.c", &["-O0"], &["5"], false);
 }
 
 #[test]
-fn objects_of_cpp_are_found_by_memchecks_heuristics() {
-    same_as_said_and_as_memcheck("leaks.cc", &["-O0"], &[], true);
+fn memchecks_heuristics_find_cpp_objects() {
+    matches_program_and_memcheck("leaks.cc", &["-O0"], &[], true);
 }
 
 #[test]
-fn a_program_goes_on_and_gets_its_signals_while_it_is_looked_at() {
+fn a_program_runs_on_and_gets_its_signals_during_checks() {
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), "churn.c", &["-O0"]) else { return };
     let mut running = Waiting::run(&program, &[]);
-    let mut looks = 0;
+    let mut checks = 0;
     loop {
         match running.check() {
             Ok(report) => assert_eq!(running.wrong(&report.classes), Vec::<String>::new()),
-            // It has ended, and nobody has waited for it yet.
-            Err(LeakError::Gone { .. }) => break,
+            // It has exited, and has not been waited for yet.
+            Err(LeakError::Exited { .. }) => break,
             Err(error) => panic!("{error}"),
         }
-        looks += 1;
+        checks += 1;
         drop(running.child.stdin.take());
     }
     let mut said = String::new();
     running.says.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "2000 signals\n", "after {looks} looks");
+    assert_eq!(said, "2000 signals\n", "after {checks} checks");
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
-    assert!(looks > 0);
+    assert!(checks > 0);
 }
 
 #[test]
-fn a_program_that_is_killed_while_it_is_looked_at_is_gone() {
+fn a_program_killed_during_a_check_is_an_error() {
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), "churn.c", &["-O0"]) else { return };
     for after_us in [0, 100, 300, 1000, 3000, 10_000] {
@@ -248,26 +249,26 @@ fn a_program_that_is_killed_while_it_is_looked_at_is_gone() {
                 Err(error) => break error,
             }
         };
-        assert!(matches!(error, LeakError::Gone { .. }), "{error}");
+        assert!(matches!(error, LeakError::Exited { .. }), "{error}");
         killer.join().unwrap().unwrap();
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&running.child.wait().unwrap()), Some(9));
     }
 }
 
 #[test]
-fn a_process_or_thread_that_does_not_exist_is_gone() {
-    assert!(matches!(check(0x7fff_0000, None, &[], &[]), Err(LeakError::Gone { .. })));
+fn a_missing_process_or_thread_is_an_error() {
+    assert!(matches!(check(0x7fff_0000, None, &[], &[]), Err(LeakError::Exited { .. })));
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), "leaks.c", &["-O0"]) else { return };
     let waiting = Waiting::start(&program, &[]);
     let pid = waiting.child.id();
     let with = |tid| waiting.check_as(Some(tid), &[]);
-    assert!(matches!(with(1), Err(LeakError::Gone { .. })));
+    assert!(matches!(with(1), Err(LeakError::Exited { .. })));
     assert_eq!(waiting.wrong(&with(pid).unwrap().classes), Vec::<String>::new());
 }
 
 #[test]
-fn what_is_skipped_is_no_root() {
+fn skipped_ranges_are_not_roots() {
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), "leaks.c", &["-O0"]) else { return };
     let waiting = Waiting::start(&program, &[]);
@@ -284,7 +285,7 @@ fn what_is_skipped_is_no_root() {
 }
 
 #[test]
-fn bytes_that_were_never_written_are_counted() {
+fn counts_bytes_that_were_never_written() {
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), "filled.c", &["-O1"]) else { return };
     let waiting = Waiting::start(&program, &[]);

@@ -1,4 +1,4 @@
-//! The agent's file, laid out for an address.
+//! Parses the agent's ELF file and lays it out for an address.
 
 use crate::arch::relocation;
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget};
@@ -6,10 +6,10 @@ use whyslow_elf::Elf;
 
 use crate::inject::InjectError;
 
-/// What the agent's file calls its way in.
+/// The symbol of the agent's entry point.
 pub(crate) const ENTER: &str = "whyslow_agent_enter";
 
-/// The most that an agent may take.
+/// Maximum size of an agent in memory.
 const LARGEST: u64 = 64 << 20;
 const PAGE: u64 = 4096;
 
@@ -18,23 +18,23 @@ pub(crate) struct Agent<'d> {
     elf: Elf<'d>,
     /// Bytes from its first to its last page.
     pub(crate) len: u64,
-    /// Its way in, relative to its address.
+    /// Its entry point, relative to its address.
     pub(crate) enter: u64,
 }
 
-/// A part of the agent and what may be done with it.
+/// A segment of the agent and its memory protection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Relative to its address.
+    /// Start, relative to the agent's address.
     pub(crate) start: u64,
-    /// Bytes, whole pages.
+    /// Length in bytes, in whole pages.
     pub(crate) len: u64,
     /// `PROT_*`
     pub(crate) protection: i32,
 }
 
 impl<'d> Agent<'d> {
-    /// Reads the file.
+    /// Parses the agent's file.
     pub(crate) fn parse(data: &'d [u8]) -> Result<Self, InjectError> {
         let bad = |why: &str| InjectError::Agent(why.to_owned());
         let elf = Elf::parse(data).map_err(|error| InjectError::Agent(error.to_string()))?;
@@ -42,20 +42,20 @@ impl<'d> Agent<'d> {
             .object()
             .dynamic_symbols()
             .find(|symbol| symbol.name() == Ok(ENTER) && symbol.is_definition())
-            .ok_or_else(|| bad("it has no way in"))?
+            .ok_or_else(|| bad("it has no entry point"))?
             .address();
         if elf.object().section_by_name(".relr.dyn").is_some_and(|section| section.size() > 0) {
-            return Err(bad("its relocations are packed"));
+            return Err(bad("its relocations are packed (.relr.dyn)"));
         }
         let mut agent = Self { elf, len: 0, enter };
         agent.len = agent.parts().iter().map(|part| part.start + part.len).max().unwrap_or(0);
         if agent.len == 0 || agent.len > LARGEST || enter >= agent.len {
-            return Err(bad("its size makes no sense"));
+            return Err(bad("its size is out of range"));
         }
         Ok(agent)
     }
 
-    /// Its parts.
+    /// The loadable segments.
     pub(crate) fn parts(&self) -> Vec<Part> {
         self.elf
             .segments()
@@ -75,38 +75,41 @@ impl<'d> Agent<'d> {
             .collect()
     }
 
-    /// Its bytes at an address.
+    /// The agent's bytes, relocated to an address.
     pub(crate) fn laid_out(&self, base: u64) -> Result<Vec<u8>, InjectError> {
         let mut bytes = vec![0; self.len as usize];
         for load in self.elf.segments() {
-            let from =
-                load.bytes(self.elf.bytes()).ok_or_else(|| InjectError::Agent("it is cut off".into()))?;
+            let from = load
+                .bytes(self.elf.bytes())
+                .ok_or_else(|| InjectError::Agent("the file is truncated".into()))?;
             let start = load.address as usize;
             let to = bytes.get_mut(start..start + from.len());
-            to.ok_or_else(|| InjectError::Agent("a part of it is outside".into()))?.copy_from_slice(from);
+            to.ok_or_else(|| InjectError::Agent("a segment is out of bounds".into()))?.copy_from_slice(from);
         }
         for (at, relocation) in self.elf.object().dynamic_relocations().into_iter().flatten() {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
             let addend = relocation.addend() as u64;
             let value = match r_type {
                 relocation::RELATIVE => base.wrapping_add(addend),
-                // The program's thread area does not exist yet, and the agent does without.
+                // The program's thread-local storage does not exist yet, and the agent works without it.
                 relocation::THREAD_OFFSET => 0,
                 relocation::SYMBOL | relocation::FUNCTION => self.symbol(relocation.target(), base)?,
                 relocation::ADDRESS => match self.symbol(relocation.target(), base)? {
                     0 => 0,
                     address => address.wrapping_add(addend),
                 },
-                other => return Err(InjectError::Agent(format!("it has a relocation of kind {other:?}"))),
+                other => {
+                    return Err(InjectError::Agent(format!("it has an unsupported relocation: {other:?}")));
+                }
             };
             let word = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at..at + 8));
-            word.ok_or_else(|| InjectError::Agent("a relocation is outside".into()))?
+            word.ok_or_else(|| InjectError::Agent("a relocation is out of bounds".into()))?
                 .copy_from_slice(&value.to_le_bytes());
         }
         Ok(bytes)
     }
 
-    /// Where a symbol is; 0 for one that need not exist.
+    /// The address of a symbol; 0 for a weak symbol that is not defined.
     fn symbol(&self, target: RelocationTarget, base: u64) -> Result<u64, InjectError> {
         let symbol = match target {
             RelocationTarget::Symbol(index) => {
@@ -114,14 +117,14 @@ impl<'d> Agent<'d> {
             }
             _ => None,
         };
-        let symbol = symbol.ok_or_else(|| InjectError::Agent("a relocation names nothing".into()))?;
+        let symbol = symbol.ok_or_else(|| InjectError::Agent("a relocation has no symbol".into()))?;
         if symbol.is_definition() {
             Ok(base.wrapping_add(symbol.address()))
         } else if symbol.is_weak() {
             Ok(0)
         } else {
             let name = symbol.name().unwrap_or("?");
-            Err(InjectError::Agent(format!("it needs {name}, which a static program does not offer")))
+            Err(InjectError::Agent(format!("it needs {name}, which a static program does not provide")))
         }
     }
 }

@@ -1,23 +1,23 @@
-//! The public functions of allocators, and the shape of each.
+//! The public functions of known allocators, and the argument shape of each.
 //!
-//! Only what programs call is listed. Where one of these calls another, the agent counts the outer call alone, so all can be
-//! hooked.
+//! Only functions that programs call are listed. When one of them calls another, the agent counts only the
+//! outer call, so all of them can be hooked.
 
 use whyslow_heap_wire::handshake::hook;
 
-/// What a function takes.
+/// The arguments of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Rows of [`hook`] that can stand in for it, the best one first.
+    /// Rows of [`hook`] that fit the function, best first.
     pub(crate) rows: &'static [usize],
-    /// How its arguments become those of the hook.
+    /// How its arguments map to the hook's.
     pub(crate) order: Order,
 }
 
-/// Orders of arguments, and what the hook gets instead.
+/// Argument orders of functions, and what the hook gets instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// As they are.
+    /// Unchanged.
     Same,
     /// `(x, size, y)` becomes `(size, x, y)`
     SizeSecond,
@@ -54,7 +54,7 @@ const OLD_SECOND: Shape = Shape { rows: &[hook::REALLOC_LIKE], order: Order::Old
 const COUNT_SIZE: Shape = Shape { rows: &[hook::ALLOC_LIKE_2], order: Order::CountSize };
 const COUNT_SIZE_SECOND: Shape = Shape { rows: &[hook::ALLOC_LIKE_2], order: Order::CountSizeSecond };
 
-/// The functions that C programs call, which may have a prefix.
+/// libc's functions, which may have a prefix.
 pub(crate) const LIBC: &[(&str, Shape)] = &[
     ("malloc", MALLOC),
     ("calloc", CALLOC),
@@ -71,14 +71,14 @@ pub(crate) const LIBC: &[(&str, Shape)] = &[
     ("free_aligned_sized", FREE_LIKE),
 ];
 
-/// What jemalloc has beside those, under the same prefix.
+/// jemalloc's functions in addition to libc's, under the same prefix.
 pub(crate) const JEMALLOC: &[(&str, Shape)] =
     &[("mallocx", ZEROED), ("rallocx", REALLOC_LIKE), ("sdallocx", FREE_LIKE), ("dallocx", FREE_LIKE)];
 
-/// Prefixes of jemalloc: the Rust crates', and the usual one.
+/// jemalloc's prefixes: those of the Rust crates, and the usual one.
 pub(crate) const JEMALLOC_PREFIXES: &[&str] = &["_rjem_", "rjem_", "je_", "jemalloc_"];
 
-/// mimalloc's functions, those that Rust and C++ programs call first.
+/// mimalloc's functions, starting with those that Rust and C++ programs call.
 pub(crate) const MIMALLOC: &[(&str, Shape)] = &[
     ("mi_malloc", MALLOC),
     ("mi_calloc", CALLOC),
@@ -124,7 +124,7 @@ pub(crate) const MIMALLOC: &[(&str, Shape)] = &[
     ("mi_heap_realloc", OLD_SECOND),
 ];
 
-/// snmalloc's functions for Rust, and its own names of libc's.
+/// snmalloc's functions for Rust, and its own names for libc's functions.
 pub(crate) const SNMALLOC: &[(&str, Shape)] = &[
     ("sn_rust_alloc", ALIGNED_ALLOC),
     ("sn_rust_alloc_zeroed", ZEROED_SIZE_SECOND),
@@ -136,7 +136,8 @@ pub(crate) const SNMALLOC: &[(&str, Shape)] = &[
     ("sn_free", FREE),
 ];
 
-/// C++'s operators. An allocator that brings its own `malloc` often brings these too, without calling the former.
+/// C++'s operators. An allocator with its own `malloc` often defines these as well, without calling its
+/// `malloc`.
 pub(crate) const OPERATORS: &[(&str, Shape)] = &[
     ("_Znwm", MALLOC),
     ("_Znam", MALLOC),
@@ -160,8 +161,8 @@ pub(crate) const OPERATORS: &[(&str, Shape)] = &[
     ("_ZdaPvSt11align_val_tRKSt9nothrow_t", FREE_LIKE),
 ];
 
-/// The functions that Rust's compiler makes for whatever the global allocator is. Newer compilers put a hash before the name
-/// and its length.
+/// The functions that the Rust compiler generates for any global allocator. Newer compilers put a hash before
+/// the name and its length.
 pub(crate) const RUST_SHIMS: &[(&str, &str, Shape)] = &[
     ("__rust_alloc", "7___rustc12___rust_alloc", ALLOC_LIKE),
     ("__rust_alloc_zeroed", "7___rustc19___rust_alloc_zeroed", ZEROED),
@@ -169,8 +170,9 @@ pub(crate) const RUST_SHIMS: &[(&str, &str, Shape)] = &[
     ("__rust_dealloc", "7___rustc14___rust_dealloc", FREE_LIKE),
 ];
 
-/// Names of which every allocator that is known defines at least one: who frees, allocated.
-pub(crate) fn telling_names() -> Vec<String> {
+/// Symbol names of which every known allocator defines at least one. Free functions are enough: an allocator
+/// that frees also allocates.
+pub(crate) fn allocator_symbol_names() -> Vec<String> {
     let jemalloc = JEMALLOC_PREFIXES
         .iter()
         .flat_map(|prefix| ["free", "sdallocx", "dallocx"].map(|name| format!("{prefix}{name}")));

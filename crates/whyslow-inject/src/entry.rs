@@ -1,4 +1,4 @@
-//! How the agent can come into a program.
+//! Decides how the agent can get into a program.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -10,28 +10,28 @@ use std::path::{Path, PathBuf};
 
 use whyslow_elf::{FileBytes, Headers};
 
-/// The way in.
+/// How the agent gets in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// The dynamic loader loads it: `LD_PRELOAD`.
+    /// The dynamic loader loads the agent: `LD_PRELOAD`.
     Preload,
     /// There is no dynamic loader: [`crate::Injector`].
     Inject,
-    /// There is none. The text says why.
+    /// Not possible. The text says why.
     Impossible(String),
 }
 
-/// Scripts whose interpreters are scripts: the kernel follows no more.
+/// Maximum depth of scripts interpreted by scripts: the kernel's limit.
 const MOST_SCRIPTS: usize = 5;
-/// What the kernel reads of a script's first line.
+/// The number of bytes that the kernel reads of a script's first line.
 const FIRST_LINE: usize = 256;
 
-/// Looks at a program's file: how can the agent come in? A script is judged by its interpreter.
+/// Inspects a program's file to find how the agent can get in. For a script, the interpreter decides.
 pub fn entry_of(path: &Path) -> Entry {
     entry_at(path, path)
 }
 
-/// The same for a file that is open here. `name` is what it is called.
+/// Same as [`entry_of`], for an open file. `name` is the file's name.
 pub fn entry_of_file(file: &File, name: &Path) -> Entry {
     entry_at(&PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), name)
 }
@@ -40,19 +40,19 @@ pub fn entry_of_file(file: &File, name: &Path) -> Entry {
 fn entry_at(path: &Path, name: &Path) -> Entry {
     let (mut path, mut name) = (path.to_owned(), name.to_owned());
     for _ in 0..MOST_SCRIPTS {
-        match look_at(&path, &name) {
+        match inspect(&path, &name) {
             Ok(Found::Entry(entry)) => return entry,
             Ok(Found::Script(interpreter)) => (path, name) = (interpreter.clone(), interpreter),
             Err(error) => return Entry::Impossible(unreadable(&name, &error)),
         }
     }
     Entry::Impossible(format!(
-        "{} is interpreted by a script that is interpreted by a script and so on",
+        "{} is a script that is interpreted by a script, and so on: the kernel runs at most {MOST_SCRIPTS} levels",
         name.display()
     ))
 }
 
-/// Whether a program, or the interpreter of a script, is static: it has no dynamic loader.
+/// Whether a program, or the interpreter of a script, is static: without a dynamic loader.
 pub fn is_static(path: &Path) -> bool {
     entry_of(path) == Entry::Inject
 }
@@ -62,13 +62,13 @@ enum Found {
     Script(PathBuf),
 }
 
-fn look_at(path: &Path, name: &Path) -> io::Result<Found> {
+fn inspect(path: &Path, name: &Path) -> io::Result<Found> {
     let mut start = Vec::new();
     File::open(path)?.take(FIRST_LINE as u64).read_to_end(&mut start)?;
     if let Some(interpreter) = interpreter(&start) {
         return Ok(Found::Script(interpreter));
     }
-    // Privileges of scripts are ignored, those of programs are not.
+    // The kernel ignores the privileges of scripts, but not those of programs.
     if let Some(reason) = privileges(path, name, &std::fs::metadata(path)?) {
         return Ok(Found::Entry(Entry::Impossible(reason)));
     }
@@ -90,28 +90,32 @@ fn by_headers(path: &Path, data: &[u8]) -> Entry {
     }
     let foreign = || Entry::Impossible(format!("{name} is not a program for x86-64"));
     let Some(headers) = Headers::parse(data).ok().filter(Headers::is_x86_64) else { return foreign() };
-    // The dynamic loader can be called as a program, and preloads then too.
+    // The dynamic loader can be run as a program, and then preloads as well.
     let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let is_loader = resolved.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ld-"));
     if is_loader || headers.has_interpreter() { Entry::Preload } else { Entry::Inject }
 }
 
-/// Why a program starts with more rights than its starter has, if it does: the loader ignores `LD_PRELOAD` then, and the
-/// kernel forbids tracing.
+/// Why a program would run with more privileges than the process that starts it, if it does. The loader then
+/// ignores `LD_PRELOAD`, and the kernel forbids tracing.
 fn privileges(path: &Path, name: &Path, metadata: &Metadata) -> Option<String> {
     let name = name.display();
     let (user, group) = ids();
     let mode = rustix::fs::Mode::from_raw_mode(metadata.mode());
     if mode.contains(rustix::fs::Mode::SUID) && metadata.uid() != user {
-        return Some(format!("{name} is set-uid: it runs as another user, and nobody may look inside"));
+        return Some(format!(
+            "{name} is set-uid: it runs as another user, and the kernel does not allow an agent in it"
+        ));
     }
     if mode.contains(rustix::fs::Mode::SGID | rustix::fs::Mode::XGRP) && metadata.gid() != group {
-        return Some(format!("{name} is set-gid: it runs as another group, and nobody may look inside"));
+        return Some(format!(
+            "{name} is set-gid: it runs as another group, and the kernel does not allow an agent in it"
+        ));
     }
-    // An administrator gains nothing by them.
+    // File capabilities add nothing for root.
     (user != 0 && has_capabilities(path)).then(|| {
         format!(
-            "{name} has file capabilities (see getcap): it runs with more rights, and nobody may look inside"
+            "{name} has file capabilities (see getcap): it runs with more privileges, and the kernel does not allow an agent in it"
         )
     })
 }
@@ -119,7 +123,7 @@ fn privileges(path: &Path, name: &Path, metadata: &Metadata) -> Option<String> {
 fn unreadable(path: &Path, error: &io::Error) -> String {
     let name = path.display();
     if error.kind() == io::ErrorKind::PermissionDenied {
-        format!("{name} may not be read: the agent cannot be brought into a program whose code is hidden")
+        format!("no permission to read {name}: the agent cannot be added to a program that cannot be read")
     } else {
         format!("{name} cannot be read: {error}")
     }

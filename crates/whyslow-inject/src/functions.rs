@@ -1,20 +1,22 @@
-//! Functions of libc and of the dynamic loader that the agent must see or call: their names, and the hook for each.
+//! Functions of libc and of the dynamic loader that the agent hooks or calls: their names, and the hook for
+//! each.
 
 use whyslow_heap_wire::handshake::hook;
 
 use crate::arch::{Prologue, Refusal};
 
-/// The names of a function, of which the first that is there counts, and its hook.
+/// The names of a function, of which the first that exists counts, and its hook.
 pub(crate) type Named = (&'static [&'static str], usize);
 
-/// The end of a process. musl's `exit` goes to `_Exit`, and so does its `_exit`; elsewhere they are one.
+/// The end of a process. musl's `exit` and `_exit` both call `_Exit`; elsewhere `_exit` and `_Exit` are the
+/// same function.
 pub(crate) const EXIT: &[Named] = &[(&["_Exit", "_exit"], hook::EXIT)];
 
-/// All ways to execute another program: libc's other functions of this kind come here.
+/// All ways to execute another program: libc's other exec functions call these.
 pub(crate) const EXECS: &[Named] =
     &[(&["execve"], hook::EXECVE), (&["execveat"], hook::EXECVEAT), (&["fexecve"], hook::FEXECVE)];
 
-/// What makes threads and processes, what takes the agent's signal away, and what forbids system calls.
+/// Functions that create threads and processes, take the agent's signal away, or forbid system calls.
 pub(crate) const THREADS: &[Named] = &[
     (&["pthread_create"], hook::THREAD),
     (&["_Fork", "fork"], hook::FORK),
@@ -23,7 +25,7 @@ pub(crate) const THREADS: &[Named] = &[
     (&["syscall"], hook::SYSCALL),
 ];
 
-/// What else leads to an end: signals that nothing is set for, the system call itself, and the orderly way.
+/// Other ways to end a process: signals without a handler, the system call itself, and the orderly exit.
 pub(crate) const ENDS: &[Named] = &[
     (&["sigaction"], hook::SIGACTION),
     (&["syscall"], hook::SYSCALL),
@@ -31,34 +33,35 @@ pub(crate) const ENDS: &[Named] = &[
     (&["quick_exit"], hook::QUICK_EXIT),
 ];
 
-/// The loader's word to debuggers, an empty function that it calls.
+/// The loader's notification for debuggers: an empty function that it calls.
 pub(crate) const LOADS: &[Named] = &[(&["_dl_debug_state"], hook::LOADED)];
 
-/// The end of a thread's cache. glibc frees through its own `free` what lies there, and the program has freed all of it.
+/// The end of a thread's malloc cache. glibc releases the cached blocks through its own `free`, although the
+/// program has already freed them.
 pub(crate) const CACHE_ENDS: &[Named] = &[(&["__malloc_arena_thread_freeres"], hook::MASKED)];
 
-/// What the agent calls.
+/// Functions that the agent calls.
 pub(crate) const CALLED: &[Named] =
     &[(&["pthread_key_create"], hook::KEY_CREATE), (&["pthread_setspecific"], hook::SET_SPECIFIC)];
 
-/// All of these that libraries are asked for.
+/// All tables that are searched for in libraries.
 pub(crate) const OF_LIBRARIES: &[&[Named]] = &[EXIT, EXECS, THREADS, ENDS, LOADS, CALLED];
 
-/// A function where it runs.
+/// A function at its address in a process.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) name: String,
     pub(crate) address: u64,
-    /// What a patch would cover.
+    /// The instructions that a patch would cover.
     pub(crate) prologue: Result<Prologue, Refusal>,
 }
 
-/// A module in a process whose functions are known by name.
+/// A module in a process with functions that can be found by name.
 pub(crate) trait Functions {
-    /// The function of this name.
+    /// The function with this name.
     fn placed(&self, name: &str) -> Option<Placed>;
 
-    /// Those of a table that are there, with their hooks.
+    /// The functions of a table that exist, with their hooks.
     fn all_placed(&self, table: &'static [Named]) -> impl Iterator<Item = (Placed, usize)> {
         table.iter().filter_map(|(names, hook)| {
             let function = names.iter().find_map(|name| self.placed(name))?;

@@ -1,4 +1,4 @@
-//! An ELF file as it lies in a process: its functions by name and their bytes.
+//! An ELF file as it is mapped in a process: its functions by name, and their bytes.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -16,24 +16,24 @@ use crate::functions::{Functions, Placed};
 use crate::maps::Maps;
 use crate::unwind_table;
 
-/// A module's file, and its separate debug file if its symbols were stripped.
+/// A module's file, and its separate debug file if its symbols are stripped.
 #[derive(Debug)]
 pub(crate) struct Files {
     main: ElfFile,
     debug: Option<ElfFile>,
 }
 
-/// Which names of a module's functions are asked for.
+/// Which function names of a module to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Symbols {
-    /// Those that everyone may call, which are in the file itself.
+    /// The exported ones, which are in the file itself.
     Public,
-    /// All, if need be by a debug file.
+    /// All, from a debug file if necessary.
     All,
 }
 
 impl Files {
-    /// Opens a module. `name` is what the file is called in the file system; `path` is where it can be read.
+    /// Opens a module. `name` is the file's name in the file system; `path` is where it can be read.
     pub(crate) fn open(path: &Path, name: &Path, symbols: Symbols) -> io::Result<Self> {
         let main = ElfFile::open(path)?;
         let debug = parse(main.bytes())
@@ -42,12 +42,13 @@ impl Files {
         Ok(Self { main, debug })
     }
 
-    /// Its parts that are loaded.
+    /// Its loadable segments.
     pub(crate) fn loads(&self) -> Option<Vec<Segment>> {
         Some(parse(self.main.bytes())?.segments().collect())
     }
 
-    /// Whether one of these functions is defined. Quicker than reading all of them, for libraries with very many.
+    /// Whether the module defines one of these functions. For libraries with very many functions, this is
+    /// faster than reading all of them.
     pub(crate) fn define_any(&self, names: &[String]) -> bool {
         let files = [Some(&self.main), self.debug.as_ref()];
         files.into_iter().flatten().filter_map(|file| parse(file.bytes())).any(|elf| {
@@ -74,34 +75,34 @@ pub(crate) struct Function<'d> {
 pub(crate) enum Slot<'d> {
     /// A function of another module.
     Import(&'d str),
-    /// An address in this one, as the file has it.
+    /// An address in this module, as in the file.
     Here(u64),
 }
 
 /// A module in a process.
 #[derive(Debug)]
 pub(crate) struct Image<'d> {
-    /// What to add to the file's addresses.
+    /// The difference between an address in the process and in the file.
     pub(crate) bias: u64,
-    /// Where it lies in the process.
+    /// Its address range in the process.
     pub(crate) range: Range<u64>,
-    /// Whether the dynamic loader is asked for.
+    /// Whether it requests the dynamic loader.
     pub(crate) has_interpreter: bool,
-    /// Whether there is a full symbol table, here or in a debug file.
+    /// Whether there is a full symbol table, in the file or in a debug file.
     pub(crate) has_symbols: bool,
     data: &'d [u8],
-    /// Address in the file's terms, bytes, executable or not.
+    /// Address in the file, bytes, whether it is executable.
     segments: Vec<(u64, &'d [u8], bool)>,
-    /// In the order of their addresses.
+    /// In address order.
     functions: Vec<Function<'d>>,
     by_name: HashMap<&'d str, usize>,
     imports: Vec<&'d str>,
-    /// Read when first asked for: large libraries have hundreds of thousands.
+    /// Read on first use: large libraries have hundreds of thousands.
     slots: OnceCell<HashMap<u64, Slot<'d>>>,
 }
 
 impl<'d> Image<'d> {
-    /// A search table for its unwind information, if it has none of its own.
+    /// A search table for its unwind information, if the file has none.
     pub(crate) fn unwind_table(&self) -> Vec<u8> {
         let Some(elf) = parse(self.data) else { return Vec::new() };
         if elf.segment(PT_GNU_EH_FRAME).is_some() {
@@ -112,12 +113,13 @@ impl<'d> Image<'d> {
         unwind_table::build(bytes, section.address().wrapping_add(self.bias))
     }
 
-    /// Reads a module that is mapped under this path. `None` if it is no ELF file for x86-64, or not mapped.
+    /// Reads a module that is mapped under this path. `None` if it is not an ELF file for x86-64, or not
+    /// mapped.
     pub(crate) fn read(files: &'d Files, maps: &Maps, path: &str) -> Option<Self> {
         Self::at(files, bias(maps, path, &files.loads()?)?)
     }
 
-    /// Reads a module whose address 0 lies there.
+    /// Reads a module with this bias.
     pub(crate) fn at(files: &'d Files, bias: u64) -> Option<Self> {
         let data = files.main.bytes();
         let elf = parse(data)?;
@@ -140,7 +142,7 @@ impl<'d> Image<'d> {
         functions.sort_by_key(|function: &Function<'_>| function.address);
         let mut by_name = HashMap::new();
         for (row, function) in functions.iter().enumerate() {
-            // A public function wins over a local one of the same name.
+            // An exported function wins over a local one with the same name.
             let known = by_name.entry(function.name).or_insert(row);
             if functions[*known].is_local && !function.is_local {
                 *known = row;
@@ -166,12 +168,12 @@ impl<'d> Image<'d> {
         })
     }
 
-    /// The function of this name.
+    /// The function with this name.
     pub(crate) fn function(&self, name: &str) -> Option<Function<'d>> {
         self.by_name.get(name).map(|row| self.functions[*row])
     }
 
-    /// A function where it runs, with what a patch would cover.
+    /// A function at its address in the process, with the instructions that a patch would cover.
     pub(crate) fn place(&self, function: Function<'_>) -> Placed {
         let prologue = match self.code(function) {
             Some(code) => Prologue::of(code, &self.cold_parts(function)),
@@ -181,7 +183,7 @@ impl<'d> Image<'d> {
         Placed { name: function.name.to_owned(), address, prologue }
     }
 
-    /// The first function whose name ends so. Names that the compiler makes carry a hash in front.
+    /// The first function with a name that ends so. Compiler-generated names start with a hash.
     pub(crate) fn function_ending(&self, end: &str) -> Option<Function<'d>> {
         self.functions.iter().copied().find(|function| function.name.ends_with(end))
     }
@@ -192,7 +194,7 @@ impl<'d> Image<'d> {
         self.functions[first..].iter().copied().take_while(move |function| function.address == address)
     }
 
-    /// A function's code, at the addresses where it runs. `None` when the file has none for it.
+    /// A function's code, at the addresses where it runs. `None` if the file has no code for it.
     pub(crate) fn code(&self, function: Function<'_>) -> Option<Code64<'d>> {
         let rest = self.executable_from(function.address)?;
         let after = self.functions.partition_point(|other| other.address <= function.address);
@@ -207,7 +209,7 @@ impl<'d> Image<'d> {
         })
     }
 
-    /// Code that has no name, at most `len` bytes.
+    /// Code without a symbol, at most `len` bytes.
     pub(crate) fn code_at(&self, address: u64, len: usize) -> Option<Code64<'d>> {
         let rest = self.executable_from(address)?;
         Some(Code64 {
@@ -224,18 +226,18 @@ impl<'d> Image<'d> {
         })
     }
 
-    /// The pieces of a function that the compiler put elsewhere.
+    /// The pieces of a function that the compiler placed elsewhere.
     pub(crate) fn cold_parts(&self, function: Function<'_>) -> Vec<Code64<'d>> {
         let names = [format!("{}.cold", function.name), format!("{}.part.0", function.name)];
         names.iter().filter_map(|name| self.code(self.function(name)?)).collect()
     }
 
-    /// Whether another module's function of this name is asked for.
+    /// Whether the module imports a function of this name.
     pub(crate) fn imports(&self, name: &str) -> bool {
         self.imports.contains(&name)
     }
 
-    /// What the word at an address (in the process) will hold.
+    /// What the word at an address in the process will hold.
     pub(crate) fn slot(&self, address: u64) -> Option<Slot<'d>> {
         let read = || parse(self.data).map(|elf| slots(elf.object())).unwrap_or_default();
         self.slots.get_or_init(read).get(&address.wrapping_sub(self.bias)).copied()
@@ -247,7 +249,7 @@ impl<'d> Image<'d> {
         self.segments.iter().any(|(_, bytes, _)| bytes.windows(text.len()).any(|window| window == text))
     }
 
-    /// Whether there is a section of this name.
+    /// Whether the file has a section with this name.
     pub(crate) fn has_section(&self, name: &str) -> bool {
         parse(self.data).is_some_and(|elf| elf.object().section_by_name(name).is_some())
     }
@@ -263,7 +265,7 @@ fn parse(data: &[u8]) -> Option<Elf<'_>> {
     Elf::parse(data).ok().filter(|elf| elf.is_x86_64())
 }
 
-/// Where the file's address 0 lies, by the first of its mappings that is a part to be loaded.
+/// The bias of a file, from its first mapping that is a loadable segment.
 pub(crate) fn bias(maps: &Maps, path: &str, loads: &[Segment]) -> Option<u64> {
     let page = |value: u64| value & !4095;
     maps.0.iter().filter(|mapping| mapping.name == path).find_map(|mapping| {
@@ -276,7 +278,7 @@ fn collect<'d>(elf: &ElfFile64<'d, LittleEndian>, functions: &mut Vec<Function<'
     for table in [elf.symbol_table(), elf.dynamic_symbol_table()].into_iter().flatten() {
         functions.extend(table.symbols().filter_map(|symbol| {
             let raw = symbol.elf_symbol();
-            // What an indirect function's symbol names is the function that chooses, which is no harm to leave alone.
+            // The symbol of an indirect function names the resolver, which does not need a patch.
             if raw.st_type() != STT_FUNC || symbol.is_undefined() {
                 return None;
             }
@@ -310,8 +312,8 @@ fn slots<'d>(elf: &ElfFile64<'d, LittleEndian>) -> HashMap<u64, Slot<'d>> {
         .collect()
 }
 
-/// The file with the symbols of a stripped one. It must have the same build id: a patch by another build's addresses would
-/// hit anything.
+/// The debug file with the symbols of a stripped file. It must have the same build id: a patch with another
+/// build's addresses would hit arbitrary code.
 fn separate_symbols(elf: &Elf<'_>, name: &Path) -> Option<ElfFile> {
     let id = elf.build_id()?;
     let useful =

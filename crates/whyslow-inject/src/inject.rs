@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! watch     seize the process, which has not executed its program yet
-//! inject    wait for the exec; let the process map memory, write the agent there, let it call the agent, undo all else
+//! inject    wait for the exec; make the process map memory, write the agent there, make it call the agent, undo the rest
 //! ```
-//! The process does the work itself: two bytes `syscall` and one `int3` stand at its first instruction meanwhile. Whatever
-//! happens, the code and the registers are put back and the process runs on.
+//! The process does the work itself: in the meantime, two bytes `syscall` and one `int3` replace its first
+//! instruction. Whatever happens, the code and the registers are restored and the process runs on.
 
 use std::ffi::CString;
 use std::io;
@@ -22,42 +22,42 @@ use whyslow_proc::tracee::{Registers, Stop, Tracee};
 
 use crate::arch::{CALL, RED_ZONE};
 
-/// How long the agent may take if nothing else is said. It waits for the collector, which reads the program's symbols.
+/// Default time limit for the agent. It waits for the collector, which reads the program's symbols.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is asked whether there will be an exec.
+/// Time between two checks whether the exec was given up.
 const PATIENCE_FOR_EXEC: Duration = Duration::from_millis(2);
 
-/// Why the agent could not be brought in. The program runs on without it.
+/// Why the agent could not be injected. The program runs on without it.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
-    /// Tracing is not allowed.
-    #[error("the program may not be traced: {0}")]
+    /// Tracing is not permitted.
+    #[error("no permission to trace the program: {0}")]
     NotAllowed(String),
-    /// The program ended before, or while, the agent came in.
-    #[error("the program ended before the agent was in")]
+    /// The program exited before or during the injection.
+    #[error("the program exited before the agent was injected")]
     Ended,
-    /// The process has not executed the program.
-    #[error("it was not executed in time")]
+    /// The process did not execute the program.
+    #[error("the process did not execute the program in time")]
     NotExecuted,
-    /// The exec led to a program with a dynamic loader: it must be preloaded.
+    /// The exec started a program with a dynamic loader: the agent must be preloaded.
     #[error("the program is not static")]
     Dynamic,
-    /// The exec led to a program of another kind.
+    /// The exec started a program for another architecture.
     #[error("the program is not for x86-64")]
     Foreign,
-    /// The program was not allowed a system call.
-    #[error("the program could not {what}: {error} (a seccomp filter or a limit of memory?)")]
+    /// A system call in the program failed.
+    #[error("the program could not {what}: {error} (possible reasons: a seccomp filter, a memory limit)")]
     Refused {
-        /// What it should have done.
+        /// What the call was for.
         what: &'static str,
-        /// What it got.
+        /// The error that it returned.
         error: io::Error,
     },
-    /// The agent's file cannot be used.
-    #[error("the agent cannot be used: {0}")]
+    /// The agent's file is not usable.
+    #[error("the agent's file is not usable: {0}")]
     Agent(String),
-    /// The agent did not come back.
-    #[error("the agent did not answer in time")]
+    /// The agent did not return in time.
+    #[error("the agent did not return in time")]
     Late,
     /// The agent raised a signal.
     #[error("the agent failed with signal {0}")]
@@ -67,29 +67,30 @@ pub enum InjectError {
     Trace(#[from] io::Error),
 }
 
-/// A process that will execute a static program, and get the agent then: a child, or one that a child has made. Everything must be called by
-/// the thread that called [`Injector::watch`], and nobody else in this process may wait for the child in between.
+/// A process that will execute a static program and then get the agent: a child, or a descendant. All methods
+/// must be called on the thread that called [`Injector::watch`], and no other thread of this process may wait
+/// for the child in between.
 #[derive(Debug)]
 pub struct Injector {
     tracee: Tracee,
-    /// Signals that came while the agent ran.
+    /// Signals that arrived while the agent ran.
     held: Vec<i32>,
-    /// Whether the child may still be ours.
+    /// Whether this process may still trace the child.
     traced: bool,
     patience: Duration,
 }
 
 impl Drop for Injector {
-    /// A child that was watched but got no agent must not wait at its exec for ever.
+    /// A traced child that got no agent must not wait at its exec forever.
     fn drop(&mut self) {
         if self.traced {
-            self.let_go();
+            self.interrupt_and_release();
         }
     }
 }
 
 impl Injector {
-    /// Seizes a process before its exec. It must have one thread, or this must be its first.
+    /// Seizes a process before its exec. The process must have one thread, or `pid` must be its main thread.
     pub fn watch(pid: u32) -> Result<Self, InjectError> {
         match Tracee::seize(pid) {
             Ok(tracee) => Ok(Self { tracee, held: Vec::new(), traced: true, patience: PATIENCE }),
@@ -101,21 +102,22 @@ impl Injector {
         }
     }
 
-    /// Gives the agent this long to come back.
+    /// Sets how long the agent may take to return.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Waits until the child has executed its program, brings the agent in, and lets the program run.
+    /// Waits until the child has executed its program, injects the agent, and lets the program run.
     ///
-    /// The agent's `whyslow_agent_enter(socket, bias, phdr, phnum)` gets the path of the collector's socket, what to add to the
-    /// program's addresses, and where its program headers are and how many. It must return.
+    /// The agent's `whyslow_agent_enter(socket, bias, phdr, phnum)` gets the path of the collector's socket,
+    /// the program's load bias, and the address and number of its program headers. It must return.
     pub fn inject(mut self, agent: &[u8], socket: &Path) -> Result<(), InjectError> {
         self.bring_in(agent, socket, &mut || false)
     }
 
-    /// The same as long as nobody says that there is no exec to come. `given_up` is asked again and again.
+    /// Same as [`Injector::inject`], but stops waiting for the exec when `given_up` returns true. It is
+    /// called repeatedly.
     pub fn inject_unless(
         mut self,
         agent: &[u8],
@@ -138,29 +140,29 @@ impl Injector {
         self.traced = false;
         match result {
             Err(InjectError::Ended) => {}
-            Err(InjectError::NotExecuted) => self.let_go(),
+            Err(InjectError::NotExecuted) => self.interrupt_and_release(),
             _ => self.release(),
         }
         result
     }
 
-    /// Lets the child go that runs.
-    fn let_go(&mut self) {
+    /// Detaches from a running child.
+    fn interrupt_and_release(&mut self) {
         if self.tracee.interrupt().is_ok() && self.until_interrupted().is_ok() {
             self.release();
         }
     }
 
-    /// Lets the child go from a stop, with the signals that it has not got yet.
+    /// Detaches from a stopped child, and sends it the signals that were held back.
     fn release(&self) {
-        // It fails only if the process was killed meanwhile.
+        // This fails only if the process was killed in the meantime.
         let _ = self.tracee.detach(0);
         for signal in &self.held {
             self.tracee.send(*signal);
         }
     }
 
-    /// Runs the child until its exec is complete: the next thing that it would do is the program's first instruction.
+    /// Runs the child until its exec is complete: the next instruction is the program's first.
     fn wait_for_exec(&mut self, given_up: &mut dyn FnMut() -> bool) -> Result<(), InjectError> {
         loop {
             match self.tracee.wait(Some(Instant::now() + PATIENCE_FOR_EXEC))? {
@@ -173,7 +175,7 @@ impl Injector {
                 Stop::Late => {}
             }
         }
-        // The exec itself has not returned, and would overwrite a register on its way.
+        // The exec system call has not returned yet, and would overwrite a register when it does.
         self.tracee.interrupt()?;
         self.tracee.go_on(0)?;
         self.until_interrupted()
@@ -225,7 +227,7 @@ impl Injector {
     ) -> Result<(), InjectError> {
         let program = Program::of(self.tracee.pid())?;
         let socket = CString::new(socket.as_os_str().as_bytes())
-            .map_err(|_| InjectError::Agent("the socket's path has a zero in it".into()))?;
+            .map_err(|_| InjectError::Agent("the socket's path contains a zero byte".into()))?;
         let base = self.map(agent, registers)?;
 
         let path = socket.as_bytes_with_nul();
@@ -238,7 +240,7 @@ impl Injector {
         self.run(&entering, registers.pc() + CALL.len() as u64).map(drop)
     }
 
-    /// Lets the process map the agent, and writes it there. Returns its address.
+    /// Makes the process map memory for the agent, and writes the agent there. Returns its address.
     fn map(&mut self, agent: &Agent<'_>, registers: &Registers) -> Result<u64, InjectError> {
         let writable = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let private = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
@@ -269,7 +271,7 @@ impl Injector {
         }
     }
 
-    /// Runs the process from these registers until it meets the `int3` that ends at `end`.
+    /// Runs the process from these registers until it hits the `int3` that ends at `end`.
     fn run(&mut self, registers: &Registers, end: u64) -> Result<Registers, InjectError> {
         self.tracee.set_registers(registers)?;
         self.tracee.go_on(0)?;
@@ -303,7 +305,7 @@ fn is_fault(signal: i32) -> bool {
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS].contains(&signal)
 }
 
-/// What the kernel told the program about itself.
+/// The program's auxiliary vector, as far as it is needed.
 struct Program {
     headers: u64,
     header_count: u64,
@@ -319,7 +321,7 @@ impl Program {
         Ok(Self { headers: table.get(libc::AT_PHDR), header_count: table.get(libc::AT_PHNUM), pid })
     }
 
-    /// What to add to the file's addresses, given where its first instruction lies.
+    /// The program's load bias, from the address of its first instruction.
     fn bias(&self, entry: u64) -> Result<u64, InjectError> {
         let file = FileBytes::open(&process::program_file(self.pid))?;
         let headers = Headers::parse(&file).map_err(|error| InjectError::Trace(io::Error::other(error)))?;
@@ -327,13 +329,15 @@ impl Program {
     }
 }
 
-/// Says what forbids tracing.
+/// The reason why tracing is forbidden.
 fn why_not(error: &io::Error) -> String {
     match Settings::now().ptrace_scope {
-        Some(1) => "kernel.yama.ptrace_scope is 1, only descendants may be traced; or another tool traces it"
-            .to_owned(),
-        Some(2) => "kernel.yama.ptrace_scope is 2, only administrators may trace".to_owned(),
-        Some(3) => "kernel.yama.ptrace_scope is 3, nobody may trace until the next boot".to_owned(),
+        Some(1) => {
+            "kernel.yama.ptrace_scope is 1 (only descendants may be traced), or another tool traces it"
+                .to_owned()
+        }
+        Some(2) => "kernel.yama.ptrace_scope is 2: only root may trace".to_owned(),
+        Some(3) => "kernel.yama.ptrace_scope is 3: no process may trace until the next boot".to_owned(),
         _ => format!(
             "{error} (already traced by another tool, or forbidden by the container's seccomp filter)"
         ),

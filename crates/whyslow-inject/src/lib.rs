@@ -1,11 +1,11 @@
-//! Getting the agent in.
+//! Gets the agent into programs, and plans the patches that it applies.
 //!
 //! ```text
 //! plan      which functions of a process must be patched, and every byte of the patches
-//! libraries what plans need of libraries, read once for all processes
+//! libraries the parts of libraries that plans need, read once for all processes
 //! entry     whether a program can be preloaded, must be injected, or neither
 //! inject    maps the agent into a static program that is stopped at its exec
-//! arch      what the processor has to do with it: instructions, registers (`x86_64/`)
+//! arch      the processor-specific part: instructions, registers (`x86_64/`)
 //! ```
 
 mod agent;

@@ -1,5 +1,5 @@
-//! What plans need of libraries: a few functions of each. It is remembered, because nearly all processes map the same ones, and to read libc's
-//! symbols takes longer than the rest of a plan.
+//! A cache of the few functions per library that plans need. Nearly all processes map the same libraries, and
+//! reading libc's symbols takes longer than the rest of a plan.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -12,18 +12,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use whyslow_elf::Segment;
 use whyslow_proc::process;
 
-use crate::allocators::telling_names;
+use crate::allocators::allocator_symbol_names;
 use crate::arch::{Code64, Prologue, Refusal};
 use crate::functions::{Functions, OF_LIBRARIES, Placed};
 use crate::image::{Files, Image, Symbols, bias};
 use crate::maps::Maps;
 
-/// Libraries that are remembered. A program with more of them is rare.
+/// Maximum number of cached libraries. Few programs have more.
 const MOST: usize = 1024;
-/// Bytes of a function that are enough to decode what a patch covers: an `endbr64`, four bytes, and an instruction of the longest kind.
+/// Bytes of a function that are enough to decode what a patch covers: an `endbr64`, four bytes, and the
+/// longest possible instruction.
 const HEAD: usize = 32;
 
-/// A file as it is now.
+/// Identifies the current content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     device: u64,
@@ -40,12 +41,12 @@ impl Key {
     }
 }
 
-/// What is remembered of all libraries.
+/// The cache of all libraries.
 #[derive(Debug, Default)]
 pub(crate) struct Libraries {
-    /// None for files that are no libraries.
+    /// `None` for files that are not libraries.
     known: Mutex<HashMap<Key, Option<Arc<Library>>>>,
-    /// Files that were read.
+    /// Number of files read.
     read: AtomicU64,
 }
 
@@ -69,7 +70,7 @@ impl Libraries {
         library
     }
 
-    /// How many files were read.
+    /// Number of files read.
     #[cfg(test)]
     pub(crate) fn count_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
@@ -80,13 +81,13 @@ impl Libraries {
     }
 }
 
-/// What is remembered of a library. Addresses are the file's.
+/// The cached part of a library. Addresses are the file's.
 #[derive(Debug)]
 pub(crate) struct Library {
     loads: Vec<Segment>,
     range: Range<u64>,
     functions: Vec<Remembered>,
-    /// Whether it has a function that allocators have.
+    /// Whether it defines an allocator's function.
     pub(crate) may_allocate: bool,
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct Library {
 struct Remembered {
     name: &'static str,
     address: u64,
-    /// Its first bytes, and what follows it if they are all of it.
+    /// Its first bytes, and the bytes after it if those are the whole function.
     head: Result<(Vec<u8>, Vec<u8>), Refusal>,
 }
 
@@ -107,7 +108,7 @@ impl Library {
             .filter_map(|name| {
                 let function = image.function(name)?;
                 let head = image.code(function).ok_or(Refusal::NoCode).and_then(|code| {
-                    // Of what is far from its start only this is asked: whether it jumps back there.
+                    // The code far from the start matters only if it jumps back into the start.
                     Prologue::of(code, &image.cold_parts(function))?;
                     let short = |bytes: &[u8]| bytes[..bytes.len().min(HEAD)].to_vec();
                     let gap = if code.bytes.len() < HEAD { short(code.gap) } else { Vec::new() };
@@ -116,11 +117,11 @@ impl Library {
                 Some(Remembered { name, address: function.address, head })
             })
             .collect();
-        let may_allocate = files.define_any(&telling_names());
+        let may_allocate = files.define_any(&allocator_symbol_names());
         Some(Self { loads: files.loads()?, range: image.range.clone(), functions, may_allocate })
     }
 
-    /// The library where a process maps it under this path.
+    /// The library at the address where a process maps it under this path.
     pub(crate) fn in_process(&self, maps: &Maps, path: &str) -> Option<PlacedLibrary<'_>> {
         Some(PlacedLibrary { library: self, bias: bias(maps, path, &self.loads)? })
     }
@@ -134,7 +135,7 @@ pub(crate) struct PlacedLibrary<'a> {
 }
 
 impl PlacedLibrary<'_> {
-    /// Where it lies.
+    /// Its address range.
     pub(crate) fn range(&self) -> Range<u64> {
         let Range { start, end } = self.library.range;
         start.wrapping_add(self.bias)..end.wrapping_add(self.bias)
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_has_changed_is_read_again() {
+    fn reads_a_changed_file_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("library.so");
         std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
@@ -170,13 +171,13 @@ mod tests {
         file.set_modified(std::time::UNIX_EPOCH).unwrap();
         assert!(get());
         assert_eq!(libraries.count_read(), 2);
-        std::fs::write(&path, "no library").unwrap();
+        std::fs::write(&path, "not a library").unwrap();
         assert!(!get() && !get());
         assert_eq!(libraries.count_read(), 3);
     }
 
     #[test]
-    fn no_more_than_so_many_are_remembered() {
+    fn the_cache_is_cleared_when_full() {
         let libraries = Libraries::default();
         let key = |inode| Key { device: 0, inode, len: 0, modified: (0, 0), symbols: Symbols::All };
         libraries.lock().extend((0..MOST as u64).map(|inode| (key(inode), None)));

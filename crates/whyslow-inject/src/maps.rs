@@ -1,29 +1,29 @@
-//! Free places between the mappings of a process.
+//! Finds free ranges between the mappings of a process.
 
 use std::ops::Range;
 
 use whyslow_proc::{Mapping, MappingKind};
 
-/// All mappings of a process, in the order of their addresses.
+/// All mappings of a process, in address order.
 #[derive(Debug, Clone)]
 pub(crate) struct Maps(pub(crate) Vec<Mapping>);
 
-/// How far a jump with 32 bits goes, less what a page itself may take.
+/// The reach of a 32-bit jump, minus the size of a page's own code.
 const REACH: u64 = (1 << 31) - (1 << 20);
-/// No mapping may lie lower (`vm.mmap_min_addr`).
+/// The lowest address of a mapping (`vm.mmap_min_addr`).
 const LOWEST: u64 = 0x1_0000;
-/// No mapping of a program lies higher.
+/// The highest address of a program's mapping.
 const HIGHEST: u64 = 0x7fff_ffff_f000;
-/// What the heap behind a program gets to grow into.
+/// Room for the heap after a program to grow.
 const HEAP_ROOM: u64 = 1 << 30;
-/// What the stack gets to grow into.
+/// Room for the stack to grow.
 const STACK_ROOM: u64 = 1 << 32;
-/// The distance that is kept from neighbours below, so that running off their end is still a fault.
+/// The distance to the neighbour below, so that running off its end still faults.
 const GUARD: u64 = 0x1_0000;
 const PAGE: u64 = 4096;
 
 impl Maps {
-    /// These, and ranges that will be taken.
+    /// These mappings, plus ranges that will be taken.
     pub(crate) fn with(&self, taken: impl Iterator<Item = Range<u64>>) -> Self {
         let mut all = self.0.clone();
         all.extend(taken.map(|Range { start, end }| Mapping { start, end, ..Mapping::default() }));
@@ -36,8 +36,8 @@ impl Maps {
         Mapping::find(&self.0, address).map(|mapping| mapping.name.as_str())
     }
 
-    /// A free place of this length from which all of `code` can be reached. Just below the code if possible: what is behind a
-    /// program is its heap's.
+    /// A free range of this length that all of `code` can reach. Just below the code if possible: the space
+    /// after a program belongs to its heap.
     pub(crate) fn place(&self, code: &Range<u64>, len: u64) -> Option<u64> {
         let len = len.next_multiple_of(PAGE);
         let lowest = code.end.saturating_sub(REACH).max(LOWEST);
@@ -61,7 +61,7 @@ impl Maps {
             .next()
     }
 
-    /// What is free, and not the stack's.
+    /// The free ranges, without the stack's room.
     fn gaps(&self) -> Vec<Gap> {
         let mut gaps = Vec::new();
         let mut start = LOWEST;
@@ -74,7 +74,8 @@ impl Maps {
                 gaps.push(Gap { free: start..end, grows_into });
             }
             start = mapping.end.max(start);
-            // Before the program has asked for memory there is no heap to be seen, but it will begin behind the program.
+            // A program that has not requested memory yet has no heap mapping, but its heap will start after
+            // the program.
             grows_into = mapping.kind() == MappingKind::Heap
                 || mapping.name == self.program()
                 || (file == self.program() && mapping.name.is_empty());
@@ -90,7 +91,7 @@ impl Maps {
         gaps
     }
 
-    /// The first file that is mapped: on x86-64 the program lies below its libraries.
+    /// The first mapped file: on x86-64 the program is below its libraries.
     fn program(&self) -> &str {
         self.0.iter().map(|mapping| mapping.name.as_str()).find(|path| path.starts_with('/')).unwrap_or("")
     }
@@ -100,12 +101,12 @@ impl Maps {
 #[derive(Debug)]
 struct Gap {
     free: Range<u64>,
-    /// What lies before it is the heap, or what the heap will begin behind.
+    /// The mapping before it is the heap, or the heap will start there.
     grows_into: bool,
 }
 
 impl Gap {
-    /// Whether the heap may want this place.
+    /// Whether the heap may grow to this address.
     fn is_heaps(&self, at: u64) -> bool {
         self.grows_into && at < self.free.start + HEAP_ROOM
     }
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_goes_below_a_program_and_not_where_its_heap_grows() {
+    fn places_a_page_below_the_program_not_in_the_way_of_its_heap() {
         let maps = maps(
             "00400000-00500000 r-xp 00000000 fe:00 1 /bin/static\n\
              00700000-00800000 rw-p 00000000 00:00 0 [heap]\n\
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_below_a_page_goes_far_above_the_heap() {
+    fn places_a_page_far_above_the_heap_without_room_below() {
         for heap in ["00800000-00900000 rw-p 00000000 00:00 0 [heap]\n", ""] {
             let maps = maps(&format!(
                 "00010000-00500000 r-xp 00000000 fe:00 1 /bin/low\n\
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_librarys_page_is_in_reach_between_its_neighbours() {
+    fn places_a_librarys_page_within_reach_between_its_neighbours() {
         let maps = maps(
             "555500000000-555500010000 r-xp 00000000 fe:00 1 /bin/program\n\
              555500020000-555500080000 rw-p 00000000 00:00 0 [heap]\n\
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_taken_is_not_given_twice() {
+    fn does_not_hand_out_a_range_twice() {
         let maps = maps("555500000000-555500010000 r-xp 00000000 fe:00 1 /bin/program");
         let code = 0x5555_0000_0000..0x5555_0001_0000;
         let first = maps.place(&code, 4096).unwrap();

@@ -1,4 +1,5 @@
-//! What must be patched in a process that has just started, or in a library that has just come, byte by byte.
+//! Plans the patches for a process that has just started, or for a library that was just loaded, byte by
+//! byte.
 
 use std::io;
 use std::ops::Range;
@@ -16,35 +17,37 @@ use crate::libraries::Libraries;
 use crate::maps::Maps;
 use crate::targets::{Found, Target};
 
-/// Code to be mapped at an address.
+/// Code to map at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchPage {
-    /// Where. A multiple of 4096, free when the plan was made.
+    /// The address: a multiple of 4096, free when the plan was made.
     pub at: u64,
-    /// What.
+    /// The code.
     pub bytes: Vec<u8>,
 }
 
-/// What the agent must do to see every allocation, beyond what it sees by being preloaded.
+/// What the agent must do to record every allocation, in addition to being preloaded.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// Code that patched functions jump into, one per patched module.
     pub pages: Vec<PatchPage>,
-    /// Where hooks find the functions that they stand in for.
+    /// The original functions that hooks call.
     pub reals: Vec<Real>,
-    /// What to write where, in the order of addresses.
+    /// The bytes to write, in address order.
     pub patches: Vec<Patch>,
-    /// A search table for the unwind information of a program that has none: an `.eh_frame_hdr` with absolute addresses.
+    /// A search table for the unwind information of a program without one: an `.eh_frame_hdr` with absolute
+    /// addresses.
     pub unwind_table: Vec<u8>,
-    /// Its runtime asks the kernel who handled signals of a crash before it, and hands them on: Go's.
-    pub hands_crashes_on: bool,
-    /// The allocators that are watched, by name.
+    /// Whether the runtime asks the kernel for the previous handlers of crash signals and forwards the
+    /// signals to them, as Go's does.
+    pub forwards_crash_signals: bool,
+    /// The names of the hooked allocators.
     pub allocators: Vec<String>,
-    /// What will not be seen.
+    /// What will not be recorded.
     pub notes: Vec<HeapNote>,
 }
 
-/// What the agent is to see.
+/// What the agent records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Purpose {
     /// Allocations.
@@ -53,7 +56,7 @@ pub struct Purpose {
     pub samples: bool,
 }
 
-/// Makes plans.
+/// Creates plans.
 #[derive(Debug)]
 pub struct Planner {
     purpose: Purpose,
@@ -61,17 +64,18 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// One that knows nothing yet.
+    /// A planner with an empty cache.
     pub fn new(purpose: Purpose) -> Self {
         Self { purpose, libraries: Libraries::default() }
     }
 
-    /// Looks at a process whose agent waits for an answer, and says what to patch. `mappings` are those of the process, as they are now.
+    /// Plans the patches for a process whose agent waits for an answer. `mappings` are the current mappings
+    /// of the process.
     ///
-    /// For allocations: libc's functions, which the agent was preloaded before, need no patch. Allocators that are linked into the program or into a library
-    /// do. So do `_exit` and others that lead to a process's last moment, the functions that execute another program, and the
-    /// one by which the loader tells debuggers of libraries that come later. For CPU time: the functions that make threads and processes, and the
-    /// last two of these.
+    /// For allocations: libc's functions need no patch because the preloaded agent comes before them.
+    /// Allocators linked into the program or into a library do. So do `_exit` and other functions that end a
+    /// process, the functions that execute another program, and the loader's notification of later libraries.
+    /// For CPU time: the functions that create threads and processes, and the last two of these.
     pub fn plan(&self, hello: &Hello, pid: u32, mappings: io::Result<Vec<Mapping>>) -> Plan {
         let Self { purpose, libraries } = self;
         let mut draft = Draft { hello, known: libraries, rows: [false; hook::COUNT], plan: Plan::default() };
@@ -105,7 +109,7 @@ impl Planner {
     }
 }
 
-/// A plan that is being made.
+/// A plan in progress.
 struct Draft<'a> {
     hello: &'a Hello,
     known: &'a Libraries,
@@ -114,7 +118,7 @@ struct Draft<'a> {
     plan: Plan,
 }
 
-/// A function to be patched, its shape's rows and its arguments.
+/// A function to patch, the rows of its shape, and its argument order.
 struct Job {
     function: Placed,
     rows: Rows,
@@ -124,9 +128,9 @@ struct Job {
 /// Hooks that fit.
 #[derive(Clone, Copy)]
 enum Rows {
-    /// One of these, in any group but the first.
+    /// One of these, in any group except the first.
     Any(&'static [usize]),
-    /// This one.
+    /// Exactly this one.
     Only(usize),
 }
 
@@ -158,12 +162,13 @@ impl Draft<'_> {
             self.allow_signals(&image);
         }
         self.plan.unwind_table = image.unwind_table();
-        self.plan.hands_crashes_on = image.has_section(".go.buildinfo");
+        self.plan.forwards_crash_signals = image.has_section(".go.buildinfo");
         self.patch(&image.range, maps, jobs);
         self.name(&found.allocators);
     }
 
-    /// A static program whose threads and children are to be sampled. Where it has no symbols, they are found later or not at all.
+    /// Plans sampling for a static program's threads and children. Without symbols, the sampler finds them
+    /// later or not at all.
     fn sampled_program(&mut self, maps: &Maps, pid: u32) {
         let name = process::program(pid).unwrap_or_default();
         let Ok(files) = Files::open(&process::program_file(pid), &name, Symbols::All) else { return };
@@ -171,7 +176,8 @@ impl Draft<'_> {
         self.sample(&image, &image.range, maps, &[EXECS, THREADS]);
     }
 
-    /// Patches those of a module's functions that samples need and that are not patched already, and says where the agent finds what it calls.
+    /// Patches the functions of a module that sampling needs, unless they are patched already, and gives the
+    /// agent the addresses of the functions that it calls.
     fn sample(
         &mut self,
         module: &impl Functions,
@@ -187,7 +193,7 @@ impl Draft<'_> {
         }
     }
 
-    /// libc's and the loader's functions, unless they are patched already.
+    /// Plans sampling for libc's and the loader's functions, unless they are patched already.
     fn sampled_libraries(&mut self, maps: &Maps, pid: u32) {
         let mut paths: Vec<&str> = maps.0.iter().map(|mapping| mapping.name.as_str()).collect();
         paths.retain(|path| path.starts_with('/') && (is_libc(path) || is_loader(path) || is_pthread(path)));
@@ -207,17 +213,18 @@ impl Draft<'_> {
         }
     }
 
-    /// A static program without `sigaction` does not ask about its signals, so nothing has to be hidden from it. Those in Go ask the kernel.
+    /// A static program without `sigaction` never asks about its signals, so the agent has nothing to hide
+    /// from it. Go programs ask the kernel directly.
     fn allow_signals(&mut self, image: &Image<'_>) {
         let hook = hook::SIGACTION;
         let silent = image.has_symbols && image.function("sigaction").is_none();
         if silent && !image.has_section(".go.buildinfo") {
-            // That there is something says that they may be looked after; nobody calls it.
+            // Any entry means that the agent may handle the signals; the address is never called.
             self.plan.reals.push(Real { hook: hook as u32, reserved: 0, address: self.hello.hooks[hook] });
         }
     }
 
-    /// Libraries that are there from the start. The agent itself is none of them.
+    /// Plans the libraries that are mapped from the start, except the agent itself.
     fn libraries(&mut self, maps: &Maps, pid: u32) {
         let agent = maps.path_at(self.hello.agent_start).unwrap_or("");
         let program = process::program(pid).unwrap_or_default();
@@ -232,17 +239,17 @@ impl Draft<'_> {
             if placed.range().contains(&self.hello.agent_start) {
                 continue;
             }
-            let mut moments = Vec::new();
+            let mut named_jobs = Vec::new();
             if is_libc(path) {
-                moments.extend(named(&placed, EXIT));
-                has_exit |= !moments.is_empty();
-                moments.extend([EXECS, ENDS].into_iter().flat_map(|table| named(&placed, table)));
+                named_jobs.extend(named(&placed, EXIT));
+                has_exit |= !named_jobs.is_empty();
+                named_jobs.extend([EXECS, ENDS].into_iter().flat_map(|table| named(&placed, table)));
             }
             if is_loader(path) {
-                moments.extend(named(&placed, LOADS));
+                named_jobs.extend(named(&placed, LOADS));
             }
             if is_libc(path) || is_loader(path) {
-                self.patch(&placed.range(), maps, moments);
+                self.patch(&placed.range(), maps, named_jobs);
             } else if library.may_allocate
                 && let Some(files) = open_library(pid, path)
                 && let Some(image) = Image::read(&files, maps, path)
@@ -255,7 +262,8 @@ impl Draft<'_> {
         }
     }
 
-    /// A library that has come later. One that is there twice, as in a namespace of its own, is told apart by its place.
+    /// Plans a library that was loaded later. A library that is mapped twice, for example in another
+    /// namespace, is identified by its address.
     fn library(&mut self, maps: &Maps, pid: u32) {
         let path = maps.path_at(self.hello.library).unwrap_or("");
         if !path.starts_with('/') || is_libc(path) || is_loader(path) {
@@ -277,7 +285,7 @@ impl Draft<'_> {
         self.name(&found.allocators);
     }
 
-    /// Remembers allocators that are watched, each once.
+    /// Adds the names of hooked allocators, each once.
     fn name(&mut self, allocators: &[&str]) {
         for name in allocators {
             if !self.plan.allocators.iter().any(|known| known == name) {
@@ -286,7 +294,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Names the allocator that the agent was preloaded before.
+    /// Adds the name of the allocator that the preloaded agent calls.
     fn preloaded(&mut self, maps: &Maps) {
         let path = maps.path_at(self.hello.next[hook::MALLOC]).unwrap_or("");
         let name =
@@ -294,7 +302,7 @@ impl Draft<'_> {
         self.plan.allocators.push(name.to_owned());
     }
 
-    /// Says what is missing.
+    /// Adds notes about what is missing.
     fn explain(&mut self, image: &Image<'_>, found: &Found<'_>, path: &str, is_static: bool) {
         let path = path.to_owned();
         if found.only_shims {
@@ -324,20 +332,20 @@ impl Draft<'_> {
         }
     }
 
-    /// Patches functions of one module, which lies there.
+    /// Patches functions of one module, which has this address range.
     fn patch(&mut self, range: &Range<u64>, maps: &Maps, jobs: Vec<Job>) {
         let mut prologues = Vec::new();
         for job in &jobs {
             match &job.function.prologue {
                 Ok(prologue) => prologues.push((job, prologue)),
-                Err(refusal) => self.unseen(job, &refusal.to_string()),
+                Err(refusal) => self.note_unhooked(job, &refusal.to_string()),
             }
         }
         if prologues.is_empty() {
             return;
         }
         let len = (prologues.len() * MOST_PER_FUNCTION) as u64;
-        // The new page must not lie where one of another module will.
+        // The new page must not overlap the page of another module.
         let Some(at) = maps
             .with(
                 self.plan
@@ -348,14 +356,14 @@ impl Draft<'_> {
             .place(range, len)
         else {
             for (job, _) in &prologues {
-                self.unseen(job, "there is no free place for a jump to reach");
+                self.note_unhooked(job, "there is no free place within reach of a jump");
             }
             return;
         };
         let mut page = Page::new(at);
         for (job, prologue) in &prologues {
             let Some(row) = self.row(job.rows) else {
-                self.unseen(job, "there are too many functions of its kind");
+                self.note_unhooked(job, "there are too many functions of its kind");
                 continue;
             };
             match page.add(prologue, job.order, row, self.hello.hooks[row]) {
@@ -365,7 +373,7 @@ impl Draft<'_> {
                     self.plan.reals.push(real);
                     self.plan.patches.push(patch);
                 }
-                Err(refusal) => self.unseen(job, &refusal.to_string()),
+                Err(refusal) => self.note_unhooked(job, &refusal.to_string()),
             }
         }
         if !page.bytes.is_empty() {
@@ -373,8 +381,8 @@ impl Draft<'_> {
         }
     }
 
-    /// A function that the agent was preloaded before is patched under another name: the agent must not come by the patch, or it would see
-    /// its own calls.
+    /// A function that the preloaded agent calls may be patched under another name. The agent must then call
+    /// the moved instructions, not the patched function, or it would record its own calls.
     fn bypass(&mut self, function: u64, moved: u64) {
         let same = self.hello.next.iter().enumerate().filter(|(_, next)| **next == function);
         self.plan.reals.extend(same.map(|(hook, _)| Real { hook: hook as u32, reserved: 0, address: moved }));
@@ -395,7 +403,7 @@ impl Draft<'_> {
         }
     }
 
-    fn unseen(&mut self, job: &Job, why: &str) {
+    fn note_unhooked(&mut self, job: &Job, why: &str) {
         let unseen = match job.rows {
             Rows::Only(hook::MASKED) => Unwatched::FreedBefore,
             Rows::Only(hook::EXECVE..=hook::FEXECVE) => Unwatched::StaticPrograms,
@@ -440,7 +448,7 @@ fn is_loader(path: &str) -> bool {
     name.starts_with("ld-linux") || name.starts_with("ld-2")
 }
 
-/// Whether a file is the library of threads that glibc had before 2.34, by its name.
+/// Whether a file is glibc's separate thread library (before 2.34), by its name.
 fn is_pthread(path: &str) -> bool {
     path.rsplit('/').next().unwrap_or(path).starts_with("libpthread")
 }
@@ -458,7 +466,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that has been started up: it answers.
+    /// A process that has finished its start-up: it has answered once.
     fn started() -> Child {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
@@ -467,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_process_with_the_same_libraries_has_none_of_them_read_again() {
+    fn a_second_process_reuses_the_cached_libraries() {
         let hello = Hello {
             version: 0,
             entered: entered::PRELOADED,
@@ -492,7 +500,7 @@ mod tests {
                 assert!(covered.len() > 5, "{plan:?}");
                 seen.push((planner.libraries.count_read(), hooks, covered));
             }
-            assert!(seen[0].0 >= 2, "libc and the loader at least");
+            assert!(seen[0].0 >= 2, "at least libc and the loader");
             assert_eq!(seen[0], seen[1], "{purpose:?}");
         }
     }

@@ -1,14 +1,16 @@
-//! Programs whose global allocator is written in Rust: nothing but the compiler's own functions `__rust_alloc` and so on has a
-//! name that is known beforehand.
+//! Programs with a global allocator written in Rust: only the compiler's own functions (`__rust_alloc` and so
+//! on) have known names.
 //!
-//! These are hooked only as a last resort, and never together with what they call, or every block would be seen twice. The rule:
+//! These functions are hooked only as a last resort, and never together with the functions that they call:
+//! that would record every block twice. The rule:
 //!
-//! 1. No allocator of another kind was found in the program.
-//! 2. `__rust_alloc` does not lead to libc's allocator. It does when it is Rust's default (`__rdl_alloc`, or `malloc` itself where that
-//!    was inlined), and when it is somebody's wrapper around `System`. Those are seen at `malloc`. "Leads to" follows direct
-//!    calls and jumps and known table words a few functions deep, but not into panics: everything leads to `malloc` from there.
+//! 1. The program has no other known allocator.
+//! 2. `__rust_alloc` does not lead to libc's allocator. It does if it is Rust's default (`__rdl_alloc`, or `malloc` itself if
+//!    that was inlined), or a wrapper around `System`; those are recorded at `malloc`. "Leads to" follows direct calls and
+//!    jumps and known table words a few functions deep, but not into panics: from there everything leads to `malloc`.
 //!
-//! Optimised programs inline these functions, wholly with link-time optimisation. So a note says that some calls may be unseen.
+//! Optimised programs inline these functions, completely with link-time optimisation. So a note says that
+//! some calls may not be recorded.
 
 use std::collections::HashSet;
 
@@ -16,10 +18,11 @@ use crate::allocators::{LIBC, RUST_SHIMS, Shape};
 use crate::arch::targets;
 use crate::image::{Function, Image, Slot};
 
-/// How many calls deep libc's allocator is looked for: the function itself, the allocator's method, `System`'s method, a helper.
+/// How many calls deep to search for libc's allocator: the function itself, the allocator's method,
+/// `System`'s method, a helper.
 const DEEPEST: usize = 4;
 
-/// The compiler's functions if they must be hooked.
+/// The compiler's functions, if they must be hooked.
 pub(crate) fn shims<'d>(image: &Image<'d>) -> Vec<(Function<'d>, Shape)> {
     let found: Vec<_> = RUST_SHIMS
         .iter()

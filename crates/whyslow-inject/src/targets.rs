@@ -1,4 +1,4 @@
-//! Which functions of a module must be patched.
+//! Finds the functions of a module that must be patched.
 
 use std::collections::HashSet;
 
@@ -7,28 +7,28 @@ use crate::arch::targets;
 use crate::image::{Function, Image, Slot};
 use crate::rust_shims;
 
-/// A function to be patched.
+/// A function to patch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'d> {
     pub(crate) function: Function<'d>,
     pub(crate) shape: Shape,
 }
 
-/// What was found in a module.
+/// The functions and allocators found in a module.
 #[derive(Debug, Default)]
 pub(crate) struct Found<'d> {
     pub(crate) targets: Vec<Target<'d>>,
     /// The allocators' names.
     pub(crate) allocators: Vec<&'static str>,
-    /// Whether libc's own functions are replaced by the module's.
+    /// Whether the module replaces libc's own functions.
     pub(crate) replaces_libc: bool,
-    /// Whether only the compiler's functions could be found.
+    /// Whether only the compiler's functions were found.
     pub(crate) only_shims: bool,
     seen: HashSet<u64>,
 }
 
 impl<'d> Found<'d> {
-    /// Functions of the program. `is_static`: there is no other module.
+    /// Searches the program. `is_static`: there is no other module.
     pub(crate) fn in_program(image: &Image<'d>, is_static: bool) -> Self {
         let mut found = Self::default();
         found.add_prefixed(image);
@@ -38,7 +38,7 @@ impl<'d> Found<'d> {
             let before = found.targets.len();
             found.add(image, "", allocators::LIBC);
             found.add(image, "", allocators::JEMALLOC);
-            // Nothing new: another allocator's functions have these names too.
+            // Nothing new means that another allocator's functions have these names too.
             if found.targets.len() > before {
                 found.allocators.push(name_of(image, is_static, "the program's own malloc"));
             }
@@ -56,8 +56,8 @@ impl<'d> Found<'d> {
         found
     }
 
-    /// Functions of a library. Who looks for its `malloc` by name finds the agent's, which comes before it. But the library calls it, too, and
-    /// it may have other names.
+    /// Searches a library. A lookup of its `malloc` by name finds the agent's `malloc` first. But the library
+    /// may call its own `malloc` directly, and the function may have other names.
     pub(crate) fn in_library(image: &Image<'d>) -> Self {
         let mut found = Self::default();
         found.add_prefixed(image);
@@ -98,7 +98,8 @@ impl<'d> Found<'d> {
         self.targets.len() - before
     }
 
-    /// Adds C++'s operators, except those that call one of the others: they are seen there, and may throw on their own.
+    /// Adds C++'s operators, except those that call another known function: they are recorded there, and may
+    /// throw on their own.
     fn add_operators(&mut self, image: &Image<'d>) {
         let operators: Vec<_> = allocators::OPERATORS
             .iter()
@@ -119,7 +120,7 @@ impl<'d> Found<'d> {
         }
     }
 
-    /// Adds a function once, whatever it is called.
+    /// Adds a function once, even if it has several names.
     fn push(&mut self, function: Function<'d>, shape: Shape) {
         if self.seen.insert(function.address) {
             self.targets.push(Target { function, shape });
@@ -127,12 +128,12 @@ impl<'d> Found<'d> {
     }
 }
 
-/// Whether another module's function of this name is seen.
+/// Whether an imported function of this name is recorded.
 fn is_known(name: &str) -> bool {
     allocators::LIBC.iter().chain(allocators::OPERATORS).any(|(known, _)| *known == name)
 }
 
-/// Whose `malloc` it is, by what else is there.
+/// The allocator that a `malloc` belongs to, judged by other functions of the module.
 fn name_of(image: &Image<'_>, is_static: bool, otherwise: &'static str) -> &'static str {
     let has = |name| image.function(name).is_some();
     if has("mallctl") {

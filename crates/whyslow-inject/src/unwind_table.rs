@@ -1,12 +1,13 @@
-//! A search table for `.eh_frame`, for static programs that were linked without one: the agent finds its unwind rules by it.
+//! Builds a search table for `.eh_frame` for static programs that were linked without one. The agent needs it
+//! to find unwind rules.
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection};
 
-/// The pointers in the table: absolute, eight bytes.
+/// The pointer encoding of the table: absolute, eight bytes.
 const ABSOLUTE: u8 = gimli::constants::DW_EH_PE_udata8.0;
 
-/// An `.eh_frame_hdr` with absolute addresses, for an `.eh_frame` that lies at this address in the process. Empty when the section
-/// has nothing to find.
+/// Builds an `.eh_frame_hdr` with absolute addresses for an `.eh_frame` at this address in the process. Empty
+/// if the section has no entries.
 pub(crate) fn build(section: &[u8], address: u64) -> Vec<u8> {
     let mut eh_frame = EhFrame::new(section, LittleEndian);
     eh_frame.set_address_size(8);
@@ -26,7 +27,7 @@ pub(crate) fn build(section: &[u8], address: u64) -> Vec<u8> {
     table
 }
 
-/// Where each function starts, and where its entry is. What comes after a malformed entry cannot be found.
+/// The start of each function and the address of its entry. Entries after a malformed one cannot be found.
 fn rows(
     section: &EhFrame<EndianSlice<'_, LittleEndian>>,
     bases: &BaseAddresses,

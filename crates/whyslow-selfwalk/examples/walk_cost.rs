@@ -1,9 +1,10 @@
-//! What a walk costs: `cargo run --release -p whyslow-selfwalk --example walk_cost`.
+//! Measures the cost of a walk: `cargo run --release -p whyslow-selfwalk --example walk_cost`.
 //!
-//! `same`: the same stack again; `tree`: a recursive descent, neighbours share most of the stack; `deep`: a new random descent of 20 to 27 frames
-//! before each walk. The walk itself is left out in a second run, so that the difference is its cost.
+//! `same`: the same stack again. `tree`: a recursive descent in which neighbours share most of the stack.
+//! `deep`: a new random descent of 20 to 27 frames before each walk. A second run leaves out the walk, and
+//! the difference is its cost.
 
-#![expect(unsafe_code, reason = "walks start in a function without a frame of its own")]
+#![expect(unsafe_code, reason = "walks start in a function without its own frame")]
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -50,7 +51,7 @@ extern "C" fn walk_from(entry: *const Entry) {
     if !ON.load(Ordering::Relaxed) {
         return;
     }
-    // SAFETY: one thread, and the walk does not come back here; the entry lies on its stack.
+    // SAFETY: there is one thread, and the walk does not call this. The entry lies on its stack.
     unsafe {
         let walker = (*WALKER.0.get()).get_or_insert_with(|| {
             Box::from_raw(std::alloc::alloc_zeroed(std::alloc::Layout::new::<Walker>()).cast())
@@ -130,7 +131,7 @@ fn two() {
 }
 
 fn cpu_ns() -> u64 {
-    // SAFETY: the structure is ours to fill.
+    // SAFETY: the structure is this function's own.
     unsafe {
         let mut time: libc::timespec = std::mem::zeroed();
         libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time);
@@ -157,7 +158,7 @@ fn run(mode: &str) -> (u64, u64) {
         }
         _ => {
             for _ in 0..300_000 {
-                // Some thousand different paths, as programs have.
+                // A few thousand different paths, as in real programs.
                 let mut path = Random(random.below(2048));
                 let depth = 8 + path.below(5);
                 black_box(step(&mut path, depth, false));
@@ -184,7 +185,7 @@ fn nested(depth: u64, mode: &str) {
         });
         let mut all = best.collect::<Vec<_>>();
         all.sort_by(f64::total_cmp);
-        println!("{mode:5} {what:10} {:6.1} ns a walk (least {:.1})", all[3], all[0]);
+        println!("{mode:5} {what:10} {:6.1} ns per walk (min {:.1})", all[3], all[0]);
     }
 }
 

@@ -1,6 +1,7 @@
-//! Where the modules are, for programs with a libc.
+//! Finds modules, for programs with a libc.
 //!
-//! The loader is asked, not `whyslow-elf`: this runs inside of allocations, where no file may be opened and no memory taken.
+//! It asks the loader instead of `whyslow-elf`, because it runs inside allocations, where it must not open
+//! files or allocate.
 
 #![expect(unsafe_code, reason = "the loader's list of modules has no safe interface")]
 
@@ -8,7 +9,7 @@ use core::ffi::{c_int, c_void};
 
 use crate::{Module, Segment, World};
 
-/// The process as libc knows it.
+/// The process as libc sees it.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Hosted;
 
@@ -19,11 +20,11 @@ struct Search {
 
 const _: () = assert!(size_of::<Segment>() == size_of::<libc::Elf64_Phdr>());
 
-// SAFETY: memory comes from `mmap`, which zeroes and aligns it, and is given to nobody else.
+// SAFETY: `mmap` zeroes and aligns the memory, and it is handed out once.
 unsafe impl World for Hosted {
     unsafe fn module_of(&self, address: u64) -> Option<Module<'_>> {
         let mut search = Search { address, found: None };
-        // SAFETY: the callback gets our own `search` and returns before it ends.
+        // SAFETY: the callback gets this function's own `search` and returns before it is dropped.
         unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
         search.found
     }
@@ -33,13 +34,13 @@ unsafe impl World for Hosted {
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
         );
-        // SAFETY: a new mapping touches nothing that exists.
+        // SAFETY: a new mapping replaces nothing.
         let memory = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, -1, 0) };
         if memory == libc::MAP_FAILED { core::ptr::null_mut() } else { memory.cast() }
     }
 
     unsafe fn release(&self, memory: *mut u8, bytes: usize) {
-        // SAFETY: it came from `memory` with this length, which the caller vouches for.
+        // SAFETY: the caller guarantees that it came from `memory` with this length.
         unsafe { libc::munmap(memory.cast(), bytes) };
     }
 }
@@ -47,8 +48,9 @@ unsafe impl World for Hosted {
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
     // SAFETY: the loader passes a valid row, and `search` is what `module_of` passed.
     let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-    // SAFETY: a module has this many program headers in memory, of the layout of the ELF format, which `Segment` has. They and the segments
-    // stay as long as nobody unloads the module; whose address is on the stack is in use.
+    // SAFETY: a module has this many program headers in memory, in the ELF layout that `Segment` has. They
+    // and the segments are mapped until the module is unloaded, and a module with an address on the stack is
+    // in use.
     let module = unsafe {
         let headers = core::slice::from_raw_parts(info.dlpi_phdr.cast(), usize::from(info.dlpi_phnum));
         Module::new(info.dlpi_addr, headers)

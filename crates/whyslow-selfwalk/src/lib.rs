@@ -1,22 +1,24 @@
-//! The calling thread's own stack, fast.
+//! Walks the calling thread's own stack, fast.
 //!
 //! ```text
 //! module    a module in memory: segments and the bytes of its tables
-//! rules     what one step computes, remembered per return address for the whole process
-//! arch      what the processor has to do with it: registers, rules, one step (`x86_64/`)
-//! walker    one thread's walk: from the leaf to a frame that it remembers, then a check of the remembered words
+//! rules     what one step computes, cached per return address for the whole process
+//! arch      code for the processor: registers, rules, one step (`x86_64/`)
+//! walker    one thread's walk: from the leaf to a remembered frame, then a check of the remembered words
 //! trails    what it remembers: many walks, row by row
 //! stacks    nodes (caller, return address), shared between threads
-//! numbered  a walk becomes the number of a node
-//! hosted    where the modules are, for programs with a libc
+//! numbered  turns a walk into the number of a node
+//! hosted    finds modules, for programs with a libc
 //! ```
 //!
-//! A walk is a function of the registers and of the words it reads from the stack. The walker remembers its last walks, each in a *trail*: the state at
-//! each frame, and every word that was read, root first. A new walk goes from the leaf until it is in a remembered state;
-//! the rest is the same walk if the words are still the same. They are checked in the order in which a walk would read them, so
-//! that no word is read that a walk would not have read: stacks of coroutines come and go, and memory with them.
+//! A walk is a function of the registers and of the words it reads from the stack. The walker remembers its
+//! last walks, each in a *trail*: the state at each frame and every word that was read, root first. A new
+//! walk goes from the leaf until it reaches a remembered state. If the words from there to the root are
+//! unchanged, so is the rest of the walk. They are checked in the order in which a walk would read them, so
+//! no word is read that a walk would not read. This matters because stacks of coroutines can be unmapped.
 //!
-//! Nothing here allocates, locks, panics or makes a system call; the outside world is a [`World`]. x86-64 only.
+//! This crate does not allocate, lock, panic or make system calls. It reaches the rest of the process through
+//! a [`World`]. x86-64 only.
 
 #![no_std]
 
@@ -40,32 +42,34 @@ pub use stacks::{NO_STACK, Node, Stacks};
 pub use trails::{LONGEST, SHORT, TRAILS};
 pub use walker::{Walked, Walker};
 
-/// What a walk needs to know of the process, on the few occasions when its memory does not help.
+/// What a walk needs from the process when the walker's memory does not suffice.
 ///
 /// # Safety
-/// Memory that is given is null, or has as many bytes as asked for, zeroed, aligned to 16, and is the walker's alone: for good, or until it
-/// gives it back.
+/// Returned memory is null, or has the requested size, is zeroed, aligned to 16, and belongs to the walker
+/// alone, permanently or until it releases it.
 #[expect(unsafe_code, reason = "a walker writes into the memory that it is given")]
 pub unsafe trait World {
-    /// The module with this address.
+    /// The module that contains this address.
     ///
     /// # Safety
-    /// It is the address of code on the calling thread's stack, so that nobody unloads the module while it is used.
+    /// It is the address of code on the calling thread's stack, so the module is not unloaded while it is
+    /// used.
     unsafe fn module_of(&self, address: u64) -> Option<Module<'_>>;
-    /// So many zeroed bytes for a very deep stack; null when there are none.
+    /// `bytes` zeroed bytes for a very deep stack. Null if there are none.
     fn memory(&self, bytes: usize) -> *mut u8;
-    /// So many zeroed bytes for a walker that then remembers very deep stacks, too, and keeps them for good; null when there are
-    /// none, or no need: then each walk of such a stack is as long as the first one.
+    /// `bytes` zeroed bytes for a walker that also remembers very deep stacks, and keeps the memory. Null if
+    /// there is none, or no need. Then each walk of such a stack takes as long as the first one.
     fn deep_memory(&self, _bytes: usize) -> *mut u8 {
         core::ptr::null_mut()
     }
-    /// Whether the calling thread's stack begins so near to this stack pointer that only code fits in between that starts programs or threads.
+    /// Whether the calling thread's stack starts so close to this stack pointer that only start code of the
+    /// program or thread fits in between.
     fn begins_near(&self, _sp: u64) -> bool {
         false
     }
-    /// Takes back what `memory` gave.
+    /// Releases memory from `memory`.
     ///
     /// # Safety
-    /// It gave this, with this length, and nobody uses it any more.
+    /// `memory` returned it with this length, and nothing uses it any more.
     unsafe fn release(&self, _memory: *mut u8, _bytes: usize) {}
 }

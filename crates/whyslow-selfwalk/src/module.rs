@@ -1,4 +1,4 @@
-//! A module as it lies in memory: its segments, and the bytes of its unwind tables.
+//! A module in memory: its segments, and the bytes of its unwind tables.
 
 #![expect(unsafe_code, reason = "the tables lie in the process's own memory")]
 
@@ -29,12 +29,12 @@ impl Segment {
         self.kind
     }
 
-    /// Where it lies, before the module's bias is added.
+    /// Its address, before the module's bias is added.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// How long it is in memory.
+    /// Its size in memory.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -48,15 +48,16 @@ pub struct Module<'a> {
     start: u64,
     end: u64,
     eh_frame_hdr: Option<u64>,
-    /// A search table in the form of `.eh_frame_hdr` that lies elsewhere.
+    /// A search table in the format of `.eh_frame_hdr` from elsewhere.
     table: Option<&'a [u8]>,
 }
 
 impl<'a> Module<'a> {
-    /// The module with these program headers; `bias` is what is added to their addresses.
+    /// The module with these program headers. `bias` is added to their addresses.
     ///
     /// # Safety
-    /// They are those of an image that is mapped there, and its readable segments stay mapped and unchanged for `'a`.
+    /// An image with these headers is mapped there, and its readable segments are mapped and unchanged during
+    /// `'a`.
     pub unsafe fn new(bias: u64, segments: &'a [Segment]) -> Self {
         let mut module = Self { bias, segments, start: u64::MAX, end: 0, eh_frame_hdr: None, table: None };
         for segment in segments {
@@ -73,13 +74,13 @@ impl<'a> Module<'a> {
         module
     }
 
-    /// The same with a search table for its unwind information that was made later, if it has none of its own.
+    /// The same with a separately built search table for its unwind information, if it has none itself.
     #[must_use]
     pub fn or_with_table(self, table: Option<&'a [u8]>) -> Self {
         if self.eh_frame_hdr.is_some() { self } else { Self { table, ..self } }
     }
 
-    /// The address of relative address 0: the page of the first segment.
+    /// Where relative address 0 is mapped: the page of the first segment.
     pub fn base(&self) -> u64 {
         self.start / PAGE * PAGE
     }
@@ -94,13 +95,13 @@ impl<'a> Module<'a> {
         self.end
     }
 
-    /// Whether an address, or a return address at the very end, is in one of its segments. Between those that lie apart there may be
-    /// others' code.
+    /// Whether an address, or a return address at the very end, is in one of its segments. Gaps between
+    /// segments may contain code of other modules.
     pub fn holds(&self, address: u64) -> bool {
         self.loaded().any(|(start, segment)| address.wrapping_sub(start) <= segment.size)
     }
 
-    /// The search table of its unwind information and where it lies.
+    /// The search table of its unwind information, and its address.
     pub(crate) fn search_table(&self) -> Option<(u64, &'a [u8])> {
         match (self.eh_frame_hdr, self.table) {
             (Some(at), _) => Some((at, self.bytes(at)?)),
@@ -115,7 +116,8 @@ impl<'a> Module<'a> {
             from.wrapping_sub(*start) < segment.size && segment.flags & READABLE != 0
         })?;
         let len = segment.size - from.wrapping_sub(start);
-        // SAFETY: a readable segment is mapped from its start to its end, which `new` was promised for `'a`, and the range lies in it.
+        // SAFETY: a readable segment is mapped from its start to its end, as the caller of `new` guarantees
+        // for `'a`, and contains the range.
         Some(unsafe { slice::from_raw_parts(from as *const u8, usize::try_from(len).ok()?) })
     }
 
@@ -134,7 +136,7 @@ mod tests {
         Segment { kind, flags, offset: 0, address, physical: 0, file_size: size, size, alignment: 0 }
     }
 
-    /// Three segments of a made-up image, of which the second cannot be read and lies apart.
+    /// Three segments of an artificial image. The second is unreadable and separate.
     fn image(bytes: &[u8; 64]) -> (u64, [Segment; 4]) {
         let segments = [
             segment(PT_LOAD, READABLE, 0, 16),
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_from_elsewhere_is_for_modules_without_one() {
+    fn external_table_is_used_only_if_the_module_has_none() {
         let bytes = [0; 64];
         let (bias, segments) = image(&bytes);
         let table = [1u8; 4];

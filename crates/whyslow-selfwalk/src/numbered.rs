@@ -1,10 +1,10 @@
-//! Walks as numbers, for who wants to compare stacks: nodes (caller, return address), interned.
+//! Walks as numbers, for comparing stacks: interned nodes (caller, return address).
 
 use crate::stacks::NO_STACK;
 use crate::trails::{ROWS, base, room};
 use crate::{Entry, Rules, Stacks, Walker, World};
 
-/// The address of the node at the root of a stack that had to end early. One less is 0, which no code has.
+/// The address of the root node of a truncated stack. One less is 0, where there is no code.
 const CUT: u64 = 1;
 
 /// A walker that knows the numbers of its trails. All-zero bytes are a new one.
@@ -25,7 +25,7 @@ impl Default for Numbered {
 }
 
 impl Numbered {
-    /// Remembers nothing.
+    /// Remembers no walk.
     pub const fn new() -> Self {
         Self { walker: Walker::new(), last: NO_STACK, ids: [NO_STACK; ROWS] }
     }
@@ -35,10 +35,10 @@ impl Numbered {
         self.walker.forget();
     }
 
-    /// The number of the calling thread's stack; `NO_STACK` when there is no room for it.
+    /// The number of the calling thread's stack, or `NO_STACK` if there is no room for it.
     ///
     /// # Safety
-    /// As for [`Walker::walk`].
+    /// Same as [`Walker::walk`].
     #[expect(unsafe_code, reason = "a walk reads the thread's own stack")]
     pub unsafe fn walk<W: World>(
         &mut self,
@@ -48,7 +48,7 @@ impl Numbered {
         generation: u16,
         entry: *const Entry,
     ) -> u32 {
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the same contract.
         let walked = unsafe { self.walker.walk(rules, world, generation.into(), entry) };
         if walked.same {
             return self.last;

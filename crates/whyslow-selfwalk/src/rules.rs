@@ -1,16 +1,16 @@
-//! The process-wide memory of what one step computes.
+//! The process-wide cache of what one step computes.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::Rule;
 
-/// Marks a program counter that is exact: the frame was interrupted there, it did not call.
+/// Marks an exact program counter: the frame was interrupted there, it did not make a call.
 pub(crate) const EXACT: u64 = 1 << 63;
 
 const SLOTS: usize = 1 << 15;
 
-/// The rules of a process by return address. Any number of threads read and write it without waiting: a slot is two words, of which the
-/// first is the address mixed with the second, so that a torn pair matches nothing.
+/// The rules of a process by return address. Any number of threads read and write it without waiting. A slot
+/// is two words. The first is the address mixed with the second, so a torn pair matches nothing.
 #[derive(Debug)]
 pub struct Rules {
     slots: [[AtomicU64; 2]; SLOTS],
@@ -23,12 +23,12 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// No rules. All bytes are zero, so that a static takes no space in a file.
+    /// No rules. All bytes are zero, so a static takes no space in the file.
     pub const fn new() -> Self {
         Self { slots: [const { [const { AtomicU64::new(0) }; 2] }; SLOTS] }
     }
 
-    /// Forgets everything: a module was unloaded.
+    /// Clears all rules, because a module was unloaded.
     pub fn forget(&self) {
         for slot in &self.slots {
             slot[0].store(0, Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl Rules {
         self.get(at, key).or_else(|| self.get(at ^ 1, key))
     }
 
-    /// Remembers a rule; the one that was there moves over to the neighbour.
+    /// Stores a rule. The previous one moves to the neighbouring slot.
     pub(crate) fn insert(&self, key: u64, rule: Rule) {
         let at = Self::slot(key);
         let (slot, neighbour) = (&self.slots[at], &self.slots[at ^ 1]);

@@ -2,14 +2,15 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The number of a stack that is not known.
+/// The number of an unknown stack.
 pub const NO_STACK: u32 = 0;
 
-/// A stack: this return address, called from the caller's stack. `caller` 0 is the outermost frame's.
+/// A stack: this return address, called from the caller's stack. The outermost frame has `caller` 0.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Node {
-    /// The return address in the lower 48 bits; the module generation above (it changes when a module is unloaded).
+    /// The return address in the lower 48 bits, the module generation above. The generation changes when a
+    /// module is unloaded.
     pub address: AtomicU64,
     /// The caller's node.
     pub caller: AtomicU32,
@@ -29,19 +30,19 @@ impl Node {
     }
 }
 
-/// The shared nodes. Nothing waits here: a forked child of a busy parent finds no lock taken.
+/// The shared nodes. There is no lock, so a forked child of a busy parent never finds one taken.
 #[derive(Debug, Clone, Copy)]
 pub struct Stacks<'a> {
-    /// The first node of each chain; 0 for none. A power of two of them.
+    /// The first node of each chain. 0 for none. Their number is a power of two.
     pub heads: &'a [AtomicU32],
-    /// The nodes; row 0 is not used.
+    /// The nodes. Row 0 is not used.
     pub nodes: &'a [Node],
-    /// How many rows were given out.
+    /// How many rows were handed out.
     pub used: &'a AtomicU32,
 }
 
 impl Stacks<'_> {
-    /// The node for an address called from another node; 0 when there is no room.
+    /// The node for an address called from another node. 0 if there is no room.
     pub(crate) fn intern(&self, caller: u32, address: u64) -> u32 {
         let mixed = (address ^ u64::from(caller).wrapping_mul(0x9E37_79B9_7F4A_7C15))
             .wrapping_mul(0xD6E8_FEB8_6659_FD93);
@@ -55,7 +56,7 @@ impl Stacks<'_> {
             id = self.used.fetch_add(1, Ordering::Relaxed);
         }
         let Some(node) = self.nodes.get(id as usize) else {
-            // Give the number back, so that the counter does not run over.
+            // Undo the increment, so that the counter does not overflow.
             self.used.fetch_sub(1, Ordering::Relaxed);
             return 0;
         };
@@ -66,7 +67,7 @@ impl Stacks<'_> {
             match head.compare_exchange_weak(first, id, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return id,
                 Err(newer) => {
-                    // Another thread was quicker, maybe with the same node; ours then stays unused.
+                    // Another thread was faster, possibly with the same node. Then this node is never used.
                     if let Some(known) = self.search(newer, first, caller, address) {
                         return known;
                     }
@@ -76,7 +77,7 @@ impl Stacks<'_> {
         }
     }
 
-    /// Looks in a chain from `first` up to, not including, `end`.
+    /// Searches a chain from `first` up to, not including, `end`.
     fn search(&self, first: u32, end: u32, caller: u32, address: u64) -> Option<u32> {
         let mut at = first;
         while at != end {

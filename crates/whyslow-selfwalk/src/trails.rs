@@ -1,8 +1,8 @@
 //! What a thread remembers of its walks.
 //!
-//! A *trail* is one walk, root first: a row per frame. There is one trail for a long stack and many for short ones, so that a program that
-//! goes down one way after the other finds each of them again. A walk that comes to a state that a row has is the same walk from there on,
-//! if the words that were read then are still the same.
+//! A *trail* is one walk, root first, with a row per frame. There is one trail for a long stack and many for
+//! short ones, so that a program that alternates between call paths finds each of them again. If a walk
+//! reaches the state of a row, the rest is the same walk, provided that the words it read are unchanged.
 
 #![expect(unsafe_code, reason = "a walk reads the thread's own stack")]
 
@@ -10,25 +10,26 @@ use core::ptr;
 
 use crate::arch::{self, Rule, State, follow, read};
 
-/// Frames of the longest stack that is remembered, in trail 0, without memory for more.
+/// Max frames of a remembered stack, in trail 0, without extra memory.
 pub const LONGEST: usize = 1 << 14;
-/// The same with such memory.
+/// The same with extra memory.
 pub(crate) const DEEPEST: usize = 1 << 20;
-/// Frames of the other trails.
+/// Max frames of the other trails.
 pub const SHORT: usize = 128;
-/// Trails.
+/// Number of trails.
 pub const TRAILS: usize = 256;
 /// Rows of the short trails, which come first.
 const SHORT_ROWS: usize = (TRAILS - 1) * SHORT;
-/// Rows of all trails, without memory for more.
+/// Rows of all trails, without extra memory.
 pub(crate) const ROWS: usize = SHORT_ROWS + LONGEST;
 /// Entries of the map from a state to its row.
 const PLACES: usize = 1 << 13;
-/// Rows that a walk may cost another one that goes the same way at first. Where it would cost more, it takes a trail of its own.
+/// How many rows of another walk a walk with the same start may overwrite. If it were more, it takes its own
+/// trail.
 const FEW: usize = 12;
 
-/// In [`Trails::lens`]: the rule of the trail's root promises a caller, which was not found. Here, so that the check of a usual walk needs
-/// nothing of its root but the key.
+/// In [`Trails::lens`]: the rule of the trail's root promises a caller that was not found. It is stored here
+/// so that the check of a usual walk needs only the key of its root.
 const PROMISES_CALLER: u32 = 1 << 31;
 
 /// In [`Rows::link`]: the walk from here to the root needs the value of rbp.
@@ -38,7 +39,7 @@ const ROW: u32 = NEEDS_BP - 1;
 /// Bits of a row's number.
 const ROW_BITS: u32 = 21;
 
-/// A remembered frame, as far as every check needs it.
+/// The part of a remembered frame that every check needs.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Key {
@@ -47,7 +48,7 @@ struct Key {
     slot: u64,
 }
 
-/// What else is known of a frame whose step is unusual, or that needs rbp.
+/// The rest, for a frame with an unusual step or that needs rbp.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct More {
@@ -55,7 +56,7 @@ struct More {
     rule: Rule,
 }
 
-/// A number of a trail, and how many of its rows belong to a stack. That many rows of the trail are written.
+/// A trail's number, and how many of its rows belong to a stack. At least that many of its rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     trail: usize,
@@ -63,7 +64,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Nothing of any trail.
+    /// No rows of any trail.
     pub(crate) const NONE: Self = Self { trail: 0, len: 0 };
 
     #[inline(always)]
@@ -77,90 +78,92 @@ impl Part {
     }
 }
 
-/// A row that is written: [`Trails::find`] gives them out. It stays one until frames are noted.
+/// A written row, as returned by [`Trails::find`]. It is valid until frames are noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row(usize);
 
 impl Row {
-    /// Rows between this one and one further out.
+    /// Rows between this one and an outer one.
     #[inline(always)]
     pub(crate) fn distance_to(self, outer: Row) -> usize {
         self.0 - outer.0
     }
 }
 
-/// Where the rows are: in the trails themselves, or in memory for very deep stacks.
+/// Where the rows are: in the trails themselves, or in extra memory for very deep stacks.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Rows {
     key: *mut Key,
-    /// Of each row the nearest one, itself or further out, from which the next step is unusual: not by the stack pointer alone, or none.
+    /// For each row, the nearest row, itself or further out, whose next step is unusual: it does not use the
+    /// stack pointer alone, or there is none.
     link: *mut u32,
     more: *mut More,
-    /// How many.
+    /// Number of rows.
     len: usize,
 }
 
-/// One row is read or written at a time, so no reference to any outlives the access.
+/// One row is read or written at a time, so no reference to a row outlives the access.
 ///
 /// # Safety
-/// Of all these: `row` is below `len`, and the rows are where the pointers say (see [`Trails::locate`]).
+/// For all these functions: `row` is below `len`, and the pointers are valid (see [`Trails::locate`]).
 impl Rows {
     #[inline(always)]
     unsafe fn key(&self, row: usize) -> Key {
         debug_assert!(row < self.len);
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: guaranteed by the caller.
         unsafe { *self.key.add(row) }
     }
 
     #[inline(always)]
     unsafe fn link(&self, row: usize) -> u32 {
         debug_assert!(row < self.len);
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: guaranteed by the caller.
         unsafe { *self.link.add(row) }
     }
 
     #[inline(always)]
     unsafe fn more(&self, row: usize) -> More {
         debug_assert!(row < self.len);
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: guaranteed by the caller.
         unsafe { *self.more.add(row) }
     }
 
     #[inline(always)]
     unsafe fn set_key(&mut self, row: usize, key: Key) {
         debug_assert!(row < self.len);
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: guaranteed by the caller.
         unsafe { *self.key.add(row) = key };
     }
 
     #[inline(always)]
     unsafe fn set_link(&mut self, row: usize, link: u32) {
         debug_assert!(row < self.len);
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: guaranteed by the caller.
         unsafe { *self.link.add(row) = link };
     }
 
     #[inline(always)]
     unsafe fn set_more(&mut self, row: usize, more: More) {
         debug_assert!(row < self.len);
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: guaranteed by the caller.
         unsafe { *self.more.add(row) = more };
     }
 }
 
-/// The trails of one thread. All-zero bytes have none; it is large, and only what is used is touched.
+/// The trails of one thread. All-zero bytes have none. It is large, and only used parts are touched.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Trails {
-    /// The short trail that was taken last.
+    /// The short trail that was assigned last.
     last: usize,
     rows: Rows,
-    /// The rows are elsewhere.
+    /// The rows are in extra memory.
     deep: bool,
     /// Rows of each trail, and [`PROMISES_CALLER`].
     lens: [u32; TRAILS],
-    /// Rows by their state: a tag of the program counter in the upper bits, the row in the lower. Any entry may be out of date.
+    /// Rows by their state: a tag of the program counter in the upper bits, the row in the lower. Entries may
+    /// be out of date.
     places: [u32; PLACES],
     key: [Key; ROWS],
     link: [u32; ROWS],
@@ -169,7 +172,7 @@ pub(crate) struct Trails {
 
 const _: () = assert!(SHORT_ROWS + DEEPEST < 1 << ROW_BITS);
 
-/// Bytes for the rows of stacks of so many frames.
+/// Bytes for the rows of stacks with this many frames.
 pub(crate) const fn deep_bytes(frames: usize) -> usize {
     (SHORT_ROWS + frames) * (size_of::<Key>() + size_of::<More>() + size_of::<u32>())
 }
@@ -195,7 +198,7 @@ fn trail_of(row: usize) -> usize {
     if row >= SHORT_ROWS { 0 } else { 1 + row / SHORT }
 }
 
-/// Rows that a trail has room for, without memory for more.
+/// How many rows fit into a trail without extra memory.
 #[inline(always)]
 pub(crate) fn room(trail: usize) -> usize {
     if trail == 0 { LONGEST } else { SHORT }
@@ -219,8 +222,8 @@ impl Trails {
         self.lens = [0; TRAILS];
     }
 
-    /// Finds the rows, before a walk: who remembers may have been moved since the last one. All functions below need it; a walk has the trails
-    /// borrowed from here to its end.
+    /// Updates the row pointers before a walk, because the walker may have been moved since the last one. All
+    /// functions below rely on it. A walk borrows the trails from here to its end.
     #[inline(always)]
     pub(crate) fn locate(&mut self) {
         if !self.deep && !ptr::eq(self.rows.key, self.key.as_ptr()) {
@@ -233,13 +236,13 @@ impl Trails {
         }
     }
 
-    /// Takes memory for stacks of so many frames. What was remembered is forgotten.
+    /// Takes memory for stacks with this many frames. Forgets all walks.
     ///
     /// # Safety
-    /// The memory has [`deep_bytes`], belongs to these trails for good, and is aligned to 16.
+    /// The memory has [`deep_bytes`], belongs to these trails permanently, and is aligned to 16.
     pub(crate) unsafe fn go_deep(&mut self, memory: *mut u8, frames: usize) {
         let len = SHORT_ROWS + frames;
-        // SAFETY: the three lie in it one after the other.
+        // SAFETY: the three arrays lie in it one after the other.
         unsafe {
             let key = memory.cast::<Key>();
             let more = key.add(len).cast::<More>();
@@ -249,7 +252,7 @@ impl Trails {
         self.forget();
     }
 
-    /// Rows that a trail has room for.
+    /// How many rows fit into a trail.
     #[inline(always)]
     pub(crate) fn room(&self, trail: usize) -> usize {
         if trail == 0 { self.rows.len - SHORT_ROWS } else { SHORT }
@@ -269,7 +272,7 @@ impl Trails {
         }
         let trail = trail_of(row);
         let is_there = row - base(trail) < self.len(trail);
-        // SAFETY: likewise.
+        // SAFETY: as above.
         let same_bp = link & NEEDS_BP == 0 || unsafe { self.rows.more(row) }.bp_slot == bp_slot;
         (is_there && same_bp).then_some(Row(row))
     }
@@ -287,18 +290,20 @@ impl Trails {
         Part { trail, len: row.0 - base(trail) + 1 }
     }
 
-    /// Checks the words that the walk read from this row to the root. `Err` has the row from which on they are not what they were.
+    /// Checks the words that the walk read from this row to the root. `Err` holds the first row at which they
+    /// differ.
     ///
     /// # Safety
-    /// The walk must be in this row's state. Then each word's address is known to be good once the words before it are unchanged,
-    /// exactly as in a walk.
+    /// The walk must be in this row's state. Then each word's address is valid once the words before it are
+    /// unchanged, exactly as in a walk.
     #[inline(always)]
     pub(crate) unsafe fn unchanged(&self, row: Row) -> Result<(), Row> {
         let trail = trail_of(row.0);
         let base = base(trail);
         let rows = &self.rows;
         let mut at = row.0;
-        // SAFETY: the rows from `base` to this one are written, and each one's link lies among them; for the reads see above.
+        // SAFETY: the rows from `base` to this one are written, and the link of each is among them. For the
+        // reads see above.
         unsafe {
             loop {
                 let unusual = (rows.link(at) & ROW) as usize;
@@ -324,20 +329,20 @@ impl Trails {
     }
 
     /// # Safety
-    /// The row is written, and is one that needs more than its key.
+    /// The row is written, and needs more than its key.
     unsafe fn state(&self, row: usize) -> State {
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: guaranteed by the caller.
         let (key, more) = unsafe { (self.rows.key(row), self.rows.more(row)) };
         State { pc: key.pc, sp: key.slot + 8, bp_slot: more.bp_slot }
     }
 
-    /// Whether a step that is not by the stack pointer leads to the next frame.
+    /// Whether a step that does not use the stack pointer alone leads to the next frame.
     ///
     /// # Safety
-    /// The walk is at this row, which is written and not the first of its trail.
+    /// The walk is at this row, which is written and is not the first of its trail.
     #[inline(always)]
     unsafe fn leads_on(&self, row: usize, next: Key) -> bool {
-        // SAFETY: the row is written, and the frame's rule is followed.
+        // SAFETY: the row is written, and this follows the frame's rule.
         unsafe {
             let More { bp_slot, rule } = self.rows.more(row);
             if rule.kind() == arch::BP {
@@ -349,11 +354,11 @@ impl Trails {
     }
 
     /// # Safety
-    /// As above.
+    /// Same as above.
     #[inline(never)]
     unsafe fn leads_far(&self, row: usize, next: Key) -> bool {
-        // A frame that needs rbx is never remembered.
-        // SAFETY: the frame's rule is followed; the row before is of the same trail.
+        // A frame that needs rbx is never remembered. SAFETY: this follows the frame's rule. The row before
+        // belongs to the same trail.
         let (after, outer_link, outer) = unsafe {
             let after = follow(self.state(row), self.rows.more(row).rule, || 0);
             (after, self.rows.link(row - 1), self.rows.more(row - 1))
@@ -362,17 +367,18 @@ impl Trails {
         matches!(after, Ok(after) if after.pc == next.pc && after.sp == next.slot + 8 && same_bp(after.bp_slot))
     }
 
-    /// Whether the walk still ends at the outermost frame, whose rule promises a caller.
+    /// Whether the walk still ends at the outermost frame, although its rule promises a caller.
     ///
     /// # Safety
-    /// The walk is there.
+    /// The walk is at this row.
     #[inline(never)]
     unsafe fn ends(&self, row: usize) -> bool {
         // SAFETY: as above.
         unsafe { follow(self.state(row), self.rows.more(row).rule, || 0) }.is_err()
     }
 
-    /// The trail that a stack goes to which begins with `kept` and has so many frames more. The rows that it shares are there then.
+    /// Chooses the trail for a stack that starts with `kept` and has this many more frames. The shared rows
+    /// are in it afterwards.
     #[inline(always)]
     pub(crate) fn trail_for(&mut self, kept: Part, fresh: usize) -> usize {
         let lost = self.len(kept.trail).saturating_sub(kept.len);
@@ -396,7 +402,7 @@ impl Trails {
         if to != kept.trail {
             let (from, to) = (base(kept.trail), base(to));
             for row in 0..kept.len.min(SHORT) {
-                // SAFETY: a part's rows are written, and every trail has room for so many.
+                // SAFETY: the rows of a part are written, and every trail has room for this many.
                 unsafe {
                     self.rows.set_key(to + row, self.rows.key(from + row));
                     self.rows.set_more(to + row, self.rows.more(from + row));
@@ -408,11 +414,12 @@ impl Trails {
         to
     }
 
-    /// Notes a frame in a trail. `needs_bp`: the rest of the walk needs the value of rbp; returns whether
-    /// it does from this frame on.
+    /// Writes a frame into a trail. `needs_bp` says whether the rest of the walk needs the value of rbp.
+    /// Returns whether the walk needs it from this frame on.
     ///
     /// # Safety
-    /// The row is below what [`Self::room`] allows for its trail, and those of the frames further out are written; there are none for a root.
+    /// The row is below [`Self::room`] of its trail, and the rows of all outer frames are written. A root has
+    /// none.
     #[inline(always)]
     pub(crate) unsafe fn note(
         &mut self,
@@ -432,7 +439,7 @@ impl Trails {
         } else {
             (false, true)
         };
-        // SAFETY: the caller vouches for the row; a root is unusual, so that there is one before it.
+        // SAFETY: guaranteed by the caller. A root is unusual, so any other row has one before it.
         unsafe {
             self.rows.set_key(row, Key { pc: state.pc, slot: state.sp.wrapping_sub(8) });
             let nearest = if unusual { row as u32 } else { self.rows.link(row - 1) & ROW };
@@ -448,14 +455,15 @@ impl Trails {
     /// Whether the walk from this part's last frame to the root needs the value of rbp.
     #[inline(always)]
     pub(crate) fn needs_bp(&self, part: Part) -> bool {
-        // SAFETY: a part's rows are written.
+        // SAFETY: the rows of a part are written.
         part.len > 0 && unsafe { self.rows.link(base(part.trail) + part.len - 1) } & NEEDS_BP != 0
     }
 
-    /// Says that so many rows of a trail are written, and gives them as a part. The root is that of `kept`, or has this rule.
+    /// Marks the first `len` rows of a trail as written and returns them as a part. The root is that of
+    /// `kept`, or has this rule.
     ///
     /// # Safety
-    /// They are.
+    /// They are written.
     #[inline(always)]
     pub(crate) unsafe fn finish(&mut self, trail: usize, len: usize, kept: Part, root: Rule) -> Part {
         let promises = match (kept.len, root.kind() < arch::END) {

@@ -1,4 +1,4 @@
-//! One thread's walk: from the leaf to a frame that it remembers, then a check of the remembered words.
+//! One thread's walk: from the leaf to a remembered frame, then a check of the remembered words.
 
 #![expect(unsafe_code, reason = "a walk reads the thread's own stack")]
 
@@ -11,21 +11,21 @@ use crate::rules::EXACT;
 use crate::trails::{DEEPEST, LONGEST, Part, Trails, base, deep_bytes};
 use crate::{Entry, Rules, World};
 
-/// Frames after which a walk is given up: its tables must be wrong.
+/// A walk stops after this many frames: its tables must be wrong.
 const MOST_FRAMES: usize = 1 << 22;
-/// Remembered words that a walk may find changed before it remembers nothing more. Without a limit, a deep stack that has changed at
-/// its root would be compared from each of its frames.
-const MOST_IN_VAIN: usize = 512;
+/// After this many changed words, a walk no longer compares itself with remembered ones. Without a limit, a
+/// deep stack that changed at its root would be compared from each of its frames.
+const MOST_FAILED_CHECKS: usize = 512;
 
-/// A frame on the way, before it is known where it belongs.
+/// A frame of the walk in progress, before it is assigned to a trail.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     state: State,
     rule: Rule,
 }
 
-/// The frames of a walk from the leaf on. One array per field: they are written and read again within nanoseconds, and a load that
-/// covers several stores would have to wait until these have reached the cache.
+/// The frames of a walk, leaf first. There is one array per field: they are read again within nanoseconds of
+/// being written, and a load that covers several stores would have to wait until these reach the cache.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Steps {
@@ -33,11 +33,11 @@ struct Steps {
     sp: *mut u64,
     bp_slot: *mut u64,
     rule: *mut u64,
-    /// How many frames have room.
+    /// How many frames fit.
     room: usize,
 }
 
-/// Room for those of a usual walk.
+/// Room for the frames of a usual walk.
 #[repr(C)]
 #[derive(Debug)]
 struct UsualSteps {
@@ -50,7 +50,8 @@ struct UsualSteps {
     rule: [u64; LONGEST],
 }
 
-/// Keeps the arrays off each other's places in a page: a store and a load that differ only in the page look the same to a processor at first.
+/// Keeps the arrays at different offsets within a page. To a processor, a store and a load that differ only
+/// in the page look the same at first.
 const APART: usize = 136;
 
 impl UsualSteps {
@@ -76,7 +77,7 @@ impl Steps {
         room: 0,
     };
 
-    /// Bytes for so many frames.
+    /// Bytes for this many frames.
     const fn bytes(frames: usize) -> usize {
         4 * (frames + APART) * 8
     }
@@ -94,7 +95,7 @@ impl Steps {
     /// # Safety
     /// The memory has [`Self::bytes`].
     unsafe fn deep(memory: *mut u8, frames: usize) -> Self {
-        // SAFETY: the four lie in it one after the other.
+        // SAFETY: the four arrays lie in it one after the other.
         let field = |number: usize| unsafe { memory.cast::<u64>().add(number * (frames + APART)) };
         Self { pc: field(0), sp: field(1), bp_slot: field(2), rule: field(3), room: frames }
     }
@@ -103,7 +104,7 @@ impl Steps {
     /// `at` is below `room`.
     #[inline(always)]
     unsafe fn set(&self, at: usize, state: State, rule: Rule) {
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             *self.pc.add(at) = state.pc;
             *self.sp.add(at) = state.sp;
@@ -113,10 +114,10 @@ impl Steps {
     }
 
     /// # Safety
-    /// `at` is below `room`, and was set.
+    /// `at` is below `room` and was set.
     #[inline(always)]
     unsafe fn get(&self, at: usize) -> Step {
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let state = State { pc: *self.pc.add(at), sp: *self.sp.add(at), bp_slot: *self.bp_slot.add(at) };
             Step { state, rule: Rule(*self.rule.add(at)) }
@@ -124,7 +125,7 @@ impl Steps {
     }
 }
 
-/// Frames of a walk beyond those that [`Steps`] has room for.
+/// Frames of a walk that do not fit into [`Steps`].
 #[repr(C)]
 #[derive(Debug)]
 struct Beyond {
@@ -132,29 +133,29 @@ struct Beyond {
     room: usize,
 }
 
-/// What a walk found: the stack is the first frames of a trail, from the root on, and fresh ones below them. Whoever keeps every trail likewise
-/// knows every stack:
+/// The result of a walk: the stack is the first frames of a trail, from the root on, with fresh ones below
+/// them. A reader that mirrors the trails knows every stack:
 ///
 /// ```text
-/// trails[to] = trails[from][..kept] + fresh        and that is the stack; without fresh ones trails[to] stays as long as it is
+/// trails[to] = trails[from][..kept] + fresh        which is the stack. Without fresh frames trails[to] keeps its length
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Walked {
-    /// The trail that the stack begins like.
+    /// The trail that the stack starts like.
     pub from: usize,
-    /// So many frames of it, from the root.
+    /// How many frames of it, from the root.
     pub kept: usize,
-    /// The trail that it goes to.
+    /// The trail that the stack is written to.
     pub to: usize,
-    /// Frames that are new: [`Walker::frames`].
+    /// Number of new frames: [`Walker::frames`].
     pub fresh: usize,
-    /// Without kept frames: the outermost one is not the root, but where the walk had to end.
+    /// Without kept frames: the outermost frame is not the root, because the stack is truncated.
     pub cut: bool,
-    /// Whether it is the stack of the walk before.
+    /// Whether it is the same stack as in the previous walk.
     pub same: bool,
 }
 
-/// What one thread remembers of its walks. All-zero bytes are a new one; it is large, and only what is used is touched.
+/// One thread's remembered walks. All-zero bytes are a new one. It is large, and only used parts are touched.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Walker {
@@ -162,10 +163,10 @@ pub struct Walker {
     has_context: bool,
     /// The stack of the last walk.
     last: Part,
-    /// Its fresh frames.
+    /// The number of its fresh frames.
     count: usize,
     beyond: Beyond,
-    /// The steps of a walk are elsewhere.
+    /// The steps of a walk are in extra memory.
     deep: bool,
     fresh: Steps,
     context: MaybeUninit<Context>,
@@ -180,7 +181,7 @@ impl Default for Walker {
 }
 
 impl Walker {
-    /// Remembers nothing.
+    /// Remembers no walk.
     pub const fn new() -> Self {
         Self {
             generation: 0,
@@ -204,7 +205,7 @@ impl Walker {
 
     /// Walks the calling thread's stack.
     ///
-    /// `generation` must change whenever a module is unloaded, and the rules must have been forgotten by then.
+    /// `generation` must change when a module is unloaded, and the rules must be cleared before.
     ///
     /// # Safety
     /// `entry` lies on the stack of the calling thread, directly below its caller's frame.
@@ -226,8 +227,8 @@ impl Walker {
         }
         let mut steps = self.fresh;
         let start = entry as u64;
-        // Plain numbers, not a `State`: they must stay in registers.
-        // SAFETY: the caller vouches for the entry.
+        // Plain numbers, not a `State`: they must be kept in registers. SAFETY: the caller guarantees the
+        // entry.
         let mut pc = unsafe { (*entry).return_address };
         let mut sp = start + size_of::<Entry>() as u64;
         let mut bp_slot = start;
@@ -236,9 +237,9 @@ impl Walker {
         let mut cut = false;
         let joined = loop {
             if let Some(row) = self.trails.find(pc, sp, bp_slot)
-                && in_vain < MOST_IN_VAIN
+                && in_vain < MOST_FAILED_CHECKS
             {
-                // SAFETY: the state is the one from which these words were read, in this order.
+                // SAFETY: the words were read from this state, in this order.
                 match unsafe { self.trails.unchanged(row) } {
                     Ok(()) => break Some(row),
                     Err(at) => in_vain += 1 + row.distance_to(at),
@@ -246,14 +247,14 @@ impl Walker {
             }
             let rule = match rules.find(pc) {
                 Some(rule) => rule,
-                // SAFETY: the walk is there.
+                // SAFETY: the walk is at this address.
                 None => unsafe { self.learn(rules, world, pc) },
             };
             // SAFETY: `fresh` is below the room: see the check at the end of the loop.
             unsafe { steps.set(fresh, State { pc, sp, bp_slot }, rule) };
             fresh += 1;
             if rule.kind() <= arch::BP {
-                // Read in any case, so that there is no branch on which register it is: the slot is always on the stack.
+                // Always read, so that there is no branch on the register. The slot is always on the stack.
                 // SAFETY: see above.
                 let bp = unsafe { read(bp_slot) };
                 let base = if rule.kind() == arch::BP { bp } else { sp };
@@ -264,7 +265,7 @@ impl Walker {
                 }
                 sp = cfa;
                 bp_slot = rule.bp_slot(cfa, bp_slot);
-                // SAFETY: the return address is where the frame's rule says.
+                // SAFETY: the frame's rule says where the return address is.
                 pc = unsafe { read(cfa - 8) };
                 if pc == 0 {
                     break None;
@@ -272,7 +273,7 @@ impl Walker {
             } else if rule.kind() == arch::END {
                 break None;
             } else {
-                // SAFETY: the frame's rule is followed.
+                // SAFETY: this follows the frame's rule.
                 match unsafe { self.unusual_step(start, fresh - 1) } {
                     Ok(next) => (pc, sp, bp_slot) = (next.pc, next.sp, next.bp_slot),
                     Err(end) => {
@@ -283,7 +284,7 @@ impl Walker {
             }
             if fresh == steps.room {
                 if !self.go_deep(world) {
-                    // SAFETY: the same walk goes on.
+                    // SAFETY: the same walk continues.
                     return unsafe { self.walk_beyond(rules, world, start, State { pc, sp, bp_slot }) };
                 }
                 steps = self.fresh;
@@ -298,18 +299,19 @@ impl Walker {
             return Walked { from: kept.trail(), kept: kept.len(), to: kept.trail(), fresh, cut, same };
         }
         let to = self.trails.trail_for(kept, fresh);
-        // SAFETY: `fresh` frames were written above.
+        // SAFETY: the loop above wrote `fresh` frames.
         unsafe { self.remember(to, kept, fresh) };
         Walked { from: kept.trail(), kept: kept.len(), to, fresh, cut, same: false }
     }
 
-    /// The fresh frames of the last walk, from the leaf on, as far as they are in the range: addresses of which one less is inside the
+    /// The fresh frames of the last walk within the range, leaf first. Each address minus one is inside the
     /// call, or is the interrupted instruction.
     #[inline(always)]
     pub fn frames(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = u64> {
         let (start, end) = (range.start.min(self.count), range.end.min(self.count));
         (start..end).map(|at| {
-            // SAFETY: the last walk was at least this long: it wrote so many frames here, and the rest beyond.
+            // SAFETY: the last walk had at least this many frames. It wrote the first ones here and the rest
+            // to `beyond`.
             let pc = unsafe {
                 match at.checked_sub(self.fresh.room) {
                     None => *self.fresh.pc.add(at),
@@ -320,7 +322,7 @@ impl Walker {
         })
     }
 
-    /// Puts the fresh frames behind those that are kept.
+    /// Writes the fresh frames after the kept ones.
     ///
     /// # Safety
     /// `fresh` frames are written.
@@ -339,7 +341,8 @@ impl Walker {
             // SAFETY: written by the walk.
             let Step { state, rule } = unsafe { self.fresh.get(at) };
             repeatable &= rule.kind() != arch::GENERAL || !rule.uses().bx;
-            // SAFETY: there is room for `len` rows, and those before this one are kept or were written just now.
+            // SAFETY: there is room for `len` rows, and the rows before this one are kept or were just
+            // written.
             needs_bp = unsafe { self.trails.note(row, state, rule, root, needs_bp) };
             if root {
                 outermost = rule;
@@ -349,11 +352,11 @@ impl Walker {
         if !repeatable {
             return self.not_remembered(to);
         }
-        // SAFETY: the kept rows are there, the others were written above.
+        // SAFETY: the kept rows exist, and the others were written above.
         self.last = unsafe { self.trails.finish(to, len, kept, outermost) };
     }
 
-    /// The walk cannot be repeated: it is too long, or not a function of what is remembered.
+    /// The walk cannot be repeated: it is too long, or depends on more than is remembered.
     #[cold]
     #[inline(never)]
     fn not_remembered(&mut self, to: usize) {
@@ -361,10 +364,10 @@ impl Walker {
         self.last = Part::NONE;
     }
 
-    /// The rule for a program counter that was not met before.
+    /// The rule for a new program counter.
     ///
     /// # Safety
-    /// A walk of the calling thread's stack is there.
+    /// A walk of the calling thread's stack is at this address.
     #[cold]
     #[inline(never)]
     unsafe fn learn<W: World>(&mut self, rules: &Rules, world: &W, pc: u64) -> Rule {
@@ -374,7 +377,7 @@ impl Walker {
             self.context.write(Context::new_in());
             self.has_context = true;
         }
-        // SAFETY: a walk of this thread's stack has come to this address.
+        // SAFETY: a walk of this thread's stack has reached this address.
         let Some(module) = (unsafe { world.module_of(address) }) else { return Rule::UNKNOWN };
         // SAFETY: the context was written above.
         let context = unsafe { self.context.assume_init_mut() };
@@ -383,7 +386,7 @@ impl Walker {
         rule
     }
 
-    /// Where rbx is at a frame of this walk.
+    /// Where rbx is saved at a frame of this walk.
     #[cold]
     unsafe fn bx_slot(&self, start: u64, frame: usize) -> u64 {
         let mut slot = start + 8;
@@ -401,11 +404,12 @@ impl Walker {
     unsafe fn unusual_step(&self, start: u64, frame: usize) -> Result<State, End> {
         // SAFETY: the walk has written this frame.
         let Step { state, rule } = unsafe { self.fresh.get(frame) };
-        // SAFETY: the frame's rule is followed.
+        // SAFETY: this follows the frame's rule.
         unsafe { follow(state, rule, || self.bx_slot(start, frame)) }
     }
 
-    /// Gets memory for a very deep stack, in the middle of a walk of which all steps are kept. False if there is none.
+    /// Gets memory for a very deep stack, in the middle of a walk, and keeps all its steps. False if there is
+    /// none.
     #[cold]
     #[inline(never)]
     fn go_deep<W: World>(&mut self, world: &W) -> bool {
@@ -419,7 +423,8 @@ impl Walker {
                 continue;
             }
             let before = self.fresh;
-            // SAFETY: there is memory for both, the steps first; those of this walk are as many as had room.
+            // SAFETY: the memory has room for both, the steps first. This walk has filled all the room there
+            // was.
             unsafe {
                 self.fresh = Steps::deep(memory, frames);
                 for (to, from) in [
@@ -439,7 +444,8 @@ impl Walker {
         false
     }
 
-    /// Goes on where the memory for fresh frames ends: collects the rest, and remembers nothing.
+    /// Continues after the memory for fresh frames is full: collects the remaining frames and remembers
+    /// nothing.
     #[cold]
     #[inline(never)]
     unsafe fn walk_beyond<W: World>(
@@ -457,13 +463,14 @@ impl Walker {
             }
             let rule = match rules.find(state.pc) {
                 Some(rule) => rule,
-                // SAFETY: the walk is there.
+                // SAFETY: the walk is at this address.
                 None => unsafe { self.learn(rules, world, state.pc) },
             };
             // SAFETY: there is room for one more.
             unsafe { self.beyond.frames.add(frames).write(state.pc) };
             frames += 1;
-            // SAFETY: the frame's rule is followed. rbx is only known to the frames before; none that is this far out needs it.
+            // SAFETY: this follows the frame's rule. rbx is known only for earlier frames, and no frame this
+            // far out needs it.
             match unsafe { follow(state, rule, || start + 8) } {
                 Ok(next) => state = next,
                 Err(end) => break end,
@@ -476,7 +483,7 @@ impl Walker {
 }
 
 impl Beyond {
-    /// Makes room for twice as many frames.
+    /// Doubles the room for frames.
     fn grow<W: World>(&mut self, world: &W, frames: usize) -> bool {
         let room = (2 * self.room).max(2 * LONGEST);
         let larger = world.memory(room * 8).cast::<u64>();
@@ -484,7 +491,8 @@ impl Beyond {
             return false;
         }
         if !self.frames.is_null() {
-            // SAFETY: both have room for so many frames, and are different; what came from the world goes back to it.
+            // SAFETY: both have room for this many frames and do not overlap. Memory from the world goes back
+            // to it.
             unsafe {
                 ptr::copy_nonoverlapping(self.frames, larger, frames);
                 world.release(self.frames.cast(), self.room * 8);

@@ -1,7 +1,7 @@
-//! Every walk of real stacks is compared with glibc's own `backtrace`, address by address, and a walk that repeats a part of the last
-//! one with a walk that knows nothing.
+//! Compares every walk of real stacks with glibc's own `backtrace`, address by address. Also compares each
+//! walk that repeats a part of the previous one with a walk from an empty walker.
 
-#![expect(unsafe_code, reason = "walks start in a function without a frame of its own")]
+#![expect(unsafe_code, reason = "walks start in a function without its own frame")]
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -20,7 +20,7 @@ static TABLES: LazyLock<(Vec<AtomicU32>, Vec<Node>)> = LazyLock::new(|| {
 
 struct Pair {
     repeating: Box<Numbered>,
-    knowing_nothing: Box<Numbered>,
+    empty: Box<Numbered>,
 }
 
 fn walker() -> Box<Numbered> {
@@ -58,30 +58,30 @@ extern "C" fn check() {
 }
 
 extern "C" fn compare(entry: *const Entry) {
-    let mut pair =
-        WALKERS.take().unwrap_or_else(|| Box::new(Pair { repeating: walker(), knowing_nothing: walker() }));
+    let mut pair = WALKERS.take().unwrap_or_else(|| Box::new(Pair { repeating: walker(), empty: walker() }));
     let (heads, nodes) = &*TABLES;
     let stacks = Stacks { heads, nodes, used: &USED };
     // SAFETY: the entry lies on this thread's stack.
     let id = unsafe { pair.repeating.walk(&RULES, &stacks, &Hosted, 0, entry) };
-    pair.knowing_nothing.forget();
-    // SAFETY: likewise.
-    let afresh = unsafe { pair.knowing_nothing.walk(&RULES, &stacks, &Hosted, 0, entry) };
+    pair.empty.forget();
+    // SAFETY: as above.
+    let afresh = unsafe { pair.empty.walk(&RULES, &stacks, &Hosted, 0, entry) };
     assert_eq!(addresses(id), addresses(afresh), "a repeated walk differs from a fresh one");
     assert_eq!(id, afresh);
 
     let mut expected = vec![std::ptr::null_mut(); 1 << 16];
-    // SAFETY: there is room for so many.
+    // SAFETY: there is room for this many.
     let count = unsafe { libc::backtrace(expected.as_mut_ptr(), expected.len() as i32) };
     let expected = expected[..count as usize].iter().map(|address| *address as u64).collect::<Vec<_>>();
     // SAFETY: as above.
     let first = unsafe { (*entry).return_address };
     let at = expected.iter().position(|address| *address == first).expect("backtrace() has no such frame");
-    // After a signal frame the walker's address is the interrupted instruction's plus one, so that one less is inside it.
+    // After a signal frame the walker's address is the interrupted instruction's plus one, so that one less
+    // is inside it.
     let walked = addresses(id);
-    assert_eq!(walked.len(), expected.len() - at, "another number of frames");
+    assert_eq!(walked.len(), expected.len() - at, "number of frames differs");
     let same = |(ours, theirs): (&u64, &u64)| ours == theirs || *ours == theirs + 1;
-    assert!(walked.iter().zip(&expected[at..]).all(same), "other addresses");
+    assert!(walked.iter().zip(&expected[at..]).all(same), "addresses differ");
     COMPARED.fetch_add(1, Ordering::Relaxed);
     WALKERS.set(Some(pair));
 }
@@ -173,7 +173,7 @@ fn walks_of_several_threads_equal_backtraces() {
 }
 
 #[test]
-fn a_panic_that_is_caught_leaves_nothing_behind() {
+fn walks_are_right_after_a_caught_panic() {
     for seed in 0..20 {
         let caught = std::panic::catch_unwind(|| {
             descend(&mut Random(seed), 5);
@@ -192,7 +192,7 @@ extern "C" fn handler(_signal: i32) {
 
 #[test]
 fn a_signal_handler_is_walked_through() {
-    // SAFETY: a handler that only walks; the alternative stack lives as long as the process.
+    // SAFETY: the handler only walks. The alternative stack lives as long as the process.
     unsafe {
         let stack = Box::leak(vec![0u8; 1 << 20].into_boxed_slice());
         let alternative =
@@ -230,7 +230,7 @@ fn a_very_deep_stack_is_walked_to_its_root() {
     std::thread::Builder::new().stack_size(64 << 20).spawn(deep).unwrap().join().unwrap();
 }
 
-/// Goes down one of many ways and back up: the bits of `way` say which functions.
+/// Descends one of many call paths and returns. The bits of `way` select the functions.
 #[inline(never)]
 fn go_down(way: u64, left: u64) -> u64 {
     if left == 0 {
@@ -252,10 +252,10 @@ fn small_way(way: u64, left: u64) -> u64 {
 }
 
 #[test]
-fn more_ways_than_are_remembered_are_walked_right_in_any_order() {
+fn more_call_paths_than_are_remembered_are_walked_correctly() {
     let mut random = Random(11);
     for turn in 0..4000 {
-        // Few ways for a while, then many.
+        // Few paths for a while, then many.
         let ways = if turn % 1000 < 500 { 16 } else { 1024 };
         go_down(random.below(ways), 6 + random.below(4));
     }

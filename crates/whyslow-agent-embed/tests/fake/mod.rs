@@ -1,5 +1,5 @@
-//! A collector that is small enough to be right: it takes every record out of the rings, puts them in order by their times, and
-//! checks that each address lives and dies in turn.
+//! A collector that is simple enough to be obviously correct: it takes every record out of the rings, orders
+//! them by their timestamps, and checks that allocations and frees of each address alternate.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use whyslow_heap_wire::handshake::{Hello, Welcome};
 use whyslow_heap_wire::record::{self, op};
 use whyslow_heap_wire::{AGENT_NAME, SOCKET_VARIABLE, VERSION};
 
-/// One record with its time.
+/// One record with its timestamp.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record {
     pub(crate) pid: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Area {
 /// Frames, leaf first, with their generations.
 type Frames = Vec<(u64, u16)>;
 
-/// All stacks, each once; number 0 is none.
+/// All stacks, without duplicates. Number 0 is none.
 #[derive(Default)]
 struct Stacks {
     numbers: HashMap<Frames, u32>,
@@ -63,10 +63,10 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// What a `STACK` says, in the simplest way.
+    /// Applies a `STACK` record, in the simplest way.
     fn follow(&mut self, stack: record::Stack, fresh: impl Iterator<Item = u64>) {
         let from = self.trails.entry(stack.from).or_default();
-        assert!(stack.kept <= from.len(), "a stack keeps what is there");
+        assert!(stack.kept <= from.len(), "a stack keeps only frames that exist");
         self.stack = from[..stack.kept].to_vec();
         self.stack.extend(fresh.map(|frame| (frame, self.generation)));
         if stack.fresh > 0 {
@@ -86,7 +86,7 @@ impl Stacks {
     }
 }
 
-// SAFETY: the mapping is for good, and all in it are atomics.
+// SAFETY: the area is never unmapped and consists of atomics.
 unsafe impl Send for Area {}
 
 impl Area {
@@ -116,7 +116,7 @@ impl Area {
         unsafe { &*self.base.add(area::FILTER_AT + area::filter_slot(address)).cast() }
     }
 
-    /// How many sampled blocks the filter holds at an address's place.
+    /// How many sampled blocks the filter has in an address's slot.
     pub(crate) fn filtered(&self, address: u64) -> u8 {
         self.filter(address).load(Relaxed)
     }
@@ -126,12 +126,12 @@ impl Area {
         stack.checked_sub(1).map_or_else(Vec::new, |row| self.stacks.frames[row as usize].clone())
     }
 
-    /// The modules in the order in which they were met.
+    /// The modules in the order in which they were found.
     pub(crate) fn modules(&self) -> Vec<(ModuleEntry, String)> {
         let mut modules = Vec::new();
         let mut at = 0;
         while at < self.header().modules_used.load(Acquire) as usize {
-            // SAFETY: complete entries lie one after the other.
+            // SAFETY: complete entries are adjacent.
             unsafe {
                 let from = self.base.add(area::MODULES_AT + at);
                 let entry = ptr::read_unaligned(from.cast::<ModuleEntry>());
@@ -144,7 +144,7 @@ impl Area {
         modules
     }
 
-    /// The newest module that has an address in a generation.
+    /// The newest module that contains an address in a generation.
     pub(crate) fn module_of(&self, (address, generation): (u64, u16)) -> Option<String> {
         let modules = self.modules();
         let has = |entry: &ModuleEntry| {
@@ -175,7 +175,7 @@ impl Area {
         if self.header().exiting_pid.swap(0, Acquire) != 0 {
             self.header().exits_allowed.fetch_add(1, Release);
             let word = self.header().exits_allowed.as_ptr();
-            // SAFETY: wakes only.
+            // SAFETY: only wakes.
             unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
         }
     }
@@ -184,7 +184,7 @@ impl Area {
         let level = self.ring(index).level.load(Relaxed);
         let written = self.ring(index).written.load(Acquire);
         let mut read = self.ring(index).read.load(Relaxed);
-        assert!(written - read <= area::RING_WORDS as u64, "a ring is never more than full");
+        assert!(written - read <= area::RING_WORDS as u64, "a ring never overflows");
         let mut cursor = self.cursors.remove(&index).unwrap_or_default();
         while read < written {
             let word = self.word(index, read);
@@ -196,7 +196,7 @@ impl Area {
             let mut next = None;
             match kind {
                 op::STAMP => {
-                    assert!(record::value_of(word) >= cursor.stamp, "time goes on in a ring");
+                    assert!(record::value_of(word) >= cursor.stamp, "timestamps in a ring never go back");
                     cursor.stamp = record::value_of(word);
                 }
                 op::GENERATION => cursor.generation = record::value_of(word) as u16,
@@ -207,7 +207,7 @@ impl Area {
                 _ => {
                     let body = self.word(index, read + 1);
                     let ticks = cursor.stamp + record::ticks_of(word);
-                    assert!(ticks >= cursor.last, "time goes on in a ring");
+                    assert!(ticks >= cursor.last, "timestamps in a ring never go back");
                     cursor.last = ticks;
                     let makes = matches!(kind, op::ALLOC | op::REALLOC | op::MAP);
                     next = Some(Record {
@@ -231,7 +231,7 @@ impl Area {
     }
 }
 
-/// A collector that listens.
+/// A listening collector.
 pub(crate) struct Collector {
     pub(crate) folder: tempfile::TempDir,
     areas: Arc<Mutex<Vec<Area>>>,
@@ -241,7 +241,7 @@ pub(crate) struct Collector {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What is asked of the agent.
+/// What the collector requests of the agent.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wish {
     pub(crate) flags: u32,
@@ -295,12 +295,12 @@ impl Collector {
         Collector { folder, areas, stop, paused, leaves, threads }
     }
 
-    /// Lets programs go once they have written something, as a recording does that ends before them.
+    /// Releases programs once they have written something, like a recording that ends before them.
     pub(crate) fn leave_early(&self) {
         self.leaves.store(true, Relaxed);
     }
 
-    /// Stops reading, as a collector that is stuck does.
+    /// Stops reading, like a stuck collector.
     pub(crate) fn pause(&self) {
         self.paused.store(true, Relaxed);
     }
@@ -309,7 +309,7 @@ impl Collector {
         self.folder.path().join(AGENT_NAME)
     }
 
-    /// Gives a symbol of the agent another name, so that it is not found.
+    /// Renames a symbol of the agent, so that it is not found.
     pub(crate) fn rename_in_agent(&self, from: &[u8], to: &[u8]) {
         let mut bytes = fs::read(self.agent()).expect("it is there");
         // The loader's names come first in the file.
@@ -325,7 +325,7 @@ impl Collector {
         command
     }
 
-    /// The same with a library behind the agent.
+    /// The same with a library after the agent.
     pub(crate) fn command_with(&self, program: impl AsRef<Path>, library: &Path) -> Command {
         let mut command = self.command(program);
         let mut both = OsString::from(self.agent());
@@ -335,7 +335,7 @@ impl Collector {
         command
     }
 
-    /// Stops, and hands out all that came, in the order in which the programs started.
+    /// Stops, and returns all areas in the order in which the programs started.
     pub(crate) fn finish(mut self) -> Vec<Area> {
         self.stop.store(true, Relaxed);
         for thread in self.threads.drain(..) {
@@ -365,7 +365,7 @@ fn listen(path: &Path) -> OwnedFd {
 }
 
 fn welcome(listener: &OwnedFd, wish: Wish) -> Option<Area> {
-    // SAFETY: plain structures, with their lengths; the area is mapped for good.
+    // SAFETY: plain structures, with their lengths. The area is never unmapped.
     unsafe {
         let peer = libc::accept4(listener.as_raw_fd(), ptr::null_mut(), ptr::null_mut(), libc::SOCK_CLOEXEC);
         let peer = (peer >= 0).then(|| OwnedFd::from_raw_fd(peer))?;
@@ -408,7 +408,7 @@ fn welcome(listener: &OwnedFd, wish: Wish) -> Option<Area> {
     }
 }
 
-/// What a process did, as far as blocks of one kind go.
+/// What a process did, for the blocks of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) allocations: u64,
@@ -418,10 +418,10 @@ pub(crate) struct Counts {
     pub(crate) live_bytes: u64,
 }
 
-/// Puts records in order and goes through them.
+/// Orders records and replays them.
 #[derive(Default)]
 pub(crate) struct Replay {
-    /// By process; only of blocks whose size says that the test program asked for them.
+    /// By process. Only counts blocks whose size shows that the test program requested them.
     pub(crate) counts: HashMap<u32, Counts>,
     /// Frees of blocks that their process did not allocate.
     pub(crate) unknown: HashMap<u32, u64>,
@@ -429,7 +429,7 @@ pub(crate) struct Replay {
     pub(crate) overwritten: u64,
 }
 
-/// The sizes that the test programs ask for, and libc does not.
+/// The sizes that test programs request and libc does not.
 pub(crate) fn is_tagged(size: u64) -> bool {
     size % 64 == 33
 }
@@ -442,8 +442,9 @@ fn ends(record: &Record) -> bool {
     matches!(record.op, op::FREE | op::LEAVE)
 }
 
-/// The record at this place gives out an address that is live, or ends a block that is not. Counters are read a little early: so what should
-/// come before it may come some ticks later, with what its thread did before that. Puts it where it belongs.
+/// The record at this position allocates an address that is live, or frees one that is not. Counters are read
+/// slightly early, so the record that belongs before it may be some ticks later, after other records of its
+/// thread. Moves it where it belongs.
 fn untangle(order: &mut Vec<Record>, at: usize) {
     const SLACK: u64 = 256;
     let first = order[at];
@@ -490,14 +491,17 @@ impl Replay {
             match record.op {
                 op::FREE => remove(live.remove(&key)),
                 op::LEAVE => {
-                    assert!(leaving.insert(ring, live.remove(&key)).is_none(), "one block leaves at a time");
+                    assert!(
+                        leaving.insert(ring, live.remove(&key)).is_none(),
+                        "a thread resizes one block at a time"
+                    );
                 }
-                op::STAY => {
+                op::REALLOC_FAILED => {
                     if let Some(Some(size)) = leaving.remove(&ring) {
                         live.insert(key, size);
                     }
                 }
-                op::GONE => remove(leaving.remove(&ring).expect("it left before")),
+                op::REALLOC_FREED => remove(leaving.remove(&ring).expect("a LEAVE record precedes it")),
                 op::ALLOC | op::REALLOC => {
                     if record.op == op::REALLOC
                         && let Some(old) = leaving.remove(&ring)

@@ -1,4 +1,4 @@
-// An allocator that signal handlers may call: atomics only, nothing is ever given back.
+// An allocator that signal handlers may call: atomics only, nothing is ever freed.
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>

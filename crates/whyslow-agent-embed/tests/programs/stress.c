@@ -1,4 +1,4 @@
-// Does everything that a program can do with its heap, counts it itself, and writes the counts of every process to the
+// Does everything that a program can do with its heap, counts its own calls, and writes the counts of every process to the
 // file named by COUNTS: pid, allocations, frees, bytes, live blocks, live bytes. All sizes are 33 more than a multiple of 64.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,14 +25,14 @@ static _Atomic long allocations, frees, bytes, live, live_bytes;
 
 static size_t tagged(unsigned n) { return (size_t)(n % 200) * 64 + 33; }
 
-static void *came(void *p, size_t n) {
+static void *count_alloc(void *p, size_t n) {
     if (p) { allocations++; bytes += n; live++; live_bytes += n; }
     return p;
 }
-static void goes(size_t n) { frees++; live--; live_bytes -= n; }
+static void count_free(size_t n) { frees++; live--; live_bytes -= n; }
 
-static void *new_block(size_t n) { void *p = came(malloc(n), n); CHECK(p); memset(p, 7, n); return p; }
-static void end_block(void *p, size_t n) { if (p) goes(n); free(p); }
+static void *new_block(size_t n) { void *p = count_alloc(malloc(n), n); CHECK(p); memset(p, 7, n); return p; }
+static void end_block(void *p, size_t n) { if (p) count_free(n); free(p); }
 
 static void report(void) {
     char line[200];
@@ -48,35 +48,35 @@ static void aligned(void *p, size_t a) { CHECK(p && (uintptr_t)p % a == 0); }
 static void every_function(void) {
     for (size_t a = 8; a <= 65536; a *= 2) {
         void *p = NULL;
-        CHECK(posix_memalign(&p, a, 97) == 0); came(p, 97); aligned(p, a); end_block(p, 97);
-        p = came(aligned_alloc(a, 161), 161); aligned(p, a); end_block(p, 161);
-        p = came(memalign(a, 225), 225); aligned(p, a); end_block(p, 225);
+        CHECK(posix_memalign(&p, a, 97) == 0); count_alloc(p, 97); aligned(p, a); end_block(p, 97);
+        p = count_alloc(aligned_alloc(a, 161), 161); aligned(p, a); end_block(p, 161);
+        p = count_alloc(memalign(a, 225), 225); aligned(p, a); end_block(p, 225);
     }
-    void *p = came(valloc(289), 289); aligned(p, 4096); end_block(p, 289);
+    void *p = count_alloc(valloc(289), 289); aligned(p, 4096); end_block(p, 289);
 #ifdef __GLIBC__
-    p = came(pvalloc(353), 353); aligned(p, 4096); end_block(p, 353);
+    p = count_alloc(pvalloc(353), 353); aligned(p, 4096); end_block(p, 353);
 #endif
-    unsigned char *c = came(calloc(3, 11), 33); aligned(c, 16);
+    unsigned char *c = count_alloc(calloc(3, 11), 33); aligned(c, 16);
     for (int i = 0; i < 33; i++) CHECK(c[i] == 0);
     end_block(c, 33);
-    c = came(realloc(NULL, 33), 33); memset(c, 9, 33);
+    c = count_alloc(realloc(NULL, 33), 33); memset(c, 9, 33);
     for (unsigned n = 1; n < 500; n++) {
         size_t old = tagged(n - 1), size = tagged(n);
         if (size == 33) size += 64 * 200;
         if (old == 33 && n > 1) old += 64 * 200;
-        c = realloc(c, size); CHECK(c && c[32] == 9); goes(old); came(c, size); aligned(c, 16);
+        c = realloc(c, size); CHECK(c && c[32] == 9); count_free(old); count_alloc(c, size); aligned(c, 16);
     }
-    c = reallocarray(c, 11, 3); CHECK(c && c[32] == 9); goes(tagged(499)); came(c, 33);
+    c = reallocarray(c, 11, 3); CHECK(c && c[32] == 9); count_free(tagged(499)); count_alloc(c, 33);
     CHECK(malloc_usable_size(c) >= 33);
-    // glibc frees here, musl returns a block of no bytes.
-    void *nothing = realloc(c, 0); goes(33);
+    // glibc frees here, musl returns an empty block.
+    void *nothing = realloc(c, 0); count_free(33);
 #ifdef __GLIBC__
     CHECK(nothing == NULL);
 #endif
     free(nothing);
     free(NULL);
 
-    // What fails, fails as libc says, and changes nothing.
+    // Calls that fail do so as libc documents, and change nothing.
     void *untouched = &allocations;
     p = untouched;
     CHECK(posix_memalign(&p, 3, 97) == EINVAL && p == untouched);
@@ -90,11 +90,11 @@ static void every_function(void) {
     errno = 0; CHECK(reallocarray(c, huge, 4) == NULL && errno == ENOMEM && c[96] == 7);
     errno = 77; end_block(c, 97); end_block(new_block(161), 161); CHECK(errno == 77);
 
-    // More than 36 bits, if the machine gives that away.
+    // More than 36 bits, if the machine allows it.
     size_t large = ((size_t)1 << 37) + 33;
-    p = came(malloc(large), large);
+    p = count_alloc(malloc(large), large);
     if (p) end_block(p, large);
-    // One that is never freed.
+    // Never freed.
     new_block(33 + 64 * 5);
 }
 
@@ -102,18 +102,18 @@ static void every_function(void) {
 static _Atomic(uintptr_t) slots[SLOTS];
 static _Atomic int rounds = 20000;
 
-// A block knows its size in its first word; other threads free and resize it.
+// A block has its size in its first word. Other threads free and resize it.
 static void *churn(void *arg) {
     unsigned x = (unsigned)(uintptr_t)arg * 2654435761u + 1;
     for (int i = 0; i < rounds; i++) {
         x ^= x << 13; x ^= x >> 17; x ^= x << 5;
         size_t n = tagged(x >> 8);
-        size_t *p = came(malloc(n), n); CHECK(p); *p = n;
+        size_t *p = count_alloc(malloc(n), n); CHECK(p); *p = n;
         size_t *q = (size_t *)atomic_exchange(&slots[(x >> 4) % (i % 3 ? SLOTS : 4)], (uintptr_t)p);
         if (!q) continue;
         if (x % 4 == 0) {
             size_t m = tagged(x >> 3), old = *q;
-            q = realloc(q, m); CHECK(q); goes(old); came(q, m); *q = m;
+            q = realloc(q, m); CHECK(q); count_free(old); count_alloc(q, m); *q = m;
             q = (size_t *)atomic_exchange(&slots[(x >> 6) % SLOTS], (uintptr_t)q);
             if (!q) continue;
         }
@@ -180,7 +180,7 @@ static void forks(void) {
 static _Atomic long handled;
 static void handler(int signal) {
     (void)signal;
-    void *p = came(malloc(tagged(3)), tagged(3));
+    void *p = count_alloc(malloc(tagged(3)), tagged(3));
     end_block(p, tagged(3));
     handled++;
 }
@@ -190,16 +190,16 @@ static void signals(void) {
     struct itimerval every = {{0, 300}, {0, 300}};
     setitimer(ITIMER_PROF, &every, NULL);
     while (handled < 1000) {
-        for (int i = 0; i < 100; i++) { void *p = came(malloc(tagged(9)), tagged(9)); end_block(p, tagged(9)); }
-        void *p = came(malloc(tagged(9)), tagged(9));
-        void *q = realloc(p, tagged(80)); goes(tagged(9)); came(q, tagged(80));
+        for (int i = 0; i < 100; i++) { void *p = count_alloc(malloc(tagged(9)), tagged(9)); end_block(p, tagged(9)); }
+        void *p = count_alloc(malloc(tagged(9)), tagged(9));
+        void *q = realloc(p, tagged(80)); count_free(tagged(9)); count_alloc(q, tagged(80));
         end_block(q, tagged(80));
     }
     every = (struct itimerval){{0, 0}, {0, 0}};
     setitimer(ITIMER_PROF, &every, NULL);
 }
 
-// A handler that interrupts the agent forks, and comes back in both processes.
+// A handler that interrupts the agent forks, and returns in both processes.
 static volatile sig_atomic_t in_child;
 
 static void forking_handler(int signal) {
@@ -249,13 +249,13 @@ static void spawns(void) {
     waitpid(child, NULL, 0);
 }
 
-// Two libraries take turns at the same place; each allocates its own size.
+// Two libraries are loaded in turn at the same address. Each allocates its own size.
 static void plugins(char **paths) {
     for (int i = 0; i < 40; i++) {
         void *library = dlopen(paths[i % 2], RTLD_NOW);
         CHECK(library);
         void *(*make)(void) = (void *(*)(void))dlsym(library, "make");
-        for (int k = 0; k < 3; k++) end_block(came(make(), i % 2 ? 33 + 64 : 33), i % 2 ? 33 + 64 : 33);
+        for (int k = 0; k < 3; k++) end_block(count_alloc(make(), i % 2 ? 33 + 64 : 33), i % 2 ? 33 + 64 : 33);
         dlclose(library);
     }
 }
@@ -282,7 +282,7 @@ int main(int count, char **arguments) {
         CHECK(mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == EINVAL);
     }
     if (!strcmp(what, "unused")) {
-        // Blocks are filled with odd bytes: even ones are none of those by chance.
+        // The agent fills blocks with odd bytes, so even bytes are never mistaken for them.
         char *p = malloc(33 + 64 * 10); memset(p, 2, 100); free(p);
         p = calloc(1, 33 + 64 * 11); for (int i = 0; i < 33 + 64 * 11; i++) CHECK(p[i] == 0); free(p);
         p = malloc(33 + 64); memset(p, 2, 50);
@@ -291,7 +291,7 @@ int main(int count, char **arguments) {
         free(wall);
     }
     if (!strcmp(what, "moved")) {
-        // Every byte of a block that moves is the program's, whatever it looks like.
+        // In a block that moves, every byte belongs to the program, whatever its value.
         for (int value = 0; value < 256; value++) {
             char *p = malloc(33 + 64 * 4); memset(p, value, 33 + 64 * 4);
             void *wall = malloc(33);
@@ -306,7 +306,7 @@ int main(int count, char **arguments) {
         for (int i = 0; i < 10000; i++) new_block(33 + 64 * 16);
         for (int i = 0; i < 100000; i++) {
             void *p = new_block(33 + 64 * 32);
-            void *q = realloc(p, 33 + 64 * 64); goes(33 + 64 * 32); came(q, 33 + 64 * 64);
+            void *q = realloc(p, 33 + 64 * 64); count_free(33 + 64 * 32); count_alloc(q, 33 + 64 * 64);
             end_block(q, 33 + 64 * 64);
         }
     }

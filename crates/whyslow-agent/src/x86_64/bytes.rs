@@ -1,4 +1,4 @@
-//! The functions on memory that compiled code takes for granted, under names that stay inside this library.
+//! The memory functions that compiled code relies on, under names that are local to this library.
 
 use core::arch::global_asm;
 

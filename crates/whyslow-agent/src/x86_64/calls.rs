@@ -42,13 +42,13 @@ pub const FACCESSAT: usize = 269;
 pub const PROCESS_VM_READV: usize = 310;
 pub const FACCESSAT2: usize = 439;
 
-/// The call itself. Negative numbers are errors.
+/// Makes a system call. Negative results are errors.
 ///
 /// # Safety
-/// As the call's.
+/// Same as for the system call.
 pub unsafe fn call(number: usize, a: [usize; 6]) -> isize {
     let result: isize;
-    // SAFETY: the caller answers for the call; the kernel clobbers only these registers.
+    // SAFETY: the caller is responsible for the call. The kernel clobbers only these registers.
     unsafe {
         asm!("syscall", inlateout("rax") number as isize => result,
             in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],

@@ -9,7 +9,7 @@ pub fn counter() -> u64 {
     unsafe { _rdtsc() }
 }
 
-/// The counter, not before everything that comes before it in the program is done.
+/// The counter, read after all earlier instructions are done.
 #[inline(always)]
 pub fn counter_after() -> u64 {
     // SAFETY: waits.

@@ -1,16 +1,18 @@
-//! How the program's end comes in: with the registers that its caller has.
+//! Shims for the functions that end the program. They keep the caller's registers.
 
 use core::arch::naked_asm;
 
 use whyslow_heap_wire::handshake::hook;
 
-use crate::exit::{exit_body, exit_group_body, finished_body, orderly_noted, patched_body, quick_exit_body};
+use crate::exit::{
+    exit_body, exit_group_body, finished_body, note_orderly_exit, patched_body, quick_exit_body,
+};
 use crate::{exec, real, sampler};
 
-/// The registers that a function keeps for its caller, as [`push_kept`] leaves them on the stack. Above them is the return address.
+/// The callee-saved registers, as [`push_kept`] leaves them on the stack. The return address is above them.
 pub type Kept = [u64; 6];
 
-/// Puts the registers of [`Kept`] on the stack, and the address of the lowest into the second argument.
+/// Pushes the registers of [`Kept`] and puts the address of the lowest into the second argument.
 macro_rules! push_kept {
     () => {
         push_kept!("r15", "r14", "r13", "r12", "rbp", "rbx")
@@ -20,7 +22,7 @@ macro_rules! push_kept {
     };
 }
 
-/// Notes the moment, and goes on to the function that this stands in for.
+/// Notes the exit and continues in the real function.
 macro_rules! noting_shim {
     ($hook:expr) => {
         naked_asm!(
@@ -35,26 +37,26 @@ macro_rules! noting_shim {
             ".cfi_adjust_cfa_offset -48",
             "jmp qword ptr [rip + {real} + {hook}]",
             ".cfi_endproc",
-            noted = sym orderly_noted,
+            noted = sym note_orderly_exit,
             real = sym real::REAL,
             hook = const 8 * $hook,
         )
     };
 }
 
-/// libc's `exit`, with a patch at its start.
+/// Hook for libc's `exit`, patched at its start.
 #[unsafe(naked)]
 pub extern "C" fn orderly() {
     noting_shim!(hook::ORDERLY_EXIT)
 }
 
-/// libc's `quick_exit`, likewise.
+/// Hook for libc's `quick_exit`, patched at its start.
 #[unsafe(naked)]
 pub extern "C" fn quick() {
     noting_shim!(hook::QUICK_EXIT)
 }
 
-/// Calls `body` with the caller's argument and the registers that the caller has.
+/// Calls `body` with the caller's argument and registers.
 macro_rules! shim {
     ($body:ident) => {
         naked_asm!(
@@ -72,20 +74,20 @@ macro_rules! shim {
     };
 }
 
-/// libc runs the exit functions, of which the agent's are among the last.
+/// An exit function that libc runs as one of the last.
 #[unsafe(naked)]
 pub extern "C" fn finished() {
     shim!(finished_body)
 }
 
-/// Where libc's `_exit` jumps to, patched at its start.
+/// Hook for libc's `_exit`, patched at its start.
 #[unsafe(naked)]
 pub extern "C" fn patched() {
     shim!(patched_body)
 }
 
-/// libc's `syscall`, with a patch at its start: the end of the process, the execution of another program, and the forbidding of system calls, by
-/// their numbers.
+/// Hook for libc's `syscall`, patched at its start. Handles by number the calls that end the process, execute
+/// another program, or forbid system calls.
 #[unsafe(naked)]
 pub extern "C" fn syscall() {
     naked_asm!(
@@ -136,21 +138,22 @@ extern "C" fn exit_group() {
     shim!(exit_group_body)
 }
 
-/// libc's `_exit`.
+/// Hook for libc's `_exit`.
 #[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn _exit() {
     shim!(exit_body)
 }
 
-/// libc's `_Exit`.
+/// Hook for libc's `_Exit`.
 #[cfg_attr(feature = "heap", unsafe(export_name = "_Exit"))]
 #[unsafe(naked)]
 pub extern "C" fn exit_of_c() {
     shim!(exit_body)
 }
 
-/// libc's `quick_exit`. Its handlers run behind this, and then `_exit`, which is the better moment if it can be seen.
+/// Hook for libc's `quick_exit`. Its handlers run after this, then `_exit`, which is the better place to hold
+/// the process if it is hooked.
 #[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn quick_exit() {

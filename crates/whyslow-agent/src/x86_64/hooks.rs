@@ -1,8 +1,8 @@
-//! How the program's calls of the allocator come in.
+//! Shims for the program's allocator calls.
 //!
-//! A shim puts the caller's registers on the stack where the walk begins (see `walk::Caller`) and calls the body with
-//! the four arguments, the address of the registers, and the hook's number. So no frame of the agent has to be walked. What frees
-//! has no stack to walk: its shim only adds the number.
+//! A shim puts the caller's registers on the stack where the walk starts (see `walk::Caller`) and calls the
+//! body with the four arguments, the address of the registers, and the hook's number. So no frame of the
+//! agent has to be walked. Functions that free need no stack: their shim only adds the number.
 
 use core::arch::naked_asm;
 
@@ -42,7 +42,7 @@ macro_rules! shim {
 /// libc's functions, which the loader finds by name.
 macro_rules! exported {
     ($($name:ident $slot:ident => $body:ident;)*) => {$(
-        /// libc's function of this name.
+        /// Hook for libc's function of this name.
         #[cfg_attr(feature = "heap", unsafe(no_mangle))]
         #[unsafe(naked)]
         pub extern "C" fn $name() {
@@ -51,8 +51,8 @@ macro_rules! exported {
     )*};
 }
 
-/// libc's `malloc`. An allocation that a sampled recording does not take goes on to the real one from here, without a frame. Where
-/// nothing is sampled the thread's word is 0.
+/// Hook for libc's `malloc`. An allocation that is not sampled goes from here to the real function without a
+/// frame. If nothing is sampled, the thread's word is 0.
 #[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn malloc() {
@@ -86,8 +86,8 @@ exported! {
     reallocarray REALLOCARRAY => reallocarray_body;
 }
 
-/// Goes on at `slow` if a block may be one that a sampled recording has; the filter is in `rdx`.
-macro_rules! look_at_filter {
+/// Jumps to `slow` if the block may be sampled. The filter is in `rdx`.
+macro_rules! check_filter {
     () => {
         concat!(
             "test rdx, rdx\n",
@@ -104,15 +104,15 @@ macro_rules! look_at_filter {
     };
 }
 
-/// libc's `realloc`. A block that no sampled recording has goes on to glibc's own from here, unless its new size is sampled: that one calls no
-/// other function that counts down.
+/// Hook for libc's `realloc`. A block that is not sampled goes from here to glibc's own function, unless its
+/// new size is sampled. glibc's calls no other function that counts down.
 #[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn realloc() {
     naked_asm!(
         ".cfi_startproc",
         "mov rdx, qword ptr [rip + {filter}]",
-        look_at_filter!(),
+        check_filter!(),
         "mov rax, qword ptr [rip + whyslow_countdown@GOTTPOFF]",
         "mov rcx, qword ptr fs:[rax]",
         "sub rcx, rsi",
@@ -135,7 +135,7 @@ extern "C" fn realloc_shim() {
     shim!(hook::REALLOC, realloc_body)
 }
 
-/// Where patched functions jump to, once per group.
+/// Targets of patched functions, once per group.
 macro_rules! patched {
     ($($hook:ident $slot:ident => $body:ident;)*) => {$(
         #[unsafe(naked)]
@@ -178,14 +178,14 @@ pub extern "C" fn hook_masked() {
     naked_asm!(".cfi_startproc", "jmp {body}", ".cfi_endproc", body = sym masked_body)
 }
 
-/// libc's `free`. A block that no sampled recording has goes on to the real one from here.
+/// Hook for libc's `free`. A block that is not sampled goes from here to the real function.
 #[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn free() {
     naked_asm!(
         ".cfi_startproc",
         "mov rdx, qword ptr [rip + {filter}]",
-        look_at_filter!(),
+        check_filter!(),
         "jmp qword ptr [rip + {real} + {free}]",
         ".cfi_endproc",
         slow = sym free_preloaded,

@@ -1,4 +1,4 @@
-//! How the program's mappings come in.
+//! Shims for the program's mapping calls.
 //!
 //! These functions take up to six arguments, so their shims pass the caller's registers as the seventh.
 
@@ -8,7 +8,7 @@ use crate::maps::{mmap_body, mremap_body, munmap_body};
 
 macro_rules! exported {
     ($($name:ident => $body:ident;)*) => {$(
-        /// libc's function of this name.
+        /// Hook for libc's function of this name.
         #[cfg_attr(feature = "heap", unsafe(no_mangle))]
         #[unsafe(naked)]
         pub extern "C" fn $name() {

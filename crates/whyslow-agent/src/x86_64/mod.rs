@@ -1,12 +1,12 @@
-//! What the agent knows of the processor: x86-64. Another one is a second folder with the same files.
+//! The agent's code for x86-64. Another processor needs a second folder with the same files.
 //!
 //! ```text
-//! hooks, maps, exit   how calls come in: shims that keep the caller's registers
-//! sampler             how a thread begins that is sampled
+//! hooks, maps, exit   shims that keep the caller's registers
+//! sampler             the start of a sampled thread
 //! signals             what the kernel leaves for a handler
 //! calls               system calls         thread    words per thread, and their base
 //! counter             the time             imports   symbols that may be missing
-//! bytes               memcpy and the like
+//! bytes               memcpy and related functions
 //! ```
 
 mod bytes;
@@ -20,5 +20,5 @@ pub mod sampler;
 pub mod signals;
 pub mod thread;
 
-/// What an ELF file for it says.
+/// The machine number in ELF files for it.
 pub const ELF_MACHINE: u16 = 62;

@@ -1,10 +1,11 @@
-//! How a thread begins that is sampled.
+//! The start of a sampled thread.
 
 use core::arch::naked_asm;
 
-use crate::sampler::thread_begins;
+use crate::sampler::thread_started;
 
-/// Gives the thread its timer, and goes on in the function that it was made for. No frame of the agent is left on its stack.
+/// Creates the thread's timer and continues in the function that the thread was created with. No frame of the
+/// agent remains on its stack.
 #[unsafe(naked)]
 pub extern "C" fn thread_start() {
     naked_asm!(
@@ -17,6 +18,6 @@ pub extern "C" fn thread_start() {
         "mov rdi, rdx",
         "jmp rax",
         ".cfi_endproc",
-        begins = sym thread_begins,
+        begins = sym thread_started,
     )
 }

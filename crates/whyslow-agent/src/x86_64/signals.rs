@@ -4,13 +4,13 @@ use core::arch::naked_asm;
 
 use whyslow_heap_wire::area::MOST_REGISTERS;
 
-/// How the kernel takes back what it put on the stack.
+/// Makes the kernel restore what it put on the stack.
 #[unsafe(naked)]
 pub extern "C" fn restorer() {
     naked_asm!("mov eax, 15", "syscall")
 }
 
-/// What the kernel leaves of the interrupted program (`ucontext`), as far as it is looked at.
+/// The fields of the kernel's `ucontext` that are used: the state of the interrupted program.
 #[repr(C)]
 pub struct Context {
     _before: [u64; 5],
@@ -18,7 +18,7 @@ pub struct Context {
     ip: u64,
 }
 
-/// Where the stack pointer is among the registers.
+/// Index of the stack pointer among the registers.
 const SP: usize = 15;
 
 /// Bytes below the stack pointer that a function may use.
@@ -30,7 +30,7 @@ impl Context {
         self.registers
     }
 
-    /// The same, and the instruction pointer behind them.
+    /// The same, followed by the instruction pointer.
     pub fn all_registers(&self) -> impl Iterator<Item = u64> {
         self.registers.into_iter().chain([self.ip])
     }

@@ -1,4 +1,4 @@
-//! The calling thread: its words of storage, and the base that these are counted from.
+//! The calling thread's words of storage, and the base that their offsets are relative to.
 
 use core::arch::{asm, global_asm};
 use core::num::NonZeroU64;
@@ -22,12 +22,12 @@ global_asm!(
     ".text",
 );
 
-/// A word of the calling thread's storage, by its distance from the `fs` base.
+/// A word of the calling thread's storage, by its offset from the `fs` base.
 #[derive(Clone, Copy)]
 pub struct ThreadWord(NonZeroU64);
 
 impl ThreadWord {
-    /// The word that leads to the thread's state; none if the thread has no storage for the agent.
+    /// The word that points to the thread's state. `None` if the thread has no storage for the agent.
     #[inline(always)]
     pub fn of_state() -> Option<Self> {
         let offset: u64;
@@ -39,7 +39,7 @@ impl ThreadWord {
         NonZeroU64::new(offset).map(Self)
     }
 
-    /// The word that counts down to the next sample; none likewise.
+    /// The word that counts down to the next sample. `None` if the thread has no storage for the agent.
     #[inline(always)]
     pub fn of_countdown() -> Option<Self> {
         let offset: u64;
@@ -51,11 +51,12 @@ impl ThreadWord {
         NonZeroU64::new(offset).map(Self)
     }
 
-    /// What is in it.
+    /// Its value.
     #[inline(always)]
     pub fn get(self) -> u64 {
         let word: u64;
-        // SAFETY: the loader gave the distance of a word of ours, which every thread has from its first instruction to its last.
+        // SAFETY: the loader set the offset of a word of the agent, which every thread has from its first
+        // instruction to its last.
         unsafe {
             asm!("mov {}, qword ptr fs:[{}]", out(reg) word, in(reg) self.0.get(),
                 options(nostack, readonly, preserves_flags));
@@ -63,21 +64,21 @@ impl ThreadWord {
         word
     }
 
-    /// Puts something into it.
+    /// Sets its value.
     #[inline(always)]
     pub fn set(self, word: u64) {
-        // SAFETY: as in `get`; only this type knows the word.
+        // SAFETY: as in `get`. Only this type accesses the word.
         unsafe {
             asm!("mov qword ptr fs:[{}], {}", in(reg) self.0.get(), in(reg) word, options(nostack, preserves_flags));
         };
     }
 }
 
-/// Whether user code may read the base by an instruction.
+/// Whether user code may read the base with an instruction.
 static BASE_READABLE: AtomicU32 = AtomicU32::new(0);
 
 /// Finds out how to read the `fs` base.
-pub fn look_for_base() {
+pub fn detect_base_access() {
     const AT_HWCAP2: u64 = 26;
     const HWCAP2_FSGSBASE: u64 = 2;
     let file = sys::open(c"/proc/self/auxv");
@@ -100,13 +101,13 @@ fn u64_at(bytes: &[u8; 16], at: usize) -> u64 {
     word
 }
 
-/// The base, read in the quickest way that the kernel allows.
+/// The base, read in the fastest way that the kernel allows.
 pub fn base() -> u64 {
     if BASE_READABLE.load(Relaxed) == 0 {
         return base_by_call();
     }
     let base: u64;
-    // SAFETY: the kernel allows it.
+    // SAFETY: the kernel allows this instruction.
     unsafe { asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
     base
 }

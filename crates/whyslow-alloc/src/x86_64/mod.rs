@@ -1,4 +1,4 @@
-//! What this crate knows of the processor: x86-64. Another one is a second folder with the same files.
+//! The crate's code for x86-64. Another processor needs a second folder with the same files.
 
 mod walk;
 

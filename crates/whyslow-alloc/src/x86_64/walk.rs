@@ -1,10 +1,10 @@
-//! Where a walk begins: a function without a frame of its own that keeps its caller's registers.
+//! The start of a walk: a function without a stack frame that keeps its caller's registers.
 
 use whyslow_selfwalk::Numbered;
 
 use crate::stack::walk_from;
 
-/// Walks from its caller on.
+/// Walks the stack, starting at its caller.
 #[unsafe(naked)]
 pub(crate) extern "C" fn walk(walker: &mut Numbered, generation: u16) -> u32 {
     std::arch::naked_asm!(

@@ -1,4 +1,4 @@
-//! Parts of tests that have a process, and so a profiler, of their own.
+//! Runs parts of tests in their own process, with their own profiler.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const PART: &str = "WHYSLOW_ALLOC_TEST_PART";
 const FILE: &str = "WHYSLOW_ALLOC_TEST_FILE";
 
-/// Runs `part` if this process was started for it, and the other way round.
+/// Runs `part` if this process was started for it. Otherwise starts that process.
 pub(crate) fn in_own_process(name: &str, part: fn(&Path)) -> Option<(tempfile::TempDir, PathBuf, Output)> {
     if std::env::var(PART).is_ok_and(|wanted| wanted == name) {
         until_the_harness_waits();
@@ -19,14 +19,14 @@ pub(crate) fn in_own_process(name: &str, part: fn(&Path)) -> Option<(tempfile::T
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture", "--test-threads=1"])
         .env(PART, name)
-        // What it says is read when it has ended, and has to fit into a pipe until then.
+        // Its output is read after it has exited, and has to fit into a pipe until then.
         .env("RUST_BACKTRACE", "0")
         .env(FILE, &path)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Far beyond what it takes: only a hang lasts so long.
+    // Far longer than it takes: only a hang lasts this long.
     let end = Instant::now() + Duration::from_secs(120);
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > end {
@@ -39,7 +39,8 @@ pub(crate) fn in_own_process(name: &str, part: fn(&Path)) -> Option<(tempfile::T
     Some((folder, path, output))
 }
 
-/// Waits until the harness' thread, the first one of the process, has allocated what it needs to wait for this one.
+/// Waits until the harness's thread, the first of the process, has allocated what it needs to wait for this
+/// one.
 fn until_the_harness_waits() {
     let pid = std::process::id();
     let mut asleep = 0;

@@ -1,4 +1,4 @@
-//! The collector with clients that the tests play: good ones, slow ones, and ones that talk nonsense.
+//! Tests the collector with fake clients: well-behaved, slow and nonsensical ones.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -32,7 +32,7 @@ fn plan(hello: &Hello, pid: u32) -> PatchPlan {
     }
 }
 
-/// A snapshot's file says in one line what is live.
+/// Writes what is live to a snapshot's file, in one line.
 fn write(outcome: &Outcome, mut file: File) -> io::Result<()> {
     let counts: Vec<_> = outcome.sites.iter().map(|site| site.counts).collect();
     let sum = |of: fn(&HeapCounts) -> u64| counts.iter().map(of).sum::<u64>();
@@ -64,10 +64,10 @@ fn hello(version: u32) -> Vec<u8> {
     bytes
 }
 
-/// Says hello and maps what comes back.
+/// Sends a hello and maps the area from the answer.
 fn enter(collector: &Collector) -> (Area, Vec<u8>) {
     let connection = Connection::to(&socket(collector)).expect("connected");
-    connection.send(&hello(VERSION), None).expect("said");
+    connection.send(&hello(VERSION), None).expect("sent");
     let mut room = vec![0; MOST_WELCOME];
     let (len, file) = connection.receive_with_file(&mut room).expect("answered");
     room.truncate(len);
@@ -76,9 +76,9 @@ fn enter(collector: &Collector) -> (Area, Vec<u8>) {
     (area, room)
 }
 
-/// Takes ring 0 and makes a block there that is never freed.
+/// Takes ring 0 and records a block that is never freed.
 fn leak(area: &Area, size: u64) {
-    // A thread that lives as long as the test: the main one.
+    // The main thread runs as long as the test.
     leak_in(area, std::process::id(), size);
 }
 
@@ -99,14 +99,14 @@ fn leak_in(area: &Area, tid: u32, size: u64) {
 fn wait_until(mut what: impl FnMut() -> bool) {
     let start = Instant::now();
     while !what() {
-        assert!(start.elapsed() < Duration::from_secs(60), "nothing happens");
+        assert!(start.elapsed() < Duration::from_secs(60), "the condition never became true");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Plans that are ready only when all of them are asked for: nobody waits for another's.
+/// Plans become ready only when all of them are requested: no client waits for another one's.
 #[test]
-fn many_are_answered_at_one_time() {
+fn answers_many_clients_at_the_same_time() {
     const MANY: usize = 20;
     let all_here = std::sync::Barrier::new(MANY);
     let planner = move |hello: &Hello, pid: u32| {
@@ -128,7 +128,7 @@ fn many_are_answered_at_one_time() {
 }
 
 #[test]
-fn a_program_is_told_what_to_do_and_counted() {
+fn a_program_gets_its_settings_and_is_counted() {
     let config = Config { sample_bytes: None, unused: true, ..Config::default() };
     let collector = start(config, Arc::new(NoInspector));
     let environment = collector.environment_with(Some(OsStr::new("/other.so")));
@@ -168,13 +168,13 @@ fn a_program_is_told_what_to_do_and_counted() {
 }
 
 #[test]
-fn slow_and_senseless_clients_do_not_keep_others_waiting() {
+fn slow_and_nonsensical_clients_do_not_delay_others() {
     let collector = start(Config::default(), Arc::new(NoInspector));
     let slow: Vec<_> = (0..8).map(|_| Connection::to(&socket(&collector)).expect("connected")).collect();
     let mut room = vec![0; MOST_WELCOME];
     for nonsense in [hello(VERSION + 1), vec![7; 3], vec![0; 60_000]] {
         let connection = Connection::to(&socket(&collector)).expect("connected");
-        connection.send(&nonsense, None).expect("said");
+        connection.send(&nonsense, None).expect("sent");
         let (len, file) = connection.receive_with_file(&mut room).expect("answered");
         assert!(len == 16 && room[..4] == [0; 4] && file.is_none());
     }
@@ -189,7 +189,7 @@ fn slow_and_senseless_clients_do_not_keep_others_waiting() {
 struct Recorded(Mutex<Vec<(u32, u32, Vec<LiveBlock>)>>);
 
 impl ExitInspector for Recorded {
-    fn look(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
+    fn inspect(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
         let blocks = blocks().blocks;
         let tid = subject.waiting.as_ref().map_or(0, |waiting| waiting.tid);
         self.0.lock().expect("whole").push((subject.pid, tid, blocks.clone()));
@@ -210,16 +210,16 @@ fn exit(area: &Area) {
 }
 
 #[test]
-fn a_process_that_ends_is_looked_at_with_all_its_blocks() {
+fn an_exiting_process_is_inspected_with_all_its_blocks() {
     let inspector = Arc::new(Recorded::default());
     let collector = start(Config { leak_check: true, ..Config::default() }, Arc::clone(&inspector) as _);
     let (area, _) = enter(&collector);
     leak(&area, 77);
     exit(&area);
-    let looks = inspector.0.lock().expect("whole").clone();
-    assert_eq!(looks.len(), 1);
-    assert_eq!((looks[0].0, looks[0].1), (std::process::id(), std::process::id()));
-    assert_eq!((looks[0].2.len(), looks[0].2[0].size), (1, 77));
+    let inspections = inspector.0.lock().expect("whole").clone();
+    assert_eq!(inspections.len(), 1);
+    assert_eq!((inspections[0].0, inspections[0].1), (std::process::id(), std::process::id()));
+    assert_eq!((inspections[0].2.len(), inspections[0].2[0].size), (1, 77));
     let outcome = collector.finish();
     assert_eq!(outcome.facts.leaks, LeakCheck::AtExit);
     assert_eq!(outcome.sites[0].counts.definitely_lost_bytes, 77);
@@ -229,13 +229,13 @@ fn a_process_that_ends_is_looked_at_with_all_its_blocks() {
 struct Faulty;
 
 impl ExitInspector for Faulty {
-    fn look(&self, _: &Subject, _: &mut TakeBlocks<'_>) -> Findings {
-        panic!("as the test wants it");
+    fn inspect(&self, _: &Subject, _: &mut TakeBlocks<'_>) -> Findings {
+        panic!("this test's inspector always fails");
     }
 }
 
 #[test]
-fn a_look_that_fails_lets_the_process_go() {
+fn a_failed_inspection_releases_the_process() {
     let collector = start(Config { leak_check: true, ..Config::default() }, Arc::new(Faulty));
     let (area, _) = enter(&collector);
     leak(&area, 77);
@@ -244,7 +244,7 @@ fn a_look_that_fails_lets_the_process_go() {
 }
 
 #[test]
-fn a_process_without_blocks_goes_without_a_look() {
+fn a_process_without_blocks_is_not_inspected() {
     let collector = start(Config { leak_check: true, ..Config::default() }, Arc::new(Faulty));
     let (area, _) = enter(&collector);
     exit(&area);
@@ -254,7 +254,7 @@ fn a_process_without_blocks_goes_without_a_look() {
 struct Endless(AtomicU32);
 
 impl ExitInspector for Endless {
-    fn look(&self, subject: &Subject, _: &mut TakeBlocks<'_>) -> Findings {
+    fn inspect(&self, subject: &Subject, _: &mut TakeBlocks<'_>) -> Findings {
         if subject.waiting.is_none() {
             return Findings::default();
         }
@@ -265,7 +265,7 @@ impl ExitInspector for Endless {
 }
 
 #[test]
-fn others_are_read_while_one_is_looked_at() {
+fn reads_other_processes_during_an_inspection() {
     let inspector = Arc::new(Endless(AtomicU32::new(0)));
     let collector = start(Config { leak_check: true, ..Config::default() }, Arc::clone(&inspector) as _);
     let (first, _) = enter(&collector);
@@ -283,7 +283,7 @@ fn others_are_read_while_one_is_looked_at() {
 }
 
 #[test]
-fn a_collector_that_is_dropped_lets_everyone_go() {
+fn a_dropped_collector_releases_all_processes() {
     let collector = start(Config { leak_check: true, ..Config::default() }, Arc::new(NoInspector));
     let (area, _) = enter(&collector);
     drop(collector);
@@ -292,10 +292,10 @@ fn a_collector_that_is_dropped_lets_everyone_go() {
 }
 
 #[test]
-fn the_ring_of_a_thread_that_is_gone_is_given_back() {
+fn the_ring_of_an_exited_thread_is_freed() {
     let collector = start(Config::default(), Arc::new(NoInspector));
     let (area, _) = enter(&collector);
-    // No thread of this process has this number.
+    // This process has no thread with this id.
     leak_in(&area, 1, 10);
     let header = area.ring(0).expect("a ring");
     wait_until(|| header.state.load(Ordering::Acquire) == ring::FREE);
@@ -303,14 +303,14 @@ fn the_ring_of_a_thread_that_is_gone_is_given_back() {
     leak(&area, 20);
     wait_until(|| header.read.load(Ordering::Acquire) == 3);
     let outcome = collector.finish();
-    // The same address again: what became of the first block is not known.
+    // The same address again: the end of the first block is unknown.
     assert_eq!((outcome.facts.lost_events, outcome.facts.peak_bytes), (1, 20));
 }
 
-/// Asks for a snapshot: what became of it, its text, and the file's.
+/// Requests a snapshot: its status, its text, and the file's content.
 fn ask(collector: &Collector, request: &[u8]) -> (u32, String, Option<String>) {
     let connection = Connection::to(&socket(collector)).expect("connected");
-    connection.send(request, None).expect("said");
+    connection.send(request, None).expect("sent");
     let mut room = vec![0; MOST_WELCOME];
     let (len, file) = connection.receive_with_file(&mut room).expect("answered");
     let (reply, text) = Reply::parse(&room[..len]).expect("a reply");
@@ -322,11 +322,11 @@ fn ask(collector: &Collector, request: &[u8]) -> (u32, String, Option<String>) {
     (reply.status, String::from_utf8_lossy(text).into_owned(), content)
 }
 
-/// Looks at a process as one does that stands still.
-struct Looks;
+/// Inspects a process as if it were stopped.
+struct Inspects;
 
-impl ExitInspector for Looks {
-    fn look(&self, _: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
+impl ExitInspector for Inspects {
+    fn inspect(&self, _: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
         let blocks = blocks().blocks;
         let bytes = blocks.iter().map(|block| block.size).sum();
         let counts =
@@ -336,8 +336,8 @@ impl ExitInspector for Looks {
 }
 
 #[test]
-fn a_snapshot_tells_what_is_live_and_changes_nothing() {
-    let collector = start(Config { leak_check: true, ..Config::default() }, Arc::new(Looks));
+fn a_snapshot_shows_what_is_live_and_changes_nothing() {
+    let collector = start(Config { leak_check: true, ..Config::default() }, Arc::new(Inspects));
     let (area, _) = enter(&collector);
     leak(&area, 77);
     let asked = Request::new(std::process::id()).to_bytes();
@@ -346,7 +346,7 @@ fn a_snapshot_tells_what_is_live_and_changes_nothing() {
         assert_eq!((became, text.as_str()), (status::TAKEN, ""));
         let content = content.expect("a file");
         assert!(content.starts_with("77 live, 77 lost, AtSnapshot("), "{content}");
-        // What was handed out before is in it again.
+        // Rows that were handed out before are in it again.
         assert!(content.ends_with("1 processes"), "{content}");
         collector.take();
     }
@@ -359,7 +359,7 @@ fn a_snapshot_tells_what_is_live_and_changes_nothing() {
 }
 
 #[test]
-fn a_snapshot_without_a_leak_check_is_a_snapshot() {
+fn a_snapshot_works_without_a_leak_check() {
     for (config, expected) in [
         (Config::default(), "77 live, 0 lost, NotDone"),
         (Config { sample_bytes: Some(1), ..Config::default() }, "77 live, 0 lost, Impossible("),
@@ -374,7 +374,7 @@ fn a_snapshot_without_a_leak_check_is_a_snapshot() {
 }
 
 #[test]
-fn requests_that_cannot_be_met_are_answered() {
+fn requests_that_cannot_be_met_get_an_answer() {
     let collector = start(Config::default(), Arc::new(Faulty));
     let (area, _) = enter(&collector);
     leak(&area, 77);
@@ -389,16 +389,16 @@ fn requests_that_cannot_be_met_are_answered() {
     assert_eq!(collector.finish().facts.peak_bytes, 77);
 }
 
-/// Takes its time for a snapshot, and says when it looks at an exit.
+/// Takes long for a snapshot, and signals when it inspects an exit.
 struct Slow(AtomicU32, AtomicU32);
 
 impl ExitInspector for Slow {
-    fn look(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
+    fn inspect(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
         if subject.waiting.is_some() {
-            assert_eq!(self.0.load(Ordering::Acquire), 2, "it is still looked at");
+            assert_eq!(self.0.load(Ordering::Acquire), 2, "it is still being inspected");
             return Findings { leaks: LeakCheck::AtExit, ..Findings::default() };
         }
-        assert_eq!(self.1.fetch_add(1, Ordering::AcqRel), 0, "two at a time");
+        assert_eq!(self.1.fetch_add(1, Ordering::AcqRel), 0, "two snapshots at the same time");
         let live = blocks();
         self.0.fetch_max(1, Ordering::AcqRel);
         wait_until(|| self.0.load(Ordering::Acquire) == 2);
@@ -418,7 +418,7 @@ fn snapshots_wait_for_each_other_and_an_exit_waits_for_them() {
     std::thread::scope(|scope| {
         let answers: Vec<_> = (0..20).map(|_| scope.spawn(|| ask(&collector, &asked).0)).collect();
         wait_until(|| inspector.0.load(Ordering::Acquire) == 1);
-        // More than may wait are sent away at once.
+        // Requests beyond the limit are rejected at once.
         wait_until(|| answers.iter().filter(|answer| answer.is_finished()).count() == 12);
         area.header().exiting_tid.store(std::process::id(), Ordering::Release);
         area.header().exiting_pid.store(std::process::id(), Ordering::Release);

@@ -1,4 +1,4 @@
-//! The areas of all programs: who lives in them, and which of their rings are read.
+//! The areas of all programs: their processes, and which of their rings are read.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,31 +18,32 @@ pub(crate) struct Watched {
     pub area: Arc<Area>,
     /// The first process.
     pub first: ProcessRow,
-    /// Whether process numbers inside are those outside.
+    /// Whether process ids inside and outside are the same.
     pub same_numbers: bool,
-    /// The first process's number inside, and outside.
+    /// The first process's id inside, and outside.
     pub numbers: (u32, u32),
     /// The program's file.
     pub program: String,
-    /// Why its agent could not begin, if it could not.
+    /// Why its agent could not start recording, if so.
     pub likely_reason: WhyLeftOut,
     pub exit: Exit,
     pub stacks: AreaStacks,
-    /// Living processes by the number they have inside.
+    /// Running processes, by their id inside.
     living: FxHashMap<OwnPid, ProcessRow>,
-    /// All there ever were, likewise; the last one of each number.
+    /// All processes ever, by their id inside; the last one of each id.
     ever: FxHashMap<OwnPid, ProcessRow>,
     /// Whether each ring is read.
     is_read: Vec<bool>,
 }
 
-/// A ring that a thread has taken, and whose it is.
+/// A ring that a thread has taken, and its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TakenRing {
     pub number: RingNumber,
     pub pid: OwnPid,
     pub tid: OwnTid,
-    /// The process of whose memory this one's is a copy. It may be one of those whose rings are taken together with this.
+    /// The process that its process was forked from. The parent's first ring may be taken together with this
+    /// one.
     pub parent: OwnPid,
 }
 
@@ -61,7 +62,7 @@ impl Watched {
             numbers: (own_pid.0, pid.0),
             program: program.clone(),
             likely_reason,
-            exit: Exit::Nobody,
+            exit: Exit::None,
             stacks: AreaStacks::new(program, first),
             living: FxHashMap::from_iter([(own_pid, first)]),
             ever: FxHashMap::from_iter([(own_pid, first)]),
@@ -69,17 +70,17 @@ impl Watched {
         }
     }
 
-    /// The living process with this number inside.
+    /// The running process with this id inside.
     pub(crate) fn living(&self, pid: OwnPid) -> Option<ProcessRow> {
         self.living.get(&pid).copied()
     }
 
-    /// The last process with this number inside, living or not.
+    /// The last process with this id inside, running or not.
     pub(super) fn last(&self, pid: OwnPid) -> Option<ProcessRow> {
         self.ever.get(&pid).copied()
     }
 
-    /// Whether a process lives here.
+    /// Whether a process runs in this area.
     pub(crate) fn has(&self, process: ProcessRow) -> bool {
         self.living.values().any(|&row| row == process)
     }
@@ -89,7 +90,7 @@ impl Watched {
         self.ever.insert(pid, process);
     }
 
-    /// Rings that threads have taken since the last time. From now on they are read.
+    /// Rings that threads have taken since the last call. From now on they are read.
     pub(super) fn take_rings(&mut self) -> Vec<TakenRing> {
         let used = (self.area.header().rings_used.load(Ordering::Acquire) as usize).min(MOST_RINGS);
         if self.is_read.len() < used {
@@ -112,7 +113,7 @@ impl Watched {
         taken
     }
 
-    /// The same, unless nobody else has the area any more.
+    /// Returns itself, unless no other process maps the area any more.
     fn unless_alone(mut self) -> Option<Self> {
         self.area = match Arc::try_unwrap(self.area) {
             Ok(area) => Arc::new(area.unless_alone()?),
@@ -126,9 +127,9 @@ impl Watched {
 #[derive(Default)]
 pub(crate) struct Areas {
     slots: Vec<Option<Watched>>,
-    /// Events that agents gave up in areas that are released.
+    /// Events that agents dropped in released areas.
     lost_events: u64,
-    /// What became of samples of CPU time in such areas.
+    /// Losses of CPU samples in released areas.
     cpu_losses: CpuLosses,
 }
 
@@ -141,7 +142,7 @@ impl Areas {
         self.slots[slot] = Some(watched);
     }
 
-    /// All slots, whether there is an area in them or not.
+    /// All slots, with or without an area.
     pub(crate) fn slots(&self) -> impl Iterator<Item = AreaSlot> + use<> {
         (0..self.slots.len()).map(AreaSlot::from)
     }
@@ -159,7 +160,7 @@ impl Areas {
         self.slots.iter().flatten()
     }
 
-    /// Where a process lives.
+    /// The slot of a process's area.
     pub(crate) fn slot_of(&self, process: ProcessRow) -> Option<AreaSlot> {
         self.slots().find(|&slot| self.get(slot).is_some_and(|watched| watched.has(process)))
     }
@@ -169,14 +170,14 @@ impl Areas {
         self.iter().map(|watched| Arc::clone(&watched.area)).collect()
     }
 
-    /// The same, with the numbers of their first processes.
+    /// The areas, with the ids of their first processes.
     pub(crate) fn with_numbers(&self) -> Vec<Numbered> {
         self.iter()
             .map(|watched| Numbered { area: Arc::clone(&watched.area), first: watched.numbers })
             .collect()
     }
 
-    /// What became of samples of CPU time.
+    /// The losses of CPU samples.
     pub(crate) fn cpu_losses(&self) -> CpuLosses {
         self.with_numbers()
             .iter()
@@ -184,7 +185,7 @@ impl Areas {
             .fold(self.cpu_losses, CpuLosses::and)
     }
 
-    /// A ring was given back.
+    /// Notes that a ring was freed.
     pub(super) fn ring_closed(&mut self, slot: AreaSlot, number: RingNumber) {
         if let Some(is_read) = self.get_mut(slot).and_then(|watched| watched.is_read.get_mut(number.index()))
         {
@@ -192,19 +193,19 @@ impl Areas {
         }
     }
 
-    /// The end of a process is counted.
+    /// Notes that the exit of a process was counted.
     pub(super) fn process_ended(&mut self, process: ProcessRow) {
         for watched in self.slots.iter_mut().flatten() {
             watched.living.retain(|_, &mut row| row != process);
         }
     }
 
-    /// Lets go of areas that nobody else has any more. A forked child that did nothing so far keeps one. `each` is called with all that might be
-    /// let go of.
+    /// Releases areas that no other process maps any more. A forked child that has done nothing so far keeps
+    /// its area. `each` is called with all areas that might be released.
     pub(super) fn release(&mut self, mut each: impl FnMut(&Area)) {
         let is_left = |watched: &mut Watched| {
             watched.living.is_empty()
-                && matches!(watched.exit, Exit::Nobody | Exit::Allowed { .. })
+                && matches!(watched.exit, Exit::None | Exit::Allowed { .. })
                 && !cpu_samples::are_left(&watched.area)
         };
         for slot in &mut self.slots {
@@ -220,13 +221,13 @@ impl Areas {
         }
     }
 
-    /// Events that agents gave up.
+    /// Events that agents dropped.
     pub(super) fn lost_events(&self) -> u64 {
         self.iter().map(|watched| lost_events(&watched.area)).fold(self.lost_events, u64::saturating_add)
     }
 }
 
-/// What an area's agents gave up.
+/// Events that the agents of an area dropped.
 fn lost_events(area: &Area) -> u64 {
     let header = area.header();
     let lost = header.lost_events.load(Ordering::Relaxed);
@@ -265,14 +266,14 @@ mod tests {
     }
 
     #[test]
-    fn an_area_is_released_with_its_last_process_and_what_it_lost_stays() {
+    fn an_area_is_released_with_its_last_process_and_its_losses_are_kept() {
         let mut areas = Areas::default();
         areas.added(watched());
         areas.iter().for_each(|watched| watched.area.header().lost_events.store(3, Ordering::Relaxed));
         assert_eq!((areas.slot_of(FIRST), areas.slot_of(ProcessRow(1))), (Some(AreaSlot(0)), None));
         let mut asked = 0;
         areas.release(|_| asked += 1);
-        assert_eq!((asked, areas.iter().count()), (0, 1), "a process lives there");
+        assert_eq!((asked, areas.iter().count()), (0, 1), "a process still runs there");
         areas.process_ended(FIRST);
         areas.release(|_| asked += 1);
         assert_eq!((asked, areas.iter().count(), areas.lost_events()), (1, 0, 3));

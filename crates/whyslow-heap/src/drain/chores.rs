@@ -1,40 +1,41 @@
-//! What need not be done every round: when it is done next, and the sizes of resident sets that it measures.
+//! Schedules the work that is not needed every round, and measures resident set sizes.
 
 use crate::clock::Clock;
 use crate::ids::Tick;
 use crate::outcome::{CounterKind, CounterRow};
 use crate::processes::Processes;
 
-/// How often threads and processes are looked for.
+/// Interval of checks for exited threads and processes.
 const CHECK_EVERY_NS: u64 = 20_000_000;
-/// How often areas of ended programs are looked at.
+/// Interval of checks for areas of exited programs.
 const RELEASE_EVERY_NS: u64 = 500_000_000;
-/// How often resident sets are measured at first, and by which share of the time that has passed later.
+/// Interval of resident set measurements at first, and later as a share of the elapsed time.
 const RESIDENT_EVERY_NS: u64 = 10_000_000;
 const RESIDENT_SHARE: u64 = 256;
 
-/// When each is done next.
+/// The next time of each chore.
 #[derive(Debug, Default)]
 pub(super) struct Chores {
     check: Tick,
     release: Tick,
     resident: Tick,
-    /// Resident sets that wait to be handed over.
+    /// Resident set sizes that have not been handed out yet.
     measured: Vec<CounterRow>,
 }
 
 impl Chores {
-    /// Whether it is time to look for threads and processes. If so, the next time is later.
+    /// Whether it is time to check threads and processes. If so, sets the next time.
     pub(super) fn is_time_to_check(&mut self, now: Tick, clock: &Clock) -> bool {
         is_time(&mut self.check, now, clock.span_ticks(CHECK_EVERY_NS))
     }
 
-    /// Whether it is time to look at areas of ended programs, likewise.
+    /// Whether it is time to check areas of exited programs. If so, sets the next time.
     pub(super) fn is_time_to_release(&mut self, now: Tick, clock: &Clock) -> bool {
         is_time(&mut self.release, now, clock.span_ticks(RELEASE_EVERY_NS))
     }
 
-    /// Measures resident sets if it is time to. The pauses grow with time, so that a long run has few more values than a short one.
+    /// Measures resident set sizes if it is time to. The interval grows with time, so that a long run has
+    /// only a few more values than a short one.
     pub(super) fn measure_resident(&mut self, now: Tick, clock: &Clock, processes: &Processes) {
         let passed = now.since(clock.first_tick());
         let pause = (passed / RESIDENT_SHARE).max(clock.span_ticks(RESIDENT_EVERY_NS));
@@ -43,13 +44,13 @@ impl Chores {
         }
     }
 
-    /// The resident sets that were measured since the last time.
+    /// The resident set sizes measured since the last call.
     pub(super) fn take_measured(&mut self) -> Vec<CounterRow> {
         std::mem::take(&mut self.measured)
     }
 }
 
-/// The resident sets of all that live.
+/// The resident set sizes of all running processes.
 pub(crate) fn resident(processes: &Processes, time_ns: u64) -> impl Iterator<Item = CounterRow> {
     let row = move |(process, value)| CounterRow { process, kind: CounterKind::Resident, time_ns, value };
     processes.resident().into_iter().map(row)
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chore_is_done_once_per_pause() {
+    fn a_chore_is_done_once_per_interval() {
         let clock = Clock::start();
         let mut chores = Chores::default();
         let first = clock.first_tick();
@@ -76,6 +77,6 @@ mod tests {
         let times = [0, 1, pause - 1, pause, pause + 1, 2 * pause];
         let due = times.map(|ticks| chores.is_time_to_check(first.plus(ticks), &clock));
         assert_eq!(due, [true, false, false, true, false, true]);
-        assert!(chores.is_time_to_release(first, &clock), "each has its own time");
+        assert!(chores.is_time_to_release(first, &clock), "each chore has its own schedule");
     }
 }

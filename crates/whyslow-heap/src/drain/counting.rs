@@ -1,4 +1,4 @@
-//! From an event of a ring to the numbers.
+//! Applies an event of a ring to the tally.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -99,11 +99,12 @@ fn new_entry(
     entry
 }
 
-/// A sampled block is freed: one less in the filter. A full count stays, since nobody knows how many there are.
+/// Subtracts a freed sampled block from the filter. A saturated count is unchanged, since the real number is
+/// unknown.
 fn forget(area: &Area, address: Address) {
     if let Some(count) = area.filter().get(filter_slot(address.0)) {
         let one_less = |count: u8| (count != u8::MAX).then(|| count.checked_sub(1)).flatten();
-        // Nothing to take away is fine too.
+        // A zero count is fine too.
         let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
     }
 }

@@ -1,18 +1,18 @@
-//! What was lost.
+//! Counts of lost events and broken rings.
 
 use whyslow_profile::HeapNote;
 
-/// What was lost.
+/// Counts of lost events and broken rings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Losses {
-    /// Events.
+    /// Lost events.
     pub(super) events: u64,
-    /// Rings whose writer does not keep to the rules.
+    /// Rings whose writer violates the protocol.
     pub(super) broken_rings: u64,
 }
 
 impl Losses {
-    /// What is to be known beyond the number of lost events, which is a fact of its own.
+    /// A note about broken rings. The number of lost events is a separate fact.
     pub(crate) fn note(&self) -> Option<HeapNote> {
         (self.broken_rings > 0).then_some(HeapNote::DamagedRecords { threads: self.broken_rings })
     }

@@ -1,28 +1,28 @@
-//! What the reader should know, each thing once.
+//! Collects notes for the reader of the profile, each once.
 
 use whyslow_profile::{HeapNote, WhyLeftOut};
 
 use crate::area::Area;
 use crate::left_out;
 
-/// What was said so far.
+/// The notes so far.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
-    /// Allocators that are watched.
+    /// Names of hooked allocators.
     allocators: Vec<String>,
     notes: Vec<HeapNote>,
-    /// Programs that were started and are not recorded. Each has a note.
+    /// Number of programs that were started but are not recorded. Each has a note.
     programs_left_out: u64,
 }
 
 impl Notices {
-    /// Adds allocators that are watched, and what the reader should know.
+    /// Adds hooked allocators and notes.
     pub(crate) fn add(&mut self, allocators: Vec<String>, notes: Vec<HeapNote>) {
         push_new(&mut self.allocators, allocators);
         push_new(&mut self.notes, notes);
     }
 
-    /// Adds a program that was started and is not recorded.
+    /// Adds a program that was started but is not recorded.
     pub(crate) fn left_out(&mut self, program: String, why: WhyLeftOut) {
         self.note_left_out(HeapNote::ProgramLeftOut { program, why });
     }
@@ -33,9 +33,9 @@ impl Notices {
         self.programs_left_out += (self.notes.len() - before) as u64;
     }
 
-    /// Adds all those that an area's agents could only write there.
+    /// Adds all such programs that an area's agents could only write there.
     pub(crate) fn left_out_of(&mut self, area: &Area) {
-        for note in left_out::told(area) {
+        for note in left_out::notes(area) {
             self.note_left_out(note);
         }
     }
@@ -53,7 +53,7 @@ impl Notices {
     }
 }
 
-/// Adds what is not in the list yet.
+/// Adds the items that are not in the list yet.
 fn push_new<T: PartialEq>(list: &mut Vec<T>, more: Vec<T>) {
     for one in more {
         if !list.contains(&one) {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_left_out_once_however_often_it_is_told() {
+    fn a_program_is_counted_once_however_often_it_is_reported() {
         let mut notices = Notices::default();
         for _ in 0..2 {
             notices.left_out("app".to_owned(), WhyLeftOut::OtherUser);

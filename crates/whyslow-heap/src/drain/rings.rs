@@ -1,4 +1,4 @@
-//! The rings that are read, and their events in the order of time.
+//! The rings that are read, and their events in time order.
 
 use crate::event::Event;
 use crate::ids::ProcessRow;
@@ -12,7 +12,7 @@ use crate::tally::Applied;
 pub(super) struct Rings {
     rings: Vec<Ring>,
     merger: Merger,
-    /// Rings that were given up and are closed.
+    /// Closed rings that were given up.
     broken: u64,
 }
 
@@ -25,58 +25,60 @@ impl Rings {
         self.rings.len()
     }
 
-    /// Looks how far all are written: the words to read in the fullest.
-    pub(super) fn look(&mut self) -> u64 {
-        self.rings.iter_mut().map(Ring::look).max().unwrap_or(0)
+    /// Reads how far all rings are written. Returns the number of words to read in the fullest.
+    pub(super) fn refresh(&mut self) -> u64 {
+        self.rings.iter_mut().map(Ring::refresh).max().unwrap_or(0)
     }
 
-    /// Whether one holds so many words.
+    /// Whether a ring holds at least this many words.
     pub(super) fn has_filled(&mut self, words: u64) -> bool {
-        self.rings.iter_mut().any(|ring| ring.look() >= words)
+        self.rings.iter_mut().any(|ring| ring.refresh() >= words)
     }
 
-    /// Gives the events to `apply`, see [`Merger::run`], and tells the writers. How many there were.
+    /// Passes the events to `apply`, see [`Merger::run`], and publishes the read positions. Returns the
+    /// number of events.
     pub(super) fn read(
         &mut self,
         limits: Limits,
         apply: impl FnMut(&mut Ring, &Event, bool) -> Applied,
     ) -> u64 {
         let events = self.merger.run(&mut self.rings, limits, apply);
-        self.rings.iter_mut().for_each(Ring::tell);
+        self.rings.iter_mut().for_each(Ring::publish);
         events
     }
 
-    /// Takes out the rings of all other processes than this one, and looks at what this one, which has ended, has written last.
+    /// Takes out the rings of all processes except this one, which has exited, and reads how far its own
+    /// rings are written.
     pub(super) fn set_others_aside(&mut self, process: ProcessRow) -> Vec<Ring> {
         let (its, others) =
             std::mem::take(&mut self.rings).into_iter().partition(|ring| ring.process == process);
         self.rings = its;
         for ring in &mut self.rings {
-            ring.look();
+            ring.refresh();
             ring.closing = true;
         }
         others
     }
 
-    /// Puts back what was set aside.
+    /// Puts the other rings back.
     pub(super) fn put_back(&mut self, others: Vec<Ring>) {
         self.rings.extend(others);
     }
 
-    /// Looks whose threads have ended: their rings are closed once they are read.
-    pub(super) fn look_for_ended(&mut self, processes: &Processes) {
+    /// Checks which threads have exited: their rings are closed after they have been read.
+    pub(super) fn find_ended(&mut self, processes: &Processes) {
         for ring in &mut self.rings {
             let at = ring.cursor.at;
-            let idle = ring.told_at_check == at && ring.is_done();
-            ring.told_at_check = at;
-            // A ring is looked at once more after its thread is seen to have ended: what it wrote last is there then.
+            let idle = ring.published_at_check == at && ring.is_done();
+            ring.published_at_check = at;
+            // A ring is read once more after its thread was found to have exited, to get its last records.
             ring.closing = ring.closing
                 || processes.has_ended(ring.process)
                 || (idle && processes.thread_has_ended(ring.process, ring.tid));
         }
     }
 
-    /// Gives rings back whose threads have ended and that are read to the end; each goes to `closed`.
+    /// Frees completely read rings of exited threads, and passes each to `closed`.
     pub(super) fn close_done(&mut self, mut closed: impl FnMut(&Ring)) {
         let broken = &mut self.broken;
         self.rings.retain(|ring| {
@@ -90,7 +92,7 @@ impl Rings {
         });
     }
 
-    /// How many were given up because their writers do not keep to the rules.
+    /// Number of rings that were given up because their writers violate the protocol.
     pub(super) fn broken(&self) -> u64 {
         self.broken + self.rings.iter().filter(|ring| ring.cursor.broken).count() as u64
     }
@@ -110,7 +112,7 @@ mod tests {
 
     const ALL: Limits = Limits { horizon: Tick::MAX, latest: Tick::MAX };
 
-    /// Two rings of two processes with a free each; that of the second process comes first.
+    /// Two rings of two processes with one free each; the second process's is earlier.
     fn rings() -> (Arc<Area>, Rings) {
         let area = Arc::new(Area::create().expect("area"));
         let mut rings = Rings::default();
@@ -135,10 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn events_of_all_rings_come_in_the_order_of_time_and_writers_hear_of_it() {
+    fn merges_all_rings_by_time_and_publishes_read_positions() {
         let (area, mut rings) = rings();
         assert!(rings.has_filled(2) && !rings.has_filled(3));
-        assert_eq!(rings.look(), 2);
+        assert_eq!(rings.refresh(), 2);
         let mut seen = Vec::new();
         let events = rings.read(ALL, |ring, event, _| {
             seen.push((ring.process, event.tick, event.address));
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_is_read_to_its_end_before_others() {
+    fn an_exited_process_is_read_to_its_end_before_others() {
         let (area, mut rings) = rings();
         let others = rings.set_others_aside(ProcessRow(0));
         assert_eq!((rings.read(ALL, |_, _, _| Applied::Known), others.len()), (1, 1));

@@ -1,15 +1,15 @@
-//! Reads the contents of all blocks, in the order of their addresses.
+//! Reads the contents of all blocks, in address order.
 
 use super::graph::Memory;
 use super::index::Index;
 
-/// Bytes that are read at once.
+/// Maximum number of bytes per read.
 pub(crate) const WINDOW: usize = 1 << 20;
-/// Gaps up to this are read with their neighbours: copying them costs less than another call.
+/// Gaps up to this size are read with their neighbours: copying them costs less than another call.
 const MOST_GAP: u64 = 4096;
 
-/// Calls `each` with a block, an address in it, and what is there. Large blocks come in several pieces, one after the other; all but
-/// the first begin at a multiple of 8.
+/// Calls `each` with a block, an address in it, and the bytes there. Large blocks are passed in several
+/// pieces; all except the first start at a multiple of 8.
 pub(crate) fn read_blocks(index: &Index, memory: &mut impl Memory, mut each: impl FnMut(usize, u64, &[u8])) {
     let mut buffer = vec![0; WINDOW];
     let mut at = 0;
@@ -30,7 +30,7 @@ pub(crate) fn read_blocks(index: &Index, memory: &mut impl Memory, mut each: imp
     }
 }
 
-/// The last block that is read together with this one, and where they end.
+/// The last block that is read together with this one, and the end of the range.
 fn neighbours(index: &Index, first: usize) -> (usize, u64) {
     let (mut last, mut high) = (first, index.end(first));
     while last + 1 < index.len() {
@@ -44,7 +44,7 @@ fn neighbours(index: &Index, first: usize) -> (usize, u64) {
     (last, high)
 }
 
-/// Reads a range of any length, piece by piece; all but the first piece begin at a multiple of 8.
+/// Reads a range of any length, piece by piece; all pieces except the first start at a multiple of 8.
 pub(crate) fn read_large(
     start: u64,
     end: u64,

@@ -1,14 +1,14 @@
-//! The pointers that lead from blocks, and from the roots, to blocks.
+//! The pointers from blocks and roots to blocks.
 
 use super::blocks::{WINDOW, read_blocks, read_large};
 use super::graph::{Memory, Pointers, Roots};
 use super::heuristics::{self, Suspect};
 use super::index::Index;
 
-/// Set in an edge that leads into the middle of a block.
+/// Flag of an edge to the middle of a block.
 const INTERIOR: u32 = 1 << 31;
 
-/// One pointer: to a block, and whether to its start.
+/// One pointer to a block, and whether it points to the block's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edge(u32);
 
@@ -17,7 +17,7 @@ impl Edge {
         (self.0 & !INTERIOR) as usize
     }
 
-    /// Whether it points to the start, or to where C++ points instead.
+    /// Whether it points to the start, or to an address that C++ uses instead.
     pub(crate) fn is_start(self) -> bool {
         self.0 & INTERIOR == 0
     }
@@ -27,14 +27,14 @@ impl Edge {
     }
 }
 
-/// All edges, by the block they come from, in the order of addresses.
+/// All edges, by source block, in address order.
 ///
-/// Memory is read once, in that order, and is not needed afterwards: the process can go on while the graph is walked, and what is kept
-/// depends on the number of pointers, not on the size of the heap.
+/// Memory is read once, in that order, and not needed afterwards. So the process can run on while the graph
+/// is walked, and the stored data depends on the number of pointers, not on the size of the heap.
 #[derive(Debug)]
 pub(crate) struct Edges {
     edges: Vec<Edge>,
-    /// Where the edges of each block begin; then those of the roots; then the end.
+    /// Where the edges of each block start; then those of the roots; then the end.
     begins: Vec<usize>,
 }
 
@@ -58,13 +58,13 @@ impl Edges {
         Self { edges: scan.edges, begins: scan.begins }
     }
 
-    /// The edges that come from a block.
+    /// The edges from a block.
     #[inline]
     pub(crate) fn of(&self, block: usize) -> &[Edge] {
         &self.edges[self.begins[block]..self.begins[block + 1]]
     }
 
-    /// The edges that come from the roots.
+    /// The edges from the roots.
     pub(crate) fn of_roots(&self) -> &[Edge] {
         self.of(self.begins.len() - 2)
     }
@@ -104,7 +104,7 @@ impl<'a> Scan<'a> {
         self.words(address, bytes, Pointers::Any);
     }
 
-    /// Scans the aligned words of some bytes.
+    /// Scans the aligned words in a range of bytes.
     fn words(&mut self, address: u64, bytes: &[u8], pointers: Pointers) {
         let unaligned = (address.next_multiple_of(8) - address) as usize;
         for word in bytes.get(unaligned..).unwrap_or_default().as_chunks::<8>().0 {
@@ -132,8 +132,8 @@ fn head(bytes: &[u8]) -> [u64; 2] {
     [words.next().unwrap_or(0), words.next().unwrap_or(0)]
 }
 
-/// Whether a pointer into a block can be glibc's pointer to the header of what lies behind the block: headers are
-/// aligned to 16 bytes, and their first 8 bytes belong to the block before.
+/// Whether a pointer into a block can be glibc's pointer to the header of the next chunk: headers are aligned
+/// to 16 bytes, and their first 8 bytes belong to the previous block.
 fn is_next_header(pointer: u64, end: u64) -> bool {
     pointer.is_multiple_of(16) && end - pointer <= 8
 }

@@ -1,71 +1,72 @@
-//! From blocks, roots and memory to classes. Pure: the process is behind [`Memory`].
+//! Classifies blocks from roots and memory. Pure: the process is behind [`Memory`].
 //!
 //! ```text
-//! reachable    = what start pointers lead to from the roots, over reachable blocks only
-//! possible     = what any pointers lead to from roots and reachable blocks, and is not reachable
-//! the rest, in the order of addresses: a block that nothing has taken yet takes everything that it leads to, over any pointers,
-//!                and that was not taken; a block that was itself such a leader can still be taken by a later one
-//! definite     = the leaders that are left
-//! indirect     = what was taken
+//! reachable    = blocks that start pointers lead to from the roots, over reachable blocks only
+//! possible     = blocks that any pointers lead to from roots and reachable blocks, and that are not reachable
+//! the rest, in address order: a block that is not taken yet takes all blocks that it leads to over any pointers
+//!                and that are not taken; a block that was such a leader itself can still be taken by a later one
+//! definite     = the remaining leaders
+//! indirect     = the taken blocks
 //! ```
-//! So a ring of lost blocks has one definitely lost block, the one with the lowest address; and of two lost blocks that
-//! both lead to a third, both are definitely lost.
+//! So a ring of lost blocks has one definitely lost block, the one with the lowest address. If two lost
+//! blocks both lead to a third, both are definitely lost.
 
 use super::edges::Edges;
 use super::index::Index;
 use super::{Class, LiveBlock};
 
-/// Memory of the process that is looked at.
+/// Memory of the inspected process.
 pub trait Memory {
-    /// Fills a buffer with what is at an address. What cannot be read is zero.
+    /// Fills a buffer with the bytes at an address. Unreadable bytes are zero.
     fn read(&mut self, address: u64, into: &mut [u8]);
 
-    /// Whether a table of functions, as C++ objects point to, is at an address.
+    /// Whether there is a virtual table, as C++ objects point to, at an address.
     fn is_virtual_table(&mut self, _address: u64) -> bool {
         false
     }
 }
 
-/// Which words of a root count.
+/// Which words of a root count as pointers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pointers {
-    /// Those that lead to any byte of a block.
+    /// Words that point to any byte of a block.
     Any,
-    /// All but those that look like the allocator's own: glibc keeps pointers to headers of free memory, and the first bytes of a
-    /// header are the last bytes of the block before it.
+    /// All except those that look like the allocator's own: glibc keeps pointers to headers of free memory,
+    /// and the first bytes of a header are the last bytes of the block before it.
     NotToHeaders,
 }
 
-/// A range of memory that the program can get at without a pointer.
+/// A range of memory that the program can access without a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root {
-    /// Where it starts.
+    /// The start address.
     pub start: u64,
-    /// Where it ends.
+    /// The end address.
     pub end: u64,
-    /// Which of its words count.
+    /// Which of its words count as pointers.
     pub pointers: Pointers,
 }
 
-/// Everything that the program can get at without a pointer.
+/// Everything that the program can access without a pointer.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Roots {
-    /// Memory.
+    /// Memory ranges.
     pub ranges: Vec<Root>,
-    /// Registers.
+    /// Register values.
     pub words: Vec<u64>,
 }
 
-/// The class of each block, in the order in which they are given. Only aligned words of 8 bytes are pointers.
+/// The class of each block, in the order of `blocks`. Only aligned words of 8 bytes count as pointers.
 ///
-/// Blocks should not overlap. Of those that do, the one that starts last is found; what starts at the same address is one block.
+/// Blocks should not overlap. Of overlapping blocks, the one that starts last is found; blocks with the same
+/// start are one block.
 pub fn classify(blocks: &[LiveBlock], roots: &Roots, memory: &mut impl Memory) -> Vec<Class> {
     let index = Index::new(blocks);
     let edges = Edges::read(&index, roots, memory);
     mark(&index, &edges)
 }
 
-/// What is known about a block while the graph is walked.
+/// The state of a block while the graph is walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Nothing leads to it; later: it leads a clique of lost blocks.
@@ -75,7 +76,7 @@ enum State {
     Reachable,
 }
 
-/// The classes, once all pointers are known.
+/// Computes the classes, once all pointers are known.
 pub(crate) fn mark(index: &Index, edges: &Edges) -> Vec<Class> {
     let mut states = vec![State::Unreached; index.len()];
     mark_of_roots(edges, &mut states);

@@ -1,12 +1,13 @@
-//! Pointers into the middle of a block that are as good as pointers to its start: C++ makes them on purpose.
+//! Pointers into the middle of a block that are as good as pointers to its start: C++ creates them on
+//! purpose.
 //!
-//! These are memcheck's four, all on as they are there by default. With `p` the pointer, `b` the block's start, `size` its
-//! size, `w0` and `w1` its first two words:
+//! These are memcheck's four heuristics, all on by default as in memcheck. With `p` the pointer, `b` the
+//! block's start, `size` its size, `w0` and `w1` its first two words:
 //!
 //! ```text
-//! length64              p = b + 8    w0 = size - 8                             a length in front of what it counts
+//! length64              p = b + 8    w0 = size - 8                             a length before the data that it counts
 //! newarray              p = b + 8    size - 8 is a multiple of w0 > 0          new T[w0], with a destructor
-//! stdstring             p = b + 24   w0 ≤ w1, 24 + w1 + 1 = size               a string that is shared until it is written
+//! stdstring             p = b + 24   w0 ≤ w1, 24 + w1 + 1 = size               a copy-on-write string
 //! multiple inheritance  p = b + 8k   *b and *p are addresses of virtual tables
 //! ```
 
@@ -14,16 +15,17 @@ use super::edges::Edge;
 use super::graph::Memory;
 use super::index::Index;
 
-/// An edge that leads into the middle of a block.
+/// An edge to the middle of a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Suspect {
-    /// Which edge.
+    /// The index of the edge.
     pub(crate) edge: usize,
-    /// Where it points to.
+    /// The address that it points to.
     pub(crate) pointer: u64,
 }
 
-/// Turns the edges that C++ made on purpose into pointers to the start. `heads` are the first two words of each block.
+/// Turns the edges that C++ creates on purpose into start pointers. `heads` are the first two words of each
+/// block.
 pub(crate) fn apply(
     suspects: &[Suspect],
     heads: &[[u64; 2]],
@@ -66,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_array_of_objects_is_known_by_its_count() {
+    fn recognises_an_array_of_objects_by_its_count() {
         assert!(counts_what_follows([3, 0], 8, 8 + 3 * 40));
         assert!(!counts_what_follows([3, 0], 8, 8 + 3 * 40 + 1));
         assert!(!counts_what_follows([0, 0], 8, 8 + 3 * 40));
@@ -74,12 +76,12 @@ mod tests {
     }
 
     #[test]
-    fn a_length_in_front_is_known() {
+    fn recognises_a_length_prefix() {
         assert!(counts_what_follows([100, 0], 8, 108));
     }
 
     #[test]
-    fn a_shared_string_is_known_by_its_capacity() {
+    fn recognises_a_shared_string_by_its_capacity() {
         assert!(counts_what_follows([5, 11], 24, 24 + 11 + 1));
         assert!(!counts_what_follows([12, 11], 24, 24 + 11 + 1));
         assert!(!counts_what_follows([5, u64::MAX], 24, 24));

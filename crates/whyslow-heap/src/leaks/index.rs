@@ -1,4 +1,4 @@
-//! From an address to the live block it lies in.
+//! Finds the live block that contains an address.
 
 use super::LiveBlock;
 
@@ -9,22 +9,23 @@ const LARGE: u64 = 64 << 10;
 /// Slots per entry of `Region`'s counts: a cache line of bits.
 const COUNTED: usize = 8;
 
-/// Live blocks in the order of their addresses, found in constant time.
+/// Live blocks in address order, found in constant time.
 ///
-/// Blocks that lie near each other form a region, which has one bit per slot: does a block start there? The number
-/// of bits up to an address is the number of the block it lies in or behind. So a million blocks are found with less than a megabyte of
-/// bits, and pointers to starts, which most are, never touch the list of blocks.
+/// Blocks near each other form a region, which has one bit per slot: does a block start there? The number of
+/// bits up to an address is the number of the block that contains the address or precedes it. So a million
+/// blocks are found with less than a megabyte of bits, and pointers to starts, which most pointers are, never
+/// touch the list of blocks.
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// Each block from its start up to its end, ascending; no start is there twice.
+    /// Each block from its start to its end, ascending, with unique starts.
     spans: Vec<Span>,
-    /// The row of each block in what was given.
+    /// The row of each block in the input.
     rows: Vec<u32>,
-    /// Rows whose address was given before: the row, and the block.
+    /// Input rows with a duplicate address: the row, and the block.
     doubles: Vec<(u32, u32)>,
     regions: Vec<Region>,
     bits: Vec<u64>,
-    /// Blocks before every [`COUNTED`] words of bits.
+    /// Number of blocks before every [`COUNTED`] words of bits.
     counts: Vec<u32>,
 }
 
@@ -38,7 +39,8 @@ struct Span {
 struct Region {
     start: u64,
     end: u64,
-    /// Slots are this power of two, counted from the start: all blocks of the region start at one.
+    /// The slot size is this power of two, counted from the region's start: all blocks of the region start at
+    /// a slot.
     shift: u32,
     /// The last slot in which a block starts.
     last_slot: u64,
@@ -47,7 +49,7 @@ struct Region {
 }
 
 impl Index {
-    /// Sorts them. Their number must fit into 31 bits.
+    /// Sorts the blocks. Their number must fit into 31 bits.
     pub(crate) fn new(blocks: &[LiveBlock]) -> Self {
         let mut order: Vec<(u64, u32)> =
             (0u32..).zip(blocks).map(|(row, block)| (block.address.0, row)).collect();
@@ -82,7 +84,7 @@ impl Index {
         index
     }
 
-    /// A region of the blocks `first..last`.
+    /// Adds a region of the blocks `first..last`.
     fn add_region(&mut self, first: usize, last: usize) {
         let spans = &self.spans[first..last];
         let start = spans[0].start;
@@ -104,7 +106,7 @@ impl Index {
         self.regions.push(Region { start, end, shift, last_slot, first_word });
     }
 
-    /// The block in which an address lies, and whether it starts there.
+    /// The block that contains an address, and whether the address is its start.
     #[inline]
     pub(crate) fn find(&self, address: u64) -> Option<(usize, bool)> {
         let region = match self.regions.as_slice() {
@@ -120,7 +122,7 @@ impl Index {
         let up_to = self.bits[word] << (63 - slot % 64);
         let line = word / COUNTED;
         let before: u32 = self.bits[line * COUNTED..word].iter().map(|word| word.count_ones()).sum();
-        // The region's first slot has a bit, so that there is at least one.
+        // The region's first slot has a bit, so there is at least one.
         let block = (self.counts[line] + before + up_to.count_ones()) as usize - 1;
         if up_to >> 63 == 1 && offset == slot << region.shift {
             return Some((block, true));
@@ -128,44 +130,44 @@ impl Index {
         (address < self.spans[block].end).then_some((block, false))
     }
 
-    /// From the first block's start up to the last end.
+    /// From the first block's start to the last end.
     pub(crate) fn bounds(&self) -> (u64, u64) {
         let start = self.regions.first().map_or(0, |region| region.start);
         (start, self.regions.iter().map(|region| region.end).max().unwrap_or(start))
     }
 
-    /// How many blocks there are.
+    /// Number of blocks.
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Where a block starts.
+    /// The start of a block.
     pub(crate) fn start(&self, block: usize) -> u64 {
         self.spans[block].start
     }
 
-    /// Where a block ends.
+    /// The end of a block.
     pub(crate) fn end(&self, block: usize) -> u64 {
         self.spans[block].end
     }
 
-    /// Its row in what was given.
+    /// A block's row in the input.
     pub(crate) fn row(&self, block: usize) -> usize {
         self.rows[block] as usize
     }
 
-    /// Each row in what was given, with its block.
+    /// Each input row, with its block.
     pub(crate) fn all_rows(&self) -> impl Iterator<Item = (usize, usize)> {
         let doubles = self.doubles.iter().map(|&(row, block)| (row as usize, block as usize));
         self.rows.iter().enumerate().map(|(block, &row)| (row as usize, block)).chain(doubles)
     }
 
-    /// The first block that starts at an address or behind it; their number if there is none.
+    /// The first block that starts at or after an address; the number of blocks if there is none.
     pub(crate) fn first_from(&self, address: u64) -> usize {
         self.spans.partition_point(|span| span.start < address)
     }
 
-    /// Whether any block has a part in a range.
+    /// Whether any block overlaps a range.
     pub(crate) fn any_in(&self, start: u64, end: u64) -> bool {
         let after = self.first_from(end);
         after > 0 && (self.start(after - 1) >= start || self.end(after - 1) > start)
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn no_block_is_found_in_nothing() {
+    fn an_empty_index_finds_nothing() {
         assert_eq!(Index::new(&[]).find(0), None);
     }
 
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_given_twice_is_one_block() {
+    fn a_duplicate_address_is_one_block() {
         let index = Index::new(&[block(0x1000, 8), block(0x2000, 8), block(0x1000, 8)]);
         assert_eq!(index.len(), 2);
         assert_eq!(index.all_rows().collect::<Vec<_>>(), [(0, 0), (1, 1), (2, 0)]);
@@ -212,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_address_is_found_exactly_where_a_block_is(
+        fn finds_an_address_exactly_where_a_block_is(
             steps in prop::collection::vec((0u64..200, 0u64..200_000, any::<bool>()), 1..200),
             align in 0u32..6,
             probes in prop::collection::vec((any::<prop::sample::Index>(), -70i64..70), 50),

@@ -1,4 +1,4 @@
-//! Memory of another process.
+//! Reads the memory of another process.
 
 use std::fs::File;
 use std::io;
@@ -10,34 +10,34 @@ use whyslow_proc::{Mapping, MappingKind};
 use super::graph::Memory;
 
 const PAGE: u64 = 4096;
-/// Reads from this length on look first which pages exist.
+/// Reads of at least this length check first which pages exist.
 const FILTERED_FROM: usize = 16 * PAGE as usize;
-/// `/proc/PID/pagemap`: the page is in memory, or was swapped out.
+/// `/proc/PID/pagemap`: the page is in memory, or swapped out.
 const PRESENT: u64 = 3 << 62;
-/// Words of a virtual table that are looked at.
+/// Number of words of a virtual table that are checked.
 const TABLE_WORDS: usize = 20;
 
-/// Whether a mapping is of a file, with a name or in memory.
+/// Whether a mapping is backed by a file, on disk or in memory.
 pub(super) fn is_of_file(mapping: &Mapping) -> bool {
     matches!(mapping.kind(), MappingKind::File | MappingKind::Memfd)
 }
 
-/// Reads a process. What cannot be read is zero, and counted.
+/// Reads a process. Unreadable pages are zero, and counted.
 #[derive(Debug)]
 pub(crate) struct ProcessMemory<'a> {
     pid: u32,
-    /// A thread of it that lives.
+    /// A running thread of the process.
     tid: u32,
     maps: &'a [Mapping],
-    /// Which pages exist. Without it, every page is read, and so comes into being.
+    /// Shows which pages exist. Without it every page is read, which creates the page.
     pagemap: Option<File>,
-    /// The slower way, where the quick one is forbidden.
+    /// The slower way, where the fast one is forbidden.
     mem: Option<File>,
     tables: FxHashMap<u64, bool>,
     pub(crate) bytes_read: u64,
     pub(crate) unreadable_pages: u64,
-    /// The process does not exist any more: nothing of what was read counts.
-    pub(crate) gone: bool,
+    /// The process no longer exists: nothing that was read counts.
+    pub(crate) exited: bool,
 }
 
 impl<'a> ProcessMemory<'a> {
@@ -51,11 +51,11 @@ impl<'a> ProcessMemory<'a> {
             tables: FxHashMap::default(),
             bytes_read: 0,
             unreadable_pages: 0,
-            gone: false,
+            exited: false,
         }
     }
 
-    /// Reads a range page by page where it has to be, zeros for what cannot be read.
+    /// Reads a range, page by page where necessary. Unreadable pages are zero.
     fn read_all(&mut self, mut address: u64, mut into: &mut [u8]) {
         while !into.is_empty() {
             let done = match self.read_some(address, into) {
@@ -64,7 +64,7 @@ impl<'a> ProcessMemory<'a> {
                     done
                 }
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
-                    self.gone = true;
+                    self.exited = true;
                     into.fill(0);
                     return;
                 }
@@ -93,7 +93,8 @@ impl<'a> ProcessMemory<'a> {
         }
     }
 
-    /// Reads only pages that exist; the others are zero, and stay unmade. Pages of shared memory can exist without being here.
+    /// Reads only existing pages; the others are zero, and are not created. Pages of shared memory can exist
+    /// without being mapped here.
     fn read_existing(&mut self, address: u64, into: &mut [u8]) -> io::Result<()> {
         let Some(pagemap) = &self.pagemap else { return Err(io::ErrorKind::Unsupported.into()) };
         let first = address / PAGE;
@@ -154,7 +155,7 @@ impl Memory for ProcessMemory<'_> {
         }
     }
 
-    /// A place in a file's mapping that begins with two addresses of code, apart from zeros.
+    /// A place in a file's mapping that begins with two code addresses, apart from zeros.
     fn is_virtual_table(&mut self, address: u64) -> bool {
         if address < PAGE || !address.is_multiple_of(8) {
             return false;

@@ -1,21 +1,21 @@
-//! Which blocks are leaked: reachability from outside, with memcheck's four classes.
+//! Finds leaked blocks: reachability from outside, with memcheck's four classes.
 //!
 //! ```text
-//! check                                    stops the process, looks, lets it go, then thinks
-//! ├─ threads    stops every thread, takes its registers
+//! check                                    stops the process, reads it, releases it, then classifies
+//! ├─ threads    stops every thread, reads its registers
 //! ├─ roots      which parts of which mappings can hold pointers that count
 //! ├─ memory     reads the process, skipping pages that were never written
 //! └─ graph      blocks + roots + memory → a class per block             pure
 //!    ├─ index       address → block
 //!    ├─ blocks      the contents of all blocks, with few reads
 //!    ├─ edges       the pointers between blocks
-//!    └─ heuristics  interior pointers that C++ makes on purpose
+//!    └─ heuristics  interior pointers that C++ creates on purpose
 //! suppressions  Valgrind's and LeakSanitizer's files
 //! ```
 //!
-//! Where it must differ from memcheck: memcheck knows which bytes were never written and does not take them for
-//! pointers. Here a stale pointer in fresh memory, or in an unused slot of a live stack frame, counts. That can hide
-//! a leak; it cannot invent one.
+//! The difference to memcheck: memcheck knows which bytes were never written, and does not treat them as
+//! pointers. Here a stale pointer counts in fresh memory, or in an unused slot of a live stack frame. That
+//! can hide a leak; it cannot invent one.
 
 mod blocks;
 mod edges;
@@ -40,18 +40,19 @@ pub use snapshot::{check, unused_bytes};
 /// A block that was not freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveBlock {
-    /// Where it starts.
+    /// Its start address.
     pub address: Address,
-    /// How many bytes were asked for.
+    /// The requested size in bytes.
     pub size: u64,
-    /// The stack that made it; only used for sums.
+    /// The stack that allocated it; only used for sums.
     pub stack: StackRow,
-    /// The process was forked from the one that made it: it holds pointers, and is nobody's leak here.
+    /// The process was forked from the one that allocated it: the block can hold pointers, but is not a leak
+    /// of this process.
     pub inherited: bool,
 }
 
 impl LiveBlock {
-    /// The first address behind it. A block of zero bytes counts as one byte, so that a pointer to it is one.
+    /// The first address after it. A block of zero bytes counts as one byte, so that a pointer to it counts.
     pub(crate) fn end(&self) -> u64 {
         self.address.plus(self.size.max(1)).0
     }
@@ -60,77 +61,80 @@ impl LiveBlock {
 /// The live blocks of a process.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Live {
-    /// By address.
+    /// The blocks, by address.
     pub blocks: Vec<LiveBlock>,
-    /// One of them is being moved (`realloc`): it may be elsewhere already, and what it points to would seem lost.
+    /// One of them is being moved (`realloc`): it may already be elsewhere, and the blocks that it points to
+    /// would seem lost.
     pub moving: bool,
 }
 
-/// A process that is to be looked at.
+/// A process to inspect.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
-    /// The thread that waits for us in the agent, if one does. If it is not there any more, the process has gone on.
+    /// The thread that waits in the agent for the collector, if any. If it no longer exists, the process has
+    /// continued.
     pub waiting: Option<Waiting>,
-    /// Ranges that belong to us: the agent, what it remembers of stacks.
+    /// Ranges that belong to the agent: its code and data, and its copies of stacks.
     pub skip: Vec<(u64, u64)>,
-    /// Further ones, of which the process itself has the list.
+    /// Further ranges, listed in the process itself.
     pub skip_listed: Option<Listed>,
 }
 
-/// Addresses in a process at which ranges of one length begin.
+/// A list in a process of start addresses of ranges of equal length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
-    /// Where they are.
+    /// The address of the list.
     pub at: u64,
-    /// How many; 0 is none.
+    /// Number of addresses; an address of 0 is an empty entry.
     pub count: usize,
-    /// How long each range is.
+    /// The length of each range.
     pub len: u64,
 }
 
-/// A thread that waits in the agent, as the program left it. The agent's own frames and registers hold nothing.
+/// A thread that waits in the agent, as the program left it. The agent's own frames and registers do not
+/// count.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// The thread.
+    /// The thread id.
     pub tid: u32,
-    /// Its stack pointer then.
+    /// Its stack pointer in the program.
     pub sp: u64,
-    /// Its registers then.
+    /// Its registers in the program.
     pub registers: Vec<u64>,
 }
 
-/// What can be said about a block, in memcheck's words.
+/// The leak class of a block, in memcheck's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// No pointer to it exists, or only pointers of a ring of lost blocks that it leads.
+    /// No pointer to it exists, or only pointers from a ring of lost blocks that it leads.
     DefinitelyLost,
     /// Only lost blocks point to it.
     IndirectlyLost,
     /// A chain of pointers leads to it, but one of them points into the middle of a block.
     PossiblyLost,
-    /// A chain of pointers to starts of blocks leads to it.
+    /// A chain of pointers to block starts leads to it.
     Reachable,
 }
 
-/// What a look at a process found.
+/// The result of a leak check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeakReport {
-    /// The class of each block, in the order in which the blocks were given.
+    /// The class of each block, in the order of the blocks.
     pub classes: Vec<Class>,
-    /// Threads that were stopped.
+    /// Number of stopped threads.
     pub threads: usize,
-    /// How long they stood still.
+    /// How long they were stopped.
     pub stopped: Duration,
     /// Bytes of blocks and roots that were read.
     pub bytes_read: u64,
-    /// Pages that could not be read; pointers in them were not seen, so that a block may seem lost that is not.
+    /// Pages that could not be read. Pointers in them are missing, so a block may seem lost that is not.
     pub unreadable_pages: u64,
 }
 
 impl LeakReport {
-    /// The sums per stack: blocks and bytes of the four classes, and nothing else. Inherited blocks are the parent's.
+    /// The sums per stack: blocks and bytes of the four classes only. Inherited blocks belong to the parent.
     pub fn by_stack(&self, blocks: &[LiveBlock]) -> FxHashMap<StackRow, HeapCounts> {
         let mut stacks = FxHashMap::<StackRow, HeapCounts>::default();
         for (block, class) in blocks.iter().zip(&self.classes).filter(|(block, _)| !block.inherited) {
@@ -141,7 +145,7 @@ impl LeakReport {
 }
 
 impl Class {
-    /// Adds one block of this class to a stack's numbers.
+    /// Adds one block of this class to a stack's counts.
     pub fn count(self, size: u64, counts: &mut HeapCounts) {
         let (blocks, bytes) = match self {
             Self::DefinitelyLost => (&mut counts.definitely_lost_blocks, &mut counts.definitely_lost_bytes),
@@ -154,67 +158,67 @@ impl Class {
     }
 }
 
-/// Why no look at a process was possible.
+/// Why a process could not be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum LeakError {
-    /// It ended, or was killed, before or while it was looked at.
-    #[error("process {pid} ended before its memory was read")]
-    Gone {
+    /// The process exited, or was killed, before or during the inspection.
+    #[error("process {pid} exited before its memory was read")]
+    Exited {
         /// The process.
         pid: u32,
     },
-    /// A debugger has it.
+    /// Another process traces it.
     #[error(
-        "process {pid} is already traced by process {tracer}; a leak check needs to stop it: detach the debugger first"
+        "process {pid} is already traced by process {tracer}, so a leak check cannot stop it; detach that debugger first"
     )]
     Traced {
         /// The process.
         pid: u32,
-        /// Who traces it.
+        /// The process that traces it.
         tracer: u32,
     },
-    /// The kernel's setting forbids it.
-    #[error("stopping process {pid} is forbidden by kernel.yama.ptrace_scope={scope}; {}", yama_advice(*scope))]
+    /// A kernel setting forbids it.
+    #[error("kernel.yama.ptrace_scope={scope} forbids stopping process {pid}; {}", yama_advice(*scope))]
     Yama {
         /// The process.
         pid: u32,
         /// The setting.
         scope: u32,
     },
-    /// It is not ours.
+    /// It belongs to another user.
     #[error("no permission to stop process {pid}; run whyslow as its user, or as root")]
     Permission {
         /// The process.
         pid: u32,
     },
-    /// A thread does not stop: it hangs in the kernel.
-    #[error("thread {tid} of process {pid} did not stop within {} s; it hangs in the kernel", threads::PATIENCE.as_secs())]
+    /// A thread does not stop.
+    #[error("thread {tid} of process {pid} did not stop within {} s; it may be blocked in the kernel", threads::PATIENCE.as_secs())]
     Stuck {
         /// The process.
         pid: u32,
         /// The thread.
         tid: u32,
     },
-    /// It has other registers and pointers than we know.
-    #[error("process {pid} is a 32-bit program; leak checks know 64-bit ones only")]
+    /// Its registers and pointers are not supported.
+    #[error("process {pid} is a 32-bit program; leak checks support only 64-bit programs")]
     NotX86_64 {
         /// The process.
         pid: u32,
     },
-    /// More blocks than row numbers.
-    #[error("{blocks} live blocks are more than a leak check can number")]
+    /// There are more blocks than row numbers.
+    #[error("{blocks} live blocks are too many for a leak check")]
     TooMany {
-        /// How many.
+        /// Number of blocks.
         blocks: usize,
     },
-    /// Anything else.
+    /// Any other failure.
     #[error("cannot {what} process {pid}: {source}")]
     Io {
-        /// What was tried.
+        /// What failed.
         what: &'static str,
         /// The process.
         pid: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
 }
@@ -225,6 +229,6 @@ fn yama_advice(scope: u32) -> &'static str {
             "start the program with whyslow instead of attaching, or run: sudo sysctl kernel.yama.ptrace_scope=0"
         }
         2 => "run whyslow as root, or run: sudo sysctl kernel.yama.ptrace_scope=1",
-        _ => "it can only be changed by a restart of the machine",
+        _ => "only a reboot can change it",
     }
 }

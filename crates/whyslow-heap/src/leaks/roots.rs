@@ -1,22 +1,23 @@
-//! Which memory the program can get at without a pointer.
+//! Finds the memory that the program can access without a pointer.
 //!
 //! ```text
 //! data of a program or library      root; of libc, without the allocator's pointers to headers
 //! the part that the loader protects root: it was written before
-//! [stack], stacks of threads        root from the stack pointer up, with 128 bytes below it that a function may use unasked
-//! thread-local storage              root: around the FS base, wherever it lies
-//! [heap]                            no root
-//! anonymous, with live blocks       no root: the rest of it is the allocator's, or freed
+//! [stack], stacks of threads        root from the stack pointer up, plus the red zone of 128 bytes below it
+//! thread-local storage              root: around the FS base, wherever it is
+//! [heap]                            not a root
+//! anonymous, with live blocks       not a root: the rest of it belongs to the allocator, or is freed
 //! anonymous, without                root, unless an allocator's own records are recognised there
-//! shared files, devices, [vvar]…    no root
+//! shared files, devices, [vvar]…    not a root
 //! ```
 //!
-//! The kernel joins neighbouring anonymous mappings. So blocks that glibc mapped one by one, and stacks of threads, are cut out of their mapping
-//! first, and what is left is judged piece by piece.
+//! The kernel merges neighbouring anonymous mappings. So blocks that glibc mapped one by one, and stacks of
+//! threads, are first cut out of their mapping, and the remaining pieces are judged one by one.
 //!
-//! Allocators that are recognised when no live block gives them away: arenas of glibc, and the records of jemalloc, whose
-//! first words say how large they are. mimalloc keeps its records among its blocks. A root too many hides leaks,
-//! one too few invents them; where it is not certain that memory is dead or the allocator's, it is a root.
+//! Allocator memory that is recognised without live blocks: arenas of glibc, and the records of jemalloc,
+//! whose first words contain their size. mimalloc keeps its records among its blocks. A root too many hides
+//! leaks, a root too few invents them. Memory that is not certainly dead or the allocator's is therefore a
+//! root.
 
 use whyslow_proc::{Mapping, MappingKind};
 
@@ -26,11 +27,12 @@ use super::memory::is_of_file;
 use super::threads::Thread;
 
 const PAGE: u64 = 4096;
-/// What lies above the FS base: a thread's own record, and musl's keys.
+/// Bytes above the FS base: a thread's own record, and musl's keys.
 const ABOVE_FS: u64 = 2 * PAGE;
-/// The same in the heap, where freed blocks follow the record: glibc's, whose last words are no pointers.
+/// The same in the heap, where freed blocks follow the record: glibc's record, whose last words are not
+/// pointers.
 const ABOVE_FS_IN_HEAP: u64 = 0x900;
-/// What may lie below it: the thread-local variables.
+/// Maximum size of the thread-local variables below the FS base.
 const BELOW_FS: u64 = 64 << 10;
 /// Arenas of glibc are aligned to this.
 const ARENA: u64 = 64 << 20;
@@ -63,7 +65,7 @@ pub(crate) fn find(
 
 /// The stack that a thread is on.
 struct Stack {
-    /// Below this and above `start`, it is dead.
+    /// Below this and above `start`, the stack is dead.
     start: u64,
     sp: u64,
     end: u64,
@@ -73,7 +75,7 @@ struct Finder<'a> {
     maps: &'a [Mapping],
     threads: &'a [Thread],
     index: &'a Index,
-    /// No mapping is libc's: it is part of the program.
+    /// No mapping belongs to libc: it is part of the program.
     static_libc: bool,
 }
 
@@ -109,12 +111,12 @@ impl Finder<'_> {
         Some(Stack { start: if surely_dead { mapping.start } else { sp }, sp, end })
     }
 
-    /// Whether a page that cannot be touched lies below a mapping, as it does below a thread's stack.
+    /// Whether there is an inaccessible page below a mapping, as below a thread's stack.
     fn has_guard(&self, mapping: &Mapping) -> bool {
         Mapping::find(self.maps, mapping.start - 1).is_some_and(|below| !below.readable && !below.writable)
     }
 
-    /// What lies around the FS base.
+    /// The range around the FS base.
     fn thread_local(&self, thread: &Thread) -> Option<(u64, u64)> {
         let mapping = Mapping::find(self.maps, thread.fs).filter(|mapping| mapping.writable)?;
         if self.index.find(thread.fs).is_some() {
@@ -128,12 +130,13 @@ impl Finder<'_> {
         if mapping.kind() == MappingKind::Heap {
             above = ABOVE_FS_IN_HEAP;
             if before < mapping.start {
-                // A static libc takes the main thread's storage from the heap before anything else, however large it is.
+                // A static libc allocates the main thread's storage from the heap before anything else,
+                // whatever its size.
                 start = mapping.start;
             }
         }
         if thread.sp < thread.fs {
-            // Behind the thread's own stack, of which the lower part is dead.
+            // After the thread's own stack, whose lower part is dead.
             start = start.max(thread.sp.saturating_sub(thread.red_zone));
         }
         let end = mapping.end.min(thread.fs.saturating_add(above)).min(after);
@@ -166,7 +169,8 @@ impl Finder<'_> {
                 }
                 self.cut_mapped_blocks(mapping, memory, &mut pieces);
                 if module.is_some() {
-                    // Zeroed data of the module comes first. What the kernel may have joined to it comes behind.
+                    // Zeroed data of the module comes first. Memory that the kernel may have merged with it
+                    // comes after.
                     let first = self.index.first_from(mapping.start);
                     for piece in &mut pieces {
                         if first < self.index.len() && self.index.any_in(piece.0, piece.1) {
@@ -184,7 +188,7 @@ impl Finder<'_> {
         roots.extend(kept.map(|(start, end)| Root { start, end, pointers }));
     }
 
-    /// The file of which a mapping holds the data: itself mapped from it, or right behind what is.
+    /// The file whose data a mapping holds: it is mapped from the file, or directly follows such a mapping.
     fn module_of(&self, row: usize) -> Option<&str> {
         let mapping = &self.maps[row];
         let name = match mapping.kind() {
@@ -201,8 +205,8 @@ impl Finder<'_> {
         self.maps.iter().any(|other| other.executable && other.name == *name).then_some(name)
     }
 
-    /// Whether a mapping is data that could be written until the program's or library's start was over: what lies right
-    /// before the data that can be written still.
+    /// Whether a mapping is data that was writable until the program or library had started: it directly
+    /// precedes data that is still writable.
     fn is_protected_data(&self, row: usize) -> bool {
         let mapping = &self.maps[row];
         let before_data = self
@@ -212,14 +216,15 @@ impl Finder<'_> {
         before_data && is_of_file(mapping) && !mapping.shared && !mapping.executable
     }
 
-    /// Cuts blocks out that glibc mapped one by one, with the whole of their pages.
+    /// Cuts out blocks that glibc mapped one by one, with their whole pages.
     ///
-    /// In front of such a block are two words: how far its mapping starts before them, and the mapping's size with bit 1 set.
+    /// Two words precede such a block: the distance to the start of its mapping, and the mapping's size with
+    /// bit 1 set.
     fn cut_mapped_blocks(&self, mapping: &Mapping, memory: &mut impl Memory, pieces: &mut Vec<(u64, u64)>) {
         let mut header = [0; 16];
         for block in self.index.first_from(mapping.start)..self.index.first_from(mapping.end) {
             let (start, end) = (self.index.start(block), self.index.end(block));
-            // Large enough to be mapped at all; so this does not look at every small block.
+            // Large enough to be mapped at all; this skips all small blocks.
             if end - start < PAGE || start - mapping.start < 16 {
                 continue;
             }
@@ -234,7 +239,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Cuts memory out that an allocator has for its own records, or for blocks that are all freed.
+    /// Cuts out memory that an allocator uses for its own records, or for blocks that are all freed.
     fn cut_allocators(&self, memory: &mut impl Memory, pieces: &mut Vec<(u64, u64)>) {
         for (start, end) in pieces.clone() {
             let mut at = start.next_multiple_of(HUGE_PAGE);
@@ -250,8 +255,8 @@ impl Finder<'_> {
     }
 }
 
-/// Whether glibc's arena is here: its first words are where its state is, the arena before it, its size, and how
-/// much of that can be written.
+/// Whether a glibc arena starts here: its first words are the address of its state, the previous arena, its
+/// size, and its writable size.
 fn is_arena(at: u64, end: u64, memory: &mut impl Memory) -> bool {
     let mut bytes = [0; 32];
     memory.read(at, &mut bytes);
@@ -265,8 +270,8 @@ fn is_arena(at: u64, end: u64, memory: &mut impl Memory) -> bool {
         && at.saturating_add(writable) <= end
 }
 
-/// The size of a block of jemalloc's records (5.0 and later): its size, the next such block, bits, then where the rest is free and
-/// how much of it; that ends where the block does.
+/// The size of a block of jemalloc's records (5.0 and later): its size, the next such block, bits, then the
+/// address and size of the free rest, which ends where the block ends.
 fn jemalloc_records(at: u64, memory: &mut impl Memory) -> Option<u64> {
     let mut bytes = [0; 40];
     memory.read(at, &mut bytes);
@@ -296,7 +301,7 @@ fn cut(pieces: &mut Vec<(u64, u64)>, from: u64, to: u64) {
         .collect();
 }
 
-/// Whether a file is the C library or its loader: what has the allocator's state in its data.
+/// Whether a file is the C library or its loader, which have the allocator's state in their data.
 fn is_libc(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     ["libc.so", "libc-2.", "ld-linux", "ld-musl", "libc.musl"].iter().any(|start| name.starts_with(start))

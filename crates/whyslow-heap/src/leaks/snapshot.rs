@@ -1,4 +1,4 @@
-//! A consistent look at a process: stopped, read, let go.
+//! Takes a consistent snapshot of a process: stops it, reads it, releases it.
 
 use std::io;
 use std::thread;
@@ -16,55 +16,57 @@ use super::roots;
 use super::threads::Stopped;
 use super::{LeakError, LeakReport, Listed, Live, LiveBlock, Subject};
 
-/// How often a process is stopped anew because a block was being moved.
+/// How often a process is stopped again because a block was being moved.
 const MOST_TRIES: usize = 50;
-/// How long it goes on in between.
+/// How long it runs in between.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Finds out which of the live blocks of a process are leaked: its report, and the blocks that it is about.
+/// Finds the leaked blocks of a process. Returns the report and the blocks that it is about.
 ///
-/// All its threads are stopped while its memory is read, and go on before the graph is walked. Its blocks are asked for once it stands
-/// still, so that they are those of its memory.
+/// All threads are stopped while the memory is read, and run on before the graph is walked. The blocks are
+/// requested while the process is stopped, so that they match its memory.
 ///
-/// System calls that the stop interrupts are restarted by the kernel, but for a few, such as `epoll_wait`, that return `EINTR`.
-/// While a process is looked at, `wait` for it, in any of our threads, can report the stop: look at the status.
+/// The kernel restarts system calls that the stop interrupts, except a few such as `epoll_wait` that return
+/// `EINTR`. During the check, a `wait` for the process in any thread of this process can report the stop:
+/// check the status.
 pub fn check(
     subject: &Subject,
     mut blocks: impl FnMut() -> Live + Send,
 ) -> Result<(LeakReport, Vec<LiveBlock>), LeakError> {
-    let look = || {
+    let read = || {
         for _ in 1..MOST_TRIES {
-            if let Some(found) = look(subject, &mut blocks, Moving::Again)? {
+            if let Some(found) = read_once(subject, &mut blocks, Moving::Again)? {
                 return Ok(found);
             }
             thread::sleep(PAUSE);
         }
-        let found = look(subject, &mut blocks, Moving::AsItWas)?;
-        found.ok_or(LeakError::Gone { pid: subject.pid })
+        let found = read_once(subject, &mut blocks, Moving::AsItWas)?;
+        found.ok_or(LeakError::Exited { pid: subject.pid })
     };
-    traced(subject.pid, look).map(|(look, blocks)| (look.judge(), blocks))
+    traced(subject.pid, read).map(|(snapshot, blocks)| (snapshot.judge(), blocks))
 }
 
-/// What to do when a block is being moved.
+/// What to do if a block is being moved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moving {
-    /// Let the process go on.
+    /// Let the process run on, and stop it again.
     Again,
-    /// Take the block to be where it was.
+    /// Assume that the block is at its old address.
     AsItWas,
 }
 
-/// Runs this on a thread of its own: when it ends, however it does, the kernel frees everything that it traces.
-fn traced<T: Send>(pid: u32, look: impl FnOnce() -> Result<T, LeakError> + Send) -> Result<T, LeakError> {
+/// Runs a function on its own thread: when the thread ends, for whatever reason, the kernel releases
+/// everything that it traces.
+fn traced<T: Send>(pid: u32, run: impl FnOnce() -> Result<T, LeakError> + Send) -> Result<T, LeakError> {
     thread::scope(|scope| {
-        let started = thread::Builder::new().spawn_scoped(scope, look);
+        let started = thread::Builder::new().spawn_scoped(scope, run);
         let thread =
-            started.map_err(|source| LeakError::Io { what: "start a thread to look at", pid, source })?;
+            started.map_err(|source| LeakError::Io { what: "start a thread to inspect", pid, source })?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-struct Look {
+struct Snapshot {
     index: Index,
     edges: Edges,
     threads: usize,
@@ -73,7 +75,7 @@ struct Look {
     unreadable_pages: u64,
 }
 
-impl Look {
+impl Snapshot {
     fn judge(self) -> LeakReport {
         LeakReport {
             classes: graph::mark(&self.index, &self.edges),
@@ -85,19 +87,19 @@ impl Look {
     }
 }
 
-/// Looks once. None if a block is being moved that should not be.
-fn look(
+/// Reads the process once. `None` if a block is being moved and must not be.
+fn read_once(
     subject: &Subject,
     blocks: &mut impl FnMut() -> Live,
     moving: Moving,
-) -> Result<Option<(Look, Vec<LiveBlock>)>, LeakError> {
+) -> Result<Option<(Snapshot, Vec<LiveBlock>)>, LeakError> {
     let pid = subject.pid;
     let began = Instant::now();
     let stopped = Stopped::stop(pid)?;
     let mut threads = stopped.threads()?;
     if let Some(waiting) = &subject.waiting {
         let thread = threads.iter_mut().find(|thread| thread.tid == waiting.tid);
-        thread.ok_or(LeakError::Gone { pid })?.put_back(waiting);
+        thread.ok_or(LeakError::Exited { pid })?.put_back(waiting);
     }
     let live = blocks();
     if live.moving && moving == Moving::Again {
@@ -106,7 +108,7 @@ fn look(
     let blocks = live.blocks;
     check_number(&blocks)?;
     let index = Index::new(&blocks);
-    // The first thread of a process may have ended, and with it what the kernel shows of the process as a whole.
+    // The main thread may have exited, and with it the kernel's view of the process as a whole.
     let tid = threads.first().map_or(pid, |thread| thread.tid);
     let maps = read_maps(pid, tid)?;
     let mut memory = ProcessMemory::new(pid, tid, &maps);
@@ -115,14 +117,20 @@ fn look(
     let ranges = roots::find(&maps, &threads, &index, &skip, &mut memory);
     let words = threads.iter().flat_map(|thread| thread.registers.iter().copied()).collect();
     let edges = Edges::read(&index, &Roots { ranges, words }, &mut memory);
-    if memory.gone || !stopped.still(&threads) {
-        return Err(LeakError::Gone { pid });
+    if memory.exited || !stopped.still(&threads) {
+        return Err(LeakError::Exited { pid });
     }
     let (bytes_read, unreadable_pages) = (memory.bytes_read, memory.unreadable_pages);
     drop(stopped);
-    let look =
-        Look { index, edges, threads: threads.len(), stopped: began.elapsed(), bytes_read, unreadable_pages };
-    Ok(Some((look, blocks)))
+    let snapshot = Snapshot {
+        index,
+        edges,
+        threads: threads.len(),
+        stopped: began.elapsed(),
+        bytes_read,
+        unreadable_pages,
+    };
+    Ok(Some((snapshot, blocks)))
 }
 
 /// The ranges of a list in a process.
@@ -133,20 +141,20 @@ fn read_list(listed: &Listed, memory: &mut ProcessMemory<'_>) -> Vec<(u64, u64)>
     starts.filter(|start| *start != 0).map(|start| (start, start.saturating_add(listed.len))).collect()
 }
 
-/// The maps of a process, as one of its threads that lives sees them.
+/// The mappings of a process, as one of its running threads sees them.
 fn read_maps(pid: u32, tid: u32) -> Result<Vec<Mapping>, LeakError> {
     match Mapping::all_of_thread(pid, tid) {
         Ok(maps) if !maps.is_empty() => Ok(maps),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(LeakError::Permission { pid }),
-        // Without an address space it has no lines.
-        _ => Err(LeakError::Gone { pid }),
+        // A process without an address space has no lines.
+        _ => Err(LeakError::Exited { pid }),
     }
 }
 
-/// How many bytes of each block still hold what the agent filled them with (`--unused`), in the order of the blocks.
+/// How many bytes of each block still hold the agent's fill pattern (`--unused`), in the order of the blocks.
 /// See [`Untouched`] for what counts.
 ///
-/// The process is not stopped; it should be waiting for us.
+/// The process is not stopped; it should be waiting for the collector.
 pub fn unused_bytes(subject: &Subject, blocks: &[LiveBlock]) -> Result<Vec<u64>, LeakError> {
     check_number(blocks)?;
     let pid = subject.pid;
@@ -157,18 +165,18 @@ pub fn unused_bytes(subject: &Subject, blocks: &[LiveBlock]) -> Result<Vec<u64>,
     let mut unused = vec![Untouched::default(); blocks.len()];
     read_blocks(&index, &mut memory, |block, _, bytes| {
         let row = index.row(block);
-        // A block of no bytes is read as one.
+        // A block of zero bytes is read as one byte.
         if blocks[row].size > 0 {
             bytes.iter().for_each(|byte| unused[row].add(*byte));
         }
     });
-    if memory.gone {
-        return Err(LeakError::Gone { pid });
+    if memory.exited {
+        return Err(LeakError::Exited { pid });
     }
     Ok(unused.iter().map(Untouched::bytes).collect())
 }
 
-/// Blocks are numbered with 31 bits.
+/// Block numbers have 31 bits.
 fn check_number(blocks: &[LiveBlock]) -> Result<(), LeakError> {
     if blocks.len() < 1 << 31 { Ok(()) } else { Err(LeakError::TooMany { blocks: blocks.len() }) }
 }

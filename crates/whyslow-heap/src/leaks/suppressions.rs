@@ -1,4 +1,4 @@
-//! Leaks that are known and accepted: Valgrind's suppression files and LeakSanitizer's.
+//! Parses and matches suppressions of known leaks: Valgrind's files and LeakSanitizer's.
 //!
 //! ```text
 //! {                                            leak:pattern
@@ -8,14 +8,16 @@
 //!    fun:glob        obj:glob        src:file:line        ...
 //! }
 //! ```
-//! Both kinds may stand in one file. Valgrind's frames go from the allocator outwards, must match one after the other, and may
-//! end before the stack does; `...` stands for any number of frames, also none. What is for other tools, or for other errors than
-//! leaks, is skipped. A LeakSanitizer pattern is a part of a function's name, of a file's or of an object's; `*` stands for
-//! anything, `^` and `$` for the ends. `?` stands for one character in Valgrind's patterns only.
+//! Both kinds may be in one file. Valgrind's frames start at the allocator, must match one after the other,
+//! and may end before the stack does; `...` stands for any number of frames, including none. Suppressions for
+//! other tools, or for errors other than leaks, are skipped. A LeakSanitizer pattern is a part of the name of
+//! a function, file or object; `*` stands for anything, `^` and `$` for the ends. `?` stands for one
+//! character, only in Valgrind's patterns.
 //!
-//! The stacks here begin with the function that called the allocator, or with libstdc++'s `operator new`, which calls `malloc`; Valgrind's
-//! begin with what it put in the place of either. So a stack is matched with one frame for the allocator in front of it (`allocator`),
-//! and as it is, for suppressions that name none. `names` knows how Valgrind names functions that have several names.
+//! The stacks here start with the function that called the allocator, or with libstdc++'s `operator new`,
+//! which calls `malloc`. Valgrind's stacks start with its replacement of either. So a stack is matched with
+//! an additional frame for the allocator (`allocator`), and unchanged, for suppressions without an allocator
+//! frame. `names` knows how Valgrind names functions that have several names.
 
 mod allocator;
 mod names;
@@ -23,18 +25,18 @@ mod names;
 use self::allocator::Allocator;
 use super::Class;
 
-/// A frame of the stack that allocated, innermost first.
+/// A frame of the allocating stack, innermost first.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The function's name as the file has it.
+    /// The function's name as in the file's symbols.
     pub raw_function: &'a str,
-    /// The function's name as people read it.
+    /// The function's demangled name.
     pub function: &'a str,
     /// The path of the program or library.
     pub object: &'a str,
-    /// The path of the source file; empty if it is not known.
+    /// The path of the source file; empty if not known.
     pub file: &'a str,
-    /// The line in it; 0 if it is not known.
+    /// The line in it; 0 if not known.
     pub line: u32,
     /// Whether it was inlined into the next frame.
     pub is_inlined: bool,
@@ -46,22 +48,22 @@ pub struct Suppressions {
     list: Vec<Suppression>,
 }
 
-/// One of them.
+/// One suppression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suppression {
-    /// Its name; of a LeakSanitizer line, its pattern.
+    /// Its name; for a LeakSanitizer line, its pattern.
     pub name: String,
     kinds: Kinds,
     how: How,
 }
 
-/// A line that cannot be understood.
+/// A line that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct SuppressionError {
     /// The file.
     pub file: String,
-    /// The line, from 1 on.
+    /// The line, starting at 1.
     pub line: usize,
     /// What is wrong with it.
     pub what: String,
@@ -71,7 +73,7 @@ pub struct SuppressionError {
 enum How {
     /// Valgrind's: frames in order.
     Frames(Vec<FramePattern>),
-    /// LeakSanitizer's: anything in any frame.
+    /// LeakSanitizer's: any part of any frame.
     Anywhere(String),
 }
 
@@ -83,7 +85,7 @@ enum FramePattern {
     AnyNumber,
 }
 
-/// For which classes a suppression is meant.
+/// The leak classes that a suppression applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kinds(u8);
 
@@ -102,7 +104,7 @@ impl Kinds {
                 "none" => 0,
                 other => {
                     return Err(format!(
-                        "unknown kind of leak `{other}`; there are definite, indirect, possible, reachable, all, none"
+                        "unknown kind of leak `{other}`; expected definite, indirect, possible, reachable, all or none"
                     ));
                 }
             };
@@ -125,7 +127,7 @@ impl Kinds {
 }
 
 impl Suppressions {
-    /// Reads a file's text. `file` is its name, for errors.
+    /// Parses the text of a file. `file` is its name, for errors.
     pub fn parse(text: &str, file: &str) -> Result<Self, SuppressionError> {
         let mut lines = (1..)
             .zip(text.lines().map(str::trim))
@@ -140,7 +142,7 @@ impl Suppressions {
                         Some((_, "}")) => break,
                         Some((inner, "{")) => {
                             return Err(at(inner)(format!(
-                                "`{{` within the suppression that begins in line {number}"
+                                "`{{` inside the suppression that starts in line {number}"
                             )));
                         }
                         Some(line) => body.push(line),
@@ -164,23 +166,23 @@ impl Suppressions {
         Ok(Self { list })
     }
 
-    /// Adds those of another file.
+    /// Adds the suppressions of another file.
     pub fn extend(&mut self, others: Self) {
         self.list.extend(others.list);
     }
 
-    /// True when there are none.
+    /// Whether there are no suppressions.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The first suppression that names a leak of this class with this stack, innermost frame first.
+    /// The first suppression that matches a leak of this class with this stack, innermost frame first.
     pub fn find(&self, class: Class, stack: &[Frame<'_>]) -> Option<&Suppression> {
         self.list.iter().find(|suppression| suppression.kinds.has(class) && suppression.how.matches(stack))
     }
 }
 
-/// LeakSanitizer's files may have lines for its relatives: `race:pattern`.
+/// LeakSanitizer's files may have lines for other sanitizers: `race:pattern`.
 fn is_for_other_sanitizer(line: &str) -> bool {
     line.split_once(':').is_some_and(|(kind, rest)| {
         !rest.is_empty()
@@ -190,7 +192,7 @@ fn is_for_other_sanitizer(line: &str) -> bool {
     })
 }
 
-/// One suppression of Valgrind's; `None` if it is not about leaks. Errors come with their line, if they have one.
+/// Parses one of Valgrind's suppressions; `None` if it is not about leaks. Errors have their line, if known.
 fn valgrind(body: &[(usize, &str)]) -> Result<Option<Suppression>, (Option<usize>, String)> {
     let [(_, name), (tools_line, tools), rest @ ..] = body else {
         return Err((None, "a suppression needs a name, then a line such as `Memcheck:Leak`".to_owned()));
@@ -242,7 +244,7 @@ impl How {
         match self {
             Self::Frames(patterns) => {
                 let (allocator, callers) = Allocator::split(stack);
-                // posix_memalign, which calls memalign, has two frames with Valgrind.
+                // In Valgrind, posix_memalign has two frames because it calls memalign.
                 let most = if allocator.is_malloc() { 2 } else { 1 };
                 (0..=most).any(|allocators| {
                     let allocators = std::iter::repeat_n(Step::Allocator(allocator), allocators);
@@ -259,15 +261,15 @@ impl How {
     }
 }
 
-/// What a pattern may match.
+/// An item that a pattern may match.
 #[derive(Debug, Clone, Copy)]
 enum Step<'a> {
     Allocator(Allocator),
     Frame(&'a Frame<'a>),
 }
 
-/// Whether all patterns match frames from the first on. Patterns between two `...` are taken as early as they match: what a later match
-/// could reach, the earlier one can, too.
+/// Whether all patterns match frames, starting at the first. Patterns between two `...` match as early as
+/// possible: everything that a later match could reach, the earlier one can reach too.
 fn match_frames(patterns: &[FramePattern], stack: &[Step<'_>]) -> bool {
     let mut parts = patterns.split(|pattern| *pattern == FramePattern::AnyNumber);
     let starts_with = |part: &[FramePattern], stack: &[Step<'_>]| {
@@ -293,7 +295,7 @@ impl FramePattern {
             Step::Allocator(allocator) => {
                 return match self {
                     Self::Function(name) => allocator.names().any(|allocator| is(name, allocator)),
-                    // Valgrind's own allocator lies in a library of its own.
+                    // Valgrind's own allocator is in its own library.
                     Self::Object(name) => {
                         is(name, "vgpreload_memcheck-amd64-linux.so") || name.contains("vgpreload")
                     }
@@ -316,7 +318,7 @@ impl FramePattern {
     }
 }
 
-/// Whether a LeakSanitizer pattern is a part of a name.
+/// Whether a LeakSanitizer pattern matches a part of a name.
 fn has_part(name: &str, pattern: &str) -> bool {
     let (pattern, at_start) = pattern.strip_prefix('^').map_or((pattern, false), |rest| (rest, true));
     let (pattern, at_end) = pattern.strip_suffix('$').map_or((pattern, false), |rest| (rest, true));
@@ -325,10 +327,11 @@ fn has_part(name: &str, pattern: &str) -> bool {
     glob(format!("{before}{pattern}{after}").as_bytes(), name.as_bytes(), false)
 }
 
-/// Whether a pattern is the whole of a text; `*` stands for anything, `?` for one character if it is `special`.
+/// Whether a pattern matches a whole text; `*` stands for anything, `?` for one character if `special` is
+/// set.
 fn glob(pattern: &[u8], text: &[u8], special: bool) -> bool {
     let (mut p, mut t) = (0, 0);
-    // The last `*`, and the text that it was tried with up to.
+    // The last `*`, and the end of the text that it has been tried with.
     let mut star = None;
     while t < text.len() {
         match pattern.get(p) {

@@ -1,7 +1,8 @@
-//! Stops every thread of a process, and lets them go again.
+//! Stops every thread of a process, and releases them again.
 //!
-//! A thread is seized and interrupted, not attached to: nobody sees a signal, and it goes on where it was. The stop itself is
-//! not waited for with `waitpid`, which any other thread of ours could answer; the thread is asked until it answers.
+//! Threads are seized and interrupted, not attached to: no signal is visible, and they continue where they
+//! were. The stop is not awaited with `waitpid`, because any other thread of this process could receive it;
+//! the thread is polled instead.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,30 +12,31 @@ use whyslow_proc::process::{self, Status};
 
 use super::{LeakError, Waiting};
 
-/// How long a thread may take to stop.
+/// Time limit for a thread to stop.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to sleep between two questions.
+/// Sleep between two polls.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// A stopped thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Thread {
     pub(crate) tid: u32,
-    /// All of its general registers, and those for vectors where they may hold something: a copy that is under way is nowhere else.
+    /// All general registers, and the vector registers if they may hold a pointer: the data of a copy in
+    /// progress is nowhere else.
     pub(crate) registers: Vec<u64>,
     /// Its stack pointer.
     pub(crate) sp: u64,
-    /// What it may use below that.
+    /// The bytes that it may use below the stack pointer.
     pub(crate) red_zone: u64,
-    /// Where its thread-local storage is.
+    /// The address of its thread-local storage.
     pub(crate) fs: u64,
 }
 
-/// What a function may use below the stack pointer.
+/// Bytes that a function may use below the stack pointer.
 const RED_ZONE: u64 = 128;
 
 impl Thread {
-    /// Makes it what it was when the program gave up control.
+    /// Restores the state in which the program called the agent.
     pub(crate) fn put_back(&mut self, waiting: &Waiting) {
         if waiting.sp != 0 {
             self.sp = waiting.sp;
@@ -44,16 +46,16 @@ impl Thread {
     }
 }
 
-/// A process whose threads stand still until this is dropped.
+/// A process whose threads are stopped until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Stopped {
     pid: u32,
-    /// The threads we have, with the signal that each was about to get.
+    /// The seized threads, with the signal that each was about to get.
     held: Vec<(u32, i32)>,
 }
 
 impl Stopped {
-    /// Stops all threads of a process, those too that are started meanwhile.
+    /// Stops all threads of a process, including those started in the meantime.
     pub(crate) fn stop(pid: u32) -> Result<Self, LeakError> {
         let mut stopped = Self { pid, held: Vec::new() };
         loop {
@@ -70,14 +72,14 @@ impl Stopped {
                 stopped.await_stop(at)?;
             }
         }
-        if stopped.held.is_empty() { Err(LeakError::Gone { pid }) } else { Ok(stopped) }
+        if stopped.held.is_empty() { Err(LeakError::Exited { pid }) } else { Ok(stopped) }
     }
 
     fn seize(&mut self, tid: u32) -> Result<(), LeakError> {
         match call::seize(tid) {
             Ok(()) => {
                 self.held.push((tid, 0));
-                // It fails only if the thread has ended, which shows when it is asked.
+                // This fails only if the thread has exited, which the next poll shows.
                 let _ = call::interrupt(tid);
                 Ok(())
             }
@@ -102,7 +104,7 @@ impl Stopped {
         }
     }
 
-    /// The registers of the threads. Those that were killed meanwhile are left out.
+    /// The registers of the threads, without threads that were killed in the meantime.
     pub(crate) fn threads(&self) -> Result<Vec<Thread>, LeakError> {
         let mut threads = Vec::with_capacity(self.held.len());
         for &(tid, _) in &self.held {
@@ -112,10 +114,10 @@ impl Stopped {
                 Err(_) => {}
             }
         }
-        if threads.is_empty() { Err(LeakError::Gone { pid: self.pid }) } else { Ok(threads) }
+        if threads.is_empty() { Err(LeakError::Exited { pid: self.pid }) } else { Ok(threads) }
     }
 
-    /// Whether they all stand still to this moment, so that what was read belongs together.
+    /// Whether all threads are still stopped, so that everything read is consistent.
     pub(crate) fn still(&self, threads: &[Thread]) -> bool {
         threads.iter().all(|thread| call::stopped_by(thread.tid).is_ok())
     }
@@ -124,7 +126,7 @@ impl Stopped {
 impl Drop for Stopped {
     fn drop(&mut self) {
         for &(tid, signal) in &self.held {
-            // It fails for threads that were killed; the kernel takes those from us when our thread ends.
+            // This fails for killed threads; the kernel detaches those when the tracing thread ends.
             let _ = call::detach(tid, signal);
         }
     }
@@ -132,17 +134,17 @@ impl Drop for Stopped {
 
 fn tasks(pid: u32) -> Result<Vec<u32>, LeakError> {
     process::threads(pid).map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => LeakError::Gone { pid },
+        io::ErrorKind::NotFound => LeakError::Exited { pid },
         _ => LeakError::Io { what: "list the threads of", pid, source },
     })
 }
 
-/// Why a thread could not be seized, in words.
+/// The reason why a thread could not be seized.
 fn refusal(pid: u32, source: io::Error) -> LeakError {
     if source.raw_os_error() != Some(libc::EPERM) {
         return LeakError::Io { what: "stop", pid, source };
     }
-    // The tracer is a thread; people know processes.
+    // The tracer is a thread; users know processes.
     let tracer = Status::of(pid).and_then(|status| status.tracer()).map(process::process_of);
     let scope = Settings::now().ptrace_scope.and_then(|scope| u32::try_from(scope).ok()).unwrap_or(0);
     match (tracer, scope) {
@@ -169,18 +171,18 @@ mod call {
     }
 
     pub(super) fn seize(tid: u32) -> io::Result<()> {
-        // SAFETY: no memory of ours is involved.
+        // SAFETY: no memory of this process is involved.
         checked(unsafe { libc::ptrace(PTRACE_SEIZE, tid.cast_signed(), 0usize, 0usize) })
     }
 
     pub(super) fn interrupt(tid: u32) -> io::Result<()> {
-        // SAFETY: no memory of ours is involved.
+        // SAFETY: no memory of this process is involved.
         checked(unsafe { libc::ptrace(PTRACE_INTERRUPT, tid.cast_signed(), 0usize, 0usize) })
     }
 
-    /// Lets a thread go on, with the signal it was about to get, or with none.
+    /// Lets a thread continue, with the signal that it was about to get, or with none.
     pub(super) fn detach(tid: u32, signal: i32) -> io::Result<()> {
-        // SAFETY: no memory of ours is involved; the signal is a number.
+        // SAFETY: no memory of this process is involved; the signal is a number.
         checked(unsafe { libc::ptrace(libc::PTRACE_DETACH, tid.cast_signed(), 0usize, signal as usize) })
     }
 
@@ -191,12 +193,12 @@ mod call {
         checked(unsafe {
             libc::ptrace(libc::PTRACE_GETSIGINFO, tid.cast_signed(), 0usize, info.as_mut_ptr())
         })?;
-        // SAFETY: all-zero is a valid `siginfo_t`, and so is what the kernel wrote.
+        // SAFETY: all-zero is a valid `siginfo_t`, and so is the kernel's.
         let info = unsafe { info.assume_init() };
         Ok(if info.si_code >> 8 == PTRACE_EVENT_STOP { 0 } else { info.si_signo })
     }
 
-    /// A set of registers of a stopped thread.
+    /// Reads a register set of a stopped thread.
     fn register_set(tid: u32, kind: usize, words: &mut [u64]) -> io::Result<usize> {
         let mut part = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(words) };
         // SAFETY: the kernel writes at most `iov_len` bytes into `words`, and the length it wrote into `part`.
@@ -204,7 +206,7 @@ mod call {
         Ok(part.iov_len)
     }
 
-    /// The registers of a stopped thread; `None` if it does not have those of x86-64.
+    /// The registers of a stopped thread; `None` if they are not those of x86-64.
     pub(super) fn registers(tid: u32) -> io::Result<Option<Thread>> {
         const WORDS: usize = size_of::<libc::user_regs_struct>() / 8;
         const NT_X86_XSTATE: usize = 0x202;
@@ -214,10 +216,10 @@ mod call {
         }
         let at = |offset: usize| words[offset / 8];
         let mut registers = words.to_vec();
-        // Who is in a system call has called a function, which need not keep its vectors.
+        // A thread in a system call has called a function, and calls need not preserve vector registers.
         if at(offset_of!(libc::user_regs_struct, orig_rax)).cast_signed() < 0 {
             let mut vectors = vec![0u64; 2048];
-            // Without them, what the others hold is known.
+            // Without them, the other registers are still known.
             let len = register_set(tid, NT_X86_XSTATE, &mut vectors).unwrap_or(0);
             registers.extend(&vectors[..(len / 8).min(vectors.len())]);
         }
@@ -247,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_traced_already_is_left_alone() {
+    fn refuses_a_process_that_is_already_traced() {
         let sleep = Command::new("sleep").arg("1000").stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let child = Sleeper(sleep.unwrap());
         let pid = child.0.id();
         let stopped = Stopped::stop(pid).unwrap();
         let error = std::thread::spawn(move || Stopped::stop(pid).map(|_| ()).unwrap_err()).join().unwrap();
-        let us = std::process::id();
-        assert!(matches!(error, LeakError::Traced { tracer, .. } if tracer == us), "{error}");
+        let own = std::process::id();
+        assert!(matches!(error, LeakError::Traced { tracer, .. } if tracer == own), "{error}");
         assert!(stopped.still(&stopped.threads().unwrap()));
         drop(stopped);
         let again = Stopped::stop(pid).map(|stopped| stopped.threads().unwrap().len());

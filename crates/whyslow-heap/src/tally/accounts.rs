@@ -1,11 +1,11 @@
-//! What happened at each stack, by each thread: sites and entries, and the notes that wait to be counted there.
+//! Counts by stack and thread: sites and entries, and the notes that have not been counted yet.
 
 use rustc_hash::FxHashMap;
 use whyslow_heap_wire::record::MOST_FILLED;
 use whyslow_profile::HeapCounts;
 
 use super::entries::Entries;
-use super::log::{Deed, Log, NEVER, Note};
+use super::log::{Log, NEVER, Note, NoteKind};
 use super::peak::Epoch;
 use super::{End, Rules};
 use crate::blocks::{Block, Cut};
@@ -15,22 +15,22 @@ use crate::outcome::{TimelineRow, Transfer};
 use crate::sites::{SiteState, Sites};
 use crate::weight::Weight;
 
-/// Notes between asking for memory and using it.
+/// Number of notes between prefetching memory and using it.
 const SOON: usize = 12;
 
-/// The numbers of all stacks and threads.
+/// The counts of all stacks and threads.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     sites: Sites,
     entries: Entries,
-    /// What happened but is not counted yet.
+    /// Events that are not counted yet.
     log: Log,
-    /// Whose blocks were freed by whom.
+    /// Blocks freed by another thread, by allocating and freeing thread.
     transfers: FxHashMap<(ThreadRow, ThreadRow), Weight>,
 }
 
 impl Accounts {
-    /// The entry of a stack and a thread. It stays valid while the thread lives or has live blocks there.
+    /// The entry of a stack and a thread. It remains valid while the thread runs or has live blocks there.
     pub(super) fn entry(&mut self, stack: StackRow, thread: ThreadRow, epoch: Epoch) -> EntryRow {
         if let Some(entry) = self.entries.find(stack, thread) {
             return entry;
@@ -47,7 +47,7 @@ impl Accounts {
         &self.entries
     }
 
-    /// The stack that an entry belongs to.
+    /// The stack of an entry.
     pub(super) fn stack_of(&self, entry: EntryRow) -> StackRow {
         self.sites.get(self.entries.get(entry).site).stack()
     }
@@ -59,7 +59,7 @@ impl Accounts {
         }
     }
 
-    /// A block is made.
+    /// Counts an allocated block.
     #[inline]
     pub(super) fn allocated(
         &mut self,
@@ -69,10 +69,11 @@ impl Accounts {
         epoch: Epoch,
         rules: &Rules,
     ) {
-        self.note(Note::new(Deed::Allocated, entry, size).by(thread), epoch, rules);
+        self.note(Note::new(NoteKind::Allocated, entry, size).by(thread), epoch, rules);
     }
 
-    /// A thread frees a block that lived for so many ticks and since which it made so many blocks; with none, it moves it.
+    /// Counts a block that a thread frees after this many ticks and this many later allocations; without
+    /// them, the block is moved.
     #[inline]
     pub(super) fn freed(
         &mut self,
@@ -83,11 +84,11 @@ impl Accounts {
         epoch: Epoch,
         rules: &Rules,
     ) {
-        let note = Note::new(Deed::Freed, block.entry, block.size()).by(thread).with(ticks);
+        let note = Note::new(NoteKind::Freed, block.entry, block.size()).by(thread).with(ticks);
         self.note(note.after(made_since.unwrap_or(NEVER)), epoch, rules);
     }
 
-    /// A block became larger at an entry.
+    /// Counts a block that grew at an entry.
     pub(super) fn grew(
         &mut self,
         entry: EntryRow,
@@ -97,28 +98,28 @@ impl Accounts {
         epoch: Epoch,
         rules: &Rules,
     ) {
-        let deed = match before {
-            Chain::None => Deed::Grew,
-            Chain::Growing => Deed::GrewAgain,
-            Chain::Shrunk => Deed::GrewBack,
+        let kind = match before {
+            Chain::None => NoteKind::Grew,
+            Chain::Growing => NoteKind::GrewAgain,
+            Chain::Shrunk => NoteKind::GrewBack,
         };
-        self.note(Note::new(deed, entry, size).with(copied), epoch, rules);
+        self.note(Note::new(kind, entry, size).with(copied), epoch, rules);
     }
 
-    /// A block ends, or is made smaller: if it was growing, it no longer is.
+    /// Ends the growth of a block that is freed or shrinks.
     #[inline]
     pub(super) fn growth_ended(&mut self, block: &Block, epoch: Epoch, rules: &Rules) {
         if block.chain() == Chain::Growing {
-            self.note(Note::new(Deed::ChainEnded, block.entry, block.size()), epoch, rules);
+            self.note(Note::new(NoteKind::ChainEnded, block.entry, block.size()), epoch, rules);
         }
     }
 
-    /// So many bytes of a block were never written.
+    /// Counts bytes of a block that were never written.
     pub(super) fn examined(&mut self, entry: EntryRow, size: u64, unused: u64, epoch: Epoch, rules: &Rules) {
-        self.note(Note::new(Deed::Examined, entry, size).with(unused), epoch, rules);
+        self.note(Note::new(NoteKind::Examined, entry, size).with(unused), epoch, rules);
     }
 
-    /// A mapping is made.
+    /// Counts a new mapping.
     pub(super) fn mapped(
         &mut self,
         entry: EntryRow,
@@ -127,16 +128,16 @@ impl Accounts {
         epoch: Epoch,
         rules: &Rules,
     ) {
-        self.note(Note::new(Deed::Mapped, entry, size).by(thread), epoch, rules);
+        self.note(Note::new(NoteKind::Mapped, entry, size).by(thread), epoch, rules);
     }
 
-    /// A part of a mapping is unmapped after so many ticks.
+    /// Counts a part of a mapping that is unmapped after this many ticks.
     pub(super) fn unmapped(&mut self, cut: &Cut, ticks: u64, epoch: Epoch, rules: &Rules) {
-        let deed = if cut.last { Deed::UnmappedLast } else { Deed::Unmapped };
-        self.note(Note::new(deed, cut.piece.entry, cut.len).with(ticks), epoch, rules);
+        let kind = if cut.last { NoteKind::UnmappedLast } else { NoteKind::Unmapped };
+        self.note(Note::new(kind, cut.piece.entry, cut.len).with(ticks), epoch, rules);
     }
 
-    /// Counts what was put off.
+    /// Counts all pending notes.
     #[cold]
     pub(super) fn settle(&mut self, rules: &Rules) {
         let notes = self.log.take(self.entries.sites(), self.sites.len());
@@ -147,7 +148,7 @@ impl Accounts {
         self.log.done(notes);
     }
 
-    /// Asks for the memory that later notes will change: of one the entry, of a nearer one the site.
+    /// Prefetches the memory that upcoming notes will change: the entry of one, the site of a nearer one.
     #[inline]
     fn expect(&self, notes: &[Note], rules: &Rules) {
         if let Some(note) = notes.get(2 * SOON) {
@@ -155,8 +156,8 @@ impl Accounts {
         }
         if let Some(note) = notes.get(SOON) {
             let site = self.sites.get(self.entries.sites()[note.entry.index()]);
-            match note.deed() {
-                Deed::Freed => site.expect_free(note.number, &rules.clock),
+            match note.kind() {
+                NoteKind::Freed => site.expect_free(note.number, &rules.clock),
                 _ => site.expect_block(note.size()),
             }
         }
@@ -166,17 +167,17 @@ impl Accounts {
     fn count(&mut self, note: &Note, rules: &Rules) {
         let Rules { clock, weights, temporary_within } = rules;
         let epoch = self.log.epoch_of(note);
-        let (deed, size) = (note.deed(), note.size());
+        let (kind, size) = (note.kind(), note.size());
         let site = self.sites.get_mut(self.entries.sites()[note.entry.index()]);
-        match deed {
-            Deed::Allocated | Deed::Mapped => {
-                // Mappings are recorded always, never sampled.
+        match kind {
+            NoteKind::Allocated | NoteKind::Mapped => {
+                // Mappings are always recorded, never sampled.
                 let mapped = Weight { blocks: weights.unit(), bytes: size };
-                let weight = if deed == Deed::Allocated { weights.of(size) } else { mapped };
+                let weight = if kind == NoteKind::Allocated { weights.of(size) } else { mapped };
                 self.entries.allocated(note.entry, weight, epoch);
                 site.allocated(size, weight);
             }
-            Deed::Freed => {
+            NoteKind::Freed => {
                 let weight = weights.of(size);
                 let made_by = self.entries.freed(note.entry, weight, epoch);
                 site.freed(weight, note.number, clock);
@@ -187,32 +188,32 @@ impl Accounts {
                     site.freed_elsewhere(weight.blocks);
                     *self.transfers.entry((made_by, note.thread)).or_default() += weight;
                 } else if note.made_since < *temporary_within && !weights.sampled() {
-                    // Samples do not tell how many blocks were made in between.
+                    // Samples do not show how many blocks were allocated in between.
                     self.entries.was_temporary(note.entry, weight.blocks);
                 }
             }
-            Deed::Unmapped => {
+            NoteKind::Unmapped => {
                 let weight = Weight { blocks: 0, bytes: size };
                 self.entries.freed(note.entry, weight, epoch);
                 site.part_freed(weight, note.number);
             }
-            Deed::UnmappedLast => {
+            NoteKind::UnmappedLast => {
                 let weight = Weight { blocks: weights.unit(), bytes: size };
                 self.entries.freed(note.entry, weight, epoch);
                 site.freed(weight, note.number, clock);
             }
-            Deed::Grew => site.grew(size, weights.of(size).blocks, note.number, Chain::None),
-            Deed::GrewAgain => site.grew(size, weights.of(size).blocks, note.number, Chain::Growing),
-            Deed::GrewBack => site.grew(size, weights.of(size).blocks, note.number, Chain::Shrunk),
-            Deed::ChainEnded => site.growth_ended(size, weights.of(size)),
-            Deed::Examined => {
+            NoteKind::Grew => site.grew(size, weights.of(size).blocks, note.number, Chain::None),
+            NoteKind::GrewAgain => site.grew(size, weights.of(size).blocks, note.number, Chain::Growing),
+            NoteKind::GrewBack => site.grew(size, weights.of(size).blocks, note.number, Chain::Shrunk),
+            NoteKind::ChainEnded => site.growth_ended(size, weights.of(size)),
+            NoteKind::Examined => {
                 self.entries.had_unused(note.entry, weights.part(note.number.min(size), size));
                 site.examined(weights.of(size).bytes);
             }
         }
     }
 
-    /// A block is taken from its process at its end, after so many ticks. Everything before is settled.
+    /// Counts a block that ends with its process, after this many ticks. No notes are pending.
     pub(super) fn ended_with_process(
         &mut self,
         entry: EntryRow,
@@ -227,7 +228,7 @@ impl Accounts {
         self.sites.get_mut(site).ended_with_process(weight, ticks, at_exit);
     }
 
-    /// A block that was growing ends with its process. Everything before is settled.
+    /// Counts a growing block that ends with its process. No notes are pending.
     pub(super) fn growth_ended_with_process(&mut self, block: &Block, weight: Weight) {
         if block.chain() == Chain::Growing {
             let site = self.entries.get(block.entry).site;
@@ -235,19 +236,19 @@ impl Accounts {
         }
     }
 
-    /// Notes how much sites have before a process takes it from them: that is no giving back.
+    /// Records the live bytes of sites before a process ends: its end is not a free.
     pub(super) fn reached(&mut self, time_ns: u64) {
         for site in self.entries.touched() {
             self.sites.get_mut(site).bucket_closed(time_ns);
         }
     }
 
-    /// How many rows will go out.
+    /// Number of rows that will be emitted.
     pub(super) fn rows_waiting(&self) -> usize {
         self.entries.touched().len()
     }
 
-    /// Rows go out of what was done up to `end_ns`: bytes that were allocated. Everything is settled.
+    /// Emits rows for everything up to `end_ns`. Returns the allocated bytes. No notes are pending.
     pub(super) fn rows_closed(
         &mut self,
         time_ns: u64,
@@ -266,13 +267,13 @@ impl Accounts {
         bytes
     }
 
-    /// Throws away what threads that ended have left behind. Everything is settled.
+    /// Drops the entries of exited threads. No notes are pending.
     pub(super) fn sweep(&mut self, epoch: Epoch, has_ended: impl Fn(ThreadRow) -> bool) {
         let sites = &self.sites;
         self.entries.sweep(epoch, has_ended, |site| sites.get(site).stack());
     }
 
-    /// Adds what a look at a process found.
+    /// Adds the results of an inspection.
     pub(super) fn found(&mut self, findings: &[(StackRow, HeapCounts)]) {
         for (stack, counts) in findings {
             let site = self.sites.of_stack(*stack);
@@ -280,13 +281,13 @@ impl Accounts {
         }
     }
 
-    /// Takes all sites out: nothing more will happen there.
+    /// Takes all sites out: nothing more will be counted.
     pub(super) fn take_sites(&mut self) -> impl Iterator<Item = SiteState> + use<> {
         self.entries = Entries::default();
         self.sites.take()
     }
 
-    /// Whose blocks were freed by whom.
+    /// Blocks freed by another thread, by allocating and freeing thread.
     pub(super) fn transfers(&self, rules: &Rules) -> Vec<Transfer> {
         let transfer = |(&(from, to), freed): (&(ThreadRow, ThreadRow), &Weight)| Transfer {
             from,
@@ -308,7 +309,7 @@ mod tests {
     use crate::weight::Weights;
 
     #[test]
-    fn a_block_that_another_thread_frees_is_a_transfer_and_not_temporary() {
+    fn a_block_freed_by_another_thread_is_a_transfer_and_not_temporary() {
         let rules = Rules { clock: Clock::start(), weights: Weights::new(None), temporary_within: 1 };
         let mut accounts = Accounts::default();
         let [one, two] = [ThreadRow(0), ThreadRow(1)];

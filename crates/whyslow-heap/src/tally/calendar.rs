@@ -1,4 +1,4 @@
-//! When buckets of the timeline end, when rows go out, and what is to be handed over.
+//! Schedules the ends of timeline buckets and the emission of rows, and holds the rows until they are taken.
 
 use crate::clock::Clock;
 use crate::ids::{ProcessRow, Tick};
@@ -6,16 +6,16 @@ use crate::outcome::{CounterRow, TimelineRow};
 use crate::tally::peak::live_row;
 use crate::timeline::Timeline;
 
-/// Time that a row of the timeline stands for at least, on average.
+/// Minimum mean time per timeline row.
 const ROW_NS: u64 = 10_000;
 
-/// The current bucket, and the rows that were made so far.
+/// The current bucket, and the rows so far.
 #[derive(Debug)]
 pub(super) struct Calendar {
     bucket: Timeline,
-    /// Where the next rows start.
+    /// The start of the next rows.
     rows_from: Tick,
-    /// Until when they are put off at least.
+    /// The earliest time at which they are emitted.
     rows_until: Tick,
     rows: Vec<TimelineRow>,
     counters: Vec<CounterRow>,
@@ -38,12 +38,12 @@ impl Calendar {
         tick >= self.bucket.end
     }
 
-    /// Begins the bucket that this tick is in.
+    /// Starts the bucket that contains this tick.
     pub(super) fn bucket_begun(&mut self, tick: Tick, clock: &Clock) {
         self.bucket.next(tick, clock);
     }
 
-    /// The current bucket: from when until when, in nanoseconds.
+    /// The start and end of the current bucket, in nanoseconds.
     pub(super) fn bucket_ns(&self, clock: &Clock) -> (u64, u64) {
         (clock.ns(self.bucket.start), clock.ns(self.bucket.end))
     }
@@ -53,8 +53,8 @@ impl Calendar {
         self.bucket.end >= self.rows_until
     }
 
-    /// So many rows are about to go out: the time that they have. With many stacks they come less often than buckets end, so that they are
-    /// never more than one per [`ROW_NS`].
+    /// Prepares to emit this many rows. Returns their time. With many stacks, rows are emitted less often
+    /// than buckets end, so that there is never more than one per [`ROW_NS`].
     pub(super) fn rows_begun(&mut self, rows: usize, clock: &Clock) -> u64 {
         let time_ns = clock.ns(self.rows_from);
         self.rows_from = self.bucket.end;
@@ -62,22 +62,22 @@ impl Calendar {
         time_ns
     }
 
-    /// The next rows start then.
+    /// Sets the start of the next rows.
     pub(super) fn rows_start_at(&mut self, tick: Tick) {
         self.rows_from = tick;
     }
 
-    /// The rows that wait to be handed over.
+    /// The rows that have not been taken yet.
     pub(super) fn rows(&mut self) -> &mut Vec<TimelineRow> {
         &mut self.rows
     }
 
-    /// The values of counters that wait to be handed over.
+    /// The counter values that have not been taken yet.
     pub(super) fn counters(&mut self) -> &mut Vec<CounterRow> {
         &mut self.counters
     }
 
-    /// A process has so many live bytes at this time.
+    /// Adds a value of a process's live bytes.
     pub(super) fn measured(&mut self, process: ProcessRow, time_ns: u64, bytes: u64) {
         self.counters.push(live_row(process, time_ns, bytes));
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_rows_put_the_next_ones_off() {
+    fn many_rows_delay_the_next_ones() {
         let clock = Clock::start();
         let mut calendar = Calendar::new(&clock);
         let mut next = |rows| {
@@ -98,7 +98,7 @@ mod tests {
             calendar.bucket_begun(end, &clock);
             calendar.rows_are_due()
         };
-        // A bucket is 10 ms: 100 rows are worth 1 ms, 100,000 rows 1 s.
+        // A bucket is 10 ms: 100 rows correspond to 1 ms, 100,000 rows to 1 s.
         assert!(next(100));
         assert!(!next(100_000));
     }

@@ -1,11 +1,11 @@
-//! What is left when processes end, and when everything does.
+//! Counting at the end of processes, and at the end of everything.
 
 use super::Tally;
 use crate::ids::{ProcessRow, ThreadRow, Tick};
 use crate::outcome::{Site, Transfer};
 use crate::weight::Weight;
 
-/// How long after the end of a process the next rows of the timeline begin: times are whole nanoseconds.
+/// Time between the end of a process and the next timeline rows: times are whole nanoseconds.
 const AFTER_END_NS: u64 = 1000;
 
 /// How a process ends.
@@ -13,7 +13,7 @@ const AFTER_END_NS: u64 = 1000;
 pub(crate) enum End {
     /// It exits, or is killed.
     Exit,
-    /// It has become another program, and its memory was taken from it.
+    /// It executes another program, which discards its memory.
     Exec,
 }
 
@@ -21,7 +21,8 @@ pub(crate) enum End {
 pub(super) type ByThread = Vec<(ThreadRow, u64)>;
 
 impl Tally {
-    /// A process has ended: its blocks are no longer live, but were never freed. One that executes another program has no exit.
+    /// Counts the end of a process: its blocks are no longer live, but were never freed. A process that
+    /// executes another program has no exit.
     pub(crate) fn process_ended(&mut self, process: ProcessRow, tick: Tick, end: End) {
         if self.heights.process_ended(process) {
             return;
@@ -29,7 +30,7 @@ impl Tally {
         self.reach(tick);
         let Self { rules, ledger, heights, accounts, calendar, .. } = self;
         accounts.settle(rules);
-        // How much there is before the process leaves it behind: that is no giving back.
+        // The live bytes before the process ends: its end is not a free.
         let ((_, end_ns), now_ns) = (calendar.bucket_ns(&rules.clock), rules.clock.ns(tick));
         accounts.reached(end_ns);
         heights.reached(end_ns);
@@ -48,7 +49,7 @@ impl Tally {
             self.heights.ended_with_process(process, weight, end);
         }
         self.calendar.measured(process, now_ns, 0);
-        // What others do from now on is later than this end.
+        // Later events of other processes are after this end.
         self.close_rows();
         self.calendar.rows_start_at(tick.plus(self.rules.clock.span_ticks(AFTER_END_NS)));
     }
@@ -70,7 +71,7 @@ impl Tally {
                 exits.push((entry.thread(), entry.exit_bytes()));
             }
         }
-        // Each site becomes what is told of it before the next one does, so that they are not there twice.
+        // Each site is converted before the next one is taken out, so that they are not in memory twice.
         let mut sites = Vec::with_capacity(by_site.len());
         let outcomes = accounts.take_sites().zip(by_site).map(|(site, (peak, mut peaks, mut exits))| {
             peaks.sort_unstable();

@@ -1,4 +1,4 @@
-//! What each thread did at each stack.
+//! Counts of each thread at each stack.
 
 use rustc_hash::FxHashMap;
 
@@ -9,7 +9,7 @@ use crate::shelf::Shelf;
 use crate::sys;
 use crate::weight::{Weight, Weights, add};
 
-/// What a thread did at a stack, over some time.
+/// The counts of a thread at a stack, over some time.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(super) struct Activity {
     pub allocated: Weight,
@@ -30,7 +30,7 @@ impl Activity {
         }
     }
 
-    /// As a row of the timeline.
+    /// The counts as a timeline row.
     pub(super) fn row(
         &self,
         time_ns: u64,
@@ -51,34 +51,34 @@ impl Activity {
     }
 }
 
-/// One thread at one stack, as far as every event changes it: one cache line.
+/// The part of an entry that every event changes: one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Entry {
     live: Weight,
-    /// The peak after which `live` last changed.
+    /// The epoch of the peak in which `live` last changed.
     epoch: Epoch,
-    /// Since the last rows.
+    /// Allocated since the last rows.
     allocated: Weight,
     bytes_freed: u64,
     temporary: u64,
     thread: ThreadRow,
-    /// Whether it is in the list of those that changed since the last rows.
+    /// Whether it is in the list of entries that changed since the last rows.
     touched: bool,
 }
 
-/// What few events change.
+/// The part of an entry that few events change.
 #[derive(Debug, Default)]
 struct Seldom {
-    /// What was live when its epoch began.
+    /// What was live at the start of its epoch.
     at_epoch: Weight,
-    /// Since the last rows.
+    /// Unused bytes since the last rows.
     unused: u64,
-    /// Bytes that were live when the process ended.
+    /// Bytes that were live when the process exited.
     exit_bytes: u64,
 }
 
-/// An entry to look at.
+/// A read-only view of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub site: SiteRow,
@@ -96,7 +96,7 @@ impl Seen<'_> {
         self.entry.live
     }
 
-    /// Live at the peak, of which this is the epoch.
+    /// Live at the peak with this epoch.
     pub(super) fn at_peak(&self, epoch: Epoch) -> Weight {
         if self.entry.epoch == epoch { self.seldom.at_epoch } else { self.entry.live }
     }
@@ -105,7 +105,7 @@ impl Seen<'_> {
         self.seldom.exit_bytes
     }
 
-    /// What happened since the last rows.
+    /// The counts since the last rows.
     pub(super) fn recent(&self) -> Activity {
         let Entry { allocated, bytes_freed, temporary, .. } = *self.entry;
         Activity { allocated, bytes_freed, temporary, unused: self.seldom.unused }
@@ -117,12 +117,12 @@ impl Seen<'_> {
 pub(super) struct Entries {
     entries: Shelf<Entry>,
     seldom: Shelf<Seldom>,
-    /// The site of each.
+    /// The site of each entry.
     sites: Vec<SiteRow>,
     /// Rows that can be used again.
     free: Vec<EntryRow>,
     by_key: FxHashMap<(StackRow, ThreadRow), EntryRow>,
-    /// Those that changed since the last rows.
+    /// Entries that changed since the last rows.
     touched: Vec<EntryRow>,
     closed: Closed,
 }
@@ -170,7 +170,7 @@ impl Entries {
         Seen { site: self.sites[at], entry: &self.entries[at], seldom: &self.seldom[at] }
     }
 
-    /// The entry, which gets a row of the timeline.
+    /// The entry, marked for a timeline row.
     #[inline]
     fn touch(&mut self, row: EntryRow) -> &mut Entry {
         let entry = &mut self.entries[row.index()];
@@ -181,7 +181,7 @@ impl Entries {
         entry
     }
 
-    /// The entry, of which is kept what was live when the epoch began.
+    /// The entry, after saving what was live at the start of the epoch.
     #[inline]
     fn touch_live(&mut self, row: EntryRow, epoch: Epoch) -> &mut Entry {
         let entry = &mut self.entries[row.index()];
@@ -192,7 +192,7 @@ impl Entries {
         self.touch(row)
     }
 
-    /// A block is made.
+    /// Counts an allocated block.
     #[inline]
     pub(super) fn allocated(&mut self, row: EntryRow, weight: Weight, epoch: Epoch) {
         let entry = self.touch_live(row, epoch);
@@ -200,7 +200,7 @@ impl Entries {
         entry.allocated += weight;
     }
 
-    /// A block is freed. The thread that had made it.
+    /// Counts a freed block. Returns the thread that allocated it.
     #[inline]
     pub(super) fn freed(&mut self, row: EntryRow, weight: Weight, epoch: Epoch) -> ThreadRow {
         let entry = self.touch_live(row, epoch);
@@ -209,19 +209,19 @@ impl Entries {
         entry.thread
     }
 
-    /// A block that was freed was temporary.
+    /// Counts a freed block as temporary.
     #[inline]
     pub(super) fn was_temporary(&mut self, row: EntryRow, blocks: u64) {
         add(&mut self.entries[row.index()].temporary, blocks);
     }
 
-    /// So many bytes of a block were never written.
+    /// Counts bytes of a block that were never written.
     pub(super) fn had_unused(&mut self, row: EntryRow, bytes: u64) {
         self.touch(row);
         add(&mut self.seldom[row.index()].unused, bytes);
     }
 
-    /// A block is taken from its process at its end; `at_exit`, if that is an exit. That is no row of the timeline.
+    /// Counts a block that ends with its process; `at_exit` if that is an exit. This adds no timeline row.
     pub(super) fn ended_with_process(&mut self, row: EntryRow, weight: Weight, epoch: Epoch, at_exit: bool) {
         let (entry, seldom) = (&mut self.entries[row.index()], &mut self.seldom[row.index()]);
         if entry.epoch != epoch {
@@ -240,23 +240,23 @@ impl Entries {
         &self.sites
     }
 
-    /// Asks for the memory of an entry.
+    /// Prefetches the memory of an entry.
     #[inline]
     pub(super) fn expect(&self, entry: EntryRow) {
         sys::prefetch(&self.entries[entry.index()]);
     }
 
-    /// All that are in use.
+    /// All entries in use.
     pub(super) fn iter(&self) -> impl Iterator<Item = (EntryRow, Seen<'_>)> {
         self.by_key.values().map(|&row| (row, self.get(row)))
     }
 
-    /// The sites of those that changed since the last rows.
+    /// The sites of entries that changed since the last rows.
     pub(super) fn touched(&self) -> impl ExactSizeIterator<Item = SiteRow> {
         self.touched.iter().map(|row| self.sites[row.index()])
     }
 
-    /// The rows of what changed go out: who, and what they did.
+    /// Emits the rows of changed entries: site, thread and counts.
     pub(super) fn rows_closed(&mut self, mut each: impl FnMut(SiteRow, ThreadRow, &Activity)) {
         for row in self.touched.drain(..) {
             let (entry, seldom) = (&mut self.entries[row.index()], &mut self.seldom[row.index()]);
@@ -272,7 +272,7 @@ impl Entries {
         }
     }
 
-    /// Throws away what threads that ended have left behind, unless it is live or was at the peak.
+    /// Drops the entries of exited threads, unless they have live blocks or had some at the peak.
     pub(super) fn sweep(
         &mut self,
         epoch: Epoch,
@@ -299,24 +299,24 @@ impl Entries {
         }
     }
 
-    /// What an entry did in all, rows that went out included.
+    /// The total counts of an entry, including emitted rows.
     pub(super) fn in_all(&self, row: EntryRow) -> Activity {
         let mut sum = self.closed.of(row).copied().unwrap_or_default();
         sum.add(&self.get(row).recent());
         sum
     }
 
-    /// What threads did that were thrown away, by stack, under the first such thread.
+    /// The counts of dropped entries by stack, under the first such thread.
     pub(super) fn of_swept(&self) -> impl Iterator<Item = (StackRow, ThreadRow, Activity)> {
         self.closed.of_swept.iter().map(|(&stack, &(thread, sum))| (stack, thread, sum))
     }
 }
 
-/// The sums of all rows that went out.
+/// The sums of all emitted rows.
 #[derive(Debug, Default)]
 struct Closed {
     by_entry: Shelf<Activity>,
-    /// By stack: what threads did that were thrown away, under the first such thread.
+    /// The counts of dropped entries by stack, under the first such thread.
     of_swept: FxHashMap<StackRow, (ThreadRow, Activity)>,
 }
 
@@ -346,7 +346,7 @@ mod tests {
     const BLOCK: Weight = Weight { blocks: 1, bytes: 10 };
 
     #[test]
-    fn an_entry_remembers_what_it_was_at_the_peak_and_takes_one_cache_line() {
+    fn an_entry_keeps_its_value_at_the_peak_and_takes_one_cache_line() {
         assert_eq!(size_of::<Entry>(), 64);
         let mut entries = Entries::default();
         let row = entries.added(SiteRow(0), StackRow(5), ThreadRow(1), Epoch(0));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_out_in_rows_stays_in_the_sum() {
+    fn emitted_rows_are_part_of_the_sum() {
         let mut entries = Entries::default();
         let row = entries.added(SiteRow(0), StackRow(5), ThreadRow(1), Epoch(0));
         assert_eq!(entries.find(StackRow(5), ThreadRow(1)), Some(row));
@@ -378,14 +378,14 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_thrown_away_when_its_thread_has_ended_and_it_holds_nothing() {
+    fn drops_an_empty_entry_of_an_exited_thread() {
         let mut entries = Entries::default();
         let [empty, live] =
             [0, 1].map(|stack| entries.added(SiteRow(stack), StackRow(stack), ThreadRow(0), Epoch(0)));
         entries.had_unused(empty, 7);
         entries.allocated(live, BLOCK, Epoch(0));
         entries.sweep(Epoch(1), |_| true, |site| StackRow(site.0));
-        assert_eq!(entries.iter().count(), 2, "their rows have not gone out");
+        assert_eq!(entries.iter().count(), 2, "their rows have not been emitted");
         entries.rows_closed(|_, _, _| ());
         entries.sweep(Epoch(1), |_| false, |site| StackRow(site.0));
         assert_eq!(entries.iter().count(), 2);

@@ -1,4 +1,5 @@
-//! Which blocks and mappings are live, in each process: where they are and who made them. It counts nothing.
+//! The live blocks and mappings of each process: where they are, and which thread and stack allocated them.
+//! It counts nothing.
 
 mod inherit;
 
@@ -7,21 +8,21 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::blocks::{Block, Blocks, Cut, Mappings, Piece};
 use crate::ids::{Address, EntryRow, ProcessRow, RingNumber, Tick};
 pub(super) use inherit::drop_replaced;
-use inherit::{Inherits, LatelyFreed, Legacy};
+use inherit::{Inherits, Legacy, RecentlyFreed};
 
-/// What one process has.
+/// The blocks and mappings of one process.
 #[derive(Debug, Default)]
 struct Holdings {
-    /// Its blocks' history began in another process.
+    /// The process was forked: it has blocks of another process.
     forked: bool,
     blocks: Blocks,
     mappings: Mappings,
     /// Blocks without an address, by the ring whose writer moves them.
     moving: FxHashMap<RingNumber, Moving>,
-    /// What it has of the process that it was forked from.
+    /// What it inherited from the process that it was forked from.
     inherits: Inherits,
-    /// Blocks that it freed or moved last.
-    lately_freed: LatelyFreed,
+    /// The blocks that it freed or moved last.
+    recently_freed: RecentlyFreed,
 }
 
 impl Holdings {
@@ -31,14 +32,14 @@ impl Holdings {
     }
 }
 
-/// A block that is being moved, if it was known, and where it was.
+/// A block that is being moved, if it is known, and its old address.
 #[derive(Debug)]
 pub(super) struct Moving {
     pub from: Address,
     pub block: Option<Block>,
 }
 
-/// No block is known at an address.
+/// There is no known block at an address.
 #[derive(Debug)]
 pub(super) struct NotKnown;
 
@@ -46,7 +47,7 @@ pub(super) struct NotKnown;
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     processes: Vec<Holdings>,
-    /// Blocks for processes that are forked.
+    /// Blocks kept for forked processes.
     legacy: Legacy,
 }
 
@@ -59,38 +60,39 @@ impl Ledger {
         self.processes[process.index()].forked
     }
 
-    /// Asks for the memory of an address's place.
+    /// Prefetches the slot of an address.
     #[inline]
     pub(super) fn expect(&self, process: ProcessRow, address: Address) {
         self.processes[process.index()].blocks.prefetch(address);
     }
 
-    /// The block of its own that a process has at an address.
+    /// The block at an address that the process allocated itself.
     #[inline]
     pub(super) fn own_block(&self, process: ProcessRow, address: Address) -> Option<&Block> {
         self.processes[process.index()].blocks.get(address).filter(|block| !block.inherited())
     }
 
-    /// A block is made, or put back. The one of the process's own that was there: its free was lost.
+    /// Adds a block, or puts it back. Returns the process's own block that was there: its free was lost.
     #[inline]
     pub(super) fn allocated(&mut self, process: ProcessRow, address: Address, block: Block) -> Option<Block> {
         let before = self.processes[process.index()].blocks.insert(address, block);
         before.filter(|lost| !lost.inherited())
     }
 
-    /// A block is freed: what it was, if it is known.
+    /// Removes a freed block and returns it, if known.
     #[inline]
     pub(super) fn freed(&mut self, process: ProcessRow, address: Address) -> Option<Block> {
         let process = &mut self.processes[process.index()];
         let block = process.blocks.remove(address)?;
         if self.legacy.is_kept() {
-            process.lately_freed.add(address, block);
+            process.recently_freed.add(address, block);
         }
         Some(block)
     }
 
-    /// The writer of this ring begins to move the block at an address: it lives on without one. A block that it was moving before,
-    /// whose end was never told, is given back. Unless forced, nothing changes if there is no such block.
+    /// The writer of this ring starts to move the block at an address: it is still live, but has no address.
+    /// Returns a block that the writer was moving before and whose end was never recorded. Unless forced,
+    /// nothing changes if there is no such block.
     pub(super) fn move_begun(
         &mut self,
         process: ProcessRow,
@@ -106,17 +108,17 @@ impl Ledger {
         Ok(self.processes[process.index()].moving.insert(ring, Moving { from, block }))
     }
 
-    /// The block that the writer of this ring moves.
+    /// The block that the writer of this ring is moving.
     pub(super) fn moving(&self, process: ProcessRow, ring: RingNumber) -> Option<&Moving> {
         self.processes[process.index()].moving.get(&ring)
     }
 
-    /// The writer of this ring has moved its block.
+    /// Removes the block that the writer of this ring has moved.
     pub(super) fn move_ended(&mut self, process: ProcessRow, ring: RingNumber) -> Option<Moving> {
         self.processes[process.index()].moving.remove(&ring)
     }
 
-    /// A mapping is made where nothing is mapped.
+    /// Adds a mapping to a free range.
     pub(super) fn mapped(
         &mut self,
         process: ProcessRow,
@@ -128,12 +130,12 @@ impl Ledger {
         self.processes[process.index()].mappings.add(start, len, tick, entry);
     }
 
-    /// A range is no longer mapped: what was in it.
+    /// Removes a range of mappings. Returns what was in it.
     pub(super) fn unmapped(&mut self, process: ProcessRow, start: Address, len: u64) -> Vec<Cut> {
         self.processes[process.index()].mappings.cut(start, len)
     }
 
-    /// A process has ended. Its blocks go to `each`; what it had mapped is returned.
+    /// Removes a process that has ended. Passes its blocks to `each`, and returns its mappings.
     pub(super) fn process_ended(&mut self, process: ProcessRow, each: impl FnMut(&Block)) -> Vec<Cut> {
         let holdings = &mut self.processes[process.index()];
         holdings.own_blocks().for_each(each);
@@ -144,7 +146,8 @@ impl Ledger {
         cuts
     }
 
-    /// All blocks of a process with their addresses, inherited ones too, in no order. One that is being moved is where it was.
+    /// All blocks of a process with their addresses, including inherited ones, in no order. A block that is
+    /// being moved is listed at its old address.
     pub(super) fn blocks_of(&self, process: ProcessRow) -> impl Iterator<Item = (Address, &Block)> {
         let Holdings { blocks, moving, .. } = &self.processes[process.index()];
         let moving = moving.values().filter_map(|moving| Some((moving.from, moving.block.as_ref()?)));
@@ -156,12 +159,12 @@ impl Ledger {
         !self.processes[process.index()].moving.is_empty()
     }
 
-    /// Whether a process has any live block of its own.
+    /// Whether a process has any live block that it allocated itself.
     pub(super) fn has_own_blocks(&self, process: ProcessRow) -> bool {
         self.is_moving(process) || self.processes[process.index()].own_blocks().next().is_some()
     }
 
-    /// Blocks that were made by the processes that have them.
+    /// Blocks that were allocated by the processes that have them.
     pub(super) fn own_blocks(&self) -> impl Iterator<Item = &Block> {
         self.processes.iter().flat_map(Holdings::own_blocks)
     }
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_there_from_its_allocation_to_its_free() {
+    fn a_block_is_live_from_its_allocation_to_its_free() {
         let mut ledger = ledger();
         assert_eq!(ledger.allocated(PROCESS, Address(0x10), block(1)), None);
         assert_eq!(ledger.own_block(PROCESS, Address(0x10)), Some(&block(1)));
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_moved_has_no_address_and_still_is_the_processs() {
+    fn a_moving_block_has_no_address_but_still_belongs_to_its_process() {
         let mut ledger = ledger();
         assert!(ledger.move_begun(PROCESS, RING, Address(0x10), false).is_err());
         assert!(ledger.moving(PROCESS, RING).is_none());
@@ -215,12 +218,12 @@ mod tests {
         assert_eq!(ledger.blocks_of(PROCESS).collect::<Vec<_>>(), [(Address(0x10), &block(1))]);
         assert_eq!(ledger.move_ended(PROCESS, RING).and_then(|moving| moving.block), Some(block(1)));
         assert!(!ledger.is_moving(PROCESS));
-        assert!(ledger.move_begun(PROCESS, RING, Address(0x20), true).is_ok(), "nobody knows this one");
+        assert!(ledger.move_begun(PROCESS, RING, Address(0x20), true).is_ok(), "the block is unknown");
         assert!(ledger.moving(PROCESS, RING).is_some_and(|moving| moving.block.is_none()));
     }
 
     #[test]
-    fn a_process_that_ends_leaves_nothing_and_tells_of_all_it_had() {
+    fn an_ended_process_returns_everything_and_leaves_nothing() {
         let mut ledger = ledger();
         ledger.allocated(PROCESS, Address(0x10), block(1));
         ledger.allocated(PROCESS, Address(0x20), block(2));

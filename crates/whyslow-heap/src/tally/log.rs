@@ -1,46 +1,47 @@
-//! What happened at each entry, put off and then done entry by entry.
+//! Defers the counting of events at entries, to do it site by site.
 //!
-//! A program with ten thousand stacks has megabytes of sites. Changing them in the order of events would wait for memory several times
-//! per event. So an event leaves a note, and when there are many, they are sorted by site first: then what belongs together is done
-//! together. Of one site they stay in order, which is all that its numbers and those of its entries depend on.
+//! A program with ten thousand stacks has megabytes of sites. Changing them in event order would cause
+//! several cache misses per event. So an event only adds a note. When there are many notes, they are sorted
+//! by site and then counted. Notes of one site keep their order, which is all that the numbers of the site
+//! and its entries depend on.
 
 use super::peak::Epoch;
 use crate::ids::{EntryRow, SiteRow, ThreadRow};
 
-/// Notes after which they are done.
+/// Number of notes after which they are counted.
 const MOST_NOTES: usize = 1 << 15;
-/// Sites up to which sorting is not worth it.
+/// Number of sites up to which sorting does not pay off.
 const FEW_SITES: usize = 256;
-/// Parts into which notes are sorted.
+/// Number of parts into which notes are sorted.
 const PARTS: usize = 256;
 
-/// What happened.
+/// The kind of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Deed {
-    /// A block is made.
+pub(super) enum NoteKind {
+    /// A block is allocated.
     Allocated,
-    /// A block is freed or moved; `number` is its life in ticks.
+    /// A block is freed or moved; `number` is its lifetime in ticks.
     Freed,
-    /// A block was made larger; `number` bytes were copied.
+    /// A block grew; `number` bytes were copied.
     Grew,
-    /// As before, and the block had grown before.
+    /// A block grew that had grown before; `number` bytes were copied.
     GrewAgain,
-    /// A block was made larger again after it was made smaller; `number` bytes were copied.
+    /// A block grew again after it had shrunk; `number` bytes were copied.
     GrewBack,
-    /// A block that had grown ends, or is made smaller for the first time.
+    /// A grown block is freed, or shrinks for the first time.
     ChainEnded,
-    /// A block was looked at; `number` bytes were never written.
+    /// A block was examined; `number` bytes were never written.
     Examined,
-    /// A mapping is made.
+    /// A mapping is created.
     Mapped,
-    /// A part of a mapping is unmapped; `number` is its life in ticks.
+    /// A part of a mapping is unmapped; `number` is its lifetime in ticks.
     Unmapped,
-    /// The last part of a mapping is unmapped, likewise.
+    /// The last part of a mapping is unmapped; `number` is its lifetime in ticks.
     UnmappedLast,
 }
 
-/// Not temporary, however few blocks were made since.
+/// Not temporary, regardless of the number of later allocations.
 pub(super) const NEVER: u32 = u32::MAX;
 
 /// One event at one entry: 32 bytes.
@@ -49,59 +50,59 @@ pub(super) struct Note {
     pub entry: EntryRow,
     /// The thread that did it, where that matters.
     pub thread: ThreadRow,
-    /// The size of the block, and in the upper bits the deed.
+    /// The size of the block, and the kind in the upper bits.
     size: u64,
-    /// How long it lived; or another number.
+    /// The block's lifetime, or another number.
     pub number: u64,
-    /// The peak's epoch, counted from the first note.
+    /// The peak's epoch, relative to the first note.
     epoch: u32,
-    /// Blocks that the thread made since it made this one.
+    /// Number of blocks that the thread has allocated since this one.
     pub made_since: u32,
 }
 
 const SIZE_BITS: u32 = 56;
 const SIZE: u64 = (1 << SIZE_BITS) - 1;
-const DEEDS: [Deed; 10] = [
-    Deed::Allocated,
-    Deed::Freed,
-    Deed::Grew,
-    Deed::GrewAgain,
-    Deed::GrewBack,
-    Deed::ChainEnded,
-    Deed::Examined,
-    Deed::Mapped,
-    Deed::Unmapped,
-    Deed::UnmappedLast,
+const DEEDS: [NoteKind; 10] = [
+    NoteKind::Allocated,
+    NoteKind::Freed,
+    NoteKind::Grew,
+    NoteKind::GrewAgain,
+    NoteKind::GrewBack,
+    NoteKind::ChainEnded,
+    NoteKind::Examined,
+    NoteKind::Mapped,
+    NoteKind::Unmapped,
+    NoteKind::UnmappedLast,
 ];
 
 impl Note {
-    /// A note of what was done to a block of this size. Its epoch is given by the log.
+    /// A note about a block of this size. The log sets its epoch.
     #[inline]
-    pub(super) fn new(deed: Deed, entry: EntryRow, size: u64) -> Self {
-        let size = size.min(SIZE) | (deed as u64) << SIZE_BITS;
+    pub(super) fn new(kind: NoteKind, entry: EntryRow, size: u64) -> Self {
+        let size = size.min(SIZE) | (kind as u64) << SIZE_BITS;
         Self { entry, thread: ThreadRow(0), size, number: 0, epoch: 0, made_since: NEVER }
     }
 
-    /// The same, done by this thread.
+    /// Sets the thread.
     #[inline]
     pub(super) fn by(self, thread: ThreadRow) -> Self {
         Self { thread, ..self }
     }
 
-    /// The same with the number that belongs to its deed.
+    /// Sets the number.
     #[inline]
     pub(super) fn with(self, number: u64) -> Self {
         Self { number, ..self }
     }
 
-    /// The same, after its thread has made so many other blocks.
+    /// Sets the number of later allocations of the thread.
     #[inline]
     pub(super) fn after(self, made_since: u32) -> Self {
         Self { made_since, ..self }
     }
 
     #[inline]
-    pub(super) fn deed(&self) -> Deed {
+    pub(super) fn kind(&self) -> NoteKind {
         DEEDS[(self.size >> SIZE_BITS) as usize]
     }
 
@@ -111,7 +112,7 @@ impl Note {
     }
 }
 
-/// Notes that are not done yet.
+/// Notes that are not counted yet.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     notes: Vec<Note>,
@@ -121,7 +122,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Adds a note; whether there are so many now that they must be done.
+    /// Adds a note. Returns whether the notes must be counted now.
     #[inline]
     #[must_use]
     pub(super) fn noted(&mut self, mut note: Note, epoch: Epoch) -> bool {
@@ -133,13 +134,13 @@ impl Log {
         self.notes.len() >= MOST_NOTES
     }
 
-    /// When a note was made.
+    /// The epoch of a note.
     #[inline]
     pub(super) fn epoch_of(&self, note: &Note) -> Epoch {
         Epoch(self.epoch.0 + u64::from(note.epoch))
     }
 
-    /// Takes out all notes, those of one site together if there are many sites. [`Self::done`] gives the room back.
+    /// Takes out all notes, grouped by site if there are many sites. [`Self::done`] returns the buffer.
     pub(super) fn take(&mut self, site_of_entry: &[SiteRow], sites: usize) -> Vec<Note> {
         let mut notes = std::mem::take(&mut self.notes);
         if sites > FEW_SITES {
@@ -148,13 +149,13 @@ impl Log {
         notes
     }
 
-    /// The notes that were taken out are done.
+    /// Returns the buffer of counted notes.
     pub(super) fn done(&mut self, mut notes: Vec<Note>) {
         notes.clear();
         self.notes = notes;
     }
 
-    /// Sorts notes by ranges of sites; those of one site stay in order.
+    /// Sorts notes by ranges of sites; notes of one site keep their order.
     fn sort(&mut self, notes: &mut Vec<Note>, site_of_entry: &[SiteRow], sites: usize) {
         let per_part = sites.div_ceil(PARTS).next_power_of_two();
         let shift = per_part.trailing_zeros();
@@ -183,23 +184,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_holds_what_was_done_and_to_how_many_bytes() {
+    fn a_note_holds_kind_and_size() {
         assert_eq!(size_of::<Note>(), 32);
-        for deed in DEEDS {
-            let note = Note::new(deed, EntryRow(3), u64::MAX);
-            assert_eq!((note.deed(), note.size()), (deed, SIZE));
+        for kind in DEEDS {
+            let note = Note::new(kind, EntryRow(3), u64::MAX);
+            assert_eq!((note.kind(), note.size()), (kind, SIZE));
         }
     }
 
     #[test]
-    fn notes_of_one_site_stay_in_order_and_together() {
+    fn notes_of_one_site_keep_their_order_and_are_grouped() {
         let sites = 1000;
         // Two entries of each site, far apart.
         let site_of_entry: Vec<SiteRow> = (0..2 * sites).map(|entry| SiteRow::from(entry % sites)).collect();
         let mut log = Log::default();
         for number in 0..10_000u64 {
             let entry = EntryRow::from((number * 7919) as usize % (2 * sites));
-            let full = log.noted(Note::new(Deed::Freed, entry, 1).with(number), Epoch(5 + number));
+            let full = log.noted(Note::new(NoteKind::Freed, entry, 1).with(number), Epoch(5 + number));
             assert!(!full);
         }
         let notes = log.take(&site_of_entry, sites);

@@ -1,22 +1,23 @@
-//! How many bytes are live: of everything, of each process, and what they were at the peak.
+//! Live bytes of all processes and of each process, and their values at the peak.
 //!
-//! The peak costs a few instructions per event, however many sites there are: whenever the total reaches a new maximum,
-//! a number ([`Epoch`]) changes. Each [`Peaked`] keeps what it had before its first change in the current epoch. So at the
-//! end, one that has not changed in the last epoch had at the peak what it has now, and any other what it kept.
+//! The peak costs a few instructions per event, regardless of the number of sites: whenever the total reaches
+//! a new maximum, a number ([`Epoch`]) changes. Each [`Peaked`] keeps the value that it had before its first
+//! change in the current epoch. So at the end, a value that has not changed in the last epoch is also its
+//! value at the peak; otherwise the kept value is.
 
 use whyslow_profile::Growth;
 
 use super::End;
-use crate::course::Course;
 use crate::ids::{ProcessRow, Tick};
+use crate::live_curve::LiveCurve;
 use crate::outcome::{CounterKind, CounterRow};
 use crate::weight::{Weight, add};
 
-/// How many peaks there were.
+/// The number of peaks so far.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Epoch(pub u64);
 
-/// A number that remembers what it was at the peak.
+/// A number that keeps its value at the peak.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Peaked {
     now: Weight,
@@ -25,7 +26,7 @@ pub(super) struct Peaked {
 }
 
 impl Peaked {
-    /// Nothing yet, also at the last peak.
+    /// Zero, now and at the last peak.
     pub(super) fn new(epoch: Epoch) -> Self {
         Self { epoch, ..Self::default() }
     }
@@ -55,35 +56,35 @@ impl Peaked {
     }
 }
 
-/// One process.
+/// The live bytes of one process.
 #[derive(Debug)]
 struct Height {
     live: Peaked,
-    /// The most bytes that were live.
+    /// The maximum of live bytes.
     most: u64,
-    /// What was live when it ended.
+    /// What was live at its exit.
     at_exit: Weight,
     ended: bool,
 }
 
-/// The most that was live, and when.
+/// The maximum of live bytes, and when it was reached.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peak {
     pub bytes: u64,
     pub tick: Tick,
 }
 
-/// Live bytes of everything and of each process.
+/// Live bytes of all processes and of each process.
 #[derive(Debug, Default)]
 pub(super) struct Heights {
     processes: Vec<Height>,
     bytes: u64,
     epoch: Epoch,
     peak: Peak,
-    /// The peak moved in this bucket.
+    /// The peak changed in this bucket.
     peak_moved: bool,
-    /// Live bytes of everything over time.
-    course: Course,
+    /// Live bytes of all processes over time.
+    live_curve: LiveCurve,
 }
 
 impl Heights {
@@ -107,7 +108,7 @@ impl Heights {
         self.bytes = self.bytes.wrapping_sub(weight.bytes);
     }
 
-    /// Looks whether this is a new maximum, after the last change that belongs to a moment.
+    /// Checks for a new maximum. Call it after the last change at a point in time.
     #[inline]
     pub(super) fn moment_ended(&mut self, tick: Tick) {
         if self.bytes > self.peak.bytes {
@@ -117,7 +118,7 @@ impl Heights {
         }
     }
 
-    /// Whether the process had ended before.
+    /// Notes that a process has ended. Returns whether it had ended before.
     pub(super) fn process_ended(&mut self, process: ProcessRow) -> bool {
         std::mem::replace(&mut self.processes[process.index()].ended, true)
     }
@@ -126,7 +127,7 @@ impl Heights {
         self.processes[process.index()].ended
     }
 
-    /// A block is taken from a process at its end.
+    /// Subtracts a block that ends with its process.
     pub(super) fn ended_with_process(&mut self, process: ProcessRow, weight: Weight, end: End) {
         self.freed(process, weight);
         if end == End::Exit {
@@ -134,12 +135,12 @@ impl Heights {
         }
     }
 
-    /// Notes how much there is before something is taken that nobody gives back.
+    /// Records the live bytes before a process ends: its end is not a free.
     pub(super) fn reached(&mut self, time_ns: u64) {
-        self.course.add(time_ns, self.bytes);
+        self.live_curve.add(time_ns, self.bytes);
     }
 
-    /// A bucket of the timeline ends: the values of the counters in it.
+    /// Ends a timeline bucket: emits its counter values.
     pub(super) fn bucket_closed(&mut self, peak_ns: u64, end_ns: u64, counters: &mut Vec<CounterRow>) {
         for (row, process) in self.processes.iter().enumerate().filter(|(_, process)| !process.ended) {
             if self.peak_moved {
@@ -147,7 +148,7 @@ impl Heights {
             }
             counters.push(live_row(row.into(), end_ns, process.live.now.bytes));
         }
-        self.course.add(end_ns, self.bytes);
+        self.live_curve.add(end_ns, self.bytes);
         self.peak_moved = false;
     }
 
@@ -159,7 +160,7 @@ impl Heights {
         self.peak
     }
 
-    /// Live bytes of everything.
+    /// Live bytes of all processes.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
@@ -170,23 +171,23 @@ impl Heights {
         self.processes[process.index()].live.now.bytes
     }
 
-    /// The most that a process had, and what it had at its end.
+    /// The maximum of a process, and what was live at its exit.
     pub(super) fn most_and_exit(&self, process: ProcessRow) -> (u64, Weight) {
         let process = &self.processes[process.index()];
         (process.most, process.at_exit)
     }
 
-    /// How live bytes of everything changed.
+    /// How the live bytes of all processes changed.
     pub(super) fn growth(&self) -> Growth {
-        self.course.growth()
+        self.live_curve.growth()
     }
 
-    /// Counters of this moment: the whole course where there is one process, and how much each has now.
+    /// Counter values now: the whole curve if there is one process, and the current value of each process.
     pub(super) fn counters_at(&self, now_ns: u64) -> Vec<CounterRow> {
-        let course = self.course.points().filter(|&(time_ns, _)| time_ns < now_ns);
-        let course = course.filter(|_| self.processes.len() == 1);
+        let curve = self.live_curve.points().filter(|&(time_ns, _)| time_ns < now_ns);
+        let curve = curve.filter(|_| self.processes.len() == 1);
         let mut rows: Vec<_> =
-            course.map(|(time_ns, value)| live_row(ProcessRow(0), time_ns, value)).collect();
+            curve.map(|(time_ns, value)| live_row(ProcessRow(0), time_ns, value)).collect();
         let living = self.processes.iter().enumerate().filter(|(_, process)| !process.ended);
         rows.extend(living.map(|(row, process)| live_row(row.into(), now_ns, process.live.now.bytes)));
         rows
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_remembers_what_it_was_at_the_peak() {
+    fn a_number_keeps_its_value_at_the_peak() {
         let mut heights = Heights::default();
         let [one, two] = [heights.process_added(), heights.process_added()];
         let mut entry = Peaked::new(heights.epoch());
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_at_its_exit_is_kept_and_what_an_exec_takes_is_not() {
+    fn keeps_what_is_live_at_exit_but_not_at_an_exec() {
         let mut heights = Heights::default();
         let process = heights.process_added();
         heights.allocated(process, bytes(30));

@@ -1,4 +1,4 @@
-//! The numbers while the programs still run, as if everything ended now. Nothing changes by looking.
+//! The numbers while the programs still run, as if everything ended now. Computing them changes nothing.
 
 use super::Tally;
 use super::ends::ByThread;
@@ -9,7 +9,7 @@ use crate::outcome::{CounterRow, Site, TimelineRow, Transfer};
 use crate::sites::Beyond;
 use crate::weight::Weight;
 
-/// What a site has beyond what it has counted itself, and by which threads.
+/// Numbers of a site that are not yet part of it, and by which threads.
 #[derive(Debug, Default, Clone)]
 struct OfSite {
     beyond: Beyond,
@@ -18,7 +18,7 @@ struct OfSite {
     nows: ByThread,
 }
 
-/// Everything that is counted so far.
+/// All counts so far.
 #[derive(Debug, Default)]
 pub(crate) struct SoFar {
     pub sites: Vec<Site>,
@@ -29,8 +29,8 @@ pub(crate) struct SoFar {
 }
 
 impl Tally {
-    /// The numbers at this tick. What is live at the end is what is live now in this process; `process_of` says where each
-    /// thread belongs.
+    /// The numbers at this tick. Live at exit means live now in this process; `process_of` is the process of
+    /// each thread.
     pub(crate) fn so_far(&mut self, process: ProcessRow, process_of: &[ProcessRow], tick: Tick) -> SoFar {
         self.accounts.settle(&self.rules);
         let Self { heights, accounts, .. } = self;
@@ -80,7 +80,7 @@ impl Tally {
         }
     }
 
-    /// Adds what is counted when blocks end, for those that have not.
+    /// Adds the counts that live blocks would get at their end.
     fn add_living(&self, by_site: &mut [OfSite], tick: Tick) {
         let Self { rules, ledger, accounts, .. } = self;
         let site_of = |entry: EntryRow| accounts.entries().get(entry).site.index();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     /// Two threads of one process: blocks of both, temporary ones, a transfer, growth, over several buckets.
-    fn tally(look: bool) -> Tally {
+    fn tally(snapshots: bool) -> Tally {
         let clock = Clock::start();
         let second = clock.span_ticks(1_000_000_000);
         let first = clock.first_tick();
@@ -146,7 +146,7 @@ mod tests {
                 }
                 _ => {}
             }
-            if look && step % 10 == 0 {
+            if snapshots && step % 10 == 0 {
                 tally.so_far(PROCESS, &[PROCESS; 2], tick.plus(5));
             }
         }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_so_far_is_what_would_be_known_if_it_ended_now() {
+    fn numbers_so_far_equal_those_of_an_end_now() {
         let mut tally = tally(false);
         let tick = end(&tally);
         let so_far = tally.so_far(PROCESS, &[PROCESS; 2], tick);
@@ -189,9 +189,9 @@ mod tests {
     }
 
     #[test]
-    fn looking_changes_nothing() {
-        let (mut seen, mut unseen) = (tally(true), tally(false));
-        for tally in [&mut seen, &mut unseen] {
+    fn a_snapshot_changes_nothing() {
+        let (mut seen, mut plain) = (tally(true), tally(false));
+        for tally in [&mut seen, &mut plain] {
             let tick = end(tally);
             tally.process_ended(PROCESS, tick, crate::tally::End::Exit);
         }
@@ -199,14 +199,14 @@ mod tests {
             let of = |site: Site| (site.stack, HeapCounts { lifetime_ns: 0, ..site.counts }, site.sizes);
             sites.into_iter().map(of).collect::<Vec<_>>()
         };
-        let ((seen_sites, seen_transfers), (sites, transfers)) = (seen.finish(), unseen.finish());
-        assert_eq!((counts(seen_sites), seen_transfers), (counts(sites), transfers));
-        assert_eq!(seen.take_rows().0.len(), unseen.take_rows().0.len());
-        assert_eq!(seen.peak().bytes, unseen.peak().bytes);
+        let ((snapshot_sites, snapshot_transfers), (sites, transfers)) = (seen.finish(), plain.finish());
+        assert_eq!((counts(snapshot_sites), snapshot_transfers), (counts(sites), transfers));
+        assert_eq!(seen.take_rows().0.len(), plain.take_rows().0.len());
+        assert_eq!(seen.peak().bytes, plain.peak().bytes);
     }
 
     #[test]
-    fn only_what_one_process_has_is_live() {
+    fn only_blocks_of_the_given_process_are_live() {
         let mut tally = Tally::new(Clock::start(), None, 1);
         for number in 0..2 {
             let process = tally.process_added(number > 0);
@@ -225,12 +225,12 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_swept_away_are_counted_with_the_first_of_them() {
+    fn swept_threads_are_counted_under_the_first_of_them() {
         let mut tally = Tally::new(Clock::start(), None, 1);
         tally.process_added(false);
         let second = tally.clock().span_ticks(1_000_000_000);
         let mut tick = tally.clock().first_tick();
-        // The peak, which nothing below comes near to.
+        // The peak; the live bytes below are far from it.
         let main = tally.thread_added();
         let entry = tally.entry(StackRow(9), main);
         tally.allocated(&at(main, tick, 0x10), entry, 1 << 20);
@@ -253,11 +253,11 @@ mod tests {
     }
 
     #[test]
-    fn the_most_of_a_site_is_that_of_all_its_threads_together() {
+    fn the_maximum_of_a_site_is_over_all_its_threads_together() {
         let mut tally = Tally::new(Clock::start(), None, 1);
         tally.process_added(false);
         let threads = [tally.thread_added(), tally.thread_added()];
-        // So many sites that notes are sorted; the two entries of the first lie far apart.
+        // Enough sites for notes to be sorted; the two entries of the first site are far apart.
         let first = tally.entry(StackRow(0), threads[0]);
         for stack in 1..1000 {
             tally.entry(StackRow(stack), threads[0]);

@@ -1,13 +1,13 @@
-//! What counting must know of threads: how many blocks each has made, and which have ended.
+//! Per-thread state for counting: how many blocks each thread has allocated, and which threads have exited.
 
 use crate::ids::ThreadRow;
 
-/// Ended threads after which what they have left behind is looked through.
+/// Number of exited threads after which their entries are swept.
 pub(super) const SWEEP_AFTER: usize = 64;
 
 #[derive(Debug, Default)]
 struct Thread {
-    /// Blocks it made.
+    /// Number of blocks that it has allocated.
     made: u32,
     ended: bool,
 }
@@ -16,7 +16,7 @@ struct Thread {
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     threads: Vec<Thread>,
-    /// Threads that ended since what they left was last looked through.
+    /// Threads that exited since the last sweep.
     ended: usize,
 }
 
@@ -26,7 +26,7 @@ impl Threads {
         ThreadRow::from(self.threads.len() - 1)
     }
 
-    /// The thread makes another block: how many it has made, this one included.
+    /// Counts another allocation of the thread. Returns its number of blocks, including this one.
     #[inline]
     pub(super) fn allocated(&mut self, thread: ThreadRow) -> u32 {
         let thread = &mut self.threads[thread.index()];
@@ -34,7 +34,7 @@ impl Threads {
         thread.made
     }
 
-    /// Blocks that a thread has made since it had made so many.
+    /// Number of blocks that a thread has allocated since it had this many.
     #[inline]
     pub(super) fn made_since(&self, thread: ThreadRow, sequence: u32) -> u32 {
         self.threads[thread.index()].made.wrapping_sub(sequence)
@@ -49,7 +49,7 @@ impl Threads {
         self.threads[thread.index()].ended
     }
 
-    /// Whether many have ended since the last time it was so.
+    /// Whether many threads have exited since this last returned true.
     pub(super) fn many_have_ended(&mut self) -> bool {
         let many = self.ended >= SWEEP_AFTER;
         if many {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_threads_are_many_once() {
+    fn many_exited_threads_are_reported_once() {
         let mut threads = Threads::default();
         for _ in 0..SWEEP_AFTER {
             assert!(!threads.many_have_ended());

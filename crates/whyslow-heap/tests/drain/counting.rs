@@ -1,5 +1,5 @@
-//! Programs of mallocs, frees and reallocs over several rings, in a known order: the drain finds exactly the numbers of a
-//! model that does everything the simple way, however the rings are read.
+//! Runs sequences of mallocs, frees and reallocs over several rings, in a known order. The drain must find
+//! exactly the numbers of a simple model, however the rings are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,8 +32,8 @@ enum Step {
     Free { slot: u64 },
     Leave { slot: u64 },
     Realloc { slot: u64, node: u32, size: u64 },
-    Stay { slot: u64 },
-    Gone { slot: u64 },
+    ReallocFailed { slot: u64 },
+    FreedByRealloc { slot: u64 },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ struct Happening {
     step: Step,
 }
 
-/// Raw choices become a program that an allocator allows.
+/// Turns raw choices into a valid sequence for an allocator.
 fn program(choices: &[(usize, u64, u8, u64, u32, u64)], start: u64) -> Vec<Happening> {
     let mut live = BTreeSet::new();
     let mut away: [Option<u64>; RINGS] = [None; RINGS];
@@ -56,15 +56,15 @@ fn program(choices: &[(usize, u64, u8, u64, u32, u64)], start: u64) -> Vec<Happe
         let step = match (away[ring].take(), free_slot) {
             (Some(old), _) if choice == 0 && !live.contains(&old) => {
                 live.insert(old);
-                Step::Stay { slot: old }
+                Step::ReallocFailed { slot: old }
             }
-            (Some(old), _) if choice == 1 => Step::Gone { slot: old },
+            (Some(old), _) if choice == 1 => Step::FreedByRealloc { slot: old },
             (Some(old), Some(new)) => {
                 let slot = if choice < 5 && !live.contains(&old) { old } else { new };
                 live.insert(slot);
                 Step::Realloc { slot, node, size }
             }
-            (Some(old), None) => Step::Gone { slot: old },
+            (Some(old), None) => Step::FreedByRealloc { slot: old },
             (None, _) if live.contains(&slot) && choice % 2 == 0 => {
                 live.remove(&slot);
                 Step::Free { slot }
@@ -94,12 +94,12 @@ fn write(ring: &mut FakeRing<'_>, tick: u64, step: Step) {
             ring.stack(call(node));
             ring.put(tick, op::REALLOC, address(slot), &[size]);
         }
-        Step::Stay { slot } => ring.put(tick, op::STAY, address(slot), &[]),
-        Step::Gone { slot } => ring.put(tick, op::GONE, address(slot), &[]),
+        Step::ReallocFailed { slot } => ring.put(tick, op::REALLOC_FAILED, address(slot), &[]),
+        Step::FreedByRealloc { slot } => ring.put(tick, op::REALLOC_FREED, address(slot), &[]),
     }
 }
 
-/// What the model and the drain are compared by: numbers by name and key.
+/// The numbers by which the model and the drain are compared, by name and key.
 type Numbers = BTreeMap<(&'static str, u64, u64), u64>;
 
 #[derive(Debug, Clone, Copy)]
@@ -203,11 +203,11 @@ impl Model {
                 let block = self.live.remove(&slot).expect("live");
                 self.away.insert(ring, (slot, block));
             }
-            Step::Stay { slot } => {
+            Step::ReallocFailed { slot } => {
                 let (_, block) = self.away.remove(&ring).expect("away");
                 self.live.insert(slot, block);
             }
-            Step::Gone { .. } => {
+            Step::FreedByRealloc { .. } => {
                 let (_, block) = self.away.remove(&ring).expect("away");
                 self.ended_block(ring, block, within);
             }
@@ -253,7 +253,7 @@ impl Model {
     }
 }
 
-/// What the drain found, in the model's words.
+/// The drain's numbers, in the model's terms.
 fn numbers(batches: &[Batch], outcome: &Outcome) -> Numbers {
     let mut numbers = Numbers::new();
     let mut add = |name, key, second, value| {
@@ -320,13 +320,13 @@ fn numbers(batches: &[Batch], outcome: &Outcome) -> Numbers {
     numbers
 }
 
-/// A process of which nothing can be looked up, as in a container: its own number is another.
+/// Adds a process that cannot be looked up, as in a container: its own id differs.
 fn arrive(drain: &mut Drain) -> Area {
     let area = Area::create().expect("area");
-    let theirs = Area::map(area.file().expect("file")).expect("mapped");
+    let agent_area = Area::map(area.file().expect("file")).expect("mapped");
     let (pid, own_pid) = (std::process::id(), 1);
     assert!(drain.arrive(Arrival { area, pid, own_pid, allocators: Vec::new(), notes: Vec::new() }));
-    theirs
+    agent_area
 }
 
 fn run(
@@ -346,7 +346,7 @@ fn run(
         model.step(happening.ring, happening.step, within);
         write(&mut rings[happening.ring], happening.tick, happening.step);
         match pauses.get(number) {
-            // Anything up to now is safe, and so is anything before.
+            // Any time up to now is safe, also earlier ones.
             Some(0..40) => {
                 drain.round(Until::Tick(Tick(happening.tick)));
             }
@@ -374,7 +374,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn all_numbers_are_those_of_the_model(
+    fn all_numbers_match_the_model(
         choices in choices(),
         within in 1u64..4,
         order in Just([0, 1, 2]).prop_shuffle(),
@@ -411,7 +411,7 @@ fn at_the_same_tick_a_free_comes_before_the_next_owner() {
 }
 
 #[test]
-fn a_free_of_nothing_is_counted_apart() {
+fn a_free_of_an_unknown_block_is_counted_separately() {
     let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
     let area = arrive(&mut drain);
     let tick = sys::now().0;
@@ -433,7 +433,7 @@ fn a_free_of_nothing_is_counted_apart() {
 }
 
 #[test]
-fn a_child_and_its_own_child_that_are_first_heard_of_together_are_parent_and_child() {
+fn a_child_and_its_own_child_seen_together_are_parent_and_child() {
     let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
     let area = arrive(&mut drain);
     let tick = sys::now().0;
@@ -449,7 +449,7 @@ fn a_child_and_its_own_child_that_are_first_heard_of_together_are_parent_and_chi
 }
 
 #[test]
-fn a_block_at_the_place_of_a_live_one_replaces_it() {
+fn a_block_at_a_live_address_replaces_the_old_one() {
     let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
     let area = arrive(&mut drain);
     let tick = sys::now().0;
@@ -460,7 +460,7 @@ fn a_block_at_the_place_of_a_live_one_replaces_it() {
     let outcome = drain.finish(0);
     assert_eq!(outcome.facts.lost_events, 1);
     assert_eq!((outcome.sites[0].counts.frees, outcome.sites[1].counts.live_at_exit_bytes), (1, 30));
-    assert_eq!(outcome.notes, [], "the number says it, and nothing says it again");
+    assert_eq!(outcome.notes, [], "the count is a fact, without a note");
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn mappings_count_by_their_bytes() {
 }
 
 #[test]
-fn unused_bytes_belong_to_the_stack_that_asked_for_them() {
+fn unused_bytes_belong_to_the_allocating_stack() {
     let mut drain = Drain::new(Config { unused: true, ..Config::default() }, Arc::new(NoInspector));
     let area = arrive(&mut drain);
     let tick = sys::now().0;
@@ -503,16 +503,16 @@ fn unused_bytes_belong_to_the_stack_that_asked_for_them() {
 }
 
 #[test]
-fn samples_stand_for_what_was_passed_over() {
+fn samples_stand_for_unsampled_blocks() {
     let every = 1 << 12;
     let config = Config { sample_bytes: Some(every), ..Config::default() };
     let mut drain = Drain::new(config, Arc::new(NoInspector));
     let area = arrive(&mut drain);
     let tick = sys::now().0;
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
-    // Every 64th of blocks of 64 bytes is kept, as chance would have it.
+    // Every 64th of blocks of 64 bytes is kept, at random.
     let (blocks, kept) = (640_000u64, 10_000u64);
-    // Each in a kilobyte of its own: those of one share a place in the filter.
+    // Each in its own kilobyte: blocks in the same kilobyte share a filter slot.
     let address = |slot| address(16 * slot);
     let filter = |slot| &area.filter()[whyslow_heap_wire::area::filter_slot(address(slot))];
     for block in 0..kept {
@@ -537,7 +537,7 @@ fn samples_stand_for_what_was_passed_over() {
     assert!(near(counts.allocations, blocks), "{}", counts.allocations);
     assert!(near(counts.bytes_allocated, blocks * 64), "{}", counts.bytes_allocated);
     assert_eq!(outcome.facts.unknown_frees, 0);
-    // One part in a hundred for ten thousand samples.
+    // One percent for ten thousand samples.
     let error = outcome.facts.sample_error.expect("an error");
     assert!((0.009..0.011).contains(&error), "{error}");
 }

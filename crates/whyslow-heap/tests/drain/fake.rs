@@ -55,19 +55,19 @@ impl<'a> FakeRing<'a> {
         self.written += 1;
     }
 
-    /// The stack of what comes next: one frame in no module, whose call is at `call`.
+    /// The stack of the next allocation: one frame in no module, with its call at `call`.
     pub(crate) fn stack(&mut self, call: u64) {
         self.word(record::stack(Stack { from: 0, to: 1, cut: false, kept: 0, fresh: 1 }));
         self.word(call + 1);
     }
 
-    /// A new block, made by a call at `call`.
+    /// Records a new block, allocated by a call at `call`.
     pub(crate) fn alloc(&mut self, tick: u64, address: u64, call: u64, size: u64) {
         self.stack(call);
         self.put(tick, op::ALLOC, address, &[size]);
     }
 
-    /// A block is freed.
+    /// Records a free.
     pub(crate) fn free(&mut self, tick: u64, address: u64) {
         self.put(tick, op::FREE, address, &[]);
     }

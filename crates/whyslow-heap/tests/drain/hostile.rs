@@ -14,14 +14,14 @@ use whyslow_profile::HeapNote;
 
 fn arrive(drain: &mut Drain) -> Area {
     let area = Area::create().expect("area");
-    let theirs = Area::map(area.file().expect("file")).expect("mapped");
+    let agent_area = Area::map(area.file().expect("file")).expect("mapped");
     let arrival =
         Arrival { area, pid: std::process::id(), own_pid: 1, allocators: Vec::new(), notes: Vec::new() };
     assert!(drain.arrive(arrival));
-    theirs
+    agent_area
 }
 
-/// Words that look like records more often than chance would have it.
+/// Words that are valid records more often than random ones.
 fn word() -> impl Strategy<Value = u64> {
     let kind = 0u64..14;
     let near =
@@ -74,7 +74,7 @@ proptest! {
             drain.round(if safe { Until::Now } else { Until::End });
             drain.take();
             for number in 0..rings.len() {
-                // A writer that goes back, or on, without having written.
+                // A writer that moves back or forward without writing.
                 area.ring(number).expect("a ring").written.fetch_add(u64::from(exiting) * 97, Ordering::Relaxed);
             }
         }
@@ -119,7 +119,7 @@ fn more_bytes_than_a_number_holds_do_not_stop_the_drain() {
 }
 
 #[test]
-fn a_damaged_ring_is_given_up_and_said_so() {
+fn gives_up_a_damaged_ring_with_a_note() {
     let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
     let area = arrive(&mut drain);
     let mut ring = FakeRing::take(&area, 0, 1, 1);
@@ -129,7 +129,7 @@ fn a_damaged_ring_is_given_up_and_said_so() {
     ring.put(tick, 15, 0, &[]);
     good.alloc(tick, 0x2000, 1, 20);
     drain.round(Until::End);
-    // It can still write, and is still read, so that it does not wait for room; but nothing counts.
+    // It can still write and is still read, so that it does not wait for room; but nothing counts.
     for _ in 0..3 * RING_WORDS / 2 {
         ring.alloc(tick, 0x3000, 1, 40);
         drain.round(Until::End);

@@ -1,4 +1,4 @@
-//! The drain, with an agent that the tests play.
+//! Tests the drain with a fake agent.
 
 mod counting;
 mod fake;

@@ -1,5 +1,5 @@
-// Starts and ends threads and gets queued signals all the time, and in the end says how many signals came: none may be lost.
-// Lines as in leaks.c; argument "wait" means nothing here.
+// Starts and ends threads and gets queued signals all the time. At the end it prints how many signals arrived: none may be lost.
+// Lines as in leaks.c; the argument "wait" is ignored.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -11,9 +11,9 @@
 
 enum { SIGNALS = 2000 };
 static void *kept;
-static atomic_int came, done;
+static atomic_int received, done;
 
-static void handler(int signal) { atomic_fetch_add(&came, 1); }
+static void handler(int signal) { atomic_fetch_add(&received, 1); }
 
 static void *short_lived(void *unused) {
     void *volatile blocks[16];
@@ -27,7 +27,7 @@ static void *sender(void *unused) {
         if (sigqueue(getpid(), SIGRTMIN, (union sigval){ 0 }) == 0) sent++;
         usleep(200);
     }
-    // Until its input ends, which it does when somebody has looked.
+    // Until its input ends, which the test closes after its checks.
     char byte;
     while (read(0, &byte, 1) > 0) {}
     atomic_store(&done, 1);
@@ -36,7 +36,7 @@ static void *sender(void *unused) {
 
 __attribute__((noinline)) static void make(void) {
     char line[64];
-    // Of a size that ends before the next header: threads within malloc have pointers to headers.
+    // The size ends before the next header: threads inside malloc have pointers to headers.
     kept = calloc(1, 32);
     void *lost = calloc(1, 32);
     int length = snprintf(line, sizeof line, "%lx 32 R\n%lx 32 D\n", (unsigned long)kept, (unsigned long)lost);
@@ -61,7 +61,7 @@ int main(void) {
             if (pthread_create(&threads[at], 0, short_lived, 0)) return 9;
         for (int at = 0; at < 4; at++) pthread_join(threads[at], 0);
     }
-    for (int tries = 0; tries < 60000 && atomic_load(&came) < SIGNALS; tries++) usleep(1000);
-    printf("%d signals\n", atomic_load(&came));
+    for (int tries = 0; tries < 60000 && atomic_load(&received) < SIGNALS; tries++) usleep(1000);
+    printf("%d signals\n", atomic_load(&received));
     return 0;
 }

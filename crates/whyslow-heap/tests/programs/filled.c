@@ -1,4 +1,4 @@
-// Fills blocks as the agent does, and writes over parts of them. Lines as in leaks.c; the last word is what is left.
+// Fills blocks like the agent, and overwrites parts of them. Lines as in leaks.c; the last word is the number of unwritten bytes.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static void block(int at, size_t size, size_t from, size_t used) {
         bytes[byte] = ((uint64_t)(byte + 1) * 0x9E3779B97F4A7C15ul >> 56) | 1;
     memset(bytes + from, 0, used);
     blocks[at] = bytes;
-    // Four bytes are judged together.
+    // Four bytes are compared together.
     size_t first = from / 4 * 4, end = (from + used + 3) / 4 * 4;
     size_t left = used ? size - ((end < size ? end : size) - first) : size;
     printf("%lx %zu %zu\n", (unsigned long)bytes, size, left);

@@ -1,5 +1,5 @@
-// Makes blocks in every way a leak check has to tell apart, and says what each is: "address size class what".
-// Then waits to be looked at (argument "wait"), or ends at the same place (for memcheck).
+// Allocates blocks in every way that a leak check has to distinguish, and prints a line for each: "address size class what".
+// Then waits to be checked (argument "wait"), or exits at the same place (for memcheck).
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #define NOINLINE __attribute__((noinline))
 typedef struct node { struct node *next, *other; long pad[2]; } node;
 
-// No stdio: it has blocks of its own. The text is wiped, and holds no pointer anyway.
+// No stdio: it has its own blocks. The text is wiped, and holds no pointer anyway.
 static NOINLINE void say(void *block, size_t size, const char *what) {
     char line[128];
     int length = snprintf(line, sizeof line, "%lx %zu %s\n", (unsigned long)block, size, what);
@@ -28,7 +28,7 @@ static NOINLINE void *made(size_t size, const char *what) {
     return block;
 }
 
-// Overwrites what earlier calls left on the stack.
+// Overwrites the leftovers of earlier calls on the stack.
 static NOINLINE void scrub(void) {
     volatile char stale[16384];
     for (size_t at = 0; at < sizeof stale; at++) stale[at] = 0;
@@ -36,7 +36,7 @@ static NOINLINE void scrub(void) {
 
 static NOINLINE node *a_node(const char *what) { return made(sizeof(node), what); }
 
-static void *start, *interior, *table, *behind, *zero;
+static void *start, *interior, *table, *after, *zero;
 static __thread void *own;
 static __thread char much[3000];
 static __thread void *own_too;
@@ -46,7 +46,7 @@ static pthread_key_t key;
 static NOINLINE void chains(void) {
     node *a = a_node("R chain"), *b = a_node("R chain"), *c = a_node("P from a chain");
     start = a; a->next = b; b->next = (node *)&c->pad[0];
-    c->next = a_node("P behind possible");
+    c->next = a_node("P after possible");
     interior = &a_node("P interior")->pad[1];
     zero = made(0, "R of no bytes");
     made(0, "D of no bytes");
@@ -60,7 +60,7 @@ static NOINLINE void rings(void) {
     a->next = b; b->next = c; c->next = a; c->other = c;
     node *first = a_node("D first ring"), *second = a_node("I in it");
     first->next = second; second->next = first;
-    a_node("D beside a ring")->next = second;
+    a_node("D next to a ring")->next = second;
     node *low = a_node("I taken"), *high = a_node("I taken"), *owner = a_node("D owner of a ring");
     low->next = high; high->next = low; owner->next = low;
     a = a_node("D itself"); a->next = a;
@@ -75,12 +75,12 @@ static NOINLINE node *tree(int depth, const char *what, const char *below) {
 static NOINLINE void places(void) {
     table = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ((void **)table)[4000] = a_node("R mapping");
-    // Mapped by malloc, and joined to the mappings around it by the kernel.
+    // Mapped by malloc, and merged with the mappings around it by the kernel.
     void *large = made(300000, "R large");
     ((void **)table)[4001] = large;
     ((void **)large)[20000] = a_node("R from a large one");
-    behind = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ((void **)behind)[10] = a_node("R mapping behind");
+    after = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ((void **)after)[10] = a_node("R mapping after");
     large = made(400000, "D large");
     ((void **)large)[30000] = a_node("I from a large one");
     void **shared = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -92,7 +92,7 @@ static NOINLINE void places(void) {
     pthread_setspecific(key, a_node("R key"));
     ((node *)start)->other = a_node("R other");
     hidden = ~(uintptr_t)a_node("R register");
-    // The allocator's own pointers: freed blocks of many sizes, and the header behind the last block.
+    // The allocator's own pointers: freed blocks of many sizes, and the header after the last block.
     void *freed[40];
     for (int at = 0; at < 40; at++) freed[at] = malloc(24 + 40 * at);
     for (int at = 0; at < 40; at++) {
@@ -125,7 +125,7 @@ static void *thread(void *unused) {
     (void)unused;
     thread_blocks();
     node *volatile kept = a_node("R thread's stack");
-    // Not scrubbed deeper than this: what `deep` left below is dead.
+    // Not scrubbed deeper than this: the leftovers of `deep` below are dead.
     char one = 1;
     if (write(ready[1], &one, 1) != 1) _exit(9);
     for (;;) pause();
@@ -151,7 +151,7 @@ int main(int count, char **arguments) {
     }
     if (write(1, "ready\n", 6) != 6) return 9;
     scrub();
-    // The last pointer to one block is in a register only. Memcheck looks after the end, when there are none.
+    // The last pointer to one block is only in a register. Memcheck checks after the end, when there are none.
     node *volatile for_memcheck = wait ? 0 : (node *)~hidden;
     (void)for_memcheck;
     long number = wait ? SYS_pause : SYS_exit_group;

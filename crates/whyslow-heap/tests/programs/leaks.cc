@@ -1,4 +1,4 @@
-// C++ objects that are only known by pointers into their middle. Lines as in leaks.c.
+// C++ objects that are only reachable by pointers into their middle. Lines as in leaks.c.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -44,7 +44,7 @@ __attribute__((noinline)) static void make() {
     middle = &(new Plain)->c;
     next_what = "D array";
     new Counted[3];
-    next_what = "R behind its length";
+    next_what = "R after its length";
     auto block = static_cast<unsigned long *>(operator new(8 + 77));
     *block = 77;
     behind_length = reinterpret_cast<char *>(block + 1);

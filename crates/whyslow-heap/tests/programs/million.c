@@ -1,4 +1,4 @@
-// A million blocks of 32 bytes: a chain through 990,000 of them, in the order of addresses or in none (argument "mixed"); the rest
+// A million blocks of 32 bytes: a chain through 990,000 of them, in address order or shuffled (argument "mixed"); the rest
 // are lost. Lines as in leaks.c.
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
-//! What a function calls.
+//! Finds the functions that a function calls.
 
 use iced_x86::{FlowControl, OpKind};
 
 use super::prologue::{Code64, instructions};
 use crate::image::{Image, Slot};
 
-/// Where a function calls or jumps to, as far as that is written in the file. Addresses are the file's. What
-/// goes through the procedure linkage table is what it leads to.
+/// The targets of a function's calls and jumps, as far as the file determines them. Addresses are the file's.
+/// An entry of the procedure linkage table is replaced by its target.
 pub(crate) fn targets<'d>(image: &Image<'d>, code: Code64<'d>) -> Vec<Slot<'d>> {
     let end = code.address + code.bytes.len() as u64;
     instructions(code)
@@ -28,7 +28,8 @@ pub(crate) fn targets<'d>(image: &Image<'d>, code: Code64<'d>) -> Vec<Slot<'d>> 
         .collect()
 }
 
-/// The function behind an entry of the procedure linkage table: code without a name that jumps through a known word.
+/// The function behind an entry of the procedure linkage table: code without a symbol that jumps through a
+/// known word.
 fn through_plt<'d>(image: &Image<'d>, target: u64) -> Option<Slot<'d>> {
     let code = image.code_at(target.wrapping_sub(image.bias), 16)?;
     let jump = instructions(code)

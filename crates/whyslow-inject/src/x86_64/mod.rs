@@ -1,11 +1,11 @@
-//! What getting in knows of the processor: x86-64. Another one is a second folder with the same files.
+//! The processor-specific part for x86-64. Another processor needs a second folder with the same files.
 //!
 //! ```text
-//! prologue    the first instructions of a function, and how they are moved
+//! prologue    the first instructions of a function, and how to move them
 //! page        the code that patched functions jump into
-//! calls       what a function calls
-//! registers   those of a stopped process
-//! relocation  kinds of them in the agent's file
+//! calls       the functions that a function calls
+//! registers   code and stack constants for a stopped process
+//! relocation  relocation types in the agent's file
 //! ```
 
 mod calls;

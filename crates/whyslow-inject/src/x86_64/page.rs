@@ -1,4 +1,5 @@
-//! The page beside a module: for every patched function, the way to its hook and the way to its moved first instructions.
+//! The patch page near a module: for every patched function, a stub that leads to its hook, and its moved
+//! first instructions.
 //!
 //! ```text
 //! stub   [arguments into the hook's order]   jmp [rip+0]   the hook's address
@@ -10,16 +11,16 @@ use whyslow_heap_wire::handshake::{PATCH_LEN, Patch, Real};
 use super::prologue::{JUMP_LEN, Prologue, Refusal};
 use crate::allocators::Order;
 
-/// More than one function ever needs.
+/// An upper bound for the bytes that one function needs.
 pub(crate) const MOST_PER_FUNCTION: usize = 192;
 const ALIGNMENT: usize = 16;
 
-/// A page that is being filled.
+/// A page in progress.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// Where it will be mapped.
     pub(crate) at: u64,
-    /// What is in it.
+    /// Its content so far.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -28,7 +29,7 @@ impl Page {
         Self { at, bytes: Vec::new() }
     }
 
-    /// Adds a function. Nothing is added when that is not possible.
+    /// Adds a function. On an error, nothing is added.
     pub(crate) fn add(
         &mut self,
         prologue: &Prologue,
@@ -38,7 +39,7 @@ impl Page {
     ) -> Result<(Real, Patch), Refusal> {
         let stub = self.end();
         let back = back(order);
-        // The stub's length does not depend on the distance: once to know it, once for real.
+        // The stub's length does not depend on the distance: the first call only measures the length.
         let real = align(stub + stub_code(order, hook_address, 0).len() as u64);
         let moved = real + back.len() as u64;
         let code = prologue.moved_to(moved)?;
@@ -75,8 +76,8 @@ fn patch(prologue: &Prologue, stub: u64) -> Result<Patch, Refusal> {
     Ok(Patch { address: prologue.at, len: JUMP_LEN as u32, reserved: 0, bytes, expected })
 }
 
-/// The stub. A product that does not fit goes straight to the moved instructions, `moved` bytes from the stub's start: the
-/// function refuses it itself.
+/// The stub. If a product overflows, it jumps to the moved instructions, `moved` bytes from the stub's start:
+/// the function itself rejects such a size.
 fn stub_code(order: Order, hook: u64, moved: u32) -> Vec<u8> {
     let mut code: Vec<u8> = match order {
         Order::Same => Vec::new(),
@@ -108,7 +109,7 @@ fn product(multiply: &[u8], moved: u32, arrange: &[u8]) -> Vec<u8> {
     code
 }
 
-/// What undoes the stub's work on the arguments.
+/// Code that restores the original argument order.
 fn back(order: Order) -> &'static [u8] {
     match order {
         Order::Same => &[],

@@ -1,11 +1,11 @@
-//! The first instructions of a function: which ones a patch covers, and what they are elsewhere.
+//! The first instructions of a function: which ones a patch covers, and how they run elsewhere.
 //!
 //! ```text
-//! function   [endbr64]  jmp rel32 ──► stub ──► hook                   5 bytes are overwritten, the rest stays
+//! function   [endbr64]  jmp rel32 ──► stub ──► hook                   5 bytes are overwritten, the rest is unchanged
 //! moved      the covered instructions, fixed up;  jmp rel32 ──► the first instruction that is not covered
 //! ```
-//! Five bytes and not fourteen: allocators' functions are short and branch early. The more is covered, the more often
-//! something jumps into it.
+//! Five bytes and not fourteen: allocators' functions are short and branch early. The more bytes a patch
+//! covers, the more often code jumps into them.
 
 use iced_x86::{
     BlockEncoder, BlockEncoderOptions, Code, Decoder, DecoderOptions, FlowControl, Instruction,
@@ -18,13 +18,13 @@ pub(crate) const JUMP_LEN: usize = 5;
 /// Why a function cannot be patched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// What is there is no instruction.
-    #[error("its first bytes are no instructions")]
+    /// The bytes there are not an instruction.
+    #[error("its first bytes are not instructions")]
     NoCode,
-    /// A loop at the start, most likely.
+    /// Most likely a loop at the start.
     #[error("it jumps back to its own first bytes")]
     JumpedInto,
-    /// There is something else behind it that would be overwritten.
+    /// The patch would overwrite other code after the function.
     #[error("it is too short")]
     TooShort,
     /// The instructions do not work elsewhere.
@@ -32,31 +32,31 @@ pub(crate) enum Refusal {
     NotMovable,
 }
 
-/// A function's code where it runs.
+/// A function's code at the address where it runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Code64<'a> {
-    /// Its first byte.
+    /// The address of its first byte.
     pub(crate) address: u64,
     /// Its bytes.
     pub(crate) bytes: &'a [u8],
-    /// What lies between its end and the next function.
+    /// The bytes between its end and the next function.
     pub(crate) gap: &'a [u8],
 }
 
 /// The instructions that a patch covers.
 #[derive(Debug)]
 pub(crate) struct Prologue {
-    /// Where the patch goes: the function's address, or behind its `endbr64`.
+    /// Address of the patch: the function's address, or after its `endbr64`.
     pub(crate) at: u64,
-    /// What is there now.
+    /// The bytes there now.
     pub(crate) covered: [u8; JUMP_LEN],
     instructions: Vec<Instruction>,
-    /// The first instruction that is not covered; `None` when the covered ones never get there.
+    /// The first instruction that is not covered; `None` if the covered instructions never reach it.
     next: Option<u64>,
 }
 
 impl Prologue {
-    /// Looks at a function. `parts` are pieces of the same function that lie elsewhere (`.cold`).
+    /// Analyses a function. `parts` are pieces of the same function that are elsewhere (`.cold`).
     pub(crate) fn of(code: Code64<'_>, parts: &[Code64<'_>]) -> Result<Self, Refusal> {
         let mut decoder = Decoder::with_ip(64, code.bytes, code.address, DecoderOptions::NONE);
         let mut instructions = Vec::new();
@@ -64,7 +64,7 @@ impl Prologue {
         let mut next = Some(at);
         while decoder.ip() < at + JUMP_LEN as u64 {
             if !decoder.can_decode() {
-                // It falls off its end: the size in the symbol table is wrong.
+                // The code falls off its end: the size in the symbol table is wrong.
                 return Err(Refusal::TooShort);
             }
             let instruction = decoder.decode();
@@ -102,7 +102,7 @@ impl Prologue {
         Ok(Self { at, covered, instructions, next })
     }
 
-    /// The covered instructions as they must be at another address, with a jump to what follows them.
+    /// The covered instructions relocated to another address, followed by a jump to the rest of the function.
     pub(crate) fn moved_to(&self, address: u64) -> Result<Vec<u8>, Refusal> {
         let mut instructions = self.instructions.clone();
         if let Some(next) = self.next {
@@ -119,14 +119,14 @@ impl Prologue {
 /// A branch or call to a known address.
 #[derive(Debug, Clone, Copy)]
 struct Branch {
-    /// Where to.
+    /// The target address.
     target: u64,
     is_call: bool,
 }
 
 impl Branch {
-    /// Whether it would land in overwritten bytes. Calling the function again is no harm, but a jump to its start may carry
-    /// values in registers that a call would not keep.
+    /// Whether it would land in overwritten bytes. Calling the function again is harmless, but a jump to its
+    /// start may carry values in registers that a call would not preserve.
     fn spoils(self, start: u64, overwritten: &std::ops::Range<u64>) -> bool {
         overwritten.contains(&self.target) && !(self.is_call && self.target == start)
     }
@@ -142,18 +142,18 @@ fn branches(code: Code64<'_>) -> impl Iterator<Item = Branch> {
             | FlowControl::XbeginXabortXend => false,
             _ => return None,
         };
-        // Zero for those that are no near branches: nothing lies there.
+        // Zero for instructions that are not near branches: no code is there.
         Some(Branch { target: instruction.near_branch_target(), is_call })
     })
 }
 
-/// All instructions of a function, one after the other.
+/// All instructions of a function, in order.
 pub(crate) fn instructions(code: Code64<'_>) -> impl Iterator<Item = Instruction> {
     let mut decoder = Decoder::with_ip(64, code.bytes, code.address, DecoderOptions::NONE);
     std::iter::from_fn(move || decoder.can_decode().then(|| decoder.decode()))
 }
 
-/// Whether what follows this instruction is not reached from it.
+/// Whether execution never continues after this instruction.
 fn ends(instruction: &Instruction) -> bool {
     matches!(
         instruction.flow_control(),
@@ -164,7 +164,7 @@ fn ends(instruction: &Instruction) -> bool {
     )
 }
 
-/// Whether nothing but filling lies between two addresses: instructions that do nothing, traps, or zeros.
+/// Whether there is only padding between two addresses: no-ops, traps, or zeros.
 fn is_fill(code: Code64<'_>, from: u64, to: u64) -> bool {
     let bytes: Vec<u8> = code.bytes.iter().chain(code.gap).copied().collect();
     let Some(rest) = bytes.get((from - code.address) as usize..) else { return false };
@@ -188,13 +188,13 @@ mod tests {
     const HERE: u64 = 0x5555_0000_1000;
     const THERE: u64 = 0x5555_4000_0000;
 
-    fn look(bytes: &[u8], gap: &[u8]) -> Result<Prologue, Refusal> {
+    fn prologue_of(bytes: &[u8], gap: &[u8]) -> Result<Prologue, Refusal> {
         Prologue::of(Code64 { address: HERE, bytes, gap }, &[])
     }
 
-    /// The moved instructions as text, with where they go to.
+    /// The moved instructions as text, with their branch targets.
     fn moved(bytes: &[u8], gap: &[u8]) -> Vec<String> {
-        let bytes = look(bytes, gap).unwrap().moved_to(THERE).unwrap();
+        let bytes = prologue_of(bytes, gap).unwrap().moved_to(THERE).unwrap();
         let code = Code64 { address: THERE, bytes: &bytes, gap: &[] };
         instructions(code).map(|instruction| instruction.to_string()).collect()
     }
@@ -204,14 +204,14 @@ mod tests {
         // push rbx; mov rbx, rdi; sub rsp, 16; ret
         let code = [0x53, 0x48, 0x89, 0xfb, 0x48, 0x83, 0xec, 0x10, 0xc3];
         assert_eq!(moved(&code, &[]), ["push rbx", "mov rbx,rdi", "sub rsp,10h", "jmp 0000555500001008h"]);
-        assert_eq!(look(&code, &[]).unwrap().covered, [0x53, 0x48, 0x89, 0xfb, 0x48]);
+        assert_eq!(prologue_of(&code, &[]).unwrap().covered, [0x53, 0x48, 0x89, 0xfb, 0x48]);
     }
 
     #[test]
-    fn endbr64_stays_where_it_is() {
+    fn endbr64_is_not_moved() {
         // endbr64; mov eax, 1; ret
         let code = [0xf3, 0x0f, 0x1e, 0xfa, 0xb8, 1, 0, 0, 0, 0xc3];
-        assert_eq!(look(&code, &[]).unwrap().at, HERE + 4);
+        assert_eq!(prologue_of(&code, &[]).unwrap().at, HERE + 4);
         assert_eq!(moved(&code, &[]), ["mov eax,1", "jmp 0000555500001009h"]);
     }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_relative_to_the_instruction_still_means_the_same() {
+    fn relative_operands_keep_their_targets() {
         // mov rax, [rip+0x100]; ret
         let code = [0x48, 0x8b, 0x05, 0, 1, 0, 0, 0xc3];
         assert_eq!(moved(&code, &[]), ["mov rax,[555500001107h]", "jmp 0000555500001007h"]);
@@ -237,53 +237,57 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_jump_is_all_there_is() {
+    fn moves_a_function_that_is_only_a_tail_jump() {
         assert_eq!(moved(&[0xe9, 0, 1, 0, 0], &[]), ["jmp 0000555500001105h"]);
     }
 
     #[test]
-    fn a_short_function_may_use_the_filling_behind_it() {
-        // jmp +0x10, then filling of three kinds
+    fn a_short_function_may_use_the_padding_after_it() {
+        // jmp +0x10, then padding
         for gap in [&[0x90, 0x90, 0x90][..], &[0xcc, 0xcc, 0xcc], &[0x0f, 0x1f, 0x00], &[0, 0, 0]] {
             assert_eq!(moved(&[0xeb, 0x10], gap), ["jmp 0000555500001012h"]);
         }
-        assert_eq!(look(&[0xc3], &[0x66, 0x90, 0x66, 0x90]).unwrap().covered, [0xc3, 0x66, 0x90, 0x66, 0x90]);
+        assert_eq!(
+            prologue_of(&[0xc3], &[0x66, 0x90, 0x66, 0x90]).unwrap().covered,
+            [0xc3, 0x66, 0x90, 0x66, 0x90]
+        );
     }
 
     #[test]
-    fn a_short_function_with_something_else_behind_it_is_refused() {
-        assert_eq!(look(&[0xc3], &[]).unwrap_err(), Refusal::TooShort);
-        assert_eq!(look(&[0xc3], &[0x90, 0x90]).unwrap_err(), Refusal::TooShort);
-        assert_eq!(look(&[0xc3], &[0x31, 0xc0, 0xc3, 0x90]).unwrap_err(), Refusal::TooShort);
-        // It does not even end.
-        assert_eq!(look(&[0x90, 0x90], &[0x90; 8]).unwrap_err(), Refusal::TooShort);
+    fn refuses_a_short_function_followed_by_other_code() {
+        assert_eq!(prologue_of(&[0xc3], &[]).unwrap_err(), Refusal::TooShort);
+        assert_eq!(prologue_of(&[0xc3], &[0x90, 0x90]).unwrap_err(), Refusal::TooShort);
+        assert_eq!(prologue_of(&[0xc3], &[0x31, 0xc0, 0xc3, 0x90]).unwrap_err(), Refusal::TooShort);
+        // The code does not even end.
+        assert_eq!(prologue_of(&[0x90, 0x90], &[0x90; 8]).unwrap_err(), Refusal::TooShort);
     }
 
     #[test]
-    fn a_loop_into_the_first_bytes_is_refused() {
+    fn refuses_a_loop_into_the_first_bytes() {
         // dec rdi; jne -5 (itself); ret
         let to_start = [0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
-        assert_eq!(look(&to_start, &[]).unwrap_err(), Refusal::JumpedInto);
+        assert_eq!(prologue_of(&to_start, &[]).unwrap_err(), Refusal::JumpedInto);
         // push rbx; dec rdi; nop; nop; jne (to dec); ret
         let to_second = [0x53, 0x48, 0xff, 0xcf, 0x90, 0x90, 0x75, 0xf9, 0xc3];
-        assert_eq!(look(&to_second, &[]).unwrap_err(), Refusal::JumpedInto);
+        assert_eq!(prologue_of(&to_second, &[]).unwrap_err(), Refusal::JumpedInto);
         // endbr64; mov eax, 1; jmp endbr64
         let to_endbr = [0xf3, 0x0f, 0x1e, 0xfa, 0xb8, 1, 0, 0, 0, 0xeb, 0xf5];
-        assert_eq!(look(&to_endbr, &[]).unwrap_err(), Refusal::JumpedInto);
+        assert_eq!(prologue_of(&to_endbr, &[]).unwrap_err(), Refusal::JumpedInto);
     }
 
     #[test]
-    fn a_loop_behind_the_overwritten_bytes_is_fine() {
+    fn accepts_a_loop_after_the_overwritten_bytes() {
         // push rbx; xor eax, eax; nop; nop; dec rdi; jne (to dec); ret
         let code = [0x53, 0x31, 0xc0, 0x90, 0x90, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
-        assert!(look(&code, &[]).is_ok());
-        // sub rsp, 8; xor eax, eax; dec rdi; jne (to dec: the byte behind what is overwritten is covered all the same)
+        assert!(prologue_of(&code, &[]).is_ok());
+        // sub rsp, 8; xor eax, eax; dec rdi; jne (to dec: the byte after the overwritten ones is covered as
+        // well)
         let code = [0x48, 0x83, 0xec, 0x08, 0x31, 0xc0, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
-        assert!(look(&code, &[]).is_ok());
+        assert!(prologue_of(&code, &[]).is_ok());
     }
 
     #[test]
-    fn a_cold_part_that_jumps_back_into_the_first_bytes_is_found() {
+    fn refuses_a_cold_part_that_jumps_into_the_first_bytes() {
         let code = Code64 { address: HERE, bytes: &[0x48, 0x89, 0xf8, 0x48, 0x89, 0xf8, 0xc3], gap: &[] };
         // jmp to HERE + 3
         let cold = Code64 { address: HERE + 0x100, bytes: &[0xe9, 0xfe, 0xfe, 0xff, 0xff], gap: &[] };
@@ -295,11 +299,11 @@ mod tests {
     fn a_function_that_calls_itself_can_be_patched() {
         // push rbx; mov rbx, rdi; nop; call HERE; pop rbx; ret
         let code = [0x53, 0x48, 0x89, 0xfb, 0x90, 0xe8, 0xf6, 0xff, 0xff, 0xff, 0x5b, 0xc3];
-        assert!(look(&code, &[]).is_ok());
+        assert!(prologue_of(&code, &[]).is_ok());
     }
 
     #[test]
-    fn bytes_that_are_no_instruction_are_refused() {
-        assert_eq!(look(&[0x06, 0x06, 0x06, 0x06, 0x06, 0x06], &[]).unwrap_err(), Refusal::NoCode);
+    fn refuses_bytes_that_are_not_an_instruction() {
+        assert_eq!(prologue_of(&[0x06, 0x06, 0x06, 0x06, 0x06, 0x06], &[]).unwrap_err(), Refusal::NoCode);
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of the registers and the stack of a process that is entered.
+//! Code and stack constants for a process that the injector has stopped.
 
 /// `syscall; int3`
 pub(crate) const CALL: [u8; 3] = [0x0f, 0x05, 0xcc];

@@ -1,4 +1,4 @@
-//! Kinds of relocations that the agent's file has.
+//! Relocation types in the agent's file.
 
 pub(crate) use object::elf::R_X86_64_64 as ADDRESS;
 pub(crate) use object::elf::R_X86_64_GLOB_DAT as SYMBOL;

@@ -1,5 +1,5 @@
-// Stands in for the agent: says hello, applies the answer, counts the calls of every hook, and writes the counts to standard error
-// when the process ends. One line per hook that was called: its row, the calls, the sum of first arguments.
+// A fake agent: sends a hello, applies the answer, counts the calls of every hook, and writes the counts to standard error
+// when the process exits. One line per called hook: its row, the number of calls, the sum of first arguments.
 // It needs no libc, and can be preloaded or injected.
 
 typedef unsigned int u32;
@@ -41,7 +41,8 @@ static void number(u64 value, char end) {
     call(1, 2, (long)(text + at), sizeof text - at, 0, 0, 0);
 }
 
-// Called by every hook: counts outermost calls, and returns the real function. Those that lead to the end are on the way there only.
+// Called by every hook: counts outermost calls, and returns the real function. exit and quick_exit do not count, so that the _exit
+// inside them is an outermost call.
 __attribute__((used, visibility("hidden"))) u64 enter(u64 row, u64 first) {
     if (row == ORDERLY_EXIT || row == QUICK_EXIT) return reals[row];
     if (depth++ == 0) counts[row]++, sums[row] += first;
@@ -73,7 +74,7 @@ __asm__(
     "  call enter\n"
     "  mov %rax, %r11\n"
     "  pop %r8\n  pop %rcx\n  pop %rdx\n  pop %rsi\n  pop %rdi\n"
-    // A real function may use what a call does not keep, so what the hook got is gone after it.
+    // A real function may overwrite caller-saved registers, so the hook's arguments are lost after it.
     "  sub $8, %rsp\n"
     "  call *%r11\n"
     "  mov %rax, (%rsp)\n"
@@ -129,16 +130,16 @@ static void start(const char *path, u32 entered) {
     if (got >= (long)sizeof(struct welcome)) apply();
 }
 
-// What can only be reached through a word that is filled in when the agent is laid out.
+// Reachable only through a word that is relocated when the agent is laid out.
 static void (*volatile starter)(const char *, u32) = start;
 
 __attribute__((visibility("default"))) void whyslow_agent_enter(const char *path, u64 bias, u64 headers, u64 count) {
-    // The program headers start with a known kind, and the bias makes whole pages.
+    // The program headers start with a known type, and the bias is a multiple of the page size.
     if (bias % 4096 || !headers || !count) call(231, 93, 0, 0, 0, 0, 0);
     starter(path, INJECTED);
 }
 
-// Not every loader hands the environment to constructors.
+// Not every loader passes the environment to constructors.
 static char environment[65536];
 
 __attribute__((constructor)) static void preloaded(void) {

@@ -1,4 +1,4 @@
-// Functions with an allocator's names, whose first instructions are hard to move. Each returns a number that depends on its
+// Functions with an allocator's names and first instructions that are hard to move. Each returns a number that depends on its
 // arguments, so that a wrongly moved instruction shows.
 
 #include <stdio.h>
@@ -13,24 +13,24 @@ __asm__(
 
     // A short conditional jump among the first bytes, taken or not.
     "fn mi_malloc\n  test %rdi, %rdi\n  je 1f\n  lea 1(%rdi), %rax\n  ret\n1: mov $55, %eax\n  ret\nend mi_malloc\n"
-    // A load relative to the instruction.
+    // A load relative to the instruction pointer.
     "fn mi_zalloc\n  mov table(%rip), %rax\n  add %rdi, %rax\n  ret\nend mi_zalloc\n"
-    // Nothing but a jump elsewhere.
+    // Only a jump elsewhere.
     "fn mi_new\n  jmp helper\nend mi_new\n"
-    // A short jump and filling.
+    // A short jump and padding.
     "fn mi_new_nothrow\n  jmp 2f\nend mi_new_nothrow\n .balign 16\n2: lea 9(%rdi), %rax\n  ret\n"
     // A landing pad for indirect jumps.
     "fn mi_malloc_aligned\n  endbr64\n  lea (%rdi,%rsi), %rax\n  ret\nend mi_malloc_aligned\n"
     // A call among the first bytes.
     "fn mi_zalloc_aligned\n  push %rsi\n  call helper\n  pop %rsi\n  add %rsi, %rax\n  ret\nend mi_zalloc_aligned\n"
-    // A loop back to the second instruction: this one must be left alone.
+    // A loop back to the second instruction: it must not be patched.
     "fn mi_malloc_small\n  xor %eax, %eax\n3: inc %rax\n  dec %rdi\n  jne 3b\n  ret\nend mi_malloc_small\n"
-    // A byte with something else right behind it: this one too.
+    // One byte followed directly by other code: it must not be patched either.
     "fn mi_free_size\n  ret\nend mi_free_size\n .globl other\n .type other, @function\nother:\n  mov $77, %eax\n  ret\nend other\n"
     // Three arguments in other orders than the hooks'.
     "fn mi_heap_malloc_aligned\n  imul $100, %rdi, %rax\n  imul $10, %rsi, %rsi\n  add %rsi, %rax\n  add %rdx, %rax\n  ret\nend mi_heap_malloc_aligned\n"
     "fn mi_heap_realloc\n  imul $100, %rdi, %rax\n  imul $10, %rsi, %rsi\n  add %rsi, %rax\n  add %rdx, %rax\n  ret\nend mi_heap_realloc\n"
-    // Products: what the function gets is one block of the whole size, unless that is too large to say.
+    // Products: the function gets one block of the total size, unless the product overflows.
     "fn mi_calloc_aligned\n  mov %rdi, %rax\n  imul %rsi, %rax\n  jo 4f\n  imul $100, %rax, %rax\n  add %rdx, %rax\n  ret\n4: mov $-1, %rax\n  ret\nend mi_calloc_aligned\n"
     "fn mi_heap_calloc\n  mov %rsi, %rax\n  imul %rdx, %rax\n  jo 5f\n  imul $100, %rax, %rax\n  add %rdi, %rax\n  ret\n5: mov $-1, %rax\n  ret\nend mi_heap_calloc\n");
 

@@ -1,4 +1,4 @@
-//! The way into static programs, and back out of it when something goes wrong.
+//! Injects agents into static programs, and checks that programs survive failed injections.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::support::{Bench, run_injected, watched};
 use whyslow_inject::{Entry, InjectError, Injector, entry_of, entry_of_file, is_static};
 
-/// An agent that says that it was there, and spoils every register on its way.
+/// An agent that prints a line when it runs, and overwrites every register.
 const VISITOR: &str = r#"
 static long say(const char *text, long len) {
     long result;
@@ -19,15 +19,15 @@ void whyslow_agent_enter(const char *socket, unsigned long bias, unsigned long h
     while (socket[len]) len++;
     say(socket, len);
     say(": ", 2);
-    // The first header's kind can be read, and there are some.
+    // The first header's type can be read, and there are several headers.
     if (*(volatile unsigned *)headers < 100 && count > 2 && bias % 4096 == 0) say(texts[0], 15);
     __asm__ volatile("mov $-1, %%rax; movq %%rax, %%xmm0; movq %%rax, %%xmm7; std; mov $-1, %%r8; mov $-1, %%r15; cld"
                      : : : "rax", "r8", "xmm0", "xmm7", "r15", "cc");
 }
 "#;
 
-/// A program without any libc that looks at how the kernel started it: all registers zero, the arguments on the stack, the code
-/// at its entry as it was linked.
+/// A program without libc that checks how the kernel started it: all registers zero, the arguments on the
+/// stack, the code at its entry as it was linked.
 const OBSERVER: &str = r#"
 __asm__(
     ".globl _start\n_start:\n"
@@ -37,14 +37,14 @@ __asm__(
     "  or %r12, %rax\n  or %r13, %rax\n  or %r14, %rax\n  or %r15, %rax\n"
     "  movq %xmm0, %rbx\n  or %rbx, %rax\n  movq %xmm7, %rbx\n  or %rbx, %rax\n"
     "  mov %rax, %rdi\n  mov %rbp, %rsi\n"
-    "  and $-16, %rsp\n  call look\n");
+    "  and $-16, %rsp\n  call check\n");
 static long call(long n, long a, long b, long c) {
     long result;
     __asm__ volatile("syscall" : "=a"(result) : "a"(n), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
     return result;
 }
 extern const unsigned char _start[];
-__attribute__((used)) void look(long registers, long *stack) {
+__attribute__((used)) void check(long registers, long *stack) {
     if (registers) call(1, 1, (long)"registers ", 10);
     if (stack[0] != 1) call(1, 1, (long)"stack ", 6);
     // mov %rsp, %rbp
@@ -65,7 +65,7 @@ fn observer(bench: &Bench, way: &str) -> PathBuf {
 }
 
 #[test]
-fn the_agent_comes_in_and_leaves_no_trace_in_registers_stack_and_code() {
+fn the_agent_runs_and_leaves_registers_stack_and_code_unchanged() {
     let Some(bench) = Bench::new() else { return };
     let agent = agent(&bench, VISITOR);
     for way in ["-static", "-static-pie"] {
@@ -85,7 +85,7 @@ fn a_program_runs_on_when_its_agent_fails() {
         ("void whyslow_agent_enter(void) { *(volatile int *)8 = 1; }", "the agent failed with signal 11"),
         ("void whyslow_agent_enter(void) { __builtin_trap(); }", "the agent failed with signal 4"),
         ("int needed(void); void whyslow_agent_enter(void) { needed(); }", "needs needed"),
-        ("void enter(void) {}", "it has no way in"),
+        ("void enter(void) {}", "it has no entry point"),
     ];
     for (source, why) in broken {
         let (output, result) = run_injected(&observer, &agent(&bench, source), Path::new("/socket"));
@@ -100,7 +100,7 @@ fn a_program_runs_on_when_its_agent_fails() {
 }
 
 #[test]
-fn a_program_runs_on_when_its_agent_does_not_come_back() {
+fn a_program_runs_on_when_its_agent_does_not_return() {
     let Some(bench) = Bench::new() else { return };
     let pause = "void whyslow_agent_enter(void) {
         for (;;) { long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : \"a\"(34) : \"rcx\", \"r11\", \"memory\"); } }";
@@ -115,7 +115,7 @@ fn a_program_runs_on_when_its_agent_does_not_come_back() {
 }
 
 #[test]
-fn weak_functions_that_do_not_exist_are_zero_and_own_ones_are_found() {
+fn undefined_weak_symbols_are_zero_and_defined_symbols_resolve() {
     let Some(bench) = Bench::new() else { return };
     let source = VISITOR.replace(
         "say(\": \", 2);",
@@ -129,9 +129,9 @@ fn weak_functions_that_do_not_exist_are_zero_and_own_ones_are_found() {
 }
 
 #[test]
-fn a_signal_that_comes_meanwhile_reaches_the_program() {
+fn a_signal_during_injection_reaches_the_program() {
     let Some(bench) = Bench::new() else { return };
-    // The agent sends itself SIGTERM, then says that it still runs.
+    // The agent sends itself SIGTERM, then prints that it still runs.
     let source = VISITOR.replace(
         "long len = 0;",
         "long len = 0, result, pid;
@@ -165,7 +165,7 @@ fn a_program_that_is_never_executed_keeps_its_status() {
 }
 
 #[test]
-fn a_child_that_is_watched_for_nothing_is_let_go() {
+fn a_dropped_injector_releases_its_child() {
     let Some(bench) = Bench::new() else { return };
     let (child, injector) = watched(&observer(&bench, "-static"));
     drop(injector);
@@ -174,10 +174,10 @@ fn a_child_that_is_watched_for_nothing_is_let_go() {
 }
 
 #[test]
-fn a_process_that_gives_its_exec_up_runs_on() {
+fn a_process_without_an_exec_runs_on() {
     let piped = std::process::Stdio::piped;
     let mut child = std::process::Command::new("cat").stdin(piped()).stdout(piped()).spawn().unwrap();
-    // Past its own exec.
+    // Wait until its own exec is over.
     let mut input = child.stdin.take().unwrap();
     std::io::Write::write_all(&mut input, b"1").unwrap();
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
@@ -197,7 +197,7 @@ fn a_process_that_gives_its_exec_up_runs_on() {
 }
 
 #[test]
-fn the_way_in_is_read_from_the_file() {
+fn entry_depends_on_the_file() {
     let Some(bench) = Bench::new() else { return };
     let main = "int main(void) { return 0; }";
     let dynamic = bench.gcc("dynamic", main, &[]);
@@ -236,7 +236,7 @@ fn the_way_in_is_read_from_the_file() {
 }
 
 #[test]
-fn the_dynamic_loader_called_as_a_program_preloads() {
+fn the_dynamic_loader_run_as_a_program_preloads() {
     let loader = Path::new("/lib64/ld-linux-x86-64.so.2");
     if loader.exists() {
         assert_eq!(entry_of(loader), Entry::Preload);

@@ -1,4 +1,4 @@
-//! Real programs, compiled here: planned, patched, injected.
+//! Compiles real programs, then plans, patches and injects them.
 #![expect(
     unsafe_code,
     clippy::unwrap_used,

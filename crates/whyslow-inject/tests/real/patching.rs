@@ -1,4 +1,4 @@
-//! Real programs, planned and patched by an agent's stand-in that counts.
+//! Plans for real programs, applied by a fake agent that counts calls.
 
 use crate::support::{Bench, Ran};
 use whyslow_heap_wire::handshake::hook;
@@ -6,7 +6,7 @@ use whyslow_profile::{HeapNote, Unwatched};
 
 const GROUP: usize = hook::PER_GROUP;
 
-/// Uses every function of libc's once or more.
+/// Uses each of libc's functions at least once.
 const CALLS: &str = r#"
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -48,7 +48,7 @@ fn a_static_programs_libc_is_patched_completely() {
         assert_eq!(calls(GROUP + hook::REALLOC), 50, "{name}");
         assert_eq!(calls(GROUP + hook::FREE), 156, "{name}");
         assert_eq!(calls(GROUP + hook::POSIX_MEMALIGN), 1, "{name}");
-        // One function or two, as libc likes.
+        // One function or two, depending on libc.
         assert_eq!(calls(GROUP + hook::ALIGNED_ALLOC) + calls(GROUP + hook::MEMALIGN), 2, "{name}");
         assert_eq!(calls(GROUP + hook::VALLOC), 1, "{name}");
         assert_eq!(calls(GROUP + hook::PVALLOC), 1, "{name}");
@@ -57,12 +57,13 @@ fn a_static_programs_libc_is_patched_completely() {
     }
 }
 
-/// What is patched in every dynamic program: `_exit`, three functions that execute another program, and the loader's word on libraries.
-const MOMENTS: usize = 9;
+/// Number of patches in every dynamic program: `_exit`, three exec functions, four other functions that lead
+/// to an exit, and the loader's notification of libraries.
+const PATCHES_PER_PROGRAM: usize = 9;
 
-/// What a thread freed lies in its cache, which glibc empties through `free` when the thread ends.
+/// Blocks that a thread frees go to its cache, which glibc releases through `free` when the thread exits.
 #[test]
-fn the_end_of_a_threads_cache_is_seen_in_a_static_program() {
+fn hooks_the_end_of_a_threads_cache_in_a_static_program() {
     const THREADS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -87,7 +88,7 @@ int main(void) {
 }
 
 #[test]
-fn a_dynamic_program_gets_its_great_moments_patched_and_nothing_else() {
+fn patches_only_exits_execs_and_library_loads_of_a_dynamic_program() {
     let Some(bench) = Bench::new() else { return };
     let ran = bench.hooked(&bench.gcc("dynamic", "int main(void) { return 0; }", &[]));
     assert_eq!(ran.plan.notes, Vec::<HeapNote>::new());
@@ -100,12 +101,12 @@ fn a_dynamic_program_gets_its_great_moments_patched_and_nothing_else() {
         [&[hook::EXIT, hook::EXECVE, hook::EXECVEAT, hook::FEXECVE, hook::LOADED][..], &ends].concat()
     );
     // One page for libc, one for the loader.
-    assert_eq!((ran.plan.patches.len(), ran.plan.pages.len()), (MOMENTS, 2));
+    assert_eq!((ran.plan.patches.len(), ran.plan.pages.len()), (PATCHES_PER_PROGRAM, 2));
     assert_eq!(ran.hooks.keys().copied().collect::<Vec<_>>(), [hook::EXIT]);
 }
 
 #[test]
-fn functions_that_are_hard_to_move_still_do_what_they_did() {
+fn functions_that_are_hard_to_move_still_work() {
     let Some(bench) = Bench::new() else { return };
     let ways: [(&str, &[&str]); 4] = [
         ("pie", &["-pie", "-fPIE"]),
@@ -136,7 +137,7 @@ fn functions_that_are_hard_to_move_still_do_what_they_did() {
             // printf uses the static libc's functions, which are hooked too.
             continue;
         }
-        // What the hooks got: calls, and the sum of their first arguments, by the row in any group.
+        // Calls, and the sum of their first arguments, by row across all groups.
         let mut rows = [(0, 0); GROUP];
         for (row, (calls, sum)) in ran.hooks.iter().filter(|(row, _)| **row != hook::EXIT) {
             rows[row % GROUP].0 += calls;
@@ -145,7 +146,7 @@ fn functions_that_are_hard_to_move_still_do_what_they_did() {
         // mi_malloc twice, mi_new, mi_new_nothrow, mi_malloc_aligned, mi_heap_malloc_aligned
         assert_eq!(rows[hook::MALLOC].0 + rows[hook::ALLOC_LIKE].0, 6, "{name}");
         assert_eq!(rows[hook::MALLOC].1 + rows[hook::ALLOC_LIKE].1, 20 + 1 + 1 + 3 + 2, "{name}");
-        // mi_zalloc, mi_zalloc_aligned, and the two products that can be said
+        // mi_zalloc, mi_zalloc_aligned, and the two products that do not overflow
         assert_eq!(rows[hook::ALLOC_LIKE_2], (4, 5 + 3 + 15 + 15), "{name}");
         assert_eq!(rows[hook::REALLOC_LIKE], (1, 5), "{name}");
     }
@@ -205,9 +206,9 @@ fn wrapper() -> String {
 }
 
 #[test]
-fn an_allocator_written_in_rust_is_watched_at_the_compilers_functions() {
+fn hooks_the_compilers_functions_for_an_allocator_written_in_rust() {
     let Some(bench) = Bench::new() else { return };
-    // Without optimisation nothing is inlined, so every call goes through them.
+    // Without optimisation nothing is inlined, so every call goes through the compiler's functions.
     let ran = bench.hooked(&bench.rustc("bump", BUMP, &["-Copt-level=0"]));
     assert_eq!(ran.output.stdout, b"done\n");
     assert_eq!(ran.plan.allocators, ["libc", "an allocator written in Rust"]);
@@ -218,7 +219,7 @@ fn an_allocator_written_in_rust_is_watched_at_the_compilers_functions() {
 }
 
 #[test]
-fn what_ends_at_libcs_allocator_is_watched_there_and_not_at_the_compilers_functions() {
+fn hooks_libcs_allocator_when_the_compilers_functions_lead_there() {
     let Some(bench) = Bench::new() else { return };
     let system = "fn main() { println!(\"{}\", std::hint::black_box(vec![1; 100]).len()); }";
     for (name, source) in [("system", system), ("wrapper", &wrapper())] {
@@ -226,7 +227,7 @@ fn what_ends_at_libcs_allocator_is_watched_there_and_not_at_the_compilers_functi
             let ran = bench.hooked(&bench.rustc(name, source, &[level]));
             assert!(ran.output.status.success(), "{name} {level}");
             assert_eq!(ran.plan.allocators, ["libc"], "{name} {level}");
-            assert_eq!(ran.plan.patches.len(), MOMENTS, "{name} {level}");
+            assert_eq!(ran.plan.patches.len(), PATCHES_PER_PROGRAM, "{name} {level}");
         }
         let ran = bench.hooked(&bench.rustc(name, source, &["-Ctarget-feature=+crt-static"]));
         assert!(ran.output.status.success(), "{name}");
@@ -235,7 +236,7 @@ fn what_ends_at_libcs_allocator_is_watched_there_and_not_at_the_compilers_functi
 }
 
 #[test]
-fn a_dynamic_program_with_a_malloc_of_its_own_is_patched() {
+fn patches_a_dynamic_program_with_its_own_malloc() {
     let Some(bench) = Bench::new() else { return };
     let source = r#"
         #include <stddef.h>
@@ -245,7 +246,7 @@ fn a_dynamic_program_with_a_malloc_of_its_own_is_patched() {
         void free(void *block) { *(char *)block = 1; frees++; }
         // Like tcmalloc's: it does not call malloc.
         void *_Znwm(size_t size) { void *block = memory + used; used += (size + 15) & ~15ul; return block; }
-        // Like libstdc++'s: it does, and is seen there.
+        // Like libstdc++'s: it calls malloc, and is recorded there.
         void *_Znam(size_t size) { return malloc(size); }
         int main(void) {
             for (int i = 0; i < 10; i++) { free(malloc(100)); _Znwm(7); _Znam(9); }
@@ -256,14 +257,14 @@ fn a_dynamic_program_with_a_malloc_of_its_own_is_patched() {
     assert_eq!(ran.plan.allocators, ["the program's own malloc"]);
     assert_eq!(ran.plan.notes, Vec::<HeapNote>::new());
     let malloc = ran.hooks[&(GROUP + hook::MALLOC)];
-    assert!(malloc.0 >= 20, "libc uses it too, perhaps");
+    assert!(malloc.0 >= 20, "libc may use it too");
     assert_eq!(ran.hooks[&(2 * GROUP + hook::MALLOC)], (10, 70));
     assert!(ran.hooks[&(GROUP + hook::FREE)].0 >= 10);
-    assert_eq!(ran.plan.patches.len(), 3 + MOMENTS, "malloc, free, operator new");
+    assert_eq!(ran.plan.patches.len(), 3 + PATCHES_PER_PROGRAM, "malloc, free, operator new");
 }
 
 #[test]
-fn a_stripped_program_is_patched_by_its_debug_file_or_not_at_all() {
+fn patches_a_stripped_program_only_with_its_debug_file() {
     let Some(bench) = Bench::new() else { return };
     let program = bench.gcc("stripped", CALLS, &["-static", "-w", "-Wl,--build-id=sha1"]);
     let run = |arguments: &[&str]| {
@@ -290,7 +291,7 @@ fn a_stripped_program_is_patched_by_its_debug_file_or_not_at_all() {
 }
 
 #[test]
-fn a_librarys_allocators_are_patched() {
+fn patches_a_librarys_allocators() {
     let Some(bench) = Bench::new() else { return };
     let library = r#"
         #include <stddef.h>
@@ -300,7 +301,7 @@ fn a_librarys_allocators_are_patched() {
         void *mi_malloc(size_t size) { return next(size); }
         void mi_free(void *block) { frees += block != 0; }
         void *malloc(size_t size) { return next(size); }
-        // This one does not lead to another that is known, the next does, through the linkage table.
+        // This one calls no other known function; the next one does, through the linkage table.
         void *_Znwm(size_t size) { return next(size); }
         void *_Znam(size_t size) { return _Znwm(size); }"#;
     let shared = bench.gcc("libown.so", library, &["-O1", "-shared", "-fPIC", "-fno-builtin"]);
@@ -312,9 +313,9 @@ fn a_librarys_allocators_are_patched() {
     assert!(ran.output.status.success());
     assert_eq!(ran.plan.allocators, ["libc", "mimalloc"]);
     assert_eq!(ran.plan.notes, Vec::<HeapNote>::new());
-    assert_eq!(ran.plan.patches.len(), 4 + MOMENTS, "mi_malloc, mi_free, malloc, operator new");
+    assert_eq!(ran.plan.patches.len(), 4 + PATCHES_PER_PROGRAM, "mi_malloc, mi_free, malloc, operator new");
     assert_eq!(ran.hooks[&(GROUP + hook::MALLOC)], (10, 50));
     assert_eq!(ran.hooks[&(GROUP + hook::FREE)].0, 10);
     assert_eq!(ran.hooks[&(3 * GROUP + hook::MALLOC)], (20, 70 + 90));
-    assert_eq!(ran.plan.pages.len(), 3, "beside the library, libc and the loader");
+    assert_eq!(ran.plan.pages.len(), 3, "one each for the library, libc and the loader");
 }

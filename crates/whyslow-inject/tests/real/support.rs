@@ -1,4 +1,4 @@
-//! Small programs, and a collector that only plans.
+//! Compiles small programs, and runs them with a collector that only plans.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ pub(crate) struct Bench {
     folder: tempfile::TempDir,
 }
 
-/// What a hooked program did.
+/// The result of a hooked program.
 pub(crate) struct Ran {
     pub(crate) plan: Plan,
     pub(crate) output: Output,
@@ -29,7 +29,7 @@ pub(crate) struct Ran {
 }
 
 impl Bench {
-    /// `None`, in words, without a compiler.
+    /// `None`, with a message, if there is no compiler.
     pub(crate) fn new() -> Option<Self> {
         whyslow_lab_harness::is_installed("gcc").then(|| Self { folder: tempfile::tempdir().unwrap() })
     }
@@ -56,7 +56,7 @@ impl Bench {
         path
     }
 
-    /// The agent's stand-in.
+    /// The fake agent.
     pub(crate) fn agent(&self) -> PathBuf {
         let version = format!("-DVERSION={}", whyslow_heap_wire::VERSION);
         let rows = format!("-DROWS={}", whyslow_heap_wire::handshake::hook::COUNT);
@@ -64,7 +64,7 @@ impl Bench {
         self.gcc("agent.so", include_str!("../programs/agent.c"), &options)
     }
 
-    /// Runs a program with the agent's stand-in, which is brought in as the program needs it.
+    /// Runs a program with the fake agent, preloaded or injected as the program requires.
     pub(crate) fn hooked(&self, program: &Path) -> Ran {
         let agent = self.agent();
         let socket = self.path("socket");
@@ -95,17 +95,17 @@ impl Bench {
     }
 }
 
-/// Starts a program as a suspended child, injects, and waits for its end.
+/// Starts a program as a suspended child, injects the agent, and waits for the program to exit.
 pub(crate) fn run_injected(program: &Path, agent: &[u8], socket: &Path) -> (Output, Result<(), InjectError>) {
     let (child, injector) = watched(program);
     let result = injector.inject(agent, socket);
     (child.wait_with_output().unwrap(), result)
 }
 
-/// A child that is about to execute a program, and watched.
+/// A child that is about to execute a program, and its injector.
 pub(crate) fn watched(program: &Path) -> (Child, Injector) {
-    // It says when the shell's own exec is over, `read` waits until the injector watches, and `exec` makes the same process
-    // the program.
+    // `echo` shows that the shell's own exec is over, `read` waits until the injector has attached, and
+    // `exec` turns the same process into the program.
     let mut child = Command::new("/bin/sh")
         .args([OsStr::new("-c"), OsStr::new("echo; read go; exec \"$0\""), program.as_os_str()])
         .stdin(Stdio::piped())
@@ -119,7 +119,7 @@ pub(crate) fn watched(program: &Path) -> (Child, Injector) {
     (child, injector)
 }
 
-/// The lines that the agent's stand-in wrote.
+/// Parses the lines that the fake agent wrote.
 fn counts(output: &Output) -> BTreeMap<usize, (u64, u64)> {
     let text = String::from_utf8_lossy(&output.stderr);
     text.lines()

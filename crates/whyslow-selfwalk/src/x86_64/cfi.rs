@@ -1,6 +1,6 @@
-//! From `.eh_frame` in memory to one rule.
+//! Turns `.eh_frame` in memory into one rule.
 //!
-//! The tables are those that the program's own exceptions and panics rely on.
+//! These are the tables that the program's own exceptions and panics rely on.
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, Encoding, EndianSlice, Format, LittleEndian, Operation,
@@ -27,7 +27,8 @@ impl UnwindContextStorage<usize> for Room {
     type Stack = [UnwindTableRow<usize, Self>; 4];
 }
 
-/// Working memory for one look-up. It is kept outside the stack: that of a signal handler or coroutine can be small.
+/// Working memory for one lookup. It is not on the stack, because the stack of a signal handler or coroutine
+/// can be small.
 pub(crate) type Context = UnwindContext<usize, Room>;
 
 /// The rule for an address in a module.
@@ -93,7 +94,7 @@ fn words(offset: i64) -> Option<i64> {
     (offset % 8 == 0).then_some(offset / 8)
 }
 
-/// What tables of x86-64 are written in.
+/// The encoding of unwind tables on x86-64.
 const ENCODING: Encoding = Encoding { address_size: 8, format: Format::Dwarf32, version: 4 };
 
 /// An expression of the form `register + offset`.
@@ -106,7 +107,7 @@ fn address(
     operations.next().ok()?.is_none().then_some(sum)
 }
 
-/// An expression of the form `*(register + offset)`, with or without a constant that is added.
+/// An expression of the form `*(register + offset)`, optionally plus a constant.
 fn dereference(
     expression: &UnwindExpression<usize>,
     section: &EhFrame<Slice<'_>>,

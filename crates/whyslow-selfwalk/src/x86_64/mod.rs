@@ -1,7 +1,7 @@
-//! What walks know of the processor: x86-64. Another one is a second folder with the same files.
+//! The walker's code for x86-64. Another processor needs a second folder with the same files.
 //!
 //! ```text
-//! entry   the registers of who begins a walk
+//! entry   the registers at the start of a walk
 //! rule    what one step computes
 //! cfi     .eh_frame in memory → one rule
 //! step    one step by any rule

@@ -1,4 +1,4 @@
-//! What one step computes.
+//! The rule of one step.
 
 /// How to get from a frame to its caller, in 64 bits.
 ///
@@ -8,9 +8,9 @@
 /// GENERAL    bits 0-2 kind, 3-4 base (0 sp, 1 rbp, 2 rbx), 5 dereferenced, 6-7 rbp is (0 kept, 1 saved from the cfa, 2 saved from rbp),
 ///            8-15 return address, 16-23 rbp, 24-31 rbx (-128: kept), all in words;  32-47 first, 48-63 second offset in bytes:
 ///                               cfa = base + first, or *(base + first) + second
-/// SIGNAL     the kernel's signal frame: everything is at its place in it
+/// SIGNAL     the kernel's signal frame, which has all registers at fixed offsets
 /// END        there is no caller
-/// UNKNOWN    nothing covers the address
+/// UNKNOWN    no table covers the address
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rule(pub(crate) u64);
@@ -25,7 +25,7 @@ pub(crate) const UNKNOWN: u64 = 6;
 const RBP_SAVED: u64 = 1 << 3;
 const RBX_SAVED: u64 = 1 << 4;
 
-/// Registers by which a frame can be described.
+/// Registers that can describe a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Base {
     Sp,
@@ -41,7 +41,7 @@ pub(crate) enum SavedBp {
     FromBp(i64),
 }
 
-/// What a step depends on beyond the stack pointer.
+/// The registers that a step needs besides the stack pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Uses {
     pub(crate) bp: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Uses {
 pub(crate) struct General {
     pub(crate) base: Base,
     pub(crate) first: i64,
-    /// Added to what is at `base + first`.
+    /// Added to the word at `base + first`.
     pub(crate) second: Option<i64>,
     pub(crate) return_words: i64,
     pub(crate) bp: SavedBp,
@@ -162,13 +162,13 @@ impl Rule {
         if self.0 & RBP_SAVED != 0 { saved } else { before }
     }
 
-    /// Whether a simple rule finds rbp anew.
+    /// Whether a simple rule sets a new place for rbp.
     #[inline(always)]
     pub(crate) fn saves_bp(self) -> bool {
         self.0 & RBP_SAVED != 0
     }
 
-    /// Which registers a rule that is not simple needs.
+    /// The registers that a rule needs that is not simple.
     pub(crate) fn uses(self) -> Uses {
         if self.kind() != GENERAL {
             return Uses { bp: false, keeps_bp: false, bx: false };
@@ -193,7 +193,7 @@ impl Rule {
     }
 }
 
-/// Where the kernel puts registers in a signal frame, from the stack pointer of the trampoline.
+/// Offsets of registers in the kernel's signal frame, from the stack pointer of the trampoline.
 pub(crate) const SIGNAL_RBP: u64 = 120;
 pub(crate) const SIGNAL_RBX: u64 = 128;
 pub(crate) const SIGNAL_RSP: u64 = 160;
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_holds_what_was_put_in() {
+    fn rule_round_trips() {
         let drap = General {
             base: Base::Bp,
             first: -8,

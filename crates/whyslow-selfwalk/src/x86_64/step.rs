@@ -5,17 +5,17 @@
 use super::rule::{self, Base, Rule, SIGNAL_RBP, SIGNAL_RIP, SIGNAL_RSP, SavedBp};
 use crate::rules::EXACT;
 
-/// The largest frame that is believed when only rbp says so.
+/// The largest frame that is accepted if only rbp defines it.
 const MOST_FRAME_BYTES: u64 = 1 << 30;
 
-/// Where a walk is: what happens next is decided by this and by the words that are read.
+/// The state of a walk. Together with the words that are read, it determines the next step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct State {
     /// A return address, or a program counter marked [`EXACT`].
     pub(crate) pc: u64,
-    /// The stack pointer once the callee has returned.
+    /// The stack pointer after the callee has returned.
     pub(crate) sp: u64,
-    /// Where the frame's rbp is.
+    /// Where the frame's rbp is saved.
     pub(crate) bp_slot: u64,
 }
 
@@ -24,27 +24,28 @@ pub(crate) struct State {
 pub(crate) enum End {
     /// There is none.
     Root,
-    /// Nothing is known of the code.
+    /// No unwind information covers the code.
     Cut,
 }
 
 /// # Safety
-/// The address is one that the rules of the frames lead to that are on the stack at this moment.
+/// The rules of the frames that are now on the stack lead to this address.
 #[inline(always)]
 pub(crate) unsafe fn read(address: u64) -> u64 {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { (address as *const u64).read() }
 }
 
-/// Whether a cfa can be that of a frame with this stack pointer: a caller's frame is at a higher address. This also catches a rbp that
-/// is used for something else.
+/// Whether this can be the cfa of a frame with this stack pointer: a caller's frame is at a higher address.
+/// This also rejects an rbp that is used for another purpose.
 #[inline(always)]
 pub(crate) fn is_caller_of(cfa: u64, sp: u64) -> bool {
-    // One comparison: a stack pointer is a multiple of 8, so bits that are over come out on top.
+    // One comparison suffices: a stack pointer is a multiple of 8, and any lower bits that are set are
+    // rotated to the top.
     cfa.wrapping_sub(sp).wrapping_sub(8).rotate_right(3) < MOST_FRAME_BYTES / 8
 }
 
-/// A step by any rule. `bx_slot` is asked where rbx is, if the rule needs it.
+/// A step by any rule. `bx_slot` returns where rbx is saved, and is called only if the rule needs it.
 ///
 /// # Safety
 /// A walk of the calling thread's stack is in this state.
@@ -53,13 +54,13 @@ pub(crate) unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64)
     let next = match rule.kind() {
         rule::END => return Err(End::Root),
         rule::SP | rule::BP => {
-            // SAFETY: the frame's rule is followed.
+            // SAFETY: this follows the frame's rule.
             let base = if rule.kind() == rule::BP { unsafe { read(state.bp_slot) } } else { state.sp };
             let cfa = base.wrapping_add_signed(rule.offset());
             if !is_caller_of(cfa, state.sp) {
                 return Err(End::Cut);
             }
-            // SAFETY: likewise.
+            // SAFETY: as above.
             State { pc: unsafe { read(cfa - 8) }, sp: cfa, bp_slot: rule.bp_slot(cfa, state.bp_slot) }
         }
         rule::SIGNAL => {
@@ -70,8 +71,8 @@ pub(crate) unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64)
         }
         rule::GENERAL => {
             let general = rule.unpacked();
-            // Read only if the rule needs it: where rbp is not needed, its slot is not checked.
-            // SAFETY: rbp lies on the stack.
+            // Read only if the rule needs it: otherwise its slot is not checked. SAFETY: rbp lies on the
+            // stack.
             let bp = || unsafe { read(state.bp_slot) };
             let base = match general.base {
                 Base::Sp => state.sp,
@@ -81,12 +82,12 @@ pub(crate) unsafe fn follow(state: State, rule: Rule, bx_slot: impl Fn() -> u64)
             };
             let mut cfa = base.wrapping_add_signed(general.first);
             match general.second {
-                // SAFETY: the frame's rule is followed.
+                // SAFETY: this follows the frame's rule.
                 Some(second) => cfa = unsafe { read(cfa) }.wrapping_add_signed(second),
                 None if !is_caller_of(cfa, state.sp) => return Err(End::Cut),
                 None => {}
             }
-            // SAFETY: likewise.
+            // SAFETY: as above.
             let pc = unsafe { read(cfa.wrapping_add_signed(8 * general.return_words)) };
             let bp_slot = match general.bp {
                 SavedBp::Kept => state.bp_slot,

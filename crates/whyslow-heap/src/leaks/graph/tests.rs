@@ -30,7 +30,8 @@ impl Memory for Words {
 
 const ROOTS: u64 = 0x100;
 
-/// The class of blocks of 64 bytes at 0x1000, 0x1100, …, with pointers from (block, offset) to (block, offset); block `None` is the roots.
+/// The classes of blocks of 64 bytes at 0x1000, 0x1100, …, with pointers from (block, offset) to (block,
+/// offset); block `None` is the roots.
 fn classes(blocks: usize, pointers: &[(Option<usize>, u64, usize, u64)]) -> Vec<Class> {
     let at = |block: usize| 0x1000 + 0x100 * block as u64;
     let mut memory = Words::default();
@@ -68,13 +69,13 @@ fn the_nine_cases_of_the_manual() {
 }
 
 #[test]
-fn a_better_pointer_that_is_found_later_counts_for_the_whole_chain() {
+fn a_better_pointer_found_later_counts_for_the_whole_chain() {
     let chain = [(None, 0, 0, 16), (Some(0), 8, 1, 0), (Some(1), 8, 2, 0), (None, 8, 0, 0)];
     assert_eq!(classes(3, &chain), [R, R, R]);
 }
 
 #[test]
-fn a_ring_has_one_leader_the_lowest() {
+fn the_leader_of_a_ring_is_the_lowest_block() {
     assert_eq!(classes(3, &[(Some(0), 0, 1, 0), (Some(1), 0, 2, 0), (Some(2), 0, 0, 0)]), [D, I, I]);
 }
 
@@ -85,24 +86,24 @@ fn a_leader_is_taken_by_a_later_block_that_leads_to_it() {
 }
 
 #[test]
-fn a_block_that_leads_into_another_clique_stays_a_leader() {
+fn a_block_that_leads_into_another_clique_remains_a_leader() {
     assert_eq!(classes(3, &[(Some(0), 0, 1, 0), (Some(2), 0, 1, 0)]), [D, I, D]);
     assert_eq!(classes(3, &[(Some(0), 0, 1, 0), (Some(1), 0, 0, 0), (Some(2), 0, 1, 0)]), [D, I, D]);
 }
 
 #[test]
-fn a_pointer_to_oneself_saves_nothing() {
+fn a_pointer_to_itself_does_not_save_a_block() {
     assert_eq!(classes(1, &[(Some(0), 0, 0, 0)]), [D]);
 }
 
 #[test]
-fn a_pointer_behind_the_end_is_none() {
+fn a_pointer_past_the_end_does_not_count() {
     assert_eq!(classes(1, &[(None, 0, 0, 64)]), [D]);
     assert_eq!(classes(1, &[(None, 0, 0, 63)]), [P]);
 }
 
 #[test]
-fn words_that_are_not_aligned_are_no_pointers() {
+fn unaligned_words_are_not_pointers() {
     assert_eq!(classes(1, &[(None, 4, 0, 0)]), [D]);
 }
 
@@ -117,7 +118,7 @@ fn a_register_is_a_root() {
 }
 
 #[test]
-fn a_block_that_starts_at_an_odd_address_is_read_at_its_words() {
+fn a_block_at_an_odd_address_is_read_at_aligned_words() {
     let mut memory = Words(BTreeMap::from([(0x2008, 0x3000), (0x2010, 0x4000)]));
     let blocks = [
         LiveBlock { address: Address(0x2004), size: 16, stack: StackRow(0), inherited: false },
@@ -129,7 +130,7 @@ fn a_block_that_starts_at_an_odd_address_is_read_at_its_words() {
 }
 
 #[test]
-fn a_pointer_in_the_middle_of_a_very_large_block_is_seen() {
+fn finds_a_pointer_in_the_middle_of_a_very_large_block() {
     let far = 0x10_0000 + (5 << 20) + 8;
     let mut memory = Words(BTreeMap::from([(far, 0x1000)]));
     let blocks = [
@@ -141,7 +142,7 @@ fn a_pointer_in_the_middle_of_a_very_large_block_is_seen() {
 }
 
 #[test]
-fn the_allocators_pointer_to_the_next_header_is_none() {
+fn the_allocators_pointer_to_the_next_header_does_not_count() {
     let blocks = [LiveBlock { address: Address(0x1010), size: 24, stack: StackRow(0), inherited: false }];
     let mut memory = Words(BTreeMap::from([(ROOTS, 0x1020)]));
     let mut with = |pointers| {
@@ -161,7 +162,7 @@ fn interior_pointers_of_other_modules_data_count() {
 }
 
 #[test]
-fn an_array_with_its_count_in_front_is_reachable_behind_the_count() {
+fn an_array_is_reachable_by_a_pointer_after_its_count() {
     let blocks =
         [LiveBlock { address: Address(0x1000), size: 8 + 3 * 24, stack: StackRow(0), inherited: false }];
     let mut memory = Words(BTreeMap::from([(0x1000, 3), (ROOTS, 0x1008)]));
@@ -183,7 +184,7 @@ fn the_second_base_of_an_object_is_as_good_as_the_first() {
     assert_eq!(classify(&blocks, &roots, &mut memory), [P]);
 }
 
-/// The definition, as it stands, over a matrix.
+/// The definition, implemented directly with a matrix.
 fn by_definition(blocks: usize, pointers: &[(Option<usize>, u64, usize, u64)]) -> Vec<Class> {
     let mut states = vec![None; blocks];
     loop {
@@ -219,7 +220,7 @@ fn by_definition(blocks: usize, pointers: &[(Option<usize>, u64, usize, u64)]) -
 
 proptest! {
     #[test]
-    fn any_graph_has_the_classes_of_the_definition(
+    fn classes_match_the_definition_for_any_graph(
         blocks in 1usize..24,
         pointers in prop::collection::vec((0usize..30, 0u64..8, 0usize..24, 0u64..3), 0..40),
     ) {

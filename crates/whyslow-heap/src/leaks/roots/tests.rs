@@ -30,7 +30,7 @@ fn thread(sp: u64, fs: u64) -> Thread {
     Thread { tid: sp as u32, registers: Vec::new(), sp, red_zone: 128, fs }
 }
 
-/// The roots as (start, end), joined where they touch or overlap.
+/// The roots as (start, end), merged where they touch or overlap.
 fn ranges(maps: &str, threads: &[Thread], blocks: &[(u64, u64)], memory: &mut Words) -> Vec<(u64, u64)> {
     let blocks: Vec<_> = blocks
         .iter()
@@ -56,12 +56,12 @@ fn ranges(maps: &str, threads: &[Thread], blocks: &[(u64, u64)], memory: &mut Wo
 }
 
 #[test]
-fn data_of_modules_is_a_root_with_what_is_zeroed_behind_it() {
+fn data_of_modules_and_the_zeroed_data_after_it_are_roots() {
     assert_eq!(ranges(PROGRAM, &[], &[], &mut Words::default()), [(0x402000, 0x405000)]);
 }
 
 #[test]
-fn data_that_is_protected_after_the_start_is_a_root() {
+fn data_protected_after_start_up_is_a_root() {
     let maps = "\
 400000-401000 r-xp 00000000 fe:00 1 /bin/app
 401000-402000 r--p 00001000 fe:00 1 /bin/app
@@ -72,12 +72,12 @@ fn data_that_is_protected_after_the_start_is_a_root() {
 }
 
 #[test]
-fn what_the_kernel_joined_to_zeroed_data_is_none() {
+fn memory_merged_with_zeroed_data_is_not_a_root() {
     assert_eq!(ranges(PROGRAM, &[], &[(0x404010, 64)], &mut Words::default()), [(0x402000, 0x404000)]);
 }
 
 #[test]
-fn heap_devices_and_shared_files_are_none() {
+fn heap_devices_and_shared_files_are_not_roots() {
     let maps = "\
 600000-700000 rw-p 00000000 00:00 0 [heap]
 800000-900000 rw-s 00000000 fe:00 9 /var/db
@@ -90,7 +90,7 @@ c00000-c01000 -w-p 00000000 00:00 0
 }
 
 #[test]
-fn the_allocators_own_pointers_are_left_out_of_libcs_data_only() {
+fn the_allocators_own_pointers_are_skipped_only_in_libcs_data() {
     let find_in = |maps: &str| {
         let maps = Mapping::parse_all(maps.as_bytes());
         let roots = find(&maps, &[], &Index::new(&[]), &[], &mut Words::default());
@@ -102,7 +102,7 @@ fn the_allocators_own_pointers_are_left_out_of_libcs_data_only() {
 ";
     let in_program = [Pointers::Any, Pointers::Any];
     assert_eq!(find_in(&format!("{PROGRAM}{libc}")), [&in_program[..], &[Pointers::NotToHeaders]].concat());
-    // Without a libc, the program has it within.
+    // Without a mapped libc, the program contains it.
     assert_eq!(find_in(PROGRAM), [Pointers::NotToHeaders, Pointers::NotToHeaders]);
 }
 
@@ -114,24 +114,24 @@ fn a_stack_is_a_root_from_its_red_zone_up() {
 }
 
 #[test]
-fn a_stack_that_nobody_is_on_is_a_root_as_a_whole() {
+fn a_stack_without_a_thread_is_a_root_as_a_whole() {
     let maps = "7ff000-800000 rw-p 00000000 00:00 0 [stack]\n";
     assert_eq!(ranges(maps, &[], &[], &mut Words::default()), [(0x7ff000, 0x800000)]);
 }
 
 #[test]
-fn a_threads_stack_is_dead_below_only_behind_a_guard_page() {
+fn the_lower_part_of_a_threads_stack_is_dead_only_after_a_guard_page() {
     let guard = "500000-501000 ---p 00000000 00:00 0\n";
     let stack = "501000-521000 rw-p 00000000 00:00 0\n";
     let threads = [thread(0x518000, 0x520700)];
     let with_guard = ranges(&format!("{guard}{stack}"), &threads, &[], &mut Words::default());
     assert_eq!(with_guard, [(0x518000 - 128, 0x521000)]);
-    // It may be one of many stacks that the program keeps in one place.
+    // It may be one of many stacks that the program keeps in one mapping.
     assert_eq!(ranges(stack, &threads, &[], &mut Words::default()), [(0x501000, 0x521000)]);
 }
 
 #[test]
-fn blocks_above_a_stack_in_the_same_mapping_are_none() {
+fn blocks_above_a_stack_in_the_same_mapping_are_not_roots() {
     let maps = "\
 500000-501000 ---p 00000000 00:00 0
 501000-900000 rw-p 00000000 00:00 0
@@ -154,7 +154,7 @@ fn thread_local_storage_within_the_heap_is_a_root_up_to_the_next_block() {
     let maps = "600000-700000 rw-p 00000000 00:00 0 [heap]\n";
     let found = ranges(maps, &[thread(0, 0x600780)], &[(0x601010, 32)], &mut Words::default());
     assert_eq!(found, [(0x600000, 0x601010)]);
-    // What was freed behind it is none.
+    // Freed memory after it is not a root.
     let found = ranges(maps, &[thread(0, 0x600780)], &[(0x602010, 32)], &mut Words::default());
     assert_eq!(found, [(0x600000, 0x601080)]);
 }
@@ -167,17 +167,17 @@ fn large_thread_local_storage_at_the_start_of_the_heap_is_a_root() {
 }
 
 #[test]
-fn a_block_that_was_mapped_alone_is_cut_out_of_its_mapping() {
+fn a_separately_mapped_block_is_cut_out_of_its_mapping() {
     let maps = "500000-600000 rw-p 00000000 00:00 0\n";
     let block = [(0x520010, 0x20000)];
     let mut memory = Words::with(0x520000, &[0, 0x21000 | 2]);
     assert_eq!(ranges(maps, &[], &block, &mut memory), [(0x500000, 0x520000), (0x541000, 0x600000)]);
-    // Any other block makes the whole mapping the allocator's.
+    // Any other block means that the whole mapping belongs to the allocator.
     assert_eq!(ranges(maps, &[], &block, &mut Words::default()), []);
 }
 
 #[test]
-fn a_block_that_was_mapped_alone_and_aligned_is_cut_out_too() {
+fn a_separately_mapped_aligned_block_is_cut_out_too() {
     let maps = "500000-600000 rw-p 00000000 00:00 0\n";
     let mut memory = Words::with(0x520ff0, &[0xff0, (0x21000 - 0xff0) | 2]);
     let found = ranges(maps, &[], &[(0x521000, 0x20000)], &mut memory);
@@ -185,7 +185,7 @@ fn a_block_that_was_mapped_alone_and_aligned_is_cut_out_too() {
 }
 
 #[test]
-fn an_empty_arena_of_glibc_is_none() {
+fn an_empty_glibc_arena_is_not_a_root() {
     let maps = "\
 7000000000-7000021000 rw-p 00000000 00:00 0
 7000021000-7004000000 ---p 00000000 00:00 0
@@ -197,7 +197,7 @@ fn an_empty_arena_of_glibc_is_none() {
 }
 
 #[test]
-fn records_of_jemalloc_are_none() {
+fn jemallocs_records_are_not_roots() {
     let maps = "7000100000-7000500000 rw-p 00000000 00:00 0\n";
     let mut records = Words::with(0x70_0020_0000, &[0x20_0000, 0, 1, 0x70_0027_2300, 0x18_dd00]);
     let expected = [(0x70_0010_0000, 0x70_0020_0000), (0x70_0040_0000, 0x70_0050_0000)];
@@ -205,7 +205,7 @@ fn records_of_jemalloc_are_none() {
 }
 
 #[test]
-fn what_is_cut_leaves_the_rest() {
+fn cutting_leaves_the_rest() {
     let mut pieces = vec![(0, 10), (20, 30)];
     cut(&mut pieces, 5, 22);
     assert_eq!(pieces, [(0, 5), (22, 30)]);

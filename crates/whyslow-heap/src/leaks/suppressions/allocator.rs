@@ -1,21 +1,21 @@
-//! What Valgrind calls the innermost frame of a stack: what it put in the place of the allocator.
+//! Valgrind's names for the innermost frame of a stack: its replacement of the allocator.
 //!
 //! ```text
-//! on the stack here            what Valgrind may call it
-//! (nothing)                    any of them: which function was called is not known
+//! on the stack here            Valgrind's possible names
+//! (nothing)                    any of them: the called function is not known
 //! operator new                 that, or its array form: libstdc++'s array form jumps into the plain one and leaves no frame
 //! operator new[]               that
-//! malloc and its relatives     any of malloc and its relatives, since Valgrind calls some by the name of others
+//! malloc and its relatives     any of malloc and its relatives, since Valgrind uses the names of some for others
 //! ```
 
 use super::{Frame, names};
 
-/// Valgrind's names of the allocator of one stack.
+/// Valgrind's possible names for the allocator of one stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Allocator {
     Any,
     Malloc,
-    /// A row of [`OPERATORS`], and whether it may be the array form.
+    /// A row of [`OPERATORS`], plain or array form.
     Plain(usize),
     Array(usize),
 }
@@ -32,7 +32,7 @@ const MALLOC: [&str; 9] = [
     "reallocarray",
 ];
 
-/// The forms of `operator new`, plain and of arrays.
+/// The forms of `operator new`, plain and for arrays.
 const OPERATORS: [(&str, &str); 4] = [
     ("_Znwm", "_Znam"),
     ("_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t"),
@@ -41,7 +41,7 @@ const OPERATORS: [(&str, &str); 4] = [
 ];
 
 impl Allocator {
-    /// The allocator of a stack, and the frames that called it.
+    /// Splits a stack into its allocator and the frames that called it.
     pub(super) fn split<'a, 'f>(stack: &'a [Frame<'f>]) -> (Self, &'a [Frame<'f>]) {
         let run = stack.iter().map_while(Self::of);
         run.enumerate().last().map_or((Self::Any, stack), |(at, outermost)| (outermost, &stack[at + 1..]))

@@ -1,20 +1,20 @@
-//! Functions with several names: which of them Valgrind uses.
+//! Decides which name Valgrind uses for functions with several names.
 //!
 //! ```text
 //! libc's symbols for one address     strdup, __strdup, __GI___strdup: any of them
 //! with a version                     fclose@@GLIBC_2.2.5
-//! parts that a compiler split off    sort.part.0, where debug information says sort
-//! inlined functions                  the name in the debug information: allocate, operator(), make_unique<Node>
-//! constructors and destructors       symbols C1, C2 for one address, where debug information knows one: any of them
+//! parts that a compiler split off    sort.part.0, where debug info has sort
+//! inlined functions                  the name in the debug info: allocate, operator(), make_unique<Node>
+//! constructors and destructors       symbols C1, C2 for one address, where debug info has one: any of them
 //! the start of a thread              clone, where libc calls the newer clone3
 //! ```
 
 use super::{Frame, glob};
 
-/// Parts of a name behind which only a compiler's number follows.
+/// Parts of a name that only a compiler's number follows.
 const CLONES: [&str; 6] = [".part.", ".constprop.", ".isra.", ".cold", ".lto_priv.", ".llvm."];
 
-/// Whether Valgrind may mean this function by a name that it does not have here.
+/// Whether Valgrind may use a name for this function that it does not have here.
 pub(super) fn is_alias(pattern: &str, frame: &Frame<'_>) -> bool {
     let is = |pattern: &str, name: &str| !name.is_empty() && glob(pattern.as_bytes(), name.as_bytes(), true);
     let versionless = without_version(pattern);
@@ -27,7 +27,7 @@ pub(super) fn is_alias(pattern: &str, frame: &Frame<'_>) -> bool {
         || (frame.is_inlined && is_written_as(pattern, in_debug_information(frame.function)))
 }
 
-/// `fclose` of `fclose@@GLIBC_2.2.5`.
+/// `fclose` for `fclose@@GLIBC_2.2.5`.
 pub(super) fn without_version(name: &str) -> &str {
     name.split_once('@').map_or(name, |(name, _)| name)
 }
@@ -39,7 +39,8 @@ fn is_libc(object: &str) -> bool {
         .any(|name| file.starts_with(name))
 }
 
-/// `strdup` of `__GI___strdup`, `getdelim` of `_IO_getdelim`, `fclose` of `_IO_new_fclose`: what libc calls its own function inside.
+/// libc's public name for an internal one: `strdup` for `__GI___strdup`, `getdelim` for `_IO_getdelim`,
+/// `fclose` for `_IO_new_fclose`.
 fn public(name: &str) -> &str {
     let name = name.strip_prefix("__GI_").unwrap_or(name).trim_start_matches('_');
     let name = name.strip_prefix("IO_").or_else(|| name.strip_prefix("libc_")).unwrap_or(name);
@@ -47,7 +48,7 @@ fn public(name: &str) -> &str {
     if name == "clone3" { "clone" } else { name }
 }
 
-/// Whether two mangled names differ in the kind of a constructor or destructor alone: `…C1Ev`, `…C2Ev`.
+/// Whether two mangled names differ only in the kind of a constructor or destructor: `…C1Ev`, `…C2Ev`.
 fn is_same_constructor(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let is_kind = |byte: u8| (b'0'..=b'5').contains(&byte);
@@ -58,8 +59,8 @@ fn is_same_constructor(pattern: &str, name: &str) -> bool {
             .all(|at| matches!(name[at - 1], b'C' | b'D') && is_kind(pattern[at]) && is_kind(name[at]))
 }
 
-/// Whether a pattern is a function's name in debug information. Arguments of templates are compared by their words, where both have
-/// them: compilers and demanglers order and space them differently, and leave out defaults.
+/// Whether a pattern is a function's name in debug info. If both have template arguments, these are compared
+/// by their words: compilers and demanglers order and space them differently, and omit defaults.
 fn is_written_as(pattern: &str, name: &str) -> bool {
     let base = |name: &str| name.split_once('<').map_or(name.len(), |(base, _)| base.len());
     let (pattern_base, name_base) = (base(pattern), base(name));
@@ -71,7 +72,8 @@ fn is_written_as(pattern: &str, name: &str) -> bool {
         || (same_arguments && pattern_base > 0 && is(&pattern[..pattern_base], &name[..name_base]))
 }
 
-/// The words in the arguments of a template, sorted. The number of a lambda, `#1`, is no word; that of `3ul` is 3.
+/// The words in template arguments, sorted. The number of a lambda, `#1`, does not count as a word; `3ul`
+/// counts as 3.
 fn words(arguments: &str) -> Vec<&str> {
     let end = |part: &str| {
         let is_number = part.starts_with(|c: char| c.is_ascii_digit());
@@ -83,7 +85,7 @@ fn words(arguments: &str) -> Vec<&str> {
     words
 }
 
-/// A demangled name as debug information has it: without the namespaces, the result and the arguments.
+/// The form of a demangled name in debug info: without namespaces, result and arguments.
 fn in_debug_information(function: &str) -> &str {
     let name = without_arguments(function);
     let mut depth = 0u32;
@@ -108,7 +110,7 @@ fn is_operator(name: &str) -> bool {
         .is_some_and(|next| !next.is_ascii_alphanumeric() && next != b'_')
 }
 
-/// `f` of `f(int) const`.
+/// `f` for `f(int) const`.
 fn without_arguments(function: &str) -> &str {
     let mut name = function;
     for end in [" [clone", " const", " volatile", " &", "&&"] {
@@ -128,7 +130,7 @@ fn without_arguments(function: &str) -> &str {
             _ => {}
         }
         if depth == 0 {
-            // In `operator()` they are no arguments.
+            // In `operator()` the parentheses are not arguments.
             return if name[..at].ends_with("operator") { name } else { &name[..at] };
         }
     }
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn demangled_names_are_cut_to_what_debug_information_has() {
+    fn demangled_names_are_cut_to_the_form_in_debug_info() {
         for (function, name) in [
             ("make", "make"),
             ("void* pool::make<int>(unsigned long)", "make<int>"),
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn libcs_own_names_are_one() {
+    fn libcs_internal_names_are_aliases() {
         let at = |raw_function, object| Frame { raw_function, object, ..Frame::default() };
         let libc = "/usr/lib/x86_64-linux-gnu/libc.so.6";
         for (pattern, raw) in [
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_inlined_functions_go_by_their_short_name() {
+    fn only_inlined_functions_match_by_their_short_name() {
         let inlined = Frame { function: "a::make<Node>(int)", is_inlined: true, ..Frame::default() };
         assert!(is_alias("make<Node>", &inlined) && is_alias("make<>", &inlined));
         assert!(!is_alias("make<Other>", &inlined) && !is_alias("make", &inlined));

@@ -60,7 +60,7 @@ fn frames_match_from_the_allocator_outwards() {
 }
 
 #[test]
-fn a_suppression_is_for_its_kinds_only() {
+fn a_suppression_applies_only_to_its_kinds() {
     let stack = functions(&["cache_add", "main"]);
     assert_eq!(name(Class::PossiblyLost, &stack).as_deref(), Some("the cache"));
     assert_eq!(name(Class::IndirectlyLost, &stack), None);
@@ -85,15 +85,16 @@ fn operator_new_is_the_allocator_although_it_calls_malloc() {
     assert!(suppresses("_ZnwmRKSt9nothrow_t", &["_Znwm", "_ZnwmRKSt9nothrow_t", "make"]));
     assert!(suppresses("_Znam", &["_Znwm", "_Znam", "make"]));
     assert!(suppresses("malloc", &["make"]) && suppresses("_Znwm", &["make"]), "it left no frame");
-    // Valgrind would not take them for each other.
+    // Valgrind would not confuse them.
     assert!(!suppresses("malloc", &["_Znwm", "make"]) && !suppresses("_Znwm", &["malloc", "make"]));
     assert!(!suppresses("_Znwm", &["_Znwm", "_Znam", "make"]));
     assert!(!suppresses("_ZnwmSt11align_val_t", &["_Znwm", "make"]));
 }
 
-/// What Valgrind 3.19 generated for a C and a C++ program, each with the stack that is recorded here for the same leak.
+/// Suppressions that Valgrind 3.19 generated for a C and a C++ program, each with the stack that is recorded
+/// here for the same leak.
 #[test]
-fn what_valgrind_generates_takes_effect() {
+fn suppressions_that_valgrind_generates_take_effect() {
     const LIBC: &str = "/usr/lib/x86_64-linux-gnu/libc.so.6";
     const LIBSTDCXX: &str = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30";
     const APP: &str = "/app/leaks";
@@ -146,7 +147,7 @@ fn what_valgrind_generates_takes_effect() {
 }
 
 #[test]
-fn a_frame_without_a_name_goes_by_its_object() {
+fn a_frame_without_a_name_matches_by_its_object() {
     let text = "{\n x\n Memcheck:Leak\n fun:malloc\n obj:/app/bin\n obj:*/libz.so*\n}\n";
     let list = Suppressions::parse(text, "x").unwrap();
     let at = |object| Frame { object, ..Frame::default() };
@@ -155,7 +156,7 @@ fn a_frame_without_a_name_goes_by_its_object() {
 }
 
 #[test]
-fn what_is_for_other_tools_is_skipped() {
+fn skips_suppressions_for_other_tools() {
     assert_eq!(name(Class::DefinitelyLost, &functions(&["anything", "main"])), None);
 }
 
@@ -173,7 +174,7 @@ fn a_source_line_matches_by_file_name_and_line() {
 }
 
 #[test]
-fn a_sanitizer_pattern_is_a_part_of_any_name() {
+fn a_sanitizer_pattern_matches_a_part_of_any_name() {
     assert_eq!(name(Class::DefinitelyLost, &functions(&["a", "tls_get", "main"])).as_deref(), Some("^tls_"));
     assert_eq!(name(Class::DefinitelyLost, &functions(&["a", "my_tls_get", "main"])), None);
     let stack = [frame("f", "/app", "/src/third_party/z/inflate.c", 3)];
@@ -192,7 +193,7 @@ fn demangled_names_match_as_well_as_raw_ones() {
 }
 
 #[test]
-fn errors_say_file_and_line() {
+fn errors_name_file_and_line() {
     assert_eq!(error("\n{\n a\n Memcheck:Leak\n fun:x\n"), "x.supp:2: this suppression has no `}`");
     assert_eq!(error("hello"), "x.supp:1: expected `{` or `leak:pattern`, found `hello`");
     assert_eq!(error("leak:"), "x.supp:1: `leak:` without a pattern");
@@ -202,7 +203,7 @@ fn errors_say_file_and_line() {
     );
     assert_eq!(
         error("{\n a\n Memcheck:Leak\n match-leak-kinds: certain\n fun:x\n}"),
-        "x.supp:4: unknown kind of leak `certain`; there are definite, indirect, possible, reachable, all, none"
+        "x.supp:4: unknown kind of leak `certain`; expected definite, indirect, possible, reachable, all or none"
     );
     assert_eq!(
         error("{\n a\n Memcheck:Leak\n ...\n}"),
@@ -212,10 +213,10 @@ fn errors_say_file_and_line() {
         error("{\n a\n}"),
         "x.supp:1: a suppression needs a name, then a line such as `Memcheck:Leak`"
     );
-    assert_eq!(error("{\n a\n {\n"), "x.supp:3: `{` within the suppression that begins in line 1");
+    assert_eq!(error("{\n a\n {\n"), "x.supp:3: `{` inside the suppression that starts in line 1");
 }
 
-/// Patterns tried in the plainest way.
+/// Matches patterns in the simplest way.
 fn slow_frames(patterns: &[FramePattern], stack: &[Step<'_>]) -> bool {
     match (patterns, stack) {
         ([], _) => true,
@@ -239,7 +240,7 @@ fn slow_glob(pattern: &[u8], text: &[u8]) -> bool {
 
 proptest! {
     #[test]
-    fn a_glob_matches_what_the_plain_way_matches(pattern in "[ab*?]{0,8}", text in "[ab]{0,10}") {
+    fn globs_match_like_the_simple_matcher(pattern in "[ab*?]{0,8}", text in "[ab]{0,10}") {
         prop_assert_eq!(
             glob(pattern.as_bytes(), text.as_bytes(), true),
             slow_glob(pattern.as_bytes(), text.as_bytes())
@@ -247,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn frames_match_what_the_plain_way_matches(patterns in "[abc.]{0,7}", stack in "[abc]{0,9}") {
+    fn frames_match_like_the_simple_matcher(patterns in "[abc.]{0,7}", stack in "[abc]{0,9}") {
         let patterns: Vec<_> = patterns
             .chars()
             .map(|c| if c == '.' { FramePattern::AnyNumber } else { FramePattern::Function(c.to_string()) })
@@ -260,12 +261,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "[{}\n a:.*#lkfunobjMemcheckLeak]{0,200}") {
+    fn any_text_is_parsed_or_rejected(text in "[{}\n a:.*#lkfunobjMemcheckLeak]{0,200}") {
         let _ = Suppressions::parse(&text, "x");
     }
 
     #[test]
-    fn what_is_generated_for_a_stack_matches_it(names in prop::collection::vec("[a-z_]{1,8}", 1..8)) {
+    fn a_suppression_generated_for_a_stack_matches_it(names in prop::collection::vec("[a-z_]{1,8}", 1..8)) {
         let text = names.iter().map(|name| format!("   fun:{name}\n")).collect::<String>();
         let list = Suppressions::parse(&format!("{{\n   made\n   Memcheck:Leak\n   fun:malloc\n{text}}}\n"), "x").unwrap();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

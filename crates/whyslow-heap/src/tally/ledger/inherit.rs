@@ -1,9 +1,10 @@
-//! What a forked process has of the one that it was forked from. The parent made those blocks, and they count there; in the child they are what holds
-//! pointers to the child's own.
+//! Blocks that a forked process inherits. The parent allocated them, and they count there; in the child they
+//! matter because they can hold pointers to the child's own blocks.
 //!
-//! A fork leaves no event. The child's first event comes soon after it, and that is when the child gets its parent's live blocks. What the parent
-//! has freed in between is still in the child, so the blocks that it freed last come along. A block too many is an address that the child never uses; one
-//! too few would make a leak of everything behind it.
+//! A fork leaves no event. The child's first event follows soon, and then the child gets its parent's live
+//! blocks. Blocks that the parent has freed in between still exist in the child, so the blocks that it freed
+//! last are included. A block too many is an address that the child never uses; a block too few would turn
+//! everything behind it into a leak.
 
 use std::collections::VecDeque;
 
@@ -12,49 +13,50 @@ use crate::blocks::{Block, Blocks};
 use crate::ids::{Address, ProcessRow};
 use crate::leaks::LiveBlock;
 
-/// Blocks that were freed last, of each process.
-const MOST_LATELY_FREED: usize = 4096;
-/// Ended processes whose blocks are kept: one that was forked may be heard of only then.
+/// Maximum number of recently freed blocks kept per process.
+const MOST_RECENTLY_FREED: usize = 4096;
+/// Maximum number of ended processes whose blocks are kept: the first event of a forked process may arrive
+/// only then.
 const MOST_LEFT_BEHIND: usize = 16;
-/// Places for blocks that are kept for ended processes: 128 MB.
+/// Maximum number of slots for blocks of ended processes: 128 MB.
 const MOST_PLACES_LEFT_BEHIND: usize = 4 << 20;
-/// Places for inherited blocks, of all processes that live: 512 MB.
+/// Maximum number of slots for inherited blocks of all running processes: 512 MB.
 const MOST_PLACES_INHERITED: usize = 16 << 20;
 
-/// What a process has of the one that it was forked from.
+/// What a process inherited from the one that it was forked from.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inherits {
     /// Nothing.
     #[default]
     Nothing,
-    /// Blocks, which take so many places.
+    /// Blocks, which take this many slots.
     Blocks(usize),
-    /// More than can be kept.
+    /// Too many blocks to keep.
     Unknown,
 }
 
-/// Blocks that a process freed last, with their addresses.
+/// The blocks that a process freed last, with their addresses.
 #[derive(Debug, Default)]
-pub(super) struct LatelyFreed(VecDeque<(Address, Block)>);
+pub(super) struct RecentlyFreed(VecDeque<(Address, Block)>);
 
-impl LatelyFreed {
+impl RecentlyFreed {
     #[inline]
     pub(super) fn add(&mut self, address: Address, block: Block) {
-        if self.0.len() == MOST_LATELY_FREED {
+        if self.0.len() == MOST_RECENTLY_FREED {
             self.0.pop_front();
         }
         self.0.push_back((address, block));
     }
 }
 
-/// What is kept for processes that are forked.
+/// Blocks kept for forked processes.
 #[derive(Debug, Default)]
 pub(super) struct Legacy {
-    /// Whether anyone wants to know.
+    /// Whether they are needed at all.
     kept: bool,
     /// Blocks of processes that have ended.
     left_behind: VecDeque<(ProcessRow, Blocks)>,
-    /// Places that inherited blocks take.
+    /// Number of slots that inherited blocks take.
     places: usize,
 }
 
@@ -66,12 +68,12 @@ impl Legacy {
 }
 
 impl Ledger {
-    /// Keeps from now on what a leak check of a forked process needs.
+    /// From now on, keeps what a leak check of a forked process needs.
     pub(in crate::tally) fn keep_legacy(&mut self) {
         self.legacy.kept = true;
     }
 
-    /// Gives a process that has had no event yet the blocks of the one that it was forked from.
+    /// Gives a process without events so far the blocks of the one that it was forked from.
     #[cold]
     pub(in crate::tally) fn forked(&mut self, process: ProcessRow, parent: ProcessRow, parent_ended: bool) {
         let child = &self.processes[process.index()];
@@ -86,7 +88,7 @@ impl Ledger {
             || self.legacy.places + blocks.places() > MOST_PLACES_INHERITED;
         let mut inherited = if unknown { Blocks::default() } else { blocks.in_child() };
         let moving = from.moving.values().filter_map(|moving| Some((moving.from, moving.block?)));
-        let others = moving.chain(from.lately_freed.0.iter().rev().copied());
+        let others = moving.chain(from.recently_freed.0.iter().rev().copied());
         for (address, block) in others.filter(|_| !unknown) {
             if inherited.get(address).is_none() {
                 inherited.insert(address, block.in_child());
@@ -99,12 +101,12 @@ impl Ledger {
         child.blocks = inherited;
     }
 
-    /// Whether the blocks are known that a process was forked with.
+    /// Whether the blocks that a process inherited by fork are known.
     pub(in crate::tally) fn knows_inherited(&self, process: ProcessRow) -> bool {
         self.processes[process.index()].inherits != Inherits::Unknown
     }
 
-    /// A process has ended with these blocks.
+    /// Keeps the blocks of a process that has ended.
     pub(super) fn bequeath(&mut self, process: ProcessRow, blocks: Blocks) {
         if let Inherits::Blocks(places) = self.processes[process.index()].inherits {
             self.legacy.places -= places;
@@ -119,13 +121,13 @@ impl Ledger {
         };
         while left_behind.len() > MOST_LEFT_BEHIND || places(left_behind) > MOST_PLACES_LEFT_BEHIND {
             if let Some((forgotten, _)) = left_behind.pop_front() {
-                self.processes[forgotten.index()].lately_freed = LatelyFreed::default();
+                self.processes[forgotten.index()].recently_freed = RecentlyFreed::default();
             }
         }
     }
 }
 
-/// Drops inherited blocks where the process has one of its own by now. In the order of addresses.
+/// Drops inherited blocks where the process now has its own. The blocks must be in address order.
 pub(in crate::tally) fn drop_replaced(blocks: &mut Vec<LiveBlock>) {
     if !blocks.iter().any(|block| block.inherited) {
         return;
@@ -155,7 +157,8 @@ mod tests {
         At { process, thread, tick: sys::now(), address: Address(address), force: false }
     }
 
-    /// A process with blocks of 100 bytes at these addresses, of which some are freed again, and the row of a child without any event.
+    /// A process with blocks of 100 bytes at these addresses, some of them freed again, and the row of a
+    /// child without events.
     fn forked(addresses: &[u64], freed: &[u64]) -> Tally {
         let mut tally = Tally::new(Clock::start(), None, 1);
         tally.keep_legacy();
@@ -179,12 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn a_child_has_its_parents_blocks_and_they_count_for_nothing() {
+    fn a_child_inherits_its_parents_blocks_without_counting_them() {
         let mut tally = forked(&[0x1000, 0x2000, 0x3000, 0x4000], &[0x3000]);
         tally.forked(CHILD, PARENT);
         assert_eq!(live(&tally, CHILD), [0x1000, 0x2000, 0x3000, 0x4000].map(|address| (address, true)));
         assert!(!tally.has_blocks(CHILD) && tally.heights.bytes() == 300);
-        // One is freed, one moved, one replaced, and one lies inside of a new one.
+        // One is freed, one moved, one replaced, and one is inside a new one.
         let entry = tally.entry(StackRow(1), ThreadRow(1));
         assert_eq!(tally.freed(&at(CHILD, 0x1000)), Applied::Known);
         assert_eq!(tally.move_begun(&at(CHILD, 0x2000), RING), Applied::Known);
@@ -199,12 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_is_heard_of_after_its_parents_end_has_its_blocks() {
+    fn a_child_seen_after_its_parents_end_inherits_its_blocks() {
         let mut tally = forked(&[0x1000], &[]);
         tally.process_ended(PARENT, sys::now(), End::Exit);
         tally.forked(CHILD, PARENT);
         assert_eq!(live(&tally, CHILD), [(0x1000, true)]);
-        // Those of a process that ended long ago are not kept, which is not taken for none.
+        // The blocks of a process that ended long ago are not kept; that is distinguished from having none.
         for _ in 0..MOST_LEFT_BEHIND {
             let row = tally.process_added(false);
             tally.process_ended(row, sys::now(), End::Exit);

@@ -1,5 +1,6 @@
-//! A look at a process, on a thread of its own so that others need not wait for it. Its blocks are asked for when it stands still, and given once
-//! everything that it has written until then is read: memory and blocks are those of one moment.
+//! The inspection of one process, on its own thread so that other processes need not wait. The inspector
+//! requests the blocks once the process is stopped. It gets them after everything that the process wrote
+//! until then has been read, so that memory and blocks are from the same point in time.
 
 use std::io;
 use std::sync::Arc;
@@ -11,20 +12,20 @@ use crate::inspect::{ExitInspector, Findings};
 use crate::leaks::{Live, Subject};
 use crate::sys;
 
-/// A look that is under way.
+/// An inspection in progress.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct Inspection {
     /// The process.
     pub(crate) process: ProcessRow,
     thread: JoinHandle<Findings>,
     asks: Receiver<()>,
     gives: Sender<Live>,
-    /// The blocks are wanted of this tick.
+    /// The blocks are requested as of this tick.
     wanted: Option<Tick>,
 }
 
-impl Look {
-    /// Begins to look at a process.
+impl Inspection {
+    /// Starts to inspect a process.
     pub(crate) fn begin(
         process: ProcessRow,
         subject: Subject,
@@ -32,35 +33,35 @@ impl Look {
     ) -> io::Result<Self> {
         let (ask, asks) = channel();
         let (gives, given) = channel();
-        let look = move || {
-            // Without an answer the collector has ended, and nobody wants to know.
+        let inspect = move || {
+            // Without an answer the collector has ended, and the result is not used.
             let mut take = move || ask.send(()).ok().and_then(|()| given.recv().ok()).unwrap_or_default();
-            inspector.look(&subject, &mut take)
+            inspector.inspect(&subject, &mut take)
         };
-        let thread = std::thread::Builder::new().name("heap-leaks".to_owned()).spawn(look)?;
+        let thread = std::thread::Builder::new().name("heap-leaks".to_owned()).spawn(inspect)?;
         Ok(Self { process, thread, asks, gives, wanted: None })
     }
 
-    /// Gives the blocks if they are asked for, and if everything up to that moment is read.
+    /// Sends the blocks if they were requested, and if everything up to that time has been read.
     pub(crate) fn serve(&mut self, horizon: Tick, live: impl FnOnce(ProcessRow) -> Live) {
         if self.asks.try_recv().is_ok() {
-            // What was read in this round may be older.
+            // This round may have read only older records.
             self.wanted = Some(sys::now());
             return;
         }
         if self.wanted.is_some_and(|tick| tick <= horizon) {
             self.wanted = None;
-            // A look that failed wants them no more.
+            // A failed inspection no longer receives them.
             let _ = self.gives.send(live(self.process));
         }
     }
 
-    /// Whether it is done.
+    /// Whether the inspection is done.
     pub(crate) fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// What it found; none if it failed.
+    /// The findings; `None` if the inspection failed.
     pub(crate) fn end(self) -> Option<Findings> {
         let Self { thread, gives, .. } = self;
         drop(gives);

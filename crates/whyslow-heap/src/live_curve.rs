@@ -1,26 +1,27 @@
-//! How a number went over time, in few values.
+//! Live bytes over time, in a few points.
 
 use whyslow_profile::Growth;
 
 use crate::growth::Trend;
 
-/// Values that are kept at most. When there are more, every other one is dropped, and later ones come half as often.
+/// Maximum number of points. When it is reached, every other point is dropped, and later points
+/// are half as frequent.
 const MOST: usize = 128;
-/// Values for which there is room at first.
+/// Initial capacity.
 const FEW: usize = 2;
 
-/// Times, and the values from then on.
+/// A step curve: times, and the values from then on.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Course {
+pub(crate) struct LiveCurve {
     points: Vec<(u64, u64)>,
-    /// The last value, which is not among them yet.
+    /// The last value, which is not in `points` yet.
     latest: Option<(u64, u64)>,
-    /// How far apart they are at least.
+    /// Minimum distance of two points.
     apart_ns: u64,
 }
 
-impl Course {
-    /// Adds a value. Of two at the same time the larger one stays.
+impl LiveCurve {
+    /// Adds a value. Of two values at the same time, the larger one is kept.
     pub(crate) fn add(&mut self, time_ns: u64, value: u64) {
         match &mut self.latest {
             Some((time, latest)) if *time >= time_ns => *latest = value.max(*latest),
@@ -55,7 +56,7 @@ impl Course {
         self.points.iter().copied().chain(self.latest)
     }
 
-    /// What it looks like.
+    /// How the curve grows.
     pub(crate) fn growth(&self) -> Growth {
         let (times, values): (Vec<u64>, Vec<u64>) = self.points().unzip();
         Trend::of(&times, &values).growth
@@ -67,15 +68,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_course_is_kept_in_few_values() {
-        let mut course = Course::default();
+    fn a_long_curve_keeps_few_points() {
+        let mut curve = LiveCurve::default();
         for second in 0..10_000u64 {
-            course.add(second * 1_000_000_000, second * 10_000);
-            course.add(second * 1_000_000_000, second * 10_000 + 1);
+            curve.add(second * 1_000_000_000, second * 10_000);
+            curve.add(second * 1_000_000_000, second * 10_000 + 1);
         }
-        assert!(course.points.len() <= MOST && course.points.len() > MOST / 4);
-        assert_eq!(course.latest, Some((9_999_000_000_000, 99_990_001)));
-        assert!(course.points[0].0 < 1_000_000_000_000);
-        assert_eq!(course.growth(), Growth::Linear);
+        assert!(curve.points.len() <= MOST && curve.points.len() > MOST / 4);
+        assert_eq!(curve.latest, Some((9_999_000_000_000, 99_990_001)));
+        assert!(curve.points[0].0 < 1_000_000_000_000);
+        assert_eq!(curve.growth(), Growth::Linear);
     }
 }
