@@ -1,4 +1,5 @@
-//! System calls: whether their events are there, what stands for them elsewhere, and what is behind descriptors.
+//! System calls: which tracepoints are available, what to report without them, and what a file descriptor
+//! refers to.
 
 use std::fs;
 
@@ -8,7 +9,7 @@ use whyslow_profile::{IoCalls, NoSyscalls, RecordingNote};
 
 use crate::perf::CallPoints;
 
-/// The tracepoints of this machine, or why they cannot be used.
+/// Returns the system call tracepoints of this machine, or the reason why they cannot be used.
 pub(crate) fn points() -> Result<CallPoints, NoSyscalls> {
     let machine = Machine::this();
     let number = |name: &str| {
@@ -26,7 +27,8 @@ pub(crate) fn points() -> Result<CallPoints, NoSyscalls> {
     Ok(CallPoints { enter: number("sys_enter")?, exit: number("sys_exit")? })
 }
 
-/// What is told where system calls were not recorded: why, and what the kernel counts anyway.
+/// The note for a recording without system calls: the reason, plus the I/O totals that the kernel counts
+/// anyway.
 pub(crate) fn not_recorded(why: NoSyscalls, io: Option<Io>) -> RecordingNote {
     let io = io.map(|io| IoCalls {
         reads: io.reads,
@@ -37,13 +39,13 @@ pub(crate) fn not_recorded(why: NoSyscalls, io: Option<Io>) -> RecordingNote {
     RecordingNote::SyscallsNotRecorded { why, io }
 }
 
-/// What a descriptor is of, in words.
+/// Describes what a file descriptor refers to.
 pub(crate) fn descriptor(pid: u32, descriptor: i32) -> Option<String> {
     let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
     Some(words(&link.to_string_lossy()))
 }
 
-/// The kernel's name without the numbers that mean nothing to a reader.
+/// The kernel's name, without inode numbers and similar, which mean nothing to a reader.
 fn words(link: &str) -> String {
     match link.split_once(':') {
         Some((kind @ ("socket" | "pipe"), _)) => kind.to_owned(),
@@ -57,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptors_are_called_by_what_they_are_of() {
+    fn describes_descriptors_by_what_they_refer_to() {
         let cases = [
             ("socket:[4711]", "socket"),
             ("pipe:[12]", "pipe"),

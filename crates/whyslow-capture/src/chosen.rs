@@ -1,8 +1,8 @@
-//! Events that were asked for: which of them the kernel lets us sample, and how.
+//! The events that the user requested: which of them the kernel lets us sample, and how.
 //!
-//! Each is tried by itself before the program starts, so that one that is refused costs nothing but itself. Their samples have the same
-//! parts as those of CPU time, and go into rings of their own: an event that happens a million times a second fills its ring, and CPU
-//! time is recorded as before.
+//! Each event is tried separately before the program starts, so a refused one does not affect the others.
+//! Their samples have the same parts as CPU time samples but go into separate ring buffers: an event that
+//! happens a million times a second fills only its own ring, and CPU time is recorded as before.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,44 +13,44 @@ use whyslow_events::{Attr, Event, Kind, NotCounted, Reach, Unit, WhyNot};
 use whyslow_profile::{Metric, Origin, RecordingNote, Sampler, Trigger};
 
 use crate::counting::{CLOCK, happens_in_kernel};
-use crate::perf::{self, Beside, Bound, Events, Plan, Scope, try_open};
+use crate::perf::{self, Bound, Events, ExtraEvent, Plan, Scope, try_open};
 use crate::{Options, Target};
 
-/// An event that is to be sampled.
+/// An event to sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WantedSamples {
-    /// What its metric is called.
+    /// The name of its metric.
     pub name: String,
     /// The event.
     pub event: Event,
-    /// One sample per so many; `None` chooses.
+    /// Events per sample; `None` lets the recorder choose.
     pub period: Option<u64>,
-    /// Where it is in a file, if it is a function.
+    /// Where the function is, if the event is a function probe.
     pub probe: Option<Probe>,
 }
 
-/// Places in the code of a file.
+/// Code locations in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// The file.
     pub file: PathBuf,
-    /// Bytes from its beginning; a generic function has as many as it has instances.
+    /// File offsets in bytes. A generic function has one per instance.
     pub offsets: Vec<u64>,
 }
 
-/// An event that was asked for and is not recorded.
+/// A requested event that is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotRecorded {
-    /// What its metric would have been called.
+    /// The name that its metric would have had.
     pub name: String,
-    /// What kind of event it is.
+    /// The kind of event.
     pub kind: Kind,
-    /// Why not.
+    /// Why it is not recorded.
     pub not: NotCounted,
 }
 
 impl NotRecorded {
-    /// The note for the file, with the words of which it is told.
+    /// The note that the profile stores about it.
     pub fn note(&self) -> RecordingNote {
         RecordingNote::EventNotRecorded {
             event: self.name.clone(),
@@ -65,9 +65,9 @@ impl NotRecorded {
 /// When a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rate {
-    /// Every so many times that it happens.
+    /// Once per this many occurrences.
     Every(u64),
-    /// About so often in a second; each sample says what it stands for.
+    /// About this many times a second; each sample carries its own weight.
     Hertz(u32),
 }
 
@@ -76,7 +76,7 @@ pub(crate) enum Rate {
 pub(crate) struct Chosen {
     pub(crate) wanted: WantedSamples,
     pub(crate) rate: Rate,
-    /// Whether the kernel had to be left out, which nobody has asked for.
+    /// Whether kernel mode had to be excluded although the user did not request that.
     pub(crate) without_kernel: bool,
     /// One per kind of CPU.
     attrs: Vec<Attr>,
@@ -90,16 +90,17 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Tries each event on whoever is recorded; for a program that is yet to start, on ourselves.
+    /// Tries each event on the recorded processes. For a program that has not started yet, tries it on the
+    /// recorder itself.
     pub(crate) fn try_all(target: &Target, options: &Options, cpus: &[u32]) -> Self {
-        let mut choice = Self { chosen: Vec::new(), refused: options.events_not_there.clone() };
-        let whom = match target {
+        let mut choice = Self { chosen: Vec::new(), refused: options.unavailable_events.clone() };
+        let scope = match target {
             Target::Command(_) => Scope::Threads(vec![std::process::id()]),
             Target::Processes(pids) => Scope::Threads(pids.clone()),
             Target::System { .. } => Scope::System,
         };
         for wanted in &options.events {
-            match Chosen::try_one(wanted, &whom, options, cpus) {
+            match Chosen::try_one(wanted, &scope, options, cpus) {
                 Ok(chosen) => choice.chosen.push(chosen),
                 Err(not) => {
                     let (name, kind) = (wanted.name.clone(), wanted.event.kind);
@@ -110,13 +111,13 @@ impl Choice {
         choice
     }
 
-    /// How often each of the opened ones has happened, by the kernel's own count; `before` events are beside CPU time's before these.
+    /// The kernel's count of each opened event. `before` is the number of extra events opened ahead of these.
     pub(crate) fn happened(&self, events: &Events, before: usize) -> Vec<u64> {
         self.rows().enumerate().map(|(at, _)| events.happened(before + at)).collect()
     }
 
-    /// What the file tells of them, once it is known how often each of the opened ones has happened, how many samples of it were in the rings,
-    /// and what sum of each event is recorded.
+    /// The notes for the profile. `happened` is how often each opened event happened, `samples` how many of
+    /// its samples reached the rings, and `recorded` the sum that is in the profile.
     pub(crate) fn notes(&self, happened: &[u64], samples: &[u64], recorded: &[u64]) -> Vec<RecordingNote> {
         let mut notes: Vec<RecordingNote> = self.refused.iter().map(NotRecorded::note).collect();
         let without_kernel = self.chosen.iter().filter(|chosen| chosen.without_kernel);
@@ -135,19 +136,21 @@ impl Choice {
         notes
     }
 
-    /// The events to open beside that of CPU time, in the order of [`Choice::rows`]. Those of which every occurrence is
-    /// to be seen are bound to the recorded threads; the others are bound as CPU time is, so that short threads have their share. So are
-    /// functions: a thread that inherits one fails to start, since the kernel looks for the file's name in the memory of whoever starts it.
-    pub(crate) fn beside(&self, threads: (&Scope, Bound), samples: (&Scope, Bound)) -> Vec<Beside> {
+    /// The events to open in addition to CPU time, in the order of [`Choice::rows`]. Events that are sampled
+    /// at every occurrence are bound to the recorded threads. The others are bound like CPU time, so that
+    /// short-lived threads get their share. Function probes are bound that way too: a thread that inherits
+    /// one fails to start, because the kernel looks for the file's name in the memory of the thread that
+    /// starts it.
+    pub(crate) fn extra_events(&self, threads: (&Scope, Bound), samples: (&Scope, Bound)) -> Vec<ExtraEvent> {
         let of = |chosen: &Chosen| {
             let of_threads = matches!(chosen.rate, Rate::Every(_)) && chosen.wanted.probe.is_none();
             let (scope, bound) = if of_threads { threads } else { samples };
-            chosen.beside(scope, bound)
+            chosen.extra_events(scope, bound)
         };
         self.chosen.iter().flat_map(of).collect()
     }
 
-    /// The event that each of the opened ones is of.
+    /// The index of the event behind each opened one.
     pub(crate) fn rows(&self) -> impl Iterator<Item = usize> + '_ {
         self.chosen.iter().enumerate().flat_map(|(at, chosen)| chosen.attrs().map(move |_| at))
     }
@@ -156,7 +159,7 @@ impl Choice {
 impl Chosen {
     fn try_one(
         wanted: &WantedSamples,
-        whom: &Scope,
+        scope: &Scope,
         options: &Options,
         cpus: &[u32],
     ) -> Result<Self, NotCounted> {
@@ -176,14 +179,14 @@ impl Chosen {
             None => Rate::Every(1),
         };
         let of_kernel = happens_in_kernel(event);
-        let leaves_out = options.user_only && !event.says_where && !of_kernel;
+        let leaves_out = options.user_only && !event.sets_modes && !of_kernel;
         let attrs = if leaves_out { user_only(&event.attrs) } else { event.attrs.clone() };
-        let bound = match whom {
+        let bound = match scope {
             Scope::System => Bound::Cpu,
             Scope::Threads(_) => Bound::Thread { enable_on_exec: false },
         };
         let chosen = Self { wanted: wanted.clone(), rate, without_kernel: false, attrs };
-        let opens = |chosen: &Self| match try_open(&chosen.beside(whom, bound), cpus) {
+        let opens = |chosen: &Self| match try_open(&chosen.extra_events(scope, bound), cpus) {
             Ok(()) => Ok(()),
             Err(error) => Err(error.raw_os_error().unwrap_or(libc::EINVAL)),
         };
@@ -192,37 +195,38 @@ impl Chosen {
             Err(error) => error,
         };
         let is_refusal = |error| matches!(error, libc::EACCES | libc::EPERM);
-        if is_refusal(error) && !event.says_where && event.kind != Kind::Uprobe && !of_kernel {
+        if is_refusal(error) && !event.sets_modes && event.kind != Kind::Uprobe && !of_kernel {
             let without = Self { without_kernel: true, attrs: user_only(&chosen.attrs), ..chosen.clone() };
             match opens(&without) {
                 Ok(()) => return Ok(without),
-                // Some units cannot tell the kernel's part from the rest.
+                // Some PMUs cannot count user and kernel mode separately.
                 Err(libc::EINVAL | libc::EOPNOTSUPP) => return Err(not(WhyNot::NeedsKernel, error)),
                 Err(error) if !is_refusal(error) => return Err(not(WhyNot::of_error(error), error)),
                 Err(_) => {}
             }
         }
         if is_refusal(error) {
-            // Whether it is this event that may not be watched, or nothing may be.
+            // Distinguishes a refusal of this event from a refusal of all events.
             let clock = Self { attrs: user_only(&CLOCK), wanted: without_probe(wanted), ..chosen };
             let level = whyslow_proc::kernel::Settings::now().perf_event_paranoid;
-            let ourselves = Scope::Threads(vec![std::process::id()]);
-            let of_us = || try_open(&clock.beside(&ourselves, Bound::Thread { enable_on_exec: false }), cpus);
+            let own_process = Scope::Threads(vec![std::process::id()]);
+            let for_self =
+                || try_open(&clock.extra_events(&own_process, Bound::Thread { enable_on_exec: false }), cpus);
             let why = match opens(&clock) {
                 Ok(()) if of_kernel => WhyNot::NeedsKernel,
-                Err(_) if level.is_none_or(|level| level <= 2) && of_us().is_err() => WhyNot::Filtered,
+                Err(_) if level.is_none_or(|level| level <= 2) && for_self().is_err() => WhyNot::Filtered,
                 _ => WhyNot::Refused,
             };
             return Err(not(why, error));
         }
         let counts = || {
-            let mut beside = chosen.beside(whom, bound);
-            beside.iter_mut().for_each(|beside| {
-                beside.attr.__bindgen_anon_1.sample_period = 0;
-                beside.attr.set_freq(0);
-                beside.attr.set_precise_ip(0);
+            let mut extra = chosen.extra_events(scope, bound);
+            extra.iter_mut().for_each(|extra| {
+                extra.attr.__bindgen_anon_1.sample_period = 0;
+                extra.attr.set_freq(0);
+                extra.attr.set_precise_ip(0);
             });
-            try_open(&beside, cpus).is_ok()
+            try_open(&extra, cpus).is_ok()
         };
         let why = match error {
             libc::EOPNOTSUPP | libc::EINVAL if counts() => WhyNot::NoSamples,
@@ -231,18 +235,18 @@ impl Chosen {
         Err(not(why, error))
     }
 
-    fn beside(&self, scope: &Scope, bound: Bound) -> Vec<Beside> {
+    fn extra_events(&self, scope: &Scope, bound: Bound) -> Vec<ExtraEvent> {
         let file = self.wanted.probe.as_ref().and_then(|probe| {
-            // A path with a zero in it leads nowhere.
+            // A path that contains a NUL byte does not exist.
             CString::new(probe.file.as_os_str().as_bytes()).ok()
         });
         let several = self.attrs.len() > 1;
-        let beside = |attr: Attr| {
+        let extra = |attr: Attr| {
             let mut attr = kernel_attr(&attr, self.rate, bound);
             if file.is_some() {
                 attr.set_inherit(0);
             }
-            Beside {
+            ExtraEvent {
                 attr,
                 scope: scope.clone(),
                 file: file.clone(),
@@ -251,10 +255,10 @@ impl Chosen {
                 on_some_cpus: several,
             }
         };
-        self.attrs().map(beside).collect()
+        self.attrs().map(extra).collect()
     }
 
-    /// What is opened: an event for each kind of CPU, or for each place of a function.
+    /// What to open: one event per kind of CPU, or one per location of a function.
     fn attrs(&self) -> impl Iterator<Item = Attr> + '_ {
         let places = self.wanted.probe.as_ref().map_or(&[][..], |probe| &probe.offsets[..]);
         let at = |attr: &Attr, offset| Attr { configs: [attr.configs[0], 0, offset], ..*attr };
@@ -267,7 +271,7 @@ impl Chosen {
         whole.iter().copied().chain(probes)
     }
 
-    /// What a sample weighs that does not say so itself.
+    /// The weight of a sample that does not carry its own.
     pub(crate) fn period(&self) -> u64 {
         if let Rate::Every(period) = self.rate { period } else { 1 }
     }
@@ -286,10 +290,10 @@ impl Chosen {
         Metric::event(&self.wanted.name, unit, origin)
     }
 
-    /// What is to be told when the kernel has counted more of it than was in the rings. Each thread and CPU ends with a part of a
-    /// period, which is nobody's loss.
+    /// The note for an event that the kernel counted more often than it reached the rings. Each thread and
+    /// CPU ends with an incomplete period, which is not a loss.
     fn missed(&self, missing: u64, recorded: u64) -> Option<RecordingNote> {
-        /// Counts are read a moment after the last sample of a program that runs on.
+        /// If the program still runs, the counts are read slightly later than the last sample.
         const AT_END: u64 = 16;
         let Rate::Every(period) = self.rate else { return None };
         let happened = recorded.saturating_add(missing);
@@ -311,7 +315,7 @@ fn user_only(attrs: &[Attr]) -> Vec<Attr> {
     attrs.iter().map(|attr| Attr { exclude_kernel: true, exclude_hypervisor: true, ..*attr }).collect()
 }
 
-/// The kernel's form: a sample has what one of CPU time has.
+/// The kernel's attributes: a sample has the same parts as a CPU time sample.
 fn kernel_attr(event: &Attr, rate: Rate, bound: Bound) -> sys::perf_event_attr {
     let frequency_hz = if let Rate::Hertz(hz) = rate { hz } else { 0 };
     let plan = Plan {
@@ -322,7 +326,7 @@ fn kernel_attr(event: &Attr, rate: Rate, bound: Bound) -> sys::perf_event_attr {
         stack_bytes: 0,
         bound,
     };
-    let mut attr = perf::beside(plan);
+    let mut attr = perf::extra_event_attr(plan);
     attr.type_ = event.kind;
     attr.config = event.configs[0];
     attr.__bindgen_anon_3.config1 = event.configs[1];
@@ -332,7 +336,8 @@ fn kernel_attr(event: &Attr, rate: Rate, bound: Bound) -> sys::perf_event_attr {
     if let Rate::Every(period) = rate {
         attr.__bindgen_anon_1.sample_period = period;
         attr.set_freq(0);
-        // Asked for the period, the kernel takes a sample of every occurrence of an event of its own, whatever the period is.
+        // If PERF_SAMPLE_PERIOD is set, the kernel samples every occurrence of a software event, whatever the
+        // period is.
         attr.sample_type &= !u64::from(sys::PERF_SAMPLE_PERIOD);
     }
     attr
@@ -348,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_period_is_said_by_nobody_but_us() {
+    fn samples_with_a_fixed_period_do_not_carry_it() {
         let every = attr(Rate::Every(100));
         assert_eq!((every.type_, every.config, every.exclude_kernel(), every.precise_ip()), (1, 2, 1, 1));
         assert_eq!((every.freq(), every.sample_type & u64::from(sys::PERF_SAMPLE_PERIOD)), (0, 0));
@@ -361,12 +366,12 @@ mod tests {
     fn chosen(name: &str, period: Option<u64>) -> Result<Chosen, NotCounted> {
         let event = whyslow_events::Machine::this().event(name).unwrap();
         let wanted = WantedSamples { name: name.to_owned(), event, period, probe: None };
-        let whom = Scope::Threads(vec![std::process::id()]);
-        Chosen::try_one(&wanted, &whom, &Options::default(), &whyslow_proc::machine::online_cpus())
+        let scope = Scope::Threads(vec![std::process::id()]);
+        Chosen::try_one(&wanted, &scope, &Options::default(), &whyslow_proc::machine::online_cpus())
     }
 
     #[test]
-    fn what_the_kernel_counts_is_seen_every_time_and_clocks_now_and_then() {
+    fn software_events_are_sampled_every_time_and_clocks_at_a_rate() {
         let Ok(faults) = chosen("page-faults", None) else { return };
         assert_eq!((faults.rate, faults.metric().origin), (Rate::Every(1), Origin::Counted));
         let some = chosen("page-faults", Some(10)).unwrap();
@@ -380,12 +385,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_if_it_is_more_than_remainders() {
+    fn reports_missing_samples_beyond_incomplete_periods() {
         let Ok(faults) = chosen("page-faults", None) else { return };
         assert_eq!(faults.missed(10, 990), None);
         assert!(faults.missed(100, 99_900).is_some());
         let some = chosen("page-faults", Some(100)).unwrap();
-        assert_eq!(some.missed(1_000, 9_000), None, "parts of periods");
+        assert_eq!(some.missed(1_000, 9_000), None, "incomplete periods");
         assert!(matches!(
             some.missed(9_000, 1_000),
             Some(RecordingNote::EventsMissed { happened: 10_000, recorded: 1_000, period: 100, .. })

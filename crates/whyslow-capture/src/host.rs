@@ -10,14 +10,14 @@ use whyslow_proc::kernel;
 use whyslow_proc::machine::FirstCpu;
 use whyslow_profile::Host;
 
-/// What code can be compiled for and what hints about code ask for; the kernel lists a hundred more.
+/// The features that code can be compiled for and that hints refer to. The kernel lists about a hundred more.
 const FEATURES: [&str; 24] = [
     "sse3", "ssse3", "sse4_1", "sse4_2", "popcnt", "abm", "bmi1", "bmi2", "f16c", "fma", "avx", "avx2",
     "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "erms", "asimd", "asimddp", "atomics",
     "crc32", "sve", "sve2",
 ];
 
-/// What a recording says about its machine.
+/// The machine description stored in a recording.
 pub(crate) fn describe(cpus: usize) -> Host {
     let cpu = FirstCpu::now();
     Host {
@@ -35,7 +35,7 @@ fn hypervisor_name(sys: &Path) -> String {
     if product.trim().is_empty() { "virtual machine".to_owned() } else { product.trim().to_owned() }
 }
 
-/// CPU time, memory and what else the kernel accounts of some processes.
+/// CPU time, memory and the other resources that the kernel accounts to some processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
     pub(crate) user: Duration,
@@ -45,9 +45,9 @@ pub(crate) struct Usage {
     pub(crate) major_faults: u64,
     pub(crate) voluntary_switches: u64,
     pub(crate) involuntary_switches: u64,
-    /// Read from disks and written to them.
+    /// Bytes read from disks and written to them.
     pub(crate) disk_bytes: (u64, u64),
-    /// Bytes, where a process was asked before it was waited for.
+    /// I/O bytes, if they were read before the process was reaped.
     pub(crate) io: Option<Io>,
 }
 
@@ -64,14 +64,14 @@ impl From<libc::rusage> for Usage {
             major_faults: usage.ru_majflt.unsigned_abs(),
             voluntary_switches: usage.ru_nvcsw.unsigned_abs(),
             involuntary_switches: usage.ru_nivcsw.unsigned_abs(),
-            // In units of 512 bytes, whatever the disk's own are.
+            // Always in units of 512 bytes, whatever the disk's block size.
             disk_bytes: (usage.ru_inblock.unsigned_abs() * 512, usage.ru_oublock.unsigned_abs() * 512),
             io: None,
         }
     }
 }
 
-/// What this process has used.
+/// The resources that this process has used.
 #[expect(unsafe_code, reason = "rustix has no getrusage")]
 pub(crate) fn own_usage() -> Usage {
     // SAFETY: all-zero is a valid `rusage`, and the call fills it.
@@ -83,32 +83,32 @@ pub(crate) fn own_usage() -> Usage {
     Usage::from(usage)
 }
 
-/// While it lives, this thread goes before others where that is allowed: a recorder that waits for its turn loses
-/// samples. Threads and processes that are started meanwhile go before others, too.
+/// Raises the priority of this thread, where that is permitted, until it is dropped: a recorder that queues
+/// for a CPU loses samples. Threads and processes started in the meantime inherit the priority.
 #[derive(Debug)]
-pub(crate) struct GoFirst {
+pub(crate) struct RaisedPriority {
     before: i32,
 }
 
-impl GoFirst {
+impl RaisedPriority {
     pub(crate) fn new() -> Self {
         const NICE: i32 = -10;
         let before = rustix::process::getpriority_process(None).unwrap_or(0);
-        // A refusal changes nothing.
+        // A refusal leaves the priority unchanged.
         let _ = rustix::process::setpriority_process(None, before.min(NICE));
         Self { before }
     }
 }
 
-impl Drop for GoFirst {
+impl Drop for RaisedPriority {
     fn drop(&mut self) {
         let _ = rustix::process::setpriority_process(None, self.before);
     }
 }
 
-/// Works on another thread, which gets a tenth of what others get where all want the same CPU: enough to be done with 40 ms of work
-/// before most programs are.
-pub(crate) fn work_last(work: fn()) -> std::thread::JoinHandle<()> {
+/// Runs work on another thread at low priority: it gets a tenth of the CPU time of a competing thread, enough
+/// to finish 40 ms of work before most programs end.
+pub(crate) fn run_at_low_priority(work: fn()) -> std::thread::JoinHandle<()> {
     const NICE: i32 = 10;
     std::thread::spawn(move || {
         let _ = rustix::process::setpriority_process(None, NICE);
@@ -116,7 +116,7 @@ pub(crate) fn work_last(work: fn()) -> std::thread::JoinHandle<()> {
     })
 }
 
-/// Lifts the limit of open files to what is allowed; attaching needs one per thread and CPU.
+/// Raises the limit of open files to the hard limit. Attaching needs one file per thread and CPU.
 pub(crate) fn raise_file_limit() {
     let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
     let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });

@@ -1,4 +1,4 @@
-//! Starting the program: it waits, already a process of its own, until the events are in place.
+//! Starts the program: the child process waits before its exec until the events are open.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -31,8 +31,8 @@ pub(crate) struct Running {
     io: Option<IoFile>,
 }
 
-/// The disposition of SIGPIPE that whyslow was started with. Rust's start-up code ignores SIGPIPE before `main`;
-/// the program must find it as it would have without us.
+/// The SIGPIPE disposition that whyslow was started with. Rust's start-up code ignores SIGPIPE before `main`;
+/// the program must get the disposition that it would have without a recorder.
 static SIGPIPE_AT_START: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
 #[expect(unsafe_code, reason = "the only moment before Rust's start-up code")]
@@ -46,7 +46,7 @@ mod at_start {
 
     extern "C" fn remember() {
         let slot: &AtomicUsize = &SIGPIPE_AT_START;
-        // SAFETY: asks for the current action without changing it; all-zero is a valid `sigaction`.
+        // SAFETY: queries the current action without changing it; all-zero is a valid `sigaction`.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             if libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) == 0 {
@@ -56,7 +56,7 @@ mod at_start {
     }
 }
 
-/// Everything the child needs, prepared before the fork: after it, only system calls are allowed.
+/// Everything the child needs, prepared before the fork: after the fork, only system calls are allowed.
 struct Prepared {
     program: CString,
     _args: Vec<CString>,
@@ -64,16 +64,16 @@ struct Prepared {
     _env: Vec<CString>,
     envp: Vec<*const libc::c_char>,
     folder: Option<CString>,
-    /// Where its standard output goes, when that is thrown away.
+    /// Replaces its standard output when that is discarded.
     nowhere: Option<std::fs::File>,
 }
 
-/// The descriptors of a new child. It closes those that are ours: while it held them itself, it would never see us
-/// close them.
+/// The descriptors of a new child. The child closes the recorder's ends: if it kept them open, it would never
+/// notice that the recorder closes them.
 struct ChildEnds<'a> {
     wait: &'a OwnedFd,
     report: &'a OwnedFd,
-    ours: [&'a OwnedFd; 2],
+    recorder_ends: [&'a OwnedFd; 2],
 }
 
 impl Prepared {
@@ -116,18 +116,18 @@ impl Prepared {
 }
 
 impl Suspended {
-    /// Makes the process. Signals are blocked in us by then; the child gets the mask of before.
+    /// Creates the process. Signals are already blocked in the recorder; the child gets the original mask.
     pub(crate) fn new(command: &Command, signals: &Signals) -> Result<Self, RecordError> {
         let failed = |error| RecordError::System { what: "the program could not be started", error };
         let prepared = Prepared::new(command).map_err(failed)?;
         let (wait, go) = pipe().map_err(failed)?;
         let (error, report) = pipe().map_err(failed)?;
-        let ends = ChildEnds { wait: &wait, report: &report, ours: [&go, &error] };
+        let ends = ChildEnds { wait: &wait, report: &report, recorder_ends: [&go, &error] };
         let pid = fork_and_wait(&prepared, signals, &ends).map_err(failed)?;
         Ok(Self { pid, go, error, command: command.clone() })
     }
 
-    /// Lets it execute its program, and waits until it does.
+    /// Lets the child execute its program, and waits until it has.
     pub(crate) fn release(self) -> Result<Running, RecordError> {
         let Self { pid, go, error, command } = self;
         let io = IoFile::open(pid);
@@ -141,7 +141,7 @@ impl Suspended {
         Err(exec_error(&command, io::Error::from_raw_os_error(i32::from_ne_bytes(code))))
     }
 
-    /// Ends the process: its program was never started.
+    /// Ends the process before its program starts.
     pub(crate) fn cancel(self) {
         drop(self.go);
         wait4(self.pid, 0);
@@ -149,9 +149,10 @@ impl Suspended {
 }
 
 impl Running {
-    /// Whether it has ended, without waiting.
+    /// Returns its exit status if it has ended, without waiting.
     pub(crate) fn try_wait(&self) -> Option<(ExitStatus, Usage)> {
-        // Only look at first: while a leak check stops the program, its stops are for the thread that makes the check.
+        // Check without reaping first: while a leak check stops the program, its stops are meant for the
+        // thread that runs the check.
         if !has_ended(self.pid) {
             return None;
         }
@@ -159,7 +160,7 @@ impl Running {
         wait4(self.pid, libc::WNOHANG).map(|(exit, usage)| (exit, Usage { io, ..usage }))
     }
 
-    /// Ends it: it cannot be recorded as it should.
+    /// Kills the program because it cannot be recorded as requested.
     #[cfg(feature = "heap")]
     pub(crate) fn kill(&self) {
         whyslow_proc::send_signal(self.pid, libc::SIGKILL);
@@ -188,7 +189,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?)
 }
 
-/// Whether a child has ended, without taking the news from anyone.
+/// Whether a child has ended. Does not reap it, so another waiter still gets its status.
 pub(crate) fn has_ended(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -220,7 +221,7 @@ mod calls {
     fn child(prepared: &Prepared, signals: &Signals, ends: &ChildEnds<'_>) -> ! {
         // SAFETY: system calls on prepared memory; see `fork_and_wait`. Every path ends in exec or _exit.
         unsafe {
-            for end in ends.ours {
+            for end in ends.recorder_ends {
                 libc::close(end.as_raw_fd());
             }
             let mut go = 0u8;
@@ -251,7 +252,7 @@ mod calls {
         // SAFETY: all-zero is a valid `rusage`.
         let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
         loop {
-            // SAFETY: both structures are ours to fill.
+            // SAFETY: both pointers are to locals that the call fills.
             let waited = unsafe { libc::wait4(pid.cast_signed(), &raw mut status, options, &raw mut usage) };
             if waited == pid.cast_signed() {
                 break;
@@ -275,9 +276,9 @@ pub(crate) use calls::wait4;
 mod tests {
     use super::*;
 
-    /// Were the child to hold its own end of the pipe open, this would wait for ever.
+    /// This would wait forever if the child kept its own end of the pipe open.
     #[test]
-    fn a_cancelled_program_never_runs_and_is_not_waited_for_in_vain() {
+    fn a_cancelled_program_never_runs_and_cancelling_returns() {
         let folder = tempfile::tempdir().unwrap();
         let proof = folder.path().join("it-ran");
         let command = Command {

@@ -1,4 +1,5 @@
-//! Live recording on Linux: perf events, ring buffers, the life cycle of the recorded program.
+//! Live recording on Linux: perf events, ring buffers, and starting, watching and ending the recorded
+//! program.
 
 #[cfg(feature = "heap")]
 mod agent;
@@ -19,15 +20,15 @@ mod heap;
 mod host;
 mod launch;
 mod live;
-mod looks;
 mod mappings;
 mod marks;
-mod ours;
 mod output;
 mod pace;
 mod perf;
+mod ptrace_sampling;
 mod queues;
 mod reach;
+mod recorded_processes;
 mod refusal;
 mod sampling;
 mod session;
@@ -53,7 +54,7 @@ pub use whyslow_heap::Config as HeapOptions;
 use whyslow_profile::file::Writer;
 use whyslow_profile::{ExitStatus, Meta, ModuleId};
 
-/// This machine, as recordings describe it.
+/// Describes this machine as recordings do.
 pub fn this_host() -> whyslow_profile::Host {
     host::describe(whyslow_proc::machine::allowed_cpus(std::process::id()).len())
 }
@@ -63,33 +64,33 @@ pub fn this_host() -> whyslow_profile::Host {
 pub enum Target {
     /// Start this program and record it with all its threads and children.
     Command(Command),
-    /// Record running processes (and the children they make) until they have ended or the recording is stopped. The number
-    /// of a thread stands for its process.
+    /// Record running processes, and the children they start, until they exit or the recording is stopped. A
+    /// thread number stands for its process.
     Processes(Vec<u32>),
     /// Record everything on the machine.
     System {
-        /// Start this program, and record until it ends; otherwise until the recording is stopped.
+        /// Start this program and record until it exits. Without it, record until stopped.
         while_runs: Option<Command>,
     },
 }
 
-/// A program to start. Everything not set is inherited from the recorder.
+/// A program to start. Everything that is not set is inherited from the recorder.
 #[derive(Debug, Clone, Default)]
 pub struct Command {
-    /// The program: a path, or a name to look up in PATH.
+    /// A path, or a name to look up in PATH.
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
     /// Environment variables to set on top of the inherited ones.
     pub env: Vec<(OsString, OsString)>,
-    /// The working folder, when it is another.
+    /// The working folder, if it differs from the recorder's.
     pub folder: Option<PathBuf>,
-    /// Whether what it prints is thrown away: its standard output, and not its errors.
+    /// Whether to discard its standard output. Standard error is kept.
     pub silent: bool,
 }
 
 impl Command {
-    /// The file that the system would execute.
+    /// The file that the system executes for this command.
     pub fn file(&self) -> Option<PathBuf> {
         let program = Path::new(&self.program);
         let in_folder = |path: &Path| match &self.folder {
@@ -112,45 +113,45 @@ impl Command {
 pub struct Options {
     /// Samples per second of CPU time.
     pub frequency_hz: u32,
-    /// Bytes of stack copied with each sample; `None` chooses by the size of the rings.
+    /// Bytes of stack copied with each sample; `None` derives it from the ring size.
     pub stack_bytes: Option<u32>,
-    /// Stop after this time (attached and system-wide recordings, or to end early).
+    /// Stop after this time.
     pub duration: Option<std::time::Duration>,
-    /// Record what runs on these CPUs only.
+    /// Record only these CPUs.
     pub cpus: Option<Vec<u32>>,
-    /// Leave out the kernel even where it could be recorded.
+    /// Exclude kernel mode even where it could be recorded.
     pub user_only: bool,
     /// Sample CPU time.
     pub cpu: bool,
-    /// What samples it.
+    /// Which sampler to use for CPU time.
     pub sampler: SamplerChoice,
-    /// Record where threads wait, and how long.
+    /// Record where threads wait and for how long.
     pub off_cpu: bool,
-    /// Record where those are that end waits.
+    /// Record the stacks of the threads that end waits.
     pub wakers: bool,
-    /// Events to record beside CPU time, each as a metric of its own.
+    /// Events to record in addition to CPU time, each as its own metric.
     pub events: Vec<WantedSamples>,
-    /// Events that were asked for and of which it is known already that they cannot be had.
-    pub events_not_there: Vec<NotRecorded>,
+    /// Requested events that are already known to be unavailable.
+    pub unavailable_events: Vec<NotRecorded>,
     /// Record system calls.
     pub syscalls: bool,
     /// Record the heap too.
     pub heap: Option<HeapOptions>,
-    /// Work that can be done while the program runs, on a thread that lets everyone else go first.
-    pub meanwhile: Option<fn()>,
+    /// Work to do on a low-priority thread while the program runs.
+    pub background: Option<fn()>,
 }
 
-/// What samples CPU time.
+/// A sampler of CPU time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum SamplerChoice {
-    /// The kernel where it allows that, else the program itself.
+    /// Perf events where they are permitted, otherwise timers or ptrace.
     #[default]
     Auto,
     /// The kernel's perf events.
     Perf,
-    /// Timers in the program.
+    /// CPU timers inside the program.
     Timer,
-    /// Looks from the outside at processes that run already, each of which stops a thread for a moment.
+    /// Ptrace: briefly stops the threads of running processes and copies their stacks.
     Ptrace,
 }
 
@@ -167,92 +168,94 @@ impl Default for Options {
             off_cpu: false,
             wakers: false,
             events: Vec::new(),
-            events_not_there: Vec::new(),
+            unavailable_events: Vec::new(),
             syscalls: false,
             heap: None,
-            meanwhile: None,
+            background: None,
         }
     }
 }
 
-/// A finished recording: its raw part is on disk, symbols and the seal are missing.
+/// A finished recording. Its raw part is on disk; symbols and the seal are still missing.
 #[derive(Debug)]
 pub struct Recording {
-    /// Where it is.
+    /// The path of the profile.
     pub path: PathBuf,
     /// The open file.
     pub writer: Writer,
-    /// What is known about it; already written.
+    /// Its metadata, already written.
     pub meta: Meta,
-    /// How the program ended; `None` when it still runs.
+    /// How the program exited; `None` if it still runs.
     pub exit: Option<ExitStatus>,
-    /// The files whose code ran: with them symbols can be looked up although a name leads nowhere or elsewhere by now.
+    /// The files whose code ran. With them, symbols are found even if a path is deleted or names another file
+    /// by now.
     pub files: Vec<(ModuleId, FileBytes)>,
-    /// The first error in writing, if any. The file holds what was recorded before it.
+    /// The first write error, if any. The file holds everything recorded before it.
     pub write_error: Option<io::Error>,
-    /// The profile that had this name before and was moved aside.
+    /// Where an older profile of this name was moved.
     pub moved_aside: Option<PathBuf>,
-    /// Signals stay held back until the profile is finished: an impatient second Ctrl-C must not cost it.
+    /// Keeps signals blocked until the profile is finished: an impatient second Ctrl-C must not lose it.
     _signals: signals::Signals,
 }
 
-/// Why a recording could not be made. `Display` says what happened, why, and what to try.
+/// Why a recording failed. `Display` says what happened, why, and what to try.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The program does not exist (exit code 127).
     #[error("{program}: not found")]
     NotFound {
-        /// As it was given.
+        /// The program as the user wrote it.
         program: String,
     },
     /// The program exists but cannot be started (exit code 126).
     #[error("{program}: cannot be started: {reason}")]
     NotExecutable {
-        /// As it was given.
+        /// The program as the user wrote it.
         program: String,
         /// Why.
         reason: String,
     },
-    /// The kernel refuses perf events.
+    /// Perf events are not permitted or not available.
     #[error("{0}")]
     Refused(String),
-    /// None of the events that were asked for can be recorded.
-    #[error("none of the events that were asked for can be recorded")]
+    /// None of the requested events can be recorded.
+    #[error("none of the requested events can be recorded")]
     NoEvents(Vec<NotRecorded>),
     /// The profile cannot be written.
     #[error("{}: cannot be written: {error}", path.display())]
     Output {
-        /// Where it should have gone.
+        /// The output path.
         path: PathBuf,
         /// Why not.
         error: io::Error,
     },
-    /// What the program is to read cannot be opened.
+    /// The program's input file cannot be opened.
     #[error("{}: cannot be read: {error}", path.display())]
     Input {
-        /// Where it should have come from.
+        /// The input path.
         path: PathBuf,
         /// Why not.
         error: io::Error,
     },
-    /// Anything else the system refused.
+    /// Any other failure of a system call.
     #[error("{what}: {error}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// Records until the program or the processes end, a stop signal comes (where there is no program to get it), or the duration is
-/// over, streaming to `output`. SIGINT from the terminal reaches the program by itself; signals
-/// sent to the recorder alone are passed on.
+/// Records until the program or the processes exit, a stop signal arrives (if there is no program to receive
+/// it), or the duration is over. Streams to `output`. A SIGINT from the terminal reaches the program by
+/// itself; signals sent only to the recorder are passed on.
 pub fn record(target: &Target, options: &Options, output: &Path) -> Result<Recording, RecordError> {
     session::record(target, options, output)
 }
 
-/// Checks that a profile can be written to a path, and moves an older one there aside: where to. The path then holds an empty file.
+/// Checks that a profile can be written to a path, and leaves an empty file there. Moves an older profile
+/// aside and returns its new path.
 pub fn make_room(path: &Path) -> Result<Option<PathBuf>, RecordError> {
     let (output, _) = output::Output::create(path)?;
     output.keep()

@@ -1,4 +1,4 @@
-//! The live system, as the converter asks for it.
+//! The live system, as the converter queries it.
 
 use std::fs;
 use std::io;
@@ -14,10 +14,10 @@ use crate::calls;
 use crate::marks::{self, Marks};
 use crate::reach::{self, Reached};
 
-/// The processes of this machine, and what they mark.
+/// The processes of this machine, and their marks.
 #[derive(Debug, Default)]
 pub(crate) struct LiveWorld {
-    /// What the programs mark themselves.
+    /// The marks that programs emit.
     pub(crate) marks: Marks,
 }
 
@@ -27,7 +27,7 @@ impl World for LiveWorld {
         let image = match reach::reach(pid, mapping) {
             Reached::File(file) => Image::from_file(file).ok(),
             Reached::Gone => {
-                // So that nobody takes what has this name now for it.
+                // Keeps the deleted file apart from a newer file of the same name.
                 if !name.ends_with(DELETED) {
                     name.push_str(DELETED);
                 }
@@ -39,7 +39,7 @@ impl World for LiveWorld {
     }
 
     fn identify(&mut self, pid: u32, path: &str) -> FileKey {
-        // The process may have its own root.
+        // The process may have a different root folder.
         let file = fs::metadata(process::file_in_root(pid, path)).or_else(|_| fs::metadata(path)).ok();
         let device = file.as_ref().map_or((0, 0), |file| {
             let device = file.dev();
@@ -48,7 +48,7 @@ impl World for LiveWorld {
         FileKey { path: path.to_owned(), device, inode: file.map_or(0, |file| file.ino()) }
     }
 
-    /// Our own copy serves for all.
+    /// All processes map the same vDSO, so the recorder's copy serves for all.
     fn vdso(&mut self) -> Opened {
         let image = kernel::vdso().ok().and_then(|bytes| Image::from_bytes(bytes).ok());
         Opened { name: VDSO.to_owned(), image, build_id: None }
@@ -104,7 +104,7 @@ impl World for LiveWorld {
         self.marks.process_ended(pid);
     }
 
-    /// Marker files belong to the thread that maps them, or to the one in their name.
+    /// A marker file belongs to the thread in its name, or else to the thread that maps it.
     fn file_mapped(&mut self, pid: u32, tid: Option<u32>, path: &str, tasks: TaskRows<'_>) {
         if marks::is_marker_file(path) {
             let thread = tid.or_else(|| marks::thread_in_name(path)).and_then(tasks);
@@ -113,7 +113,7 @@ impl World for LiveWorld {
     }
 }
 
-/// A line of a process's maps as the mapping of a file.
+/// Converts a line of a process's maps into a file mapping.
 pub(crate) fn file_mapping(mapping: Mapping) -> FileMapping {
     let Mapping { start, end, offset, device, inode, name, .. } = mapping;
     FileMapping { key: FileKey { path: name, device, inode }, generation: 0, start, end, offset }

@@ -1,9 +1,9 @@
-//! Mappings that were read from /proc, as inputs of the converter.
+//! Feeds mappings from /proc to the converter.
 
 use whyslow_convert::{Converter, Input, Mapped, World};
 use whyslow_proc::Mapping;
 
-/// Takes all mappings of a process.
+/// Feeds all mappings of a process to the converter.
 pub(crate) fn take_mappings<W: World>(
     pid: u32,
     time_ns: u64,

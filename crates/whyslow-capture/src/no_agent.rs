@@ -1,4 +1,5 @@
-//! What stands in for the agent where it is left out: it can be asked for nowhere, so nothing of this is ever made.
+//! Stand-in for the agent in builds without it. No option can request it, so none of this is ever
+//! constructed.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -10,14 +11,14 @@ use crate::heap::{Batch, HeapOptions, Outcome};
 use crate::launch::{Running, Suspended};
 use crate::{RecordError, Target};
 
-/// What the agent would be to do.
+/// What the agent would do.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) heap: Option<HeapOptions>,
     pub(crate) cpu_period_ns: Option<u64>,
 }
 
-/// How much of a stack it would copy.
+/// How much of a stack the agent would copy.
 pub(crate) const STACK_BYTES: usize = 0;
 
 pub(crate) struct AgentWatch(Infallible);
@@ -36,7 +37,7 @@ impl CpuLosses {
 impl AgentWatch {
     pub(crate) fn start(_wanted: Wanted, _target: &Target) -> Result<Self, RecordError> {
         Err(RecordError::Refused(
-            "this whyslow was built without the agent that samples from the inside".to_owned(),
+            "this whyslow was built without the agent, which samples inside the program".to_owned(),
         ))
     }
 
@@ -69,7 +70,7 @@ impl AgentWatch {
     }
 }
 
-/// There are no such samples.
+/// Timer samples, of which there are none.
 pub(crate) struct TimerSource(());
 
 impl TimerSource {

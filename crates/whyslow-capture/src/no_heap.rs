@@ -1,4 +1,5 @@
-//! What stands in for heap recording where it is left out: it can be asked for nowhere, so nothing of this is ever made.
+//! Stand-in for heap recording in builds without it. No option can request it, so none of this is ever
+//! constructed.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,5 @@
-//! The file a recording goes to: never half over an old one, never over something that is no profile.
+//! The output file of a recording. It never overwrites part of an older profile, nor a file that is not a
+//! profile.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -8,7 +9,7 @@ use whyslow_profile::file::is_profile;
 
 use crate::RecordError;
 
-/// An output file under a temporary name, until the program has really started.
+/// An output file under a temporary name until the program has really started.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
@@ -17,7 +18,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Creates the file beside its final place.
+    /// Creates the temporary file in the folder of the final one.
     pub(crate) fn create(path: &Path) -> Result<(Self, File), RecordError> {
         let failed = |error| RecordError::Output { path: path.to_owned(), error };
         if let Ok(mut old) = File::open(path) {
@@ -38,7 +39,7 @@ impl Output {
         Ok((Self { path: path.to_owned(), temporary, kept: false }, file))
     }
 
-    /// Gives the file its name. An older profile there is kept as `NAME.old.whyslow`, ready to be compared with.
+    /// Renames the file to its final name. An older profile is kept as `NAME.old.whyslow` for comparison.
     pub(crate) fn keep(mut self) -> Result<Option<PathBuf>, RecordError> {
         let failed = |error| RecordError::Output { path: self.path.clone(), error };
         let mut moved = None;

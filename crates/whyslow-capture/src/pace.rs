@@ -1,27 +1,28 @@
-//! How many stacks are taken of threads that leave their CPUs: of all of them, up to a rate. A program that switches more often would spend its time
-//! copying them; there they are taken in turns, so that the rate is kept on average. When threads leave and come back is told all the time.
+//! Limits how many stacks of threads leaving their CPU are recorded per second. A program that switches more
+//! often would spend its time copying them. Above the limit, stacks are switched on and off so that the
+//! average rate stays within it. The switches themselves are always recorded.
 
-/// Stacks in a second of time, over all threads: at some 5 µs each that is a twentieth of a CPU.
-const MOST_PER_SECOND: u64 = 10_000;
-/// Fewer are no rate.
-const LEAST: u64 = 200;
+/// Stacks per second over all threads: at about 5 µs each, that is a twentieth of a CPU.
+const MAX_PER_SECOND: u64 = 10_000;
+/// Too few to estimate a rate from.
+const MIN_STACKS: u64 = 200;
 const WINDOW_NS: u64 = 100_000_000;
 const LONGEST_PAUSE_NS: u64 = 200_000_000;
 
-/// What is to be done with the events.
+/// What to do with the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     Pause,
     Resume,
 }
 
-/// Keeps the rate.
+/// Keeps the rate within the limit.
 #[derive(Debug)]
 pub(crate) struct Pace {
     since_ns: u64,
     taken: u64,
     paused_until: Option<u64>,
-    /// Whether there ever was a pause.
+    /// Whether the events were ever paused.
     pub(crate) has_paused: bool,
 }
 
@@ -30,8 +31,8 @@ impl Pace {
         Self { since_ns: now_ns, taken: 0, paused_until: None, has_paused: false }
     }
 
-    /// What is to be done now that so many more have come.
-    pub(crate) fn turn(&mut self, came: u64, now_ns: u64) -> Option<Turn> {
+    /// What to do after this many more stacks have arrived.
+    pub(crate) fn turn(&mut self, arrived: u64, now_ns: u64) -> Option<Turn> {
         if let Some(until) = self.paused_until {
             if now_ns < until {
                 return None;
@@ -39,10 +40,10 @@ impl Pace {
             *self = Self { has_paused: true, ..Self::new(now_ns) };
             return Some(Turn::Resume);
         }
-        self.taken += came;
+        self.taken += arrived;
         let elapsed_ns = now_ns.saturating_sub(self.since_ns);
-        let fair_ns = self.taken * (1_000_000_000 / MOST_PER_SECOND);
-        if self.taken >= LEAST && fair_ns > elapsed_ns {
+        let fair_ns = self.taken * (1_000_000_000 / MAX_PER_SECOND);
+        if self.taken >= MIN_STACKS && fair_ns > elapsed_ns {
             self.paused_until = Some(now_ns + (fair_ns - elapsed_ns).min(LONGEST_PAUSE_NS));
             self.has_paused = true;
             return Some(Turn::Pause);
@@ -60,14 +61,15 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The stacks that are taken of a program that switches so often, in ten seconds with a drain every five milliseconds.
+    /// The stacks recorded from a program that switches this often, in ten seconds with a drain every five
+    /// milliseconds.
     fn taken(per_second: u64) -> (u64, bool) {
         let mut pace = Pace::new(0);
         let (mut taken, mut paused) = (0, false);
         for drain in 1..=2000 {
-            let came = if paused { 0 } else { per_second / 200 };
-            taken += came;
-            match pace.turn(came, drain * 5 * MS) {
+            let arrived = if paused { 0 } else { per_second / 200 };
+            taken += arrived;
+            match pace.turn(arrived, drain * 5 * MS) {
                 Some(Turn::Pause) => paused = true,
                 Some(Turn::Resume) => paused = false,
                 None => {}
@@ -77,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_kept_on_average_and_nothing_is_left_out_below_it() {
+    fn limits_the_average_rate_and_keeps_every_stack_below_it() {
         assert_eq!(taken(8_000), (80_000, false));
         for per_second in [20_000, 100_000, 400_000] {
             let (taken, has_paused) = taken(per_second);
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_ends_whatever_the_rate_was() {
+    fn a_pause_ends_at_any_rate() {
         let mut pace = Pace::new(0);
         assert_eq!(pace.turn(1_000_000, MS), Some(Turn::Pause));
         assert_eq!(pace.turn(0, 2 * MS), None);

@@ -1,5 +1,5 @@
-//! Reaches the file behind a mapping of a live process, also when its name is gone, belongs to another file by now, or
-//! means another file here than in the process's own namespace.
+//! Opens the file behind a mapping of a live process, even if its path was deleted, names another file by
+//! now, or names another file here than in the process's namespace.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,19 +11,19 @@ use whyslow_convert::FileMapping;
 use whyslow_elf::FileBytes;
 use whyslow_proc::{DELETED, Mapping, process};
 
-/// What came of it.
+/// The result of the search.
 #[derive(Debug)]
 pub(crate) enum Reached {
-    /// The very file that is mapped.
+    /// The file that is mapped.
     File(FileBytes),
-    /// It has no name any more, and nothing else leads to it.
+    /// The file has no path any more, and cannot be reached in any other way.
     Gone,
-    /// It is there but cannot be read.
+    /// The file exists but cannot be read.
     Unreadable,
 }
 
-/// Looks for the file of a mapping: by its name in the process's root, then here, then through the mapping itself, then as the
-/// process's executable. A name alone proves nothing: the inode must be the mapped one.
+/// Finds the file of a mapping: by its path in the process's root, then here, then through the mapping
+/// itself, then as the process's executable. A path alone proves nothing: the inode must be the mapped one.
 pub(crate) fn reach(pid: u32, mapping: &FileMapping) -> Reached {
     let path = &mapping.key.path;
     let by_name = if path.ends_with(DELETED) {
@@ -49,7 +49,7 @@ pub(crate) fn reach(pid: u32, mapping: &FileMapping) -> Reached {
             return map(&file);
         }
     }
-    // A layered file system can number a file otherwise than its mapping.
+    // A layered file system may report another inode for a file than for its mapping.
     match others.iter().find(|file| is_mapped(pid, mapping, file)) {
         Some(file) => map(file),
         None if unreadable && others.is_empty() => Reached::Unreadable,
@@ -57,7 +57,7 @@ pub(crate) fn reach(pid: u32, mapping: &FileMapping) -> Reached {
     }
 }
 
-/// Opens a regular file; a pipe would wait for its writer.
+/// Opens a regular file. Opening a pipe would block until it has a writer.
 fn open(path: &PathBuf) -> io::Result<(File, u64)> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
@@ -77,14 +77,14 @@ fn map(file: &File) -> Reached {
     FileBytes::map(file).map_or(Reached::Unreadable, Reached::File)
 }
 
-/// The mapping as the process has it now: neighbours may have been joined to it, or parts cut off.
+/// The mapping as it is now: it may have been merged with neighbours, or parts unmapped.
 fn mapped_range(pid: u32, mapping: &FileMapping) -> Option<Range<u64>> {
     let maps = Mapping::all_of(pid).ok()?;
     let now = Mapping::find(&maps, mapping.start)?;
     (now.inode == mapping.key.inode && now.inode != 0).then(|| now.range())
 }
 
-/// Whether the process has this file's bytes at the mapping's addresses: code is mapped as it is.
+/// Whether the process has this file's bytes at the mapping's addresses. Code is mapped unchanged.
 fn is_mapped(pid: u32, mapping: &FileMapping, file: &File) -> bool {
     const COMPARED: usize = 16 << 10;
     let size = usize::try_from(mapping.end.saturating_sub(mapping.start)).unwrap_or(0).min(COMPARED);
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use whyslow_convert::FileKey;
 
-    /// A mapping of our own executable.
+    /// A mapping of the test's own executable.
     fn own_code() -> FileMapping {
         let maps = Mapping::all_of(std::process::id()).unwrap();
         let own = Mapping::find(&maps, own_code as *const () as u64).unwrap();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_running_program_is_reached_whatever_its_name_says() {
+    fn finds_the_running_program_whatever_its_path() {
         let own = std::process::id();
         assert!(is_file(reach(own, &own_code())));
         for path in ["/nowhere/at/all", "/bin/sh", "/tmp/gone (deleted)"] {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_of_that_name_is_not_taken() {
+    fn another_file_at_the_same_path_is_rejected() {
         let mut other = own_code();
         other.key.inode = u64::MAX;
         other.key.path = "/bin/sh".to_owned();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_prove_a_file_that_is_numbered_otherwise() {
+    fn a_file_with_another_inode_is_accepted_by_its_bytes() {
         let mut own = own_code();
         own.key.inode = u64::MAX;
         assert!(is_file(reach(std::process::id(), &own)));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_not_mapped() {
+    fn a_file_that_is_not_a_program_is_not_mapped() {
         let key = FileKey { path: "/proc/self/maps".to_owned(), device: (0, 0), inode: 0 };
         let mapping = FileMapping { key, generation: 0, start: 0, end: 0, offset: 0 };
         assert!(matches!(reach(std::process::id(), &mapping), Reached::Unreadable));

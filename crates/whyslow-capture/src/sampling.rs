@@ -1,64 +1,65 @@
-//! Opening the events of a recording: of whole CPUs where that is allowed, else of the recorded threads.
+//! Opens the events of a recording: per CPU where that is permitted, otherwise per recorded thread.
 
 use whyslow_convert::perf::{CallEvent, Role};
 use whyslow_profile::{NoSyscalls, Sampling};
 
 use crate::chosen::Choice;
-use crate::ours::Ours;
-use crate::perf::{self, Beside, Bound, CALL_EVENTS, CallPoints, Events, OpenError, Plan, Scope};
+use crate::perf::{self, Bound, CALL_EVENTS, CallPoints, Events, ExtraEvent, OpenError, Plan, Scope};
+use crate::recorded_processes::RecordedProcesses;
 use crate::{Options, calls, host};
 
-/// Whom to sample.
+/// What to sample.
 #[derive(Debug, Clone)]
-pub(crate) enum Whom {
+pub(crate) enum SampleTarget {
     /// A child that waits to execute its program.
     Child(u32),
     /// Running processes, by number.
     Processes(Vec<u32>),
-    /// All.
+    /// Everything on the machine.
     Machine,
 }
 
-/// Open events, and which of their records are ours.
+/// Open events, and which processes' records to take from them.
 #[derive(Debug)]
 pub(crate) struct Sampled {
     pub(crate) events: Events,
-    pub(crate) ours: Ours,
+    pub(crate) recorded: RecordedProcesses,
     pub(crate) sampling: Sampling,
-    /// Whether they begin by themselves when the child executes its program.
+    /// Whether the child's exec enables them.
     pub(crate) on_exec: bool,
-    /// What the events beside the main one tell; those that were asked for come after them.
-    pub(crate) beside: Vec<Role>,
-    /// Why system calls are not recorded, if they should be.
+    /// The roles of the extra events; requested events come after them.
+    pub(crate) extra_roles: Vec<Role>,
+    /// Why requested system calls are not recorded, if they are not.
     pub(crate) no_calls: Option<NoSyscalls>,
 }
 
 impl Sampled {
-    /// Whether threads that leave their CPU have samples; else only when they leave and come back is told.
+    /// Whether there are samples of threads leaving their CPU. Otherwise only the times of the switches are
+    /// known.
     pub(crate) fn has_leaving(&self) -> bool {
-        self.beside.contains(&Role::Leaves)
+        self.extra_roles.contains(&Role::Leaves)
     }
 
-    /// Whether it is told who ends waits.
+    /// Whether records show who ends waits.
     pub(crate) fn has_waking(&self) -> bool {
-        self.beside.iter().any(|role| matches!(role, Role::Wakes { .. }))
+        self.extra_roles.iter().any(|role| matches!(role, Role::Wakes { .. }))
     }
 
-    /// Whether system calls are told.
+    /// Whether system calls are recorded.
     pub(crate) fn has_calls(&self) -> bool {
-        self.beside.iter().any(|role| matches!(role, Role::Calls(_)))
+        self.extra_roles.iter().any(|role| matches!(role, Role::Calls(_)))
     }
 }
 
-/// Opens the events. Where those of system calls are refused, the others are opened without them.
+/// Opens the events. If those of system calls are refused, opens the others without them.
 pub(crate) fn open(
-    whom: &Whom,
+    target: &SampleTarget,
     cpus: &[u32],
     options: &Options,
     choice: &Choice,
 ) -> Result<Sampled, OpenError> {
     let no_calls = match options.syscalls.then(calls::points) {
-        Some(Ok(points)) => match open_with(whom, cpus, options, choice, Some(points)) {
+        Some(Ok(points)) => match open_with(target, cpus, options, choice, Some(points)) {
             Err(OpenError::Denied(error) | OpenError::Unsupported(error)) => {
                 Some(NoSyscalls::Refused { error: error.raw_os_error().unwrap_or(0) })
             }
@@ -67,17 +68,18 @@ pub(crate) fn open(
         Some(Err(why)) => Some(why),
         None => None,
     };
-    let sampled = open_with(whom, cpus, options, choice, None)?;
+    let sampled = open_with(target, cpus, options, choice, None)?;
     Ok(Sampled { no_calls, ..sampled })
 }
 
-/// Events of CPUs take a sample of whatever runs, so that a share does not depend on how long threads live; the kernel allows them
-/// to root and at `perf_event_paranoid` 0. They see all processes: those that are not recorded are left out here, and cost an
-/// interrupt per sample each. Where threads leave their CPUs is asked of those that are recorded only.
+/// CPU-wide events sample whatever runs, so a thread's share does not depend on how long it lives. The kernel
+/// permits them to root and at `perf_event_paranoid` 0. They see all processes: those that are not recorded
+/// are filtered out here, at the cost of one interrupt per sample. Samples of threads leaving their CPU are
+/// requested for recorded threads only.
 ///
 /// The events of `choice` come after all others.
 fn open_with(
-    whom: &Whom,
+    target: &SampleTarget,
     cpus: &[u32],
     options: &Options,
     choice: &Choice,
@@ -91,41 +93,42 @@ fn open_with(
         stack_bytes: 0,
         bound,
     };
-    let (scope, bound) = whom.scope();
+    let (scope, bound) = target.scope();
     if !choice.chosen.is_empty() {
         host::raise_file_limit();
     }
-    let leaving =
-        options.off_cpu.then(|| (Role::Leaves, Beside::in_same_ring(perf::leaving(bound), scope.clone())));
+    let leaving = options
+        .off_cpu
+        .then(|| (Role::Leaves, ExtraEvent::in_same_ring(perf::leaving(bound), scope.clone())));
     let waking = if options.off_cpu { waking(options.wakers.then_some((&scope, bound))) } else { Vec::new() };
     let calls = points.map_or_else(Vec::new, |points| calling(points, &scope, bound));
-    let (roles, mut beside): (Vec<Role>, Vec<Beside>) =
+    let (roles, mut extra): (Vec<Role>, Vec<ExtraEvent>) =
         leaving.clone().into_iter().chain(waking).chain(calls.clone()).unzip();
-    beside.extend(choice.beside((&scope, bound), (&Scope::System, Bound::Cpu)));
-    let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes, &beside) {
+    extra.extend(choice.extra_events((&scope, bound), (&Scope::System, Bound::Cpu)));
+    let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes, &extra) {
         Ok(events) => {
-            let ours = match whom {
-                Whom::Child(child) => Ours::from_exec_of(*child),
-                Whom::Processes(processes) => Ours::from_now_on(processes),
-                Whom::Machine => Ours::Machine { recorder: std::process::id() },
+            let recorded = match target {
+                SampleTarget::Child(child) => RecordedProcesses::from_exec_of(*child),
+                SampleTarget::Processes(processes) => RecordedProcesses::from_now_on(processes),
+                SampleTarget::Machine => RecordedProcesses::Machine { recorder: std::process::id() },
             };
             return Ok(Sampled {
                 events,
-                ours,
+                recorded,
                 sampling: Sampling::Cpus,
                 on_exec: false,
-                beside: roles,
+                extra_roles: roles,
                 no_calls: None,
             });
         }
         Err(error) => error,
     };
     let Bound::Thread { enable_on_exec: on_exec } = bound else { return Err(refused) };
-    // Where the kernel may not be observed there are no samples of leaving, which happens there.
-    let chosen = choice.beside((&scope, bound), (&scope, bound));
-    let (roles, mut beside): (Vec<Role>, Vec<Beside>) = leaving.into_iter().chain(calls).unzip();
-    beside.extend(chosen.iter().cloned());
-    let (events, roles) = match Events::open(&scope, cpus, plan(bound), options.stack_bytes, &beside) {
+    // Threads leave their CPU in the kernel, so without permission for kernel mode there are no such samples.
+    let chosen = choice.extra_events((&scope, bound), (&scope, bound));
+    let (roles, mut extra): (Vec<Role>, Vec<ExtraEvent>) = leaving.into_iter().chain(calls).unzip();
+    extra.extend(chosen.iter().cloned());
+    let (events, roles) = match Events::open(&scope, cpus, plan(bound), options.stack_bytes, &extra) {
         Ok(events) if !options.off_cpu || events.plan.kernel => (events, roles),
         Ok(_) | Err(OpenError::Denied(_)) if options.off_cpu => {
             (Events::open(&scope, cpus, plan(bound), options.stack_bytes, &chosen)?, Vec::new())
@@ -134,27 +137,28 @@ fn open_with(
     };
     Ok(Sampled {
         events,
-        ours: Ours::Chosen,
+        recorded: RecordedProcesses::Chosen,
         sampling: Sampling::Threads,
         on_exec,
-        beside: roles,
+        extra_roles: roles,
         no_calls: None,
     })
 }
 
-/// System calls of these threads.
-fn calling(points: CallPoints, scope: &Scope, bound: Bound) -> Vec<(Role, Beside)> {
+/// The system call events of these threads.
+fn calling(points: CallPoints, scope: &Scope, bound: Bound) -> Vec<(Role, ExtraEvent)> {
     let calling = CALL_EVENTS.map(|event| {
-        let beside = Beside::in_same_ring(perf::call_attr(points, bound, event), scope.clone());
+        let extra = ExtraEvent::in_same_ring(perf::call_attr(points, bound, event), scope.clone());
         let rationed = event == CallEvent::EnterWithStack;
-        (Role::Calls(event), Beside { rationed, ..beside })
+        (Role::Calls(event), ExtraEvent { rationed, ..extra })
     });
     calling.into()
 }
 
-/// Who ends waits: told by whoever runs there, which can be anybody, and so without stacks, which would fill the rings; and once more with
-/// the stack by those threads that are asked for. Nothing where the kernel does not show its tracepoints.
-fn waking(with_stacks: Option<(&Scope, Bound)>) -> Vec<(Role, Beside)> {
+/// The wakeup events. One is system-wide, since any thread may wake a recorded one; it has no stacks, which
+/// would fill the rings. A second one with stacks covers the given threads. Empty if the kernel does not
+/// expose its tracepoints.
+fn waking(with_stacks: Option<(&Scope, Bound)>) -> Vec<(Role, ExtraEvent)> {
     let machine = whyslow_events::Machine::this();
     let (subsystem, name) = ("sched", "sched_waking");
     let id =
@@ -163,16 +167,16 @@ fn waking(with_stacks: Option<(&Scope, Bound)>) -> Vec<(Role, Beside)> {
         return Vec::new();
     };
     let wakes = |with_stack, scope: &Scope, bound| {
-        let beside = Beside::in_same_ring(perf::waking(bound, id, with_stack), scope.clone());
-        (Role::Wakes { tid_at, with_stack }, beside)
+        let extra = ExtraEvent::in_same_ring(perf::waking(bound, id, with_stack), scope.clone());
+        (Role::Wakes { tid_at, with_stack }, extra)
     };
-    let everybody = wakes(false, &Scope::System, Bound::Cpu);
-    let ours = with_stacks.map(|(scope, bound)| wakes(true, scope, bound));
-    std::iter::once(everybody).chain(ours).collect()
+    let system_wide = wakes(false, &Scope::System, Bound::Cpu);
+    let stacks = with_stacks.map(|(scope, bound)| wakes(true, scope, bound));
+    std::iter::once(system_wide).chain(stacks).collect()
 }
 
-impl Whom {
-    /// Their threads, and what events are bound to that see nobody else.
+impl SampleTarget {
+    /// Its threads, and how to bind events that see only those.
     fn scope(&self) -> (Scope, Bound) {
         let bound = |enable_on_exec| Bound::Thread { enable_on_exec };
         match self {

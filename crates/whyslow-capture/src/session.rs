@@ -1,4 +1,4 @@
-//! A recording from start to end: start the program, drain the rings while it runs, finish the file.
+//! A recording from start to end: starts the program, drains the rings while it runs, finishes the file.
 
 use std::io;
 use std::path::Path;
@@ -21,30 +21,32 @@ use crate::heap::{self, HeapRows};
 use crate::host;
 use crate::launch::Suspended;
 use crate::live::LiveWorld;
-use crate::looks::{self, LookSource};
 use crate::marks::Marks;
-use crate::ours::Ours;
 use crate::output::Output;
 use crate::pace::{Pace, Turn};
 use crate::perf::{Events, OpenError};
+use crate::ptrace_sampling::{self, PtraceSource};
 use crate::queues::Queues;
+use crate::recorded_processes::RecordedProcesses;
 use crate::refusal;
-use crate::sampling::{self, Sampled, Whom};
+use crate::sampling::{self, SampleTarget, Sampled};
 use crate::signals::{self, Signals};
 use crate::subject::{End, Subject};
-use crate::waiting::{self, WaitLooks};
+use crate::waiting::{self, WaitSnapshots};
 use crate::{Options, RecordError, Recording, SamplerChoice, Target};
 
-/// How long samples may wait in a ring. Reading a live stack needs a drain within the life of its outer frames, so
-/// drains come faster while that is needed, and at first, when it is not known yet. Each costs some 30 µs.
+/// How long samples may wait in a ring. Reading a live stack requires a drain while its outer frames are
+/// still active, so drains are faster while that is needed, and at the start, when it is not known yet. Each
+/// drain costs about 30 µs.
 const CALM: Duration = Duration::from_millis(50);
 const EAGER: Duration = Duration::from_millis(5);
-/// Drains that stay eager at first, and after a live stack was read.
+/// Number of fast drains at the start, and after a live stack was read.
 const EAGER_AT_FIRST: u32 = 20;
 const EAGER_AFTER_READ: u32 = 100;
-/// A record may be this much younger than another ring's and not be visible yet.
+/// How long it may take until a record is visible in its ring.
 const SETTLE_NS: u64 = 200_000;
-/// How often the file gets what was recorded: soon for the first time, so that there is something in it whatever happens.
+/// How often rows are flushed to the file. The first flush is early, so that the file holds something
+/// whatever happens.
 const FIRST_FLUSH: Duration = Duration::from_millis(100);
 const FLUSH: Duration = Duration::from_secs(1);
 const FLUSH_SAMPLES: usize = 100_000;
@@ -55,9 +57,10 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let cpus = cpus_to_record(options)?;
     let choice = Choice::try_all(target, options, &cpus);
     if choice.chosen.is_empty() && !choice.refused.is_empty() {
-        // Processes that may not be observed at all are the better reason.
+        // If a process may not be observed at all, report that reason instead.
         if let Target::Processes(pids) = target
-            && let Err(error) = sampling::open(&Whom::Processes(pids.clone()), &cpus, options, &choice)
+            && let Err(error) =
+                sampling::open(&SampleTarget::Processes(pids.clone()), &cpus, options, &choice)
         {
             return Err(refusal::explain(error, target));
         }
@@ -66,7 +69,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let (output_file, file) = Output::create(output)?;
     let signals = Signals::new().map_err(system("signals could not be set up"))?;
     let started = SystemTime::now();
-    let Begun { mut agent, suspended, whom, sampled, looks_hz, refused } =
+    let Started { mut agent, suspended, sample_target, sampled, ptrace_hz, refused } =
         begin(target, options, &cpus, &choice, &signals)?;
     let timer_hz = agent.as_ref().and_then(AgentWatch::sampling_hz);
 
@@ -78,21 +81,21 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         started_unix_ns: started
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as u64),
-        stack_bytes: match (&sampled, looks_hz, timer_hz) {
+        stack_bytes: match (&sampled, ptrace_hz, timer_hz) {
             (Some(sampled), ..) => sampled.events.plan.stack_bytes,
-            (None, Some(_), _) => looks::STACK_BYTES as u32,
+            (None, Some(_), _) => ptrace_sampling::STACK_BYTES as u32,
             (None, None, Some(_)) => agent::STACK_BYTES as u32,
             (None, None, None) => 0,
         },
-        sampling: match (&sampled, timer_hz, looks_hz) {
+        sampling: match (&sampled, timer_hz, ptrace_hz) {
             (Some(sampled), ..) => sampled.sampling,
             (None, Some(_), _) => Sampling::Timers,
-            (None, None, Some(_)) => Sampling::Looks,
+            (None, None, Some(_)) => Sampling::Ptrace,
             (None, None, None) => Sampling::Unknown,
         },
         only_cpus: options.cpus.as_ref().map(|_| machine::cpu_words(&cpus)),
         kernel: match (plan, kernel_base) {
-            (None, _) if timer_hz.or(looks_hz).is_some() => KernelView::Callers,
+            (None, _) if timer_hz.or(ptrace_hz).is_some() => KernelView::Callers,
             (None, _) => KernelView::Unknown,
             (Some((_, false)), _) => KernelView::Hidden,
             (Some((_, true)), None) => KernelView::Unnamed,
@@ -110,8 +113,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         rate_hz: options.frequency_hz,
     });
     let by_timer = timer_hz.map(|rate_hz| Sampler { trigger: Trigger::Timer, rate_hz });
-    let by_looks = looks_hz.map(|rate_hz| Sampler { trigger: Trigger::Look, rate_hz });
-    let sampler = by_events.or(by_timer).or(by_looks);
+    let by_ptrace = ptrace_hz.map(|rate_hz| Sampler { trigger: Trigger::Ptrace, rate_hz });
+    let sampler = by_events.or(by_timer).or(by_ptrace);
     let world = LiveWorld { marks: Marks::live(start_ns, target.runtime_folder().as_deref()) };
     let mut converter = Converter::new(world, start_ns, kernel_base.unwrap_or(0));
     let cpu_time = sampler.map(|sampler| converter.builder.metric(Metric::cpu_time(sampler)));
@@ -119,11 +122,11 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     if let Some(agent) = &agent {
         agent.begin(&meta, start_ns);
     }
-    let mut wait_looks = None;
+    let mut wait_snapshots = None;
     if let Some(sampled) = sampled.as_ref().filter(|_| options.off_cpu) {
         let metric = converter.builder.metric(Metric::off_cpu_time());
         converter.record_waits(metric, !sampled.has_leaving());
-        wait_looks = (!sampled.has_leaving()).then(WaitLooks::default);
+        wait_snapshots = (!sampled.has_leaving()).then(WaitSnapshots::default);
     }
     let has_leaving = sampled.as_ref().is_some_and(Sampled::has_leaving);
     let pace = has_leaving.then(|| Pace::new(start_ns));
@@ -153,10 +156,10 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             return Err(cannot_write(error));
         }
     };
-    match &whom {
-        Whom::Child(_) => {}
-        Whom::Processes(pids) => pids.iter().for_each(|pid| converter.add_running_process(*pid)),
-        Whom::Machine => {
+    match &sample_target {
+        SampleTarget::Child(_) => {}
+        SampleTarget::Processes(pids) => pids.iter().for_each(|pid| converter.add_running_process(*pid)),
+        SampleTarget::Machine => {
             for pid in process::all() {
                 converter.add_running_process(pid);
             }
@@ -164,22 +167,22 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     let on_exec = sampled.as_ref().is_none_or(|sampled| sampled.on_exec);
     let timer = cpu_time.filter(|_| timer_hz.is_some()).map(TimerSource::new);
-    let looks = match (cpu_time, looks_hz, &whom) {
-        (Some(metric), Some(hz), Whom::Processes(pids)) => {
-            Some(LookSource::start(metric, pids, hz).map_err(system("looking could not be started"))?)
-        }
+    let ptrace = match (cpu_time, ptrace_hz, &sample_target) {
+        (Some(metric), Some(hz), SampleTarget::Processes(pids)) => Some(
+            PtraceSource::start(metric, pids, hz).map_err(system("ptrace sampling could not be started"))?,
+        ),
         _ => None,
     };
-    let before_chosen = sampled.as_ref().map_or(0, |sampled| sampled.beside.len());
-    let records = sampled.zip(cpu_time).map(|(Sampled { events, ours, beside, .. }, metric)| {
+    let before_chosen = sampled.as_ref().map_or(0, |sampled| sampled.extra_roles.len());
+    let records = sampled.zip(cpu_time).map(|(Sampled { events, recorded, extra_roles, .. }, metric)| {
         let kind = |metric, period, role| perf::Event { metric, period, unwinds: true, role };
-        let told = std::iter::once(perf::Role::Counts).chain(beside).map(|role| kind(metric, 1, role));
-        let mut kinds: Vec<perf::Event> = told.collect();
+        let roles = std::iter::once(perf::Role::Counts).chain(extra_roles).map(|role| kind(metric, 1, role));
+        let mut kinds: Vec<perf::Event> = roles.collect();
         let chosen_from = kinds.len();
         let counts = perf::Role::Counts;
         kinds.extend(choice.rows().map(|row| kind(chosen[row], choice.chosen[row].period(), counts)));
         let chosen_samples = vec![0; kinds.len() - chosen_from];
-        Records { events, ours, reader: perf::Reader::default(), kinds, chosen_from, chosen_samples }
+        Records { events, recorded, reader: perf::Reader::default(), kinds, chosen_from, chosen_samples }
     });
     if !on_exec && let Err(error) = records.as_ref().map_or(Ok(()), |records| records.events.enable()) {
         if let Some(child) = suspended {
@@ -187,15 +190,16 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         }
         return Err(system("sampling could not be started")(error));
     }
-    if let (Some(_), Whom::Processes(pids)) = (&records, &whom) {
+    if let (Some(_), SampleTarget::Processes(pids)) = (&records, &sample_target) {
         waiting::begin_with(pids, &mut converter);
     }
     let child_pid = suspended.as_ref().map(|child| child.pid);
-    let io_before = no_calls.map(|_| io_of(&whom));
-    if let Whom::Child(pid) = whom {
+    let io_before = no_calls.map(|_| io_of(&sample_target));
+    if let SampleTarget::Child(pid) = sample_target {
         converter.add_process(pid, &name_of(target));
     }
-    let estimates_queues = records.is_some() && !has_wakers && !matches!(whom, Whom::Machine);
+    let estimates_queues =
+        records.is_some() && !has_wakers && !matches!(sample_target, SampleTarget::Machine);
     let queues = estimates_queues.then(|| Queues::begin(&mut converter));
     let subject = match (target, suspended) {
         (_, Some(child)) => Subject::Child(match &mut agent {
@@ -203,18 +207,18 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             None => child.release()?,
         }),
         (Target::Processes(pids), None) => Subject::attached(pids),
-        _ => Subject::Nobody,
+        _ => Subject::UntilStopped,
     };
     let moved_aside = output_file.keep()?;
-    let meanwhile = options.meanwhile.map(host::work_last);
+    let background = options.background.map(host::run_at_low_priority);
 
     let mut session = Session {
         records,
         agent,
         timer,
-        looks,
+        ptrace,
         pace,
-        wait_looks,
+        wait_snapshots,
         queues,
         child_pid,
         heap_rows,
@@ -225,21 +229,21 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         subject,
     };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
-    let go_first = host::GoFirst::new();
+    let priority = host::RaisedPriority::new();
     let end = session.run(deadline);
     let end_ns = whyslow_proc::monotonic_ns();
     let has_paused = session.pace.as_ref().is_some_and(|pace| pace.has_paused);
-    let looked_at_waits = session.wait_looks.is_some();
-    // Counts are read before the last records, so that nothing of a program that runs on is missed.
+    let has_wait_snapshots = session.wait_snapshots.is_some();
+    // Read the counts before the last records, so that nothing is missed if the program still runs.
     let happened = session.records.as_ref().map(|records| choice.happened(&records.events, before_chosen));
     session.drain(u64::MAX);
-    if let Some(looks) = &mut session.looks {
-        looks.finish(&mut session.converter);
+    if let Some(ptrace) = &mut session.ptrace {
+        ptrace.finish(&mut session.converter);
     }
     if let (Some(timer), Some(agent)) = (&mut session.timer, &session.agent) {
         timer.finish(agent.cpu_losses().period_ns, &mut session.converter);
     }
-    drop(go_first);
+    drop(priority);
     session.converter.account_all(end_ns);
     session.converter.end_waits(end_ns);
     session.converter.end_calls(end_ns);
@@ -248,7 +252,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     meta.duration_ns = end_ns.saturating_sub(start_ns);
     if let End::Exited(exit, usage) = &end {
         meta.exit = Some(*exit);
-        // What the program used is not what the machine did.
+        // The resources of the program are not those of the whole machine.
         if matches!(target, Target::Command(_)) {
             meta.user_time_ns = usage.user.as_nanos() as u64;
             meta.system_time_ns = usage.system.as_nanos() as u64;
@@ -288,7 +292,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     if let (Some(why), Some(before)) = (no_calls, io_before) {
         let now = match &end {
             End::Exited(_, usage) if matches!(target, Target::Command(_)) => usage.io,
-            _ => io_of(&whom),
+            _ => io_of(&sample_target),
         };
         let io = now.zip(before).map(|(now, before)| now.since(before));
         meta.notes.push(calls::not_recorded(why, io).into());
@@ -299,7 +303,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     if options.off_cpu {
         let note = match plan {
             None => Some(RecordingNote::WaitsNotRecorded),
-            Some(_) if looked_at_waits => Some(RecordingNote::WaitsLookedAt),
+            Some(_) if has_wait_snapshots => Some(RecordingNote::WaitSnapshots),
             Some(_) if has_paused => {
                 let (stacks, waits) = converter.waits_with_stacks();
                 Some(RecordingNote::WaitsSampled { stacks, waits })
@@ -320,7 +324,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     {
         let visible = meta.user_time_ns + if kernel { meta.system_time_ns } else { 0 };
         if let Some(metric) = cpu_time {
-            converter.tell_cycle_worth(metric, visible);
+            converter.set_cycle_worth(metric, visible);
         }
     }
     let own = host::own_usage();
@@ -334,8 +338,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     let exit = meta.exit;
     let files = converter.files();
-    // What it could not do is not missed.
-    let _ = meanwhile.map(std::thread::JoinHandle::join);
+    // It is optional work: a failure loses nothing.
+    let _ = background.map(std::thread::JoinHandle::join);
     let path = output.to_owned();
     drop(converter);
     if meta.heap.is_some() {
@@ -344,33 +348,33 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     Ok(Recording { path, writer, meta, exit, files, write_error, moved_aside, _signals: signals })
 }
 
-/// What is ready when the recording begins.
-struct Begun {
+/// Everything that is set up when the recording starts.
+struct Started {
     agent: Option<AgentWatch>,
     suspended: Option<Suspended>,
-    whom: Whom,
+    sample_target: SampleTarget,
     sampled: Option<Sampled>,
-    /// How often it is looked at each thread in a second of its CPU time, if that is how it is sampled.
-    looks_hz: Option<u32>,
-    /// Why the program samples itself, if it does because it has to.
+    /// With ptrace sampling: samples per second of a thread's CPU time.
+    ptrace_hz: Option<u32>,
+    /// Why the program samples itself, if perf events are not permitted.
     refused: Option<RecordingNote>,
 }
 
-/// Opens events where the kernel allows them. Where it does not, a program that is started samples itself, and it is looked at
-/// those that run already.
+/// Opens events where the kernel permits them. Other, a started program samples itself with timers, and
+/// running processes are sampled with ptrace.
 fn begin(
     target: &Target,
     options: &Options,
     cpus: &[u32],
     choice: &Choice,
     signals: &Signals,
-) -> Result<Begun, RecordError> {
+) -> Result<Started, RecordError> {
     let wanted = Wanted { heap: options.heap.clone(), cpu_period_ns: None };
     let needs_events = options.cpus.is_some() || options.user_only || !choice.chosen.is_empty();
     if options.cpu && matches!(options.sampler, SamplerChoice::Timer | SamplerChoice::Ptrace) {
         if needs_events {
             return Err(RecordError::Refused(
-                "timers and looks know neither CPUs nor events nor the kernel's part of the time: -C, -e and --user-only need perf \
+                "timer and ptrace sampling cannot select CPUs, events or user mode: -C, -e and --user-only need perf \
                  events (--sampler perf)"
                     .to_owned(),
             ));
@@ -378,10 +382,12 @@ fn begin(
         return begin_without_events(target, options, wanted, signals)
             .map_err(|error| error.explained(target));
     }
-    let open = |whom: &Whom| options.cpu.then(|| sampling::open(whom, cpus, options, choice)).transpose();
+    let open = |sample_target: &SampleTarget| {
+        options.cpu.then(|| sampling::open(sample_target, cpus, options, choice)).transpose()
+    };
     let refused = match begin_with(target, wanted.clone(), signals, open) {
-        Err(Unbegun::Events(error)) => error,
-        begun => return begun.map_err(|error| error.explained(target)),
+        Err(NotStarted::Events(error)) => error,
+        started => return started.map_err(|error| error.explained(target)),
     };
     let other_ways = match target {
         Target::Command(_) => cfg!(feature = "heap"),
@@ -392,13 +398,13 @@ fn begin(
     match refusal::reason(&refused, target, level) {
         Some(note) if other_ways && !needs_events && options.sampler == SamplerChoice::Auto => {
             match begin_without_events(target, options, wanted, signals) {
-                Ok(begun) => Ok(Begun { refused: Some(note), ..begun }),
-                Err(Unbegun::Otherwise(error)) => Err(RecordError::Refused(format!(
+                Ok(started) => Ok(Started { refused: Some(note), ..started }),
+                Err(NotStarted::Other(error)) => Err(RecordError::Refused(format!(
                     "{}. {}: {error}",
                     refusal::explain(refused, target),
                     match target {
-                        Target::Command(_) => "The program cannot sample itself either",
-                        _ => "It cannot be looked at from the outside either",
+                        Target::Command(_) => "Timer sampling is not possible either",
+                        _ => "Ptrace sampling is not possible either",
                     }
                 ))),
                 Err(error) => Err(error.explained(target)),
@@ -408,19 +414,19 @@ fn begin(
     }
 }
 
-/// The program samples itself, or it is looked at from the outside.
+/// Starts timer or ptrace sampling.
 fn begin_without_events(
     target: &Target,
     options: &Options,
     wanted: Wanted,
     signals: &Signals,
-) -> Result<Begun, Unbegun> {
-    let by_looks = match (options.sampler, target) {
+) -> Result<Started, NotStarted> {
+    let by_ptrace = match (options.sampler, target) {
         (SamplerChoice::Timer, _) => false,
         (SamplerChoice::Ptrace, Target::Processes(_)) => true,
         (SamplerChoice::Ptrace, _) => {
-            return Err(Unbegun::Otherwise(RecordError::Refused(
-                "only processes that run already are looked at from the outside (-p PID); a program that whyslow starts can sample \
+            return Err(NotStarted::Other(RecordError::Refused(
+                "ptrace sampling is only for running processes (-p PID); a program that whyslow starts can sample \
                  itself: --sampler timer"
                     .to_owned(),
             )));
@@ -428,30 +434,30 @@ fn begin_without_events(
         (SamplerChoice::Auto | SamplerChoice::Perf, target) => matches!(target, Target::Processes(_)),
     };
     let hz = options.frequency_hz.max(1);
-    if !by_looks {
+    if !by_ptrace {
         let wanted = Wanted { cpu_period_ns: Some(1_000_000_000 / u64::from(hz)), ..wanted };
         return begin_with(target, wanted, signals, |_| Ok(None));
     }
-    refusal::look(target).map_err(Unbegun::Otherwise)?;
-    let begun = begin_with(target, wanted, signals, |_| Ok(None))?;
-    Ok(Begun { looks_hz: Some(hz.min(looks::MOST_HZ)), ..begun })
+    refusal::check_ptrace(target).map_err(NotStarted::Other)?;
+    let started = begin_with(target, wanted, signals, |_| Ok(None))?;
+    Ok(Started { ptrace_hz: Some(hz.min(ptrace_sampling::MAX_HZ)), ..started })
 }
 
-/// Why a recording could not begin.
-enum Unbegun {
+/// Why a recording could not start.
+enum NotStarted {
     /// The kernel refuses events.
     Events(OpenError),
-    /// The agent cannot come in, or it cannot be looked at a process.
-    Otherwise(RecordError),
+    /// The agent cannot be loaded, or a process cannot be stopped with ptrace.
+    Other(RecordError),
     /// The program cannot be started.
     Program(RecordError),
 }
 
-impl Unbegun {
+impl NotStarted {
     fn explained(self, target: &Target) -> RecordError {
         match self {
             Self::Events(error) => refusal::explain(error, target),
-            Self::Otherwise(error) | Self::Program(error) => error,
+            Self::Other(error) | Self::Program(error) => error,
         }
     }
 }
@@ -460,36 +466,38 @@ fn begin_with(
     target: &Target,
     wanted: Wanted,
     signals: &Signals,
-    open: impl FnOnce(&Whom) -> Result<Option<Sampled>, OpenError>,
-) -> Result<Begun, Unbegun> {
+    open: impl FnOnce(&SampleTarget) -> Result<Option<Sampled>, OpenError>,
+) -> Result<Started, NotStarted> {
     let needs_agent = wanted.heap.is_some() || wanted.cpu_period_ns.is_some();
     let agent =
-        needs_agent.then(|| AgentWatch::start(wanted, target)).transpose().map_err(Unbegun::Otherwise)?;
+        needs_agent.then(|| AgentWatch::start(wanted, target)).transpose().map_err(NotStarted::Other)?;
     let suspended = match target.command() {
         Some(command) => {
             let mut command = command.clone();
             command.env.extend(agent.iter().flat_map(AgentWatch::environment));
-            Some(Suspended::new(&command, signals).map_err(Unbegun::Program)?)
+            Some(Suspended::new(&command, signals).map_err(NotStarted::Program)?)
         }
         None => None,
     };
-    let whom = match (target, &suspended) {
-        (Target::Command(_), Some(child)) => Whom::Child(child.pid),
-        (Target::Processes(pids), _) => Whom::Processes(pids.clone()),
-        _ => Whom::Machine,
+    let sample_target = match (target, &suspended) {
+        (Target::Command(_), Some(child)) => SampleTarget::Child(child.pid),
+        (Target::Processes(pids), _) => SampleTarget::Processes(pids.clone()),
+        _ => SampleTarget::Machine,
     };
-    match open(&whom) {
-        Ok(sampled) => Ok(Begun { agent, suspended, whom, sampled, looks_hz: None, refused: None }),
+    match open(&sample_target) {
+        Ok(sampled) => {
+            Ok(Started { agent, suspended, sample_target, sampled, ptrace_hz: None, refused: None })
+        }
         Err(error) => {
             if let Some(child) = suspended {
                 child.cancel();
             }
-            Err(Unbegun::Events(error))
+            Err(NotStarted::Events(error))
         }
     }
 }
 
-/// The target with the processes that its numbers mean.
+/// The target with thread numbers replaced by those of their processes.
 pub(crate) fn resolved(target: &Target) -> Result<Target, RecordError> {
     let Target::Processes(numbers) = target else { return Ok(target.clone()) };
     let mut pids = Vec::new();
@@ -506,7 +514,7 @@ pub(crate) fn resolved(target: &Target) -> Result<Target, RecordError> {
     Ok(Target::Processes(pids))
 }
 
-/// All CPUs, since a program can move to any of them, or those that were asked for.
+/// The requested CPUs, or else all of them, since a program can move to any.
 fn cpus_to_record(options: &Options) -> Result<Vec<u32>, RecordError> {
     let online = machine::online_cpus();
     let Some(wanted) = &options.cpus else { return Ok(online) };
@@ -519,23 +527,23 @@ fn cpus_to_record(options: &Options) -> Result<Vec<u32>, RecordError> {
     }
 }
 
-/// What processes have read and written up to now, if they tell.
-fn io_of(whom: &Whom) -> Option<Io> {
-    let pids = match whom {
-        Whom::Child(pid) => std::slice::from_ref(pid),
-        Whom::Processes(pids) => pids,
-        Whom::Machine => return None,
+/// The bytes that processes have read and written so far, if readable.
+fn io_of(sample_target: &SampleTarget) -> Option<Io> {
+    let pids = match sample_target {
+        SampleTarget::Child(pid) => std::slice::from_ref(pid),
+        SampleTarget::Processes(pids) => pids,
+        SampleTarget::Machine => return None,
     };
     pids.iter().map(|pid| Io::of(*pid)).try_fold(Io::default(), |sum, io| Some(sum.plus(io?)))
 }
 
-/// What a program is called before it has executed anything.
+/// The name of a program before it has executed anything.
 fn name_of(target: &Target) -> String {
     let program = target.command().map(|command| Path::new(&command.program)).unwrap_or(Path::new(""));
     program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Who runs on when a recording ends, by name, the program first.
+/// The processes that still run when a recording ends, by name, the program first.
 fn still_running(converter: &Converter<LiveWorld>, program: Option<u32>) -> Vec<StillRunning> {
     let mut running = converter.not_ended();
     running.retain(|(pid, _)| process::runs(*pid));
@@ -550,21 +558,21 @@ fn still_running(converter: &Converter<LiveWorld>, program: Option<u32>) -> Vec<
     names
 }
 
-/// Where records come from, and how they are read.
+/// The source of records, and how to read them.
 struct Records {
     events: Events,
-    ours: Ours,
+    recorded: RecordedProcesses,
     reader: perf::Reader,
-    /// What the samples of each event are, in the order of `events.layouts`.
+    /// The role of each event's samples, in the order of `events.layouts`.
     kinds: Vec<perf::Event>,
-    /// Where those begin that were asked for.
+    /// The index of the first requested event.
     chosen_from: usize,
-    /// How many samples of each of them were in the rings, whoever's they are.
+    /// How many samples of each requested event were in the rings, of any process.
     chosen_samples: Vec<u64>,
 }
 
 impl Records {
-    /// Whether system calls are told.
+    /// Whether system calls are recorded.
     fn has_calls(&self) -> bool {
         self.kinds.iter().any(|kind| matches!(kind.role, perf::Role::Calls(_)))
     }
@@ -573,15 +581,15 @@ impl Records {
 struct Session {
     records: Option<Records>,
     agent: Option<AgentWatch>,
-    /// Reads what programs sample themselves, through the agent.
+    /// Reads the samples that programs take of themselves through the agent.
     timer: Option<TimerSource>,
-    /// Looks at processes from the outside.
-    looks: Option<LookSource>,
-    /// Keeps the rate of stacks of threads that leave their CPUs.
+    /// Samples running processes with ptrace.
+    ptrace: Option<PtraceSource>,
+    /// Limits the rate of stacks of threads leaving their CPU.
     pace: Option<Pace>,
-    /// Looks at threads that wait.
-    wait_looks: Option<WaitLooks>,
-    /// Reads how long threads missed only a CPU.
+    /// Takes snapshots of waiting threads.
+    wait_snapshots: Option<WaitSnapshots>,
+    /// Reads the run-queue delay of threads.
     queues: Option<Queues>,
     /// The program that was started.
     child_pid: Option<u32>,
@@ -594,7 +602,7 @@ struct Session {
 }
 
 impl Session {
-    /// Drains until the program has ended or the recording is stopped.
+    /// Drains until the program has exited or the recording is stopped.
     fn run(&mut self, deadline: Option<Instant>) -> End {
         let mut waits: Vec<libc::pollfd> = std::iter::once(self.signals.fd())
             .chain(self.records.iter().flat_map(|records| records.events.wait_on().iter().copied()))
@@ -603,18 +611,18 @@ impl Session {
         let mut eager_left = EAGER_AT_FIRST;
         let mut flush_at = Instant::now() + FIRST_FLUSH;
         loop {
-            // What descriptors are of has to be asked before they are closed.
+            // Descriptors must be looked up before they are closed.
             let calls = self.records.as_ref().is_some_and(Records::has_calls);
-            let eager = eager_left > 0 || self.wait_looks.is_some() || calls;
+            let eager = eager_left > 0 || self.wait_snapshots.is_some() || calls;
             let mut pause = if eager { EAGER } else { CALM };
             if let Some(deadline) = deadline {
                 pause = pause.min(deadline.saturating_duration_since(Instant::now()));
             }
             signals::poll(&mut waits, pause.as_millis() as i32);
-            // Once all tasks of an event are gone its descriptor is always ready; waiting on it would spin.
+            // Once all tasks of an event have exited, its descriptor is always ready; polling it would spin.
             waits.retain(|wait| wait.revents & (libc::POLLHUP | libc::POLLERR) == 0);
 
-            // Once its end has been waited for nobody knows any more.
+            // These numbers disappear once the process is reaped.
             if let Some(queues) = &mut self.queues {
                 queues.read(self.child_pid, &mut self.converter);
             }
@@ -636,32 +644,32 @@ impl Session {
         }
     }
 
-    /// Takes the records up to a time; whether a live stack had to be read for them.
+    /// Takes the records up to a time. Returns whether a live stack had to be read for them.
     fn drain(&mut self, until: u64) -> bool {
-        let Self { records, agent, timer, looks, pace, wait_looks, converter, .. } = self;
+        let Self { records, agent, timer, ptrace, pace, wait_snapshots, converter, .. } = self;
         converter.begin_drain();
         converter.world.marks.collect();
-        if let Some(Records { events, ours, reader, kinds, chosen_from, chosen_samples }) = records {
-            ours.search(process::parents);
+        if let Some(Records { events, recorded, reader, kinds, chosen_from, chosen_samples }) = records {
+            recorded.search(process::parents);
             let layouts = &events.layouts;
             let mut left = 0;
             events.merge.drain(until, layouts, |record| {
                 let event = layouts.event(record);
-                // What is lost of events that were asked for is known from their counts, and no sample of CPU time.
+                // Losses of requested events are known from their counts, and are not lost CPU time samples.
                 match event.checked_sub(*chosen_from).and_then(|chosen| chosen_samples.get_mut(chosen)) {
                     Some(_) if record.record_type == RecordType::LOST => return,
                     Some(samples) => *samples += u64::from(record.record_type == RecordType::SAMPLE),
                     None => {}
                 }
                 let kind = &kinds[event];
-                // Stacks that did not fit are not missed.
+                // Call stacks that did not fit are optional.
                 let is_stack = kind.role == perf::Role::Calls(perf::CallEvent::EnterWithStack);
                 if is_stack && record.record_type != RecordType::SAMPLE {
                     return;
                 }
-                // Anybody can wake our threads.
+                // Any process may wake a recorded thread.
                 let wakes = matches!(kind.role, perf::Role::Wakes { .. });
-                if (ours.takes(record) || wakes && record.record_type == RecordType::SAMPLE)
+                if (recorded.takes(record) || wakes && record.record_type == RecordType::SAMPLE)
                     && let Some(input) = reader.read(record, kind)
                 {
                     left += u64::from(matches!(input, Input::Leaves(_)));
@@ -669,31 +677,31 @@ impl Session {
                 }
             });
             if let Some(turn) = pace.as_mut().and_then(|pace| pace.turn(left, whyslow_proc::monotonic_ns())) {
-                // Who wakes is told without stacks, too, and that goes on.
-                let has_stack = |beside: &usize| {
-                    let role = kinds[*beside + 1].role;
+                // Wakeups without stacks continue to be recorded.
+                let has_stack = |extra: &usize| {
+                    let role = kinds[*extra + 1].role;
                     matches!(role, perf::Role::Leaves | perf::Role::Wakes { with_stack: true, .. })
                 };
-                for beside in (0..chosen_from.saturating_sub(1)).filter(has_stack) {
-                    events.pause(beside, turn == Turn::Pause);
+                for extra in (0..chosen_from.saturating_sub(1)).filter(has_stack) {
+                    events.pause(extra, turn == Turn::Pause);
                 }
             }
         }
         if let (Some(timer), Some(agent)) = (timer, agent) {
             timer.drain(agent, converter);
         }
-        if let Some(looks) = looks {
-            looks.drain(converter);
+        if let Some(ptrace) = ptrace {
+            ptrace.drain(converter);
         }
-        if let Some(wait_looks) = wait_looks {
-            wait_looks.look(converter);
+        if let Some(wait_snapshots) = wait_snapshots {
+            wait_snapshots.take(converter);
         }
         converter.with_tasks(|world, builder, tasks| world.marks.add(until, builder, tasks));
         converter.has_read_live()
     }
 
-    /// Writes what is new. After a failure (disk full) nothing more is written, and the rows are dropped: the program
-    /// runs on undisturbed and memory stays bounded.
+    /// Writes new rows. After a write error (disk full) nothing more is written and rows are dropped: the
+    /// program runs on undisturbed and memory remains bounded.
     fn flush(&mut self) {
         self.read_marker_files();
         if let (Some(agent), Some(rows)) = (&self.agent, &mut self.heap_rows) {

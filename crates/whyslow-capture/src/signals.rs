@@ -1,10 +1,10 @@
-//! Signals while a program is recorded: they are read as messages, passed on where they were meant for the
-//! program, and the original mask comes back afterwards.
+//! Signals during a recording: reads them from a descriptor, passes on those meant for the program, and
+//! restores the original mask afterwards.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// Signals that ask a program to end or to do something; without a recorder in between the program would get them.
+/// Signals that ask a program to end or to do something. Without a recorder, the program would receive them.
 const PASSED_ON: [i32; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
@@ -20,9 +20,9 @@ pub(crate) struct Signals {
 pub(crate) enum Received {
     /// A child changed its state.
     Child,
-    /// Someone sent this to the recorder alone.
+    /// Another process sent this signal to the recorder alone.
     Sent(i32),
-    /// The terminal sent this to the whole group, the recorded program included.
+    /// The terminal sent this signal to the whole group, including the recorded program.
     FromTerminal(i32),
 }
 
@@ -41,7 +41,7 @@ impl Signals {
             if error != 0 {
                 return Err(io::Error::from_raw_os_error(error));
             }
-            // Threads that are stopped to be looked at are no news.
+            // Suppresses SIGCHLD for threads that ptrace sampling stops.
             let mut of_children: libc::sigaction = std::mem::zeroed();
             libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut of_children);
             of_children.sa_flags |= libc::SA_NOCLDSTOP;
@@ -56,7 +56,7 @@ impl Signals {
         }
     }
 
-    /// The mask from before, for the program.
+    /// The original mask, for the program.
     pub(crate) fn original_mask(&self) -> *const libc::sigset_t {
         &raw const self.original
     }
@@ -89,20 +89,20 @@ impl Signals {
 #[expect(unsafe_code, reason = "restores the mask")]
 impl Drop for Signals {
     fn drop(&mut self) {
-        // What is here by now has had its effect.
+        // Signals that are pending now have already had their effect.
         while self.next().is_some() {}
         // SAFETY: the set was filled by `new`.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.original, std::ptr::null_mut()) };
     }
 }
 
-/// Waits until a descriptor is ready or the time is over; the flags that each became ready with.
+/// Waits until a descriptor is ready or the time is over. Sets the ready flags of each.
 #[expect(
     unsafe_code,
     reason = "the session changes while its descriptors are waited for, so they cannot be borrowed"
 )]
 pub(crate) fn poll(descriptors: &mut [libc::pollfd], timeout_ms: i32) {
-    // SAFETY: the slice is ours and its length is passed with it. An interruption is a time-out.
+    // SAFETY: the slice is valid and its length is passed with it. An interrupted call counts as a time-out.
     let ready =
         unsafe { libc::poll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, timeout_ms) };
     if ready < 0 {

@@ -1,4 +1,4 @@
-//! Who is recorded, and when that is over.
+//! What is recorded, and when the recording is over.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -12,14 +12,14 @@ use crate::launch::Running;
 use crate::signals::{Received, Signals};
 use crate::{Command, Target};
 
-/// Whose end is the recording's.
+/// The processes whose exit ends the recording.
 pub(crate) enum Subject {
     /// A program that whyslow has started.
     Child(Running),
-    /// Processes that ran already, with the descriptors that tell of their ends.
+    /// Processes that already ran, with the pidfds that report their exits.
     Processes(Vec<(u32, Option<OwnedFd>)>),
-    /// Nobody's: somebody stops it.
-    Nobody,
+    /// No process: the user or a deadline ends the recording.
+    UntilStopped,
 }
 
 /// What ended the recording.
@@ -34,7 +34,7 @@ impl Subject {
         Self::Processes(pids.iter().map(|pid| (*pid, whyslow_proc::watch(*pid).ok().flatten())).collect())
     }
 
-    /// What the signals that have arrived mean.
+    /// What the signals that have arrived ask for.
     pub(crate) fn signals_received(&self, signals: &Signals) -> Option<End> {
         let mut end = None;
         while let Some(signal) = signals.next() {
@@ -45,7 +45,7 @@ impl Subject {
                     }
                 }
                 (Received::Child, _) => {}
-                // The program got it too, and decides what it means.
+                // The program receives it too, and decides what it means.
                 (Received::FromTerminal(_), Self::Child(_)) => {}
                 (Received::Sent(signal), Self::Child(child)) => whyslow_proc::send_signal(child.pid, signal),
                 (Received::FromTerminal(_) | Received::Sent(_), _) => end = Some(End::Stopped),
@@ -54,17 +54,17 @@ impl Subject {
         end
     }
 
-    /// Whether all is over without a signal.
+    /// Whether the recording is over without a signal.
     pub(crate) fn is_over(&mut self, deadline: Option<Instant>) -> Option<End> {
         let timed_out = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let gone = match self {
+        let exited = match self {
             Self::Processes(processes) => {
                 processes.retain(|(pid, watch)| !has_ended(*pid, watch.as_ref()));
                 processes.is_empty()
             }
-            Self::Child(_) | Self::Nobody => false,
+            Self::Child(_) | Self::UntilStopped => false,
         };
-        (timed_out || gone).then_some(End::Stopped)
+        (timed_out || exited).then_some(End::Stopped)
     }
 }
 
@@ -73,7 +73,7 @@ fn has_ended(pid: u32, watch: Option<&OwnedFd>) -> bool {
 }
 
 impl Target {
-    /// The program that is started.
+    /// The program to start.
     pub(crate) fn command(&self) -> Option<&Command> {
         match self {
             Self::Command(command) => Some(command),
@@ -82,7 +82,7 @@ impl Target {
         }
     }
 
-    /// The command line that a profile is about.
+    /// The command line stored in the profile.
     pub(crate) fn words(&self) -> Vec<String> {
         match (self, self.command()) {
             (_, Some(command)) => std::iter::once(&command.program)

@@ -1,8 +1,10 @@
-//! Running a command again and again, each time measured from outside: nothing is in its way but the clock.
+//! Runs a command repeatedly and measures each run from outside. Nothing interferes with it except the clock.
 //!
-//! The command has a process group of its own, so that all of it can be ended; whoever it leaves behind becomes our child, and is found. Counters of the CPU are
-//! opened on ourselves, switched off: children inherit them, their exec switches them on, and their end brings the counts home. Each run has new ones:
-//! parent and child may swap theirs at a switch, and what ends with a child cannot be inherited again.
+//! The command has its own process group, so that all of it can be killed. Processes that it leaves behind
+//! are reparented to the recorder, which finds them. CPU counters are opened on the recorder, disabled:
+//! children inherit them, their exec enables them, and their exit adds the counts to the parent's. Each run
+//! opens new ones: parent and child may swap counters at a context switch, and a counter that ends with a
+//! child cannot be inherited again.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -17,106 +19,109 @@ use whyslow_events::{Count, CountedEvent, Usage};
 use whyslow_proc::process::{children, first_thread_ns, name};
 use whyslow_profile::ExitStatus;
 
-use crate::counting::{Counters, Whom};
+use crate::counting::{CountTarget, Counters};
 use crate::launch::{exec_error, wait4};
 use crate::signals::{self, Received, Signals};
 use crate::{Command, RecordError, WantedEvent, host};
 
-/// Where a command reads from.
+/// The standard input of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Input {
-    /// Nothing.
+    /// Empty.
     #[default]
     Null,
     /// A file, from its start.
     File(PathBuf),
 }
 
-/// Where a command writes to.
+/// The standard output of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Written {
-    /// Nowhere. Some programs notice, and do less.
+    /// /dev/null. Some programs detect it and do less work.
     #[default]
     Null,
-    /// Into a pipe that is read and thrown away.
+    /// A pipe whose contents are discarded.
     Pipe,
-    /// Where we write ourselves.
+    /// The recorder's own output.
     Inherit,
-    /// Into a file, which each run begins anew.
+    /// A file that each run truncates.
     File(PathBuf),
 }
 
-/// How a command is run.
+/// How to run a command.
 #[derive(Debug, Clone, Default)]
 pub struct TimedCommand {
     /// The command.
     pub command: Command,
-    /// The file that the command's name stands for, where it was looked up before: else every run looks through PATH again.
+    /// The file that the command's name resolves to, if it was looked up before. Otherwise every run searches
+    /// PATH again.
     pub file: Option<PathBuf>,
     /// Its input.
     pub input: Input,
     /// Its output.
     pub output: Written,
-    /// It is ended after this time.
+    /// Kill it after this time.
     pub timeout: Option<Duration>,
-    /// Whether the last of what it says on stderr is kept. That costs a little.
+    /// Whether to keep the last bytes of its stderr. That has a small cost.
     pub keep_stderr: bool,
 }
 
 /// What ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
-    /// The command itself.
+    /// The command exited.
     ByItself(ExitStatus),
     /// It took too long.
     TimedOut,
-    /// Somebody wants to stop: Ctrl-C, or a signal.
+    /// The user interrupted it: Ctrl-C, or a signal.
     Interrupted,
 }
 
-/// What one run took.
+/// The measurements of one run.
 #[derive(Debug, Clone)]
 pub struct TimedRun {
-    /// From just before it was started until its end was known.
+    /// From just before its start until its exit was known.
     pub wall: Duration,
-    /// What the kernel accounts.
+    /// The resources that the kernel accounts to it.
     pub usage: Usage,
-    /// How long its first thread ran, and was ready and had no CPU.
+    /// How long its first thread ran, and how long it queued for a CPU.
     pub first_thread: Option<[Duration; 2]>,
-    /// What was counted of each event.
+    /// The count of each event.
     pub counts: Vec<Option<Count>>,
-    /// Why it is over.
+    /// Why it ended.
     pub end: RunEnd,
-    /// The names of processes that it left behind, and that were then ended.
+    /// The names of processes that it left behind. They were killed.
     pub left_behind: Vec<String>,
-    /// The last of what it said on stderr.
+    /// The last bytes of its stderr.
     pub stderr: String,
 }
 
-/// Runs commands one at a time. While it lives, signals that ask us to end do so between two runs.
+/// Runs commands one at a time. While it exists, signals that ask whyslow to end take effect between two
+/// runs.
 #[derive(Debug)]
 pub struct Stopwatch {
     signals: Signals,
     wanted: Vec<WantedEvent>,
     events: Vec<CountedEvent>,
-    /// Opened once for all runs.
+    /// /dev/null, opened once for all runs.
     null: File,
-    /// Whether the news of a child's end can reach nobody but us.
-    hears_of_children: bool,
+    /// Whether SIGCHLD can reach only this thread.
+    receives_sigchld: bool,
 }
 
-/// Runs that are shorter have no time to share work with other threads, and asking what the first one did takes longer than all else.
+/// Shorter runs have no time to share work with other threads, and reading the first thread's times would
+/// take longer than the rest.
 const SHORT: Duration = Duration::from_millis(5);
 
-/// How long what was left behind has time to end: the rest of a pipe, for example.
+/// How long processes that were left behind may take to exit, for example the rest of a pipeline.
 const GRACE: Duration = Duration::from_millis(100);
 
 impl Stopwatch {
-    /// One that also counts these events where that is possible.
+    /// Creates a stopwatch that also counts these events where possible.
     pub fn new(events: &[WantedEvent]) -> Result<Self, RecordError> {
         let failed = |error| RecordError::System { what: "signals could not be set up", error };
         let signals = Signals::new().map_err(failed)?;
-        // Where that is refused nobody who is left behind is found.
+        // Without it, processes that are left behind are not found.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
         let events_here = counters(events).states;
         let is_counted = |wanted: &(&WantedEvent, &CountedEvent)| wanted.1.state.is_ok();
@@ -124,10 +129,10 @@ impl Stopwatch {
             events.iter().zip(&events_here).filter(is_counted).map(|(wanted, _)| wanted.clone()).collect();
         let null = File::options().read(true).write(true).open("/dev/null");
         let null = null.map_err(|error| RecordError::System { what: "/dev/null cannot be opened", error })?;
-        // Threads that come later block the same signals.
-        let hears_of_children =
+        // Threads started later inherit the blocked signals.
+        let receives_sigchld =
             whyslow_proc::process::threads(process::id()).is_ok_and(|threads| threads.len() == 1);
-        Ok(Self { signals, wanted, events: events_here, null, hears_of_children })
+        Ok(Self { signals, wanted, events: events_here, null, receives_sigchld })
     }
 
     /// The events, and whether each is counted.
@@ -135,7 +140,7 @@ impl Stopwatch {
         &self.events
     }
 
-    /// Whether somebody has asked to stop.
+    /// Whether the user has asked to stop.
     pub fn is_interrupted(&self) -> bool {
         std::iter::from_fn(|| self.signals.next()).any(|received| received != Received::Child)
     }
@@ -150,7 +155,7 @@ impl Stopwatch {
         let pid = child.id();
         let stderr = Tail::of(child.stderr);
         discard(child.stdout);
-        let watch = if self.hears_of_children { None } else { whyslow_proc::watch(pid).ok().flatten() };
+        let watch = if self.receives_sigchld { None } else { whyslow_proc::watch(pid).ok().flatten() };
         let deadline = timed.timeout.map(|timeout| start + timeout);
         let mut stopped;
         loop {
@@ -167,7 +172,7 @@ impl Stopwatch {
         let first_thread = first_thread.map(|times| times.map(Duration::from_nanos));
         let Some((exit, used)) = wait4(pid, 0) else {
             return Err(RecordError::System {
-                what: "the program's end was taken by somebody else",
+                what: "another part of this process reaped the program",
                 error: io::ErrorKind::NotFound.into(),
             });
         };
@@ -189,7 +194,7 @@ impl Stopwatch {
         let TimedCommand { command, file, input, output, keep_stderr, .. } = timed;
         let mut prepared =
             process::Command::new(file.as_ref().map_or(command.program.as_ref(), |file| file.as_os_str()));
-        // Programs may do different things by the name that they are called with.
+        // Programs may behave differently depending on the name they are called by.
         prepared.arg0(&command.program);
         prepared.args(&command.args).envs(command.env.iter().cloned()).process_group(0);
         if let Some(folder) = &command.folder {
@@ -218,15 +223,15 @@ impl Stopwatch {
         Ok(prepared)
     }
 
-    /// Until the program ends, time is over or a signal comes.
+    /// Waits until the program exits, time is over, or a signal arrives.
     fn wait(&self, watch: Option<&OwnedFd>, deadline: Option<Instant>) -> Option<RunEnd> {
         let mut waits = [
             libc::pollfd { fd: self.signals.fd(), events: libc::POLLIN, revents: 0 },
             libc::pollfd { fd: watch.map_or(-1, OwnedFd::as_raw_fd), events: libc::POLLIN, revents: 0 },
         ];
         let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        // Where there is neither, an old kernel cannot watch, and the news may go to another thread of ours.
-        let longest = if watch.is_some() || self.hears_of_children { -1 } else { 100 };
+        // Otherwise poll: an old kernel has no pidfds, and another thread may receive SIGCHLD.
+        let longest = if watch.is_some() || self.receives_sigchld { -1 } else { 100 };
         let timeout = rest.map_or(longest, |rest| i32::try_from(rest.as_millis() + 1).unwrap_or(i32::MAX));
         signals::poll(&mut waits, timeout);
         if self.is_interrupted() {
@@ -237,10 +242,10 @@ impl Stopwatch {
     }
 }
 
-/// Counters that nobody uses but what we start from now on.
+/// Counters that count only processes started from now on.
 fn counters(events: &[WantedEvent]) -> Counters {
     let own = rustix::thread::gettid().as_raw_pid().unsigned_abs();
-    Counters::open(events, &Whom::Child(own), false)
+    Counters::open(events, &CountTarget::Child(own), false)
 }
 
 fn has_ended(pid: u32, watch: Option<&OwnedFd>) -> bool {
@@ -248,7 +253,7 @@ fn has_ended(pid: u32, watch: Option<&OwnedFd>) -> bool {
 }
 
 fn usage(used: &host::Usage, own_peak: u64) -> Usage {
-    // A new process begins with our memory, and the kernel remembers the most it ever had.
+    // A new process starts with the recorder's memory, and the kernel remembers its peak.
     let is_known = used.max_resident_bytes > own_peak;
     Usage {
         user_ns: Some(used.user.as_nanos() as u64),
@@ -265,10 +270,10 @@ fn usage(used: &host::Usage, own_peak: u64) -> Usage {
     }
 }
 
-/// Ends a command with all that is in its group: politely, then not.
+/// Ends a command and its whole process group: SIGTERM first, then SIGKILL.
 fn end_group(pid: u32, watch: Option<&OwnedFd>) {
     let Some(group) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return };
-    // A group that has ended got what it needed.
+    // An error means that the group has already exited.
     let send = |signal| {
         let _ = rustix::process::kill_process_group(group, signal);
     };
@@ -280,7 +285,7 @@ fn end_group(pid: u32, watch: Option<&OwnedFd>) {
     send(rustix::process::Signal::KILL);
 }
 
-/// Waits for whoever the command has left behind, ends those who stay, and says who they were.
+/// Waits for processes that the command left behind, kills those that remain, and returns their names.
 fn left_behind() -> Vec<String> {
     let until = Instant::now() + GRACE;
     loop {
@@ -296,7 +301,7 @@ fn left_behind() -> Vec<String> {
     for pid in left {
         whyslow_proc::send_signal(pid, libc::SIGKILL);
     }
-    // Their own children come next.
+    // Their own children are reparented next.
     while !matches!(next_child(), Child::None) {
         for pid in children(process::id(), usize::MAX) {
             whyslow_proc::send_signal(pid, libc::SIGKILL);
@@ -321,14 +326,14 @@ fn next_child() -> Child {
     }
 }
 
-/// Reads on a thread of its own until nobody writes any more.
+/// Reads on a separate thread until all writers have closed the pipe.
 fn discard(stdout: Option<process::ChildStdout>) {
     if let Some(mut stdout) = stdout {
         std::thread::spawn(move || io::copy(&mut stdout, &mut io::sink()));
     }
 }
 
-/// The last bytes that came through a pipe.
+/// The last bytes that were written to a pipe.
 struct Tail(mpsc::Receiver<Vec<u8>>);
 
 impl Tail {
@@ -344,13 +349,13 @@ impl Tail {
                 kept.extend_from_slice(&part[..read]);
                 kept.drain(..kept.len().saturating_sub(Self::KEPT));
             }
-            // Nobody may want it any more.
+            // The receiver may have been dropped.
             let _ = sender.send(kept);
         });
         Some(Self(receiver))
     }
 
-    /// Everybody who could write has ended by now.
+    /// All writers have exited by now.
     fn text(self) -> String {
         let bytes = self.0.recv_timeout(GRACE).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -372,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_its_times_and_its_exit_code() {
+    fn measures_the_times_and_the_exit_code_of_a_run() {
         let done = run(&shell("sleep 0.05; exit 3"));
         assert_eq!(done.end, RunEnd::ByItself(ExitStatus::Code(3)));
         assert!(done.wall >= Duration::from_millis(50), "{done:?}");
@@ -381,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_last_is_kept_and_a_flood_does_no_harm() {
+    fn keeps_the_end_of_stderr_even_of_a_flood() {
         let timed = TimedCommand {
             keep_stderr: true,
             output: Written::Pipe,
@@ -392,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_is_ended_with_all_its_children() {
+    fn kills_a_hanging_command_with_all_its_children() {
         let timed = TimedCommand {
             timeout: Some(Duration::from_millis(50)),
             ..shell("sleep 1000 & sleep 1000; true")
@@ -403,11 +408,11 @@ mod tests {
     }
 
     #[test]
-    fn who_stays_is_found_and_ended() {
+    fn finds_and_kills_processes_left_behind() {
         let done = run(&shell("setsid sleep 1000 & true"));
         assert_eq!(done.end, RunEnd::ByItself(ExitStatus::Code(0)));
         assert!(matches!(&done.left_behind[..], [one] if one.starts_with("sleep")), "{done:?}");
-        // Whoever only takes a little longer is no matter.
+        // A process that only takes slightly longer is not reported.
         assert!(run(&shell("sleep 0.02 & true")).left_behind.is_empty());
     }
 
@@ -426,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_a_run_are_its_own() {
+    fn each_run_has_its_own_counters() {
         let machine = whyslow_events::Machine::this();
         let event = machine.event("page-faults").unwrap();
         let stopwatch = Stopwatch::new(&[WantedEvent { event, leader: None }]).unwrap();
@@ -442,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_said_to_be() {
+    fn reports_a_missing_program() {
         let command = Command { program: "/no/such/program".into(), ..Command::default() };
         let error = Stopwatch::new(&[]).unwrap().run(&TimedCommand { command, ..TimedCommand::default() });
         assert!(matches!(error, Err(RecordError::NotFound { .. })), "{error:?}");

@@ -1,4 +1,4 @@
-//! What a recording gets on this machine, found out by beginning one and giving everything back.
+//! Finds out what a recording gets on this machine by starting one and undoing everything.
 
 use whyslow_profile::Sampling;
 
@@ -6,16 +6,16 @@ use crate::agent::{AgentWatch, Wanted};
 use crate::chosen::Choice;
 use crate::launch::Suspended;
 use crate::perf::OpenError;
-use crate::sampling::{self, Whom};
+use crate::sampling::{self, SampleTarget};
 use crate::signals::Signals;
 use crate::{Command, Options, RecordError, Target};
 
-/// What the kernel grants to a recording of a program that is started, with the usual options.
+/// What the kernel permits to a recording of a started program, with the default options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
-    /// The events, as they were opened.
+    /// The events, as they were opened, or why they could not be.
     pub events: Result<Granted, Refused>,
-    /// How often a thread of the program can sample itself in a second of its CPU time where events are refused, or why it cannot.
+    /// With timer sampling: samples per second of a thread's CPU time, or why timers cannot be used.
     pub timers: Result<u32, String>,
     /// Whether the program's memory can be read while it runs.
     pub memory_is_readable: bool,
@@ -24,33 +24,33 @@ pub struct Trial {
 /// Events that were opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Granted {
-    /// Whether they see whole CPUs or the threads of the program.
+    /// Whether they cover whole CPUs or only the program's threads.
     pub sampling: Sampling,
     /// Whether the hardware's cycle counter triggers the samples.
     pub cycles: bool,
-    /// Whether they see the kernel.
+    /// Whether they include kernel mode.
     pub kernel: bool,
-    /// Bytes of the ring that each CPU has.
+    /// Bytes of each CPU's ring.
     pub ring_bytes: usize,
-    /// Bytes of stack that come with a sample.
+    /// Bytes of stack copied with a sample.
     pub stack_bytes: u32,
-    /// How many CPUs.
+    /// The number of CPUs.
     pub cpus: usize,
 }
 
-/// Why there would be no recording: what was refused, and the system's number for the reason.
+/// What was refused, with the errno.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// The events themselves.
     Events(i32),
-    /// Memory for their rings.
+    /// Memory for their ring buffers.
     Rings(i32),
 }
 
-/// Begins a recording as [`crate::record`] does, up to the moment at which its program would be executed.
+/// Starts a recording as [`crate::record`] does, up to the point where it would execute the program.
 pub fn trial() -> Result<Trial, RecordError> {
     let signals = Signals::new().map_err(|error| RecordError::System { what: "signals", error })?;
-    // It is never executed: the process waits until it is cancelled.
+    // Never executed: the process waits until it is cancelled.
     let command = Command { program: "true".into(), ..Command::default() };
     let child = Suspended::new(&command, &signals)?;
     let trial = Trial {
@@ -64,7 +64,7 @@ pub fn trial() -> Result<Trial, RecordError> {
 
 fn events_of(child: u32) -> Result<Granted, Refused> {
     let cpus = whyslow_proc::machine::online_cpus();
-    let sampled = sampling::open(&Whom::Child(child), &cpus, &Options::default(), &Choice::default())
+    let sampled = sampling::open(&SampleTarget::Child(child), &cpus, &Options::default(), &Choice::default())
         .map_err(refused)?;
     let plan = sampled.events.plan;
     Ok(Granted {
@@ -81,7 +81,7 @@ fn timers(command: Command) -> Result<u32, String> {
     let period = 1_000_000_000 / u64::from(Options::default().frequency_hz);
     let wanted = Wanted { heap: None, cpu_period_ns: Some(period) };
     let watch = AgentWatch::start(wanted, &Target::Command(command)).map_err(|error| error.to_string())?;
-    watch.sampling_hz().ok_or_else(|| "the kernel's clock does not tick".to_owned())
+    watch.sampling_hz().ok_or_else(|| "the kernel has no periodic clock tick".to_owned())
 }
 
 fn refused(error: OpenError) -> Refused {
@@ -96,7 +96,7 @@ fn refused(error: OpenError) -> Refused {
     }
 }
 
-/// A forked process has what we have at our addresses.
+/// A forked process has the same contents at the same addresses as the recorder.
 fn can_read(child: u32) -> bool {
     static KNOWN: [u8; 8] = *b"readable";
     let mut read = [0; 8];
@@ -108,12 +108,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_says_what_events_a_recording_opens_and_leaves_nothing_behind() {
+    fn a_trial_reports_the_events_of_a_recording_and_leaves_nothing_behind() {
         let before = whyslow_proc::process::children(std::process::id(), usize::MAX);
         let trial = trial().unwrap();
         let cpus = whyslow_proc::machine::online_cpus();
         let opened = sampling::open(
-            &Whom::Processes(vec![std::process::id()]),
+            &SampleTarget::Processes(vec![std::process::id()]),
             &cpus,
             &Options::default(),
             &Choice::default(),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_apart() {
+    fn distinguishes_refused_events_from_refused_rings() {
         let error = |number| std::io::Error::from_raw_os_error(number);
         assert_eq!(refused(OpenError::Denied(error(libc::EACCES))), Refused::Events(libc::EACCES));
         assert_eq!(refused(OpenError::Unsupported(error(libc::ENOSYS))), Refused::Events(libc::ENOSYS));

@@ -1,7 +1,9 @@
-//! Looks at threads that wait, where the kernel does not give their stacks: what system call they are in, and their memory.
+//! Takes snapshots of waiting threads where the kernel does not provide their stacks: their system call and
+//! their stack memory.
 //!
-//! Nothing is stopped for it, and nothing needs more rights than to read one's own programs. The kernel tells the stack pointer and the
-//! instruction pointer; the frame pointer follows from how functions set it up. That a thread has not gone on in between, the records of its switches tell.
+//! No thread is stopped, and reading one's own processes is all the permission it needs. The kernel reports
+//! the stack pointer and the instruction pointer; the frame pointer follows from how functions set it up. The
+//! thread's switch records show whether it ran in between.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -11,54 +13,54 @@ use whyslow_convert::{Converter, Dump, Task, UserStack, World};
 use whyslow_proc::process;
 use whyslow_unwind::Registers;
 
-/// How much of a stack is copied. What is missing can be read while the thread waits.
+/// How much of a stack is copied. The rest can be read while the thread waits.
 const STACK_BYTES: usize = 16 << 10;
-/// Looks in one drain, each some 20 µs: beyond that waits count as not looked at.
-const MOST: usize = 200;
+/// Snapshots per drain, at about 20 µs each. Further waits count as having no snapshot.
+const MAX: usize = 200;
 
-/// Files of threads, kept open: what they say is made when they are read.
+/// Open /proc files of threads. The kernel generates their contents on every read.
 #[derive(Debug, Default)]
-pub(crate) struct WaitLooks {
+pub(crate) struct WaitSnapshots {
     calls: FxHashMap<u32, File>,
-    /// Threads that somebody has stopped, whatever call they are in.
+    /// Threads that were stopped by a signal or a debugger, whatever call they are in.
     stopped: Vec<u32>,
     stack: Vec<u8>,
 }
 
-/// Tells what threads do when their recording begins: some run, some wait, and those are looked at.
+/// Reports the state of threads when their recording starts. Takes snapshots of those that wait.
 pub(crate) fn begin_with<W: World>(pids: &[u32], converter: &mut Converter<W>) {
     let time_ns = whyslow_proc::monotonic_ns();
-    let mut looks = WaitLooks::default();
+    let mut snapshots = WaitSnapshots::default();
     for pid in pids {
         for tid in process::threads(*pid).unwrap_or_default() {
             match process::Stat::of_thread(*pid, tid).map(|stat| stat.state) {
                 Some('R') => converter.runs_already(tid, time_ns),
                 Some('S' | 'D') => converter.waits_already(tid, time_ns),
-                // By a signal or a debugger.
+                // Stopped by a signal or a debugger.
                 Some('T' | 't') => {
-                    looks.stopped.push(tid);
+                    snapshots.stopped.push(tid);
                     converter.waits_already(tid, time_ns);
                 }
                 _ => {}
             }
         }
     }
-    looks.look(converter);
+    snapshots.take(converter);
 }
 
-impl WaitLooks {
-    /// Looks at threads that have begun to wait.
-    pub(crate) fn look<W: World>(&mut self, converter: &mut Converter<W>) {
-        let tasks = converter.not_looked_at();
+impl WaitSnapshots {
+    /// Takes snapshots of threads that have started to wait.
+    pub(crate) fn take<W: World>(&mut self, converter: &mut Converter<W>) {
+        let tasks = converter.threads_to_snapshot();
         if self.calls.len() > 4 * tasks.len().max(256) {
             self.calls.clear();
         }
-        for task in tasks.into_iter().take(MOST) {
-            self.look_at(task, converter);
+        for task in tasks.into_iter().take(MAX) {
+            self.take_one(task, converter);
         }
     }
 
-    fn look_at<W: World>(&mut self, task: Task, converter: &mut Converter<W>) -> Option<()> {
+    fn take_one<W: World>(&mut self, task: Task, converter: &mut Converter<W>) -> Option<()> {
         let Task { pid, tid } = task;
         let file = match self.calls.entry(tid) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -68,7 +70,7 @@ impl WaitLooks {
         };
         let mut text = [0; 256];
         let Ok(len) = file.read_at(&mut text, 0) else {
-            // The number may be another thread's by now.
+            // The number may belong to another thread by now.
             self.calls.remove(&tid);
             return None;
         };
@@ -84,22 +86,22 @@ impl WaitLooks {
         };
         let place = if self.stopped.contains(&tid) { "[stopped]" } else { waiting.place(file) };
         let argument = waiting.call.map_or(0, |(_, first)| first);
-        converter.looked_at(task, &UserStack::Dump(registers, dump), argument, place, time_ns);
+        converter.add_wait_snapshot(task, &UserStack::Dump(registers, dump), argument, place, time_ns);
         Some(())
     }
 }
 
-/// What `/proc/PID/task/TID/syscall` says of a thread that waits.
+/// The contents of `/proc/PID/task/TID/syscall` for a waiting thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Waiting {
-    /// The number of the system call, and its first argument; nothing when it waits in another way.
+    /// The number of the system call and its first argument; `None` if it waits outside of one.
     call: Option<(i64, u64)>,
     sp: u64,
     ip: u64,
 }
 
 impl Waiting {
-    /// `NUMBER ARGUMENT×6 SP IP`, or `-1 SP IP` outside of system calls, or `running`.
+    /// Parses `NUMBER ARGUMENT×6 SP IP`, or `-1 SP IP` outside of system calls, or `running`.
     fn parse(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         let number = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
@@ -113,7 +115,7 @@ impl Waiting {
         }
     }
 
-    /// The frame that says for what it waits. `file` tells what is behind a descriptor.
+    /// The frame that names what it waits for. `file` returns what a descriptor refers to.
     fn place(&self, file: impl Fn(u64) -> Option<String>) -> &'static str {
         let Some((call, first)) = self.call else { return "[page fault]" };
         match call {
@@ -167,7 +169,7 @@ impl Waiting {
     }
 }
 
-/// `futex_wait`, which libc does not know yet.
+/// `futex_wait`, for which libc has no constant yet.
 const SYS_FUTEX_WAIT: i64 = 455;
 
 #[cfg(test)]
@@ -175,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_tells_of_a_thread_is_read() {
+    fn parses_the_syscall_file_of_a_thread() {
         let read = Waiting::parse("0 0x3 0x7ffd1 0x40 0x0 0x0 0x0 0x7ffd00 0x7f10\n").unwrap();
         assert_eq!(read, Waiting { call: Some((0, 3)), sp: 0x7ffd00, ip: 0x7f10 });
         assert_eq!(read.place(|_| Some("pipe:[77]".to_owned())), "[pipe]");

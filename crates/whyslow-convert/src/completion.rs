@@ -1,15 +1,16 @@
-//! Outer frames beyond the copied bytes: taken from an image of the thread's stack, but only when the sample
-//! proves that it stood on the same stack.
+//! Recovers outer frames beyond the copied bytes from an image of the thread's stack, but only if the sample
+//! proves that it was taken on the same stack.
 //!
-//! An image is the thread's stack as it was read from the live process. A truncated sample may use it when the
-//! outermost [`EDGE`] bytes of the sample's own dump equal the image at the same addresses: those bytes hold the
-//! return addresses and locals of several frames, and had the thread returned from them and come back by another
-//! way they would differ. That an address merely looks like a return address proves nothing: the words of a
-//! later stack look just as good.
+//! An image is the thread's stack as it was read from the live process. A truncated sample may use it if the
+//! outermost [`EDGE`] bytes of the sample's own dump equal the image at the same addresses. Those bytes hold
+//! the return addresses and locals of several frames: if the thread had returned from them and called in by
+//! another path, they would differ. An address that merely looks like a return address proves nothing: the
+//! words of a later stack look just as plausible.
 //!
-//! A signal handler on a stack of its own leaves none of the interrupted stack in the dump. There the proof is the kernel's
-//! signal frame, which is in the dump and holds every register of the interrupted code: the interrupted stack stands still
-//! as long as that frame does, so what is read of it counts if the frame is the same before and after.
+//! A signal handler on its own stack leaves nothing of the interrupted stack in the dump. There, the proof is
+//! the kernel's signal frame, which is in the dump and holds every register of the interrupted code. The
+//! interrupted stack does not change while that frame exists, so the memory read from it counts if the frame
+//! is the same before and after.
 
 use whyslow_profile::StackId;
 
@@ -19,12 +20,12 @@ use crate::trail::Trail;
 use crate::walk::{Code, Ended, SignalFrame, Walk};
 use crate::world::{ReadError, World};
 
-/// Bytes that must agree. With outer paths that change every millisecond, 2 KB (three frames) let 3 in 1,000 wrong stacks
-/// through and 4 KB 1 in 4,000: a path can come back to the same few frames by chance.
+/// Bytes that must agree. With outer paths that change every millisecond, 2 KB (three frames) let 3 in 1,000
+/// wrong stacks through and 4 KB 1 in 4,000: a path can return to the same few frames by chance.
 const EDGE: usize = 8 << 10;
-/// Read at first, and the most that is read for one image.
+/// The size of the first read, and the maximum for one image.
 const FIRST_READ: usize = 256 << 10;
-const MOST_READ: usize = 16 << 20;
+const MAX_READ: usize = 16 << 20;
 
 impl<'a> Dump<'a> {
     fn end(&self) -> u64 {
@@ -42,13 +43,13 @@ impl<'a> Dump<'a> {
         (self.sp..self.end()).contains(&address)
     }
 
-    /// The state in a signal frame; `None` when it was not copied whole.
+    /// The state in a signal frame; `None` if it was not copied completely.
     fn signal_state(&self, frame: &SignalFrame) -> Option<&'a [u8]> {
         let at = usize::try_from(frame.state.checked_sub(self.sp)?).ok()?;
         self.bytes.get(at..at.checked_add(SIGNAL_STATE)?)
     }
 
-    /// The address from which on an image may speak for this sample.
+    /// The address from which on an image may stand in for this sample.
     pub(crate) fn edge_start(&self) -> u64 {
         self.edge().0
     }
@@ -66,7 +67,7 @@ fn read_word(base: u64, bytes: &[u8], address: u64) -> Option<u64> {
     Some(u64::from_le_bytes(word.try_into().ok()?))
 }
 
-/// A frame whose whole outer part is known already.
+/// A frame whose outer frames are all known already.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TailFrame {
     pub(crate) sp: u64,
@@ -75,7 +76,7 @@ pub(crate) struct TailFrame {
     pub(crate) stack: StackId,
 }
 
-/// A thread's stack at one moment.
+/// A thread's stack at one point in time.
 #[derive(Debug)]
 pub(crate) struct StackImage {
     base: u64,
@@ -84,13 +85,13 @@ pub(crate) struct StackImage {
     drain: u64,
     /// Nothing more can be read.
     whole: bool,
-    /// Frames that were found in it, outermost last.
+    /// Frames found in it, outermost last.
     tail: Vec<TailFrame>,
 }
 
 impl StackImage {
-    /// Reads the stack of a live process from a sample's stack pointer outwards. `None` when it no longer stands
-    /// as the sample saw it.
+    /// Reads the stack of a live process from a sample's stack pointer outwards. `None` if it differs from
+    /// the sample by now.
     fn capture(world: &impl World, pid: u32, dump: &Dump<'_>, drain: u64) -> Result<Option<Self>, ReadError> {
         let mut image = Self { base: dump.sp, bytes: Vec::new(), drain, whole: false, tail: Vec::new() };
         image.grow(world, pid)?;
@@ -100,16 +101,16 @@ impl StackImage {
     /// Reads further outwards.
     fn grow(&mut self, world: &impl World, pid: u32) -> Result<(), ReadError> {
         let have = self.bytes.len();
-        let want = (have * 2).clamp(FIRST_READ, MOST_READ);
+        let want = (have * 2).clamp(FIRST_READ, MAX_READ);
         self.bytes.resize(want, 0);
         let read = world.read_memory(pid, self.base.wrapping_add(have as u64), &mut self.bytes[have..]);
         let read = read.inspect_err(|_| self.bytes.truncate(have))?;
         self.bytes.truncate(have + read);
-        self.whole = have + read < want || want == MOST_READ;
+        self.whole = have + read < want || want == MAX_READ;
         Ok(())
     }
 
-    /// The drain in which it was read: no two images of a thread are of the same.
+    /// The drain in which it was read. Each image of a thread is from a different drain.
     pub(crate) fn drain(&self) -> u64 {
         self.drain
     }
@@ -118,7 +119,7 @@ impl StackImage {
         !self.whole
     }
 
-    /// Whether the sample's outermost bytes are what the image has there.
+    /// Whether the sample's outermost bytes equal the image's.
     pub(crate) fn agrees(&self, dump: &Dump<'_>) -> bool {
         let (start, edge) = dump.edge();
         let Some(at) = start.checked_sub(self.base).and_then(|at| usize::try_from(at).ok()) else {
@@ -127,8 +128,8 @@ impl StackImage {
         at.checked_add(edge.len()).and_then(|end| self.bytes.get(at..end)) == Some(edge)
     }
 
-    /// Whether the sample's outermost bytes are still the same in the live process: what was read before this
-    /// moment belonged to the same stack.
+    /// Whether the sample's outermost bytes are still the same in the live process. If so, everything read
+    /// until now belongs to the same stack.
     fn still_stands(world: &impl World, pid: u32, dump: &Dump<'_>) -> bool {
         let (start, edge) = dump.edge();
         let mut now = [0; EDGE];
@@ -141,7 +142,7 @@ impl StackImage {
         read_word(self.base, &self.bytes, address)
     }
 
-    /// The stack of a frame that was found in this image before.
+    /// The stack of a frame found in this image before.
     fn known(&self, sp: u64, ip: u64, bp: u64) -> Option<StackId> {
         let at = self.tail.binary_search_by_key(&sp, |frame| frame.sp).ok()?;
         let frame = self.tail[at];
@@ -171,14 +172,14 @@ struct SignalImage {
 }
 
 impl SignalImage {
-    /// Whether a sample was taken in the same run of the handler.
+    /// Whether a sample was taken in the same invocation of the handler.
     fn agrees(&self, frame: &SignalFrame, dump: &Dump<'_>) -> bool {
         self.frame == *frame && dump.signal_state(frame) == Some(&self.state)
     }
 }
 
-/// The images of one thread: the newest, and the one before, since a drain also holds samples from before the
-/// newest was read.
+/// The images of one thread: the newest and the one before it, since a drain also holds samples from before
+/// the newest was read.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     newest: Option<StackImage>,
@@ -189,7 +190,7 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// An image that the sample agrees with, to look at.
+    /// An image that the sample agrees with, read-only.
     pub(crate) fn agreeing(&self, dump: &Dump<'_>) -> Option<&StackImage> {
         self.newest.iter().chain(&self.before).find(|image| image.agrees(dump))
     }
@@ -207,11 +208,11 @@ impl Images {
 
     pub(crate) fn push(&mut self, image: StackImage) -> &mut StackImage {
         self.before = self.newest.replace(image);
-        // The value was put there in the line above.
+        // The line above sets it.
         self.newest.as_mut().unwrap_or_else(|| unreachable!())
     }
 
-    /// Takes a wrong image away again.
+    /// Drops an image that turned out to be wrong.
     pub(crate) fn drop_newest(&mut self) {
         self.newest = self.before.take();
     }
@@ -223,7 +224,7 @@ impl Images {
     }
 }
 
-/// Finishing a truncated walk.
+/// Completes a truncated walk.
 pub(crate) struct Completion<'a, W> {
     pub(crate) world: &'a W,
     pub(crate) dump: &'a Dump<'a>,
@@ -231,7 +232,7 @@ pub(crate) struct Completion<'a, W> {
     pub(crate) drain: u64,
 }
 
-/// The frames of a walk that has reached its end.
+/// The stack of a walk that has reached its end.
 fn complete(walk: &mut Walk, code: &mut Code<'_>, joined: bool) -> Read {
     match walk.intern(code.builder, None, |_, _| {}) {
         Some(stack) if joined => Read::Joined(stack),
@@ -240,20 +241,20 @@ fn complete(walk: &mut Walk, code: &mut Code<'_>, joined: bool) -> Read {
     }
 }
 
-/// What reading the live process gave.
+/// The result of reading the live process.
 pub(crate) enum Read {
-    /// The whole stack.
+    /// The complete stack.
     Complete(StackId),
-    /// The same, by what was read before.
+    /// The complete stack, with the help of an earlier read.
     Joined(StackId),
-    /// The live stack is another one by now, or could not be walked.
+    /// The live stack has changed since, or could not be walked.
     No,
-    /// The process does not let us read.
+    /// The process's memory may not be read.
     Unreadable,
 }
 
 impl<W: World> Completion<'_, W> {
-    /// By an image from before that the sample agrees with.
+    /// Completes the walk with an earlier image that the sample agrees with.
     pub(crate) fn join(&self, walk: &mut Walk, code: &mut Code<'_>, images: &mut Images) -> Option<StackId> {
         let image = images.find(self.dump)?;
         let ended = self.run(walk, code, image);
@@ -263,7 +264,7 @@ impl<W: World> Completion<'_, W> {
         Some(stack)
     }
 
-    /// By reading the live process, then making sure that the sample still stood.
+    /// Completes the walk by reading the live process, then checks that the sample's stack has not changed.
     pub(crate) fn read(&self, walk: &mut Walk, code: &mut Code<'_>, images: &mut Images) -> Read {
         let image = match StackImage::capture(self.world, self.pid, self.dump, self.drain) {
             Ok(Some(image)) => images.push(image),
@@ -288,8 +289,8 @@ impl<W: World> Completion<'_, W> {
         Read::No
     }
 
-    /// Behind a signal frame whose handler has a stack of its own: by an image of the interrupted stack from the same run of the
-    /// handler, or by reading the live process.
+    /// Continues behind a signal frame whose handler has its own stack: with an image of the interrupted
+    /// stack from the same invocation of the handler, or by reading the live process.
     pub(crate) fn behind_signal(
         &self,
         frame: SignalFrame,
@@ -298,7 +299,8 @@ impl<W: World> Completion<'_, W> {
         images: &mut Images,
     ) -> Read {
         let Some(state) = self.dump.signal_state(&frame) else { return Read::No };
-        // Registers tell one run of a handler from the next, but not where the program sends itself the signal.
+        // Registers distinguish one invocation of a handler from the next, except if the program sends itself
+        // the signal.
         if code.is_behind_system_call(frame.ip) {
             return Read::No;
         }

@@ -1,4 +1,4 @@
-//! Inputs become rows.
+//! Turns inputs into rows.
 
 mod accounting;
 mod calls;
@@ -23,18 +23,18 @@ use crate::modules::Modules;
 use crate::walk::Spare;
 use crate::world::World;
 
-/// Turns what sources hand over into rows of a profile's tables.
+/// Turns the inputs of sources into rows of a profile's tables.
 #[derive(Debug)]
 pub struct Converter<W> {
-    /// What is asked for everything outside.
+    /// Answers all questions about the outside.
     pub world: W,
     /// The tables.
     pub builder: Builder,
-    /// What was counted on the way.
+    /// Counts kept during conversion.
     pub counters: Counters,
-    /// Samples of the idle loop, which are left out.
+    /// Samples of the idle loop, which are dropped.
     pub idle_samples: u64,
-    /// Samples of events that have no stacks, only an address.
+    /// Samples of events without stacks, which have only an address.
     pub without_stack: u64,
     modules: Modules,
     processes: FxHashMap<u32, ProcessState>,
@@ -42,18 +42,18 @@ pub struct Converter<W> {
     start_ns: u64,
     /// The address of the kernel's `_text`.
     kernel_base: u64,
-    /// The addresses that the kernel's names can speak for.
+    /// The addresses that the kernel's symbols cover.
     kernel_code: Range<u64>,
     limits: Limits,
-    /// Set when events are bound to threads, and time without a sample is accounted for.
+    /// Set if events are bound to threads, and time without a sample is accounted for.
     accounting: Option<Accounting>,
-    /// Set when it is told who comes onto a CPU and leaves it.
-    switches_told: bool,
-    /// Set when waits are recorded.
+    /// Whether context switches are recorded.
+    has_switches: bool,
+    /// Set if waits are recorded.
     waits: Option<Waits>,
     /// When records were lost.
     losses: Losses,
-    /// Set when system calls are recorded.
+    /// Set if system calls are recorded.
     calls: Option<Calls>,
     /// `[not sampled]`, once it is needed.
     not_sampled: Option<LocationId>,
@@ -61,17 +61,18 @@ pub struct Converter<W> {
     /// Whether a live stack had to be read in this drain.
     read_live: bool,
     image_memory: usize,
-    /// Threads that have ended: the drain, the system's number, the row.
+    /// Threads that have exited: the drain, the system's number, the row.
     ended: VecDeque<(u64, u32, ThreadId)>,
     spare: Spare,
     /// Sum of the raw sample values of each metric.
     totals: Vec<u64>,
-    /// The rows of all processes and threads there ever were.
+    /// The rows of all processes and threads, including exited ones.
     tasks: Tasks,
 }
 
 impl<W: World> Converter<W> {
-    /// Without any rows. `start_ns` is the time that is 0 in the profile, `kernel_base` the address of the kernel's `_text`.
+    /// Creates a converter without rows. `start_ns` is time 0 of the profile, `kernel_base` the address of
+    /// the kernel's `_text`.
     pub fn new(world: W, start_ns: u64, kernel_base: u64) -> Self {
         Self {
             world,
@@ -87,7 +88,7 @@ impl<W: World> Converter<W> {
             kernel_code: 0..u64::MAX,
             limits: Limits::NONE,
             accounting: None,
-            switches_told: false,
+            has_switches: false,
             waits: None,
             losses: Losses::default(),
             calls: None,
@@ -102,47 +103,49 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// The same, for a source that can claim anything.
+    /// The same with limits, for a source that can contain anything.
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// Sets the time that is 0 in the profile, for sources that learn it with their first record.
+    /// Sets time 0 of the profile, for sources that learn it from their first record.
     pub fn start_at(&mut self, start_ns: u64) {
         self.start_ns = start_ns;
     }
 
-    /// The time that is 0 in the profile.
+    /// Time 0 of the profile.
     pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
 
-    /// A time as the profile has it.
+    /// Converts a time to the profile's.
     pub fn since_start(&self, time: u64) -> u64 {
         time.saturating_sub(self.start_ns)
     }
 
-    /// Says what a cycle was worth when this much CPU time was seen, if samples of a metric are cycles.
-    pub fn tell_cycle_worth(&mut self, metric: MetricId, seen_ns: u64) {
+    /// Sets the nanoseconds per cycle, if samples of a metric are cycles: `seen_ns` is the CPU time that they
+    /// stand for.
+    pub fn set_cycle_worth(&mut self, metric: MetricId, seen_ns: u64) {
         let total = self.total(metric);
         if seen_ns > 0 && total > 0 {
             self.builder.cycle_worth(metric, seen_ns as f64 / total as f64);
         }
     }
 
-    /// The sum of all values that samples of a metric had.
+    /// The sum of all sample values of a metric.
     pub fn total(&self, metric: MetricId) -> u64 {
         self.totals.get(metric.index()).copied().unwrap_or(0)
     }
 
-    /// Begins a round of records. The state of threads that ended some rounds ago is dropped, so that memory depends on what lives,
-    /// not on what has lived. Their rows stay known: the kernel may still sample them.
+    /// Begins a round of records. Drops the state of threads that exited some rounds ago, so that memory use
+    /// depends on the running threads and not on all threads so far. Their rows are kept: the kernel may
+    /// still sample them.
     pub fn begin_drain(&mut self) {
-        const MOURNED_DRAINS: u64 = 4;
+        const DRAINS_AFTER_EXIT: u64 = 4;
         self.drain += 1;
         self.read_live = false;
         while let Some(&(drain, tid, id)) = self.ended.front()
-            && drain + MOURNED_DRAINS < self.drain
+            && drain + DRAINS_AFTER_EXIT < self.drain
         {
             self.ended.pop_front();
             // Its numbers may belong to a new thread or process by now.
@@ -166,7 +169,8 @@ impl<W: World> Converter<W> {
         self.read_live
     }
 
-    /// The parts that other rows than samples need: the world, the tables, and who has which number now.
+    /// Gives access to the parts that rows other than samples need: the world, the tables, and the current
+    /// rows of thread numbers.
     pub fn with_tasks<T>(
         &mut self,
         add: impl FnOnce(&mut W, &mut Builder, crate::world::TaskRows<'_>) -> T,
@@ -175,7 +179,7 @@ impl<W: World> Converter<W> {
         add(world, builder, &task_rows(threads, processes))
     }
 
-    /// Takes what happened next.
+    /// Takes the next input.
     pub fn take(&mut self, input: &Input<'_>) {
         match *input {
             Input::Sample(ref sample) => self.sample(sample),
@@ -202,13 +206,13 @@ impl<W: World> Converter<W> {
 
     fn sample(&mut self, sample: &Sample<'_>) {
         let Sample { metric, time_ns: time, task: Task { pid, tid }, value, .. } = *sample;
-        // Thread 0 is the idle loop, -1 a task that is already gone.
+        // Process 0 is the idle loop, -1 a task that has already exited.
         if pid == 0 || pid == u32::MAX {
             self.idle_samples += u64::from(pid == 0);
             return;
         }
         let tid = if tid == u32::MAX { self.leaving_thread(pid) } else { tid };
-        self.know_thread(pid, tid, time);
+        self.ensure_thread(pid, tid, time);
         let user = self.user_stack(Task { pid, tid }, &sample.user);
         let Some(stack) = self.kernel_stack(sample.kernel, user) else { return };
         let Some(thread) = self.threads.get(&tid).map(|thread| thread.id) else { return };

@@ -1,4 +1,4 @@
-//! What sources hand to the converter.
+//! The inputs that sources feed to the converter.
 
 use std::borrow::Cow;
 
@@ -23,22 +23,22 @@ impl Task {
     }
 }
 
-/// One thing that happened. Times are nanoseconds of the recording's clock.
+/// One event. Times are nanoseconds of the recording's clock.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// Something was measured.
+    /// A sample was taken.
     Sample(Sample<'a>),
     /// A process mapped a file.
     Mapped(Mapped<'a>),
-    /// The kernel's own code is from the first address, that of its `_text`, to before the second.
+    /// The kernel's own code starts at the first address, that of its `_text`, and ends before the second.
     KernelMapped(u64, u64),
     /// A thread is about to leave its CPU.
     Leaves(Sample<'a>),
-    /// A thread begins a system call.
+    /// A thread enters a system call.
     Enters(Enters<'a>),
-    /// A system call is over.
+    /// A system call returns.
     Returns(Returns),
-    /// A thread that waits can go on.
+    /// A waiting thread is woken.
     Wakes(Wakes<'a>),
     /// A thread got a name.
     Named {
@@ -46,47 +46,47 @@ pub enum Input<'a> {
         task: Task,
         /// The name.
         name: Cow<'a, str>,
-        /// Because it executed a program: nothing is mapped any more, and no other thread is left.
+        /// Whether it executed a program: then nothing is mapped any more, and no other thread is left.
         by_exec: bool,
         /// When.
         time_ns: u64,
     },
-    /// A thread started another, maybe in a new process.
+    /// A thread started another, possibly in a new process.
     Forked {
-        /// The new one.
+        /// The new thread.
         task: Task,
-        /// The one that started it.
+        /// The thread that started it.
         parent: Task,
         /// When.
         time_ns: u64,
     },
-    /// A thread ended.
+    /// A thread exited.
     Ended {
         /// Which.
         task: Task,
         /// When.
         time_ns: u64,
     },
-    /// A thread came onto a CPU or left it.
+    /// A thread was switched onto a CPU or off it.
     Switched {
         /// Which.
         tid: u32,
         /// Whether it runs from now on.
         runs: bool,
-        /// Whether it would go on if it had not been taken off its CPU.
+        /// Whether it was preempted and is still runnable.
         preempted: bool,
         /// Which CPU.
         cpu: Option<u32>,
         /// When.
         time_ns: u64,
     },
-    /// Records could not be kept.
+    /// Records were lost.
     Lost {
         /// How many.
         records: u64,
-        /// Of which CPU, if that is known.
+        /// Of which CPU, if known.
         cpu: Option<u32>,
-        /// When the first one after them could be kept.
+        /// The time of the first record that fit again.
         time_ns: u64,
     },
     /// The kernel paused sampling to protect the machine.
@@ -96,71 +96,71 @@ pub enum Input<'a> {
 /// One sample of one event.
 #[derive(Debug)]
 pub struct Sample<'a> {
-    /// What was measured.
+    /// The metric that was measured.
     pub metric: MetricId,
     /// When.
     pub time_ns: u64,
-    /// Whose it is. Process 0 is the idle loop; thread -1 has left its process already.
+    /// The sampled thread. Process 0 is the idle loop; thread -1 has already left its process.
     pub task: Task,
-    /// How much it weighs, in the unit of the metric.
+    /// Its weight, in the unit of the metric.
     pub value: u64,
-    /// Where the thread was in the program.
+    /// The thread's stack in the program.
     pub user: UserStack<'a>,
-    /// Where it was in the kernel, innermost first: addresses, of which all but the first are return addresses.
+    /// Its stack in the kernel, innermost first: addresses, of which all but the first are return addresses.
     pub kernel: &'a [u64],
 }
 
-/// The beginning of a system call. It is told once without the stack, and maybe once more with it.
+/// The entry of a system call. Reported once without the stack, and possibly a second time with it.
 #[derive(Debug)]
 pub struct Enters<'a> {
-    /// Who.
+    /// The thread.
     pub task: Task,
     /// When.
     pub time_ns: u64,
     /// The kernel's number of the call.
     pub number: i64,
-    /// What it was given.
+    /// Its arguments.
     pub arguments: [u64; 6],
-    /// Where the thread was in the program, if this tells it.
+    /// The thread's stack in the program, if this record has it.
     pub stack: Option<UserStack<'a>>,
-    /// Whether the number is one of a 32-bit program; told with the stack.
+    /// Whether the number is one of a 32-bit program. Known only with the stack.
     pub is_32_bit: bool,
 }
 
-/// The end of a system call.
+/// The exit of a system call.
 #[derive(Debug, Clone, Copy)]
 pub struct Returns {
-    /// Who.
+    /// The thread.
     pub task: Task,
     /// When.
     pub time_ns: u64,
     /// The kernel's number of the call.
     pub number: i64,
-    /// What it gave; negative for an error.
+    /// Its result; negative for an error.
     pub result: i64,
 }
 
 /// The end of a wait.
 #[derive(Debug)]
 pub struct Wakes<'a> {
-    /// The thread that can go on.
+    /// The thread that is woken.
     pub tid: u32,
-    /// Who runs where that is decided, and where it is.
+    /// The thread that runs at the wakeup, and its stack.
     pub by: Sample<'a>,
-    /// Whether that one has nothing to do with it: a timer or a device has interrupted it.
+    /// Whether that thread is unrelated: a timer or a device interrupted it.
     pub in_interrupt: bool,
 }
 
-/// What a sample has of the user's stack.
+/// The user stack of a sample.
 #[derive(Debug)]
 pub enum UserStack<'a> {
-    /// All that is needed to unwind it.
+    /// Everything needed to unwind it.
     Dump(Registers, Dump<'a>),
     /// Addresses, innermost first, of which all but the first are return addresses.
     Frames(&'a [u64]),
-    /// The event has no stacks: at most the one address.
+    /// An event without stacks: at most one address.
     Address(Option<u64>),
-    /// Nothing: a thread of the kernel, or one that is on its way out.
+    /// Nothing: a kernel thread, or one that is exiting.
     None,
 }
 
@@ -169,28 +169,28 @@ pub enum UserStack<'a> {
 pub struct Dump<'a> {
     /// The stack pointer.
     pub sp: u64,
-    /// What is there.
+    /// The bytes.
     pub bytes: &'a [u8],
-    /// Whether more of the stack lies beyond the copied bytes.
+    /// Whether the stack continues beyond the copied bytes.
     pub cut: bool,
 }
 
-/// A mapping that a process made.
+/// A new mapping of a process.
 #[derive(Debug)]
 pub struct Mapped<'a> {
     /// The process.
     pub pid: u32,
-    /// The thread that did it, if it is known.
+    /// The thread that created it, if known.
     pub tid: Option<u32>,
     /// When.
     pub time_ns: u64,
-    /// The path or the kernel's name of what is mapped.
+    /// The path, or the kernel's name of the mapping.
     pub path: Cow<'a, str>,
-    /// The major and minor number of its device; 0 when not known.
+    /// The major and minor number of its device; 0 if unknown.
     pub device: (u32, u32),
-    /// The file's number there; 0 when not known.
+    /// The file's inode; 0 if unknown.
     pub inode: u64,
-    /// Tells files apart that had the same number one after the other; 0 when not known.
+    /// Distinguishes files that had the same inode one after the other; 0 if unknown.
     pub generation: u64,
     /// The file's build id, if the record has it.
     pub build_id: Option<Vec<u8>>,
@@ -198,14 +198,14 @@ pub struct Mapped<'a> {
     pub start: u64,
     /// One past the last address.
     pub end: u64,
-    /// The offset in the file of `start`.
+    /// The file offset of `start`.
     pub offset: u64,
     /// Whether it is code.
     pub executable: bool,
 }
 
 impl Mapped<'_> {
-    /// The mapping of code, and its file.
+    /// The mapping of code and its file.
     pub(crate) fn file_mapping(&self) -> FileMapping {
         let Self { device, inode, generation, start, end, offset, .. } = *self;
         let key = crate::FileKey { path: self.path.as_ref().to_owned(), device, inode };

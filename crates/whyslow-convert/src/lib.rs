@@ -1,8 +1,8 @@
-//! From samples, mappings, forks and exits to the tables of a profile.
+//! Converts samples, mappings, forks and exits to the tables of a profile.
 //!
 //! ```text
-//! sources   live perf records │ perf.data │ heap batches │ programs' own samples      each knows its own format and nothing else
-//!               ▼ input: typed samples and news of tasks
+//! sources   live perf records │ perf.data │ heap batches │ timer and ptrace samples      each knows only its own format
+//!               ▼ input: typed samples and task events
 //! converter     processes, threads and mappings over time; stacks; time without samples
 //!   walk        one stack, from registers and stack bytes outwards
 //!   completion  outer frames beyond the copied bytes, if the sample proves them
@@ -10,9 +10,9 @@
 //!               ▲ world: files, memory, running processes, the kernel
 //! ```
 //!
-//! Nothing here asks the system. What has to be known of the outside comes through [`World`]: the recorder's is the live system, that of a
-//! recorded file knows the file and the disk, that of the tests is made up. `perf` turns the kernel's records into inputs, for every source
-//! that has such records.
+//! Nothing here queries the system. All outside knowledge comes through [`World`]: the recorder's world is
+//! the live system, that of a recorded file knows the file and the disk, and that of the tests is synthetic.
+//! `perf` turns the kernel's records into inputs, for every source that has such records.
 
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]

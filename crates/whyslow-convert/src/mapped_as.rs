@@ -1,14 +1,14 @@
-//! What mappings of code are to a recorder, by their names.
+//! Classifies mappings of code by their names.
 
 use whyslow_proc::MappingKind;
 
-/// What the name of a mapping says about it.
+/// What the name of a mapping means.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MappedAs {
     File,
     Vdso,
     Anonymous,
-    /// A file in memory: of run-time code, or a program.
+    /// A file in memory: run-time code, or a program.
     Memfd,
     JitDump,
 }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mappings_are_told_apart_by_name() {
+    fn classifies_mappings_by_name() {
         assert_eq!(MappedAs::from_path("/usr/lib/libc.so.6"), MappedAs::File);
         assert_eq!(MappedAs::from_path("[vdso]"), MappedAs::Vdso);
         assert_eq!(MappedAs::from_path("//anon"), MappedAs::Anonymous);

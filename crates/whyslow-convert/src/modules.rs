@@ -1,4 +1,4 @@
-//! The code that was mapped: one module per file, whoever has it mapped.
+//! The mapped code: one module per file, however many processes map it.
 
 use rustc_hash::FxHashMap;
 use whyslow_elf::FileBytes;
@@ -11,7 +11,7 @@ use crate::world::{FileKey, FileMapping, Opened, World};
 
 /// The kernel's name in recordings.
 pub const KERNEL: &str = "[kernel.kallsyms]";
-/// The name of the code that the kernel gives to every process.
+/// The name of the code that the kernel maps into every process.
 pub const VDSO: &str = "[vdso]";
 
 /// A module and its unwind rules.
@@ -21,7 +21,7 @@ pub(crate) struct CodeModule {
     pub(crate) unwinder: Unwinder<LocationId>,
 }
 
-/// A module's number in [`Modules`].
+/// A module's index in [`Modules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ModuleIndex(pub(crate) u32);
 
@@ -44,8 +44,9 @@ impl Modules {
         &self.rows[index.0 as usize]
     }
 
-    /// Where a stack begins that could not be followed beyond a call at this address, if it begins there: in entry code, where a runtime changes
-    /// stacks, or at a return address that no call has left; whoever made the stack put that there.
+    /// The start of a stack that could not be followed beyond a call at this address, if the stack starts
+    /// there: in entry code, where a runtime switches stacks, or at a return address that no call instruction
+    /// precedes, which the creator of the stack put there.
     pub(crate) fn stack_begin(&self, module: ModuleId, call: RelativeAddress) -> Option<RelativeAddress> {
         let image = self.rows.iter().find(|row| row.id == module)?.unwinder.image()?;
         if image.is_entry_code(call.0) || image.starts_stack(call.0) {
@@ -76,7 +77,7 @@ impl Modules {
         index
     }
 
-    /// The module of a file that never had a name, if it is a program and not a place for run-time code.
+    /// The module of a file that never had a name, if it is a program and not memory for run-time code.
     pub(crate) fn nameless_file(
         &mut self,
         builder: &mut Builder,
@@ -101,7 +102,7 @@ impl Modules {
         same.then_some(index)
     }
 
-    /// The files that were mapped, for those who look up symbols: their names may lead elsewhere by then.
+    /// The mapped files, for symbol lookup: their paths may name other files by then.
     pub(crate) fn files(&self) -> Vec<(ModuleId, FileBytes)> {
         let file = |row: &CodeModule| Some((row.id, row.unwinder.image()?.file()?.clone()));
         self.rows.iter().filter_map(file).collect()
@@ -119,7 +120,7 @@ impl Modules {
         index
     }
 
-    /// The vdso. It is the same code in every process.
+    /// The vDSO. It is the same code in every process.
     pub(crate) fn vdso(&mut self, builder: &mut Builder, world: &mut impl World) -> ModuleIndex {
         if let Some(known) = self.vdso {
             return known;
@@ -129,7 +130,7 @@ impl Modules {
         index
     }
 
-    /// Code that a process makes at run time, described by a jitdump file if it writes one.
+    /// Code that a process generates at run time, described by a jitdump file if it writes one.
     pub(crate) fn jit(&mut self, builder: &mut Builder, pid: u32, dump: Option<&str>) -> ModuleIndex {
         let name = dump.map_or_else(|| format!("[jit:{pid}]"), str::to_owned);
         self.add(builder, ModuleKind::Jit, Opened { name, image: None, build_id: None })

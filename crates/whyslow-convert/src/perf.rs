@@ -1,4 +1,5 @@
-//! The kernel's records become inputs: those in the rings of a live recording, and those in a perf.data file.
+//! Turns the kernel's perf records into inputs: those of a live recording's rings, and those in a perf.data
+//! file.
 
 mod calls;
 
@@ -16,22 +17,22 @@ use crate::arch::user_registers;
 use crate::input::{Dump, Input, Mapped, Sample, Task, UserStack, Wakes};
 use crate::modules::KERNEL;
 
-/// The kernel marks the parts of a callchain with numbers just below zero.
+/// The kernel separates the parts of a callchain with marker values just below zero.
 const FIRST_MARK: u64 = -4095_i64 as u64;
-/// The one before the user's part.
+/// The marker before the user part.
 const USER_MARK: u64 = -512_i64 as u64;
 
-/// In the protection of a mapping: it is code.
+/// A bit in the protection of a mapping: it is code.
 const PROT_EXEC: u32 = 4;
 
-/// The event that a record belongs to. The layout of its records is in each of them.
+/// The event that a record belongs to. Each record carries its own layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// Where its samples go.
+    /// The metric of its samples.
     pub metric: MetricId,
-    /// What a sample weighs that does not say so itself.
+    /// The weight of a sample that does not carry its own.
     pub period: u64,
-    /// Whether registers and stack bytes are those of x86-64 and can be unwound.
+    /// Whether registers and stack bytes are x86-64 and can be unwound.
     pub unwinds: bool,
     /// What its samples mean.
     pub role: Role,
@@ -40,22 +41,22 @@ pub struct Event {
 /// What samples of an event mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// They are rows of the metric.
+    /// They become rows of the metric.
     Counts,
     /// A thread is about to leave its CPU.
     Leaves,
-    /// A thread that waits can go on. Its number is at this place of the tracepoint's data.
+    /// A waiting thread is woken. Its number is in the tracepoint's data.
     Wakes {
-        /// Bytes from the beginning.
+        /// The offset of the number, in bytes.
         tid_at: usize,
-        /// Whether it is told where the waker is.
+        /// Whether the waker's stack is recorded.
         with_stack: bool,
     },
-    /// A system call begins or ends.
+    /// A system call starts or returns.
     Calls(CallEvent),
 }
 
-/// Reads records. It holds the parts of a sample that do not lie in one piece.
+/// Reads records. Holds copies of sample parts that are not contiguous.
 #[derive(Debug, Default)]
 pub struct Reader {
     kernel: Vec<u64>,
@@ -64,7 +65,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// What a record says; `None` for one that says nothing of use.
+    /// Converts a record; `None` if it contains nothing useful.
     pub fn read<'a>(&'a mut self, record: &RawEventRecord<'a>, event: &Event) -> Option<Input<'a>> {
         if let (Role::Calls(call), RecordType::SAMPLE) = (event.role, record.record_type) {
             return self.read_call(record, call);
@@ -151,23 +152,24 @@ impl Reader {
     }
 }
 
-/// The CPU that a record is of, if it tells.
+/// The CPU of a record, if it has one.
 fn cpu_of(record: &RawEventRecord<'_>) -> Option<u32> {
     record.common_data().ok()?.cpu
 }
 
-/// Where the data of every tracepoint has its flags, and those of them that say that nobody's own code runs.
+/// The offset of the flags in every tracepoint's data, and those flags that mean an interrupt and not the
+/// thread's own code.
 const FLAGS_AT: usize = 2;
 const IN_INTERRUPT: u8 = 0x08 | 0x10;
 
-/// The thread that a tracepoint of waking names, and whether an interrupt wakes it.
+/// The thread that a wakeup tracepoint names, and whether an interrupt wakes it.
 fn woken(data: &RawData<'_>, tid_at: usize) -> Option<(u32, bool)> {
     let data = data.as_slice();
     let tid = data.get(tid_at..tid_at + 4)?.try_into().ok()?;
     Some((u32::from_ne_bytes(tid), data.get(FLAGS_AT)? & IN_INTERRUPT != 0))
 }
 
-/// Most dumps lie in one piece in the ring and are read there; one that wraps around is copied.
+/// Most dumps are contiguous in the ring and are read in place; one that wraps around is copied.
 fn dump<'a>(sp: u64, stack: RawData<'a>, dyn_size: u64, copy: &'a mut Vec<u8>) -> Dump<'a> {
     let dyn_size = usize::try_from(dyn_size).unwrap_or(usize::MAX);
     let used = stack.len().min(dyn_size);
@@ -208,7 +210,7 @@ fn mapped(mmap: Mmap2Record<'_>, time_ns: u64) -> Mapped<'_> {
     mapped
 }
 
-/// A mapping in the older form of record. The kernel's own is there too.
+/// A mapping in the older record format. The kernel's own mapping uses it too.
 fn mapped_in_old_form<'a>(mmap: &MmapRecord<'a>, time_ns: u64) -> Option<Input<'a>> {
     let path = text(&mmap.path);
     let (start, end) = (mmap.address, mmap.address.saturating_add(mmap.length));
@@ -289,9 +291,9 @@ mod tests {
     const USER_MODE: u16 = 2;
 
     #[test]
-    fn a_dump_that_wraps_around_the_ring_is_put_together() {
+    fn joins_a_dump_that_wraps_around_the_ring() {
         let format = SampleFormat::TID | SampleFormat::REGS_USER | SampleFormat::STACK_USER;
-        // Task; 64-bit registers bp, sp, ip; size, the stack, how much of it is real.
+        // Task; 64-bit registers bp, sp, ip; size, the stack, how much of it is valid.
         let body = bytes(&[TASK, 2, 0x30, 0x20, 0x10, 24, 1, 2, 3, 16]);
         for at in [0, 50, 60, body.len()] {
             let mut reader = Reader::default();
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_of_another_processor_are_its_callchain() {
+    fn uses_the_callchain_for_stacks_of_another_architecture() {
         let format =
             SampleFormat::TID | SampleFormat::CALLCHAIN | SampleFormat::REGS_USER | SampleFormat::STACK_USER;
         let callchain = [5, KERNEL_MARK, 0x50, USER_MARK, 0x10, 0x11];
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_alone_is_of_the_user_or_of_the_kernel() {
+    fn assigns_a_lone_address_to_user_or_kernel() {
         let format = SampleFormat::IP | SampleFormat::TID;
         let body = bytes(&[0x77, TASK]);
         let mut reader = Reader::default();
@@ -331,9 +333,9 @@ mod tests {
         assert_eq!(kernel.kernel, [0x77]);
     }
 
-    /// Where the kernel may not be observed, hardware can be late and give one of its addresses all the same.
+    /// Without permission for kernel mode, late hardware can still report a kernel address.
     #[test]
-    fn a_late_address_is_not_put_on_a_stack_of_its_own() {
+    fn a_late_kernel_address_does_not_replace_the_stack() {
         let format =
             SampleFormat::IP | SampleFormat::TID | SampleFormat::REGS_USER | SampleFormat::STACK_USER;
         let body = bytes(&[0x77, TASK, 2, 0x30, 0x20, 0x10, 8, 1, 8]);
@@ -342,9 +344,9 @@ mod tests {
         assert!(matches!(late.user, UserStack::Dump(..)) && late.kernel.is_empty(), "{late:?}");
     }
 
-    /// Two events of one recording, each with a layout of its own.
+    /// Two events of one recording, each with its own layout.
     #[test]
-    fn every_event_is_read_by_its_own_layout() {
+    fn reads_every_event_with_its_own_layout() {
         let clock = SampleFormat::TID | SampleFormat::TIME | SampleFormat::PERIOD;
         let misses = SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME | SampleFormat::CALLCHAIN;
         let mut reader = Reader::default();
@@ -358,9 +360,9 @@ mod tests {
     }
 
     #[test]
-    fn lost_records_name_their_cpu_and_when_there_was_room_again() {
+    fn lost_records_have_their_cpu_and_the_time_of_the_next_record() {
         let format = SampleFormat::TID | SampleFormat::TIME | SampleFormat::CPU;
-        // Event, how many; then task, time, CPU.
+        // Event, count; then task, time, CPU.
         let body = bytes(&[0, 12, TASK, 5000, 3]);
         let record = RawEventRecord::new(RecordType::LOST, 0, RawData::Single(&body), layout(format));
         let read = Reader::default().read(&record, &X86_64).map(|input| match input {
@@ -371,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_says_nothing() {
+    fn ignores_truncated_records() {
         let format = SampleFormat::TID | SampleFormat::CALLCHAIN;
         let body = bytes(&[TASK, 3, USER_MARK, 0x10]);
         for len in [0, 4, 8, 12, 24] {

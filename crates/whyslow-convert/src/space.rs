@@ -1,4 +1,4 @@
-//! Where a process has the code of modules.
+//! Where a process has the code of modules mapped.
 
 use std::sync::Arc;
 
@@ -17,19 +17,20 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Where a run-time address lies in the module.
+    /// The module address of a run-time address.
     #[inline]
     pub(crate) fn relative_address(&self, address: u64) -> RelativeAddress {
         RelativeAddress(self.relative.wrapping_add(address.wrapping_sub(self.start)))
     }
 }
 
-/// The executable mappings of one process. A fork shares its parent's until one of them maps something.
+/// The executable mappings of one process. A forked process shares its parent's until one of them maps
+/// something.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressSpace {
     /// Sorted, without overlaps.
     mappings: Arc<Vec<Mapping>>,
-    /// How often they were changed.
+    /// How often they have changed.
     version: u64,
 }
 
@@ -39,7 +40,7 @@ impl AddressSpace {
         self.version
     }
 
-    /// Adds a mapping; what it covers of older ones is gone.
+    /// Adds a mapping. Removes the parts of older mappings that it covers.
     pub(crate) fn insert(&mut self, new: Mapping) {
         if new.start >= new.end {
             return;
@@ -59,12 +60,12 @@ impl AddressSpace {
         mappings.splice(first..after, before.into_iter().chain([new]).chain(behind));
     }
 
-    /// How many there are.
+    /// The number of mappings.
     pub(crate) fn len(&self) -> usize {
         self.mappings.len()
     }
 
-    /// Whether another process has the same ones, and a change needs a copy of them.
+    /// Whether another process shares them, so that a change needs a copy.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.mappings) > 1
     }
@@ -75,14 +76,14 @@ impl AddressSpace {
         self.below(address).filter(|mapping| address < mapping.end)
     }
 
-    /// The last mapping that begins at an address or before it. Its module is the one whose data can be there: a module's data follows its
-    /// code, and the loader keeps the addresses of a module together.
+    /// The last mapping that begins at or before an address. Only its module can have data there: a module's
+    /// data follows its code, and the loader keeps the addresses of a module together.
     pub(crate) fn below(&self, address: u64) -> Option<Mapping> {
         let at = self.mappings.partition_point(|mapping| mapping.start <= address).checked_sub(1)?;
         self.mappings.get(at).copied()
     }
 
-    /// Lets every mapping of one module be of another: what its code is has become known.
+    /// Reassigns all mappings of one module to another, once it is known what its code is.
     pub(crate) fn replace_module(&mut self, old: ModuleIndex, new: ModuleIndex) {
         self.version += 1;
         Arc::make_mut(&mut self.mappings)
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_mapping_replaces_what_it_covers() {
+    fn a_new_mapping_replaces_the_parts_it_covers() {
         let mut space = AddressSpace::default();
         space.insert(mapping(0x1000, 0x5000, 1, 0));
         space.insert(mapping(0x2000, 0x3000, 2, 0x100));

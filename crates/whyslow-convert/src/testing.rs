@@ -1,4 +1,4 @@
-//! A made-up world, stacks made to measure, and recordings without a kernel.
+//! A synthetic world, synthetic stacks, and recordings without a kernel.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -12,21 +12,21 @@ use crate::{
     UserStack, World,
 };
 
-/// What the tests say is outside.
+/// The world that a test defines.
 #[derive(Debug, Default)]
 pub(crate) struct Fake {
     /// The files that can be opened, by path.
     pub(crate) files: FxHashMap<String, Vec<u8>>,
-    /// The stacks in the memory of processes, as each read in turn finds them; the last ones stay.
-    pub(crate) memory: FxHashMap<u32, Vec<Vec<MadeStack>>>,
+    /// The stacks in the memory of processes, one version per read; the last version repeats.
+    pub(crate) memory: FxHashMap<u32, Vec<Vec<TestStack>>>,
     pub(crate) reads: Cell<usize>,
-    /// Processes that must not be read.
+    /// Processes whose memory may not be read.
     pub(crate) refusing: Vec<u32>,
     pub(crate) running: FxHashMap<u32, Running>,
-    /// What descriptors are of, and when that is said.
+    /// What descriptors refer to, and the time of the answer.
     pub(crate) descriptors: FxHashMap<(u32, i32), (String, u64)>,
-    /// What was told, in order.
-    pub(crate) told: Vec<String>,
+    /// The notifications received, in order.
+    pub(crate) reported: Vec<String>,
 }
 
 impl World for Fake {
@@ -78,25 +78,25 @@ impl World for Fake {
     }
 
     fn process_started(&mut self, pid: u32) {
-        self.told.push(format!("{pid} started"));
+        self.reported.push(format!("{pid} started"));
     }
 
     fn process_ended(&mut self, pid: u32) {
-        self.told.push(format!("{pid} ended"));
+        self.reported.push(format!("{pid} ended"));
     }
 }
 
 /// A stack of functions that keep their frame pointers.
 #[derive(Debug, Clone)]
-pub(crate) struct MadeStack {
+pub(crate) struct TestStack {
     pub(crate) ip: u64,
     pub(crate) sp: u64,
     pub(crate) bp: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl MadeStack {
-    /// The addresses where each function is, innermost first, and the bytes of each frame. `seed` is what the locals hold.
+impl TestStack {
+    /// Takes the address in each function, innermost first, and the bytes per frame. `seed` fills the locals.
     pub(crate) fn new(sp: u64, functions: &[u64], frame: usize, seed: u8) -> Self {
         let mut bytes = vec![seed; frame * functions.len()];
         for at in 0..functions.len() {
@@ -114,7 +114,7 @@ impl MadeStack {
         self.bytes.get(at..).filter(|there| !there.is_empty())
     }
 
-    /// A sample of it with so many bytes copied.
+    /// A sample of it with this many bytes copied.
     pub(crate) fn dump(&self, copied: usize) -> UserStack<'_> {
         let registers = Registers::new(self.ip, self.sp, self.bp);
         let bytes = &self.bytes[..copied.min(self.bytes.len())];
@@ -122,7 +122,7 @@ impl MadeStack {
     }
 }
 
-/// A recording in which a test says what happens.
+/// A recording whose events a test defines.
 pub(crate) struct Recorded {
     pub(crate) converter: Converter<Fake>,
     pub(crate) metric: MetricId,
@@ -157,7 +157,7 @@ impl Recorded {
         self.map_file(pid, path, start, (1, 0));
     }
 
-    /// Maps a page of a file with a number and a generation.
+    /// Maps a page of a file with an inode and a generation.
     pub(crate) fn map_file(&mut self, pid: u32, path: &str, start: u64, (inode, generation): (u64, u64)) {
         self.converter.take(&Input::Mapped(Mapped {
             pid,
@@ -194,7 +194,7 @@ impl Recorded {
         self.converter.builder.into_profile(Meta::default()).unwrap()
     }
 
-    /// Each sample: the process and thread as numbers of rows, and the stack, innermost first.
+    /// Each sample: the process and thread as row numbers, and the stack, innermost first.
     pub(crate) fn rows(self) -> Vec<(u32, u32, String)> {
         let profile = self.profile();
         let samples = &profile.samples[0];
@@ -220,7 +220,7 @@ pub(crate) fn process_words(profile: &Profile) -> Vec<String> {
     profile.processes.iter().map(word).collect()
 }
 
-/// The same of threads.
+/// The same for threads.
 pub(crate) fn thread_words(profile: &Profile) -> Vec<String> {
     let end = |end: Option<u64>| end.map_or_else(String::new, |end| end.to_string());
     let word = |row: &whyslow_profile::Thread| {

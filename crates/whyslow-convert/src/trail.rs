@@ -1,15 +1,16 @@
-//! The last walk of a thread, for the next one to go only as far as the two differ.
+//! Keeps the last walk of a thread, so that the next one only walks as far as the two differ.
 //!
-//! Where rules need nothing but the instruction, stack and frame pointers, a walk from a frame outwards is a function of these three and
-//! of the words that it reads:
+//! If rules need only the instruction, stack and frame pointers, a walk from a frame outwards is a function
+//! of these three and of the words that it reads:
 //!
 //! ```text
 //! walk(ip, sp, bp) = walk'(ip, sp, bp)   if the frames are equal, and so is every word that was read from there outwards
 //! ```
 //!
-//! So a walk that comes to a frame of the last one only compares those words. They are compared from the outermost inwards, once, and
-//! do not depend on each other, so that the processor waits for many of them at a time, where a walk waits for one after the
-//! other. What was taken from an image of the live stack counts as long as the dump agrees with the same image.
+//! So a walk that reaches a frame of the last one only compares those words. They are compared once, from the
+//! outermost inwards. The comparisons do not depend on each other, so the processor loads many words at a
+//! time, whereas a walk waits for each one in turn. Frames that were taken from an image of the live stack
+//! count as long as the dump agrees with the same image.
 
 use std::cell::Cell;
 
@@ -20,7 +21,7 @@ use crate::input::Dump;
 use crate::walk::Walk;
 
 /// Longer walks are not kept.
-const MOST_FRAMES: usize = 4096;
+const MAX_FRAMES: usize = 4096;
 
 /// A word that was read, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,7 @@ struct TrailFrame {
     ip: u64,
     bp: u64,
     stack: StackId,
-    /// How many of the words lead from here outwards.
+    /// The number of words from here outwards.
     words: u32,
 }
 
@@ -44,16 +45,16 @@ struct TrailFrame {
 pub(crate) struct Trail {
     frames: Vec<TrailFrame>,
     words: Vec<Word>,
-    /// The mappings that it went through.
+    /// The version of the mappings that it used.
     space: u64,
-    /// The image that its outermost part is from.
+    /// The image that its outermost part came from.
     image: Option<u64>,
 }
 
-/// Where a walk meets the trail of the one before.
+/// Where a walk meets the trail of the previous one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Met {
-    /// How many frames of the trail are those of this walk too.
+    /// How many frames of the trail belong to this walk too.
     frames: usize,
     /// Whether its outermost part is from an image.
     pub(crate) joined: bool,
@@ -63,17 +64,17 @@ pub(crate) struct Met {
 pub(crate) struct Follower<'a, F> {
     trail: &'a Trail,
     dump: &'a Dump<'a>,
-    /// Gives the image that the dump agrees with; asked at most once.
+    /// Returns the image that the dump agrees with; called at most once.
     image: F,
-    /// Frames that are not inside of the walk's current one.
+    /// Frames that are not inner to the walk's current one.
     left: Cell<usize>,
-    /// How many words are the same, once they were compared.
+    /// How many words are the same, once compared.
     same: Cell<Option<u32>>,
     met: Cell<Option<Met>>,
 }
 
 impl Trail {
-    /// Compares a dump with this trail; `image` gives the image that the dump agrees with.
+    /// Compares a dump with this trail; `image` returns the image that the dump agrees with.
     pub(crate) fn follow<'a, F: Fn() -> Option<&'a StackImage>>(
         &'a self,
         dump: &'a Dump<'a>,
@@ -84,7 +85,7 @@ impl Trail {
         Follower { trail: self, dump, image, left: left.into(), same: Cell::new(None), met: Cell::new(None) }
     }
 
-    /// Keeps a walk whose stacks are known: its own frames on top of those of the trail that it met.
+    /// Keeps a walk whose stacks are known: its own frames on top of the part of the trail that it met.
     pub(crate) fn keep(&mut self, walk: &Walk, met: Option<Met>, space: u64, image: Option<u64>) {
         match met {
             Some(met) => {
@@ -96,9 +97,9 @@ impl Trail {
                 (self.space, self.image) = (space, image);
             }
         }
-        // What is inside of a frame with another kind of rule depends on more.
+        // Frames inside one with another kind of rule depend on more than these words.
         let frames = walk.frames.get(walk.fixed_from..).unwrap_or_default();
-        if self.frames.len() + frames.len() > MOST_FRAMES {
+        if self.frames.len() + frames.len() > MAX_FRAMES {
             return self.clear();
         }
         let mut end = walk.words.len();
@@ -122,7 +123,7 @@ impl Trail {
 }
 
 impl<'a, F: Fn() -> Option<&'a StackImage>> Follower<'a, F> {
-    /// The stack of a frame that the trail has too, if all is the same from there outwards.
+    /// The stack of a frame that is also in the trail, if everything from there outwards is the same.
     pub(crate) fn known(&self, sp: u64, ip: u64, bp: u64) -> Option<StackId> {
         let frames = &self.trail.frames;
         let mut left = self.left.get();
@@ -137,7 +138,7 @@ impl<'a, F: Fn() -> Option<&'a StackImage>> Follower<'a, F> {
         if self.same.get().is_none() {
             self.same.set(Some(self.compare(frame.words)));
         }
-        // Comparing may have found that nothing of the trail can be used.
+        // The comparison may have shown that nothing of the trail can be used.
         if self.left.get() == 0 || self.same.get().is_none_or(|same| frame.words > same) {
             return None;
         }
@@ -145,9 +146,9 @@ impl<'a, F: Fn() -> Option<&'a StackImage>> Follower<'a, F> {
         Some(frame.stack)
     }
 
-    /// How many of the first `most` words are what this sample's walk would read. Frames that come later have fewer.
-    fn compare(&self, most: u32) -> u32 {
-        let words = self.trail.words.iter().take(most as usize);
+    /// How many of the first `max` words this sample's walk would read too. Later frames have fewer words.
+    fn compare(&self, max: u32) -> u32 {
+        let words = self.trail.words.iter().take(max as usize);
         let Some(drain) = self.trail.image else {
             let equal = |word: &&Word| self.dump.read(word.address) == Some(word.value);
             return words.take_while(equal).count() as u32;

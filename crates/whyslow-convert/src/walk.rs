@@ -1,4 +1,4 @@
-//! Walking one stack: from the registers of a sample outwards, frame by frame.
+//! Walks one stack: from the registers of a sample outwards, frame by frame.
 
 use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
 use whyslow_unwind::{Found, Memory, Register, Registers, Rule, Step, StepError, is_after_call};
@@ -9,16 +9,16 @@ use crate::space::{AddressSpace, Mapping};
 use crate::trail::Word;
 
 /// More frames than any real stack has.
-const MOST_FRAMES: usize = 250_000;
+const MAX_FRAMES: usize = 250_000;
 
-/// A frame that was found.
+/// A frame of the walk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkedFrame {
     pub(crate) location: LocationId,
     pub(crate) sp: u64,
     pub(crate) ip: u64,
     pub(crate) bp: u64,
-    /// Words that were read before.
+    /// The number of words read before it.
     pub(crate) words: u32,
 }
 
@@ -27,24 +27,24 @@ pub(crate) struct WalkedFrame {
 pub(crate) enum Ended {
     /// At the outermost frame.
     Complete,
-    /// At a frame whose outer part is known.
+    /// At a frame whose outer frames are known.
     Known(StackId),
-    /// Memory at this address would be needed.
+    /// At missing memory: this address is needed.
     OutOfMemory(u64),
     /// At code that cannot be unwound.
     Lost,
 }
 
-/// A walk that can be resumed when more memory becomes known.
+/// A walk that can be resumed when more memory is available.
 #[derive(Debug)]
 pub(crate) struct Walk {
     pub(crate) frames: Vec<WalkedFrame>,
-    /// The words that steps were made of, as far as they lead from one frame to the next.
+    /// The words that the steps used, as far as they lead from one frame to the next.
     pub(crate) words: Vec<Word>,
-    /// The stack of each frame once it is added to the tree, outermost first.
+    /// The stack of each frame once it is in the tree, outermost first.
     pub(crate) stacks: Vec<StackId>,
-    /// The frames from here outwards begin with return addresses, and each follows from the pointers of the one before and from
-    /// words.
+    /// From here outwards, each frame begins with a return address and follows from the pointers of the
+    /// previous one and from words alone.
     pub(crate) fixed_from: usize,
     registers: Registers,
     /// Whether the instruction pointer is exact (innermost or interrupted), not a return address.
@@ -55,7 +55,7 @@ pub(crate) struct Walk {
     pub(crate) signal: Option<SignalFrame>,
 }
 
-/// Memory for the next walk.
+/// Buffers for the next walk.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     frames: Vec<WalkedFrame>,
@@ -63,7 +63,7 @@ pub(crate) struct Spare {
     stacks: Vec<StackId>,
 }
 
-/// A place in a walk.
+/// A position in a walk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
     frames: usize,
@@ -78,14 +78,15 @@ pub(crate) struct Mark {
 /// A signal frame on a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SignalFrame {
-    /// Where the kernel put the state of the interrupted code.
+    /// The address of the interrupted code's saved state.
     pub(crate) state: u64,
-    /// Where the interrupted code stood.
+    /// The instruction pointer of the interrupted code.
     pub(crate) ip: u64,
     pub(crate) sp: u64,
 }
 
-/// The code that a walk goes through: modules, where a process has them, and the tables that get the locations.
+/// The code that a walk passes through: the modules, where a process has them mapped, and the tables for the
+/// locations.
 pub(crate) struct Code<'a> {
     pub(crate) modules: &'a mut Modules,
     pub(crate) space: &'a AddressSpace,
@@ -93,7 +94,8 @@ pub(crate) struct Code<'a> {
 }
 
 impl SignalFrame {
-    /// Whether the handler has a stack of its own. Else the kernel puts the frame close below the interrupted code's.
+    /// Whether the handler has its own stack. Otherwise the kernel puts the frame close below the interrupted
+    /// code's.
     pub(crate) fn is_on_another_stack(&self) -> bool {
         const FARTHEST: u64 = 32 << 10;
         self.sp.wrapping_sub(self.state) >= FARTHEST
@@ -112,7 +114,7 @@ impl Code<'_> {
 }
 
 impl Walk {
-    /// Starts at a sample's registers, reusing the memory of an earlier walk.
+    /// Starts at a sample's registers, reusing the buffers of an earlier walk.
     pub(crate) fn start(registers: Registers, spare: Spare) -> Self {
         let Spare { mut frames, mut words, mut stacks } = spare;
         frames.clear();
@@ -121,19 +123,19 @@ impl Walk {
         Self { frames, words, stacks, fixed_from: 1, registers, exact: true, entered: false, signal: None }
     }
 
-    /// The memory of a walk that is over.
+    /// The buffers of a finished walk.
     pub(crate) fn into_spare(self) -> Spare {
         Spare { frames: self.frames, words: self.words, stacks: self.stacks }
     }
 
-    /// Where the walk is, to come back to.
+    /// The current position, for [`Self::rewind`].
     pub(crate) fn mark(&self) -> Mark {
         let Self { fixed_from, registers, exact, entered, signal, .. } = *self;
         let (frames, words) = (self.frames.len(), self.words.len());
         Mark { frames, words, fixed_from, registers, exact, entered, signal }
     }
 
-    /// Goes back: what was found since came from memory that turned out to be wrong.
+    /// Goes back to a position: the frames found since came from memory that turned out to be wrong.
     pub(crate) fn rewind(&mut self, mark: &Mark) {
         self.frames.truncate(mark.frames);
         self.words.truncate(mark.words);
@@ -142,8 +144,8 @@ impl Walk {
         (self.registers, self.exact, self.entered, self.signal) = (registers, exact, entered, signal);
     }
 
-    /// Walks on until the end or until memory is missing. `known` may cut the walk short at a frame whose outer part
-    /// is known already.
+    /// Walks on until the end or until memory is missing. `known` may end the walk early at a frame whose
+    /// outer frames are known already.
     pub(crate) fn run(
         &mut self,
         code: &mut Code<'_>,
@@ -151,7 +153,7 @@ impl Walk {
         known: impl Fn(u64, u64, u64) -> Option<StackId>,
     ) -> Ended {
         loop {
-            if self.frames.len() >= MOST_FRAMES {
+            if self.frames.len() >= MAX_FRAMES {
                 return Ended::Lost;
             }
             let ip = self.registers.ip();
@@ -174,7 +176,8 @@ impl Walk {
             let module = code.modules.get_mut(mapping.module);
             let (id, builder) = (module.id, &mut *code.builder);
             let (found, location) = module.unwinder.find(relative.0, |found| {
-                // The kernel makes a signal handler return to the trampoline's first byte; nothing called from there.
+                // The kernel makes a signal handler return to the trampoline's first byte, without a call
+                // before it.
                 let at = if found.signal && !self.exact { relative.0.wrapping_add(1) } else { relative.0 };
                 builder.location(Some(id), RelativeAddress(at))
             });
@@ -203,7 +206,7 @@ impl Walk {
             };
             match step {
                 Ok(Step::End) => {
-                    // A cleared frame pointer ends a stack without a look at it.
+                    // A cleared frame pointer ends a stack; it is not dereferenced.
                     if self.registers.sp() != sp {
                         self.note_words(found.rule);
                     }
@@ -228,8 +231,9 @@ impl Walk {
         }
     }
 
-    /// Notes the words that the step just made is a function of, beside the pointers of its frame. Code without a rule that was
-    /// called is stepped out of by the frame pointer alone; from an exact address on nothing is taken over.
+    /// Records the words that the last step depends on, in addition to the pointers of its frame. Called code
+    /// without a rule is stepped out of by the frame pointer alone; from an exact address on nothing is
+    /// reused.
     fn note_words(&mut self, rule: Rule) {
         if rule == Rule::EndOfStack {
             return;
@@ -245,8 +249,8 @@ impl Walk {
         }
     }
 
-    /// Steps out of a frame whose frame pointer is needed and not known, by how far the function puts it above its stack. Only a step that
-    /// leads behind a call instruction is believed.
+    /// Steps out of a frame whose frame pointer is needed but unknown, using how far above the stack pointer
+    /// the function sets it. Accepts only a step that leads to an address after a call instruction.
     fn step_without_frame_pointer(
         &mut self,
         found: Found,
@@ -274,8 +278,8 @@ impl Walk {
         Err(StepError::Impossible)
     }
 
-    /// Steps out of code without unwind information: by the frame pointer, or, for the innermost frame, as code that
-    /// has no frame at all. Only a step that leads behind a call instruction is believed.
+    /// Steps out of code without unwind information: by the frame pointer, or, for the innermost frame, as
+    /// code without a frame. Accepts only a step that leads to an address after a call instruction.
     fn guess(
         &mut self,
         found: Found,
@@ -313,7 +317,7 @@ impl Walk {
         self.entered = true;
     }
 
-    /// A frame pointer was followed without unwind information: what it led to must be a return address.
+    /// Whether a step by the frame pointer, without unwind information, led to a return address.
     fn is_believable(&self, code: &Code<'_>) -> bool {
         let ip = self.registers.ip();
         let Some(mapping) = code.space.find(ip.wrapping_sub(1)) else { return false };
@@ -323,8 +327,8 @@ impl Walk {
             || image.starts_stack(relative.wrapping_sub(1))
     }
 
-    /// The place of a return address that no call has left: whoever made the stack put the address of a function there, to be
-    /// run when the stack's first function returns. The stack begins here.
+    /// The location of a return address that no call instruction precedes: the creator of the stack put a
+    /// function's address there, to run when the stack's first function returns. The stack begins here.
     fn planted(&self, mapping: Mapping, code: &mut Code<'_>) -> Option<LocationId> {
         let relative = mapping.relative_address(self.registers.ip());
         let module = code.modules.get_mut(mapping.module);
@@ -336,7 +340,8 @@ impl Walk {
         module.unwinder.is_function_start(relative.0).then(|| code.builder.location(Some(id), relative))
     }
 
-    /// The entry code of the loader and of some static programs has no caller, but does not say so.
+    /// The entry code of the loader and of some static programs has no caller, but its unwind information
+    /// does not say so.
     fn is_entry(&self, code: &Code<'_>) -> bool {
         let ip = self.registers.ip();
         code.space.find(ip).is_some_and(|mapping| {
@@ -345,7 +350,8 @@ impl Walk {
         })
     }
 
-    /// Adds the frames to the tree of stacks, from the outermost inwards; `each` sees every frame with its stack.
+    /// Adds the frames to the tree of stacks, from the outermost inwards. Calls `each` with every frame and
+    /// its stack.
     pub(crate) fn intern(
         &mut self,
         builder: &mut Builder,

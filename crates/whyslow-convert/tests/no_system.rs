@@ -1,4 +1,4 @@
-//! The converter asks its world, never the system.
+//! The converter queries its world, never the system.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn nothing_here_reaches_outside() {
-    // `whyslow_proc` is known for what the names of mappings mean, and for nothing else.
+fn the_converter_never_queries_the_system() {
+    // `whyslow_proc` is allowed only for the meaning of mapping names.
     const OUTSIDE: [&str; 9] = [
         "std::fs",
         "std::env",

@@ -1,14 +1,15 @@
-//! State machines of async Rust: what a compiler makes of `async fn`, `async` blocks and `async` closures.
+//! State machines of async Rust: what the compiler generates for `async fn`, `async` blocks and `async`
+//! closures.
 //!
-//! To the linker they are closures. Debug information calls them what they are, and so does whyslow:
+//! To the linker they are closures. Debug info names their real form, and so does whyslow:
 //!
-//! | the linker's name, demangled | in debug information | shown |
+//! | the linker's name, demangled | in debug info | shown |
 //! |---|---|---|
 //! | `app::fetch::{{closure}}` | `{async_fn#0}` | `async fn app::fetch` |
 //! | `app::fetch::{closure#0}::{closure#1}` | `{async_block#1}` | `async block in app::fetch` |
 //! | `app::run::{closure#0}::{closure#0}` | `{async_closure#0}` | `async closure in app::run` |
 
-/// What a state machine was written as.
+/// The source form of a state machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AsyncForm {
     /// `async fn`.
@@ -23,13 +24,13 @@ impl AsyncForm {
     /// Every form.
     pub const ALL: [Self; 3] = [Self::Function, Self::Block, Self::Closure];
 
-    /// The form that a name in debug information tells.
+    /// The form that a name in debug info denotes.
     pub fn of_debug_name(name: &str) -> Option<Self> {
         let word = name.strip_prefix('{')?.split_once('#')?.0;
         Self::ALL.into_iter().find(|form| form.debug_word() == word)
     }
 
-    /// What debug information calls it.
+    /// Its name in debug info.
     fn debug_word(self) -> &'static str {
         match self {
             Self::Function => "async_fn",
@@ -38,7 +39,7 @@ impl AsyncForm {
         }
     }
 
-    /// What its shown name begins with.
+    /// The start of its shown name.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Function => "async fn ",
@@ -47,7 +48,7 @@ impl AsyncForm {
         }
     }
 
-    /// The name to show instead of one that ends as a closure's; `None` for a name that does not.
+    /// The name to show instead of a closure's; `None` if the name is not a closure's.
     pub fn shown(self, name: &str) -> Option<String> {
         let mut path = without_closure(name)?;
         if self != Self::Function {
@@ -58,7 +59,7 @@ impl AsyncForm {
         Some(format!("{}{path}", self.prefix()))
     }
 
-    /// The form that a shown name tells, and the rest of the name.
+    /// Splits a shown name into its form and the rest.
     pub fn split(name: &str) -> (Option<Self>, &str) {
         let rest = |form: Self| name.strip_prefix(form.prefix()).map(|rest| (Some(form), rest));
         Self::ALL.into_iter().find_map(rest).unwrap_or((None, name))

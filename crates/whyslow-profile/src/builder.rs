@@ -1,4 +1,5 @@
-//! Fills a profile row by row: interns texts, locations and stacks, and remembers what is not written yet.
+//! Fills a profile row by row: interns texts, locations and stacks, and holds the rows that are not written
+//! yet.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use crate::tables::{
     Counter, CounterValues, Module, Process, Samples, Span, Thread, WaitDetail, WaitDetails,
 };
 
-/// Stack nodes remembered for sharing before the memory is given back: about 64 MB of table.
+/// How many stack nodes are kept for sharing before their memory is released: about 64 MB of table.
 const STACKS_REMEMBERED: usize = 2_000_000;
 
-/// Rows that a flush takes away; `first` is the id of the first of them.
+/// Rows that the next flush writes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pending<T> {
     /// The id of the first row.
@@ -47,9 +48,9 @@ impl<T> Pending<T> {
     }
 }
 
-/// Builds a profile as a stream. What has been flushed to a file is forgotten, except what later rows need to
-/// share: memory grows with the number of distinct texts, addresses and (up to a bound) stacks, never with
-/// the number of samples.
+/// Builds a profile as a stream. Flushed rows are forgotten, except those that later rows need to share:
+/// memory grows with the number of distinct texts, addresses and (up to a limit) stacks, never with the
+/// number of samples.
 #[derive(Debug)]
 pub struct Builder {
     string_ids: FxHashMap<Arc<str>, StringId>,
@@ -83,7 +84,7 @@ impl Default for Builder {
             location_ids: FxHashMap::default(),
             stack_ids: FxHashMap::default(),
             strings: Pending::default(),
-            // Row 0 is `LocationId::TRUNCATED`, which every profile has without being told.
+            // Row 0 is `LocationId::TRUNCATED`, which every profile has implicitly.
             locations: Pending { first: 1, rows: Vec::new() },
             stacks: Pending::default(),
             processes: Vec::new(),
@@ -122,8 +123,8 @@ impl Builder {
         id
     }
 
-    /// A new id for a text that is hardly ever met again. It is forgotten once it is written, so that memory does not grow
-    /// with such texts.
+    /// A new id for a text that rarely repeats. The text is forgotten once it is written, so that memory does
+    /// not grow with such texts.
     pub fn string_once(&mut self, text: &str) -> StringId {
         self.texts.push(Arc::default());
         StringId(self.strings.push(text.into()))
@@ -163,13 +164,13 @@ impl Builder {
         id
     }
 
-    /// Changes what is known of a process.
+    /// Changes the row of a process.
     pub fn update_process(&mut self, id: ProcessId, change: impl FnOnce(&mut Process)) {
         change(&mut self.processes[id.index()]);
         self.dirty_processes.push(id);
     }
 
-    /// Changes what is known of a thread.
+    /// Changes the row of a thread.
     pub fn update_thread(&mut self, id: ThreadId, change: impl FnOnce(&mut Thread)) {
         change(&mut self.threads[id.index()]);
         self.dirty_threads.push(id);
@@ -190,14 +191,14 @@ impl Builder {
         ModuleId(self.modules.push(module))
     }
 
-    /// Adds a metric and its empty table of samples.
+    /// Adds a metric with an empty table of samples.
     pub fn metric(&mut self, metric: Metric<&str>) -> MetricId {
         let name = self.string(metric.name);
         self.samples.push(Samples::default());
         MetricId(self.metrics.push(metric.renamed(name)))
     }
 
-    /// Says what one cycle in the samples of a metric was worth, in nanoseconds.
+    /// Sets the length of one cycle in the samples of a metric, in nanoseconds.
     pub fn cycle_worth(&mut self, metric: MetricId, nanoseconds: f64) {
         self.scales.push((metric, nanoseconds));
     }
@@ -208,7 +209,7 @@ impl Builder {
         self.samples[metric.index()].push(time_ns, thread, stack, value);
     }
 
-    /// Adds what is known of a wait besides its sample.
+    /// Adds the details of a wait, in addition to its sample.
     pub fn wait_detail(&mut self, detail: WaitDetail) {
         self.wait_details.push(detail);
     }
@@ -228,17 +229,17 @@ impl Builder {
         self.counter_values.push(counter, time_ns, value);
     }
 
-    /// Adds what was counted of system calls.
+    /// Adds a row of system calls.
     pub fn syscalls(&mut self, row: Syscalls) {
         self.syscalls.push(row);
     }
 
-    /// Says what is known of the heap as a whole: once, when the recording has ended.
+    /// Sets the heap tables: once, after the recording has ended.
     pub fn heap(&mut self, heap: Heap) {
         self.heap = heap;
     }
 
-    /// The whole profile, sealed and without symbols; `None` when part of it was written to a file already.
+    /// The whole profile, sealed and without symbols; `None` if part of it was already written to a file.
     pub fn into_profile(self, meta: Meta) -> Option<Profile> {
         let written = self.strings.first > 0 || self.locations.first > 1 || self.stacks.first > 0;
         if written || self.modules.first > 0 || self.metrics.first > 0 || self.counters.first > 0 {
@@ -271,12 +272,13 @@ impl Builder {
         Some(profile)
     }
 
-    /// Samples that a flush would write.
+    /// The number of samples that a flush would write.
     pub fn pending_samples(&self) -> usize {
         self.samples.iter().map(Samples::len).sum()
     }
 
-    /// Drops samples, spans, values of counters and system calls that were not written, when nothing can be written any more.
+    /// Drops all unwritten samples, spans, counter values and system calls, for when writing has failed for
+    /// good.
     pub fn discard_samples(&mut self) {
         self.samples.iter_mut().for_each(Samples::clear);
         self.wait_details.clear();
@@ -285,7 +287,7 @@ impl Builder {
         self.syscalls.clear();
     }
 
-    /// Forgets what has been written.
+    /// Forgets the rows that have been written.
     pub(crate) fn flushed(&mut self) {
         self.strings.clear();
         self.locations.clear();

@@ -1,25 +1,27 @@
-//! Code that only carries other code: it starts programs and threads, runs tasks, catches panics, passes calls on.
+//! Code that only carries other code: it starts programs and threads, runs tasks, catches panics, passes
+//! calls on.
 //!
-//! The table [`FAMILIES`] is all there is to know: a family is added by a row, a function by a pattern. `*` stands for
-//! any text. Patterns are compared with the path of a name without its generic arguments; of `<Type as Trait>::method`
-//! with the path in the type first, then with the one in the trait. Where debug information has inlined functions without
-//! their paths, the file says it: `call_once` in `core/src/ops/function.rs` is `core::ops::function::call_once`.
+//! All knowledge is in the table [`FAMILIES`]: a row adds a family, a pattern adds a function. `*` matches
+//! any text. Patterns are compared with the path of a name without its generic arguments. For `<Type as
+//! Trait>::method`, the type's path is tried first, then the trait's. If debug info has inlined functions
+//! without their paths, the file provides it: `call_once` in `core/src/ops/function.rs` is
+//! `core::ops::function::call_once`.
 
 use crate::async_form::AsyncForm;
 use crate::tables::CodeKind;
 
-/// What carrier code is there for.
+/// The purpose of carrier code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Starts the program.
     StartUp,
     /// Starts a thread.
     ThreadStart,
-    /// Runs tasks that others hand to it.
+    /// Runs tasks that other code submits.
     Executor,
-    /// Catches panics of the code inside.
+    /// Catches panics of the code that it calls.
     PanicCatching,
-    /// Passes calls on: closures, iterators, options, things made on first use.
+    /// Passes calls on: closures, iterators, options, lazy initialisation.
     Plumbing,
 }
 
@@ -30,7 +32,8 @@ pub struct Carrier(u8);
 struct Family {
     word: &'static str,
     role: Role,
-    /// A pattern with `!` names what looks like the family and does work of its own. The first that fits decides.
+    /// A pattern with `!` excludes a function that looks like the family but does its own work. The first
+    /// match decides.
     patterns: &'static [&'static str],
 }
 
@@ -174,12 +177,12 @@ const FAMILIES: &[Family] = &[
 ];
 
 impl Carrier {
-    /// The family of a function, when it only carries other code. The user's own code never does, whatever its name.
-    /// `file` is where it is defined, when that is known.
+    /// The family of a function, if it only carries other code. The user's own code never does, whatever its
+    /// name. `file` is where it is defined, if known.
     pub fn of(name: &str, kind: CodeKind, file: Option<&str>) -> Option<Self> {
         let for_any = match kind {
             CodeKind::Yours | CodeKind::Kernel | CodeKind::Allocator => return None,
-            // The entry point that compilers make for the user's own.
+            // The entry point that compilers generate for the user's own.
             CodeKind::Runtime if name == "main" => return Some(Self::START_UP),
             CodeKind::Dependency => false,
             CodeKind::Runtime | CodeKind::Std | CodeKind::Unknown => true,
@@ -191,7 +194,7 @@ impl Carrier {
         })
     }
 
-    /// The family by the name alone, for code of which nothing else is known.
+    /// The family by the name alone, for code without other information.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::find(name, true)
     }
@@ -199,12 +202,12 @@ impl Carrier {
     /// The family that starts programs.
     pub const START_UP: Self = Self(0);
 
-    /// What it is called.
+    /// Its display name.
     pub fn word(self) -> &'static str {
         self.family().word
     }
 
-    /// What it is there for.
+    /// Its purpose.
     pub fn role(self) -> Role {
         self.family().role
     }
@@ -214,14 +217,14 @@ impl Carrier {
         matches!(self.role(), Role::StartUp | Role::ThreadStart)
     }
 
-    /// True for code that says nothing by itself.
+    /// True for code that carries no information by itself.
     pub fn says_nothing(self) -> bool {
         matches!(self.role(), Role::PanicCatching | Role::Plumbing)
     }
 
-    /// True for code that counts to the family around it.
+    /// True for code that belongs to the family around it.
     pub fn joins(self, around: Self) -> bool {
-        // What runs a thread's function runs `main` too.
+        // The code that runs a thread's function also runs `main`.
         self == around || self.says_nothing() || (self.starts() && around.starts())
     }
 
@@ -239,7 +242,7 @@ impl Carrier {
         &FAMILIES[usize::from(self.0)]
     }
 
-    /// `for_any` type: the trait says what a method of another crate's type is for.
+    /// `for_any` type: the trait determines the purpose of a method of another crate's type.
     fn find(name: &str, for_any: bool) -> Option<Self> {
         let (of_type, of_trait) = paths(AsyncForm::split(name).1);
         let found = |path: &str| {
@@ -261,14 +264,14 @@ impl Carrier {
     }
 }
 
-/// The path of a function without generic arguments: that of its type, where it is a method. `file` is where it is defined, and says where a bare
-/// name belongs.
+/// The path of a function without generic arguments; for a method, that of its type. `file` is where it is
+/// defined, and provides the module of a bare name.
 pub fn function_path(name: &str, file: Option<&str>) -> String {
     let (path, _) = paths(AsyncForm::split(name).1);
     in_module_of_file(&path, file).unwrap_or(path)
 }
 
-/// A bare name with the module that its file is.
+/// A bare name with the module of its file.
 fn in_module_of_file(bare: &str, file: Option<&str>) -> Option<String> {
     let module = file.filter(|_| !bare.contains("::")).and_then(module_of_file)?;
     Some(format!("{module}::{bare}"))
@@ -285,7 +288,8 @@ fn module_of_file(file: &str) -> Option<String> {
     Some(modules.fold(package, |path, part| path + "::" + part))
 }
 
-/// The path of a name without generic arguments; of `<Type as Trait>::method` that of the type and of the trait.
+/// The path of a name without generic arguments; for `<Type as Trait>::method`, those of the type and of the
+/// trait.
 pub(crate) fn paths(name: &str) -> (String, Option<String>) {
     let Some((inside, method)) = name.strip_prefix('<').and_then(split_at_closing) else {
         return (plain(name), None);
@@ -320,7 +324,7 @@ fn plain(path: &str) -> String {
     plain
 }
 
-/// What is before and after the bracket that was opened before `text`.
+/// The parts before and after the bracket that closes the one opened before `text`.
 fn split_at_closing(text: &str) -> Option<(&str, &str)> {
     let at = outside(text).find(|(_, letter)| *letter == '>')?.0;
     Some((&text[..at], &text[at + 1..]))
@@ -334,7 +338,7 @@ fn split_as(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The letters outside of all brackets, and the one that closes too much.
+/// The characters outside all brackets, and an unmatched closing bracket.
 fn outside(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     let mut depth = 0_i32;
     let mut before = ' ';
@@ -350,7 +354,7 @@ fn outside(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     })
 }
 
-/// Whether a text fits a pattern in which `*` stands for any text.
+/// Whether a text matches a pattern in which `*` matches any text.
 pub(crate) fn fits(text: &str, pattern: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return text == pattern };
     let Some(mut text) = text.strip_prefix(first) else { return false };
@@ -373,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_both_mangling_schemes_are_known() {
+    fn knows_names_of_both_mangling_schemes() {
         use CodeKind::{Dependency, Runtime, Std};
         for (name, kind, expected) in [
             ("_start", Runtime, "start-up"),
@@ -442,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_works_is_no_carrier() {
+    fn code_that_does_work_is_not_a_carrier() {
         use CodeKind::{Allocator, Dependency, Kernel, Runtime, Std, Unknown, Yours};
         for (name, kind) in [
             ("main", Yours),
@@ -469,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_where_a_bare_name_belongs() {
+    fn a_file_provides_the_module_of_a_bare_name() {
         fn of(name: &str, kind: CodeKind, file: &str) -> &'static str {
             Carrier::of(name, kind, Some(file)).map_or("-", Carrier::word)
         }

@@ -1,6 +1,6 @@
 //! Enums that are stored as small numbers.
 
-/// Declares an enum that is stored as a small number; unknown numbers read as the first variant.
+/// Declares an enum that is stored as a small number. Unknown numbers read as the first variant.
 macro_rules! coded_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal / $label:literal),+ $(,)? }) => {
         $(#[$doc])*

@@ -1,21 +1,22 @@
-//! Families of facts: enums whose variants have ids that stay the same for ever.
+//! Families of facts: enums whose variants have ids that never change.
 
-/// A family of facts, made by [`facts!`](macro@crate::facts).
+/// A family of facts, declared with [`facts!`](macro@crate::facts).
 pub trait Family {
-    /// The ids of all its facts, in their order.
+    /// The ids of all its facts, in order.
     const IDS: &'static [&'static str];
 }
 
-/// Declares an enum of facts and the id of each. Files and JSON name a fact by its id; words are made where it is shown.
+/// Declares an enum of facts and the id of each. Files and JSON refer to a fact by its id; the text is
+/// written where it is shown.
 ///
 /// ```
 /// use whyslow_profile::Family;
 ///
 /// whyslow_profile::facts! {
-///     /// What can be said of a day.
+///     /// A day's weather.
 ///     #[derive(Debug)]
 ///     pub enum Weather {
-///         /// It rains, so much.
+///         /// It rains this much.
 ///         "rain" => Rain { millimetres: u64 },
 ///         /// The sun shines.
 ///         "sun" => Sun,
@@ -52,7 +53,7 @@ macro_rules! facts {
         }
 
         impl $name {
-            /// A short name that stays the same for ever.
+            /// A short name that never changes.
             $vis fn id(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $id),+

@@ -1,8 +1,9 @@
-//! What a heap recording knows beyond its samples: totals, one row per allocating stack, and how blocks moved between
-//! threads.
+//! The data of a heap recording beyond its samples: totals, one row per allocating stack, and how blocks
+//! moved between threads.
 //!
-//! The samples of a heap recording are rows of the ordinary tables, one per metric below; their time is that of a
-//! bucket of the timeline. What cannot be added up over time (the peak, lifetimes, leaks) is in these tables.
+//! The samples of a heap recording are rows of the ordinary tables, one per metric below; their time is that
+//! of a bucket of the timeline. Values that do not add up over time (the peak, lifetimes, leaks) are in these
+//! tables.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,21 +12,21 @@ use crate::note::NoLeakCheck;
 
 /// The names of the metrics of a heap recording. A sample's stack is always the one that allocated.
 pub mod metric {
-    /// Bytes asked for, reallocations with their new size.
+    /// Bytes requested; a reallocation counts its new size.
     pub const BYTES_ALLOCATED: &str = "bytes-allocated";
-    /// Successful calls that returned a block, reallocations included.
+    /// Successful calls that returned a block, including reallocations.
     pub const ALLOCATIONS: &str = "allocations";
     /// Bytes of blocks that were freed, or replaced by a reallocation, at that time.
     pub const BYTES_FREED: &str = "bytes-freed";
-    /// Bytes that were live when the most were.
+    /// Bytes live at the peak.
     pub const LIVE_AT_PEAK: &str = "live-at-peak";
     /// Bytes that were never freed.
     pub const LIVE_AT_EXIT: &str = "live-at-exit";
     /// Blocks that were freed before their thread allocated again.
     pub const TEMPORARY: &str = "temporary-allocations";
-    /// Bytes that were live at a time that the reader asks for; made from the others when it does.
+    /// Bytes live at a time that the reader chooses; derived from the others on request.
     pub const LIVE: &str = "live";
-    /// Bytes that nothing was ever written to (`--unused`).
+    /// Bytes that were never written to (`--unused`).
     pub const UNUSED: &str = "unused-bytes";
     /// All of them.
     pub const ALL: [&str; 7] =
@@ -66,23 +67,23 @@ macro_rules! numbers_row {
 }
 
 numbers_row! {
-    /// What is counted for one allocating stack, or for all of them.
+    /// The counts of one allocating stack, or of all of them.
     HeapCounts {
-        /// Blocks that were made, by reallocation too.
+        /// Blocks allocated, including by reallocation.
         allocations,
-        /// Bytes that were asked for, over all of them.
+        /// Bytes requested for all of them.
         bytes_allocated,
         /// Blocks of this stack that were freed, or replaced by a reallocation.
         frees,
         /// Their bytes.
         bytes_freed,
-        /// Live bytes at the moment when the whole program had the most.
+        /// Live bytes at the peak of the whole program.
         peak_bytes,
-        /// Live blocks at that moment.
+        /// Live blocks at that peak.
         peak_blocks,
-        /// The most bytes this stack alone ever had.
+        /// The peak of this stack alone, in bytes.
         max_bytes,
-        /// The blocks it had when it had the most bytes.
+        /// The blocks at that peak.
         max_blocks,
         /// Blocks that were live at the end.
         live_at_exit_blocks,
@@ -90,21 +91,21 @@ numbers_row! {
         live_at_exit_bytes,
         /// Blocks that were freed before their thread allocated again.
         temporary,
-        /// How long blocks lived, in nanoseconds, added up; those that were never freed until the end.
+        /// Sum of the lifetimes of blocks, in nanoseconds. Blocks that were never freed count until the end.
         lifetime_ns,
         /// Reallocations that made a block larger.
         grown,
-        /// Blocks that grew at least once: a chain ends with the block's free or the end.
+        /// Blocks that grew at least once: a chain ends with the block's free or with the recording.
         growth_chains,
-        /// Bytes that growing copied, where the block had to move.
+        /// Bytes that growing copied because the block had to move.
         bytes_copied,
         /// The largest size that a growing block reached.
         largest_grown,
-        /// The sum of the sizes that growing blocks reached before they ended or were first made smaller.
+        /// The sum of the sizes that growing blocks reached before they were freed or first shrunk.
         bytes_grown_to,
         /// Blocks that another thread freed.
         freed_elsewhere,
-        /// Bytes of examined blocks that nothing was ever written to.
+        /// Bytes of examined blocks that were never written to.
         unused_bytes,
         /// Bytes of blocks that were examined for that.
         examined_bytes,
@@ -120,15 +121,15 @@ numbers_row! {
         indirectly_lost_blocks,
         /// Their bytes.
         indirectly_lost_bytes,
-        /// Blocks that only pointers into their middle lead to.
+        /// Blocks with pointers only into their middle.
         possibly_lost_blocks,
         /// Their bytes.
         possibly_lost_bytes,
-        /// Blocks that were still in use at the end.
+        /// Blocks that were still reachable at the end.
         reachable_blocks,
         /// Their bytes.
         reachable_bytes,
-        /// Leaked blocks that a suppression names, of any class.
+        /// Leaked blocks of any class that match a suppression.
         suppressed_blocks,
         /// Their bytes.
         suppressed_bytes,
@@ -136,34 +137,34 @@ numbers_row! {
 }
 
 coded_enum! {
-    /// How live bytes went over time.
+    /// The trend of live bytes over time.
     Growth {
-        /// Not judged: too short, or too little.
+        /// Not judged: the recording is too short, or there are too few bytes.
         #[default] Unknown = 0 / "unknown",
-        /// They stay at a level.
+        /// They remain at a level.
         Flat = 1 / "flat",
         /// They grow steadily with time.
         Linear = 2 / "linear",
-        /// They grow and fall again and again.
+        /// They grow and fall repeatedly.
         Sawtooth = 3 / "sawtooth",
-        /// They grow to the end, ever faster or in steps, and nothing is given back.
+        /// They grow to the end, ever faster or in steps, and nothing is freed.
         Unbounded = 4 / "unbounded",
     }
 }
 
-/// What one allocating stack did.
+/// The row of one allocating stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapSite {
     /// The stack; its innermost frame called the allocator.
     pub stack: StackId,
     /// The numbers.
     pub counts: HeapCounts,
-    /// How its live bytes went over time.
+    /// The trend of its live bytes over time.
     pub growth: Growth,
 }
 
 coded_enum! {
-    /// What a histogram is over.
+    /// The quantity of a histogram.
     HistogramOf {
         /// Sizes of blocks, in bytes.
         #[default] Size = 0 / "size",
@@ -177,7 +178,7 @@ coded_enum! {
 pub struct HistogramBar {
     /// The row of the site.
     pub site: u32,
-    /// What is measured.
+    /// The quantity.
     pub of: HistogramOf,
     /// Values from 2^(bar-1) up to, not including, 2^bar; bar 0 is the value 0.
     pub bar: u8,
@@ -186,18 +187,18 @@ pub struct HistogramBar {
 }
 
 numbers_row! {
-    /// What growing did at one site, with blocks of about one size: what a capacity would have spared, and what it would have
-    /// cost. Growing after a block was made smaller is left out: no capacity at its start spares that.
+    /// The growth of blocks of about one size at one site: what a capacity would save, and what it would
+    /// cost. Excludes growth after a block was first shrunk, which no initial capacity saves.
     GrowthBar {
         /// The row of the site.
         site,
         /// Sizes from 2^(bar-1) up to, not including, 2^bar.
         bar,
-        /// Reallocations that made a block so large.
+        /// Reallocations that grew a block to this size.
         grown,
         /// Bytes that they copied.
         bytes_copied,
-        /// Blocks that grew so large before they ended or were first made smaller.
+        /// Blocks that reached this size before they were freed or first shrunk.
         reached,
         /// The sum of their sizes.
         reached_bytes,
@@ -209,9 +210,9 @@ numbers_row! {
 /// Blocks that one thread allocated and another freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapTransfer {
-    /// Who allocated.
+    /// The thread that allocated.
     pub from: ThreadId,
-    /// Who freed.
+    /// The thread that freed.
     pub to: ThreadId,
     /// How many blocks.
     pub blocks: u64,
@@ -228,36 +229,36 @@ pub struct Heap {
     pub histograms: Vec<HistogramBar>,
     /// How blocks grew, by size.
     pub growth: Vec<GrowthBar>,
-    /// Blocks freed by another thread than the one that made them.
+    /// Blocks freed by another thread than the one that allocated them.
     pub transfers: Vec<HeapTransfer>,
 }
 
-/// Facts about a heap recording as a whole. Its presence in [`crate::Meta`] says that there is one.
+/// Facts about a heap recording as a whole. Present in [`crate::Meta`] if the heap was recorded.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeapFacts {
-    /// Bytes between samples on average; `None` when every allocation was recorded.
+    /// Average number of bytes between samples; `None` if every allocation was recorded.
     pub sample_bytes: Option<u64>,
     /// Relative standard error of the estimated bytes allocated, in sampling mode.
     pub sample_error: Option<f64>,
-    /// The most live bytes.
+    /// The peak of live bytes.
     pub peak_bytes: u64,
-    /// When that was, in nanoseconds since the recording began.
+    /// The time of the peak, in nanoseconds since the recording began.
     pub peak_ns: u64,
-    /// Frees of blocks that were made before recording began, or that were lost.
+    /// Frees of blocks that were allocated before the recording began, or whose allocation was lost.
     pub unknown_frees: u64,
-    /// Frees, in a forked process, of blocks its parent made.
+    /// Frees in a forked process of blocks that its parent allocated.
     pub inherited_frees: u64,
-    /// Events that were lost because the recorder could not keep up.
+    /// Events lost because the recorder could not keep up.
     pub lost_events: u64,
-    /// How many allocations a block may outlive and still be temporary; 1: freed before the next one.
+    /// How many later allocations a temporary block may outlive; 1: freed before the next one.
     pub temporary_within: u64,
-    /// Whether a leak check was made, and why not.
+    /// Whether leaks were checked, and if not, why.
     #[serde(flatten)]
     pub leaks: LeakCheck,
-    /// Processes that no leak check could be made of, where others were checked. A note names each.
+    /// Processes whose leaks could not be checked, while those of others were. A note names each.
     pub processes_not_checked: u64,
-    /// How live bytes of the whole program went over time.
+    /// The trend of the whole program's live bytes over time.
     pub growth: String,
     /// Whether new blocks were filled to find unused bytes.
     pub unused: bool,
@@ -265,31 +266,31 @@ pub struct HeapFacts {
     pub processes: u64,
     /// The largest of them, by their own peaks.
     pub by_process: Vec<HeapProcess>,
-    /// Which allocators were watched, such as `malloc` or `jemalloc (patched)`.
+    /// The allocators that were hooked, such as `malloc` or `jemalloc (patched)`.
     pub allocators: Vec<String>,
-    /// Programs that were started and could not be recorded. A note names each.
+    /// Started programs that could not be recorded. A note names each.
     pub programs_left_out: u64,
     /// CPU time of the collector.
     pub collector_cpu_ns: u64,
-    /// Set when the program ran on: what is live at exit is what was live then.
+    /// Set if the program was still running: "live at exit" then means live at this time.
     pub snapshot: Option<HeapSnapshot>,
 }
 
 impl HeapFacts {
-    /// In [`Self::allocators`]: one of which only those calls are seen that the compiler has not inlined.
+    /// A value of [`Self::allocators`]: only its calls that the compiler did not inline are recorded.
     pub const PARTLY_SEEN: &str = "an allocator written in Rust";
 
-    /// The last words of one in [`Self::allocators`] that is in the program, but could not be found in it.
+    /// The suffix in [`Self::allocators`] of one that is part of the program but could not be located.
     pub const NOT_SEEN: &str = "(not seen)";
 
-    /// Whether allocations may be missing because of those, or because of a whole program.
+    /// Whether allocations may be missing because of such an allocator or a program that was not recorded.
     pub fn is_partly_seen(&self) -> bool {
         let partly = |name: &String| name == Self::PARTLY_SEEN || name.ends_with(Self::NOT_SEEN);
         self.programs_left_out > 0 || self.allocators.iter().any(partly)
     }
 }
 
-/// What one process did. It had its peak at a time of its own.
+/// The totals of one process. Each process peaks at its own time.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeapProcess {
@@ -297,42 +298,43 @@ pub struct HeapProcess {
     pub pid: u32,
     /// Its name.
     pub name: String,
-    /// Its most live bytes.
+    /// Its peak of live bytes.
     pub peak_bytes: u64,
-    /// Bytes that were live when it ended; 0 if it executed another program, which gives all of its memory back.
+    /// Bytes live at its exit; 0 if it executed another program, which releases all its memory.
     pub live_at_exit_bytes: u64,
-    /// Blocks, likewise.
+    /// Blocks live at its exit, in the same way.
     pub live_at_exit_blocks: u64,
     /// Whether it ended by executing another program.
     pub executed: bool,
 }
 
-/// A look at a process in the middle of a recording. What is live and what is lost is that of this process alone; all other
-/// numbers are those of the whole recording up to then.
+/// A snapshot of a process in the middle of a recording. Live and lost blocks are those of this process
+/// alone; all other numbers cover the whole recording up to then.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapSnapshot {
     /// The operating system's number of the process.
     pub pid: u32,
-    /// When it was, in nanoseconds since the recording began.
+    /// The time of the snapshot, in nanoseconds since the recording began.
     pub time_ns: u64,
 }
 
-/// Whether leaks were looked for.
+/// Whether leaks were checked.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredLeakCheck", into = "StoredLeakCheck")]
 pub enum LeakCheck {
-    /// Not asked for, or not possible.
+    /// Not requested, or not possible.
     #[default]
     NotDone,
     /// Not done for this reason.
     Impossible(NoLeakCheck),
-    /// Done when the program ended.
+    /// Done when the program exited.
     AtExit,
-    /// Done on demand while the program ran, at this time in nanoseconds since the recording began.
+    /// Done on request while the program ran, at this time in nanoseconds since the recording began.
     AtSnapshot(u64),
 }
 
-/// A leak check as two fields of the file. Earlier versions know the first alone, where a reason is a sentence.
+/// A leak check as two fields of the file. Earlier versions have only the first, in which the reason is a
+/// sentence.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct StoredLeakCheck {
@@ -367,7 +369,7 @@ impl From<LeakCheck> for StoredLeakCheck {
     fn from(check: LeakCheck) -> Self {
         let (leaks, no_leak_check) = match check {
             LeakCheck::NotDone => (StoredLeaks::NotDone, None),
-            // A value of this type always is JSON.
+            // A value of this type always serialises.
             LeakCheck::Impossible(why) => (StoredLeaks::NotDone, serde_json::to_value(why).ok()),
             LeakCheck::AtExit => (StoredLeaks::AtExit, None),
             LeakCheck::AtSnapshot(time_ns) => (StoredLeaks::AtSnapshot(time_ns), None),
@@ -409,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_a_fact_and_that_of_earlier_versions_a_sentence() {
+    fn a_reason_is_a_fact_or_a_sentence_of_an_earlier_version() {
         let facts = |leaks| HeapFacts { leaks, peak_bytes: u64::MAX, ..HeapFacts::default() };
         for check in [
             LeakCheck::NotDone,
@@ -439,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_of_a_later_version_is_told_as_it_is() {
+    fn a_reason_of_a_later_version_is_kept_as_text() {
         let LeakCheck::Impossible(NoLeakCheck::Text { text }) =
             leaks(r#"{"no_leak_check":{"id":"eclipse"}}"#)
         else {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Declares numbers of rows, each a type of its own.
+/// Declares row numbers, each its own type.
 #[macro_export]
 macro_rules! row_ids {
     ($($(#[$doc:meta])* $vis:vis $name:ident),+ $(,)?) => {$(
@@ -19,7 +19,7 @@ macro_rules! row_ids {
         }
 
         impl From<usize> for $name {
-            /// Row numbers fit 32 bits: larger tables are refused, or memory ends before.
+            /// Row numbers fit 32 bits: larger tables are refused, or memory runs out before.
             #[inline]
             fn from(index: usize) -> Self {
                 debug_assert!(u32::try_from(index).is_ok());
@@ -51,7 +51,7 @@ row_ids! {
 }
 
 impl LocationId {
-    /// The place-holder at the root of a stack whose outer frames could not be had.
+    /// The placeholder at the root of a truncated stack.
     pub const TRUNCATED: Self = Self(0);
 }
 

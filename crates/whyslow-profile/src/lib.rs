@@ -1,14 +1,14 @@
-//! The one data model of whyslow: tables of columns that say where a program's resources went, and the
-//! `.whyslow` file that holds them.
+//! whyslow's data model: column tables that say where a program's resources went, and the `.whyslow` file
+//! that holds them.
 //!
 //! The tables refer to each other by typed row numbers:
 //!
 //! ```text
-//! metric    = name, unit, of what, how its values came about, whether they add up over time
+//! metric    = name, unit, subject, origin of its values, whether they add up over time
 //! sample    = time, thread, stack, value            one table per metric
 //! stack     = parent stack, location                a prefix tree; the root is the outermost caller
-//! location  = module, relative address              where the machine was
-//! frame     = location, function, file, line        what that address means; several when code was inlined
+//! location  = module, relative address              an instruction
+//! frame     = location, function, file, line        the meaning of that address; several when code was inlined
 //! function  = name, crate, kind of code, file, line
 //! thread    = process, tid, name, life span
 //! wait      = a sample of off-CPU time; wait_details has its CPU, its futex, its waker
@@ -19,7 +19,7 @@
 //! ```
 //!
 //! A recorder fills a [`Builder`] and streams it to a [`file::Writer`]; everything after that works on a
-//! [`Profile`]. Nothing here knows about Linux, symbol files or pictures.
+//! [`Profile`]. Nothing here knows about Linux, symbol files or rendering.
 
 #[macro_use]
 mod coded;
@@ -70,7 +70,7 @@ pub use tables::{
 };
 pub use wrapper::is_allocation_wrapper;
 
-/// Where a copy of a module's file can be in a folder: at its whole path below it, or by its name alone.
+/// Where a copy of a module's file can be in a folder: at its full path below it, or by its name alone.
 pub fn copies_in(folder: &Path, module: &str) -> [PathBuf; 2] {
     let path = module.strip_suffix(" (deleted)").unwrap_or(module);
     let below: PathBuf =
@@ -82,7 +82,7 @@ pub fn copies_in(folder: &Path, module: &str) -> [PathBuf; 2] {
 /// A whole profile in memory.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Profile {
-    /// How it was recorded and what the recorder noticed.
+    /// How it was recorded, and the recorder's notes.
     pub meta: Meta,
     /// Every text in the profile, once.
     pub strings: Strings,
@@ -92,21 +92,21 @@ pub struct Profile {
     pub threads: Vec<Thread>,
     /// Mapped files and other sources of code.
     pub modules: Vec<Module>,
-    /// Addresses that were seen on stacks.
+    /// Addresses on stacks.
     pub locations: Locations,
     /// Named functions.
     pub functions: Vec<Function>,
-    /// What each location means.
+    /// The meaning of each location.
     pub frames: Frames,
     /// The prefix tree of stacks.
     pub stacks: Stacks,
-    /// What is measured; row `i` describes `samples[i]`.
+    /// The metrics; row `i` describes `samples[i]`.
     pub metrics: Vec<Metric>,
     /// One table of samples per metric.
     pub samples: Vec<Samples>,
-    /// What is known of single waits.
+    /// Details of individual waits.
     pub wait_details: WaitDetails,
-    /// Variables that threads waited on, of those that modules have names for.
+    /// The named variables that threads waited on.
     pub statics: Vec<Static>,
     /// Stretches of time that the program marked.
     pub spans: Vec<Span>,
@@ -114,11 +114,11 @@ pub struct Profile {
     pub counters: Vec<Counter>,
     /// Their values.
     pub counter_values: CounterValues,
-    /// System calls, added up per place, call, file and result.
+    /// System calls, added up per call site, call, file and result.
     pub syscalls: Vec<Syscalls>,
-    /// What a heap recording knows of each allocating stack.
+    /// The rows of each allocating stack of a heap recording.
     pub heap: Heap,
-    /// Source lines around the hot places.
+    /// Source lines around hot code.
     pub sources: SourceLines,
     /// Machine code of the hot functions.
     pub code: Codes,
@@ -134,7 +134,7 @@ impl Profile {
         self.strings.get(id)
     }
 
-    /// The variable that has these bytes of a module, if its name is known.
+    /// The variable at this address of a module, if its name is known.
     pub fn static_at(&self, module: ModuleId, address: RelativeAddress) -> Option<&Static> {
         let covers = |row: &&Static| {
             row.module == module && address.0.checked_sub(row.start.0).is_some_and(|into| into < row.len)
@@ -142,7 +142,7 @@ impl Profile {
         self.statics.iter().find(covers)
     }
 
-    /// The metric to look at first: CPU time where there is any, else the first one.
+    /// The metric to show first: CPU time if recorded, otherwise the first one.
     pub fn main_metric(&self) -> usize {
         self.metrics.iter().position(|metric| metric.of == Subject::Cpu).unwrap_or(0)
     }
@@ -153,12 +153,12 @@ impl Profile {
         self.metrics.get(row).zip(self.samples.get(row))
     }
 
-    /// What chose the samples of the main metric.
+    /// The sampler of the main metric.
     pub fn main_sampler(&self) -> Sampler {
         self.main_samples().map_or_else(Sampler::default, |(metric, _)| metric.origin.sampler())
     }
 
-    /// Says how often samples were asked for, where that was one rate for all metrics.
+    /// Sets the requested sampling rate, if it was the same for all metrics.
     pub fn sampled_at(&mut self, rate_hz: u32) {
         for metric in &mut self.metrics {
             if let Origin::Sampled(sampler) = &mut metric.origin {
@@ -172,7 +172,7 @@ impl Profile {
         self.metrics.iter().position(|metric| self.text(metric.name) == name)
     }
 
-    /// Adds a metric with its samples, or replaces those of the metric with its name. Gives its row.
+    /// Adds a metric with its samples, or replaces those of the metric with its name. Returns its row.
     pub fn set_metric(&mut self, metric: Metric<&str>, samples: Samples) -> usize {
         let row = self.metric_named(metric.name).unwrap_or_else(|| {
             let name = self.strings.push(metric.name);
@@ -189,12 +189,12 @@ impl Profile {
         self.stacks.towards_root(stack).map(|node| self.stacks.location(node))
     }
 
-    /// True when the walk to this stack's outermost frame was cut short.
+    /// True if the outermost frames of this stack are missing.
     pub fn is_truncated(&self, stack: StackId) -> bool {
         self.locations_of(stack).last() == Some(LocationId::TRUNCATED)
     }
 
-    /// True when this stack stands for CPU time that no sample fell into.
+    /// True if this stack stands for CPU time without a sample.
     pub fn is_not_sampled(&self, stack: StackId) -> bool {
         let module = self.locations.module[self.stacks.location(stack).index()];
         module.is_some_and(|module| {
@@ -208,7 +208,7 @@ mod copies_tests {
     use super::*;
 
     #[test]
-    fn copies_stay_in_their_folder() {
+    fn copies_are_below_their_folder() {
         let copies = |module| copies_in(Path::new("/copies"), module).map(|path| path.display().to_string());
         assert_eq!(copies("/usr/bin/app"), ["/copies/usr/bin/app", "/copies/app"]);
         assert_eq!(copies("/tmp/app (deleted)"), ["/copies/tmp/app", "/copies/app"]);

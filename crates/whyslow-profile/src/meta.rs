@@ -1,4 +1,4 @@
-//! How a profile was made, and the counts from which its quality is judged.
+//! How a profile was recorded, and the counts that its quality is judged by.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::heap::HeapFacts;
 use crate::note::Note;
 
-/// Facts about the recording as a whole. Kept as JSON inside the file: unknown fields are ignored, missing
-/// ones take their default, so that old and new versions read each other.
+/// Facts about the recording as a whole. Stored as JSON inside the file: unknown fields are ignored and
+/// missing ones take their default, so that old and new versions read each other's files.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Meta {
@@ -17,44 +17,44 @@ pub struct Meta {
     pub recorder: String,
     /// Wall-clock time of the start, nanoseconds since 1970.
     pub started_unix_ns: u64,
-    /// From start to end, in nanoseconds. 0 while the recording is not sealed.
+    /// From start to end, in nanoseconds. 0 if the recording is not sealed.
     pub duration_ns: u64,
-    /// How the program ended, when it did.
+    /// How the program exited, if it did.
     #[serde(deserialize_with = "known_or_default")]
     pub exit: Option<ExitStatus>,
-    /// Bytes of stack that were copied with each sample; 0 when not known.
+    /// Bytes of stack copied with each sample; 0 if unknown.
     pub stack_bytes: u32,
-    /// The tool whose recording this is, when it was imported.
+    /// The tool that recorded it, if it was imported.
     pub imported_from: Option<String>,
     /// What the samples are bound to.
     #[serde(deserialize_with = "known_or_default")]
     pub sampling: Sampling,
-    /// Only these CPUs were recorded, such as `0,2-3`.
+    /// The only recorded CPUs, such as `0,2-3`.
     pub only_cpus: Option<String>,
     /// Whether kernel frames and kernel time are in the profile.
     #[serde(deserialize_with = "known_or_default")]
     pub kernel: KernelView,
     /// CPU time in user mode of the program and the children it waited for, as the kernel accounts it.
     pub user_time_ns: u64,
-    /// CPU time in kernel mode, likewise.
+    /// CPU time in kernel mode, in the same way.
     pub system_time_ns: u64,
     /// Peak resident set size in bytes of the program.
     pub max_resident_bytes: u64,
     /// The machine.
     pub host: Host,
-    /// What the recorder counted.
+    /// The recorder's counts.
     pub counters: Counters,
-    /// Recorded processes that ran on when the recording ended, by name.
+    /// Recorded processes that still ran when the recording ended, by name.
     pub still_running: Vec<StillRunning>,
-    /// What was found about the heap, when it was recorded.
+    /// Facts about the heap, if it was recorded.
     pub heap: Option<HeapFacts>,
-    /// What the recorder wants its reader to know. In files of earlier versions, `notes` are sentences; a reader that knows only
-    /// those does not stumble over facts.
+    /// The recorder's notes to the reader. In files of earlier versions, `notes` are sentences; the other
+    /// field name keeps facts away from readers that know only sentences.
     #[serde(rename = "noted", alias = "notes")]
     pub notes: Vec<Note>,
 }
 
-/// Reads an enum of which a later version may know more variants than this one.
+/// Reads an enum to which a later version may have added variants.
 pub(crate) fn known_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -64,13 +64,13 @@ where
     Ok(T::deserialize(value).unwrap_or_default())
 }
 
-/// How a program ended.
+/// How a program exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitStatus {
     /// It exited with this code.
     Code(i32),
-    /// A signal ended it.
+    /// A signal killed it.
     Signal(i32),
 }
 
@@ -81,19 +81,21 @@ pub enum Sampling {
     /// Not known.
     #[default]
     Unknown,
-    /// Each CPU is sampled, whatever runs on it: a thread gets its share however short it lives.
+    /// Each CPU is sampled, whatever runs on it: a thread gets its share however short its life is.
     Cpus,
-    /// Each thread is sampled by itself: the first sample comes after a whole period. What had no sample is
-    /// accounted for by the time that each thread was on a CPU.
+    /// Each thread is sampled separately: its first sample is after a whole period. Time without a sample is
+    /// accounted for from how long each thread was on a CPU.
     Threads,
-    /// Each thread samples itself by a timer on its own CPU clock, at ticks of the kernel's clock: a thread gets its share however short
-    /// it lives.
+    /// Each thread samples itself with a timer on its own CPU clock, at ticks of the kernel's clock: a thread
+    /// gets its share however short its life is.
     Timers,
-    /// Threads that run are stopped for a moment and looked at; a look stands for the CPU time since the one before.
-    Looks,
+    /// Running threads are briefly stopped with ptrace. A sample stands for the CPU time since the previous
+    /// one.
+    #[serde(rename = "looks")]
+    Ptrace,
 }
 
-/// Processes that ran on when the recording ended.
+/// Processes that still ran when the recording ended.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StillRunning {
@@ -103,20 +105,20 @@ pub struct StillRunning {
     pub processes: u64,
 }
 
-/// What is seen of the kernel.
+/// What the profile contains of the kernel.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelView {
     /// Not known.
     #[default]
     Unknown,
-    /// Kernel time is sampled and its functions have names.
+    /// Kernel time is sampled, and its functions have symbols.
     Included,
     /// Kernel time is sampled, but the kernel hides its addresses.
     Unnamed,
     /// Only user mode was sampled: kernel time is missing.
     Hidden,
-    /// Kernel time is sampled, and counts for the code that called the kernel.
+    /// Kernel time is sampled, and attributed to the code that called the kernel.
     Callers,
 }
 
@@ -134,7 +136,8 @@ pub struct Host {
     pub cpus: u32,
     /// Name of the hypervisor or container, if one was recognised.
     pub virtualisation: Option<String>,
-    /// What its CPUs can do beyond the least of their kind, by the kernel's names: `avx2`, `fma`. Empty when that was not recorded.
+    /// CPU features beyond the architecture's baseline, by the kernel's names: `avx2`, `fma`. Empty if not
+    /// recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
 }
@@ -143,31 +146,33 @@ pub struct Host {
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
-    /// Samples the kernel could not deliver because a ring was full.
+    /// Samples that the kernel could not deliver because a ring was full.
     pub lost_samples: u64,
-    /// Other records lost (maps, forks): a few unresolved addresses may follow.
+    /// Other lost records (maps, forks): a few addresses may remain unresolved.
     pub lost_records: u64,
-    /// Times the kernel lowered the sampling rate.
+    /// How often the kernel lowered the sampling rate.
     pub throttled: u64,
     /// Samples whose stack reached its outermost frame within the copied bytes.
     pub complete_in_dump: u64,
-    /// Samples finished by a verified join to the thread's last complete stack.
+    /// Samples completed by a verified join with the thread's last complete stack.
     pub completed_by_join: u64,
-    /// Samples finished by a verified read of the live process.
+    /// Samples completed by a verified read of the live process.
     pub completed_by_read: u64,
-    /// Samples left truncated: the copied bytes ended and nothing could be verified.
+    /// Truncated samples: the copied bytes ended and nothing could be verified.
     pub truncated: u64,
-    /// Samples left truncated because code without unwind information was met.
+    /// Samples truncated at code without unwind information.
     pub no_unwind_info: u64,
-    /// Samples that end at the frame of a signal whose handler has a stack of its own: what it interrupted could not be proved.
+    /// Samples that end at the frame of a signal whose handler has its own stack: the interrupted stack could
+    /// not be proved.
     pub cut_at_signal: u64,
     /// Samples taken while the thread had no user registers (kernel threads, exiting tasks).
     pub without_user_stack: u64,
-    /// Threads that ended without a single sample although they used CPU time.
+    /// Threads that exited without a sample although they used CPU time.
     pub unsampled_threads: u64,
-    /// Processes that exec'ed a file this user may not read or a set-uid file: the kernel removes its events.
+    /// Processes that executed a set-uid file or one that this user may not read: the kernel removes their
+    /// events.
     pub unobservable_execs: u64,
-    /// Largest resident set size of the recorder itself, in bytes.
+    /// Peak resident set size of the recorder itself, in bytes.
     pub recorder_max_resident_bytes: u64,
     /// CPU time of the recorder from start to the program's end.
     pub recorder_cpu_ns: u64,

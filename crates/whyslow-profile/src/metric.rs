@@ -1,38 +1,39 @@
-//! What a table of samples measures, and how its values came about.
+//! What a table of samples measures, and how its values were obtained.
 //!
-//! Everything that treats metrics differently (errors, quality, default views, words) asks these fields. Names are only
-//! labels: [`Metric::of_name`] is the one place that concludes from them, for files that know nothing else.
+//! All code that treats metrics differently (errors, quality, default views, text) checks these fields. Names
+//! are only labels: [`Metric::of_name`] is the only place that draws conclusions from them, for files without
+//! other information.
 
 use crate::heap;
 use crate::ids::StringId;
 use crate::tables::Unit;
 
 coded_enum! {
-    /// What a metric is the cost of.
+    /// The resource that a metric measures.
     Subject {
-        /// Not known, or something that has no word here.
+        /// Unknown, or not listed here.
         #[default] Other = 0 / "other",
         /// Time on a CPU.
         Cpu = 1 / "cpu",
-        /// Memory that the program asked for.
+        /// Memory that the program allocates.
         Heap = 2 / "heap",
         /// Time that threads waited.
         Wait = 3 / "wait",
-        /// Time that passed, running or waiting.
+        /// Wall time, running or waiting.
         Wall = 4 / "wall",
-        /// Something that happened in the machine or the kernel: a cache miss, a page fault, a system call.
+        /// An event in the machine or the kernel: a cache miss, a page fault, a system call.
         Event = 5 / "event",
-        /// Nothing: how many samples were taken, which other tools add up per stack.
+        /// No resource: the number of samples, which other tools add up per stack.
         Samples = 6 / "samples",
     }
 }
 
 coded_enum! {
-    /// What the values of different moments are to each other.
+    /// How the values of different times combine.
     OverTime {
-        /// Their sum means something: CPU time, allocations.
+        /// They add up: CPU time, allocations.
         #[default] Sum = 0 / "sum",
-        /// They describe one moment: memory that was live then.
+        /// They describe one point in time: memory that was live then.
         Level = 1 / "level",
     }
 }
@@ -40,7 +41,7 @@ coded_enum! {
 coded_enum! {
     /// What triggers a sample.
     Trigger {
-        /// Not known: another tool's recording, or one that was cut off.
+        /// Unknown: another tool's recording, or one that was cut off.
         #[default] Unknown = 0 / "unknown",
         /// The hardware's cycle counter.
         Cycles = 1 / "cycles",
@@ -48,35 +49,35 @@ coded_enum! {
         CpuClock = 2 / "cpu-clock",
         /// A timer in the program itself, on the CPU clock of each thread.
         Timer = 3 / "timer",
-        /// A look from the outside at a thread that runs, which is stopped for that.
-        Look = 4 / "look",
-        /// The event itself that is measured, every so many times that it happens.
+        /// A ptrace stop of a running thread.
+        Ptrace = 4 / "look",
+        /// The measured event itself, every N occurrences.
         Event = 5 / "event",
     }
 }
 
-/// What chose the moments of samples.
+/// How samples were triggered.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Sampler {
-    /// What triggered them.
+    /// The trigger.
     pub trigger: Trigger,
-    /// Samples asked for per second of what is measured; 0 when not known.
+    /// Requested samples per second of what is measured; 0 if unknown.
     pub rate_hz: u32,
 }
 
-/// How the values of a metric came about.
+/// How the values of a metric were obtained.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Not known; treated as samples, since those claim less.
+    /// Unknown; treated as sampled, which claims less.
     #[default]
     Unknown,
-    /// Each row is a moment that stands for the time around it: shares have an error of chance.
+    /// Each row is a sample that stands for the time around it: shares have a sampling error.
     Sampled(Sampler),
-    /// Everything was seen: there is no error of chance.
+    /// Every occurrence was recorded: there is no sampling error.
     Counted,
-    /// Scaled up from a part of what happened; the error is known row by row.
+    /// Scaled up from a part of the occurrences; the error is known row by row.
     Estimated,
-    /// Counted in a model of a machine.
+    /// Counted in a simulated machine.
     Simulated,
 }
 
@@ -114,27 +115,27 @@ impl Origin {
         }
     }
 
-    /// What chose the samples; nothing is known of it where there are none.
+    /// The sampler; unknown if the values are not sampled.
     pub fn sampler(self) -> Sampler {
         if let Self::Sampled(sampler) = self { sampler } else { Sampler::default() }
     }
 
-    /// True when every row is exactly one sample, so that errors follow from how many there are.
+    /// True if every row is exactly one sample, so that errors follow from their number.
     pub fn is_sampled(self) -> bool {
         matches!(self, Self::Unknown | Self::Sampled(_))
     }
 }
 
-/// What one table of samples measures. Its name is a row of the texts, or the text itself before it has one.
+/// What one table of samples measures. Its name is a string id, or the text itself before it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric<Name = StringId> {
     /// A short name such as `cpu-time`.
     pub name: Name,
-    /// What its values count.
+    /// The unit of its values.
     pub unit: Unit,
-    /// What it is the cost of.
+    /// The resource that it measures.
     pub of: Subject,
-    /// How its values came about.
+    /// How its values were obtained.
     pub origin: Origin,
     /// Whether they add up over time.
     pub over_time: OverTime,
@@ -143,20 +144,20 @@ pub struct Metric<Name = StringId> {
 impl Metric {
     /// The name of the metric of CPU samples, in nanoseconds.
     pub const CPU_TIME: &'static str = "cpu-time";
-    /// The name of time that threads are off their CPUs.
+    /// The name of off-CPU time.
     pub const OFF_CPU_TIME: &'static str = "off-cpu-time";
-    /// The name of time that passed on a thread.
+    /// The name of a thread's wall time.
     pub const WALL_TIME: &'static str = "wall-time";
     /// The name of the number of system calls.
     pub const SYSCALLS: &'static str = "syscalls";
-    /// The name of the time in system calls, waiting included.
+    /// The name of the time in system calls, including waiting.
     pub const SYSCALL_TIME: &'static str = "syscall-time";
     /// The name of the bytes that system calls read or wrote.
     pub const SYSCALL_BYTES: &'static str = "syscall-bytes";
 }
 
 impl Metric<&'static str> {
-    /// CPU time, seen by samples.
+    /// CPU time, sampled.
     pub fn cpu_time(sampler: Sampler) -> Self {
         Self {
             name: Metric::CPU_TIME,
@@ -167,7 +168,7 @@ impl Metric<&'static str> {
         }
     }
 
-    /// Time that threads wait, each wait counted.
+    /// Off-CPU time of threads, with every wait counted.
     pub fn off_cpu_time() -> Self {
         Self {
             name: Metric::OFF_CPU_TIME,
@@ -178,7 +179,7 @@ impl Metric<&'static str> {
         }
     }
 
-    /// System calls, each counted: how many, how long, how many bytes.
+    /// System calls, every one counted: their number, time and bytes.
     pub fn of_syscalls() -> [Self; 3] {
         let counted = |name, unit| Self {
             name,
@@ -196,14 +197,14 @@ impl Metric<&'static str> {
 }
 
 impl<'a> Metric<&'a str> {
-    /// An event of the machine or the kernel: every occurrence of it, or one in many that stands for the others.
+    /// An event of the machine or the kernel: every occurrence, or one in many that stands for the others.
     pub fn event(name: &'a str, unit: Unit, origin: Origin) -> Self {
         Self { name, unit, of: Subject::Event, origin, over_time: OverTime::Sum }
     }
 }
 
 impl<Name> Metric<Name> {
-    /// A metric of which nothing but the unit is known.
+    /// A metric of which only the unit is known.
     pub fn unknown(name: Name, unit: Unit) -> Self {
         Self { name, unit, of: Subject::Other, origin: Origin::Unknown, over_time: OverTime::Sum }
     }
@@ -221,7 +222,7 @@ impl<Name> Metric<Name> {
 }
 
 impl<'a> Metric<&'a str> {
-    /// What can be concluded from a name: the names that whyslow itself uses, and nothing beyond.
+    /// The metric that a name implies: for whyslow's own names, and no others.
     pub fn of_name(name: &'a str, unit: Unit) -> Self {
         use heap::metric::{LIVE, LIVE_AT_EXIT, LIVE_AT_PEAK, UNUSED};
         let unknown = Self::unknown(name, unit);
@@ -253,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_ours_say_what_they_are_and_others_nothing() {
+    fn only_whyslows_own_names_imply_a_metric() {
         let of = |name| {
             let metric = Metric::of_name(name, Unit::Bytes);
             (metric.of, metric.origin.label(), metric.over_time)
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_claims_no_more_than_samples() {
+    fn an_unknown_origin_counts_as_sampled() {
         assert!(Origin::Unknown.is_sampled() && Origin::Sampled(Sampler::default()).is_sampled());
         assert!(![Origin::Counted, Origin::Estimated, Origin::Simulated].into_iter().any(Origin::is_sampled));
     }

@@ -1,4 +1,4 @@
-//! Several runs as one profile: what they share is one row, and their times follow each other.
+//! Merges several runs into one profile: equal rows become one, and the runs follow each other in time.
 
 use std::collections::hash_map::Entry;
 
@@ -23,8 +23,8 @@ use crate::tables::{
 /// time in the pool = duration of the runs before + time in the run
 /// ```
 ///
-/// Texts, modules, locations, functions and stacks of all runs are one row where they are equal; processes and threads
-/// stay apart. The heap is left out: peaks and leaks of several runs do not add up.
+/// Equal texts, modules, locations, functions and stacks of all runs become one row; processes and threads
+/// remain separate. The heap is left out: peaks and leaks of several runs do not add up.
 #[derive(Debug, Default)]
 pub struct Pool {
     profile: Profile,
@@ -41,7 +41,7 @@ pub struct Pool {
     targets: FxHashSet<(ModuleId, RelativeAddress, bool)>,
 }
 
-/// Where the rows of a run are in the pool.
+/// Maps the rows of a run to those of the pool.
 struct Places {
     strings: Vec<StringId>,
     modules: Vec<ModuleId>,
@@ -76,12 +76,12 @@ impl Places {
 }
 
 impl Pool {
-    /// No run yet.
+    /// An empty pool.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a run behind those that are there.
+    /// Adds a run after the existing ones.
     pub fn add(&mut self, run: &Profile) {
         let places = self.add_names(run);
         self.add_tasks(run, &places);
@@ -90,7 +90,8 @@ impl Pool {
         self.add_meta(run);
     }
 
-    /// Adds what a run knows of its program and none of its samples. Gives the pool's stack of each stack of the run.
+    /// Adds a run's code and names but none of its samples. Returns the pool's stack for each stack of the
+    /// run.
     pub fn add_code_only(&mut self, run: &Profile) -> Vec<StackId> {
         let places = self.add_names(run);
         self.add_sources(run, &places);
@@ -172,8 +173,8 @@ impl Pool {
                 file: places.text(frame.file),
                 line: frame.line,
             });
-            // Code made at run time can be something else at the same address of another run, and imported frames have
-            // addresses that only number them.
+            // Run-time code can differ at the same address of another run, and imported frames have addresses
+            // that only number them.
             let key = (module, address, frames.collect::<Vec<_>>());
             let profile = &mut self.profile;
             locations.push(match self.locations.entry(key) {
@@ -274,7 +275,7 @@ impl Pool {
         }
     }
 
-    /// Source lines, names of variables and machine code; where two runs differ, the first one's stay.
+    /// Source lines, variable names and machine code. If two runs differ, the first one's are kept.
     fn add_sources(&mut self, run: &Profile, places: &Places) {
         for row in &run.sources.rows {
             let file = places.string(row.file);
@@ -334,7 +335,7 @@ impl Pool {
             pool.host = Host::default();
         }
         if pool.sampling != meta.sampling {
-            // The one of which time without samples is to be told.
+            // The kind of sampling for which time without samples must be reported.
             let threads = [pool.sampling, meta.sampling].contains(&Sampling::Threads);
             pool.sampling = if threads { Sampling::Threads } else { Sampling::Unknown };
         }
@@ -354,7 +355,7 @@ impl Pool {
     }
 }
 
-/// What holds for the values of both.
+/// The origin that holds for the values of both.
 fn common(a: Origin, b: Origin) -> Origin {
     match (a, b) {
         _ if a == b => a,
@@ -366,13 +367,13 @@ fn common(a: Origin, b: Origin) -> Origin {
     }
 }
 
-/// How long a run took; one that was cut off has no duration, only samples.
+/// How long a run took. One that was cut off has no duration, only samples.
 fn length(run: &Profile) -> u64 {
     let last = run.samples.iter().flat_map(|samples| &samples.time_ns).max();
     run.meta.duration_ns.max(last.copied().unwrap_or(0))
 }
 
-/// What holds for both: of two views of the kernel, the one that shows less.
+/// The view of the kernel that holds for both: the one that shows less.
 fn least_seen(a: KernelView, b: KernelView) -> KernelView {
     let seen = |view| match view {
         KernelView::Hidden => 0,
@@ -384,10 +385,10 @@ fn least_seen(a: KernelView, b: KernelView) -> KernelView {
     if seen(a) <= seen(b) { a } else { b }
 }
 
-/// Memory is the most of both, everything else is added.
+/// Adds everything up, except memory, of which it takes the maximum.
 fn sum(a: &Counters, b: &Counters) -> Counters {
     let add = u64::saturating_add;
-    // Every field is named, so that a new one is not forgotten here.
+    // Names every field, so that a new one is not forgotten here.
     Counters {
         lost_samples: add(a.lost_samples, b.lost_samples),
         lost_records: add(a.lost_records, b.lost_records),
@@ -406,7 +407,7 @@ fn sum(a: &Counters, b: &Counters) -> Counters {
     }
 }
 
-/// The id of a row that may be there already.
+/// The id of a row that may already exist.
 fn intern<K, I>(ids: &mut FxHashMap<K, I>, row: K, new: impl FnOnce(K) -> I) -> I
 where
     K: Clone + Eq + std::hash::Hash,

@@ -1,8 +1,8 @@
-//! Every text of a profile, stored once.
+//! All texts of a profile, each stored once.
 
 use crate::ids::StringId;
 
-/// An append-only list of texts. Interning is the [`crate::Builder`]'s business.
+/// An append-only list of texts. The [`crate::Builder`] does the interning.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Strings {
     bytes: String,
@@ -10,7 +10,7 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// Adds a text without looking for an equal one.
+    /// Adds a text without searching for an equal one.
     pub fn push(&mut self, text: &str) -> StringId {
         let id = StringId::from(self.ends.len());
         self.bytes.push_str(text);
@@ -26,7 +26,7 @@ impl Strings {
         &self.bytes[start as usize..end as usize]
     }
 
-    /// How many texts there are.
+    /// The number of texts.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -36,7 +36,7 @@ impl Strings {
         self.ends.is_empty()
     }
 
-    /// All bytes held.
+    /// The number of bytes held.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
     }

@@ -1,37 +1,38 @@
-//! System calls that were recorded: how often, how long, how much and with what result, per place in the program.
+//! Recorded system calls: number, time, bytes and result, per call site in the program.
 
 use crate::ids::{StackId, StringId, ThreadId};
 
-/// The calls that a thread made from one place, of one kind, on one file and with one result, within about a second.
+/// The calls of a thread from one call site, of one kind, on one file and with one result, within about a
+/// second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Syscalls {
-    /// When the last of them ended, in nanoseconds since the recording began.
+    /// When the last of them returned, in nanoseconds since the recording began.
     pub time_ns: u64,
-    /// Who made them.
+    /// The thread.
     pub thread: ThreadId,
-    /// Where; the innermost frame stands for the call.
+    /// The call site; the innermost frame stands for the call.
     pub stack: StackId,
     /// The name of the call, such as `write`.
     pub call: StringId,
-    /// What it was about: a path, or words such as `pipe`; none when it has no descriptor.
+    /// The file: a path, or a word such as `pipe`; `None` if the call takes no descriptor.
     pub file: Option<StringId>,
     /// The name of the error that it returned.
     pub error: Option<StringId>,
-    /// How many there were.
+    /// The number of calls.
     pub count: u64,
-    /// How many of them came without a stack, and are here because others of their kind are.
+    /// How many of them had no stack, and are attributed here because similar calls are.
     pub spread: u64,
-    /// How long they took in all, waiting included.
+    /// Their total time, including waiting.
     pub total_ns: u64,
-    /// The longest.
+    /// The time of the longest.
     pub max_ns: u64,
     /// The bytes that they read or wrote.
     pub bytes: u64,
-    /// How long each took.
+    /// The distribution of their times.
     pub lengths: Lengths,
 }
 
-/// How many of something had which length: bars, each of which is an eighth of a power of two wide.
+/// A histogram of lengths. Each bar is an eighth of a power of two wide.
 ///
 /// ```text
 /// bar of n < 8   n
@@ -41,7 +42,7 @@ pub struct Syscalls {
 pub struct Lengths(Vec<(u16, u64)>);
 
 impl Lengths {
-    /// The largest number of a bar.
+    /// The largest bar number.
     pub const LAST_BAR: u16 = Self::bar(u64::MAX);
 
     const fn bar(length: u64) -> u16 {
@@ -61,12 +62,12 @@ impl Lengths {
         ((8 + below) << shift) + ((1 << shift) - 1)
     }
 
-    /// Adds one.
+    /// Adds one length.
     pub fn add(&mut self, length: u64) {
         self.add_bar(Self::bar(length), 1);
     }
 
-    /// Adds all of another.
+    /// Adds all lengths of another histogram.
     pub fn add_all(&mut self, other: &Self) {
         other.0.iter().for_each(|&(bar, count)| self.add_bar(bar, count));
     }
@@ -78,7 +79,7 @@ impl Lengths {
         }
     }
 
-    /// The length that so many of a hundred do not exceed, rounded up by at most an eighth.
+    /// The length that this percentage does not exceed, rounded up by at most an eighth.
     pub fn quantile(&self, percent: u64) -> u64 {
         let all: u128 = self.0.iter().map(|(_, count)| u128::from(*count)).sum();
         let rank = (all * u128::from(percent)).div_ceil(100).max(1);
@@ -90,12 +91,12 @@ impl Lengths {
         bar.map_or(0, |(bar, _)| Self::longest(*bar))
     }
 
-    /// The bars that are not empty, in their order, with how many are in each.
+    /// The non-empty bars in order, with their counts.
     pub fn bars(&self) -> &[(u16, u64)] {
         &self.0
     }
 
-    /// Of bars in any order.
+    /// A histogram of bars in any order.
     pub fn from_bars(bars: impl IntoIterator<Item = (u16, u64)>) -> Self {
         let mut lengths = Self::default();
         for (bar, count) in bars {
@@ -114,17 +115,17 @@ mod tests {
         for length in (0..2000).chain([u64::MAX / 3, u64::MAX - 1, u64::MAX]) {
             let mut lengths = Lengths::default();
             lengths.add(length);
-            let told = lengths.quantile(50);
-            assert!(told >= length && told - length <= length / 8, "{length}: {told}");
+            let found = lengths.quantile(50);
+            assert!(found >= length && found - length <= length / 8, "{length}: {found}");
         }
     }
 
     #[test]
-    fn half_and_nearly_all_are_told_of_what_was_added() {
+    fn computes_the_median_and_a_high_quantile() {
         let mut lengths = Lengths::default();
         (0..98).for_each(|_| lengths.add(100));
         (0..2).for_each(|_| lengths.add(1_000_000));
-        let near = |told: u64, length: u64| told >= length && told - length <= length / 8;
+        let near = |found: u64, length: u64| found >= length && found - length <= length / 8;
         assert!(near(lengths.quantile(50), 100) && near(lengths.quantile(98), 100));
         assert!(near(lengths.quantile(99), 1_000_000));
         let mut twice = lengths.clone();

@@ -15,7 +15,7 @@ pub struct Process {
     pub name: StringId,
     /// Start, in nanoseconds since the recording began.
     pub start_ns: u64,
-    /// End, if it was seen.
+    /// End, if recorded.
     pub end_ns: Option<u64>,
 }
 
@@ -30,28 +30,30 @@ pub struct Thread {
     pub name: StringId,
     /// Start, in nanoseconds since the recording began.
     pub start_ns: u64,
-    /// End, if it was seen.
+    /// End, if recorded.
     pub end_ns: Option<u64>,
-    /// Where the time between went, if that was watched.
+    /// How it spent the time between, if recorded.
     pub times: Option<ThreadTimes>,
 }
 
-/// How long a thread ran and did not. Together that is how long it was watched.
+/// The times that a thread spent running, queued and blocked. Together they are the time that it was
+/// observed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadTimes {
     /// Nanoseconds on a CPU.
     pub ran_ns: u64,
-    /// Nanoseconds in which only a CPU was missing.
+    /// Nanoseconds queued for a CPU.
     pub queued_ns: u64,
-    /// Those of them that are an estimate: between being woken and being given a CPU where nobody told of the waking, by the kernel's own
-    /// account of the thread. It is read from time to time, so that some of it may be missing.
+    /// The estimated part of `queued_ns`: the time between a wakeup and running where no record shows the
+    /// wakeup, from the kernel's own account of the thread. It is read from time to time, so some of it may
+    /// be missing.
     pub queued_estimated_ns: u64,
-    /// Nanoseconds in which it waited for something. Time between being woken and being given a CPU belongs here where nobody told of
-    /// either.
+    /// Nanoseconds blocked. Includes the time between a wakeup and running if neither the wakeup nor the
+    /// kernel's account is known.
     pub blocked_ns: u64,
-    /// How often it waited for something.
+    /// How often it blocked.
     pub waits: u64,
-    /// How often it was taken off its CPU.
+    /// How often it was preempted.
     pub preemptions: u64,
 }
 
@@ -68,21 +70,21 @@ coded_enum! {
         Kernel = 3 / "kernel",
         /// The page of code that the kernel maps into each process.
         Vdso = 4 / "vdso",
-        /// Code made at run time.
+        /// Code generated at run time.
         Jit = 5 / "jit",
-        /// No code at all: the place of CPU time that no sample fell into.
+        /// Not code: the location of CPU time without a sample.
         NotSampled = 6 / "not-sampled",
-        /// No code at all: the thread waits for a CPU.
+        /// Not code: the thread is queued for a CPU.
         Waiting = 7 / "waiting",
-        /// No code at all: a system call that the thread is in.
+        /// Not code: a system call that the thread is in.
         SystemCall = 8 / "system-call",
     }
 }
 
 coded_enum! {
-    /// What could be learned about a module's symbols.
+    /// The symbols that a module has.
     SymbolState {
-        /// Nobody looked yet.
+        /// Not looked up yet.
         #[default] NotLoaded = 0 / "not-loaded",
         /// The file was not found or could not be read.
         Missing = 1 / "missing",
@@ -90,7 +92,7 @@ coded_enum! {
         Stripped = 2 / "stripped",
         /// A symbol table, but no line numbers or inlined functions.
         Names = 3 / "names",
-        /// Debug information with lines.
+        /// Debug info with lines.
         Lines = 4 / "lines",
         /// The file was deleted or replaced before it could be read.
         Replaced = 5 / "replaced",
@@ -110,7 +112,7 @@ coded_enum! {
 }
 
 coded_enum! {
-    /// Whose code a function is. Decides colour, grouping and blame.
+    /// Who wrote a function. Determines its colour, grouping and blame.
     CodeKind {
         /// Not known.
         #[default] Unknown = 0 / "unknown",
@@ -124,13 +126,13 @@ coded_enum! {
         Allocator = 4 / "allocator",
         /// The kernel.
         Kernel = 5 / "kernel",
-        /// What starts and carries programs: libc, the loader, start-up code, JIT helpers.
+        /// Code that starts and carries programs: libc, the loader, start-up code, JIT helpers.
         Runtime = 6 / "runtime",
     }
 }
 
 coded_enum! {
-    /// What a metric's values count.
+    /// The unit of a metric's values.
     Unit {
         /// Events.
         #[default] Count = 0 / "count",
@@ -141,7 +143,7 @@ coded_enum! {
     }
 }
 
-/// A source of code: an ELF file, the kernel, the vdso, JIT output.
+/// A source of code: an ELF file, the kernel, the vDSO, JIT output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Module {
     /// Its path as the program saw it, or a name in brackets.
@@ -150,21 +152,21 @@ pub struct Module {
     pub build_id: Option<StringId>,
     /// What it is.
     pub kind: ModuleKind,
-    /// What is known of its symbols.
+    /// Its symbols.
     pub symbols: SymbolState,
     /// Whether it was compiled with optimisation.
     pub optimised: Optimised,
 }
 
-/// Addresses seen on stacks. Row 0 is always [`LocationId::TRUNCATED`].
+/// Addresses on stacks. Row 0 is always [`LocationId::TRUNCATED`].
 ///
-/// An address is where the instruction is that was running (for the innermost frame) or that made the call
-/// (one byte before the return address, inside the call instruction).
+/// An address is that of the running instruction (for the innermost frame) or lies inside the call
+/// instruction (one byte before the return address).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Locations {
     /// The module; `None` for an address in no known module, and for imported frames, which have only a name.
     pub module: Vec<Option<ModuleId>>,
-    /// The offset in the module, or the raw address where there is no module.
+    /// The offset in the module, or the raw address without a module.
     pub address: Vec<RelativeAddress>,
 }
 
@@ -183,12 +185,12 @@ impl Locations {
         id
     }
 
-    /// How many rows there are, the place-holder included.
+    /// The number of rows, including the placeholder.
     pub fn len(&self) -> usize {
         self.module.len()
     }
 
-    /// Never true: the place-holder is always there.
+    /// Never true: the placeholder always exists.
     pub fn is_empty(&self) -> bool {
         self.module.is_empty()
     }
@@ -203,13 +205,13 @@ pub struct Function {
     pub raw_name: StringId,
     /// The crate (or C library) it belongs to.
     pub crate_name: Option<StringId>,
-    /// Whose code it is.
+    /// Who wrote it.
     pub kind: CodeKind,
     /// The file it is defined in.
     pub file: Option<StringId>,
-    /// The line of its definition; 0 when not known.
+    /// The line of its definition; 0 if unknown.
     pub line: u32,
-    /// The module its code was seen in.
+    /// The module that contains its code.
     pub module: Option<ModuleId>,
 }
 
@@ -220,7 +222,7 @@ pub struct Frame {
     pub function: FunctionId,
     /// The file of the line, which can differ from the function's.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
 }
 
@@ -233,7 +235,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Says what a location means, outermost frame first.
+    /// Sets the frames of a location, outermost first.
     pub fn set(&mut self, location: LocationId, frames: &[Frame]) {
         if self.ranges.len() <= location.index() {
             self.ranges.resize(location.index() + 1, (0, 0));
@@ -243,7 +245,7 @@ impl Frames {
         self.ranges[location.index()] = (start, start + frames.len() as u32);
     }
 
-    /// The frames of a location, outermost first; empty when nothing is known of it.
+    /// The frames of a location, outermost first; empty if nothing is known about it.
     #[inline]
     pub fn of(&self, location: LocationId) -> &[Frame] {
         match self.ranges.get(location.index()) {
@@ -252,18 +254,18 @@ impl Frames {
         }
     }
 
-    /// How many rows there are over all locations.
+    /// The number of rows over all locations.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// True when no location has a meaning yet.
+    /// True if no location has frames yet.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 }
 
-/// Equal when every location means the same, in whatever order that was learned.
+/// Equal if every location has the same frames, in whatever order they were set.
 impl PartialEq for Frames {
     fn eq(&self, other: &Self) -> bool {
         let locations = self.ranges.len().max(other.ranges.len());
@@ -284,7 +286,7 @@ impl Stacks {
     /// Adds a node.
     ///
     /// # Panics
-    /// When the parent does not exist yet: trees are built from the root.
+    /// If the parent does not exist yet: trees are built from the root.
     pub fn push(&mut self, parent: Option<StackId>, location: LocationId) -> StackId {
         let id = StackId::from(self.parent.len());
         assert!(parent.is_none_or(|parent| parent < id), "a stack's parent comes first");
@@ -311,7 +313,7 @@ impl Stacks {
         std::iter::successors(Some(stack), |&node| self.parent(node))
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.parent.len()
     }
@@ -322,16 +324,16 @@ impl Stacks {
     }
 }
 
-/// The samples of one metric, in order of time per flush of the recorder.
+/// The samples of one metric, in time order within each flush of the recorder.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Samples {
     /// Nanoseconds since the recording began.
     pub time_ns: Vec<u64>,
     /// The thread that was running.
     pub thread: Vec<ThreadId>,
-    /// Where it was.
+    /// Its stack.
     pub stack: Vec<StackId>,
-    /// What the sample weighs, in the metric's unit.
+    /// The weight of the sample, in the metric's unit.
     pub value: Vec<u64>,
 }
 
@@ -344,7 +346,7 @@ impl Samples {
         self.value.push(value);
     }
 
-    /// How many there are.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         self.time_ns.len()
     }
@@ -369,33 +371,33 @@ impl Samples {
 }
 
 coded_enum! {
-    /// Who ended a wait.
+    /// What ended a wait.
     WokenBy {
         /// Not known.
         #[default] Unknown = 0 / "unknown",
-        /// A thread that was recorded.
+        /// A recorded thread.
         Thread = 1 / "thread",
         /// Another program.
-        Stranger = 2 / "another-program",
+        OtherProgram = 2 / "another-program",
         /// A timer or a device.
         Interrupt = 3 / "interrupt",
     }
 }
 
-/// A named variable of a module that lives as long as the program: the bytes from `start` on.
+/// A named static variable of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Static {
     /// The module.
     pub module: ModuleId,
     /// Its first byte.
     pub start: RelativeAddress,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub len: u64,
     /// Its name, demangled.
     pub name: StringId,
 }
 
-/// What is known of single waits besides their row in the samples of off-CPU time.
+/// Details of individual waits, in addition to their samples of off-CPU time.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct WaitDetails {
     /// The thread that waited.
@@ -404,15 +406,16 @@ pub struct WaitDetails {
     pub end_ns: Vec<u64>,
     /// The CPU that the thread left.
     pub cpu: Vec<Option<u32>>,
-    /// The first argument of the system call that it waited in: the address of a futex, the number of a file. 0 when not known.
+    /// The first argument of the system call that it waited in: the address of a futex, the number of a
+    /// descriptor. 0 if unknown.
     pub argument: Vec<u64>,
-    /// Where that address lies in a module's data, if it does.
+    /// Where that address is in a module's data, if it is.
     pub data: Vec<Option<(ModuleId, RelativeAddress)>>,
-    /// Who ended it.
+    /// What ended it.
     pub woken_by: Vec<WokenBy>,
-    /// The thread that did, if it was recorded.
+    /// The thread that ended it, if it was recorded.
     pub waker: Vec<Option<ThreadId>>,
-    /// Where that thread was.
+    /// The stack of that thread.
     pub waker_stack: Vec<Option<StackId>>,
 }
 
@@ -425,15 +428,15 @@ pub struct WaitDetail {
     pub end_ns: u64,
     /// The CPU that the thread left.
     pub cpu: Option<u32>,
-    /// The first argument of the system call that it waited in; 0 when not known.
+    /// The first argument of the system call that it waited in; 0 if unknown.
     pub argument: u64,
-    /// Where that address lies in a module's data, if it does.
+    /// Where that address is in a module's data, if it is.
     pub data: Option<(ModuleId, RelativeAddress)>,
-    /// Who ended it.
+    /// What ended it.
     pub woken_by: WokenBy,
-    /// The thread that did, if it was recorded.
+    /// The thread that ended it, if it was recorded.
     pub waker: Option<ThreadId>,
-    /// Where that thread was.
+    /// The stack of that thread.
     pub waker_stack: Option<StackId>,
 }
 
@@ -469,7 +472,7 @@ impl WaitDetails {
         (0..self.len()).map(|at| self.row(at))
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.thread.len()
     }
@@ -492,10 +495,10 @@ impl WaitDetails {
     }
 }
 
-/// A stretch of time with a name, marked by the program itself or by the trace it was imported from.
+/// A named time span, marked by the program itself or by the trace it was imported from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// What it is called; spans of one name belong together.
+    /// Its name; spans of one name belong together.
     pub name: StringId,
     /// The thread it was on; `None` for the whole program.
     pub thread: Option<ThreadId>,
@@ -503,16 +506,16 @@ pub struct Span {
     pub start_ns: u64,
     /// End; equal to the start for a moment.
     pub end_ns: u64,
-    /// What the program said about it.
+    /// The program's description of it.
     pub detail: Option<StringId>,
 }
 
 /// A series of numbers over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
-    /// What is counted.
+    /// Its name.
     pub name: StringId,
-    /// What its values count.
+    /// The unit of its values.
     pub unit: Unit,
     /// The process it belongs to; `None` for the whole machine.
     pub process: Option<ProcessId>,
@@ -537,7 +540,7 @@ impl CounterValues {
         self.value.push(value);
     }
 
-    /// How many there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.counter.len()
     }
@@ -566,7 +569,7 @@ pub struct SourceLine {
     pub text: StringId,
 }
 
-/// Source lines around hot places, sorted by file and line.
+/// Source lines around hot code, sorted by file and line.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct SourceLines {
     /// The lines.
@@ -586,24 +589,24 @@ impl SourceLines {
 pub struct Code {
     /// Its module.
     pub module: ModuleId,
-    /// Where it starts.
+    /// Its first address.
     pub start: RelativeAddress,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// A function that kept code calls or jumps to, by where the branch goes.
+/// The target of a call or jump in stored code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BranchTarget {
     /// The module of the code, which is also that of the address.
     pub module: ModuleId,
     /// The function's first byte, or the slot in memory that holds its address when the program runs.
     pub address: RelativeAddress,
-    /// Whether the address is that of a slot; the function can be of another module then.
+    /// Whether the address is that of a slot; then the function can be in another module.
     pub is_slot: bool,
     /// The function's name, demangled.
     pub name: StringId,
-    /// Bytes of its code; 0 when that is not known.
+    /// Bytes of its code; 0 if unknown.
     pub size: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Time that passed on threads, running or waiting: made of CPU time and of waits where both were recorded, and of no use in a file.
+//! Wall time of threads, running or waiting: computed from CPU time and waits if both were recorded. It is
+//! not stored in files.
 
 use crate::Profile;
 use crate::ids::{StackId, ThreadId};
@@ -6,7 +7,7 @@ use crate::metric::{Metric, Subject};
 use crate::tables::{Samples, Unit};
 
 impl Profile {
-    /// Adds the metric `wall-time` if the two others are there.
+    /// Adds the metric `wall-time` if the two others exist.
     pub fn add_wall_time(&mut self) {
         let of = |subject| {
             self.metrics.iter().position(|metric| metric.of == subject && metric.unit == Unit::Nanoseconds)
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn running_and_waiting_are_put_together_in_the_order_of_time() {
+    fn merges_running_and_waiting_in_time_order() {
         let mut profile = Profile::default();
         for metric in [Metric::cpu_time(Default::default()), Metric::off_cpu_time()] {
             let name = profile.strings.push(metric.name);

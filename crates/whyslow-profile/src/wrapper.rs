@@ -1,14 +1,15 @@
-//! Functions through which others allocate: wrappers around an allocator, objects of interpreters, containers, arenas.
+//! Functions through which others allocate: wrappers around an allocator, objects of interpreters,
+//! containers, arenas.
 //!
-//! That such a function asked for memory says nothing; who called it does. The tables are all there is to know: a function
-//! is added by a pattern, in which `*` stands for any text.
+//! That such a function allocated says nothing; its caller does. All knowledge is in these tables: a pattern
+//! adds a function, and `*` matches any text.
 
 use crate::carrier::{fits, paths};
 use crate::tables::CodeKind;
 
-/// Names of C, in small letters: `xmalloc`, `PyObject_Malloc` and `sqlite3Malloc` are written in many ways.
+/// C names in lower case: `xmalloc`, `PyObject_Malloc` and `sqlite3Malloc` have many spellings.
 const C: &[&str] = &[
-    // What nearly everybody calls them.
+    // The most common names.
     "*malloc",
     "*malloc0",
     "*malloc_n",
@@ -88,14 +89,14 @@ const C: &[&str] = &[
     "_emalloc*",
     "_erealloc*",
     "_ecalloc*",
-    // The kernel's, in programs that are built with its sources.
+    // The kernel's, in programs built with its sources.
     "kmalloc*",
     "kzalloc*",
     "kvmalloc*",
     "vmalloc*",
 ];
 
-/// Paths of Rust and C++ in code that is not the user's own.
+/// Rust and C++ paths in code that is not the user's own.
 const PATHS: &[&str] = &[
     "allocator_api2::*",
     "arrayvec::*",
@@ -121,13 +122,13 @@ const PATHS: &[&str] = &[
     "boost::*pool*",
 ];
 
-/// Whether a function is known to allocate for whoever calls it. A path of the user's own never is.
+/// Whether a function is known to allocate for its caller. The user's own paths never match.
 pub fn is_allocation_wrapper(name: &str, kind: CodeKind) -> bool {
     if name.contains("::") {
         let path = paths(name).0;
         return kind != CodeKind::Yours && PATHS.iter().any(|pattern| fits(&path, pattern));
     }
-    // Compilers add what they did to a function: `xmalloc.part.0`.
+    // Compilers append suffixes to a function's name: `xmalloc.part.0`.
     let name = name.split('.').next().unwrap_or(name).to_ascii_lowercase();
     C.iter().any(|pattern| fits(&name, pattern))
 }
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrappers_of_many_programs_are_known() {
+    fn knows_the_wrappers_of_many_programs() {
         for name in [
             "xmalloc",
             "xmalloc.part.0",
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_want_memory_are_none() {
+    fn functions_that_use_memory_are_not_wrappers() {
         for name in [
             "main",
             "parse_value",

@@ -1,4 +1,4 @@
-//! Call frame information: from the tables a compiler wrote to one rule for one address.
+//! Call frame information: finds the rule for one address in the tables that a compiler wrote.
 
 use std::ops::Range;
 
@@ -15,27 +15,28 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 type Row = UnwindTableRow<usize>;
 
 /// Steps allowed for one DWARF expression.
-const MOST_OPERATIONS: u32 = 1000;
+const MAX_OPERATIONS: u32 = 1000;
 
-/// What is known about an address.
+/// The table entry of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// How to step out of the frame.
     pub rule: Rule,
-    /// Whether the frame is the kernel's signal trampoline, so that its caller was interrupted, not calling.
+    /// Whether the frame is the kernel's signal trampoline, so that its caller was interrupted and did not
+    /// call.
     pub signal: bool,
-    /// Whether the next address belongs to no entry of the tables, or to another one.
+    /// Whether the next address belongs to another entry of the tables, or to none.
     pub last: bool,
 }
 
 impl Found {
-    /// A rule that no table has.
+    /// A rule that is in no table.
     pub fn untabled(rule: Rule) -> Self {
         Self { rule, signal: rule == Rule::SignalFrame, last: true }
     }
 }
 
-/// A rule in full, for the few that do not fit [`Rule::Cfa`].
+/// A full rule, for the few that do not fit [`Rule::Cfa`].
 #[derive(Debug, Clone)]
 struct UnusualRule {
     cfa: CfaRule<usize>,
@@ -43,7 +44,7 @@ struct UnusualRule {
     from_debug_frame: bool,
 }
 
-/// One function's entry in an index that was made by reading all entries.
+/// One function's entry in an index built by reading all entries.
 #[derive(Debug, Clone, Copy)]
 struct IndexRow {
     start: u64,
@@ -56,19 +57,19 @@ struct IndexRow {
 pub struct Cfi {
     context: UnwindContext<usize>,
     unusual: Vec<UnusualRule>,
-    /// Made on first need: `.eh_frame` when it has no search table of its own.
+    /// Built on first use, if `.eh_frame` has no search table.
     eh_index: Option<Vec<IndexRow>>,
-    /// Made on first need.
+    /// Built on first use.
     debug_index: Option<Vec<IndexRow>>,
 }
 
 impl Cfi {
-    /// Looks an address up. Malformed tables count as missing.
+    /// Looks up an address. Malformed tables count as missing.
     pub fn find(&mut self, image: &Image, address: u64) -> Found {
         if image.starts_stack(address) {
             return Found::untabled(Rule::EndOfStack);
         }
-        // Go has a table for it that does not say what it is.
+        // Go has a table entry for it that does not mark it as a trampoline.
         if let Some(rule) = arch::trampoline_rule(image, address) {
             return Found::untabled(rule);
         }
@@ -80,7 +81,7 @@ impl Cfi {
         found.unwrap_or(Found::untabled(Rule::Unknown))
     }
 
-    /// The code around an address that one entry of the tables describes: a function, or a part of one.
+    /// The code around an address that one table entry describes: a function, or a part of one.
     pub fn function(&mut self, image: &Image, address: u64) -> Option<Range<u64>> {
         let bases = bases(image);
         if let Some(fde) = eh_frame(image).and_then(|section| self.eh_entry(image, &section, &bases, address))
@@ -118,7 +119,7 @@ impl Cfi {
 
     fn find_debug_frame(&mut self, image: &Image, bases: &BaseAddresses, address: u64) -> Option<Found> {
         let section = debug_frame(image)?;
-        // Addresses in .debug_frame are the file's own, not relative ones.
+        // Addresses in .debug_frame are the file's own, not relative.
         let address = address.wrapping_add(image.base());
         let index = self.debug_index.get_or_insert_with(|| index(&section, bases));
         let offset = row_in(index, address)?.offset;
@@ -178,7 +179,7 @@ fn bases(image: &Image) -> BaseAddresses {
         .set_got(image.got.address)
 }
 
-/// Without section headers, the search table says where `.eh_frame` is.
+/// Without section headers, the search table gives the address of `.eh_frame`.
 fn eh_frame_address(image: &Image) -> u64 {
     if image.eh_frame.is_empty() { eh_frame_pointer(image).unwrap_or(0) } else { image.eh_frame.address }
 }
@@ -224,7 +225,7 @@ fn fde_by_header<'a>(
     let bytes = image.section(&image.eh_frame_hdr);
     let header = EhFrameHdr::new(bytes, LittleEndian).parse(bases, 8).map_err(|_| NoTable)?;
     let table = header.table().ok_or(NoTable)?;
-    // gimli multiplies the number of rows without looking. A row is at least four bytes.
+    // gimli multiplies the number of rows without a check. A row is at least four bytes.
     if table.iter(bases).size_hint().0 > bytes.len() / 4 {
         return Err(NoTable);
     }
@@ -237,11 +238,11 @@ fn fde_by_header<'a>(
     Ok(fde.filter(|fde| fde.contains(address)))
 }
 
-/// All functions of a section that has no search table.
+/// All functions of a section without a search table.
 fn index<'a, S: UnwindSection<Slice<'a>>>(section: &S, bases: &BaseAddresses) -> Vec<IndexRow> {
     let mut rows = Vec::new();
     let mut entries = section.entries(bases);
-    // A malformed entry ends the list: what comes after it cannot be found anyway.
+    // A malformed entry ends the list: later ones cannot be found anyway.
     while let Ok(Some(entry)) = entries.next() {
         if let gimli::CieOrFde::Fde(partial) = entry
             && let Ok(fde) = partial.parse(S::cie_from_offset)
@@ -282,7 +283,7 @@ fn usual(row: &Row) -> Option<Rule> {
         }
         let Some(at) = Register::CALLEE_SAVED.iter().position(|saved| saved.0 == number) else {
             match rule {
-                // Other registers do not survive a call anyway.
+                // Other registers are not preserved across calls anyway.
                 RegisterRule::Offset(_) | RegisterRule::SameValue | RegisterRule::Undefined => continue,
                 _ => return None,
             }
@@ -368,7 +369,7 @@ fn evaluate<'a, S: UnwindSection<Slice<'a>>>(
     let encoding = gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 5 };
     let expression = expression.get(section).map_err(|_| StepError::Impossible)?;
     let mut evaluation = expression.evaluation(encoding);
-    evaluation.set_max_iterations(MOST_OPERATIONS);
+    evaluation.set_max_iterations(MAX_OPERATIONS);
     if let Some(initial) = initial {
         evaluation.set_initial_value(initial);
     }

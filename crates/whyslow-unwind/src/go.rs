@@ -1,4 +1,4 @@
-//! The functions of Go programs: their runtime has a table of them, which no `strip` removes.
+//! The functions of Go programs: the Go runtime has a table of them that `strip` does not remove.
 //!
 //! ```text
 //! .gopclntab = magic:u32 0 0 quantum:u8 pointer_size:u8
@@ -13,19 +13,19 @@ const GO_1_16: u32 = 0xffff_fffa;
 const GO_1_18: u32 = 0xffff_fff0;
 const GO_1_20: u32 = 0xffff_fff1;
 
-/// Its section, and the one of position-independent programs.
+/// The table's section, and that of position-independent programs.
 pub const GO_TABLES: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
 
 /// A function of a Go program, at its virtual addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoFunction<'a> {
-    /// Where its code is.
+    /// Its address range.
     pub code: Range<u64>,
-    /// Its name, with its package.
+    /// Its name, including its package.
     pub name: &'a str,
 }
 
-/// Where the runtime changes stacks: none of these has a caller on the stack that it runs on.
+/// Functions in which the runtime switches stacks: none has a caller on its own stack.
 const STACK_STARTS: [&str; 8] = [
     "runtime.goexit",
     "runtime.mstart",
@@ -38,13 +38,14 @@ const STACK_STARTS: [&str; 8] = [
 ];
 
 impl GoFunction<'_> {
-    /// Whether stacks begin in it.
+    /// Whether stacks start in it.
     pub(crate) fn starts_stack(&self) -> bool {
         STACK_STARTS.contains(&self.name)
     }
 }
 
-/// The functions in a table, sorted by address; none when it is damaged. `text` is where the program's code is.
+/// The functions in a table, sorted by address; empty if it is damaged. `text` is the address range of the
+/// program's code.
 pub fn go_functions(table: &[u8], text: Range<u64>) -> Vec<GoFunction<'_>> {
     parse(table, text.start, text.end).unwrap_or_default()
 }
@@ -62,7 +63,7 @@ fn parse(table: &[u8], text_start: u64, text_end: u64) -> Option<Vec<GoFunction<
     let count = usize::try_from(u64_at(table, 8)?).ok()?;
     let offset = |index: usize| usize::try_from(u64_at(table, first_offset + 8 * index)?).ok();
     let (names, functions) = (table.get(offset(0)?..)?, table.get(offset(4)?..)?);
-    // A position-independent program has the start only after it was loaded.
+    // A position-independent program has the start only after it is loaded.
     let start =
         if relative { u64_at(table, 24).filter(|start| *start != 0).unwrap_or(text_start) } else { 0 };
     let width = if relative { 4 } else { 8 };
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_table_gives_what_is_whole() {
+    fn a_damaged_table_gives_its_intact_functions() {
         let bytes = table(GO_1_20);
         for cut in 0..bytes.len() {
             assert!(parse(&bytes[..cut], 0x1000, 0x1060).is_none_or(|rows| rows.len() <= 2));

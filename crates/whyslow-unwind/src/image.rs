@@ -1,4 +1,4 @@
-//! An ELF file (or the vdso) as far as unwinding needs it.
+//! The parts of an ELF file (or the vDSO) that unwinding needs.
 
 use std::io;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub enum ImageError {
     /// It cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is not a 64-bit little-endian ELF file, or a damaged one.
+    /// It is damaged, or not a 64-bit little-endian ELF file.
     #[error("not a usable ELF file: {0}")]
     Elf(ElfError),
 }
@@ -29,7 +29,7 @@ impl From<ElfError> for ImageError {
     }
 }
 
-/// A part of the file that is mapped: `[file_offset, file_offset + file_len)` → `relative`.
+/// A mapped part of the file: `[file_offset, file_offset + file_len)` → `relative`.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     file_offset: u64,
@@ -40,10 +40,10 @@ struct Segment {
     executable: bool,
 }
 
-/// A section that is used for unwinding.
+/// A section that unwinding uses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Section {
-    /// Where its bytes are in the file.
+    /// The range of its bytes in the file.
     pub(crate) bytes: Range<usize>,
     /// Its address, relative to the image base.
     pub(crate) address: u64,
@@ -55,12 +55,12 @@ impl Section {
     }
 }
 
-/// The tables of an image that unwinding uses.
+/// Which unwind tables an image has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnwindTables {
     /// `.eh_frame`
     pub eh_frame: bool,
-    /// `.eh_frame_hdr`, which finds a function in `.eh_frame` quickly; it does alone in files without section headers.
+    /// `.eh_frame_hdr`, a search table for `.eh_frame`; in files without section headers it suffices alone.
     pub index: bool,
     /// `.debug_frame`
     pub debug_frame: bool,
@@ -76,7 +76,7 @@ enum Data {
 #[derive(Debug)]
 pub struct Image {
     data: Data,
-    /// The image base, as the file's own addresses count.
+    /// The image base, in the file's own addresses.
     base: u64,
     segments: Vec<Segment>,
     build_id: Option<BuildId>,
@@ -88,9 +88,9 @@ pub struct Image {
     pub(crate) got: Section,
     pub(crate) plt: Section,
     pub(crate) plt_other: Vec<Section>,
-    /// Code in which stacks begin, other than by what its tables say.
+    /// Code in which stacks start although its tables do not say so.
     stack_starts: Vec<Range<u64>>,
-    /// A `.debug_frame` that is stored compressed.
+    /// A decompressed `.debug_frame`.
     pub(crate) debug_frame_unpacked: Option<Vec<u8>>,
 }
 
@@ -102,12 +102,12 @@ impl Image {
         Self::from_file(FileBytes::open(path)?)
     }
 
-    /// Uses a file that is mapped already.
+    /// Uses a file that is already mapped.
     pub fn from_file(bytes: FileBytes) -> Result<Self, ImageError> {
         Self::parse(Data::Mapped(bytes))
     }
 
-    /// Uses bytes in memory, such as the vdso.
+    /// Uses bytes in memory, such as the vDSO.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ImageError> {
         Self::parse(Data::Owned(bytes))
     }
@@ -179,7 +179,7 @@ impl Image {
         self.find_go_stacks(headers.bytes().get(go_table).unwrap_or_default());
     }
 
-    /// Notes where a Go program's stacks begin.
+    /// Finds where a Go program's stacks start.
     fn find_go_stacks(&mut self, table: &[u8]) {
         let base = self.base;
         let text = self.text.address.wrapping_add(base);
@@ -189,12 +189,12 @@ impl Image {
         self.stack_starts = starts.map(|function| relative(&function.code)).collect();
     }
 
-    /// Whether stacks begin in the code at an address, although no table says so.
+    /// Whether stacks start in the code at an address, although no table says so.
     pub fn starts_stack(&self, relative: u64) -> bool {
         self.stack_starts.iter().any(|code| code.contains(&relative))
     }
 
-    /// A file without section headers still says where its unwind table is.
+    /// Finds the unwind table of a file without section headers.
     fn find_unwind_segment(&mut self, headers: &Headers<'_>) {
         let Some(segment) = headers.segment(PT_GNU_EH_FRAME) else { return };
         let offset = headers.file_offset_of(segment.address).and_then(|offset| usize::try_from(offset).ok());
@@ -205,7 +205,7 @@ impl Image {
         self.eh_frame_hdr = Section { bytes: start.min(end)..end, address };
     }
 
-    /// The mapped file, if it came from one.
+    /// The mapped file, if there is one.
     pub fn file(&self) -> Option<&FileBytes> {
         match &self.data {
             Data::Mapped(file) => Some(file),
@@ -225,7 +225,7 @@ impl Image {
         self.bytes().get(section.bytes.clone()).unwrap_or_default()
     }
 
-    /// What there is to unwind with.
+    /// The unwind tables that it has.
     pub fn unwind_tables(&self) -> UnwindTables {
         UnwindTables {
             eh_frame: !self.eh_frame.is_empty(),
@@ -243,16 +243,17 @@ impl Image {
         self.base
     }
 
-    /// Whether this is entry code: that of the loader and of some static programs has no caller, but does not say so.
+    /// Whether this is entry code: that of the loader and of some static programs has no caller, but its
+    /// tables do not say so.
     pub fn is_entry_code(&self, relative: u64) -> bool {
         const ENTRY_CODE: u64 = 64;
         relative.wrapping_sub(self.entry) < ENTRY_CODE
     }
 
-    /// The relative address that an executable mapping of the file at this offset starts at.
+    /// The relative address at which an executable mapping of this file offset starts.
     pub fn relative_address(&self, file_offset: u64) -> Option<u64> {
-        // Mappings start at page boundaries, so one page of the file can belong to two segments that are mapped to
-        // different addresses (lld packs them so). The executable one is meant.
+        // Mappings start at page boundaries, so one page of the file can belong to two segments that are
+        // mapped to different addresses (lld packs them so). Take the executable one.
         let covers = |segment: &&Segment| {
             let first = segment.file_offset & !(PAGE - 1);
             let end = segment.file_offset.saturating_add(segment.file_len);
@@ -263,7 +264,7 @@ impl Image {
         Some(segment.relative.wrapping_add(file_offset).wrapping_sub(segment.file_offset))
     }
 
-    /// Whether the module has a variable there: in what it may write, with the zeros that are not in the file.
+    /// Whether an address is in the module's writable data, including the zeros that are not in the file.
     pub fn is_data(&self, relative: u64) -> bool {
         let data = self.segments.iter().filter(|segment| segment.writable && !segment.executable);
         data.into_iter().any(|segment| relative.wrapping_sub(segment.relative) < segment.memory_len)
@@ -276,7 +277,7 @@ impl Image {
         })
     }
 
-    /// Bytes at a relative address, as many as there are in its segment, at most `len`.
+    /// Up to `len` bytes at a relative address, limited by its segment.
     pub fn code_at(&self, relative: u64, len: usize) -> &[u8] {
         let Some(start) = self.file_offset(relative).and_then(|offset| usize::try_from(offset).ok()) else {
             return &[];
@@ -286,7 +287,7 @@ impl Image {
     }
 }
 
-/// `.debug_frame` is small; when it is compressed it is unpacked once.
+/// A compressed `.debug_frame` is small, and is decompressed once.
 fn unpacked_debug_frame(file: &[u8]) -> Option<Vec<u8>> {
     Some(Elf::parse(file).ok()?.section(".debug_frame").into_owned()).filter(|bytes| !bytes.is_empty())
 }

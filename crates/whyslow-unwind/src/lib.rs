@@ -1,20 +1,20 @@
-//! From registers and stack bytes to the addresses of every frame.
+//! Unwinds stacks: from registers and stack bytes to the address of every frame.
 //!
-//! The parts, each pure (the outside world is passed in):
+//! The parts, each pure (all outside data is passed in):
 //!
 //! ```text
-//! image      an ELF file (whyslow-elf) as unwinding needs it; file offset → relative address
+//! image      the parts of an ELF file (whyslow-elf) that unwinding needs; file offset → relative address
 //! cfi        .eh_frame / .eh_frame_hdr / .debug_frame → one Rule for one address
-//! go         functions of Go programs, and where their stacks begin
-//! plt        rules for linker stubs that carry no unwind information
+//! go         functions of Go programs, and where their stacks start
+//! plt        rules for linker stubs that have no unwind information
 //! rule       what one step computes, as equations; applied to registers and memory
-//! trampoline what signal handlers return to, where no table knows it
+//! trampoline the code that signal handlers return to, if no table describes it
 //! prologue   code without any unwind information: follow the frame pointer, mind prologues and epilogues
 //! unwinder   per-module cache of rules
 //! ```
 //!
-//! `registers`, `rule`, `plt`, `prologue` and `trampoline` are those of x86-64, in a folder of that name; another processor needs a folder
-//! with the same files.
+//! `registers`, `rule`, `plt`, `prologue` and `trampoline` are those of x86-64, in a folder of that name;
+//! another architecture needs a folder with the same files.
 
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]

@@ -1,4 +1,4 @@
-//! The rules of one module, remembered by address.
+//! The rules of one module, cached by address.
 
 use rustc_hash::FxHashMap;
 
@@ -6,7 +6,7 @@ use crate::arch::{self, Memory, Register, Registers, Rule, Step, StepError};
 use crate::cfi::{Cfi, Found};
 use crate::image::Image;
 
-/// One module's rules. `T` is what the caller wants to remember with each address.
+/// One module's rules. `T` is the caller's data for each address.
 #[derive(Debug)]
 pub struct Unwinder<T> {
     image: Option<Image>,
@@ -15,7 +15,7 @@ pub struct Unwinder<T> {
 }
 
 impl<T: Copy> Unwinder<T> {
-    /// Rules for an image; without one, only the frame pointer can be followed.
+    /// Rules for an image. Without one, only the frame pointer can be followed.
     pub fn new(image: Option<Image>) -> Self {
         Self { image, cfi: Cfi::default(), known: FxHashMap::default() }
     }
@@ -43,17 +43,18 @@ impl<T: Copy> Unwinder<T> {
         known
     }
 
-    /// Whether a table says that a function begins at this relative address.
+    /// Whether a table has a function that starts at this relative address.
     pub fn is_function_start(&mut self, address: u64) -> bool {
         let Self { image, cfi, .. } = self;
         let function = image.as_ref().and_then(|image| cfi.function(image, address));
         function.is_some_and(|function| function.start == address)
     }
 
-    /// How far the frame pointer may be above the stack pointer at a call in the function of a relative address, for a frame whose frame
-    /// pointer is not known. Whether a distance is right, what it leads to must tell.
+    /// The possible distances of the frame pointer above the stack pointer at a call in the function of a
+    /// relative address, for a frame whose frame pointer is unknown. The caller must check where each
+    /// distance leads.
     pub fn frame_pointer_distances(&mut self, address: u64) -> Vec<u64> {
-        /// Where a function has set up its frame.
+        /// A function has set up its frame within this many bytes.
         const PROLOGUE: usize = 64;
         let Self { image, cfi, .. } = self;
         let Some(image) = image else { return Vec::new() };
@@ -62,8 +63,8 @@ impl<T: Copy> Unwinder<T> {
         arch::frame_pointer_distances(image.code_at(function.start, len))
     }
 
-    /// Steps from a frame in this module to its caller. `innermost` frames were interrupted at `address`;
-    /// in others the frame pointer, where it is used at all, is set up.
+    /// Steps from a frame in this module to its caller. `innermost` frames were interrupted at `address`; in
+    /// others the frame pointer, if used at all, is set up.
     #[inline]
     pub fn step(
         &self,
@@ -99,7 +100,8 @@ impl<T: Copy> Unwinder<T> {
             return Err(StepError::Impossible);
         }
         if rule == arch::FRAME_POINTER && registers.bp() == 0 {
-            // A cleared frame pointer marks the outermost frame, but only a caller is known to use it as such.
+            // A cleared frame pointer marks the outermost frame, but only a caller is known to use it in this
+            // way.
             return if innermost { Err(StepError::Impossible) } else { Ok(Step::End) };
         }
         match rule {

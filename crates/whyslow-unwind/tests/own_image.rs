@@ -1,4 +1,4 @@
-//! The test's own executable as a specimen: real tables of the linker that is in use, whole and damaged.
+//! Tests on this test's own executable: real tables of the current linker, intact and damaged.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -14,7 +14,7 @@ fn own_bytes() -> Vec<u8> {
     std::fs::read("/proc/self/exe").unwrap()
 }
 
-/// The executable mapping of this program that an address lies in: start, file offset.
+/// The executable mapping of this program that contains an address: start, file offset.
 fn mapping_of(address: u64) -> (u64, u64) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let lines = maps.lines().filter(|line| line.contains(" r-xp "));
@@ -40,7 +40,7 @@ fn a_running_function_is_found_at_its_own_entry() {
     // SAFETY: the function's code is mapped and longer than this.
     let running = unsafe { std::slice::from_raw_parts(address as *const u8, code.len()) };
     assert_eq!(code, running);
-    // At the first instruction of any function only the return address is on the stack.
+    // At the first instruction of any function, only the return address is on the stack.
     let mut cfi = Cfi::default();
     let found = cfi.find(&image, relative);
     assert!(
@@ -67,7 +67,7 @@ fn a_step_reads_the_return_address_and_moves_the_stack_pointer() {
 }
 
 #[test]
-fn files_that_are_no_programs_are_errors() {
+fn files_that_are_not_programs_are_errors() {
     for bytes in [&b""[..], b"\x7fELF", b"#!/bin/sh\n", &[0; 4096]] {
         assert!(Image::from_bytes(bytes.to_vec()).is_err());
     }
@@ -80,7 +80,7 @@ proptest! {
 
     /// Headers and unwind tables with flipped bytes: an answer or an error, never a panic, never a hang.
     #[test]
-    fn damaged_files_are_survived(
+    fn damaged_files_never_panic_or_hang(
         in_header in prop::collection::vec((0usize..4096, any::<u8>()), 0..4),
         in_tables in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),
         addresses in prop::collection::vec(any::<u32>(), 20),
@@ -111,9 +111,9 @@ proptest! {
     }
 }
 
-/// A table that claims more rows than any file can hold is none; its functions are found without it.
+/// A table that claims more rows than any file can hold is ignored; its functions are found without it.
 #[test]
-fn a_search_table_with_an_impossible_length_is_passed_over() {
+fn ignores_a_search_table_with_an_impossible_length() {
     use object::{Object as _, ObjectSection as _};
     const UDATA8: u8 = 4;
     let mut bytes = own_bytes();
@@ -124,7 +124,7 @@ fn a_search_table_with_an_impossible_length_is_passed_over() {
         let image = Image::open("/proc/self/exe".as_ref()).unwrap();
         image.relative_address(offset).unwrap() + (specimen as *const () as u64 - start)
     });
-    // Version, three encodings, the place of .eh_frame, the number of rows.
+    // Version, three encodings, the address of .eh_frame, the number of rows.
     bytes[at + 2] = UDATA8;
     bytes[at + 8..at + 16].copy_from_slice(&(u64::MAX / 3).to_le_bytes());
     let image = Image::from_bytes(bytes).unwrap();

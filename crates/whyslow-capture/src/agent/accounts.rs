@@ -1,48 +1,49 @@
-//! CPU time of threads that have ended, against the time that their samples stand for.
+//! Compares the CPU time of exited threads with the time that their samples stand for.
 //!
-//! A sample of a thread that lives shorter than a tick stands for a whole one, and for others of its kind that have none. So threads are
-//! looked at by kind: those of one process whose names differ in digits only. What is missing beyond chance was spent where no tick fell, as by
-//! threads that take turns at ticks.
+//! A sample of a thread that lives shorter than a tick stands for a whole tick, and so for similar threads
+//! without a sample. Threads are therefore grouped: those of one process whose names differ only in digits.
+//! Time that is missing beyond noise was spent where no tick fell, for example by threads that take turns in
+//! step with the ticks.
 
 use rustc_hash::FxHashMap;
 use whyslow_convert::Task;
 
-/// What is known of each kind of threads.
+/// The accounts of each group of threads.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
-    /// What samples of living threads stand for.
+    /// The time that samples of running threads stand for.
     living: FxHashMap<Task, u64>,
     kinds: FxHashMap<(u32, String), Kind>,
 }
 
 #[derive(Debug)]
 struct Kind {
-    /// All the CPU time of those that have ended.
+    /// Total CPU time of the exited threads.
     cpu_ns: u64,
-    /// What their samples stand for.
+    /// The time that their samples stand for.
     sampled_ns: u64,
-    /// The last that ended, and when.
+    /// The thread that exited last, and when.
     last: (Task, u64),
 }
 
-/// CPU time for which no sample stands.
+/// CPU time that no sample stands for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Missing {
-    /// A thread of the kind whose it is.
+    /// A thread of the group.
     pub(super) task: Task,
     pub(super) cpu_ns: u64,
     pub(super) time_ns: u64,
 }
 
 impl Accounts {
-    /// A sample of a thread stands for so much.
+    /// Adds the time that a thread's sample stands for.
     pub(super) fn sampled(&mut self, task: Task, value_ns: u64) {
-        // A program writes these numbers itself.
+        // The program itself writes these numbers, so they may be arbitrary.
         let sum = self.living.entry(task).or_default();
         *sum = sum.saturating_add(value_ns);
     }
 
-    /// A thread has ended that had so much CPU time.
+    /// Adds the total CPU time of a thread that has exited.
     pub(super) fn ended(&mut self, task: Task, name: &str, cpu_ns: u64, time_ns: u64) {
         let sampled_ns = self.living.remove(&task).unwrap_or(0);
         let key = (task.pid, name.chars().filter(|c| !c.is_ascii_digit()).collect());
@@ -52,7 +53,7 @@ impl Accounts {
         kind.last = (task, time_ns);
     }
 
-    /// What is missing of each kind beyond chance, if samples are so far apart.
+    /// The time that each group lacks beyond noise, for samples this far apart.
     pub(super) fn missing(&self, period_ns: u64) -> Vec<Missing> {
         let missing = self.kinds.values().filter_map(|kind| {
             let Kind { cpu_ns, sampled_ns, last: (task, time_ns) } = *kind;
@@ -78,11 +79,11 @@ mod tests {
     }
 
     #[test]
-    fn time_of_threads_that_ticks_never_find_is_missing() {
+    fn reports_the_time_of_threads_that_ticks_never_hit() {
         let mut accounts = Accounts::default();
         for tid in 0..400 {
             let (name, cpu) = if tid % 2 == 0 { ("even", 6 * MS) } else { ("odd", 2 * MS) };
-            // Each of the long ones is found as often as it should be, each tenth of the short ones.
+            // Each long thread is sampled as often as it should be, and each tenth of the short ones.
             if tid % 2 == 0 {
                 accounts.sampled(thread(tid), if tid % 4 == 0 { 8 * MS } else { 4 * MS });
             } else if tid % 20 == 1 {
@@ -98,9 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_chance_is_not_missing() {
+    fn does_not_report_differences_within_noise() {
         let mut accounts = Accounts::default();
-        // A quarter of them is found, each as a whole tick.
+        // A quarter of them is sampled, each for a whole tick.
         for tid in 0..1000 {
             if tid % 4 == 0 {
                 accounts.sampled(thread(tid), 4 * MS);

@@ -1,9 +1,9 @@
-//! What the agent inside of programs does for a recording: `watch` brings it in, `news` is what it tells of programs and libraries,
-//! `timer` turns the samples of CPU time that programs take of themselves into inputs of the converter, `accounts` knows for what time none of them
-//! stands.
+//! The agent's part in a recording. `watch` loads it, `arrivals` queues the programs and libraries that it
+//! reports, `timer` feeds the CPU samples that programs take of themselves to the converter, and `accounts`
+//! computes the CPU time that no sample stands for.
 
 mod accounts;
-mod news;
+mod arrivals;
 mod timer;
 mod watch;
 

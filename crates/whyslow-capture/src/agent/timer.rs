@@ -1,4 +1,4 @@
-//! Samples of CPU time that programs take of themselves, as inputs of the converter.
+//! Feeds the CPU samples that programs take of themselves to the converter.
 
 use std::borrow::Cow;
 
@@ -9,34 +9,34 @@ use whyslow_proc as proc;
 use whyslow_profile::MetricId;
 
 use super::accounts::Accounts;
-use super::news::Arrived;
+use super::arrivals::Arrived;
 use super::watch::AgentWatch;
 use crate::mappings::take_mappings;
 
-/// Reads what programs say.
+/// Reads the agent's records.
 #[derive(Debug)]
 pub(crate) struct TimerSource {
     metric: MetricId,
-    /// What threads are called, as far as it was told.
+    /// The thread names that are known.
     names: FxHashMap<Task, String>,
-    /// Processes whose mappings were read because of an address that nobody had told of. Once in a drain is enough.
+    /// Processes whose mappings were read because of an unknown address. Once per drain is enough.
     read: FxHashSet<u32>,
     accounts: Accounts,
 }
 
 impl TimerSource {
-    /// Samples of a metric.
+    /// A source of samples of this metric.
     pub(crate) fn new(metric: MetricId) -> Self {
         let (names, read) = (FxHashMap::default(), FxHashSet::default());
         Self { metric, names, read, accounts: Accounts::default() }
     }
 
-    /// Takes what is new.
+    /// Takes new records.
     pub(crate) fn drain<W: World>(&mut self, watch: &AgentWatch, converter: &mut Converter<W>) {
         self.read.clear();
-        // In this order: what a sample was taken in was told before.
+        // Records first, arrivals second: the code that a sample ran in was reported before the sample.
         let records = watch.take_cpu_samples();
-        self.take(watch.news.take(), &records, converter);
+        self.take(watch.arrivals.take(), &records, converter);
     }
 
     fn take<W: World>(&mut self, arrived: Vec<Arrived>, records: &[CpuRecord], converter: &mut Converter<W>) {
@@ -49,7 +49,7 @@ impl TimerSource {
                 CpuRecord::Sample(sample) => self.sample(sample, converter),
                 CpuRecord::Begun { pid, tid, time_ns } => {
                     let (task, parent) = (Task { pid: *pid, tid: *tid }, Task::first_of(*pid));
-                    // One that was found by the process's own timer may have had a sample before it came to tell.
+                    // A thread that the process-wide timer hit may have a sample before it reports its name.
                     if !self.names.contains_key(&task) {
                         converter.take(&Input::Forked { task, parent, time_ns: *time_ns });
                     }
@@ -80,7 +80,7 @@ impl TimerSource {
         take_mappings(*pid, *time_ns, mappings, converter);
     }
 
-    /// Says what a thread is called, unless that is known.
+    /// Reports a thread's name, unless it is known.
     fn name<W: World>(&mut self, task: Task, name: &str, time_ns: u64, converter: &mut Converter<W>) {
         if self.names.get(&task).is_none_or(|known| known != name) {
             converter.take(&Input::Named { task, name: name.into(), by_exec: false, time_ns });
@@ -88,10 +88,10 @@ impl TimerSource {
         }
     }
 
-    /// Says for what CPU time of threads that have ended no sample stands. Nothing more will come.
+    /// Reports the CPU time of exited threads that no sample stands for. Call it after the last record.
     pub(crate) fn finish<W: World>(&mut self, period_ns: u64, converter: &mut Converter<W>) {
         for missing in self.accounts.missing(period_ns) {
-            converter.tell_not_sampled(self.metric, missing.task, missing.time_ns, missing.cpu_ns);
+            converter.add_unsampled_time(self.metric, missing.task, missing.time_ns, missing.cpu_ns);
         }
     }
 
@@ -101,7 +101,7 @@ impl TimerSource {
         self.name(task, name, time_ns, converter);
         self.accounts.sampled(task, *value_ns);
         let registers = context_registers(registers);
-        // Code that was made at run time is told of by nobody.
+        // Code generated at run time is not reported by the agent.
         if !converter.has_code(*pid, registers.ip()) && self.read.insert(*pid) {
             take_mappings(*pid, time_ns, &proc::Mapping::all_of(*pid).unwrap_or_default(), converter);
         }

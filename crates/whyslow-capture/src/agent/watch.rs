@@ -1,4 +1,4 @@
-//! Brings the agent into the program, by the loader or at its exec.
+//! Loads the agent into the program, with the dynamic loader or at its exec.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -13,12 +13,12 @@ use whyslow_inject::{Entry, Injector, Planner, Purpose, entry_of};
 use whyslow_proc::Mapping;
 use whyslow_profile::Meta;
 
-use super::news::News;
+use super::arrivals::Arrivals;
 use crate::heap::{Inspector, Snapshots};
 use crate::launch::{Running, Suspended};
 use crate::{HeapOptions, RecordError, Target};
 
-/// What the agent is to do.
+/// What the agent should do.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     /// Record the heap.
@@ -28,7 +28,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What cannot be recorded if the agent cannot come in.
+    /// Names what cannot be recorded without the agent.
     fn word(&self) -> &'static str {
         if self.heap.is_some() { "heap" } else { "CPU time" }
     }
@@ -43,10 +43,10 @@ impl Wanted {
 pub(crate) struct AgentWatch {
     collector: Collector,
     snapshots: Arc<Snapshots>,
-    /// Programs that have begun, and libraries that have come.
-    pub(super) news: Arc<News>,
+    /// Programs that have started and libraries that were loaded.
+    pub(super) arrivals: Arc<Arrivals>,
     pub(crate) wanted: Wanted,
-    /// What is started.
+    /// The program to start.
     program: String,
     inject: bool,
 }
@@ -55,14 +55,17 @@ impl AgentWatch {
     /// Starts the collector, or says why the target cannot be recorded.
     pub(crate) fn start(wanted: Wanted, target: &Target) -> Result<Self, RecordError> {
         let Target::Command(command) = target else {
-            let otherwise =
-                if wanted.heap.is_none() { ", or look at it from the outside: --sampler ptrace" } else { "" };
+            let otherwise = if wanted.heap.is_none() {
+                ", or stop its threads from outside: --sampler ptrace"
+            } else {
+                ""
+            };
             return Err(RecordError::Refused(format!(
-                "the {} of a program that runs already cannot be recorded from its inside: start it with whyslow{otherwise}",
+                "the {} of a running program cannot be recorded from inside it: start it with whyslow{otherwise}",
                 wanted.word()
             )));
         };
-        // What is no program is refused when it is started, in the usual words.
+        // A file that is not a program is refused when it is started, with the usual message.
         let is_program = |path: &PathBuf| {
             std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
         };
@@ -71,13 +74,13 @@ impl AgentWatch {
             return Err(RecordError::Refused(format!("the {} cannot be recorded: {why}", wanted.word())));
         }
         let snapshots = Arc::new(Snapshots::default());
-        let news = Arc::new(News::default());
+        let arrivals = Arc::new(Arrivals::default());
         let writer = Arc::clone(&snapshots) as _;
         let cpu_period_ns = wanted.cpu_period_ns;
-        let planner = planner(&wanted, &news);
+        let planner = planner(&wanted, &arrivals);
         let started = match &wanted.heap {
             Some(options) => {
-                // Unused bytes of blocks that stay are found by the same look at the end.
+                // The leak check at exit also finds the unused bytes of blocks that are still live.
                 let leak_check = options.leak_check || options.unused;
                 let config = HeapOptions { leak_check, cpu_period_ns, ..options.clone() };
                 let inspector = Arc::new(Inspector { leaks: options.leak_check, unused: options.unused });
@@ -90,20 +93,20 @@ impl AgentWatch {
         };
         let collector = started.map_err(|error| RecordError::Refused(error.to_string()))?;
         let program = command.program.to_string_lossy().into_owned();
-        Ok(Self { collector, snapshots, news, wanted, program, inject: entry == Entry::Inject })
+        Ok(Self { collector, snapshots, arrivals, wanted, program, inject: entry == Entry::Inject })
     }
 
-    /// What the program needs in its environment.
+    /// The environment variables that the program needs.
     pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
         self.collector.environment()
     }
 
-    /// The recording begins: from now on others can ask for snapshots.
+    /// Starts the recording: from now on, other processes can request snapshots.
     pub(crate) fn begin(&self, meta: &Meta, start_ns: u64) {
         self.snapshots.begin(meta, start_ns);
     }
 
-    /// Lets the program start, with the agent in it.
+    /// Starts the program with the agent in it.
     pub(crate) fn enter(&mut self, child: Suspended) -> Result<Running, RecordError> {
         self.collector.expect(child.pid, &self.program);
         if !self.inject {
@@ -130,42 +133,42 @@ impl AgentWatch {
         Ok(running)
     }
 
-    /// What is new.
+    /// Takes the new heap rows.
     pub(crate) fn take(&self) -> Batch {
         self.collector.take()
     }
 
-    /// Samples of CPU time that came since the last time.
+    /// Takes the CPU samples that arrived since the last call.
     pub(super) fn take_cpu_samples(&self) -> Vec<CpuRecord> {
         self.collector.take_cpu_samples()
     }
 
-    /// How often each thread is sampled in a second of its CPU time; `None` if the agent does not sample.
+    /// Samples per second of a thread's CPU time; `None` if the agent does not sample.
     pub(crate) fn sampling_hz(&self) -> Option<u32> {
         let wish = self.wanted.cpu_period_ns?;
         let period = wish.max(whyslow_proc::kernel::tick_ns()).max(1);
         Some((1_000_000_000 / period) as u32)
     }
 
-    /// What became of samples of CPU time.
+    /// The losses of CPU samples.
     pub(crate) fn cpu_losses(&self) -> CpuLosses {
         self.collector.cpu_losses()
     }
 
-    /// Everything else.
+    /// Stops the collector and returns the rest.
     pub(crate) fn finish(self) -> Outcome {
         self.collector.finish()
     }
 }
 
-/// Says what a program's code needs, and takes note of programs that are sampled.
-fn planner(wanted: &Wanted, news: &Arc<News>) -> Box<dyn PatchPlanner> {
+/// Plans the patches that a program's code needs, and notes the programs that are sampled.
+fn planner(wanted: &Wanted, arrivals: &Arc<Arrivals>) -> Box<dyn PatchPlanner> {
     let purpose = Purpose { heap: wanted.heap.is_some(), samples: wanted.cpu_period_ns.is_some() };
-    let (news, planner) = (Arc::clone(news), Planner::new(purpose));
+    let (arrivals, planner) = (Arc::clone(arrivals), Planner::new(purpose));
     Box::new(move |hello: &Hello, pid: u32| {
         let mappings = Mapping::all_of(pid);
         if purpose.samples {
-            news.hear(hello, pid, mappings.as_deref().unwrap_or_default());
+            arrivals.add(hello, pid, mappings.as_deref().unwrap_or_default());
         }
         planner.plan(hello, pid, mappings)
     })

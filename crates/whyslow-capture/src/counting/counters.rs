@@ -1,8 +1,8 @@
-//! The counters of all events, for whoever is counted.
+//! The counters of all events of a target.
 //!
 //! ```text
-//! part    one per kind of CPU that the machine has, or per CPU where threads are told apart: a thread is on one at a time   beside
-//! root    one per thread that was there at the start, or per CPU of the machine                                            plus
+//! part    one per kind of CPU, or per CPU if threads are counted separately. A thread is on one at a time: parts run in parallel.
+//! root    one per thread that existed at the start, or per CPU of the machine. Roots add up.
 //! ```
 
 use std::io;
@@ -13,14 +13,14 @@ use whyslow_proc::{machine, process};
 use super::WantedEvent;
 use crate::perf::{Counter, CounterBound};
 
-/// Whom to count.
+/// What to count.
 #[derive(Debug, Clone)]
-pub(crate) enum Whom {
+pub(crate) enum CountTarget {
     /// A child that waits to execute its program.
     Child(u32),
     /// Running processes.
     Processes(Vec<u32>),
-    /// All.
+    /// Everything on the machine.
     Machine,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Whom {
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) counter: Counter,
-    /// Whose: counters of different roots count different things.
+    /// Its root: counters of different roots count different things.
     pub(super) root: usize,
     pub(super) cpu: Option<u32>,
 }
@@ -36,22 +36,25 @@ pub(super) struct Part {
 /// The counters of all events.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    /// The events and whether they are counted.
+    /// The events, and whether each is counted.
     pub(crate) states: Vec<CountedEvent>,
-    /// The counters of each event; none where it is not counted.
+    /// The counters of each event; empty if it is not counted.
     pub(super) parts: Vec<Vec<Part>>,
     on_exec: bool,
 }
 
 impl Counters {
-    /// Opens what can be opened.
-    pub(crate) fn open(wanted: &[WantedEvent], whom: &Whom, per_thread: bool) -> Self {
-        let places = places(whom, per_thread);
-        let mut counters =
-            Self { states: Vec::new(), parts: Vec::new(), on_exec: matches!(whom, Whom::Child(_)) };
+    /// Opens all events that can be opened.
+    pub(crate) fn open(wanted: &[WantedEvent], count_target: &CountTarget, per_thread: bool) -> Self {
+        let places = places(count_target, per_thread);
+        let mut counters = Self {
+            states: Vec::new(),
+            parts: Vec::new(),
+            on_exec: matches!(count_target, CountTarget::Child(_)),
+        };
         for WantedEvent { event, leader } in wanted {
             let leaders = leader.map(|leader| counters.parts.get(leader).map_or(&[][..], Vec::as_slice));
-            let opened = open(event, whom, &places, leaders);
+            let opened = open(event, count_target, &places, leaders);
             let (state, parts) = match opened {
                 Ok((user_only, parts)) => (Ok(user_only), parts),
                 Err(why) => (Err(why), Vec::new()),
@@ -62,7 +65,7 @@ impl Counters {
         counters
     }
 
-    /// Begins, unless the program's start does that.
+    /// Starts counting, unless the program's exec does.
     pub(super) fn enable_unless_on_exec(&self) -> io::Result<()> {
         if self.on_exec {
             return Ok(());
@@ -70,7 +73,7 @@ impl Counters {
         self.parts.iter().flatten().try_for_each(|part| part.counter.enable())
     }
 
-    /// What was counted up to now, of each event.
+    /// The count of each event so far.
     pub(crate) fn read(&self) -> Vec<Option<Count>> {
         self.parts
             .iter()
@@ -84,21 +87,21 @@ impl Counters {
     }
 }
 
-/// Parts of one root beside each other, and the roots together.
+/// Merges the parallel parts of each root, and adds up the roots.
 pub(super) fn sum(parts: impl Iterator<Item = (usize, Count)>) -> Count {
     let mut roots: Vec<(usize, Count)> = Vec::new();
     for (root, count) in parts {
         match roots.iter_mut().find(|(known, _)| *known == root) {
-            Some((_, sum)) => *sum = sum.beside(count),
+            Some((_, sum)) => *sum = sum.plus_other_cpu_kind(count),
             None => roots.push((root, count)),
         }
     }
     roots.into_iter().fold(Count::default(), |sum, (_, count)| sum.plus(count))
 }
 
-/// Where counters are opened: the root and what it is bound to.
-fn places(whom: &Whom, per_thread: bool) -> Vec<(usize, CounterBound)> {
-    let bound = |tid, cpu, on_exec| CounterBound::Thread { tid, cpu, on_exec, tells_threads: per_thread };
+/// Where to open counters: the root, and what to bind to.
+fn places(count_target: &CountTarget, per_thread: bool) -> Vec<(usize, CounterBound)> {
+    let bound = |tid, cpu, on_exec| CounterBound::Thread { tid, cpu, on_exec, reports_threads: per_thread };
     let of_threads = |threads: Vec<u32>, on_exec| {
         let threads = threads.into_iter().enumerate();
         if per_thread {
@@ -112,10 +115,10 @@ fn places(whom: &Whom, per_thread: bool) -> Vec<(usize, CounterBound)> {
             threads.map(|(root, tid)| (root, bound(tid, None, on_exec))).collect()
         }
     };
-    match whom {
-        Whom::Child(child) => of_threads(vec![*child], true),
-        Whom::Processes(pids) => of_threads(threads_of(pids), false),
-        Whom::Machine => machine::online_cpus()
+    match count_target {
+        CountTarget::Child(child) => of_threads(vec![*child], true),
+        CountTarget::Processes(pids) => of_threads(threads_of(pids), false),
+        CountTarget::Machine => machine::online_cpus()
             .into_iter()
             .enumerate()
             .map(|(root, cpu)| (root, CounterBound::Cpu(cpu)))
@@ -128,22 +131,23 @@ pub(super) fn threads_of(pids: &[u32]) -> Vec<u32> {
     pids.iter().flat_map(|pid| process::threads(*pid).unwrap_or_default()).collect()
 }
 
-/// Whether it could be opened, as [`Counters::open`] would.
-pub(super) fn try_one(event: &Event, whom: &Whom) -> Result<bool, NotCounted> {
-    let places = match (&event.reach, whom) {
+/// Whether an event could be opened as [`Counters::open`] would.
+pub(super) fn try_one(event: &Event, count_target: &CountTarget) -> Result<bool, NotCounted> {
+    let places = match (&event.reach, count_target) {
         (Reach::SharedBy(cpus), _) => {
             cpus.first().map(|cpu| (0, CounterBound::Cpu(*cpu))).into_iter().collect()
         }
-        _ => places(whom, false).into_iter().take(1).collect::<Vec<_>>(),
+        _ => places(count_target, false).into_iter().take(1).collect::<Vec<_>>(),
     };
-    let whom = if matches!(event.reach, Reach::SharedBy(_)) { &Whom::Machine } else { whom };
-    open(event, whom, &places, None).map(|(user_only, _)| user_only)
+    let count_target =
+        if matches!(event.reach, Reach::SharedBy(_)) { &CountTarget::Machine } else { count_target };
+    open(event, count_target, &places, None).map(|(user_only, _)| user_only)
 }
 
-/// Opens an event everywhere; whether the kernel had to be left out.
+/// Opens an event everywhere. Returns whether kernel mode had to be excluded.
 fn open(
     event: &Event,
-    whom: &Whom,
+    count_target: &CountTarget,
     places: &[(usize, CounterBound)],
     leaders: Option<&[Part]>,
 ) -> Result<(bool, Vec<Part>), NotCounted> {
@@ -152,8 +156,8 @@ fn open(
         return Err(not(WhyNot::Function));
     }
     let shared: Vec<(usize, CounterBound)>;
-    let places = match (&event.reach, whom) {
-        (Reach::SharedBy(cpus), Whom::Machine) => {
+    let places = match (&event.reach, count_target) {
+        (Reach::SharedBy(cpus), CountTarget::Machine) => {
             shared = cpus.iter().enumerate().map(|(root, cpu)| (root, CounterBound::Cpu(*cpu))).collect();
             &shared[..]
         }
@@ -162,9 +166,9 @@ fn open(
     };
     match open_parts(&event.attrs, places, leaders) {
         Ok(parts) => Ok((false, parts)),
-        Err(error) if is_refusal(error) && !event.says_where => {
+        Err(error) if is_refusal(error) && !event.sets_modes => {
             if happens_in_kernel(event) {
-                // Whether it is the kernel that may not be watched, or nothing may be.
+                // Distinguishes a refusal of kernel mode from a refusal of all events.
                 let own = user_only(&CLOCK);
                 let why = match open_parts(&own, &places[..places.len().min(1)], None) {
                     Ok(_) => WhyNot::NeedsKernel,
@@ -174,7 +178,7 @@ fn open(
             }
             match open_parts(&user_only(&event.attrs), places, leaders) {
                 Ok(parts) => Ok((!is_clock(event), parts)),
-                // Some units cannot tell the kernel's part from the rest.
+                // Some PMUs cannot count user and kernel mode separately.
                 Err(libc::EINVAL | libc::EOPNOTSUPP) => Err(NotCounted { why: WhyNot::NeedsKernel, error }),
                 Err(error) => Err(NotCounted { why: WhyNot::of_error(error), error }),
             }
@@ -197,7 +201,8 @@ pub(crate) const CLOCK: [Attr; 1] = [Attr {
     precise: 0,
 }];
 
-/// The kernel notices these while it runs itself: without the kernel they would be 0, which is not true.
+/// Events that the kernel raises in kernel mode: with kernel mode excluded they would count 0, which is
+/// wrong.
 pub(crate) fn happens_in_kernel(event: &Event) -> bool {
     const SWITCHES: u64 = 3;
     const MIGRATIONS: u64 = 4;
@@ -210,7 +215,7 @@ pub(crate) fn happens_in_kernel(event: &Event) -> bool {
                 .any(|attr| matches!(attr.configs[0], SWITCHES | MIGRATIONS | CGROUP_SWITCHES))
 }
 
-/// Clocks run in the kernel, too, when only user mode may be watched.
+/// Clocks run in kernel mode too, even if only user mode may be observed.
 fn is_clock(event: &Event) -> bool {
     event.unit == whyslow_events::Unit::Nanoseconds
 }
@@ -228,7 +233,7 @@ fn open_parts(
         return Err(libc::ENOENT);
     }
     let mut parts = Vec::with_capacity(attrs.len() * places.len());
-    let mut gone = None;
+    let mut exited = None;
     for attr in attrs {
         for (root, bound) in places {
             let cpu = match bound {
@@ -240,14 +245,14 @@ fn open_parts(
             let leader = leaders.and_then(|leaders| leaders.iter().find(leads)).map(|part| &part.counter);
             match Counter::open(attr, *bound, leader) {
                 Ok(counter) => parts.push(Part { counter, root: *root, cpu }),
-                // A thread that has ended meanwhile, or a CPU that is off, has nothing to count.
-                Err(error @ (libc::ESRCH | libc::ENODEV)) if places.len() > 1 => gone = Some(error),
+                // A thread that has exited, or a CPU that is off-line, has nothing to count.
+                Err(error @ (libc::ESRCH | libc::ENODEV)) if places.len() > 1 => exited = Some(error),
                 Err(error) => return Err(error),
             }
         }
     }
-    match (parts.is_empty(), gone) {
-        (true, gone) => Err(gone.unwrap_or(libc::ESRCH)),
+    match (parts.is_empty(), exited) {
+        (true, exited) => Err(exited.unwrap_or(libc::ESRCH)),
         (false, _) => Ok(parts),
     }
 }
@@ -257,14 +262,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_of_one_thread_are_beside_each_other_and_threads_add_up() {
+    fn merges_the_cpus_of_a_thread_and_adds_up_threads() {
         let count = |value, running_ns| Count { value, enabled_ns: 100, running_ns };
         let parts = [(0, count(7, 30)), (0, count(5, 70)), (1, count(1, 50)), (1, count(0, 0))];
         assert_eq!(sum(parts.into_iter()), Count { value: 13, enabled_ns: 200, running_ns: 150 });
     }
 
     #[test]
-    fn what_the_kernel_notices_is_not_counted_without_it() {
+    fn kernel_raised_events_are_not_counted_without_kernel_mode() {
         let machine = whyslow_events::Machine::this();
         let is = |name: &str| happens_in_kernel(&machine.event(name).unwrap());
         assert!(is("context-switches") && is("cpu-migrations") && is("cgroup-switches"));

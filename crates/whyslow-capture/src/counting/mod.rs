@@ -1,9 +1,9 @@
-//! Counting: a program, running processes or the whole machine, without a sample.
+//! Counts events of a program, running processes or the whole machine, without sampling.
 //!
 //! ```text
-//! counters   the events, opened for whoever is counted, and read
-//! usage      what the kernel accounts by itself, which needs no permission
-//! threads    what each thread had, as it tells at its end
+//! counters   opens and reads the events of the target
+//! usage      what the kernel accounts anyway, without permission
+//! threads    the counts of each thread, which it reports when it exits
 //! ```
 
 mod counters;
@@ -16,7 +16,7 @@ use whyslow_events::{Event, Measured, NotCounted, Reading, Usage};
 use whyslow_proc::{machine, process};
 use whyslow_profile::{ExitStatus, Host};
 
-pub(crate) use self::counters::{CLOCK, Counters, Whom, happens_in_kernel};
+pub(crate) use self::counters::{CLOCK, CountTarget, Counters, happens_in_kernel};
 use self::threads::Threads;
 use self::usage::Accounts;
 use crate::launch::Suspended;
@@ -24,52 +24,53 @@ use crate::signals::{self, Signals};
 use crate::subject::{End, Subject};
 use crate::{RecordError, Target, host};
 
-/// An event that is to be counted.
+/// An event to count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WantedEvent {
     /// The event.
     pub event: Event,
-    /// The row of another that it is to be counted together with.
+    /// The index of the event that it must be counted together with.
     pub leader: Option<usize>,
 }
 
 /// How to count.
 #[derive(Debug, Clone, Default)]
 pub struct CountOptions {
-    /// What.
+    /// The events.
     pub events: Vec<WantedEvent>,
-    /// Also up to the end of each interval of this length.
+    /// Also report at the end of each interval of this length.
     pub interval: Option<Duration>,
-    /// Also each thread by itself.
+    /// Also count each thread separately.
     pub per_thread: bool,
     /// Stop after this time.
     pub duration: Option<Duration>,
 }
 
-/// What was counted.
+/// The result of counting.
 #[derive(Debug)]
 pub struct Counted {
     /// The numbers.
     pub measured: Measured,
-    /// How the program ended; `None` when it still runs or was not started by us.
+    /// How the program exited; `None` if it still runs or was already running.
     pub exit: Option<ExitStatus>,
     /// The command line that was counted.
     pub command: Vec<String>,
     /// The machine.
     pub host: Host,
-    /// Whether somebody asked to stop.
+    /// Whether the user asked to stop.
     pub stopped: bool,
     /// Threads whose last counts did not arrive.
     pub threads_incomplete: u64,
-    /// Signals stay held back until the answer is given.
+    /// Keeps signals blocked until the result is printed.
     _signals: Signals,
 }
 
-/// How often processes that are not ours are looked at: when one ends, what it did since is not known.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often the accounts of attached processes are read. What a process does between the last reading and
+/// its exit is not known.
+const READ_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Counts until the program or the processes end, a stop signal comes (where there is no program to get it), or the duration is over.
-/// `each` is called at the end of each interval, with what is known by then.
+/// Counts until the program or the processes exit, a stop signal arrives (if there is no program to receive
+/// it), or the duration is over. Calls `each` at the end of each interval with the counts so far.
 pub fn count(
     target: &Target,
     options: &CountOptions,
@@ -81,15 +82,15 @@ pub fn count(
     let suspended = target.command().map(|command| Suspended::new(command, &signals)).transpose()?;
     host::raise_file_limit();
     let child = suspended.as_ref().map(|child| child.pid);
-    let whom = match (target, child) {
-        (Target::Command(_), Some(child)) => Whom::Child(child),
-        (Target::Processes(pids), _) => Whom::Processes(pids.clone()),
-        _ => Whom::Machine,
+    let count_target = match (target, child) {
+        (Target::Command(_), Some(child)) => CountTarget::Child(child),
+        (Target::Processes(pids), _) => CountTarget::Processes(pids.clone()),
+        _ => CountTarget::Machine,
     };
-    let mut counters = Counters::open(&options.events, &whom, options.per_thread);
-    let mut threads = if options.per_thread { Threads::new(&counters, &whom) } else { None };
+    let mut counters = Counters::open(&options.events, &count_target, options.per_thread);
+    let mut threads = if options.per_thread { Threads::new(&counters, &count_target) } else { None };
     let cpus = child.map_or_else(|| machine::online_cpus().len(), |child| machine::allowed_cpus(child).len());
-    let mut accounts = Accounts::before(&whom);
+    let mut accounts = Accounts::before(&count_target);
     if let Err(error) = counters.enable_unless_on_exec() {
         if let Some(child) = suspended {
             child.cancel();
@@ -100,7 +101,7 @@ pub fn count(
     let mut subject = match (target, suspended) {
         (_, Some(child)) => Subject::Child(child.release()?),
         (Target::Processes(pids), None) => Subject::attached(pids),
-        _ => Subject::Nobody,
+        _ => Subject::UntilStopped,
     };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     let mut next = options.interval.map(|interval| Instant::now() + interval);
@@ -111,17 +112,17 @@ pub fn count(
         series: Vec::new(),
         threads: Vec::new(),
         cpus: cpus as u32,
-        whole_machine: matches!(whom, Whom::Machine),
-        unseen_ns: 0,
+        whole_machine: matches!(count_target, CountTarget::Machine),
+        uncounted_ns: 0,
     };
     let mut waits = [libc::pollfd { fd: signals.fd(), events: libc::POLLIN, revents: 0 }];
     let end = loop {
         let mut pause =
-            if matches!(subject, Subject::Processes(_)) { LOOK } else { Duration::from_millis(50) };
+            if matches!(subject, Subject::Processes(_)) { READ_INTERVAL } else { Duration::from_millis(50) };
         for until in [deadline, next].into_iter().flatten() {
             pause = pause.min(until.saturating_duration_since(Instant::now()));
         }
-        // Rounded up: a wait that ends too early only comes again.
+        // Rounded up: a wait that ends too early would only be repeated.
         signals::poll(&mut waits, pause.as_micros().div_ceil(1000) as i32);
         let end = subject.signals_received(&signals).or_else(|| subject.is_over(deadline));
         if let Some(threads) = &mut threads {
@@ -130,7 +131,7 @@ pub fn count(
         if let Some(end) = end {
             break end;
         }
-        accounts.look();
+        accounts.refresh();
         if let (Some(at), Some(interval)) = (next, options.interval)
             && Instant::now() >= at
         {
@@ -141,7 +142,7 @@ pub fn count(
             };
             measured.series.push(reading);
             each(&measured);
-            // An interval that was slept through is not made up for.
+            // Skips intervals that were missed.
             next = Some((at + interval).max(Instant::now()));
         }
     };
@@ -156,7 +157,7 @@ pub fn count(
     measured.duration_ns = duration_ns;
     measured.total = Reading { at_ns: duration_ns, usage, counts: counters.read() };
     if matches!((&end, target), (End::Exited(..), Target::Command(_))) {
-        measured.unseen_ns = unseen_ns(&measured);
+        measured.uncounted_ns = uncounted_ns(&measured);
     }
     if options.interval.is_some() && measured.series.last().is_none_or(|last| last.at_ns < duration_ns) {
         measured.series.push(measured.total.clone());
@@ -176,14 +177,15 @@ pub fn count(
     })
 }
 
-/// Whether each event could be counted for a program that is started now. Nothing is counted.
+/// Whether each event could be counted for a program started now. Counts nothing.
 pub fn try_events(events: &[Event]) -> Vec<Result<bool, NotCounted>> {
-    let whom = Whom::Processes(vec![std::process::id()]);
-    events.iter().map(|event| counters::try_one(event, &whom)).collect()
+    let count_target = CountTarget::Processes(vec![std::process::id()]);
+    events.iter().map(|event| counters::try_one(event, &count_target)).collect()
 }
 
-/// The CPU time that the kernel accounts and the counters did not see. It accounts also what the child did before its exec, and the exec.
-fn unseen_ns(measured: &Measured) -> u64 {
+/// The CPU time that the kernel accounts and the counters missed. The kernel also accounts the exec and the
+/// child's time before it.
+fn uncounted_ns(measured: &Measured) -> u64 {
     const BEFORE_EXEC_NS: u64 = 5_000_000;
     let Usage { user_ns: Some(user), system_ns: Some(system), .. } = measured.total.usage else { return 0 };
     let counts = measured.events.iter().zip(&measured.total.counts);
@@ -193,7 +195,7 @@ fn unseen_ns(measured: &Measured) -> u64 {
     if missing > BEFORE_EXEC_NS + clock.value / 10 { missing } else { 0 }
 }
 
-/// The processes that have come of some, which still live.
+/// Some processes and their descendants that still run.
 fn with_descendants(pids: &[u32]) -> Vec<u32> {
     let parents = process::parents();
     let mut all = pids.to_vec();

@@ -1,21 +1,24 @@
-//! What each thread had. A thread tells its counts when it ends, of each event and CPU; those that were there at the start have what is
-//! left of their counters, which hold the sum.
+//! The counts of each thread. A thread reports its counts when it exits, per event and CPU. Threads that
+//! existed at the start get the remainder of their counters, which hold the sum.
 //!
-//! When one thread takes another's place on a CPU and both inherited the same counters, the kernel lets them swap the counters instead of
-//! reprogramming them, and then swaps the counts back, event by event in the order in which each thread lists them. That order is not the same for a
-//! thread that we opened counters for and for one that inherited them: counts would end up under other events. A thread that has a counter
-//! of its own, which nobody inherits, never swaps with those that it started, and those list theirs in one order.
+//! When one thread replaces another on a CPU and both inherited the same counters, the kernel swaps the
+//! counters between them instead of reprogramming the hardware. It then swaps the counts back, event by
+//! event, in the order in which each thread lists them. That order differs between a thread that the recorder
+//! opened counters for and one that inherited them, so counts would end up under other events. A thread that
+//! has its own counter, which no other thread inherits, never swaps with the threads that it started, and
+//! those list theirs in the same order.
 //!
-//! A thread tells also of the CPUs that it does not end on, and the kernel's rings are made for one writer at a time: where threads end at
-//! the same moment records can be lost, or a ring fall silent. A thread of which not everything has arrived has no row then; its counts are in
-//! what is left of the thread that started it, whose row says so.
+//! A thread also reports for CPUs that it does not exit on, and a kernel ring supports one writer at a time.
+//! If threads exit at the same time, records can be lost, or a ring can stop receiving any. A thread whose
+//! report is incomplete gets no row. Its counts are then part of the remainder of the thread that started it,
+//! and that row says so.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use linux_perf_event_reader::{EventRecord, RecordType};
 use whyslow_events::{Attr, Count, ThreadReading};
 
-use super::counters::{Counters, Whom, sum, threads_of};
+use super::counters::{CountTarget, Counters, sum, threads_of};
 use super::usage::name_of;
 use crate::perf::{Counter, CounterBound, CounterRings, LastCount};
 
@@ -29,25 +32,25 @@ const NOTHING: Attr = Attr {
     precise: 0,
 };
 
-/// Gathers what threads tell.
+/// Collects the reports of threads.
 pub(super) struct Threads {
     rings: CounterRings,
-    /// A counter of their own for the first threads, which counts nothing.
+    /// A dummy counter for each of the first threads, which counts nothing and is not inherited.
     _unshared: Vec<Counter>,
-    /// Which event and root a counter is of.
+    /// The event and root of each counter.
     counters: HashMap<u64, (usize, usize)>,
     /// The first threads, by root.
     roots: Vec<(u32, u32)>,
     names: HashMap<u32, String>,
     processes: HashMap<u32, u32>,
-    /// By number of the thread and how often that number was used before.
-    told: BTreeMap<(u32, u32), Told>,
+    /// By thread number and how often that number was used before.
+    reported: BTreeMap<(u32, u32), Reported>,
     uses: HashMap<u32, u32>,
     lost: bool,
 }
 
 #[derive(Default)]
-struct Told {
+struct Reported {
     pid: u32,
     name: String,
     /// Event, root, count.
@@ -56,12 +59,12 @@ struct Told {
 }
 
 impl Threads {
-    /// `None` where the kernel gives no memory for that, or where nothing is counted.
-    pub(super) fn new(counters: &Counters, whom: &Whom) -> Option<Self> {
-        let tids = match whom {
-            Whom::Child(child) => vec![*child],
-            Whom::Processes(pids) => threads_of(pids),
-            Whom::Machine => return None,
+    /// Returns `None` if the kernel provides no memory for the rings, or if nothing is counted.
+    pub(super) fn new(counters: &Counters, count_target: &CountTarget) -> Option<Self> {
+        let tids = match count_target {
+            CountTarget::Child(child) => vec![*child],
+            CountTarget::Processes(pids) => threads_of(pids),
+            CountTarget::Machine => return None,
         };
         let roots: Vec<(u32, u32)> =
             tids.iter().map(|tid| (name_of(*tid).map_or(*tid, |(pid, _)| pid), *tid)).collect();
@@ -90,21 +93,21 @@ impl Threads {
             roots,
             names,
             processes,
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             uses: HashMap::new(),
             lost: false,
         })
     }
 
-    /// Takes what has been told up to now.
+    /// Takes the reports so far.
     pub(super) fn drain(&mut self) {
-        let Self { rings, counters, names, processes, told, uses, lost, .. } = self;
+        let Self { rings, counters, names, processes, reported, uses, lost, .. } = self;
         rings.drain(|record| {
             if record.record_type == RecordType::READ {
                 let Some(last) = LastCount::parse(&record.data.as_slice()) else { return };
                 let Some((event, root)) = counters.get(&last.counter) else { return };
                 let number = uses.get(&last.tid).copied().unwrap_or(0);
-                let row = told.entry((last.tid, number)).or_default();
+                let row = reported.entry((last.tid, number)).or_default();
                 row.pid = last.pid;
                 if let Some(name) = names.get(&last.tid) {
                     row.name.clone_from(name);
@@ -123,7 +126,7 @@ impl Threads {
                     if let Some(name) = names.get(&parent).cloned() {
                         names.insert(tid, name);
                     }
-                    // A number that was used before is another thread's now.
+                    // A reused number belongs to another thread now.
                     if processes.insert(tid, fork.pid.unsigned_abs()).is_some() {
                         *uses.entry(tid).or_default() += 1;
                     }
@@ -134,7 +137,7 @@ impl Threads {
         });
     }
 
-    /// All threads, the first ones first; and how many did not tell everything.
+    /// Returns all threads, the first ones first, and how many reports are incomplete.
     pub(super) fn finish(mut self, counters: &Counters) -> (Vec<ThreadReading>, u64) {
         self.drain();
         let events = counters.parts.len();
@@ -156,15 +159,15 @@ impl Threads {
             })
             .collect();
         let mut others = Vec::new();
-        for ((tid, _), told) in self.told {
-            // Counts of a part of the CPUs are no counts of the thread.
-            if told.counters.len() < expected {
+        for ((tid, _), reported) in self.reported {
+            // Counts of only some CPUs are not the thread's counts.
+            if reported.counters.len() < expected {
                 incomplete += 1;
                 continue;
             }
             let mut counts = vec![None; events];
             for (event, slot) in counts.iter_mut().enumerate() {
-                let of_event = || told.counts.iter().filter(|(at, ..)| *at == event);
+                let of_event = || reported.counts.iter().filter(|(at, ..)| *at == event);
                 let Some((_, root, _)) = of_event().next() else { continue };
                 let count = sum(of_event().map(|(_, _, count)| (0, *count)));
                 *slot = Some(count);
@@ -172,15 +175,15 @@ impl Threads {
                     *whole = whole.since(count);
                 }
             }
-            others.push(ThreadReading { pid: told.pid, tid, name: told.name, counts });
+            others.push(ThreadReading { pid: reported.pid, tid, name: reported.name, counts });
         }
-        let all_told = incomplete == 0;
+        let all_reported = incomplete == 0;
         for (root, (pid, tid)) in self.roots.iter().enumerate() {
             let counts =
                 left.iter().map(|roots| roots.iter().find(|(at, _)| *at == root).map(|(_, count)| *count));
             let name = self.names.get(tid).cloned().unwrap_or_default();
-            // What others did not tell is in what is left of the thread that started them.
-            let name = if all_told { name } else { format!("{name} and others") };
+            // Unreported counts are part of the remainder of the thread that started the others.
+            let name = if all_reported { name } else { format!("{name} and others") };
             rows.push(ThreadReading { pid: *pid, tid: *tid, name, counts: counts.collect() });
         }
         rows.extend(others);

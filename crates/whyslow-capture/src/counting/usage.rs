@@ -1,4 +1,4 @@
-//! What the kernel accounts by itself of whoever is counted.
+//! What the kernel itself accounts to the counted processes.
 
 use std::collections::HashMap;
 
@@ -6,21 +6,21 @@ use whyslow_events::Usage;
 use whyslow_proc::accounts::{Account, Io, MachineAccount};
 use whyslow_proc::process::{self, Status};
 
-use super::counters::{Whom, threads_of};
+use super::counters::{CountTarget, threads_of};
 use super::with_descendants;
 use crate::host;
 
-/// What was accounted before, and what was seen last.
+/// The accounts at the start, and at the last reading.
 pub(super) enum Accounts {
-    /// A child: what it had before it executed its program is ours.
+    /// A child. Its usage before the exec belongs to the recorder.
     Child { pid: u32, before: Account, switches: (u64, u64), resident: Option<u64> },
-    /// Running processes: what they had before is not counted.
+    /// Running processes. Their earlier usage is not counted.
     Processes { rows: Vec<Process>, switches: HashMap<u32, [(u64, u64); 2]> },
-    /// Everybody.
+    /// Everything on the machine.
     Machine { before: Option<MachineAccount> },
 }
 
-/// A process at the start and when it was last looked at.
+/// The accounts of a process at the start and at the last reading.
 pub(super) struct Process {
     pid: u32,
     account: [Account; 2],
@@ -29,10 +29,10 @@ pub(super) struct Process {
 }
 
 impl Accounts {
-    /// Looks before anything is counted.
-    pub(super) fn before(whom: &Whom) -> Self {
-        match whom {
-            Whom::Child(pid) => {
+    /// Reads the accounts before counting starts.
+    pub(super) fn before(count_target: &CountTarget) -> Self {
+        match count_target {
+            CountTarget::Child(pid) => {
                 let status = Status::of(*pid).unwrap_or_default();
                 Self::Child {
                     pid: *pid,
@@ -41,22 +41,22 @@ impl Accounts {
                     resident: status.peak_resident_bytes(),
                 }
             }
-            Whom::Processes(pids) => {
+            CountTarget::Processes(pids) => {
                 let rows = pids.iter().filter_map(|pid| {
                     let account = Account::of(*pid)?;
                     let io = Io::of(*pid).map(|io| [io, io]);
                     Some(Process { pid: *pid, account: [account, account], io, resident: None })
                 });
                 let mut accounts = Self::Processes { rows: rows.collect(), switches: HashMap::new() };
-                accounts.look_at_threads(true);
+                accounts.read_threads(true);
                 accounts
             }
-            Whom::Machine => Self::Machine { before: MachineAccount::now() },
+            CountTarget::Machine => Self::Machine { before: MachineAccount::now() },
         }
     }
 
-    /// Looks at processes that may end at any time.
-    pub(super) fn look(&mut self) {
+    /// Reads the accounts of processes that may exit at any time.
+    pub(super) fn refresh(&mut self) {
         if let Self::Processes { rows, .. } = self {
             for row in rows {
                 if let Some(account) = Account::of(row.pid) {
@@ -68,22 +68,22 @@ impl Accounts {
                 let resident = Status::of(row.pid).and_then(|status| status.peak_resident_bytes());
                 row.resident = resident.or(row.resident);
             }
-            self.look_at_threads(false);
+            self.read_threads(false);
         }
     }
 
-    fn look_at_threads(&mut self, first: bool) {
+    fn read_threads(&mut self, first: bool) {
         let Self::Processes { rows, switches } = self else { return };
         for tid in threads_of(&rows.iter().map(|row| row.pid).collect::<Vec<_>>()) {
             if let Some(now) = Status::of(tid).and_then(|status| status.switches()) {
-                // A thread that is new has done all of it since the start.
+                // All usage of a new thread is since the start.
                 let before = if first { now } else { (0, 0) };
                 switches.entry(tid).or_insert([before, now])[1] = now;
             }
         }
     }
 
-    /// While everybody still runs.
+    /// The usage while the processes still run.
     pub(super) fn so_far(&mut self) -> Usage {
         let Self::Child { pid, before, .. } = self else { return self.at_end() };
         let all = with_descendants(&[*pid]).into_iter().filter_map(Account::of);
@@ -91,9 +91,9 @@ impl Accounts {
         usage_of(account)
     }
 
-    /// When counting is over, and nobody was waited for.
+    /// The usage at the end of counting, if no process was reaped.
     pub(super) fn at_end(&mut self) -> Usage {
-        self.look();
+        self.refresh();
         match self {
             Self::Child { .. } => self.so_far(),
             Self::Processes { rows, switches } => {
@@ -127,11 +127,11 @@ impl Accounts {
         }
     }
 
-    /// When the child has ended: what the kernel accounts of it, less what it had before it executed its program.
+    /// The usage of an exited child: what the kernel accounts to it, minus its usage before the exec.
     pub(super) fn at_exit(&self, usage: &host::Usage) -> Usage {
         let Self::Child { before, switches, resident, .. } = self else { return Usage::default() };
-        // A new process begins with our memory, and the kernel remembers the most it ever had.
-        let is_known = resident.is_none_or(|ours| usage.max_resident_bytes > ours);
+        // A new process starts with the recorder's memory, and the kernel remembers its peak.
+        let is_known = resident.is_none_or(|own| usage.max_resident_bytes > own);
         let ns =
             |time: std::time::Duration, before: u64| Some((time.as_nanos() as u64).saturating_sub(before));
         let accounted = Usage {

@@ -1,4 +1,4 @@
-//! Looks at a process in its last moment, or when someone asks: which blocks are lost, which bytes were never written.
+//! Inspects a process at its exit, or on request: which blocks are lost, and which bytes were never written.
 
 use rustc_hash::FxHashMap;
 use whyslow_heap::leaks::{self, LeakError, LeakReport, LiveBlock, Subject};
@@ -13,11 +13,11 @@ pub(crate) struct Inspector {
     pub(crate) unused: bool,
 }
 
-/// How many bytes of each block were never written.
+/// The bytes of each block that were never written.
 type Unused = Result<Vec<u64>, LeakError>;
 
 impl ExitInspector for Inspector {
-    fn look(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
+    fn inspect(&self, subject: &Subject, blocks: &mut TakeBlocks<'_>) -> Findings {
         if !self.leaks && !self.unused {
             return Findings { leaks: not_wanted(subject), ..Findings::default() };
         }
@@ -29,7 +29,7 @@ impl ExitInspector for Inspector {
         };
         let (report, blocks) = leaks::check(subject, take)
             .map_or_else(|error| (Err(error), Vec::new()), |(report, blocks)| (Ok(report), blocks));
-        // Without the blocks nothing can be said of them.
+        // Without the blocks, their unused bytes mean nothing.
         let unused = unused.filter(|_| report.is_ok());
         let mut found = findings(subject.pid, &blocks, self.leaks.then_some(report), unused);
         if !self.leaks {
@@ -39,7 +39,7 @@ impl ExitInspector for Inspector {
     }
 }
 
-/// Who waits at its end need not be told; who asks for a snapshot wants to know why.
+/// An exiting process needs no reason; a snapshot request does.
 fn not_wanted(subject: &Subject) -> LeakCheck {
     match subject.waiting {
         Some(_) => LeakCheck::NotDone,
@@ -71,7 +71,7 @@ fn findings(
         Some(Ok(unused)) => {
             for (block, unused) in blocks.iter().zip(unused).filter(|(block, _)| !block.inherited) {
                 let counts = stacks.entry(block.stack).or_default();
-                // Blocks that were too large to be filled hold nothing that would tell what was written.
+                // Blocks too large to be filled contain no pattern that shows what was written.
                 if block.size > MOST_FILLED {
                     counts.passed_over_blocks += 1;
                     counts.passed_over_bytes += block.size;

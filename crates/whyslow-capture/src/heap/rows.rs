@@ -1,4 +1,4 @@
-//! The collector's batches become rows of the profile, beside those of the CPU samples.
+//! Turns the collector's batches into rows of the profile, next to those of the CPU samples.
 
 use std::borrow::Borrow;
 
@@ -28,7 +28,7 @@ struct Metrics {
     unused: Option<MetricId>,
 }
 
-/// Which rows of the profile the collector's rows have become. What is known of them is in the profile only.
+/// Maps the collector's rows to rows of the profile. Everything else about them is only in the profile.
 #[derive(Debug)]
 pub(crate) struct HeapRows {
     metrics: Metrics,
@@ -36,13 +36,13 @@ pub(crate) struct HeapRows {
     threads: Vec<ThreadId>,
     modules: Vec<ModuleId>,
     stacks: Vec<StackId>,
-    /// The root of stacks that had to end early.
+    /// The root of truncated stacks.
     cut: Option<StackId>,
     counters: FxHashMap<(ProcessRow, CounterKind), CounterId>,
 }
 
 impl HeapRows {
-    /// The rows that a recording with these options will have.
+    /// Creates the rows of a recording with these options.
     pub(crate) fn new(converter: &mut Converter<LiveWorld>, options: &HeapOptions) -> Self {
         let builder = &mut converter.builder;
         let origin = if options.sample_bytes.is_some() { Origin::Estimated } else { Origin::Counted };
@@ -67,7 +67,7 @@ impl HeapRows {
         }
     }
 
-    /// Adds what is new.
+    /// Adds new rows.
     pub(crate) fn add(&mut self, converter: &mut Converter<LiveWorld>, batch: &Batch) {
         self.add_tables(converter, batch);
         let metrics = self.metrics;
@@ -108,7 +108,7 @@ impl HeapRows {
         for &(process, time_ns) in &batch.ended {
             let row = process.index();
             let Some(&id) = self.processes.get(row) else { continue };
-            // One that has become another program goes on.
+            // A process that executed another program continues.
             if self.processes[row + 1..].contains(&id) {
                 continue;
             }
@@ -125,7 +125,7 @@ impl HeapRows {
         for process in &batch.processes {
             let parent = process.parent.and_then(|row| self.pid(converter, row));
             let id = converter.task_process(process.pid, parent, &process.name, process.start_ns);
-            // One that is told of again has become another program.
+            // A process that is reported again has executed another program.
             if self.processes.contains(&id) && !process.name.is_empty() {
                 let name = converter.builder.string(&process.name);
                 converter.builder.update_process(id, |row| row.name = name);
@@ -163,7 +163,7 @@ impl HeapRows {
         }
     }
 
-    /// Processes that outlive the program which started them.
+    /// The note about processes that outlive the program that started them.
     fn outliving(&self, builder: &Builder) -> Option<HeapNote> {
         let mut processes = self.processes.clone();
         processes.sort_unstable();
@@ -177,7 +177,8 @@ impl HeapRows {
         Some(HeapNote::ProcessesWentOn { pid: first.pid, name, more })
     }
 
-    /// Adds the end: what does not add up over time. The outcome's sites are freed one by one. What is to be said of it.
+    /// Adds the data that is only known at the end, and frees the outcome's sites one by one. Returns the
+    /// notes.
     pub(crate) fn finish(
         self,
         converter: &mut Converter<LiveWorld>,
@@ -188,7 +189,7 @@ impl HeapRows {
         self.finish_with(converter, outcome, sites, end_ns)
     }
 
-    /// As [`Self::finish`], with the outcome's sites beside it.
+    /// Like [`Self::finish`], with the outcome's sites passed separately.
     pub(super) fn finish_with(
         mut self,
         converter: &mut Converter<LiveWorld>,
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_becomes_another_program_is_one_process_with_its_last_name() {
+    fn a_process_that_executes_another_program_is_one_process_with_its_last_name() {
         let mut converter = Converter::new(LiveWorld::default(), 0, 0);
         let mut rows = HeapRows::new(&mut converter, &HeapOptions::default());
         let pid = std::process::id();
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(rows.processes[0], rows.processes[1]);
         let row = converter.builder.process_row(rows.processes[0]);
         assert_eq!((converter.builder.text(row.name), row.end_ns), ("app", None));
-        assert!(rows.outliving(&converter.builder).is_some(), "it goes on");
+        assert!(rows.outliving(&converter.builder).is_some(), "it still runs");
         rows.add(&mut converter, &Batch { ended: vec![(ProcessRow(1), 9)], ..Batch::default() });
         assert_eq!(converter.builder.process_row(rows.processes[0]).end_ns, Some(9));
         assert!(rows.outliving(&converter.builder).is_none());

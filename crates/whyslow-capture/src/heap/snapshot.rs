@@ -1,4 +1,4 @@
-//! Writes what the collector knows in the middle of a recording as a profile of its own.
+//! Writes the collector's state in the middle of a recording as a separate profile.
 
 use std::fs::File;
 use std::io;
@@ -13,15 +13,15 @@ use super::HeapRows;
 use crate::HeapOptions;
 use crate::live::LiveWorld;
 
-/// What the recording is, once it is known.
+/// Writes snapshots, once the recording has started.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    /// What all profiles of this recording say of it, and when it began.
+    /// The metadata that all profiles of this recording share, and its start time.
     recording: OnceLock<(Meta, u64)>,
 }
 
 impl Snapshots {
-    /// The recording begins.
+    /// Starts the recording.
     pub(crate) fn begin(&self, meta: &Meta, start_ns: u64) {
         let meta = Meta {
             command: meta.command.clone(),
@@ -30,7 +30,7 @@ impl Snapshots {
             host: meta.host.clone(),
             ..Meta::default()
         };
-        // There is one beginning.
+        // A recording starts only once.
         let _ = self.recording.set((meta, start_ns));
     }
 }
@@ -38,11 +38,11 @@ impl Snapshots {
 impl SnapshotWriter for Snapshots {
     fn write(&self, outcome: &Outcome, file: File) -> io::Result<()> {
         let (meta, start_ns) =
-            self.recording.get().ok_or_else(|| io::Error::other("the recording has not begun"))?;
+            self.recording.get().ok_or_else(|| io::Error::other("the recording has not started"))?;
         let end_ns =
             outcome.facts.snapshot.map_or_else(whyslow_proc::monotonic_ns, |snapshot| snapshot.time_ns);
         let mut converter = Converter::new(LiveWorld::default(), *start_ns, 0);
-        // That processes go on is what a snapshot is for.
+        // A snapshot needs no note that its processes still run.
         let HeapFacts { unused, sample_bytes, .. } = outcome.facts;
         let options = HeapOptions { unused, sample_bytes, ..HeapOptions::default() };
         let rows = HeapRows::new(&mut converter, &options);
@@ -59,7 +59,7 @@ impl SnapshotWriter for Snapshots {
     }
 }
 
-/// Facts with times since the recording began.
+/// The facts with times relative to the start of the recording.
 pub(crate) fn since(start_ns: u64, mut facts: HeapFacts) -> HeapFacts {
     facts.peak_ns = facts.peak_ns.saturating_sub(start_ns);
     if let LeakCheck::AtSnapshot(time) = &mut facts.leaks {

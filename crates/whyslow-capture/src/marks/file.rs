@@ -1,9 +1,9 @@
-//! Marker files, the convention of samply: a program maps a file `marker-PID.txt` or `marker-PID-TID.txt`, in any folder, and
-//! appends lines `START END NAME` to it, with both times in nanoseconds of `CLOCK_MONOTONIC`. The spans belong to the thread
-//! that maps the file.
+//! Marker files, samply's convention: a program maps a file `marker-PID.txt` or `marker-PID-TID.txt`, in any
+//! folder, and appends lines `START END NAME` to it, with both times in nanoseconds of `CLOCK_MONOTONIC`. The
+//! spans belong to the thread that maps the file.
 //!
-//! The mapping tells the path. The file is read only while it is a plain file that belongs to the user whose process mapped
-//! it, so that nobody can show the recorder a file of another user instead.
+//! The mapping provides the path. The file is read only while it is a regular file owned by the user of the
+//! process that mapped it, so that another user's file cannot be substituted.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -14,16 +14,16 @@ use rustix::fs::OFlags;
 
 use whyslow_profile::ThreadId;
 
-/// Longer lines are left out.
-const LINE_MOST: usize = 64 << 10;
+/// Longer lines are skipped.
+const LINE_MAX: usize = 64 << 10;
 
-/// Whether a mapped file is one by its name.
+/// Whether a mapped file has the name of a marker file.
 pub(crate) fn is_marker_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     path.starts_with('/') && name.starts_with("marker-") && name.ends_with(".txt")
 }
 
-/// The thread that a file's name tells.
+/// The thread in a file's name.
 pub(crate) fn thread_in_name(path: &str) -> Option<u32> {
     let name = path.rsplit('/').next()?.strip_prefix("marker-")?.strip_suffix(".txt")?;
     name.split_once('-')?.1.parse().ok()
@@ -34,14 +34,14 @@ pub(crate) fn thread_in_name(path: &str) -> Option<u32> {
 pub(super) struct MarkerFile {
     path: PathBuf,
     pub(super) thread: Option<ThreadId>,
-    /// The user whose file it must be.
+    /// The user who must own it.
     owner: u32,
-    /// Device and number of the file that was read before.
+    /// Device and inode of the file at the last read.
     identity: Option<(u64, u64)>,
     read: u64,
-    /// The start of a line whose end is not there yet.
+    /// An incomplete last line.
     partial: Vec<u8>,
-    /// Whether the line that `partial` began is too long.
+    /// Whether the line in `partial` is too long.
     skipping: bool,
 }
 
@@ -55,7 +55,7 @@ impl MarkerFile {
         self.path.as_os_str() == path
     }
 
-    /// Takes the lines that are new, as start, end and name.
+    /// Takes new lines as start, end and name.
     pub(super) fn read(&mut self, mut take: impl FnMut(u64, u64, &str)) {
         let Some(mut file) = self.open() else { return };
         if file.seek(SeekFrom::Start(self.read)).is_err() {
@@ -79,7 +79,7 @@ impl MarkerFile {
     }
 
     fn extend(&mut self, bytes: &[u8]) {
-        if self.skipping || self.partial.len() + bytes.len() > LINE_MOST {
+        if self.skipping || self.partial.len() + bytes.len() > LINE_MAX {
             self.skipping = true;
             self.partial.clear();
         } else {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_known_by_their_name() {
+    fn recognises_marker_files_by_name() {
         for path in ["/tmp/marker-42.txt", "/a/marker-42-43.txt", "/marker-x.txt"] {
             assert!(is_marker_file(path), "{path}");
         }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_as_they_come() {
+    fn reads_lines_as_they_are_appended() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("marker-1.txt");
         let mut written = File::create(&path).unwrap();
@@ -150,14 +150,14 @@ mod tests {
         assert_eq!(lines(&mut file), [(10, 20, "load a file".to_owned())]);
         written.write_all(b"rse\r\n").unwrap();
         assert_eq!(lines(&mut file), [(40, 50, "parse\r".to_owned())]);
-        written.write_all(&[b'x'; 3 * LINE_MOST]).unwrap();
+        written.write_all(&[b'x'; 3 * LINE_MAX]).unwrap();
         written.write_all(b"\n60 70 after\n").unwrap();
         assert_eq!(lines(&mut file), [(60, 70, "after".to_owned())]);
         assert!(lines(&mut file).is_empty());
     }
 
     #[test]
-    fn another_users_files_and_links_are_not_read() {
+    fn does_not_read_links_or_files_of_other_users() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("marker-1.txt");
         fs::write(&path, "1 2 secret\n").unwrap();

@@ -1,4 +1,4 @@
-//! Spans, moments and counters that recorded programs mark themselves: with the crate whyslow-mark, or in marker files.
+//! Spans, moments and counters that recorded programs emit, with the crate whyslow-mark or in marker files.
 
 mod file;
 mod pipe;
@@ -18,18 +18,19 @@ pub(crate) use file::{is_marker_file, thread_in_name};
 use pipe::{Folder, Pipe};
 
 /// Processes that can mark at the same time.
-const PIPES_MOST: usize = 256;
-/// Pipes that are large before their program has marked anything. The user's pipes together have a limit.
+const PIPES_MAX: usize = 256;
+/// How many pipes are large before their program has marked anything. The total size of a user's pipes is
+/// limited.
 const LARGE_AT_ONCE: usize = 8;
-const MARKER_FILES_MOST: usize = 4_096;
-/// A recording holds so many marks, and so much text of theirs.
-const MARKS_MOST: u64 = 4_000_000;
-const TEXT_MOST: usize = 256 << 20;
-/// Names of which one text is kept for all spans; further ones are written each time.
-const SHARED_NAMES_MOST: usize = 1 << 16;
-const COUNTERS_MOST: usize = 1_000;
+const MARKER_FILES_MAX: usize = 4_096;
+/// Limits on the marks of a recording, and on their text.
+const MARKS_MAX: u64 = 4_000_000;
+const TEXT_MAX: usize = 256 << 20;
+/// Names that are shared between spans; further ones are stored each time.
+const SHARED_NAMES_MAX: usize = 1 << 16;
+const COUNTERS_MAX: usize = 1_000;
 
-/// The marks of a live recording. Without [`Marks::live`] there are none.
+/// The marks of a live recording. Only [`Marks::live`] collects any.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     folder: Option<Folder>,
@@ -46,7 +47,7 @@ pub(crate) struct Marks {
     notes: Vec<RecordingNote>,
 }
 
-/// A mark that was read, until all records of its time are there.
+/// A mark that waits until all records up to its time have arrived.
 #[derive(Debug)]
 struct Mark {
     kind: Kind,
@@ -58,14 +59,15 @@ struct Mark {
 }
 
 impl Mark {
-    /// When it was made.
+    /// When it was emitted.
     fn time(&self) -> u64 {
         if self.kind == Kind::Counter { self.start_ns } else { self.end_ns }
     }
 }
 
 impl Marks {
-    /// Marks of the processes that will be told of. `runtime` is the program's `XDG_RUNTIME_DIR`.
+    /// Collects the marks of processes reported with [`Marks::process_started`]. `runtime` is the program's
+    /// `XDG_RUNTIME_DIR`.
     pub(crate) fn live(start_ns: u64, runtime: Option<&OsStr>) -> Self {
         let mut marks = Self::default();
         (marks.is_live, marks.start_ns) = (true, start_ns);
@@ -79,29 +81,30 @@ impl Marks {
         marks
     }
 
-    /// Lets a process mark, before its first mark or as soon as it is known.
+    /// Creates the pipe of a process, if possible before its first mark.
     pub(crate) fn process_started(&mut self, pid: u32) {
         let Some(folder) = &mut self.folder else { return };
         if self.pipes.iter().any(|pipe| pipe.is_of(pid)) || !is_own(pid) {
             return;
         }
-        if self.pipes.len() >= PIPES_MOST {
+        if self.pipes.len() >= PIPES_MAX {
             let Some(ended) = self.pipes.iter().position(|pipe| pipe.ended) else { return };
             self.pipes.remove(ended);
         }
-        let mut made = folder.make(pid);
+        let mut pipe = folder.make(pid);
         if folder.is_removed() && folder.open_again().is_ok() {
-            made = folder.make(pid);
+            pipe = folder.make(pid);
         }
-        // A refusal means that another recorder has this process.
-        let Ok(pipe) = made else { return };
+        // An error means that another recorder already serves this process.
+        let Ok(pipe) = pipe else { return };
         if self.pipes.len() < LARGE_AT_ONCE {
             pipe.enlarge();
         }
         self.pipes.push(pipe);
     }
 
-    /// Takes the pipe of an ended process away. One that was used is read to the end: a child may still hold it.
+    /// Removes the pipe of an exited process. If it was used, it is still read to the end: a child may hold
+    /// it open.
     pub(crate) fn process_ended(&mut self, pid: u32) {
         let Some(folder) = &self.folder else { return };
         let Some(at) = self.pipes.iter().position(|pipe| pipe.is_of(pid)) else { return };
@@ -114,17 +117,18 @@ impl Marks {
         }
     }
 
-    /// Notices that a process mapped a marker file.
+    /// Adds a marker file that a process has mapped.
     pub(crate) fn marker_file(&mut self, pid: u32, path: &str, thread: Option<ThreadId>) {
         let known = self.files.iter().any(|file| file.is_at(path));
-        if !self.is_live || known || self.files.len() >= MARKER_FILES_MOST {
+        if !self.is_live || known || self.files.len() >= MARKER_FILES_MAX {
             return;
         }
         let owner = process::owner(pid).unwrap_or_else(whyslow_proc::user);
         self.files.push(MarkerFile::new(path, thread, owner));
     }
 
-    /// Reads what programs have marked. To be done before records are read, so that the threads that marked are known by then.
+    /// Reads new marks. Call it before reading records, so that the threads that emitted them are known by
+    /// then.
     pub(crate) fn collect(&mut self) {
         let Self { pipes, waiting, lost, notes, .. } = self;
         pipes.retain_mut(|pipe| {
@@ -198,7 +202,7 @@ impl Marks {
         name: &str,
         detail: &str,
     ) {
-        // What ended before the recording began is not part of it.
+        // Spans that ended before the recording started are not part of it.
         if end < self.start_ns || start > end || !self.has_room(name.len() + detail.len()) {
             return;
         }
@@ -212,7 +216,7 @@ impl Marks {
     fn add_value(&mut self, mark: &Mark, builder: &mut Builder, process: Option<ProcessId>) {
         let key = (process, mark.name.clone());
         let known = self.counters.get(&key).copied();
-        if !self.has_room(0) || (known.is_none() && self.counters.len() >= COUNTERS_MOST) {
+        if !self.has_room(0) || (known.is_none() && self.counters.len() >= COUNTERS_MAX) {
             self.lost += 1;
             return;
         }
@@ -226,9 +230,9 @@ impl Marks {
         builder.counter_value(counter, time, mark.end_ns.cast_signed());
     }
 
-    /// Whether one more mark fits into the recording; it is counted as lost if not.
+    /// Whether one more mark fits into the recording. Counts it as lost if not.
     fn has_room(&mut self, text: usize) -> bool {
-        let room = self.taken < MARKS_MOST && self.text_bytes + text <= TEXT_MOST;
+        let room = self.taken < MARKS_MAX && self.text_bytes + text <= TEXT_MAX;
         if room {
             self.taken += 1;
             self.text_bytes += text;
@@ -242,7 +246,7 @@ impl Marks {
         if let Some(id) = self.names.get(name) {
             return *id;
         }
-        if self.names.len() >= SHARED_NAMES_MOST {
+        if self.names.len() >= SHARED_NAMES_MAX {
             return builder.string_once(name);
         }
         let id = builder.string(name);
@@ -250,7 +254,7 @@ impl Marks {
         id
     }
 
-    /// Reads what is new in marker files.
+    /// Reads new lines of marker files.
     pub(crate) fn read_files(&mut self, builder: &mut Builder) {
         let mut files = std::mem::take(&mut self.files);
         for file in &mut files {
@@ -260,7 +264,7 @@ impl Marks {
         self.files = files;
     }
 
-    /// What the profile should say about its marks, once all are there.
+    /// The profile's notes about its marks, once all have arrived.
     pub(crate) fn notes(&mut self) -> Vec<RecordingNote> {
         let mut notes = std::mem::take(&mut self.notes);
         if self.lost > 0 {
@@ -270,7 +274,7 @@ impl Marks {
     }
 }
 
-/// Nothing of a recording stays behind.
+/// Removes all pipes of the recording.
 impl Drop for Marks {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
@@ -282,7 +286,7 @@ impl Drop for Marks {
     }
 }
 
-/// Whether it is a process of this user, or gone already.
+/// Whether it is a process of this user, or has exited already.
 fn is_own(pid: u32) -> bool {
     process::owner(pid).is_none_or(|owner| owner == whyslow_proc::user())
 }

@@ -1,7 +1,7 @@
-//! The named pipes through which programs tell their marks: made, read and taken away by the recorder.
+//! The named pipes through which programs send their marks. The recorder creates, reads and removes them.
 //!
-//! They are in a folder that only this user can enter, are made and removed by name within that open folder, and are never
-//! followed as links: nobody else can make the recorder read, or remove, anything else.
+//! They are in a folder that only this user can enter, are created and removed by name within that open
+//! folder, and links are never followed: no other user can make the recorder read or remove anything else.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{self, DirBuilder, File};
@@ -15,10 +15,10 @@ use whyslow_mark::place;
 use whyslow_mark::wire::RECORD_MOST;
 use whyslow_proc::process;
 
-/// The size of a pipe whose program marks.
+/// The size of a pipe once its program emits marks.
 const PIPE_BYTES: usize = 1 << 20;
-/// Read from one pipe in one round, at most: more than it can hold.
-const READ_MOST: usize = 2 << 20;
+/// Bytes read from one pipe per round, at most: more than it can hold.
+const READ_MAX: usize = 2 << 20;
 
 /// The open folder of the pipes.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens the first folder that can be had, made if need be. `runtime` is the program's `XDG_RUNTIME_DIR`.
+    /// Opens the first usable folder, creating it if necessary. `runtime` is the program's `XDG_RUNTIME_DIR`.
     pub(super) fn open(runtime: Option<&OsStr>) -> io::Result<Self> {
         let user = whyslow_proc::user();
         let mut result = Err(io::ErrorKind::NotFound.into());
@@ -56,19 +56,19 @@ impl Folder {
         Ok(Self { file, path, user })
     }
 
-    /// Whether another recorder has ended and taken the folder along.
+    /// Whether another recorder has removed the folder at its end.
     pub(super) fn is_removed(&self) -> bool {
         self.file.metadata().is_ok_and(|about| about.nlink() == 0)
     }
 
-    /// Opens the folder again, made anew.
+    /// Creates the folder again and opens it.
     pub(super) fn open_again(&mut self) -> io::Result<()> {
         *self = Self::open_at(self.path.clone(), self.user)?;
         Ok(())
     }
 
-    /// Makes the pipe of a process. One that a killed recorder has left is replaced; one that another recorder reads is an
-    /// error.
+    /// Creates the pipe of a process. Replaces one that a killed recorder has left; fails if another recorder
+    /// reads it.
     pub(super) fn make(&self, pid: u32) -> io::Result<Pipe> {
         let name = name(pid)?;
         match make_fifo(self.file.as_fd(), &name) {
@@ -82,7 +82,7 @@ impl Folder {
         Ok(Pipe { file: self.open_pipe(&name)?, pid, greeted: false, ended: false, bytes: Vec::new() })
     }
 
-    /// Opens a pipe and makes it ours: the lock tells other recorders that somebody reads it.
+    /// Opens and locks a pipe: the lock shows other recorders that it is in use.
     fn open_pipe(&self, name: &CString) -> io::Result<File> {
         let file = open(self.file.as_fd(), name)?;
         let about = file.metadata()?;
@@ -95,12 +95,12 @@ impl Folder {
 
     pub(super) fn remove(&self, pid: u32) {
         if let Ok(name) = name(pid) {
-            // What is gone need not be removed.
+            // An error means that it is already removed.
             let _ = remove(self.file.as_fd(), &name);
         }
     }
 
-    /// Removes the pipes of processes that are gone, left by recorders that were killed.
+    /// Removes pipes of exited processes, left by recorders that were killed.
     pub(super) fn remove_stale(&self) {
         for pid in process::numbers_in(&self.path).unwrap_or_default() {
             if !process::exists(pid) && name(pid).and_then(|name| self.open_pipe(&name)).is_ok() {
@@ -124,31 +124,31 @@ fn name(pid: u32) -> io::Result<CString> {
 pub(super) struct Pipe {
     file: File,
     pub(super) pid: u32,
-    /// Whether a program has found it.
+    /// Whether a program has opened it.
     pub(super) greeted: bool,
-    /// Whether its process has ended; its name is gone then.
+    /// Whether its process has exited; its name is removed then.
     pub(super) ended: bool,
     /// Bytes that were read and not taken yet.
     pub(super) bytes: Vec<u8>,
 }
 
 impl Pipe {
-    /// Whether it is the pipe of this process, and not of an earlier one with the same number.
+    /// Whether it is the pipe of this process and not of an earlier one with the same number.
     pub(super) fn is_of(&self, pid: u32) -> bool {
         self.pid == pid && !self.ended
     }
 
-    /// Reads what is there.
+    /// Reads the available bytes.
     pub(super) fn fill(&mut self) {
         let mut buffer = [0; 16 * RECORD_MOST];
-        while self.bytes.len() < READ_MOST
+        while self.bytes.len() < READ_MAX
             && let Ok(read @ 1..) = self.file.read(&mut buffer)
         {
             self.bytes.extend_from_slice(&buffer[..read]);
         }
     }
 
-    /// Gives a program that marks more room; with less, more marks may be lost.
+    /// Enlarges the pipe of a program that emits marks; with less room, more marks may be lost.
     pub(super) fn enlarge(&self) {
         set_size(self.file.as_fd(), PIPE_BYTES);
     }
@@ -158,7 +158,8 @@ fn make_fifo(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
     Ok(rustix::fs::mkfifoat(folder, name, Mode::RUSR | Mode::WUSR)?)
 }
 
-/// For reading and writing: so it opens at once, and never reads as ended between two writers.
+/// Opens for reading and writing: then it opens at once, and never reports an end of file between two
+/// writers.
 fn open(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?.into())
@@ -172,7 +173,7 @@ fn lock(file: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)?)
 }
 
-/// A refusal leaves the size as it was.
+/// A refusal leaves the size unchanged.
 fn set_size(file: BorrowedFd<'_>, bytes: usize) {
     let _ = rustix::pipe::fcntl_setpipe_size(file, bytes);
 }
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_come_and_go_and_leave_nothing() {
+    fn pipes_are_created_and_removed_without_leftovers() {
         let runtime = tempfile::tempdir().unwrap();
         let folder = folder(runtime.path());
         let mut pipe = folder.make(42).unwrap();
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_another_recorder_took_along_is_made_again() {
+    fn creates_the_folder_again_after_another_recorder_removed_it() {
         let runtime = tempfile::tempdir().unwrap();
         let mut folder = folder(runtime.path());
         assert!(!folder.is_removed());
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_is_read_is_not_taken_away_and_a_left_one_is_replaced() {
+    fn keeps_a_pipe_in_use_and_replaces_a_stale_one() {
         let runtime = tempfile::tempdir().unwrap();
         let folder = folder(runtime.path());
         let first = folder.make(42).unwrap();
@@ -224,26 +225,26 @@ mod tests {
     }
 
     #[test]
-    fn only_pipes_of_processes_that_are_gone_are_cleaned_up() {
+    fn removes_only_pipes_of_exited_processes() {
         let runtime = tempfile::tempdir().unwrap();
         let folder = folder(runtime.path());
-        let gone = u32::MAX;
+        let exited = u32::MAX;
         let own = std::process::id();
-        drop(folder.make(gone).unwrap());
+        drop(folder.make(exited).unwrap());
         drop(folder.make(own).unwrap());
-        let read_by_another = folder.make(gone - 1).unwrap();
+        let read_by_another = folder.make(exited - 1).unwrap();
         let path = |name: &str| runtime.path().join("whyslow").join(name);
         fs::write(path("notes"), "not a number").unwrap();
-        fs::write(path(&(gone - 2).to_string()), "not a pipe").unwrap();
+        fs::write(path(&(exited - 2).to_string()), "not a pipe").unwrap();
         folder.remove_stale();
-        let left = [own, gone - 1, gone - 2].map(|number| path(&number.to_string()));
+        let left = [own, exited - 1, exited - 2].map(|number| path(&number.to_string()));
         assert!(left.iter().all(|path| path.exists()) && path("notes").exists());
-        assert!(!path(&gone.to_string()).exists());
+        assert!(!path(&exited.to_string()).exists());
         drop(read_by_another);
     }
 
     #[test]
-    fn links_and_folders_of_others_are_not_used() {
+    fn does_not_use_links_or_folders_of_other_users() {
         let runtime = tempfile::tempdir().unwrap();
         let foreign = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(foreign.path(), runtime.path().join("whyslow")).unwrap();

@@ -1,4 +1,4 @@
-//! What is asked of the kernel: which event, which parts of a sample.
+//! Perf event attributes: which event, and which parts of a sample.
 
 use std::fs;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 use perf_event_open_sys::bindings as sys;
 use whyslow_convert::perf::USER_REGISTERS;
 
-/// A way of sampling. Plans are tried from the best to the plainest until the kernel accepts one.
+/// A way of sampling. Plans are tried from the best to the simplest until the kernel accepts one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Hardware cycles, or else the CPU clock.
+    /// Hardware cycles; otherwise the CPU clock.
     pub(crate) cycles: bool,
-    /// How exactly hardware should name the instruction (0 to 2).
+    /// How exactly the hardware should attribute the instruction (0 to 2).
     pub(crate) precise: u8,
     /// Sample kernel mode too.
     pub(crate) kernel: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Plan {
     pub(crate) frequency_hz: u32,
     /// Bytes of stack copied with each sample.
     pub(crate) stack_bytes: u32,
-    /// Whom the events are bound to.
+    /// What the events are bound to.
     pub(crate) bound: Bound,
 }
 
@@ -28,15 +28,15 @@ pub(crate) struct Plan {
 pub(crate) enum Bound {
     /// A CPU, whatever runs on it.
     Cpu,
-    /// A thread and all that it starts.
+    /// A thread and everything that it starts.
     Thread {
-        /// Start counting when it executes a program.
+        /// Start when it executes a program.
         enable_on_exec: bool,
     },
 }
 
 impl Plan {
-    /// The same, with kernel mode left out.
+    /// The same plan without kernel mode.
     pub(crate) fn user_only(self) -> Self {
         Self { kernel: false, ..self }
     }
@@ -50,9 +50,9 @@ impl Plan {
         if self.kernel { with_kernel.chain(without).collect() } else { without.collect() }
     }
 
-    /// The kernel's form of this plan.
+    /// The kernel's attributes of this plan.
     ///
-    /// `core_type` is the number of the CPU's own measuring unit on machines with several kinds of cores.
+    /// `core_type` is the number of the CPU's own PMU on machines with several kinds of cores.
     pub(crate) fn attr(self, core_type: Option<u32>) -> sys::perf_event_attr {
         let mut attr = sys::perf_event_attr {
             size: size_of::<sys::perf_event_attr>() as u32,
@@ -83,14 +83,15 @@ impl Plan {
         attr.set_freq(1);
         attr.set_disabled(1);
         match self.bound {
-            // The idle loop has a sample a period on every CPU that has nothing to do.
+            // Otherwise the idle loop gets a sample per period on every idle CPU.
             Bound::Cpu => attr.set_exclude_idle(1),
             Bound::Thread { enable_on_exec } => {
                 attr.set_enable_on_exec(u64::from(enable_on_exec));
                 attr.set_inherit(1);
             }
         }
-        // When each thread is on a CPU: samples alone do not tell, see `accounting` and `waits` in whyslow-convert.
+        // Shows when each thread is on a CPU. Samples alone do not: see `accounting` and `waits` in
+        // whyslow-convert.
         attr.set_context_switch(1);
         attr.set_exclude_hv(1);
         attr.set_exclude_kernel(u64::from(!self.kernel));
@@ -101,7 +102,7 @@ impl Plan {
         }
         attr.set_mmap(1);
         attr.set_mmap2(1);
-        // Marker files are announced by mappings that need not be executable.
+        // A marker file shows up as a mapping that need not be executable.
         attr.set_mmap_data(1);
         attr.set_comm(1);
         attr.set_comm_exec(1);
@@ -113,7 +114,7 @@ impl Plan {
     }
 }
 
-/// Bytes of stack that are copied when a thread leaves its CPU. What is missing can be read while it waits.
+/// Bytes of stack copied when a thread leaves its CPU. The rest can be read while it waits.
 const LEAVING_STACK_BYTES: u32 = 8 << 10;
 
 /// A sample whenever a thread leaves its CPU.
@@ -124,7 +125,8 @@ pub(crate) fn leaving(bound: Bound) -> sys::perf_event_attr {
     attr
 }
 
-/// A sample whenever somebody ends the wait of another: with the data of the tracepoint of this number, and with a stack if that is asked for.
+/// A sample whenever a thread wakes another: with the data of the tracepoint of this number, and with a stack
+/// if requested.
 pub(crate) fn waking(bound: Bound, tracepoint: u64, with_stack: bool) -> sys::perf_event_attr {
     let mut attr = every_time(bound);
     attr.type_ = sys::PERF_TYPE_TRACEPOINT;
@@ -139,7 +141,7 @@ pub(crate) fn waking(bound: Bound, tracepoint: u64, with_stack: bool) -> sys::pe
     attr
 }
 
-/// A sample with a stack each time that something happens. All else is told by the event beside it.
+/// A sample with a stack at every occurrence. The main event records everything else.
 fn every_time(bound: Bound) -> sys::perf_event_attr {
     let plan = Plan {
         cycles: false,
@@ -149,14 +151,15 @@ fn every_time(bound: Bound) -> sys::perf_event_attr {
         stack_bytes: LEAVING_STACK_BYTES,
         bound,
     };
-    let mut attr = beside(plan);
+    let mut attr = extra_event_attr(plan);
     attr.__bindgen_anon_1.sample_period = 1;
     attr.set_freq(0);
     attr
 }
 
-/// A plan of an event beside another one of the same threads, which tells all that is not a sample.
-pub(crate) fn beside(plan: Plan) -> sys::perf_event_attr {
+/// The attributes of an extra event for threads that already have a main event, which records everything
+/// except samples.
+pub(crate) fn extra_event_attr(plan: Plan) -> sys::perf_event_attr {
     let mut attr = plan.attr(None);
     attr.set_exclude_idle(0);
     attr.set_context_switch(0);
@@ -169,8 +172,8 @@ pub(crate) fn beside(plan: Plan) -> sys::perf_event_attr {
     attr
 }
 
-/// The number of the measuring unit that counts cycles on this CPU, where the machine has several kinds of
-/// cores; `sys` is the folder `/sys`.
+/// The number of the PMU that counts cycles on this CPU, if the machine has several kinds of cores. `sys` is
+/// the folder `/sys`.
 pub(super) fn core_type(sys: &Path, cpu: u32) -> Option<u32> {
     ["cpu_core", "cpu_atom", "cpu_lowpower"].into_iter().find_map(|unit| {
         let folder = sys.join("bus/event_source/devices").join(unit);

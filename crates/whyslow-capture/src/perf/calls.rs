@@ -1,15 +1,15 @@
-//! The events of system calls: every beginning and every end, and stacks of beginnings as far as that costs little.
+//! System call events: every entry and every exit, and stacks of entries as far as they are cheap.
 
 use perf_event_open_sys::bindings as sys;
 use whyslow_convert::perf::CallEvent;
 
 use super::attr::{Bound, Plan};
 
-/// Bytes of stack that are copied with a call. What is missing can be read while the thread is in it.
+/// Bytes of stack copied with a call. The rest can be read while the thread is in it.
 const STACK_BYTES: u32 = 8 << 10;
 
-/// The events, in the order in which they are opened. The last one comes first where a call begins, so that the copying of a stack is over when
-/// the beginning is told.
+/// The events, in the order in which they are opened. At a call's entry, the last one fires first, so that
+/// the stack is copied before the entry is recorded.
 pub(crate) const CALL_EVENTS: [CallEvent; 3] =
     [CallEvent::Enter, CallEvent::Return, CallEvent::EnterWithStack];
 
@@ -20,11 +20,11 @@ pub(crate) struct CallPoints {
     pub(crate) exit: u64,
 }
 
-/// What is asked of the kernel for one of them.
+/// The kernel's attributes of one of them.
 pub(crate) fn call_attr(points: CallPoints, bound: Bound, event: CallEvent) -> sys::perf_event_attr {
     let plan =
         Plan { cycles: false, precise: 0, kernel: true, frequency_hz: 0, stack_bytes: STACK_BYTES, bound };
-    let mut attr = super::attr::beside(plan);
+    let mut attr = super::attr::extra_event_attr(plan);
     attr.type_ = sys::PERF_TYPE_TRACEPOINT;
     attr.config = if event == CallEvent::Return { points.exit } else { points.enter };
     attr.__bindgen_anon_1.sample_period = 1;

@@ -1,7 +1,8 @@
 //! Counters: events that are counted and not sampled.
 //!
-//! The kernel gives no sum of a group to whoever lets threads inherit it, so each counter is read by itself. Where a row per thread is
-//! wanted, every thread's counts are told in a record when it ends ([`CounterRings`]).
+//! The kernel does not sum up a group that threads inherit, so each counter is read separately. If rows per
+//! thread are requested, the kernel writes each thread's counts in a record when the thread exits
+//! ([`CounterRings`]).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -14,19 +15,19 @@ use super::events::{enable, id_of, parse_info, redirect};
 use super::layouts::Layouts;
 use super::ring::{Merge, Ring};
 
-/// Whom a counter is bound to.
+/// What a counter is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// A thread and all that it starts, wherever they run, or on one CPU only.
+    /// A thread and everything that it starts, on all CPUs or only on one.
     Thread {
         tid: u32,
         cpu: Option<u32>,
-        /// Begin when it executes a program.
+        /// Start when it executes a program.
         on_exec: bool,
-        /// Tell what each thread has when it ends.
-        tells_threads: bool,
+        /// Report the counts of each thread when it exits.
+        reports_threads: bool,
     },
-    /// A thread alone: what it starts does not inherit it.
+    /// A single thread: threads that it starts do not inherit the counter.
     Unshared { tid: u32 },
     /// A CPU, whatever runs on it.
     Cpu(u32),
@@ -39,7 +40,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Opens it; the system's number for the reason when that fails. A counter with a leader is counted when its leader is.
+    /// Opens it, or returns the errno. A counter with a leader is counted whenever its leader is.
     pub(crate) fn open(attr: &Attr, bound: Bound, leader: Option<&Self>) -> Result<Self, i32> {
         let mut attr = kernel_attr(attr, bound);
         let (thread, cpu) = match bound {
@@ -53,12 +54,12 @@ impl Counter {
         Ok(Self { fd })
     }
 
-    /// Begins to count.
+    /// Starts counting.
     pub(crate) fn enable(&self) -> io::Result<()> {
         enable(self.fd.as_fd())
     }
 
-    /// What was counted up to now, also in threads that have ended.
+    /// The count so far, including threads that have exited.
     pub(crate) fn read(&self) -> io::Result<Count> {
         let mut bytes = [0; 8 * FORMAT_WORDS];
         let read = rustix::io::read(&self.fd, &mut bytes)?;
@@ -68,13 +69,13 @@ impl Counter {
         Ok(count_in(&bytes).unwrap_or_default())
     }
 
-    /// The kernel's number for it, which its records name.
+    /// The kernel's id of the counter, which its records contain.
     pub(crate) fn id(&self) -> io::Result<u64> {
         id_of(self.fd.as_fd())
     }
 }
 
-/// Value, time enabled, time running, number.
+/// Value, time enabled, time running, id.
 const FORMAT_WORDS: usize = 4;
 
 /// The first three words of a reading.
@@ -85,7 +86,7 @@ fn count_in(bytes: &[u8]) -> Option<Count> {
     Some(Count { value: number(value), enabled_ns: number(enabled_ns), running_ns: number(running_ns) })
 }
 
-/// The kernel's form. How exactly samples would name their instruction is left out: the kernel refuses it of counters.
+/// The kernel's attributes. Leaves out the sampling precision, which the kernel refuses for counters.
 fn kernel_attr(event: &Attr, bound: Bound) -> sys::perf_event_attr {
     let mut attr = sys::perf_event_attr {
         size: size_of::<sys::perf_event_attr>() as u32,
@@ -102,10 +103,10 @@ fn kernel_attr(event: &Attr, bound: Bound) -> sys::perf_event_attr {
     attr.set_exclude_kernel(u64::from(event.exclude_kernel));
     attr.set_exclude_hv(u64::from(event.exclude_hypervisor));
     attr.set_disabled(1);
-    if let Bound::Thread { on_exec, tells_threads, .. } = bound {
+    if let Bound::Thread { on_exec, reports_threads, .. } = bound {
         attr.set_inherit(1);
         attr.set_enable_on_exec(u64::from(on_exec));
-        if tells_threads {
+        if reports_threads {
             attr.set_inherit_stat(1);
             attr.set_comm(1);
             attr.set_task(1);
@@ -128,25 +129,25 @@ fn open(attr: &mut sys::perf_event_attr, thread: i32, cpu: i32, leader: RawFd) -
     Ok(unsafe { OwnedFd::from_raw_fd(event) })
 }
 
-/// The rings into which threads tell their counts: one per CPU, shared by all counters of it.
+/// The rings in which threads report their counts: one per CPU, shared by all its counters.
 #[derive(Debug)]
 pub(crate) struct CounterRings {
     merge: Merge,
     layouts: Layouts,
 }
 
-/// What a thread has counted of one event on one CPU when it ended.
+/// The count of one event on one CPU by an exited thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastCount {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
-    /// The counter that the thread's own was made from.
+    /// The counter that the thread's own was inherited from.
     pub(crate) counter: u64,
     pub(crate) count: Count,
 }
 
 impl LastCount {
-    /// From the record's body: process, thread, reading.
+    /// Parses the record's body: process, thread, reading.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let (ids, reading) = body.split_at_checked(8)?;
         let number = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
@@ -161,17 +162,17 @@ impl LastCount {
 }
 
 impl CounterRings {
-    const MOST: usize = 512 << 10;
-    const LEAST: usize = 32 << 10;
+    const MAX: usize = 512 << 10;
+    const MIN: usize = 32 << 10;
 
-    /// Maps a ring for each CPU and leads its counters into it.
+    /// Maps a ring for each CPU and redirects its counters into it.
     pub(crate) fn new(by_cpu: &[Vec<&Counter>]) -> io::Result<Self> {
-        let mut bytes = Self::MOST;
+        let mut bytes = Self::MAX;
         let rings = loop {
             let owners = by_cpu.iter().filter_map(|counters| counters.first());
             match owners.map(|owner| Ring::map(owner.fd.as_fd(), bytes)).collect::<io::Result<Vec<_>>>() {
                 Ok(rings) => break rings,
-                Err(_) if bytes > Self::LEAST => bytes /= 2,
+                Err(_) if bytes > Self::MIN => bytes /= 2,
                 Err(error) => return Err(error),
             }
         };
@@ -181,12 +182,12 @@ impl CounterRings {
                 redirect(other.fd.as_fd(), owner.fd.as_raw_fd())?;
             }
         }
-        let bound = Bound::Thread { tid: 0, cpu: None, on_exec: false, tells_threads: true };
+        let bound = Bound::Thread { tid: 0, cpu: None, on_exec: false, reports_threads: true };
         let layout = parse_info(&kernel_attr(&Attr::default(), bound))?;
         Ok(Self { merge: Merge::new(rings), layouts: Layouts::several(vec![(layout, Vec::new())]) })
     }
 
-    /// Hands over what has been told up to now.
+    /// Hands over the records so far.
     pub(crate) fn drain(&mut self, take: impl FnMut(&Record<'_>)) {
         self.merge.drain(u64::MAX, &self.layouts, take);
     }
@@ -197,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_thread_tells_at_its_end_is_read() {
+    fn parses_the_counts_of_an_exited_thread() {
         let mut body = [7u32, 8].map(u32::to_ne_bytes).concat();
         body.extend([100u64, 2000, 1000, 42, 0, 0].map(u64::to_ne_bytes).concat());
         let last = LastCount::parse(&body).unwrap();
@@ -208,11 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_the_kernels() {
+    fn attributes_match_the_kernels() {
         let event =
             Attr { kind: 4, configs: [0x1c2, 5, 6], exclude_kernel: true, precise: 2, ..Attr::default() };
         let attr =
-            kernel_attr(&event, Bound::Thread { tid: 1, cpu: None, on_exec: true, tells_threads: false });
+            kernel_attr(&event, Bound::Thread { tid: 1, cpu: None, on_exec: true, reports_threads: false });
         assert_eq!((attr.type_, attr.config), (4, 0x1c2));
         assert_eq!((attr.exclude_kernel(), attr.exclude_user(), attr.precise_ip()), (1, 0, 0));
         assert_eq!((attr.inherit(), attr.enable_on_exec(), attr.disabled()), (1, 1, 1));

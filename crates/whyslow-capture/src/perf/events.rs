@@ -1,4 +1,4 @@
-//! Opening one event per CPU (and per thread when attaching), with one ring per CPU.
+//! Opens one event per CPU (and per thread when attaching), with one ring per CPU.
 
 use std::ffi::CString;
 use std::io;
@@ -13,27 +13,27 @@ use super::layouts::Layouts;
 use super::ring::{Merge, Ring};
 
 /// Largest ring per CPU.
-const RING_MOST: usize = 4 << 20;
+const RING_MAX: usize = 4 << 20;
 /// Smallest ring that is worth recording with.
-const RING_LEAST: usize = 64 << 10;
-/// All rings together, so that machines with many CPUs do not lock much memory.
+const RING_MIN: usize = 64 << 10;
+/// Limit for all rings together, so that machines with many CPUs do not lock too much memory.
 const RINGS_TOTAL: usize = 64 << 20;
-/// Events of CPUs write samples of whatever runs, with as many stack bytes as ours have: on a busy machine the rings fill up all
-/// the time, and the recorder waits longest for its turn.
-const CPU_RING_MOST: usize = 8 << 20;
+/// CPU-wide events sample whatever runs, with the same number of stack bytes for every process: on a busy
+/// machine the rings fill up all the time, and the recorder queues longest for a CPU.
+const CPU_RING_MAX: usize = 8 << 20;
 const CPU_RINGS_TOTAL: usize = 256 << 20;
 
-/// Whom to sample.
+/// What to sample.
 #[derive(Debug, Clone)]
 pub(crate) enum Scope {
-    /// These threads and whatever they start.
+    /// These threads and everything they start.
     Threads(Vec<u32>),
     /// Everything.
     System,
 }
 
 impl Scope {
-    /// The kernel's numbers: `u32::MAX` is -1 for it, every thread.
+    /// The thread arguments for the kernel: `u32::MAX` is -1, every thread.
     fn threads(&self) -> &[u32] {
         match self {
             Self::Threads(threads) => threads,
@@ -42,29 +42,30 @@ impl Scope {
     }
 }
 
-/// An event beside the one of the plan, whose records go into the same rings. It must have the same clock, and its samples an address,
-/// a task and a time.
+/// An event in addition to the plan's, whose records go into the same rings. It must use the same clock, and
+/// its samples must contain an address, a task and a time.
 #[derive(Debug, Clone)]
-pub(crate) struct Beside {
+pub(crate) struct ExtraEvent {
     pub(crate) attr: sys::perf_event_attr,
     pub(crate) scope: Scope,
-    /// The file that the event is in, if it is a function.
+    /// The file that contains the function, if the event is a function probe.
     pub(crate) file: Option<CString>,
-    /// Whether its samples have as many stack bytes as the plan's, and a ring apart from the plan's, which it shares with the likes of it.
+    /// Whether its samples have as many stack bytes as the plan's, and go into a separate ring, which all
+    /// such events share.
     pub(crate) apart: bool,
-    /// Whether it has a ring of its own that is given back in rations: what does not fit is not missed.
+    /// Whether it has its own ring that is released in rations: samples that do not fit are optional.
     pub(crate) rationed: bool,
-    /// Whether CPUs that do not have it go without.
+    /// Whether to skip CPUs that do not support it.
     pub(crate) on_some_cpus: bool,
 }
 
-impl Beside {
+impl ExtraEvent {
     /// An event whose records go into the ring of the plan's event.
     pub(crate) fn in_same_ring(attr: sys::perf_event_attr, scope: Scope) -> Self {
         Self { attr, scope, file: None, apart: false, rationed: false, on_some_cpus: false }
     }
 
-    /// Its attributes with the address of the file's name, which must live until it is opened.
+    /// Its attributes, with the address of the file name, which must stay valid until the event is open.
     fn attr(&self) -> sys::perf_event_attr {
         let mut attr = self.attr;
         if let Some(file) = &self.file {
@@ -73,19 +74,20 @@ impl Beside {
         attr
     }
 
-    /// Whether it begins by itself, at the exec of a program.
+    /// Whether the exec of a program enables it.
     fn is_on_exec(&self) -> bool {
         self.apart && self.attr.enable_on_exec() == 1
     }
 }
 
-/// Opens events and closes them again, to see whether that is possible: for one thread and one CPU, since the answer is the same for all.
-pub(crate) fn try_open(events: &[Beside], cpus: &[u32]) -> Result<(), io::Error> {
+/// Opens events and closes them again, to see whether that is possible. One thread and one CPU suffice, since
+/// the answer is the same for all.
+pub(crate) fn try_open(events: &[ExtraEvent], cpus: &[u32]) -> Result<(), io::Error> {
     let mut reason = None;
     for event in events {
         let mut attr = event.attr();
         let thread = event.scope.threads().first().copied().unwrap_or(0);
-        // A CPU that has no such unit says nothing of the others.
+        // A CPU without such a PMU says nothing about the others.
         let cpus = if event.on_some_cpus { cpus } else { &cpus[..cpus.len().min(1)] };
         let opened = cpus.iter().map(|cpu| open(&mut attr, thread.cast_signed(), *cpu));
         match opened.reduce(Result::or).unwrap_or(Err(OpenError::Gone)) {
@@ -101,28 +103,28 @@ pub(crate) fn try_open(events: &[Beside], cpus: &[u32]) -> Result<(), io::Error>
 #[derive(Debug)]
 pub(crate) struct Events {
     events: Vec<OwnedFd>,
-    /// The events that own a ring, for waiting.
+    /// The events that own a ring, for polling.
     owners: Vec<RawFd>,
     pub(crate) merge: Merge,
     /// Bytes of each ring.
     pub(crate) ring_bytes: usize,
     pub(crate) plan: Plan,
-    /// How records are laid out: those of the plan's event, then those of the events beside it.
+    /// The layouts of records: those of the plan's event, then those of the extra events.
     pub(crate) layouts: Layouts,
-    /// Those of the events beside the plan's that are apart, and whether they begin by themselves; of the others nothing is here.
+    /// The extra events with a separate ring, and whether exec enables them. Empty for the others.
     apart: Vec<(bool, Vec<OwnedFd>)>,
-    /// Those that are not, by the number of their event.
+    /// The extra events in the plan's ring, by event number.
     in_ring: Vec<Vec<RawFd>>,
 }
 
 /// Why events could not be opened.
 #[derive(Debug)]
 pub(crate) enum OpenError {
-    /// The kernel does not allow it.
+    /// The kernel does not permit it.
     Denied(io::Error),
-    /// A thread ended before its event was opened.
+    /// A thread exited before its event was opened.
     Gone,
-    /// The ring does not fit the limit of locked memory.
+    /// The ring exceeds the limit of locked memory.
     RingTooLarge(io::Error),
     /// This event or setting does not exist here.
     Unsupported(io::Error),
@@ -133,7 +135,7 @@ pub(crate) enum OpenError {
 }
 
 impl OpenError {
-    /// What the system said.
+    /// The system's error.
     fn into_system(self) -> io::Error {
         match self {
             Self::Denied(error)
@@ -151,7 +153,7 @@ impl OpenError {
             Some(libc::ESRCH) => Self::Gone,
             Some(
                 libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO | libc::EINVAL | libc::ENOSYS | libc::E2BIG
-                // All hardware counters are taken.
+                // All hardware counters are in use.
                 | libc::EBUSY | libc::ENOSPC,
             ) => Self::Unsupported(error),
             Some(libc::EMFILE | libc::ENFILE) => Self::TooManyFiles(error),
@@ -167,16 +169,16 @@ impl Events {
         cpus: &[u32],
         wanted: Plan,
         stack_bytes: Option<u32>,
-        beside: &[Beside],
+        extra: &[ExtraEvent],
     ) -> Result<Self, OpenError> {
-        let (most, total) = match scope {
-            Scope::Threads(_) => (RING_MOST, RINGS_TOTAL),
-            Scope::System => (CPU_RING_MOST, CPU_RINGS_TOTAL),
+        let (max_bytes, total) = match scope {
+            Scope::Threads(_) => (RING_MAX, RINGS_TOTAL),
+            Scope::System => (CPU_RING_MAX, CPU_RINGS_TOTAL),
         };
-        let share = (total / cpus.len().max(1)).clamp(RING_LEAST, most);
+        let share = (total / cpus.len().max(1)).clamp(RING_MIN, max_bytes);
         first_accepted(wanted.choices(), 1 << share.ilog2(), |plan, ring_bytes| {
             let plan = Plan { stack_bytes: stack_bytes.unwrap_or(default_stack_bytes(ring_bytes)), ..plan };
-            Self::open_exactly(scope, cpus, plan, ring_bytes, beside)
+            Self::open_exactly(scope, cpus, plan, ring_bytes, extra)
         })
     }
 
@@ -185,19 +187,19 @@ impl Events {
         cpus: &[u32],
         plan: Plan,
         ring_bytes: usize,
-        beside: &[Beside],
+        extra: &[ExtraEvent],
     ) -> Result<Self, OpenError> {
         let threads = scope.threads();
-        // A record of a single event need not name it.
+        // With a single event, records need not contain its id.
         let named = |mut attr: sys::perf_event_attr| {
-            if !beside.is_empty() {
+            if !extra.is_empty() {
                 attr.sample_type |= u64::from(sys::PERF_SAMPLE_IDENTIFIER);
                 attr.set_sample_id_all(1);
             }
             attr
         };
-        let side_bytes = if ring_bytes >= RING_MOST { ring_bytes * 2 } else { ring_bytes };
-        let mut beside: Vec<(sys::perf_event_attr, &Beside)> = beside
+        let side_bytes = if ring_bytes >= RING_MAX { ring_bytes * 2 } else { ring_bytes };
+        let mut extra: Vec<(sys::perf_event_attr, &ExtraEvent)> = extra
             .iter()
             .map(|event| {
                 let mut attr = named(event.attr());
@@ -206,20 +208,21 @@ impl Events {
                 }
                 if event.apart {
                     attr.sample_stack_user = plan.stack_bytes;
-                    // They come in bursts: a program that starts has a hundred page faults within a millisecond.
+                    // Their samples arrive in bursts: a starting program has a hundred page faults within a
+                    // millisecond.
                     attr.__bindgen_anon_2.wakeup_watermark = (side_bytes / 8) as u32;
                 }
                 (attr, event)
             })
             .collect();
         let main = named(plan.attr(None));
-        let layouts = std::iter::once(&main).chain(beside.iter().map(|(attr, _)| attr)).map(parse_info);
+        let layouts = std::iter::once(&main).chain(extra.iter().map(|(attr, _)| attr)).map(parse_info);
         let layouts: Vec<RecordParseInfo> = layouts.collect::<io::Result<_>>().map_err(OpenError::Other)?;
         let mut ids = vec![Vec::new(); layouts.len()];
         let mut events = Vec::with_capacity(cpus.len() * threads.len() * layouts.len());
         let mut apart: Vec<(bool, Vec<OwnedFd>)> =
-            beside.iter().map(|(_, wanted)| (wanted.is_on_exec(), Vec::new())).collect();
-        let mut in_ring = vec![Vec::new(); beside.len()];
+            extra.iter().map(|(_, wanted)| (wanted.is_on_exec(), Vec::new())).collect();
+        let mut in_ring = vec![Vec::new(); extra.len()];
         let mut owners = Vec::new();
         let mut rings = Vec::with_capacity(cpus.len());
         let mut off_line = None;
@@ -230,7 +233,7 @@ impl Events {
             for &thread in threads {
                 let event = match open(&mut attr, thread.cast_signed(), cpu) {
                     Ok(event) => event,
-                    // A thread that has ended meanwhile is no loss unless it is the only one; a CPU that went
+                    // A thread that has exited is not a loss unless it is the only one; a CPU that went
                     // off-line has nothing to sample.
                     Err(OpenError::Gone) if threads.len() > 1 => continue,
                     Err(OpenError::Unsupported(error)) if error.raw_os_error() == Some(libc::ENODEV) => {
@@ -247,7 +250,7 @@ impl Events {
                     }
                     Some(owner) => redirect(event.as_fd(), owner).map_err(OpenError::Other)?,
                 }
-                if !beside.is_empty() {
+                if !extra.is_empty() {
                     ids[0].push(id_of(event.as_fd()).map_err(OpenError::Other)?);
                 }
                 events.push(event);
@@ -255,7 +258,7 @@ impl Events {
             let Some(ring) = owner else { continue };
             let mut side: Option<RawFd> = None;
             let mut rationed: Option<RawFd> = None;
-            for (at, (attr, wanted)) in beside.iter_mut().enumerate() {
+            for (at, (attr, wanted)) in extra.iter_mut().enumerate() {
                 let threads = wanted.scope.threads();
                 for &thread in threads {
                     let event = match open(attr, thread.cast_signed(), cpu) {
@@ -291,29 +294,29 @@ impl Events {
             }
         }
         if rings.is_empty() {
-            // The same answer for every CPU is about the event.
+            // If every CPU gives the same answer, the event itself is not supported.
             return Err(off_line.map_or(OpenError::Gone, OpenError::Unsupported));
         }
         let layouts = Layouts::several(layouts.into_iter().zip(ids).collect());
         Ok(Self { events, owners, merge: Merge::new(rings), ring_bytes, plan, layouts, apart, in_ring })
     }
 
-    /// Starts all events at once (attached recordings; started programs begin at exec).
+    /// Starts all events at once (attached recordings; started programs start theirs at exec).
     pub(crate) fn enable(&self) -> io::Result<()> {
         let apart = self.apart.iter().filter(|(on_exec, _)| !on_exec).flat_map(|(_, events)| events);
         self.events.iter().chain(apart).try_for_each(|event| enable(event.as_fd()))
     }
 
-    /// Stops an event beside the plan's, of all threads that have it, or lets it go on.
-    pub(crate) fn pause(&self, beside: usize, pauses: bool) {
-        for event in self.in_ring.get(beside).into_iter().flatten() {
+    /// Pauses an extra event for all threads that have it, or resumes it.
+    pub(crate) fn pause(&self, extra: usize, pauses: bool) {
+        for event in self.in_ring.get(extra).into_iter().flatten() {
             set_paused(*event, pauses);
         }
     }
 
-    /// How often an event apart has happened, by its number among the events beside the plan's: the kernel's own count, with that of
-    /// threads that have ended.
-    pub(crate) fn happened(&self, beside: usize) -> u64 {
+    /// How often an extra event with a separate ring has happened, by its number among the extra events: the
+    /// kernel's own count, including threads that have exited.
+    pub(crate) fn happened(&self, extra: usize) -> u64 {
         let count = |event: &OwnedFd| {
             let mut bytes = [0; 8];
             match rustix::io::read(event, &mut bytes) {
@@ -321,7 +324,7 @@ impl Events {
                 _ => 0,
             }
         };
-        self.apart.get(beside).map_or(0, |(_, events)| events.iter().map(count).sum())
+        self.apart.get(extra).map_or(0, |(_, events)| events.iter().map(count).sum())
     }
 
     /// The descriptors that become readable when a ring fills up.
@@ -330,8 +333,8 @@ impl Events {
     }
 }
 
-/// The first plan that the kernel accepts, with the largest ring it allows. A refusal is a better reason to give than a missing
-/// event.
+/// The first plan that the kernel accepts, with the largest ring it permits. A refusal is a better reason to
+/// report than a missing event.
 fn first_accepted<T>(
     plans: Vec<Plan>,
     mut ring_bytes: usize,
@@ -348,7 +351,7 @@ fn first_accepted<T>(
                 }
                 plan = plans.next();
             }
-            Err(OpenError::RingTooLarge(_)) if ring_bytes > RING_LEAST => ring_bytes /= 2,
+            Err(OpenError::RingTooLarge(_)) if ring_bytes > RING_MIN => ring_bytes /= 2,
             other => return other,
         }
     }
@@ -362,7 +365,8 @@ fn map(event: BorrowedFd<'_>, bytes: usize) -> Result<Ring, OpenError> {
     })
 }
 
-/// How full a ring may be before it wakes us: the rest must last until we run, which takes longer on a busy machine.
+/// How full a ring may be before it wakes the recorder: the rest must last until the recorder runs, which
+/// takes longer on a busy machine.
 fn watermark(ring_bytes: usize) -> usize {
     if ring_bytes >= 2 << 20 { ring_bytes / 2 } else { ring_bytes / 4 }
 }
@@ -396,7 +400,7 @@ pub(super) fn redirect(event: BorrowedFd<'_>, owner: RawFd) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The kernel's number for an event, which its records name.
+/// The kernel's id of an event, which its records contain.
 #[expect(unsafe_code, reason = "system calls without a safe wrapper")]
 pub(super) fn id_of(event: BorrowedFd<'_>) -> io::Result<u64> {
     let mut id = 0;
@@ -412,7 +416,7 @@ pub(super) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Failing leaves the event as it is: more or fewer stacks than wanted.
+/// A failure leaves the event unchanged, with more or fewer stacks than intended.
 #[expect(unsafe_code, reason = "system calls without a safe wrapper")]
 fn set_paused(event: RawFd, pauses: bool) {
     // SAFETY: an event descriptor that its owner keeps open; the calls change only kernel state.
@@ -425,10 +429,10 @@ fn set_paused(event: RawFd, pauses: bool) {
     }
 }
 
-/// How records of events with these attributes are laid out.
+/// The layout of records of events with these attributes.
 #[expect(unsafe_code, reason = "the reader parses attributes from bytes")]
 pub(super) fn parse_info(attr: &sys::perf_event_attr) -> io::Result<RecordParseInfo> {
-    // SAFETY: the structure is plain numbers without padding, as the kernel's interface demands.
+    // SAFETY: the structure is plain integers without padding, as the kernel's interface demands.
     let bytes = unsafe {
         std::slice::from_raw_parts(std::ptr::from_ref(attr).cast::<u8>(), size_of::<sys::perf_event_attr>())
     };
@@ -453,9 +457,10 @@ mod tests {
         wanted.choices()
     }
 
-    /// Machines without a counter say so in different words: no such entry, device, address, argument, operation.
+    /// Machines without a counter report different errors: no such entry, device, address, argument,
+    /// operation.
     #[test]
-    fn whatever_says_that_there_is_no_counter_leads_to_the_clock() {
+    fn falls_back_to_the_clock_for_every_missing_counter_error() {
         let words = [
             libc::ENOENT,
             libc::ENODEV,
@@ -466,7 +471,7 @@ mod tests {
             libc::ENOSPC,
         ];
         for word in words {
-            let opened = first_accepted(plans(), RING_MOST, |plan, _| {
+            let opened = first_accepted(plans(), RING_MAX, |plan, _| {
                 let error = OpenError::from_open(io::Error::from_raw_os_error(word));
                 if plan.cycles { Err(error) } else { Ok(plan) }
             });
@@ -476,8 +481,8 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_the_reason_given() {
-        let refused = first_accepted(plans(), RING_MOST, |plan, _| -> Result<(), _> {
+    fn reports_a_refusal_rather_than_a_missing_event() {
+        let refused = first_accepted(plans(), RING_MAX, |plan, _| -> Result<(), _> {
             let word = if plan.cycles { libc::ENXIO } else { libc::EACCES };
             Err(OpenError::from_open(io::Error::from_raw_os_error(word)))
         });
@@ -485,14 +490,14 @@ mod tests {
     }
 
     #[test]
-    fn rings_shrink_until_they_are_allowed() {
-        let opened = first_accepted(plans(), RING_MOST, |_, bytes| {
-            if bytes > RING_LEAST {
+    fn shrinks_rings_until_the_kernel_accepts_them() {
+        let opened = first_accepted(plans(), RING_MAX, |_, bytes| {
+            if bytes > RING_MIN {
                 Err(OpenError::RingTooLarge(io::ErrorKind::Other.into()))
             } else {
                 Ok(bytes)
             }
         });
-        assert_eq!(opened.unwrap(), RING_LEAST);
+        assert_eq!(opened.unwrap(), RING_MIN);
     }
 }

@@ -1,12 +1,12 @@
-//! Which event a record in a ring is of, and how the records of each event are laid out.
+//! Which event a record in a ring belongs to, and how the records of each event are laid out.
 
 use linux_perf_event_reader::{RawData, RawEventRecord, RecordParseInfo, RecordType};
 use rustc_hash::FxHashMap;
 
 use super::Record;
 
-/// The layouts of a recording's events. Records of a single event do not name it; those of several begin (samples) or end (all
-/// others) with a number that the kernel has given to it.
+/// The record layouts of a recording's events. With a single event, records do not contain its id. With
+/// several, samples begin with the kernel's id of the event and all other records end with it.
 #[derive(Debug)]
 pub(crate) struct Layouts {
     rows: Vec<RecordParseInfo>,
@@ -14,7 +14,7 @@ pub(crate) struct Layouts {
 }
 
 impl Layouts {
-    /// Those of several events, each with the kernel's numbers for it: one per CPU and thread.
+    /// The layouts of several events, each with the kernel's ids: one per CPU and thread.
     pub(crate) fn several(events: Vec<(RecordParseInfo, Vec<u64>)>) -> Self {
         let by_id =
             events.iter().enumerate().flat_map(|(row, (_, ids))| ids.iter().map(move |id| (*id, row)));
@@ -22,7 +22,7 @@ impl Layouts {
         Self { rows: events.into_iter().map(|(layout, _)| layout).collect(), by_id }
     }
 
-    /// A record by the layout of its event.
+    /// A record, read with the layout of its event.
     pub(super) fn record<'a>(&self, kind: RecordType, misc: u16, body: RawData<'a>) -> Record<'a> {
         let record = RawEventRecord::new(kind, misc, body, self.rows[0]);
         match self.event(&record) {
@@ -31,12 +31,13 @@ impl Layouts {
         }
     }
 
-    /// The number of a record's event, in the order in which the events were given. What names no event is of the first.
+    /// The number of a record's event, in the order in which the events were given. A record without a known
+    /// id belongs to the first.
     pub(crate) fn event(&self, record: &Record<'_>) -> usize {
         if self.rows.len() == 1 {
             return 0;
         }
-        // All layouts have the number at the same place.
+        // All layouts have the id at the same offset.
         record.id().and_then(|id| self.by_id.get(&id)).copied().unwrap_or(0)
     }
 }
@@ -47,7 +48,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Every record says its time and its event.
+    /// Every record contains its time and its event.
     const SAMPLE_ID_ALL: u64 = 1 << 18;
 
     /// The layout of samples with these parts.
@@ -60,7 +61,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_names_no_known_event_is_of_the_first() {
+    fn a_record_without_a_known_id_belongs_to_the_first_event() {
         let format = SampleFormat::IDENTIFIER | SampleFormat::TID | SampleFormat::TIME;
         let layouts = Layouts::several(vec![(layout(format), vec![1]), (layout(format), vec![2])]);
         for (id, event) in [(1u64, 0), (2, 1), (3, 0)] {

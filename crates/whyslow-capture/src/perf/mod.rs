@@ -1,4 +1,4 @@
-//! The kernel's interface for events: samples, rings and the records in them, and plain counters.
+//! The kernel's perf event interface: samples, ring buffers and their records, and plain counters.
 
 mod attr;
 mod calls;
@@ -7,10 +7,10 @@ mod events;
 mod layouts;
 mod ring;
 
-pub(crate) use attr::{Bound, Plan, beside, leaving, waking};
+pub(crate) use attr::{Bound, Plan, extra_event_attr, leaving, waking};
 pub(crate) use calls::{CALL_EVENTS, CallPoints, call_attr};
 pub(crate) use counter::{Bound as CounterBound, Counter, CounterRings, LastCount};
-pub(crate) use events::{Beside, Events, OpenError, Scope, try_open};
+pub(crate) use events::{Events, ExtraEvent, OpenError, Scope, try_open};
 pub(crate) use ring::Record;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The ring buffers the kernel writes records into, and reading several of them in order of time.
+//! The ring buffers that the kernel writes records into, and reading several of them in time order.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -17,8 +17,9 @@ pub(crate) type Record<'a> = RawEventRecord<'a>;
 
 const HEADER: usize = 8;
 
-/// What a ring in rations gives back with each drain, which come every 5 ms: 25,000 stacks of 8 KB in a second. Each costs the program some
-/// 2 µs, and us as much again. What was not needed before is there at once: a full ring, a thousand of them.
+/// The bytes that a rationed ring releases per drain, every 5 ms: 25,000 stacks of 8 KB per second. Each
+/// costs the program about 2 µs, and the recorder as much again. An unused ration is not lost: a full ring, a
+/// thousand stacks, is available at once.
 const RATION: u64 = 1 << 20;
 
 /// One ring: a page of positions, then the data.
@@ -27,11 +28,11 @@ pub(crate) struct Ring {
     map: NonNull<u8>,
     map_len: usize,
     page: usize,
-    /// The kernel's position when this round began; data up to here is whole.
+    /// The kernel's position at the start of this round; data before it is complete.
     head: u64,
-    /// Our position.
+    /// The reader's position.
     tail: u64,
-    /// Up to where a ring that is given back in rations was given back.
+    /// The position up to which a rationed ring was released.
     rationed: Option<u64>,
 }
 
@@ -55,20 +56,20 @@ impl Ring {
 
     fn positions(&self) -> (&AtomicU64, &AtomicU64) {
         let page = self.map.as_ptr().cast::<perf_event_mmap_page>();
-        // SAFETY: the first page of the mapping is a `perf_event_mmap_page` and lives as long as `self`. Both fields are
-        // aligned 64-bit words that the kernel and we access only as a whole.
+        // SAFETY: the first page of the mapping is a `perf_event_mmap_page` and lives as long as `self`. Both
+        // fields are aligned 64-bit words that the kernel and this process access only as a whole.
         unsafe {
             (AtomicU64::from_ptr(&raw mut (*page).data_head), AtomicU64::from_ptr(&raw mut (*page).data_tail))
         }
     }
 
-    /// The same ring, given back in rations.
+    /// The same ring, released in rations.
     pub(crate) fn in_rations(mut self) -> Self {
         self.rationed = Some(0);
         self
     }
 
-    /// Sees what the kernel has written up to now.
+    /// Reads how far the kernel has written.
     fn refresh(&mut self) {
         if let Some(rationed) = &mut self.rationed {
             *rationed = rationed.saturating_add(RATION).min(self.tail);
@@ -78,7 +79,7 @@ impl Ring {
         self.head = self.positions().0.load(Ordering::Acquire);
     }
 
-    /// Gives everything before our position back to the kernel.
+    /// Releases everything before the reader's position to the kernel.
     fn release(&self) {
         if self.rationed.is_some() {
             return;
@@ -86,8 +87,8 @@ impl Ring {
         self.positions().1.store(self.tail, Ordering::Release);
     }
 
-    /// Lets the processor fetch the beginning of what comes after the next `skip` bytes: the record there was written by another CPU
-    /// or long ago, and reading it would wait for memory.
+    /// Prefetches the beginning of the record after the next `skip` bytes: another CPU wrote it, or it was
+    /// written long ago, and reading it would stall on memory.
     fn fetch_ahead(&self, skip: u64) {
         /// Header, process, time, registers, and the innermost bytes of the stack.
         const LINES: usize = 6;
@@ -100,13 +101,14 @@ impl Ring {
         }
     }
 
-    /// `len` bytes from our position on, in two parts where they wrap around.
+    /// `len` bytes from the reader's position, in two parts if they wrap around.
     fn data(&self, skip: usize, len: usize) -> RawData<'_> {
         let size = self.map_len - self.page;
         let start = (self.tail as usize).wrapping_add(skip) & (size - 1);
         let first = len.min(size - start);
-        // SAFETY: both parts lie inside the data area, whose length is `size`. The kernel does not write between
-        // our position and `head` until we release it, which needs `&mut self` to move on first.
+        // SAFETY: both parts lie inside the data area, whose length is `size`. The kernel does not write
+        // between the reader's position and `head` until they are released, which needs `&mut self` to move
+        // on first.
         unsafe {
             let data = self.map.as_ptr().add(self.page);
             let head = std::slice::from_raw_parts(data.add(start), first);
@@ -119,17 +121,17 @@ impl Ring {
 }
 
 impl Ring {
-    /// The next whole record, if there is one.
+    /// The next complete record, if there is one.
     fn peek(&self, layouts: &Layouts) -> Option<(Record<'_>, u64)> {
         let available = self.head.wrapping_sub(self.tail);
         if available < HEADER as u64 {
             return None;
         }
-        // Records begin at multiples of eight bytes, so that no header wraps around.
+        // Records begin at multiples of eight bytes, so no header wraps around.
         let RawData::Single(&[k0, k1, k2, k3, m0, m1, s0, s1]) = self.data(0, HEADER) else { return None };
         let kind = u32::from_ne_bytes([k0, k1, k2, k3]);
         let (misc, size) = (u16::from_ne_bytes([m0, m1]), u16::from_ne_bytes([s0, s1]));
-        // The kernel never writes a record without its header; a size that says so would loop for ever.
+        // The kernel never writes a record without a header; a smaller size would loop forever.
         let size = u64::from(size).max(HEADER as u64);
         if size > available {
             return None;
@@ -147,7 +149,7 @@ impl Drop for Ring {
     }
 }
 
-/// Reads several rings in order of time.
+/// Reads several rings in time order.
 #[derive(Debug, Default)]
 pub(crate) struct Merge {
     rings: Vec<Ring>,
@@ -159,8 +161,8 @@ impl Merge {
         Self { next_time: vec![None; rings.len()], rings }
     }
 
-    /// Hands over all records up to a time, oldest first. Later ones stay: another ring may still get one that
-    /// is older.
+    /// Hands over all records up to a time, oldest first. Later ones remain in the ring: another ring may
+    /// still get an older one.
     pub(crate) fn drain(&mut self, until: u64, layouts: &Layouts, mut take: impl FnMut(&Record<'_>)) -> u64 {
         for (ring, next) in self.rings.iter_mut().zip(&mut self.next_time) {
             ring.refresh();
@@ -205,10 +207,10 @@ mod tests {
     use super::*;
 
     const DATA: usize = 4096;
-    /// Where the kernel's position is in the first page.
+    /// The offset of the kernel's position in the first page.
     const DATA_HEAD: u64 = 1024;
 
-    /// A ring with records as the kernel writes them: kind and words.
+    /// A ring with records as the kernel writes them, from kinds and words.
     fn ring(records: &[(RecordType, &[u64])]) -> Ring {
         let file: File = tempfile::tempfile().unwrap();
         let page = rustix::param::page_size() as u64;
@@ -225,9 +227,10 @@ mod tests {
         Ring::map(file.as_fd(), DATA).unwrap()
     }
 
-    /// The clock's samples have a period, those of the other event an address in front and none; both events write into both rings.
+    /// The clock's samples have a period. Those of the other event have an address first and no period. Both
+    /// events write into both rings.
     #[test]
-    fn records_of_several_events_are_read_by_their_own_layout_in_order_of_time() {
+    fn reads_records_of_several_events_in_time_order_with_their_own_layouts() {
         const CLOCK: u64 = 7;
         const SWITCH: u64 = 9;
         const TASK: u64 = 5 | 6 << 32;
@@ -242,7 +245,7 @@ mod tests {
         ]);
         let second = ring(&[
             (RecordType::SAMPLE, &[SWITCH, 0x66, TASK, 20]),
-            // An exit: process, parent, threads, time; task, time and event behind it.
+            // An exit: process, parent, threads, time; then task, time and event.
             (RecordType::EXIT, &[5 | 1 << 32, 6 | 1 << 32, 35, TASK, 35, CLOCK + 100]),
             (RecordType::SAMPLE, &[CLOCK + 100, TASK, 40, 2000]),
         ]);

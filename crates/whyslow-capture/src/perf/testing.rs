@@ -7,7 +7,7 @@ use super::{Bound, Plan, Record};
 const COMM_EXEC: u16 = 1 << 13;
 
 /// A record that owns its bytes.
-pub(crate) struct Made {
+pub(crate) struct TestRecord {
     kind: RecordType,
     misc: u16,
     body: Vec<u8>,
@@ -25,7 +25,7 @@ fn layout() -> RecordParseInfo {
     super::events::parse_info(&plan.attr(None)).unwrap()
 }
 
-impl Made {
+impl TestRecord {
     fn new(kind: RecordType, misc: u16, numbers: &[u32]) -> Self {
         Self { kind, misc, body: numbers.iter().flat_map(|number| number.to_ne_bytes()).collect() }
     }
@@ -35,31 +35,31 @@ impl Made {
         self
     }
 
-    /// What every record ends with: process, thread, time, CPU.
+    /// Appends the common end of a record: process, thread, time, CPU.
     fn of(self, pid: u32, tid: u32, time: u64) -> Self {
         const CPU: u64 = 3;
-        let mut made = self;
-        made.body.extend([pid, tid].iter().flat_map(|number| number.to_ne_bytes()));
-        made.and(time).and(CPU)
+        let mut record = self;
+        record.body.extend([pid, tid].iter().flat_map(|number| number.to_ne_bytes()));
+        record.and(time).and(CPU)
     }
 
-    /// A thread comes onto a CPU after another.
-    pub(crate) fn comes(pid: u32, tid: u32, time: u64) -> Self {
-        const STRANGER: u32 = 7;
-        Self::new(RecordType::SWITCH_CPU_WIDE, 0, &[STRANGER, STRANGER]).of(pid, tid, time)
+    /// A thread is switched onto a CPU.
+    pub(crate) fn switch_in(pid: u32, tid: u32, time: u64) -> Self {
+        const UNRELATED: u32 = 7;
+        Self::new(RecordType::SWITCH_CPU_WIDE, 0, &[UNRELATED, UNRELATED]).of(pid, tid, time)
     }
 
     /// A process or thread starts another.
     pub(crate) fn fork(parent: u32, pid: u32, tid: u32, time: u64) -> Self {
-        let made = Self::new(RecordType::FORK, 0, &[pid, parent, tid, parent]);
-        made.and(time).of(parent, parent, time)
+        let record = Self::new(RecordType::FORK, 0, &[pid, parent, tid, parent]);
+        record.and(time).of(parent, parent, time)
     }
 
     pub(crate) fn exit(pid: u32, tid: u32, time: u64) -> Self {
         Self::new(RecordType::EXIT, 0, &[pid, 1, tid, 1]).and(time).of(pid, tid, time)
     }
 
-    /// So many records did not fit into the ring.
+    /// This many records did not fit into the ring.
     pub(crate) fn lost(records: u64, time: u64) -> Self {
         Self::new(RecordType::LOST, 0, &[]).and(0).and(records).of(0, 0, time)
     }
@@ -70,12 +70,12 @@ impl Made {
             .of(pid, tid, time)
     }
 
-    /// A sample in code that is mapped nowhere: address, thread, time, period, registers, no stack bytes.
+    /// A sample in unmapped code: address, thread, time, period, registers, no stack bytes.
     pub(crate) fn sample(pid: u32, tid: u32, time: u64, period: u64) -> Self {
         const IS_64_BIT: u64 = 2;
-        let made = Self::new(RecordType::SAMPLE, 0, &[0x1000, 0]);
-        let made = made.of(pid, tid, time).and(period).and(IS_64_BIT);
-        whyslow_convert::perf::USER_REGISTERS.iter().fold(made, |made, _| made.and(0x1000)).and(0)
+        let record = Self::new(RecordType::SAMPLE, 0, &[0x1000, 0]);
+        let record = record.of(pid, tid, time).and(period).and(IS_64_BIT);
+        whyslow_convert::perf::USER_REGISTERS.iter().fold(record, |record, _| record.and(0x1000)).and(0)
     }
 
     pub(crate) fn record(&self) -> Record<'_> {

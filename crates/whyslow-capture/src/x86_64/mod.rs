@@ -1,4 +1,4 @@
-//! What recording does in words of x86-64.
+//! The x86-64 part of recording.
 
 mod cache;
 

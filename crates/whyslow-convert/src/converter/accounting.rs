@@ -1,5 +1,6 @@
-//! CPU time that no sample fell into. An event that is bound to a thread gives its first sample after a whole period, and none in
-//! kernel mode where that may not be observed: what is missing is known from the time the thread was on a CPU.
+//! Accounts for CPU time without a sample. An event bound to a thread produces its first sample after a whole
+//! period, and none in kernel mode without permission for it. The missing time follows from how long the
+//! thread was on a CPU.
 
 use whyslow_profile::{
     LocationId, MetricId, Module, ModuleKind, Optimised, RelativeAddress, SymbolState, ThreadId,
@@ -9,24 +10,24 @@ use super::Converter;
 use crate::input::Task;
 use crate::world::World;
 
-/// Time without a sample becomes a row when it is this many periods long, so that it lies near where it was spent; what is left
-/// becomes one when the thread ends.
+/// Time without a sample becomes a row when it is this many periods long, so that the row is near where the
+/// time was spent. The rest becomes a row when the thread exits.
 const PERIODS_OF_ROW: u64 = 10;
 
-/// What holds for all threads.
+/// The state shared by all threads.
 #[derive(Debug)]
 pub(super) struct Accounting {
-    /// The CPU time that is accounted for.
+    /// The CPU time metric.
     metric: MetricId,
     /// Nanoseconds of CPU time between two samples.
     period_ns: u64,
-    /// What all samples stand for.
+    /// The time that all samples stand for.
     sampled_ns: u64,
-    /// Whether samples come by the clock; else they are so many cycles, and say how many.
+    /// Whether the clock triggers samples. Otherwise cycles do, and each sample says how many it stands for.
     by_clock: bool,
 }
 
-/// What is known of one thread.
+/// The account of one thread.
 #[derive(Debug, Default)]
 pub(super) struct CpuTime {
     /// Since when it is on a CPU.
@@ -44,7 +45,7 @@ impl CpuTime {
         self.ns + self.since.map_or(0, |since| time.saturating_sub(since))
     }
 
-    /// The time for which nothing stands.
+    /// The time that neither samples nor rows stand for.
     fn missing(&self, time: u64) -> u64 {
         self.until(time).saturating_sub(self.covered_ns)
     }
@@ -58,9 +59,9 @@ impl Accounting {
 }
 
 impl<W: World> Converter<W> {
-    /// Says that no sample stands for so much CPU time of a thread, for sources that know it themselves.
-    pub fn tell_not_sampled(&mut self, metric: MetricId, Task { pid, tid }: Task, time: u64, value: u64) {
-        self.know_thread(pid, tid, time);
+    /// Adds CPU time of a thread that no sample stands for, for sources that compute it themselves.
+    pub fn add_unsampled_time(&mut self, metric: MetricId, Task { pid, tid }: Task, time: u64, value: u64) {
+        self.ensure_thread(pid, tid, time);
         if let Some(thread) = self.threads.get(&tid).map(|thread| thread.id) {
             self.add_row_without_sample(metric, thread, time, value);
         }
@@ -72,7 +73,7 @@ impl<W: World> Converter<W> {
         self.builder.sample(metric, self.since_start(time), thread, stack, value);
     }
 
-    /// A place that is no code, but says something by its name.
+    /// A location that is not code, only a name.
     pub(super) fn no_code(&mut self, name: &str, kind: ModuleKind) -> LocationId {
         let path = self.builder.string(name);
         let module = self.builder.module(Module {
@@ -85,7 +86,7 @@ impl<W: World> Converter<W> {
         self.builder.location(Some(module), RelativeAddress(0))
     }
 
-    /// The place that stands for time without a sample.
+    /// The location of time without a sample.
     fn not_sampled_location(&mut self) -> LocationId {
         if let Some(known) = self.not_sampled {
             return known;
@@ -95,7 +96,8 @@ impl<W: World> Converter<W> {
         location
     }
 
-    /// Accounts for the CPU time of every thread: for events that are bound to threads, and whose samples come by the clock or by cycles.
+    /// Accounts for the CPU time of every thread: for events that are bound to threads and triggered by the
+    /// clock or by cycles.
     pub fn account(&mut self, metric: MetricId, frequency_hz: u32, by_clock: bool) {
         self.accounting = Some(Accounting::new(metric, frequency_hz, by_clock));
     }
@@ -117,10 +119,11 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// A sample stands for a period, but for no more than its thread has had. Gives what it weighs.
+    /// Returns the weight of a sample: a period, but no more than its thread has run.
     ///
-    /// Threads with the same inherited events swap them at a switch: a period that one has begun can end in another, right after that has
-    /// started. What the first one had of it is part of its own account.
+    /// Threads with the same inherited events swap them at a context switch: a period that starts in one
+    /// thread can end in another that has just started. The first thread's part of it belongs to its own
+    /// account.
     pub(super) fn account_sample(&mut self, metric: MetricId, tid: u32, time: u64, value: u64) -> u64 {
         let Some(accounting) = self.accounting.as_mut().filter(|accounting| accounting.metric == metric)
         else {
@@ -128,7 +131,7 @@ impl<W: World> Converter<W> {
         };
         let Some(thread) = self.threads.get_mut(&tid) else { return value };
         let (cpu, period_ns) = (&mut thread.cpu_time, accounting.period_ns);
-        // An attached thread may have been on its CPU before its events were; records can be lost.
+        // An attached thread may have been on its CPU before its events were open, and records can be lost.
         let stands_for_ns = match cpu.since {
             Some(_) if accounting.by_clock => cpu.missing(time).min(period_ns),
             _ => period_ns,
@@ -136,27 +139,27 @@ impl<W: World> Converter<W> {
         cpu.since.get_or_insert(time);
         cpu.covered_ns += stands_for_ns;
         cpu.has_sample = true;
-        // Clocks are not that exact.
+        // Clocks are not exact.
         let is_whole = stands_for_ns >= period_ns - period_ns / 10;
         accounting.sampled_ns += stands_for_ns;
         if is_whole { value } else { (value as f64 * stands_for_ns as f64 / period_ns as f64) as u64 }
     }
 
-    /// Adds a row for time without a sample, if there is much of it at a sample.
+    /// Adds a row for the time without a sample before a sample, if it is long.
     pub(super) fn account_gap(&mut self, metric: MetricId, tid: u32, time: u64) {
         if self.accounting.as_ref().is_some_and(|accounting| accounting.metric == metric) {
             self.add_not_sampled(tid, time, PERIODS_OF_ROW);
         }
     }
 
-    /// A thread executes a program, and so is on a CPU. The first one does so before its events have begun.
+    /// A thread executes a program, so it is on a CPU. The first thread does so before its events start.
     pub(super) fn account_exec(&mut self, tid: u32, time: u64) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.cpu_time.since.get_or_insert(time);
         }
     }
 
-    /// A thread ends, or the recording does.
+    /// A thread exits, or the recording ends.
     pub(super) fn account_end(&mut self, tid: u32, time: u64) {
         let (Some(_), Some(thread)) = (&self.accounting, self.threads.get_mut(&tid)) else { return };
         let cpu = &mut thread.cpu_time;
@@ -168,7 +171,7 @@ impl<W: World> Converter<W> {
         self.add_not_sampled(tid, time, 0);
     }
 
-    /// Ends the account of all threads that are still there.
+    /// Closes the accounts of all threads that still run.
     pub fn account_all(&mut self, time: u64) {
         let mut running: Vec<(ThreadId, u32)> =
             self.threads.iter().map(|(tid, thread)| (thread.id, *tid)).collect();
@@ -180,7 +183,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// Adds a row for time without a sample when that is at least so many periods.
+    /// Adds a row for time without a sample if it is at least this many periods.
     fn add_not_sampled(&mut self, tid: u32, time: u64, periods: u64) {
         let Some(accounting) = &mut self.accounting else { return };
         let Some(thread) = self.threads.get_mut(&tid) else { return };
@@ -189,7 +192,7 @@ impl<W: World> Converter<W> {
             return;
         }
         thread.cpu_time.covered_ns += missing;
-        // Values of samples are nanoseconds or cycles: what a period of them was worth so far.
+        // Sample values are nanoseconds or cycles, so use the average value of a period so far.
         let (metric, sampled_ns) = (accounting.metric, accounting.sampled_ns.max(1));
         let value = match self.totals.get(metric.index()).copied().unwrap_or(0) {
             0 => missing,
@@ -209,7 +212,7 @@ mod tests {
     const PID: u32 = 100;
     const MAIN: (u32, u32) = (PID, PID);
 
-    /// A recording of a program whose threads' time is accounted for.
+    /// A recording that accounts for its threads' time.
     fn recorded() -> Recorded {
         let mut recorded = Recorded::new();
         recorded.converter.account(recorded.metric, 1000, true);
@@ -235,7 +238,8 @@ mod tests {
         }));
     }
 
-    /// The values of the rows, in milliseconds, and whether each is a sample; threads that have none.
+    /// The values of the rows, in milliseconds, and whether each is a sample; then the number of threads
+    /// without one.
     fn rows(mut recorded: Recorded, end: u64) -> (Vec<(u64, u32, bool)>, u64) {
         recorded.converter.account_all(end);
         let unsampled = recorded.converter.counters.unsampled_threads;
@@ -249,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_ends_before_its_first_sample_has_its_time_all_the_same() {
+    fn a_thread_that_exits_before_its_first_sample_keeps_its_time() {
         let mut recorded = recorded();
         recorded.exec(MAIN, "app", 0);
         recorded.fork(PID, (PID, 101), 2 * MS);
@@ -262,12 +266,12 @@ mod tests {
     }
 
     #[test]
-    fn samples_stand_for_their_period_and_only_the_rest_is_added() {
+    fn samples_stand_for_their_period_and_only_the_remainder_is_added() {
         let mut recorded = recorded();
         recorded.exec(MAIN, "app", 0);
         sample(&mut recorded, MS);
         switch(&mut recorded, PID, false, 2 * MS);
-        // Waiting is no CPU time.
+        // Waiting is not CPU time.
         switch(&mut recorded, PID, true, 50 * MS);
         sample(&mut recorded, 51 * MS);
         recorded.exit(MAIN, 53 * MS);
@@ -277,7 +281,7 @@ mod tests {
         assert_eq!(unsampled, 0);
     }
 
-    /// A period that one thread has begun ends in another that has just started.
+    /// A period that started in one thread ends in another that has just started.
     #[test]
     fn a_sample_weighs_no_more_than_its_thread_ran() {
         let mut recorded = recorded();
@@ -287,10 +291,10 @@ mod tests {
         recorded.exit(MAIN, 17 * MS / 10);
         let profile = recorded.profile();
         let values: Vec<u64> = profile.samples[0].value.iter().map(|value| value / (MS / 10)).collect();
-        assert_eq!(values, [3, 10, 4], "what was left of it has no sample");
+        assert_eq!(values, [3, 10, 4], "the remainder has no sample");
     }
 
-    /// A second event samples the same thread: it says nothing of the time between samples of the first.
+    /// A second event samples the same thread. It says nothing about the time between samples of the first.
     #[test]
     fn samples_of_another_event_cover_no_cpu_time() {
         let mut recorded = recorded();
@@ -304,17 +308,17 @@ mod tests {
         assert_eq!(rows(recorded, 5 * MS), (vec![(4, PID, false)], 1));
     }
 
-    /// At the end of a recording the time of a thread that goes on is complete.
+    /// At the end of a recording, the time of a thread that still runs is complete.
     #[test]
-    fn who_runs_on_is_accounted_for_up_to_the_end() {
+    fn a_running_thread_is_accounted_for_up_to_the_end() {
         let mut recorded = recorded();
         recorded.exec(MAIN, "app", 0);
         assert_eq!(rows(recorded, 5 * MS).0, [(5, PID, false)]);
     }
 
-    /// Time that may not be observed lies near where it was spent, not in one lump at the end.
+    /// Unobservable time appears near where it was spent, not as one block at the end.
     #[test]
-    fn long_stretches_without_samples_have_rows_of_their_own() {
+    fn long_stretches_without_samples_get_their_own_rows() {
         let mut recorded = recorded();
         for at in 0..10 {
             switch(&mut recorded, PID, true, at * 20 * MS);
@@ -323,7 +327,8 @@ mod tests {
         assert_eq!(rows(recorded, 300 * MS).0, [(10, PID, false); 10]);
     }
 
-    /// The number of a thread that executed a program under another one is not left running for ever.
+    /// A thread that executes a program takes another number. Its old number must not count as running
+    /// forever.
     #[test]
     fn an_exec_ends_all_other_threads() {
         let mut recorded = recorded();

@@ -1,13 +1,14 @@
-//! System calls: each beginning is paired with its end, and what they cost is added up per place, call, file and result.
+//! System calls: pairs each entry with its exit, and adds up the costs per call site, call, file and result.
 //!
 //! ```text
-//! Enters   a thread begins a call; with its stack, or without when calls come faster than stacks can be copied
-//! Returns  it is over
+//! Enters   a thread enters a call; with its stack, or without it if calls are too frequent to copy their stacks
+//! Returns  the call returns
 //! ```
-//! A call without a stack counts where others of its thread, its kind and its file were made: in turn at the last of them, so that
-//! their shares stay what they are. How many those are, every row says.
+//! A call without a stack counts at the site of a recent call of the same thread, kind and file, taking the
+//! last ones in turn, so that their shares are unchanged. Every row says how many of its calls are such.
 //!
-//! After lost records nothing that began before them is paired any more: its end may be missing, and that of a later call be there.
+//! After lost records, no earlier entry is paired any more: its exit may be missing, and the next exit may
+//! belong to a later call.
 
 mod files;
 mod meaning;
@@ -22,22 +23,22 @@ use crate::arch::call_name;
 use crate::input::{Dump, Enters, Returns, Task, UserStack};
 use crate::world::World;
 
-/// The samples of metrics are of so much time each.
+/// The time span of one metric sample.
 const BUCKET_NS: u64 = 50_000_000;
-/// Stacks of one kind of calls of a thread that are remembered for those without.
+/// How many stacks per thread and kind of call are kept for calls without one.
 const RECENT: usize = 64;
-/// Kinds of calls of a thread for which they are.
+/// How many kinds of calls per thread keep them.
 const RECENT_KINDS: usize = 512;
-/// The two records of one beginning are not further apart.
+/// The maximum distance of the two records of one entry.
 const SAME_NS: u64 = 1_000_000;
-/// The number in the record of a signal handler's return, which restores that of the interrupted call.
+/// The number in the record of a signal handler's return, which restores the number of the interrupted call.
 const NO_NUMBER: i64 = -1;
 /// `F_DUPFD` and `F_DUPFD_CLOEXEC`.
 const DUPLICATING: [u64; 2] = [0, 1030];
 /// Errors are returned as small negative numbers.
-const MOST_ERROR: i64 = 4095;
+const MAX_ERRNO: i64 = 4095;
 
-/// What holds for all threads.
+/// The state shared by all threads.
 #[derive(Debug)]
 pub(super) struct Calls {
     metrics: [MetricId; 3],
@@ -51,7 +52,7 @@ pub(super) struct Calls {
     read_ns: u64,
     /// How often records were lost.
     losses: u64,
-    /// Calls whose end is missing.
+    /// Calls whose exit is missing.
     unpaired: u64,
 }
 
@@ -63,7 +64,7 @@ struct Kind {
     meaning: Meaning,
 }
 
-/// What a row is about.
+/// The key of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     thread: ThreadId,
@@ -91,16 +92,16 @@ struct Bucket {
     values: [u64; 3],
 }
 
-/// What is known of one thread.
+/// The state of one thread.
 #[derive(Debug, Default)]
 pub(super) struct InCall {
     /// The call that it is in.
     current: Option<Current>,
-    /// The stack of a beginning that is about to be told.
+    /// The stack of an entry whose other record has not arrived yet.
     stack: Option<Stacked>,
     recent: FxHashMap<(StringId, Option<FileId>), Recent>,
-    /// Whether anything was heard of it before.
-    heard: bool,
+    /// Whether any earlier record was about it.
+    is_known: bool,
     /// Whether its calls have the numbers of 32-bit programs.
     is_32_bit: bool,
 }
@@ -144,7 +145,7 @@ impl Recent {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// The next of them in turn.
+    /// The next of them, in turn.
     fn another(&mut self) -> Option<StackId> {
         self.next = self.next.wrapping_add(1);
         let at = self.next.checked_rem(self.stacks.len())?;
@@ -153,7 +154,7 @@ impl Recent {
 }
 
 impl<W: World> Converter<W> {
-    /// Makes rows of system calls: how many, how long, how many bytes.
+    /// Records system calls: their number, duration and bytes.
     pub fn record_calls(&mut self, metrics: [MetricId; 3]) {
         self.calls = Some(Calls {
             metrics,
@@ -169,25 +170,25 @@ impl<W: World> Converter<W> {
         });
     }
 
-    /// Calls of which the end is missing, since records were lost.
+    /// The number of calls whose exit is missing because records were lost.
     pub fn unpaired_calls(&self) -> u64 {
         self.calls.as_ref().map_or(0, |calls| calls.unpaired)
     }
 
-    /// A thread begins a call.
+    /// A thread enters a call.
     pub(super) fn enters(&mut self, enters: &Enters<'_>) {
         let Enters { task, time_ns, number, arguments, .. } = *enters;
         if self.calls.is_none() || task.pid == 0 || task.tid == u32::MAX {
             return;
         }
-        self.know_thread(task.pid, task.tid, time_ns);
+        self.ensure_thread(task.pid, task.tid, time_ns);
         match &enters.stack {
             Some(user) => self.call_stack(task, enters, user),
             None => self.call_begins(task, number, arguments, time_ns),
         }
     }
 
-    /// The stack of a call that begins: the record of its beginning is just before or just behind it.
+    /// The stack of a call's entry. The record of the entry itself is just before or just after it.
     fn call_stack(&mut self, task: Task, enters: &Enters<'_>, user: &UserStack<'_>) {
         let Enters { time_ns, number, arguments, is_32_bit, .. } = *enters;
         let stack = self.user_stack(task, user);
@@ -201,7 +202,7 @@ impl<W: World> Converter<W> {
         };
         if let Some(current) = thread.call.current.as_mut().filter(of_current) {
             (current.stack, current.text) = (stack, text);
-            // What copying the stack took is not the call's.
+            // The time for copying the stack is not part of the call.
             current.begin_ns = current.begin_ns.max(time_ns);
         } else {
             thread.call.stack = Some(Stacked { number, arguments, time_ns, stack, text });
@@ -221,12 +222,12 @@ impl<W: World> Converter<W> {
         calls.read_ns = time_ns;
         let losses = calls.losses;
         let current = Current { number, arguments, begin_ns: time_ns, stack, file, text, losses };
-        // The end of the one before is missing.
+        // The exit of the previous call is missing.
         calls.unpaired += u64::from(thread.call.current.replace(current).is_some());
-        thread.call.heard = true;
+        thread.call.is_known = true;
     }
 
-    /// What a call's descriptor is of. Whoever closes one needs no name that would have to be asked for.
+    /// The file of a call's descriptor. A call that closes one needs no name that would have to be queried.
     fn file_of(&mut self, pid: u32, meaning: Meaning, arguments: &[u64; 6], time_ns: u64) -> Option<FileId> {
         let Self { calls, world, .. } = self;
         let files = &mut calls.as_mut()?.files;
@@ -254,16 +255,16 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// A call is over.
+    /// A call returns.
     pub(super) fn returns(&mut self, returns: &Returns) {
         let Returns { task, time_ns, number, result } = *returns;
         if self.calls.is_none() || task.pid == 0 || task.tid == u32::MAX {
             return;
         }
-        self.know_thread(task.pid, task.tid, time_ns);
+        self.ensure_thread(task.pid, task.tid, time_ns);
         let (Some(calls), Some(thread)) = (&mut self.calls, self.threads.get_mut(&task.tid)) else { return };
         calls.read_ns = time_ns;
-        let heard = std::mem::replace(&mut thread.call.heard, true);
+        let is_known = std::mem::replace(&mut thread.call.is_known, true);
         match thread.call.current.take() {
             Some(current) if current.losses != calls.losses => calls.unpaired += 1,
             Some(current) if current.number == number || number == NO_NUMBER => {
@@ -271,8 +272,9 @@ impl<W: World> Converter<W> {
                 self.call_ends(task, current, time_ns, Some(result));
             }
             Some(_) => calls.unpaired += 1,
-            // A filter has refused it: it never began. A new thread returns from the call that its parent made.
-            None if heard && result < 0 && calls.losses == 0 => {
+            // A seccomp filter refused it, so it has no entry. A new thread also returns from a call, the one
+            // that its parent entered.
+            None if is_known && result < 0 && calls.losses == 0 => {
                 let current = Current {
                     number,
                     arguments: [u64::MAX; 6],
@@ -288,7 +290,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// Counts a call. It has no result if its thread ended in it, or the recording did.
+    /// Counts a call. It has no result if its thread exited in it or the recording ended.
     fn call_ends(&mut self, task: Task, current: Current, end_ns: u64, result: Option<i64>) {
         let Task { pid, tid } = task;
         let is_32_bit = self.threads.get(&tid).is_some_and(|thread| thread.call.is_32_bit);
@@ -299,7 +301,7 @@ impl<W: World> Converter<W> {
         let Self { calls, builder, threads, start_ns, .. } = self;
         let (Some(calls), Some(thread)) = (calls, threads.get_mut(&tid)) else { return };
         let error =
-            result.filter(|result| (-MOST_ERROR..0).contains(result)).map_or(0, |result| -result as u16);
+            result.filter(|result| (-MAX_ERRNO..0).contains(result)).map_or(0, |result| -result as u16);
         if thread.call.recent.len() > RECENT_KINDS {
             thread.call.recent.clear();
         }
@@ -335,7 +337,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// A call that went well has made a descriptor.
+    /// Updates the descriptors after a successful call.
     fn descriptors_change(
         &mut self,
         pid: u32,
@@ -395,7 +397,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// A thread ends, maybe in a call.
+    /// A thread exits, possibly in a call.
     pub(super) fn thread_ends_in_call(&mut self, tid: u32, time_ns: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let task = Task { pid: thread.pid, tid };
@@ -408,21 +410,21 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// A process has begun, with the descriptors of the one that started it.
+    /// A process has started, with the descriptors of its parent.
     pub(super) fn descriptors_inherited(&mut self, parent: u32, child: u32) {
         if let Some(calls) = self.calls.as_mut().filter(|_| parent != child) {
             calls.files.copy(parent, child);
         }
     }
 
-    /// A process has executed a program, or has ended.
+    /// A process has executed a program or exited.
     pub(super) fn descriptors_forgotten(&mut self, pid: u32, time_ns: u64) {
         if let Some(calls) = &mut self.calls {
             calls.files.forget(pid, time_ns);
         }
     }
 
-    /// Records are missing.
+    /// Records were lost.
     pub(super) fn calls_lost(&mut self) {
         if let Some(calls) = &mut self.calls {
             calls.losses += 1;
@@ -430,7 +432,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// Counts the calls that are under way when the recording ends.
+    /// Counts the calls that have not returned when the recording ends.
     pub fn end_calls(&mut self, time_ns: u64) {
         let mut tids: Vec<u32> = self.threads.keys().copied().collect();
         tids.sort_unstable();
@@ -443,7 +445,7 @@ impl<W: World> Converter<W> {
         self.flush_calls();
     }
 
-    /// Adds what was counted to the tables, except rows of files whose names are not certain yet.
+    /// Adds the counts to the tables, except rows of files whose names are not certain yet.
     pub fn flush_calls(&mut self) {
         self.call_buckets();
         let Self { calls: Some(calls), builder, threads, .. } = self else { return };
@@ -516,7 +518,7 @@ impl<W: World> Converter<W> {
     }
 }
 
-/// The path or the address that a call points to, if it is in the stack that came with it.
+/// The path or address that a call's argument points to, if it is in the copied stack.
 fn text_of(meaning: Meaning, arguments: &[u64; 6], user: &UserStack<'_>) -> Option<String> {
     let UserStack::Dump(_, dump) = user else { return None };
     match meaning.does {
@@ -533,13 +535,13 @@ fn text_of(meaning: Meaning, arguments: &[u64; 6], user: &UserStack<'_>) -> Opti
     }
 }
 
-/// The copied bytes from an address on.
+/// The copied bytes from an address onwards.
 fn dump_from<'a>(dump: &Dump<'a>, address: u64) -> Option<&'a [u8]> {
     let at = usize::try_from(address.checked_sub(dump.sp)?).ok()?;
     dump.bytes.get(at..)
 }
 
-/// An address of a socket: `family: u16`, then a port and a number, or a path.
+/// A socket address: `family: u16`, then a port and a number, or a path.
 fn address_words(bytes: &[u8]) -> Option<String> {
     let (family, rest) = bytes.split_first_chunk()?;
     match u16::from_ne_bytes(*family) {
@@ -568,7 +570,7 @@ const UNIX: u16 = 1;
 const INET: u16 = 2;
 const INET6: u16 = 10;
 
-/// What a socket is called of which nothing is known but how it was made.
+/// The name of a socket of which only the creating call is known.
 fn socket_name([family, kind, ..]: [u64; 6]) -> &'static str {
     const STREAM: u64 = 1;
     const DATAGRAM: u64 = 2;

@@ -1,4 +1,4 @@
-//! Code and files that processes map.
+//! The code and files that processes map.
 
 use whyslow_elf::FileBytes;
 use whyslow_profile::{ModuleId, ModuleKind, RelativeAddress};
@@ -10,22 +10,24 @@ use crate::modules::VDSO;
 use crate::space::{AddressSpace, Mapping};
 use crate::world::{FileMapping, World};
 
-/// How much a source can make us keep. The kernel bounds what live processes map; a file can claim anything.
+/// Limits on the memory that a source can make the converter use. The kernel limits what live processes map;
+/// a file can claim anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Mappings of one process.
     pub mappings: usize,
-    /// Mappings that may be copied, over all processes, because a fork changes what it shares with its parent.
+    /// Mappings that may be copied, over all processes, when a forked process changes what it shares with its
+    /// parent.
     pub copies: usize,
 }
 
 impl Limits {
     /// For records of the running kernel.
     pub const NONE: Self = Self { mappings: usize::MAX, copies: usize::MAX };
-    /// For records out of a file. The kernel allows a process about as many mappings.
+    /// For records from a file. The kernel allows a process about as many mappings.
     pub const OF_A_FILE: Self = Self { mappings: 1 << 16, copies: 4 << 20 };
 
-    /// Whether a process may get one more mapping.
+    /// Whether a process may have one more mapping.
     fn may_map(&mut self, space: &AddressSpace) -> bool {
         (!space.is_shared() || self.may_copy(space)) && space.len() < self.mappings
     }
@@ -47,21 +49,21 @@ impl<W: World> Converter<W> {
             return;
         }
         if let Some(build_id) = &mapped.build_id {
-            self.world.build_id_told(path, build_id);
+            self.world.build_id_recorded(path, build_id);
         }
-        self.know_process(*pid, mapped.time_ns);
+        self.ensure_process(*pid, mapped.time_ns);
         let kind = if self.is_program(*pid, path) { ModuleKind::Program } else { ModuleKind::Library };
         self.map(*pid, mapped.file_mapping(), kind);
     }
 
-    /// The kernel's own code: where its `_text` is, and where it ends.
+    /// Sets the address range of the kernel's own code, starting at its `_text`.
     pub(super) fn kernel_mapped(&mut self, text: u64, end: u64) {
         self.kernel_base = text;
         self.kernel_code = if self.world.is_kernel_at(text) { 0..u64::MAX } else { text..end };
     }
 
-    /// Whether a mapping is the program's own file: the first after an exec, or, where the exec was not recorded, the
-    /// one that the process is named after.
+    /// Whether a mapping is the program's own file: the first after an exec, or, if the exec was not
+    /// recorded, the one that the process is named after.
     pub(super) fn is_program(&mut self, pid: u32, path: &str) -> bool {
         const LONGEST_COMM: usize = 15;
         let Some(process) = self.processes.get_mut(&pid) else { return false };
@@ -89,7 +91,7 @@ impl<W: World> Converter<W> {
         let file = match described {
             MappedAs::Vdso => Some(modules.vdso(builder, world)),
             MappedAs::JitDump => {
-                // The program announces the file that describes its run-time code by mapping it.
+                // By mapping this file, the program announces that it describes its run-time code.
                 let described = modules.jit(builder, pid, Some(&mapping.key.path));
                 if let Some(undescribed) = process.jit.replace(described) {
                     process.space.replace_module(undescribed, described);
@@ -111,8 +113,8 @@ impl<W: World> Converter<W> {
         process.space.insert(Mapping { start, end, module, relative });
     }
 
-    /// Where an address of a process lies in the data of a module, if it does. Mappings of data are not recorded, and what a module sets to
-    /// zero has no file: the module's own headers say how far its data goes.
+    /// The module data that an address of a process lies in, if any. Data mappings are not recorded, and
+    /// zero-initialised data has no file, so the extent of the data comes from the module's own headers.
     pub(super) fn data_at(&self, pid: u32, address: u64) -> Option<(ModuleId, RelativeAddress)> {
         let mapping = self.processes.get(&pid)?.space.below(address)?;
         let module = self.modules.get(mapping.module);
@@ -120,7 +122,7 @@ impl<W: World> Converter<W> {
         module.unwinder.image()?.is_data(relative.0).then_some((module.id, relative))
     }
 
-    /// Whether a process is known to have code at an address.
+    /// Whether a process has known code at an address.
     pub fn has_code(&self, pid: u32, address: u64) -> bool {
         self.processes.get(&pid).is_some_and(|process| process.space.find(address).is_some())
     }
@@ -138,12 +140,13 @@ impl<W: World> Converter<W> {
         modules.get(index).id
     }
 
-    /// The files of the modules, which may have lost their names by now.
+    /// The files of the modules, which may be deleted by now.
     pub fn files(&self) -> Vec<(ModuleId, FileBytes)> {
         self.modules.files()
     }
 
-    /// Where a stack begins that could not be followed beyond a call at this address of a module, if it begins there.
+    /// The start of a stack that could not be followed beyond a call at this address of a module, if the
+    /// stack starts there.
     pub fn stack_begin(&self, module: ModuleId, call: RelativeAddress) -> Option<RelativeAddress> {
         self.modules.stack_begin(module, call)
     }
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_in_what_was_mapped_when_it_was_taken() {
+    fn a_sample_uses_the_mappings_of_its_time() {
         let mut recorded = recorded();
         recorded.sample_at(APP, 1, 0x1010);
         recorded.map(100, "/lib/first", 0x1000);
@@ -179,9 +182,10 @@ mod tests {
         assert_eq!(recorded.stacks(), ["?1010", "/lib/first+10", "/lib/second+10"]);
     }
 
-    /// A file that was replaced while it was mapped: by another inode, or by one that has the number of the deleted one.
+    /// A file that was replaced while it was mapped: by one with another inode, or with the reused inode of
+    /// the deleted one.
     #[test]
-    fn a_file_that_was_replaced_is_another_module() {
+    fn a_replaced_file_is_another_module() {
         let mut recorded = recorded();
         for (at, file) in [(1, 0), (1, 0), (2, 0), (3, 7), (3, 7), (3, 8)].into_iter().enumerate() {
             recorded.map_file(100, "/lib/plugin", 0x1000 * (at as u64 + 1), file);
@@ -189,9 +193,9 @@ mod tests {
         assert_eq!(recorded.profile().modules.len(), 4);
     }
 
-    /// Two processes of one program share its module and what is known of it.
+    /// Two processes of one program share its module and all knowledge about it.
     #[test]
-    fn one_file_is_one_module_whoever_maps_it() {
+    fn one_file_is_one_module_in_all_processes() {
         let mut recorded = recorded();
         recorded.converter.add_process(200, "app");
         recorded.map(100, "/bin/app", 0x1000);
@@ -203,9 +207,9 @@ mod tests {
         assert_eq!(profile.samples[0].stack[0], profile.samples[0].stack[1]);
     }
 
-    /// The library has code at 0x1000, variables from 0x4000 on, 8 of them in the file, and 0x2000 zeros behind those.
+    /// The library has code at 0x1000, and data from 0x4000: 8 bytes in the file, then 0x2000 zeros.
     #[test]
-    fn an_address_behind_code_is_in_the_data_of_its_module_as_far_as_that_goes() {
+    fn an_address_after_code_is_in_its_module_data_up_to_the_end_of_the_data() {
         let mut recorded = recorded();
         let file = Built::default().load(0x1000, b"code").data(0x4000, b"initials", 0x2000).bytes();
         let offset = Elf::parse(&file).unwrap().file_offset_of(0x1000).unwrap();
@@ -221,15 +225,15 @@ mod tests {
             found.map(|(module, address)| (module.index(), address.0))
         };
         assert_eq!(at(100, 0x3000), Some((0, 0x3000)));
-        assert_eq!(at(100, 0x3000 + 0x2007), Some((0, 0x5007)), "a variable that is zero at first");
-        assert_eq!(at(100, 0x3000 + 0x2008), None, "behind the last one");
+        assert_eq!(at(100, 0x3000 + 0x2007), Some((0, 0x5007)), "a zero-initialised variable");
+        assert_eq!(at(100, 0x3000 + 0x2008), None, "after the last one");
         assert_eq!(at(100, 0x10), None, "code");
-        assert_eq!(at(100, 0x1_0010), None, "of a module whose file is not there");
+        assert_eq!(at(100, 0x1_0010), None, "in a module without a file");
         assert_eq!((at(101, 0x3000), recorded.converter.data_at(100, 3)), (None, None));
     }
 
     #[test]
-    fn run_time_code_is_of_its_process_until_a_dump_describes_it() {
+    fn run_time_code_belongs_to_its_process_until_a_dump_describes_it() {
         let mut recorded = recorded();
         recorded.map(100, "//anon", 0x1000);
         recorded.sample_at(APP, 1, 0x1010);
@@ -242,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_return_address_in_no_code_ends_a_stack_and_says_so() {
+    fn a_return_address_outside_code_truncates_the_stack() {
         let mut recorded = recorded();
         recorded.map(100, "/bin/app", 0x1000);
         let frames = crate::UserStack::Frames(&[0x1010, 0x1020, 0x9000, 0x1030]);
@@ -252,14 +256,14 @@ mod tests {
     }
 
     #[test]
-    fn a_files_claims_are_bounded() {
+    fn limits_the_mappings_that_a_file_claims() {
         let mut recorded = recorded();
         recorded.converter.limits = Limits { mappings: 3, copies: 4 };
         for at in 1..=5 {
             recorded.map(100, "/bin/app", at * 0x2000);
         }
         assert_eq!(recorded.converter.counters.lost_records, 2);
-        // Each of these would need a copy of three mappings to add one of its own.
+        // Each of these would need a copy of three mappings to add its own.
         recorded.converter.limits.mappings = 10;
         for child in [101, 102] {
             recorded.fork(100, (child, child), 10);
@@ -271,9 +275,9 @@ mod tests {
         assert_eq!(recorded.stacks(), ["/lib/plugin+10", "?20010"]);
     }
 
-    /// Modules of the kernel move with every boot; only its own code can be named in another one.
+    /// Kernel modules move with every boot; after a reboot, only the kernel's own code has symbols.
     #[test]
-    fn of_a_kernel_that_does_not_run_only_its_own_code_is_known() {
+    fn only_the_kernels_own_code_is_known_after_a_reboot() {
         let mut recorded = recorded();
         let (metric, task) = (recorded.metric, crate::Task { pid: 100, tid: 100 });
         recorded.converter.take(&crate::Input::KernelMapped(0x10_0000, 0x20_0000));

@@ -1,4 +1,5 @@
-//! The stack of a sample: unwound from its bytes, or made of ready addresses; the kernel's part on top of the user's.
+//! The stack of a sample: unwound from its bytes, or built from given addresses; the kernel's part is on top
+//! of the user's.
 
 use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
 use whyslow_unwind::Registers;
@@ -9,11 +10,11 @@ use crate::input::{Dump, Task, UserStack};
 use crate::walk::{Code, Ended, Walk};
 use crate::world::World;
 
-/// Memory for images of live stacks and for the last walks, over all threads.
-const IMAGES_MOST: usize = 64 << 20;
+/// Memory limit for images of live stacks and for the last walks, over all threads.
+const IMAGES_MAX: usize = 64 << 20;
 
 impl<W: World> Converter<W> {
-    /// The user's stack of a sample.
+    /// The user stack of a sample.
     pub(super) fn user_stack(&mut self, task: Task, user: &UserStack<'_>) -> Option<StackId> {
         match user {
             UserStack::Dump(registers, dump) => self.walk(*registers, dump, task),
@@ -29,7 +30,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// Puts the kernel's frames on top of the user's stack.
+    /// Puts the kernel frames on top of the user stack.
     pub(super) fn kernel_stack(&mut self, kernel: &[u64], mut stack: Option<StackId>) -> Option<StackId> {
         if kernel.is_empty() {
             return stack;
@@ -38,7 +39,8 @@ impl<W: World> Converter<W> {
         let id = self.modules.get(module).id;
         for (at, ip) in kernel.iter().enumerate().rev() {
             let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
-            // Its modules move with every boot: their addresses mean something only while it runs.
+            // Kernel modules move with every boot, so their addresses are only meaningful while that kernel
+            // runs.
             let location = if self.kernel_code.contains(&address) {
                 let relative = RelativeAddress(address.wrapping_sub(self.kernel_base));
                 self.builder.location(Some(id), relative)
@@ -64,7 +66,8 @@ impl<W: World> Converter<W> {
                     locations.push(builder.location(Some(id), mapping.relative_address(address)));
                 }
                 None if at == 0 => locations.push(builder.location(None, RelativeAddress(address))),
-                // What is no code was no return address: the frame pointer was used for something else.
+                // The address is not code, so it was not a return address: the frame pointer held something
+                // else.
                 None => {
                     cut = true;
                     break;
@@ -128,7 +131,7 @@ impl<W: World> Converter<W> {
                     }
                 }
             }
-            // Beyond the copied bytes, not somewhere else.
+            // The address is beyond the copied bytes, not elsewhere.
             (Ended::OutOfMemory(address), None) if dump.cut && address >= dump.sp => {
                 let completion = Completion { world: &*world, dump, pid, drain: *drain };
                 let in_dump = walk.mark();
@@ -165,7 +168,7 @@ impl<W: World> Converter<W> {
         };
         *spare = walk.into_spare();
         self.image_memory = self.image_memory + thread.images.memory() - memory_before;
-        if self.image_memory > IMAGES_MOST {
+        if self.image_memory > IMAGES_MAX {
             self.image_memory = 0;
             self.threads.values_mut().for_each(|thread| thread.images = Images::default());
         }
@@ -173,7 +176,7 @@ impl<W: World> Converter<W> {
     }
 }
 
-/// A stack that is honest about its missing outer frames.
+/// A stack that is marked as truncated.
 fn truncated(walk: &mut Walk, builder: &mut Builder) -> Option<StackId> {
     let root = builder.stack(None, LocationId::TRUNCATED);
     walk.intern(builder, Some(root), |_, _| {})
@@ -183,10 +186,10 @@ fn truncated(walk: &mut Walk, builder: &mut Builder) -> Option<StackId> {
 mod tests {
     use super::*;
     use crate::input::Input;
-    use crate::testing::{MadeStack, Recorded};
+    use crate::testing::{Recorded, TestStack};
 
     const APP: (u32, u32) = (100, 100);
-    /// Of ten frames of 4 KB, the bytes of five are copied with a sample.
+    /// A sample copies five of ten frames of 4 KB.
     const FRAME: usize = 4 << 10;
     const COPIED: usize = 5 * FRAME;
     const SP: u64 = 0x7000_0000;
@@ -198,14 +201,14 @@ mod tests {
         recorded
     }
 
-    /// Ten functions deep, of which the outermost is told apart.
-    fn stack(outermost: u64) -> MadeStack {
+    /// A stack of ten functions with the given outermost one.
+    fn stack(outermost: u64) -> TestStack {
         let functions: Vec<u64> = (0..9).map(|at| 0x1100 + at).chain([outermost]).collect();
-        MadeStack::new(SP, &functions, FRAME, 0)
+        TestStack::new(SP, &functions, FRAME, 0)
     }
 
-    /// What is there whenever memory is read.
-    fn has(recorded: &mut Recorded, versions: &[&MadeStack]) {
+    /// Sets what each read of the memory returns.
+    fn has(recorded: &mut Recorded, versions: &[&TestStack]) {
         let versions = versions.iter().map(|stack| vec![(*stack).clone()]).collect();
         recorded.converter.world.memory.insert(100, versions);
         recorded.converter.world.reads.set(0);
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_stack_in_the_dump_needs_no_reading() {
+    fn a_complete_dump_needs_no_read() {
         let mut recorded = recorded();
         recorded.sample(APP, 1, stack(0x1abc).dump(usize::MAX));
         assert_eq!((reads(&recorded), recorded.converter.counters.complete_in_dump), (0, 1));
@@ -232,13 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn outer_frames_are_read_once_and_then_joined() {
+    fn outer_frames_are_read_once_and_then_reused() {
         let mut recorded = recorded();
         let stack = stack(0x1abc);
         has(&mut recorded, &[&stack]);
         recorded.sample(APP, 1, stack.dump(COPIED));
         let after_first = reads(&recorded);
-        // Inner frames may have changed since, and another drain may have begun.
+        // Inner frames may have changed since, and another drain may have started.
         recorded.converter.begin_drain();
         let mut inner = stack.clone();
         inner.bytes[0x20] = 1;
@@ -250,16 +253,16 @@ mod tests {
         assert_eq!(ends(recorded), ["/app+abb", "/app+abb"]);
     }
 
-    /// A walk takes over what the one before found, but only from where every word is the same.
+    /// A walk reuses the previous one's frames, but only from where every word is the same.
     #[test]
-    fn a_walk_is_repeated_only_where_all_is_the_same() {
+    fn a_walk_is_reused_only_where_all_words_are_equal() {
         let functions = |inner: u64, middle: u64, outer: u64| {
             let functions = (0..9).map(|at| match at {
                 0 => inner,
                 5 => middle,
                 at => 0x1100 + at,
             });
-            MadeStack::new(SP, &functions.chain([outer]).collect::<Vec<u64>>(), FRAME, 0)
+            TestStack::new(SP, &functions.chain([outer]).collect::<Vec<u64>>(), FRAME, 0)
         };
         let cases = [
             (0x1100, 0x1105, 0x1abc),
@@ -282,9 +285,9 @@ mod tests {
         assert_eq!(together.stacks(), alone);
     }
 
-    /// What is kept of stacks has a bound, so it must be known how much that is.
+    /// The memory for stacks is limited, so its size must be known.
     #[test]
-    fn memory_of_what_is_kept_of_stacks_is_accounted_for() {
+    fn accounts_for_the_memory_of_kept_stacks() {
         let mut recorded = recorded();
         let kept = |recorded: &Recorded| {
             let kept =
@@ -313,12 +316,13 @@ mod tests {
         assert_eq!(kept(&recorded), 0);
     }
 
-    /// The outer frames are from an image with which both samples agree; between, the second has another caller.
+    /// The outer frames come from an image that both samples agree with. Between them, the second sample has
+    /// another caller.
     #[test]
-    fn a_walk_that_was_joined_is_repeated_only_where_the_dump_is_the_same() {
+    fn a_joined_walk_is_reused_only_where_the_dump_is_equal() {
         let with = |middle: u64| {
             let functions = (0..9).map(|at| if at == 2 { middle } else { 0x1100 + at });
-            MadeStack::new(SP, &functions.chain([0x1abc]).collect::<Vec<u64>>(), FRAME, 0)
+            TestStack::new(SP, &functions.chain([0x1abc]).collect::<Vec<u64>>(), FRAME, 0)
         };
         let (first, second) = (with(0x1102), with(0x1802));
         let mut recorded = recorded();
@@ -333,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_through_other_mappings_is_another_one() {
+    fn a_walk_is_not_reused_after_mappings_changed() {
         let mut recorded = recorded();
         let stack = stack(0x1abc);
         recorded.sample(APP, 1, stack.dump(usize::MAX));
@@ -342,9 +346,9 @@ mod tests {
         assert_eq!(ends(recorded), ["/app+abb", "/other+abb"]);
     }
 
-    /// The outer frames of the walk before are from an image that the sample does not agree with.
+    /// The outer frames of the previous walk come from an image that the sample does not agree with.
     #[test]
-    fn a_walk_that_was_joined_is_repeated_only_with_its_image() {
+    fn a_joined_walk_is_reused_only_with_its_image() {
         let mut recorded = recorded();
         let (then, mut now) = (stack(0x1abc), stack(0x1def));
         now.bytes[COPIED - 0x100] ^= 1;
@@ -361,9 +365,9 @@ mod tests {
         assert_eq!(ends(recorded), ["/app+abb", "/app+abb", "...", "/app+dee", "/app+abb"]);
     }
 
-    /// The program has returned from the sample's outer frames and come back by another way.
+    /// The program has returned from the sample's outer frames and has called in by another path.
     #[test]
-    fn a_stack_that_stands_otherwise_by_now_is_not_joined() {
+    fn a_stack_that_has_changed_is_not_joined() {
         let mut recorded = recorded();
         let (then, mut now) = (stack(0x1abc), stack(0x1def));
         now.bytes[COPIED - 0x100] ^= 1;
@@ -373,9 +377,9 @@ mod tests {
         assert_eq!(ends(recorded), ["..."]);
     }
 
-    /// It stood when it was read, but no longer when that was over: what was read may be of both.
+    /// The stack changed during the read, which may have returned parts of both versions.
     #[test]
-    fn a_stack_that_changes_while_it_is_read_is_not_joined_and_not_kept() {
+    fn a_stack_that_changes_during_the_read_is_not_joined_or_kept() {
         let mut recorded = recorded();
         let (then, mut now) = (stack(0x1abc), stack(0x1def));
         now.bytes[COPIED - 0x100] ^= 1;
@@ -386,13 +390,13 @@ mod tests {
         assert_eq!(ends(recorded), ["...", "..."]);
     }
 
-    /// It stood otherwise while it was read, and as before when that was over.
+    /// The stack was different during the read, and the same as before afterwards.
     #[test]
-    fn a_stack_that_was_another_for_a_moment_is_not_joined() {
+    fn a_stack_that_briefly_changed_is_not_joined() {
         let mut recorded = recorded();
-        let (then, mut meanwhile) = (stack(0x1abc), stack(0x1def));
-        meanwhile.bytes[COPIED - 0x100] ^= 1;
-        has(&mut recorded, &[&meanwhile, &then]);
+        let (then, mut changed) = (stack(0x1abc), stack(0x1def));
+        changed.bytes[COPIED - 0x100] ^= 1;
+        has(&mut recorded, &[&changed, &then]);
         recorded.sample(APP, 1, then.dump(COPIED));
         assert_eq!(ends(recorded), ["..."]);
     }
@@ -401,14 +405,15 @@ mod tests {
     fn the_same_bytes_at_another_address_prove_nothing() {
         let mut recorded = recorded();
         let functions: Vec<u64> = (0..9).map(|at| 0x1100 + at).chain([0x1def]).collect();
-        has(&mut recorded, &[&MadeStack::new(SP + 8, &functions, FRAME, 0)]);
+        has(&mut recorded, &[&TestStack::new(SP + 8, &functions, FRAME, 0)]);
         recorded.sample(APP, 1, stack(0x1abc).dump(COPIED));
         assert_eq!(ends(recorded), ["..."]);
     }
 
-    /// Threads of one program have equal stacks, at different addresses and at different times at the same one.
+    /// Threads of one program have equal stacks at different addresses, and at different times at the same
+    /// address.
     #[test]
-    fn one_threads_stack_is_not_anothers() {
+    fn a_threads_stack_is_not_used_for_another_thread() {
         let mut recorded = recorded();
         recorded.fork(100, (100, 101), 1);
         let stack = stack(0x1abc);
@@ -420,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_ended_leaves_no_stack_to_its_successor() {
+    fn the_stack_of_an_exited_thread_is_not_used_for_its_successor() {
         let mut recorded = recorded();
         let stack = stack(0x1abc);
         has(&mut recorded, &[&stack]);
@@ -434,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exec_leaves_no_stack_to_the_next_program() {
+    fn an_exec_forgets_the_stack() {
         let mut recorded = recorded();
         let stack = stack(0x1abc);
         has(&mut recorded, &[&stack]);
@@ -447,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn who_refuses_to_be_read_is_not_asked_again_before_it_executes_a_program() {
+    fn an_unreadable_process_is_not_read_again_before_its_next_exec() {
         let mut recorded = recorded();
         let stack = stack(0x1abc);
         has(&mut recorded, &[&stack]);
@@ -463,9 +468,9 @@ mod tests {
         assert_eq!(ends(recorded), ["...", "...", "/next+abb"]);
     }
 
-    /// Reading takes time that the program's other samples wait for.
+    /// A read takes time, during which the program's other samples wait.
     #[test]
-    fn a_stack_is_read_at_most_once_a_thread_and_drain() {
+    fn a_stack_is_read_at_most_once_per_thread_and_drain() {
         let mut recorded = recorded();
         let (now, mut before) = (stack(0x1abc), stack(0x1def));
         before.bytes[COPIED - 0x100] ^= 1;
@@ -477,15 +482,15 @@ mod tests {
         assert_eq!(ends(recorded), ["/app+abb", "..."]);
     }
 
-    /// A signal handler on a stack of its own, which has interrupted a function of another stack.
-    fn in_handler(recorded: &mut Recorded, interrupted: &MadeStack) -> MadeStack {
+    /// A signal handler on its own stack that has interrupted a function on another stack.
+    fn in_handler(recorded: &mut Recorded, interrupted: &TestStack) -> TestStack {
         const RETURNS_TO: u64 = 0x3008;
-        // What can be a call, and then what makes the kernel's signal frame the current one again.
+        // Bytes that look like a call, then code that returns to the kernel's signal frame.
         let code = [0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05, 0x90];
         let file = whyslow_elf::testing::Built::default().load(0x1000, &code).bytes();
         recorded.converter.world.files.insert("/c".to_owned(), file);
         recorded.map_file(100, "/c", 0x3000, (2, 0));
-        let mut handler = MadeStack::new(0x5000_0000, &[0x1800, RETURNS_TO], FRAME, 9);
+        let mut handler = TestStack::new(0x5000_0000, &[0x1800, RETURNS_TO], FRAME, 9);
         let registers = FRAME + 40;
         for (at, value) in [(10, interrupted.bp), (15, interrupted.sp), (16, interrupted.ip)] {
             let at = registers + 8 * at;
@@ -495,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_signal_the_interrupted_stack_is_read_and_then_joined() {
+    fn the_interrupted_stack_behind_a_signal_is_read_and_then_reused() {
         let mut recorded = recorded();
         let interrupted = stack(0x1abc);
         let handler = in_handler(&mut recorded, &interrupted);
@@ -511,11 +516,11 @@ mod tests {
         assert!(stacks.iter().all(|stack| stack.ends_with(" /app+abb")), "{stacks:?}");
     }
 
-    /// The handler has returned, and the next signal has come: the stack behind it is another one.
+    /// The handler has returned and the next signal has arrived: the stack behind it is another one.
     #[test]
-    fn behind_a_signal_that_is_over_nothing_is_believed() {
+    fn nothing_is_used_behind_a_handler_that_has_returned() {
         let (interrupted, later) = (stack(0x1abc), stack(0x1def));
-        // Before the first look, before its stack is read, and before the second look.
+        // Before the first check, before its stack is read, and before the second check.
         for returned_before in 0..3 {
             let mut recorded = recorded();
             let handler = in_handler(&mut recorded, &interrupted);
@@ -530,9 +535,9 @@ mod tests {
         }
     }
 
-    /// The kernel copied everything: the frame pointer leads nowhere, and nothing that lies there by now would help.
+    /// The kernel copied everything: the frame pointer leads nowhere, and the current memory would not help.
     #[test]
-    fn a_dump_that_was_not_cut_is_not_completed() {
+    fn a_dump_that_was_not_truncated_is_not_completed() {
         let mut recorded = recorded();
         let stack = stack(0x1abc);
         has(&mut recorded, &[&stack]);

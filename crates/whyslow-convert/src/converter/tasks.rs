@@ -1,4 +1,4 @@
-//! Processes and threads: how they begin, what they are called, how they end.
+//! Processes and threads: their starts, names and exits.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Builder, ModuleKind, Process, ProcessId, Thread, ThreadId, ThreadTimes};
@@ -13,21 +13,21 @@ use crate::modules::ModuleIndex;
 use crate::space::AddressSpace;
 use crate::world::{Running, World};
 
-/// What a thread is called of which nothing is known.
+/// The name of a thread of which nothing is known.
 const UNKNOWN: &str = "unknown";
 
 #[derive(Debug)]
 pub(super) struct ProcessState {
     pub(super) id: ProcessId,
     pub(super) space: AddressSpace,
-    /// Between an exec and the first mapping of its program.
+    /// Set between an exec and the first mapping of its program.
     pub(super) expects_program: bool,
-    /// Where run-time code belongs.
+    /// The module of its run-time code.
     pub(super) jit: Option<ModuleIndex>,
     /// Whether its memory can be read.
     pub(super) readable: bool,
     pub(super) threads: usize,
-    /// Since when it is known, if nobody has told of its start.
+    /// Since when it is known, if no record announced its start.
     seen_ns: Option<u64>,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct ThreadState {
     pub(super) cpu_time: CpuTime,
     pub(super) away: Away,
     pub(super) call: InCall,
-    /// How long it was off its CPUs so far.
+    /// Its time off CPUs so far.
     pub(super) times: ThreadTimes,
-    /// What the kernel's own account says of the time in which only a CPU was missing: when the recording began, and last.
+    /// Its run-queue delay by the kernel's account: at the start of the recording, and at the last reading.
     pub(super) queue: (u64, u64),
 }
 
@@ -66,7 +66,7 @@ impl ThreadState {
     }
 }
 
-/// What a process is called of which nothing is known.
+/// The name of a process of which nothing is known.
 fn nameless(pid: u32) -> String {
     format!("pid {pid}")
 }
@@ -76,7 +76,7 @@ fn nameless(pid: u32) -> String {
 pub(super) struct Tasks {
     processes: FxHashMap<u32, ProcessId>,
     threads: FxHashMap<Task, ThreadId>,
-    /// Those that had a number before the ones above, oldest first.
+    /// Earlier processes with the same number, oldest first.
     processes_before: FxHashMap<u32, Vec<ProcessId>>,
     threads_before: FxHashMap<Task, Vec<ThreadId>>,
 }
@@ -97,34 +97,34 @@ impl Tasks {
     /// The process that had a number at a time.
     fn process_at(&self, builder: &Builder, pid: u32, time: u64) -> Option<ProcessId> {
         let before = self.processes_before.get(&pid).into_iter().flatten();
-        last_begun(before, *self.processes.get(&pid)?, |id| builder.process_row(id).start_ns <= time)
+        last_started(before, *self.processes.get(&pid)?, |id| builder.process_row(id).start_ns <= time)
     }
 
     /// The thread that had a number at a time.
     fn thread_at(&self, builder: &Builder, task: Task, time: u64) -> Option<ThreadId> {
         let before = self.threads_before.get(&task).into_iter().flatten();
-        last_begun(before, *self.threads.get(&task)?, |id| builder.thread_row(id).start_ns <= time)
+        last_started(before, *self.threads.get(&task)?, |id| builder.thread_row(id).start_ns <= time)
     }
 }
 
-/// The last row that had begun; the first one if none had.
-fn last_begun<'a, Id: Copy + 'a>(
+/// The last row that had started by then; the first one if none had.
+fn last_started<'a, Id: Copy + 'a>(
     before: impl DoubleEndedIterator<Item = &'a Id> + Clone,
     last: Id,
-    begun: impl Fn(Id) -> bool,
+    started: impl Fn(Id) -> bool,
 ) -> Option<Id> {
     let rows = before.copied().chain([last]);
-    rows.clone().rev().find(|id| begun(*id)).or_else(|| rows.clone().next())
+    rows.clone().rev().find(|id| started(*id)).or_else(|| rows.clone().next())
 }
 
 impl<W: World> Converter<W> {
-    /// Adds the process that is recorded, before its first record.
+    /// Adds the recorded process before its first record.
     pub fn add_process(&mut self, pid: u32, name: &str) {
         self.new_process(pid, None, name, self.start_ns);
         self.new_thread(pid, pid, name, self.start_ns);
     }
 
-    /// Adds a process that runs already, with its threads and mappings, as far as the world knows them.
+    /// Adds a process that already runs, with its threads and mappings, as far as the world knows them.
     pub fn add_running_process(&mut self, pid: u32) {
         let Running { name, threads, mappings } = self.world.running(pid).unwrap_or_default();
         let name = name.unwrap_or_else(|| nameless(pid));
@@ -167,11 +167,12 @@ impl<W: World> Converter<W> {
         self.threads.insert(tid, ThreadState::new(id, pid));
     }
 
-    /// Makes sure that a thread has its state; adds a row only when nothing has told of the thread yet.
+    /// Ensures that a thread has its state. Adds a row only if no record was about the thread yet.
     ///
-    /// A thread announces its end before it leaves its CPU for the last time. On a busy machine it can wait there for longer than its
-    /// state is kept, and be sampled once more: that is still the thread that ended.
-    pub(super) fn know_thread(&mut self, pid: u32, tid: u32, time: u64) {
+    /// A thread announces its exit before it leaves its CPU for the last time. On a busy machine it can queue
+    /// there for longer than its state is kept, and be sampled once more: that sample still belongs to the
+    /// exited thread.
+    pub(super) fn ensure_thread(&mut self, pid: u32, tid: u32, time: u64) {
         if self.has_thread(pid, tid) {
             return;
         }
@@ -191,7 +192,7 @@ impl<W: World> Converter<W> {
                 }
             }
             None => {
-                self.know_process(pid, time);
+                self.ensure_process(pid, time);
                 if !self.has_thread(pid, tid) {
                     self.new_thread(pid, tid, UNKNOWN, time);
                 }
@@ -199,12 +200,12 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// Whether a number is that of a thread of this process, and not one that another process has left.
+    /// Whether a number belongs to a thread of this process, and not to an earlier one of another process.
     fn has_thread(&self, pid: u32, tid: u32) -> bool {
         self.threads.get(&tid).is_some_and(|thread| thread.pid == pid)
     }
 
-    /// The row of a thread; `None` when there is none, or its process's number has been given to another one.
+    /// The row of a thread; `None` if there is none, or if its process's number was reused.
     fn row_of(&self, pid: u32, tid: u32) -> Option<ThreadId> {
         let id = *self.tasks.threads.get(&Task { pid, tid })?;
         let process = self.builder.thread_row(id).process;
@@ -212,7 +213,7 @@ impl<W: World> Converter<W> {
     }
 
     /// Adds a process that was not announced.
-    pub(super) fn know_process(&mut self, pid: u32, time: u64) {
+    pub(super) fn ensure_process(&mut self, pid: u32, time: u64) {
         if self.processes.contains_key(&pid) {
             return;
         }
@@ -222,20 +223,20 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// The row of the process that had a number at a time; a new one when the kernel's records have not told of it.
+    /// The row of the process that had a number at a time. Adds one if no kernel record announced it.
     pub fn task_process(&mut self, pid: u32, parent: Option<u32>, name: &str, time: u64) -> ProcessId {
         if let Some(id) = self.tasks.process_at(&self.builder, pid, self.since_start(time)) {
             return id;
         }
         self.new_process(pid, parent, name, time);
         let process = self.processes.get_mut(&pid);
-        // The row was added in the line above.
+        // The line above added the row.
         let process = process.unwrap_or_else(|| unreachable!());
         process.seen_ns = Some(time);
         process.id
     }
 
-    /// The row of a thread, likewise.
+    /// The row of a thread, in the same way.
     pub fn task_thread(&mut self, pid: u32, tid: u32, name: &str, time: u64) -> ThreadId {
         let (task, start_ns) = (Task { pid, tid }, self.since_start(time));
         if let Some(id) = self.tasks.thread_at(&self.builder, task, start_ns) {
@@ -249,7 +250,7 @@ impl<W: World> Converter<W> {
     }
 
     pub(super) fn forked(&mut self, Task { pid, tid }: Task, parent: Task, time: u64) {
-        // A thread keeps its parent's name until it gets one of its own.
+        // A thread keeps its parent's name until it gets its own.
         let name = match self.threads.get(&parent.tid) {
             Some(parent) => self.name_of(parent.id),
             None => UNKNOWN.to_owned(),
@@ -261,7 +262,7 @@ impl<W: World> Converter<W> {
             self.new_process(pid, None, &name, time);
         }
         if self.is_thread_known_already(Task { pid, tid }, time, &name, adopted) {
-            self.know_thread(pid, tid, time);
+            self.ensure_thread(pid, tid, time);
         } else {
             self.new_thread(pid, tid, &name, time);
         }
@@ -269,8 +270,9 @@ impl<W: World> Converter<W> {
         self.descriptors_inherited(parent.pid, pid);
     }
 
-    /// Gives a process that was seen before the news of its start what it has from its parent; whether it is such a one. Another CPU
-    /// can be late to give that news, and the agent in a process is heard at once.
+    /// Completes a process that was seen before its fork record with what it inherits from its parent.
+    /// Returns whether it is such a process. The records of another CPU can be late, while the agent in a
+    /// process reports at once.
     fn adopt(&mut self, pid: u32, parent: u32, start: u64, name: &str) -> bool {
         let Some(process) = self.processes.get(&pid) else { return false };
         let (id, is_late) = (process.id, process.seen_ns.is_some_and(|seen| start <= seen));
@@ -296,8 +298,8 @@ impl<W: World> Converter<W> {
         true
     }
 
-    /// Whether a thread was seen before the news of its start. One that was there when the recording began is another one that had the
-    /// number, unless its process is `adopted` just now.
+    /// Whether a thread was seen before its fork record. If it existed when the recording started, it is an
+    /// earlier thread with the same number, unless its process is being `adopted`.
     fn is_thread_known_already(&mut self, task: Task, start: u64, name: &str, adopted: bool) -> bool {
         let Some(id) = self.row_of(task.pid, task.tid) else { return false };
         let row = self.builder.thread_row(id);
@@ -346,8 +348,8 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// A thread of several executes a program: it goes on under the number of the first one, and all others end, of which
-    /// it itself gives no news under its old number.
+    /// A thread of several executes a program: it continues under the number of the first one, and all others
+    /// exit. No record announces the end of its old number.
     fn exec_of_many(&mut self, pid: u32, tid: u32, time: u64) {
         let others = self.threads.iter().filter(|(other, state)| state.pid == pid && **other != tid);
         let others = others.map(|(other, state)| (*other, state.id)).collect::<Vec<_>>();
@@ -366,7 +368,7 @@ impl<W: World> Converter<W> {
     }
 
     fn end_thread(&mut self, tid: u32, time: u64) {
-        self.tell_times(tid, time);
+        self.store_times(tid, time);
         self.account_end(tid, time);
         self.thread_ends_in_call(tid, time);
         let end_ns = Some(self.since_start(time));
@@ -376,7 +378,7 @@ impl<W: World> Converter<W> {
         self.ended.push_back((self.drain, tid, thread.id));
     }
 
-    /// Drops what is kept of a thread's stacks.
+    /// Drops the kept stacks of a thread.
     pub(super) fn forget_stacks(&mut self, tid: u32) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             self.image_memory -= std::mem::take(&mut thread.images).memory();
@@ -387,7 +389,7 @@ impl<W: World> Converter<W> {
         self.end_thread(tid, time);
         let end_ns = Some(self.since_start(time));
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        // Threads can go on when the first one has ended.
+        // Threads can continue after the first one has exited.
         if pid == tid || self.builder.process_row(process.id).end_ns.is_some() {
             self.builder.update_process(process.id, |row| row.end_ns = end_ns);
         }
@@ -400,13 +402,13 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// The thread of a process that is on its way out and has no number any more: the last one that ended.
+    /// The thread of an exiting process that no longer has a number: the one that exited last.
     pub(super) fn leaving_thread(&self, pid: u32) -> u32 {
         let of_process = |tid: &u32| self.threads.get(tid).is_some_and(|thread| thread.pid == pid);
         self.ended.iter().rev().map(|(_, tid, _)| *tid).find(of_process).unwrap_or(pid)
     }
 
-    /// The processes of which no end was heard: numbers and names.
+    /// The processes without an exit record: numbers and names.
     pub fn not_ended(&self) -> Vec<(u32, String)> {
         let running = |thread: &&ThreadState| self.builder.thread_row(thread.id).end_ns.is_none();
         let mut pids = self.threads.values().filter(running).map(|thread| thread.pid).collect::<Vec<_>>();

@@ -1,15 +1,16 @@
-//! Time that threads are off their CPUs: from where each left its CPU until it was given one again.
+//! Off-CPU time of threads: from leaving a CPU until running on one again.
 //!
 //! ```text
 //! Leaves   the stack of a thread that is about to leave its CPU
-//! Switched it has left, of its own will (it waits for something) or not (it waits for a CPU); it is back
-//! Wakes    what it waits for has come: from now on only a CPU is missing
+//! Switched it has left, voluntarily (blocked) or not (queued for a CPU); or it runs again
+//! Wakes    its wait is over: from now on it is queued for a CPU
 //! ```
-//! How long it was in which state is added up for each thread. Where waits are recorded, a row stands for one wait and is made at its
-//! end. Whoever only misses a CPU has a last frame that says so.
+//! The time in each state is added up per thread. If waits are recorded, each wait becomes a row when it
+//! ends. A thread that is only queued for a CPU has an innermost frame that says so.
 //!
-//! Where the kernel does not give stacks of threads that leave, they are looked at while they wait ([`Converter::not_looked_at`],
-//! [`Converter::looked_at`]). A look is of a wait only if it did not end before; waits that were over too soon have a frame that says so.
+//! If the kernel does not provide the stacks of threads that leave, the recorder takes snapshots of them
+//! while they wait ([`Converter::threads_to_snapshot`], [`Converter::add_wait_snapshot`]). A snapshot belongs
+//! to a wait only if the wait had not ended by then. Waits that ended too soon have a frame that says so.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
@@ -22,25 +23,25 @@ use crate::arch::system_call_argument;
 use crate::input::{Sample, Task, UserStack, Wakes};
 use crate::world::World;
 
-/// The last frame of a thread that waits for its turn.
+/// The innermost frame of a thread that is queued for a CPU.
 const FOR_CPU: &str = "[waiting for a CPU]";
-/// The only frame of a wait that nobody has seen.
-const NOT_SEEN: &str = "[wait too short to be looked at]";
-/// The same, where the kernel gives stacks, but not of all waits.
+/// The only frame of a wait without a snapshot.
+const NO_SNAPSHOT: &str = "[wait too short to be looked at]";
+/// The same if the kernel provides stacks, but not for this wait.
 const NO_STACK: &str = "[wait without a stack]";
 
-/// A thread that is on its way off its CPU can be woken this long before it has left.
+/// A thread that is about to leave its CPU can be woken this long before it has left.
 const WOKEN_ON_LEAVING_NS: u64 = 50_000;
 
-/// When records were lost, and the waits that this makes doubtful: a thread that comes back and leaves again while nobody can tell seems to
-/// have waited all the time.
+/// When records were lost, and which waits are doubtful because of it: a thread that runs and leaves again
+/// without a record seems to have waited all the time.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// The last time, of each CPU.
+    /// The last loss of each CPU.
     of_cpu: FxHashMap<u32, u64>,
-    /// The last time of those that name no CPU.
+    /// The last loss without a CPU.
     anywhere: Option<u64>,
-    /// Waits that may be too long, and how long they are in all.
+    /// The number of waits that may be too long, and their total length.
     waits: u64,
     total_ns: u64,
 }
@@ -63,39 +64,39 @@ impl Losses {
     }
 }
 
-/// What holds for all threads.
+/// The state shared by all threads.
 #[derive(Debug)]
 pub(super) struct Waits {
     metric: MetricId,
-    /// Frames that are no code, by their names.
+    /// Frames that are not code, by name.
     places: FxHashMap<&'static str, LocationId>,
-    /// Whether threads are looked at when they begin to wait; else their stacks come by themselves.
-    looks: bool,
-    /// Threads that are to be looked at.
-    begun: Vec<u32>,
-    /// How many waits for something there were, and of how many the stack is known.
+    /// Whether the recorder takes snapshots of waiting threads. Otherwise samples provide their stacks.
+    snapshots: bool,
+    /// Threads that need a snapshot.
+    started: Vec<u32>,
+    /// The number of blocking waits, and the number of those with a stack.
     ended: u64,
     with_stack: u64,
 }
 
-/// What is known of one thread.
+/// The state of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Away {
-    /// Where it leaves its CPU.
+    /// The stack at which it leaves its CPU.
     stack: Option<StackId>,
-    /// The first argument of the system call that it waits in; 0 when not known.
+    /// The first argument of the system call that it waits in; 0 if unknown.
     argument: u64,
-    /// When it was looked at, if that is how its stack is known.
-    looked_ns: Option<u64>,
-    /// Since when it is away, and whether only a CPU is missing.
+    /// The time of the snapshot, if the stack is from one.
+    snapshot_ns: Option<u64>,
+    /// Since when it is off its CPU, and whether it is only queued for one.
     since: Option<(u64, bool)>,
-    /// The CPU that it has left.
+    /// The CPU that it left.
     cpu: Option<u32>,
-    /// What ended its wait.
+    /// The wakeup that ended its wait.
     woken: Option<Woken>,
 }
 
-/// The end of a wait, after which only a CPU is missing.
+/// The end of a wait, after which the thread is queued for a CPU.
 #[derive(Debug, Clone, Copy)]
 struct Woken {
     time: u64,
@@ -105,29 +106,30 @@ struct Woken {
 }
 
 impl<W: World> Converter<W> {
-    /// It is told who comes onto a CPU and leaves it, so that what threads did with their time can be told.
+    /// Declares that context switches are recorded, so that the times of threads can be computed.
     pub fn expect_switches(&mut self) {
-        self.switches_told = true;
+        self.has_switches = true;
     }
 
-    /// Makes rows of waits. Threads are to be looked at unless their stacks come by themselves.
-    pub fn record_waits(&mut self, metric: MetricId, looks: bool) {
+    /// Records waits. `snapshots` says that their stacks come from snapshots and not from samples.
+    pub fn record_waits(&mut self, metric: MetricId, snapshots: bool) {
         self.waits = Some(Waits {
             metric,
             places: FxHashMap::default(),
-            looks,
-            begun: Vec::new(),
+            snapshots,
+            started: Vec::new(),
             ended: 0,
             with_stack: 0,
         });
     }
 
-    /// Of how many waits for something the stack is known, and how many there were.
+    /// The number of blocking waits with a stack, and of all blocking waits.
     pub fn waits_with_stacks(&self) -> (u64, u64) {
         self.waits.as_ref().map_or((0, 0), |waits| (waits.with_stack, waits.ended))
     }
 
-    /// How many waits may be too long because records were lost while they lasted, and how long they are in all.
+    /// The number of waits that may be too long because records were lost during them, and their total
+    /// length.
     pub fn doubtful_waits(&self) -> (u64, u64) {
         (self.losses.waits, self.losses.total_ns)
     }
@@ -138,7 +140,7 @@ impl<W: World> Converter<W> {
         if self.waits.is_none() || pid == 0 || tid == u32::MAX {
             return;
         }
-        self.know_thread(pid, tid, time_ns);
+        self.ensure_thread(pid, tid, time_ns);
         let user = self.user_stack(Task { pid, tid }, &sample.user);
         let stack = self.kernel_stack(sample.kernel, user);
         if let Some(thread) = self.threads.get_mut(&tid) {
@@ -150,13 +152,13 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// A thread that waits can go on.
+    /// A waiting thread is woken.
     pub(super) fn wakes(&mut self, Wakes { tid, by, in_interrupt }: &Wakes<'_>) {
         if !self.threads.contains_key(tid) {
             return;
         }
         let waker = self.threads.get(&by.task.tid).filter(|thread| thread.pid == by.task.pid);
-        let mut woken = Woken { time: by.time_ns, by: WokenBy::Stranger, thread: None, stack: None };
+        let mut woken = Woken { time: by.time_ns, by: WokenBy::OtherProgram, thread: None, stack: None };
         if *in_interrupt {
             woken.by = WokenBy::Interrupt;
         } else if let Some(waker) = waker {
@@ -169,16 +171,16 @@ impl<W: World> Converter<W> {
         let Some(thread) = self.threads.get_mut(tid) else { return };
         match &mut thread.away.woken {
             None => thread.away.woken = Some(woken),
-            // The same is told once without the stack and once with it.
+            // The same wakeup is recorded once without the stack and once with it.
             Some(known) if known.thread == woken.thread => known.stack = known.stack.or(woken.stack),
             Some(_) => {}
         }
     }
 
-    /// The threads that have begun to wait since the last time, and still do as far as is known.
-    pub fn not_looked_at(&mut self) -> Vec<Task> {
-        let begun = self.waits.as_mut().map(|waits| std::mem::take(&mut waits.begun));
-        let mut tids = begun.unwrap_or_default();
+    /// The threads that have started to wait since the last call and still wait as far as is known.
+    pub fn threads_to_snapshot(&mut self) -> Vec<Task> {
+        let started = self.waits.as_mut().map(|waits| std::mem::take(&mut waits.started));
+        let mut tids = started.unwrap_or_default();
         tids.sort_unstable();
         tids.dedup();
         let waits = |tid: u32| {
@@ -190,9 +192,9 @@ impl<W: World> Converter<W> {
         tids.into_iter().filter_map(waits).collect()
     }
 
-    /// What a look at a thread shows that waits: its stack, the first argument of its system call, and for what it waits as the system tells
-    /// it.
-    pub fn looked_at(
+    /// Adds the snapshot of a waiting thread: its stack, the first argument of its system call, and what it
+    /// waits for according to the system.
+    pub fn add_wait_snapshot(
         &mut self,
         task: Task,
         user: &UserStack<'_>,
@@ -206,7 +208,7 @@ impl<W: World> Converter<W> {
         if let Some(thread) = self.threads.get_mut(&task.tid)
             && matches!(thread.away.since, Some((since, false)) if since <= time)
         {
-            (thread.away.stack, thread.away.looked_ns) = (Some(stack), Some(time));
+            (thread.away.stack, thread.away.snapshot_ns) = (Some(stack), Some(time));
             thread.away.argument = argument;
         }
     }
@@ -216,30 +218,31 @@ impl<W: World> Converter<W> {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let away = &mut thread.away;
         (away.since, away.cpu) = (Some((time, preempted)), cpu);
-        // Anything earlier was about a wait that never began.
+        // An earlier wakeup was for a wait that never started.
         away.woken = away.woken.filter(|woken| !preempted && woken.time + WOKEN_ON_LEAVING_NS >= time);
         if let Some(waits) = &mut self.waits
             && !preempted
-            && waits.looks
+            && waits.snapshots
         {
-            waits.begun.push(tid);
+            waits.started.push(tid);
         }
     }
 
-    /// A thread waits already when its recording begins, and is to be looked at: nobody tells where it left its CPU.
+    /// A thread already waits when its recording starts, and needs a snapshot: no record shows where it left
+    /// its CPU.
     pub fn waits_already(&mut self, tid: u32, time: u64) {
         self.wait_begins(tid, false, None, time);
         if let Some(waits) = &mut self.waits {
-            waits.begun.push(tid);
+            waits.started.push(tid);
         }
     }
 
-    /// A thread runs already when its recording begins.
+    /// A thread already runs when its recording starts.
     pub fn runs_already(&mut self, tid: u32, time: u64) {
         self.account_exec(tid, time);
     }
 
-    /// A thread has begun and waits for its first CPU.
+    /// A thread has started and is queued for its first CPU.
     pub(super) fn first_wait_begins(&mut self, tid: u32, time: u64) {
         self.wait_begins(tid, true, None, time);
     }
@@ -248,11 +251,11 @@ impl<W: World> Converter<W> {
     pub(super) fn wait_ends(&mut self, tid: u32, on: Option<u32>, time: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let (id, pid) = (thread.id, thread.pid);
-        let Away { stack, argument, looked_ns, since, cpu, woken } = std::mem::take(&mut thread.away);
+        let Away { stack, argument, snapshot_ns, since, cpu, woken } = std::mem::take(&mut thread.away);
         let Some((since, preempted)) = since else { return };
         self.losses.judge([cpu, on], since, time.saturating_sub(since));
         let woken = woken.filter(|woken| !preempted && woken.time <= time);
-        // Until then it waited for something, and after that for a CPU.
+        // Before the wakeup it was blocked, and after it queued for a CPU.
         let ready = match woken {
             Some(woken) => woken.time.max(since),
             None if preempted => since,
@@ -264,12 +267,12 @@ impl<W: World> Converter<W> {
         times.queued_ns += queued_ns;
         times.waits += u64::from(!preempted);
         times.preemptions += u64::from(preempted);
-        let Some(Waits { metric, looks, ended, with_stack, .. }) = &mut self.waits else { return };
-        let (metric, not_seen) = (*metric, if *looks { NOT_SEEN } else { NO_STACK });
+        let Some(Waits { metric, snapshots, ended, with_stack, .. }) = &mut self.waits else { return };
+        let (metric, no_stack) = (*metric, if *snapshots { NO_SNAPSHOT } else { NO_STACK });
         *ended += u64::from(!preempted);
         *with_stack += u64::from(!preempted && stack.is_some());
-        // A look that came after the end saw something else.
-        let stack = stack.filter(|_| looked_ns.is_none_or(|looked| looked <= time));
+        // A snapshot after the end of the wait shows something else.
+        let stack = stack.filter(|_| snapshot_ns.is_none_or(|taken| taken <= time));
         let (ready_ns, end_ns) = (self.since_start(ready), self.since_start(time));
         let argument = if stack.is_some() { argument } else { 0 };
         let detail = WaitDetail {
@@ -285,8 +288,8 @@ impl<W: World> Converter<W> {
         self.builder.wait_detail(detail);
         if !preempted {
             let stack = stack.unwrap_or_else(|| {
-                let not_seen = self.place(not_seen);
-                self.builder.stack(None, not_seen)
+                let no_stack = self.place(no_stack);
+                self.builder.stack(None, no_stack)
             });
             self.builder.sample(metric, ready_ns, id, stack, blocked_ns);
         }
@@ -297,19 +300,19 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// Ends the waits of all threads that are still there.
+    /// Ends the waits of all running threads.
     pub fn end_waits(&mut self, time: u64) {
         let mut tids: Vec<u32> = self.threads.keys().copied().collect();
         tids.sort_unstable();
         for tid in tids {
             let ended = self.threads.get(&tid).and_then(|thread| self.builder.thread_row(thread.id).end_ns);
             if ended.is_none() {
-                self.tell_times(tid, time);
+                self.store_times(tid, time);
             }
         }
     }
 
-    /// The threads that have not ended.
+    /// The threads that have not exited.
     pub fn living(&self) -> Vec<Task> {
         let lives = |thread: &ThreadState| self.builder.thread_row(thread.id).end_ns.is_none();
         let living = self.threads.iter().filter(|(_, thread)| lives(thread));
@@ -318,29 +321,29 @@ impl<W: World> Converter<W> {
         tasks
     }
 
-    /// For how long a thread has missed only a CPU, by the kernel's account, when its recording begins.
-    pub fn queue_begins(&mut self, tid: u32, queued_ns: u64) {
+    /// Sets the run-queue delay of a thread, by the kernel's account, at the start of its recording.
+    pub fn set_queued_at_start(&mut self, tid: u32, queued_ns: u64) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.queue = (queued_ns, queued_ns);
         }
     }
 
-    /// The same now.
-    pub fn queue_told(&mut self, tid: u32, queued_ns: u64) {
+    /// Sets its current run-queue delay.
+    pub fn set_queued(&mut self, tid: u32, queued_ns: u64) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.queue.1 = queued_ns.max(thread.queue.1);
         }
     }
 
-    /// Says what a thread did with its time until it ends, or the recording does.
-    pub(super) fn tell_times(&mut self, tid: u32, time: u64) {
-        if !self.switches_told {
+    /// Stores the times of a thread up to its exit or the end of the recording.
+    pub(super) fn store_times(&mut self, tid: u32, time: u64) {
+        if !self.has_switches {
             return;
         }
         self.wait_ends(tid, None, time);
         let Some(thread) = self.threads.get(&tid) else { return };
         let mut times = ThreadTimes { ran_ns: thread.cpu_time.until(time), ..thread.times };
-        // What the kernel has counted beyond that was between being woken and being given a CPU.
+        // Any further delay that the kernel counted was between a wakeup and running.
         let (before, now) = thread.queue;
         let woken_ns = (now - before).saturating_sub(times.queued_ns).min(times.blocked_ns);
         times.queued_ns += woken_ns;
@@ -351,7 +354,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// A frame that is no code.
+    /// A frame that is not code.
     fn place(&mut self, name: &'static str) -> LocationId {
         if let Some(known) = self.waits.as_ref().and_then(|waits| waits.places.get(name)) {
             return *known;
@@ -379,10 +382,10 @@ mod tests {
         recorded_by(false)
     }
 
-    fn recorded_by(looks: bool) -> Recorded {
+    fn recorded_by(snapshots: bool) -> Recorded {
         let mut recorded = Recorded::new();
         let metric = recorded.converter.builder.metric(Metric::off_cpu_time());
-        recorded.converter.record_waits(metric, looks);
+        recorded.converter.record_waits(metric, snapshots);
         recorded.converter.expect_switches();
         recorded.converter.add_process(PID, "app");
         recorded.exec(MAIN, "app", 0);
@@ -414,7 +417,7 @@ mod tests {
         });
     }
 
-    /// Milliseconds of each wait, and whether it was for a CPU.
+    /// Milliseconds of each wait, and whether it was queued for a CPU.
     fn rows(mut recorded: Recorded, end: u64) -> Vec<(u64, bool)> {
         recorded.converter.end_waits(end);
         let profile = recorded.profile();
@@ -428,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_lasts_until_the_thread_is_back_and_one_for_a_cpu_is_told_apart() {
+    fn a_wait_lasts_until_the_thread_runs_and_queued_time_is_separate() {
         let mut recorded = recorded();
         leave(&mut recorded, PID, false, 2 * MS);
         come_back(&mut recorded, PID, 7 * MS);
@@ -438,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_waits_for_its_first_cpu_and_at_the_end_for_what_never_came() {
+    fn a_thread_queues_for_its_first_cpu_and_may_still_be_blocked_at_the_end() {
         let mut recorded = recorded();
         recorded.fork(PID, (PID, 101), 2 * MS);
         come_back(&mut recorded, 101, 4 * MS);
@@ -447,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_of_a_wait_only_if_it_did_not_end_before() {
+    fn a_snapshot_after_the_end_of_a_wait_does_not_count() {
         let mut recorded = recorded_by(true);
         let out = |recorded: &mut Recorded, time_ns| {
             recorded.converter.take(&Input::Switched {
@@ -458,17 +461,17 @@ mod tests {
                 time_ns,
             });
         };
-        let look = |recorded: &mut Recorded, time| {
-            let [task] = recorded.converter.not_looked_at()[..] else { panic!("one waits") };
-            recorded.converter.looked_at(task, &UserStack::Frames(&[0x1000]), 7, "[sleep]", time);
-            assert!(recorded.converter.not_looked_at().is_empty(), "once is enough");
+        let snapshot = |recorded: &mut Recorded, time| {
+            let [task] = recorded.converter.threads_to_snapshot()[..] else { panic!("one thread waits") };
+            recorded.converter.add_wait_snapshot(task, &UserStack::Frames(&[0x1000]), 7, "[sleep]", time);
+            assert!(recorded.converter.threads_to_snapshot().is_empty(), "once is enough");
         };
         out(&mut recorded, 2 * MS);
-        look(&mut recorded, 3 * MS);
+        snapshot(&mut recorded, 3 * MS);
         come_back(&mut recorded, PID, 7 * MS);
-        // This one is over when it is looked at, which only later records tell.
+        // This wait has ended before its snapshot, which only later records show.
         out(&mut recorded, 8 * MS);
-        look(&mut recorded, 10 * MS);
+        snapshot(&mut recorded, 10 * MS);
         come_back(&mut recorded, PID, 9 * MS);
         let profile = recorded.profile();
         let samples = &profile.samples[1];
@@ -476,12 +479,12 @@ mod tests {
             let module = profile.locations.module[profile.stacks.location(samples.stack[row]).index()];
             profile.text(profile.modules[module.unwrap().index()].path)
         };
-        assert_eq!((innermost(0), innermost(1)), ("[sleep]", super::NOT_SEEN));
-        assert_eq!(profile.wait_details.argument, [7, 0], "what was seen of the one is not the other's");
+        assert_eq!((innermost(0), innermost(1)), ("[sleep]", super::NO_SNAPSHOT));
+        assert_eq!(profile.wait_details.argument, [7, 0], "a snapshot belongs to one wait only");
     }
 
     #[test]
-    fn records_that_are_missing_make_no_waits() {
+    fn missing_records_do_not_create_waits() {
         let mut recorded = recorded();
         come_back(&mut recorded, PID, 4 * MS);
         come_back(&mut recorded, PID, 5 * MS);
@@ -489,7 +492,7 @@ mod tests {
         assert_eq!(rows(recorded, 4 * MS).iter().map(|(ms, _)| ms).sum::<u64>(), 0);
     }
 
-    /// Of the waits from 2 to 7 ms, from 8 to 9 and from 10 to 20.
+    /// The doubtful ones of the waits from 2 to 7 ms, from 8 to 9 and from 10 to 20.
     fn doubtful_after(losses: &[(Option<u32>, u64)]) -> (u64, u64) {
         let mut recorded = recorded();
         let mut losses = losses.iter().peekable();
@@ -512,11 +515,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_during_which_records_of_its_cpu_were_lost_may_be_too_long() {
+    fn a_wait_with_lost_records_on_its_cpu_is_doubtful() {
         assert_eq!(doubtful_after(&[]), (0, 0));
         assert_eq!(doubtful_after(&[(Some(3), 5)]), (1, 5));
         assert_eq!(doubtful_after(&[(Some(3), 1)]), (0, 0), "before it");
-        assert_eq!(doubtful_after(&[(Some(2), 5)]), (0, 0), "of a CPU that it was not on");
+        assert_eq!(doubtful_after(&[(Some(2), 5)]), (0, 0), "on another CPU");
         assert_eq!(doubtful_after(&[(None, 5), (Some(3), 12)]), (2, 15), "anywhere, and until the end");
     }
 
@@ -527,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_misses_only_a_cpu() {
+    fn a_woken_thread_is_queued_for_a_cpu() {
         let mut recorded = recorded();
         recorded.fork(PID, (PID, 101), MS);
         come_back(&mut recorded, 101, MS);
@@ -541,11 +544,11 @@ mod tests {
         recorded.converter.end_waits(10 * MS);
         let profile = recorded.profile();
         let details: Vec<_> = profile.wait_details.rows().skip(1).collect();
-        let told: Vec<_> =
+        let wakeups: Vec<_> =
             details.iter().map(|row| (row.end_ns / MS, row.cpu, row.woken_by, row.waker)).collect();
         let second = profile.threads.iter().position(|row| row.tid == 101).map(ThreadId::from);
         assert_eq!(
-            told,
+            wakeups,
             [(5, Some(3), WokenBy::Thread, second), (9, Some(3), WokenBy::Interrupt, None)],
             "the first waker counts"
         );
@@ -555,9 +558,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_counts_for_the_wait_that_it_ends_only() {
+    fn a_wakeup_counts_only_for_the_wait_that_it_ends() {
         let mut recorded = recorded();
-        // Before it has left for good, and long before a wait of which it is not the end.
+        // One before it has left its CPU, and one long before a wait that it does not end.
         wake(&mut recorded, PID, 0, true, 2 * MS - 1000);
         leave(&mut recorded, PID, false, 2 * MS);
         come_back(&mut recorded, PID, 5 * MS);
@@ -567,34 +570,35 @@ mod tests {
         assert_eq!(rows(recorded, 10 * MS), [(0, false), (3, true), (2, false)]);
     }
 
-    /// It was queued for 3 ms before the recording, is preempted for 2, and blocked for 10 of which the kernel counts 4 as queued.
+    /// It was queued for 3 ms before the recording, is preempted for 2 ms, and is off its CPU for 10 ms, of
+    /// which the kernel counts 4 as queued.
     #[test]
-    fn where_nobody_tells_of_the_waking_the_kernels_account_does() {
+    fn uses_the_kernels_run_queue_delay_without_wakeup_records() {
         let mut recorded = recorded();
-        let times = |told: &[u64]| {
+        let times = |queued: &[u64]| {
             let mut recorded = self::recorded();
-            recorded.converter.queue_begins(PID, 3 * MS);
+            recorded.converter.set_queued_at_start(PID, 3 * MS);
             leave(&mut recorded, PID, true, 2 * MS);
             come_back(&mut recorded, PID, 4 * MS);
             leave(&mut recorded, PID, false, 5 * MS);
-            told.iter().for_each(|ms| recorded.converter.queue_told(PID, ms * MS));
+            queued.iter().for_each(|ms| recorded.converter.set_queued(PID, ms * MS));
             come_back(&mut recorded, PID, 15 * MS);
             recorded.converter.end_waits(20 * MS);
             let times = recorded.profile().threads[0].times.unwrap();
             assert_eq!(times.ran_ns + times.queued_ns + times.blocked_ns, 20 * MS, "{times:?}");
             [times.queued_ns, times.queued_estimated_ns, times.blocked_ns].map(|ns| ns / MS)
         };
-        assert_eq!(times(&[]), [2, 0, 10], "nobody told");
+        assert_eq!(times(&[]), [2, 0, 10], "no reading");
         assert_eq!(times(&[6, 9]), [6, 4, 6]);
-        assert_eq!(times(&[4]), [2, 0, 10], "told before the last time that it was preempted");
-        assert_eq!(times(&[900]), [12, 10, 0], "no more than it was blocked");
+        assert_eq!(times(&[4]), [2, 0, 10], "read before the last preemption");
+        assert_eq!(times(&[900]), [12, 10, 0], "at most the blocked time");
         recorded.fork(PID, (PID, 101), MS);
         recorded.exit((PID, 101), 2 * MS);
         assert_eq!(recorded.converter.living(), [Task { pid: PID, tid: PID }]);
     }
 
     #[test]
-    fn running_queued_and_blocked_time_are_the_life_of_a_thread() {
+    fn running_queued_and_blocked_time_add_up_to_the_life_of_a_thread() {
         let mut recorded = Recorded::new();
         recorded.converter.expect_switches();
         recorded.converter.add_process(PID, "app");
@@ -614,6 +618,6 @@ mod tests {
         assert_eq!((first.ran_ns, first.queued_ns, first.blocked_ns), (12 * MS, 8 * MS, 0));
         assert_eq!((first.waits, first.preemptions), (0, 1));
         assert_eq!((second.ran_ns, second.queued_ns, second.blocked_ns), (6 * MS, 3 * MS, 3 * MS));
-        assert_eq!((second.waits, second.preemptions), (1, 1), "the first CPU is waited for, too");
+        assert_eq!((second.waits, second.preemptions), (1, 1), "queueing for the first CPU counts too");
     }
 }

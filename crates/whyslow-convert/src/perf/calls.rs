@@ -1,4 +1,4 @@
-//! Records of system calls: of the tracepoints `raw_syscalls:sys_enter` and `raw_syscalls:sys_exit`.
+//! Records of system calls, from the tracepoints `raw_syscalls:sys_enter` and `raw_syscalls:sys_exit`.
 //!
 //! ```text
 //! sample = [event: u64], ip: u64, pid: u32, tid: u32, time: u64, raw [, registers and stack]
@@ -12,22 +12,22 @@ use whyslow_profile::MetricId;
 use super::{Event, Reader};
 use crate::input::{Enters, Input, Returns, Task};
 
-/// Which of the events of system calls a record is of.
+/// The system call event of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEvent {
-    /// Each call that begins, without its stack.
+    /// Every entry, without its stack.
     Enter,
-    /// Each call that ends.
+    /// Every exit.
     Return,
-    /// Calls that begin, with their stacks: all of them, or some when there are too many.
+    /// Entries with their stacks: all of them, or some if there are too many.
     EnterWithStack,
 }
 
-/// In front of the registers: those of a 32-bit program.
+/// The value before the registers of a 32-bit program.
 const ABI_32: u64 = 1;
 
 impl Reader {
-    /// What a record of system calls says; `None` for one that says nothing of use.
+    /// Converts a system call record; `None` if it contains nothing useful.
     pub(super) fn read_call<'a>(
         &'a mut self,
         record: &RawEventRecord<'a>,
@@ -88,7 +88,7 @@ mod tests {
         RecordParseInfo::new(&attr, Endianness::NATIVE)
     }
 
-    /// A sample with these words behind the common fields, and others behind those.
+    /// A sample with these words after the common fields, and others after those.
     fn body(words: &[u64], behind: &[u64]) -> Vec<u8> {
         let raw: Vec<u8> = [7].iter().chain(words).flat_map(|word: &u64| word.to_ne_bytes()).collect();
         let mut bytes: Vec<u8> =
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_their_results_are_read() {
+    fn reads_calls_and_their_results() {
         let format = SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME;
         let format = format | SampleFormat::RAW;
         let mut reader = Reader::default();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_says_nothing() {
+    fn ignores_truncated_records() {
         let format = SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME;
         let bytes = body(&[1, 3, 0x5000, 12, 0, 0, 0], &[]);
         for len in 0..bytes.len() - 4 {

@@ -1,13 +1,13 @@
-//! The names of the kernel's calls, by their numbers.
+//! The names of the kernel's system calls, by number.
 
-/// What a call is called; nothing for a number that is not given to any.
+/// The name of a call; `None` for an unassigned number.
 pub(crate) fn call_name(number: i64) -> Option<&'static str> {
     let number = usize::try_from(number).ok()?;
     let later = || LATER.get(number.checked_sub(FIRST_OF_LATER)?);
     FIRST.get(number).or_else(later).copied()
 }
 
-/// From here on a call has the same number on all processors.
+/// From here on, a call has the same number on all architectures.
 const FIRST_OF_LATER: usize = 424;
 
 /// Calls from number 0 on.

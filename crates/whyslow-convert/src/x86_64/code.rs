@@ -1,6 +1,6 @@
-//! Machine code that tells how a frame came about.
+//! Machine code patterns that show how a frame was created.
 
-/// The instruction of a system call.
+/// The system call instruction.
 pub(crate) const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
 /// Bytes of the kernel's `ucontext` and `siginfo` in a signal frame.

@@ -1,4 +1,4 @@
-//! Conversion as far as it depends on the processor, for x86-64.
+//! The x86-64 part of the conversion.
 
 mod calls;
 mod code;

@@ -1,4 +1,4 @@
-//! Registers as the kernel's samples have them.
+//! Registers as the kernel's samples contain them.
 
 use linux_perf_event_reader::SampleRecord;
 use whyslow_unwind::{Register, Registers};
@@ -36,11 +36,11 @@ pub fn context_registers(values: &[u64; 17]) -> Registers {
     registers
 }
 
-/// The first argument of the system call that a thread is in; `None` when it is in none.
+/// The first argument of the system call that a thread is in; `None` if it is in none.
 pub(crate) fn system_call_argument(registers: &Registers) -> Option<u64> {
     const RAX: Register = Register(0);
     const RDI: Register = Register(5);
-    // The kernel puts this where the result goes, until there is one.
+    // The kernel's placeholder for the result until there is one.
     const NO_RESULT_YET: u64 = (-38_i64).cast_unsigned();
     (registers.get(RAX)? == NO_RESULT_YET).then_some(registers.get(RDI)?)
 }

@@ -1,10 +1,10 @@
-//! Chunks: the unit that is written, checked and lost as a whole.
+//! Chunks: the unit of writing, checking and loss.
 
 use std::io;
 
 use super::column::Malformed;
 
-/// What a chunk holds.
+/// The kind of a chunk's contents.
 pub(super) type Kind = [u8; 4];
 
 pub(super) const META: Kind = *b"META";
@@ -34,15 +34,15 @@ pub(super) const HEAP_GROWTH: Kind = *b"HGRO";
 pub(super) const HEAP_TRANSFERS: Kind = *b"HTRF";
 
 const CHUNK_HEADER_LEN: usize = 16;
-/// The largest chunk that is read. Writers split their tables well below it.
+/// The largest chunk that is read. Writers split their tables well below this.
 const MAX_RAW_LEN: usize = 16 << 20;
 const COMPRESSION_LEVEL: i32 = 3;
-/// A chunk unpacks to at most this many times its stored length, so that a small hostile file cannot claim
+/// A chunk unpacks to at most this many times its stored length, so that a small hostile file cannot exhaust
 /// the reader's memory. The rare table that packs better is padded with a frame that zstd skips.
 const MAX_RATIO: usize = 32;
 const SKIPPABLE_FRAME: u32 = 0x184D_2A50;
 
-/// Packs chunks. What zstd works with is made once.
+/// Packs chunks. Reuses one zstd context.
 pub(super) struct Encoder(zstd::bulk::Compressor<'static>);
 
 impl std::fmt::Debug for Encoder {

@@ -9,7 +9,7 @@
 const NUMBERS: u8 = 0;
 const BLOBS: u8 = 1;
 
-/// More rows or columns than this in one chunk are refused: writers stay far below.
+/// A chunk with more rows or columns is refused: writers remain far below.
 const MAX_ROWS: usize = 1 << 20;
 const MAX_COLUMNS: usize = 64;
 const MISSING: Malformed = "a column is missing";
@@ -91,7 +91,7 @@ impl<'a> ColumnReader<'a> {
             let rows = usize::try_from(get_varint(&mut bytes)?).map_err(|_| "too many rows")?;
             let len = usize::try_from(get_varint(&mut bytes)?).map_err(|_| "a column is too long")?;
             let data = take(&mut bytes, len)?;
-            // Each row takes at least one byte, so a claimed number of rows is bounded by what is there.
+            // Each row takes at least one byte, so the claimed number of rows is limited by the data.
             if rows > data.len() || rows > MAX_ROWS {
                 return Err("a column claims more rows than it has");
             }
@@ -132,7 +132,7 @@ impl<'a> ColumnReader<'a> {
         if data.is_empty() { Ok(values) } else { Err("a column has bytes left over") }
     }
 
-    /// A column of numbers that older files do not have: zeros there.
+    /// A column of numbers that older files lack: zeros there.
     pub(super) fn numbers_or_zeros(&self, name: &str) -> Result<Vec<u64>, Malformed> {
         if self.find(name, NUMBERS).is_err() { Ok(vec![0; self.rows]) } else { self.numbers(name) }
     }
@@ -173,7 +173,7 @@ pub(super) fn get_varint(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     }
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().enumerate().take(10) {
-        // Nine bytes hold 63 bits; the tenth has room for one more.
+        // Nine bytes hold 63 bits; the tenth adds one more.
         if index == 9 && byte > 1 {
             return Err("a number is too long");
         }
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(
+        fn columns_are_read_back_equal(
             numbers in prop::collection::vec(any::<u64>(), 0..200),
             seed in any::<u8>(),
         ) {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_the_file_lacks_is_an_error() {
+    fn a_missing_column_is_an_error() {
         let mut writer = ColumnWriter::default();
         writer.numbers("n", [1, 2, 3].into_iter());
         let bytes = writer.into_bytes();

@@ -1,4 +1,4 @@
-//! The heap tables as columns and back.
+//! Writes and reads the heap tables as columns.
 
 use super::column::{ColumnReader, ColumnWriter, Malformed};
 use super::tables::{BAD_REFERENCE, row, upsert};

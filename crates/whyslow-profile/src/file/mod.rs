@@ -7,14 +7,15 @@
 //! payload = zstd(columns), or zstd(JSON) for the kind META; unpacks to at most 32 times its length
 //! column  = name, type, rows, bytes                       see `column.rs`
 //! ```
-//! All numbers are little-endian. Values of metrics that the cycle counter triggers are cycles in the file; a chunk SCALES says
-//! what one was worth, and in memory they are nanoseconds. Chunks are appended while recording; the sealed length stays 0 until the
-//! recording has ended well. A file without a seal opens up to its last whole chunk and is marked incomplete;
-//! a sealed file that is shorter than its seal says, or whose bytes changed, is an error.
+//! All numbers are little-endian. Values of metrics triggered by the cycle counter are cycles in the file; a
+//! chunk SCALES has the length of one, and in memory they are nanoseconds. Chunks are appended while
+//! recording; the sealed length remains 0 until the recording has ended well. A file without a seal opens up
+//! to its last complete chunk and is marked incomplete; a sealed file that is shorter than its sealed length,
+//! or whose bytes changed, is an error.
 //!
-//! Rules for change: readers skip unknown kinds of chunk and unknown columns. A column that is added later must
-//! read as a default where it is missing. What cannot be done that way raises [`VERSION`], and readers keep
-//! accepting every older one.
+//! Rules for change: readers skip unknown kinds of chunk and unknown columns. A column that is added later
+//! must read as a default if it is missing. A change that cannot be made this way raises [`VERSION`], and
+//! readers keep accepting every older version.
 
 mod chunk;
 mod column;
@@ -34,7 +35,7 @@ use std::io;
 pub use read::{read, read_bytes};
 pub use write::{Writer, write};
 
-/// The newest version of the file that this code reads and the one it writes.
+/// The newest file version that this code reads, and the one it writes.
 pub const VERSION: u32 = 2;
 
 /// The file name extension.
@@ -43,7 +44,7 @@ pub const EXTENSION: &str = "whyslow";
 const MAGIC: &[u8; 8] = b"whyslow\n";
 const HEADER_LEN: usize = 24;
 
-/// True when the bytes start like a `.whyslow` file.
+/// True if the bytes start like a `.whyslow` file.
 pub fn is_profile(start: &[u8]) -> bool {
     start.starts_with(MAGIC)
 }
@@ -57,7 +58,7 @@ pub enum ReadError {
     /// It is something else.
     #[error("it is not a whyslow profile")]
     NotAProfile,
-    /// A later whyslow wrote it.
+    /// A newer whyslow wrote it.
     #[error("it has file version {found}, and this whyslow reads versions up to {}", VERSION)]
     Newer {
         /// The version in the file.
@@ -68,7 +69,7 @@ pub enum ReadError {
     CutOff {
         /// Bytes that were sealed.
         expected: u64,
-        /// Bytes that are there.
+        /// Bytes that exist.
         actual: u64,
     },
     /// Recording stopped before anything was written.

@@ -1,4 +1,4 @@
-//! Reading: every reference is checked once here, so that the rest of whyslow can index without fear.
+//! Reads profiles. Checks every reference once, so that the rest of whyslow can index without checks.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,11 +9,11 @@ use super::column::{ColumnReader, Malformed};
 use super::{HEADER_LEN, MAGIC, ReadError, VERSION, heap, syscalls, tables, targets, version1, waits};
 use crate::{Profile, Sampler, Samples, Trigger};
 
-/// Reads a profile. The memory this takes is bounded by a multiple of the file's size.
+/// Reads a profile. Memory use is limited to a multiple of the file's size.
 pub fn read(path: &Path) -> Result<Profile, ReadError> {
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();
-    // Whatever else this is, it is not worth reading to its end.
+    // A file that is not a profile need not be read to its end.
     file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut bytes)?;
     if bytes == MAGIC {
         file.read_to_end(&mut bytes)?;
@@ -51,18 +51,18 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
     }
 
     let mut chunks = 0;
-    let mut beside = Beside::default();
+    let mut file_only = FileOnly::default();
     while !rest.is_empty() {
         let offset = (bytes.len() - rest.len()) as u64;
         let damaged = |what| ReadError::Damaged { offset, what };
         let chunk = match chunk::next(&mut rest) {
             Ok(chunk) => chunk,
-            // The recorder was killed while it wrote this chunk.
+            // The recorder was killed while writing this chunk.
             Err(_) if !profile.sealed => break,
             Err(NoChunk::CutOff) => return Err(damaged("a chunk ends after the file")),
             Err(NoChunk::Bad(what)) => return Err(damaged(what)),
         };
-        apply(&chunk, &mut profile, &mut beside).map_err(damaged)?;
+        apply(&chunk, &mut profile, &mut file_only).map_err(damaged)?;
         chunks += 1;
     }
     if chunks == 0 {
@@ -71,25 +71,25 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Profile, ReadError> {
     let end = (bytes.len() - rest.len()) as u64;
     tables::check_whole(&profile).map_err(|what| ReadError::Damaged { offset: end, what })?;
     if version == 1 {
-        version1::settle(&mut profile, beside.version1, &mut beside.scales);
+        version1::settle(&mut profile, file_only.version1, &mut file_only.scales);
     }
-    let scales = beside.scales.into_iter().chain(std::iter::repeat(None));
+    let scales = file_only.scales.into_iter().chain(std::iter::repeat(None));
     for ((metric, samples), scale) in profile.metrics.iter().zip(&mut profile.samples).zip(scales) {
         cycles_to_time(metric.origin.sampler(), samples, scale);
     }
     Ok(profile)
 }
 
-/// What a file says that is not part of a profile in memory.
+/// Contents of a file that are not part of a profile in memory.
 #[derive(Default)]
-struct Beside {
-    /// What one cycle was worth, per metric.
+struct FileOnly {
+    /// The length of one cycle, per metric.
     scales: Vec<Option<f64>>,
     version1: version1::Facts,
 }
 
-/// Turns cycles into nanoseconds. An unsealed recording does not know what a cycle was worth; there the typical
-/// sample stands for one interval of the rate that was asked for.
+/// Converts cycles to nanoseconds. An unsealed recording does not know the length of a cycle; there, the
+/// typical sample stands for one interval of the requested rate.
 fn cycles_to_time(sampler: Sampler, samples: &mut Samples, scale: Option<f64>) {
     if sampler.trigger != Trigger::Cycles {
         return;
@@ -101,24 +101,24 @@ fn cycles_to_time(sampler: Sampler, samples: &mut Samples, scale: Option<f64>) {
         let typical = *sorted.get(sorted.len() / 2)?;
         Some(1e9 / f64::from(sampler.rate_hz.max(1)) / typical.max(1) as f64)
     });
-    // A profile that was read and written again has its time in nanoseconds already.
+    // A profile that was read and written again already has its time in nanoseconds.
     if let Some(scale) = scale.filter(|scale| *scale != 1.0) {
         samples.scale(scale);
     }
 }
 
-fn apply(chunk: &Chunk<'_>, profile: &mut Profile, beside: &mut Beside) -> Result<(), Malformed> {
+fn apply(chunk: &Chunk<'_>, profile: &mut Profile, file_only: &mut FileOnly) -> Result<(), Malformed> {
     let read = match chunk.kind {
         chunk::META => {
             let raw = chunk.unpack()?;
             let unreadable = |_| "its description is not readable";
             profile.meta = serde_json::from_slice(&raw).map_err(unreadable)?;
-            beside.version1 = serde_json::from_slice(&raw).map_err(unreadable)?;
+            file_only.version1 = serde_json::from_slice(&raw).map_err(unreadable)?;
             return Ok(());
         }
         chunk::SCALES => {
             let raw = chunk.unpack()?;
-            return tables::read_scales(&ColumnReader::new(&raw)?, profile, &mut beside.scales);
+            return tables::read_scales(&ColumnReader::new(&raw)?, profile, &mut file_only.scales);
         }
         chunk::STRINGS => tables::read_strings,
         chunk::PROCESSES => tables::read_processes,

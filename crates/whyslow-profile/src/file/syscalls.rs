@@ -1,4 +1,4 @@
-//! The table of system calls as columns and back.
+//! Writes and reads the table of system calls as columns.
 
 use super::column::{ColumnReader, ColumnWriter, Malformed, get_varint, put_varint};
 use super::tables::{optional, optional_row, row};
@@ -51,7 +51,7 @@ pub(super) fn read(columns: &ColumnReader<'_>, profile: &mut Profile) -> Result<
     Ok(())
 }
 
-/// Per bar its number and how many are in it.
+/// The number and the count of each bar.
 fn pack(lengths: &Lengths) -> Vec<u8> {
     let mut bytes = Vec::new();
     for &(bar, count) in lengths.bars() {

@@ -1,5 +1,5 @@
-//! How each table becomes columns and back. Writing and reading of a table stand side by side, so that they
-//! stay each other's mirror.
+//! Writes and reads each table as columns. Writing and reading of a table are side by side, so that they
+//! mirror each other.
 
 use super::column::{ColumnReader, ColumnWriter, Malformed};
 use crate::Profile;
@@ -18,7 +18,7 @@ type Applied = Result<(), Malformed>;
 
 pub(super) const BAD_REFERENCE: Malformed = "a row refers to one that is not there";
 const TOO_MANY_ROWS: Malformed = "a table has too many rows";
-/// Every metric has a table of its own, so their number is kept small.
+/// Every metric has its own table, so their number is kept small.
 const MAX_METRICS: usize = 1024;
 
 /// An optional row number is stored plus one; 0 is none.
@@ -56,7 +56,7 @@ fn line(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
-/// Puts a row at its place, which is at most one past the end.
+/// Puts a row at its index, which is at most one past the end.
 pub(super) fn upsert<T>(rows: &mut Vec<T>, at: u64, value: T) -> Applied {
     match usize::try_from(at) {
         Ok(at) if at < rows.len() => rows[at] = value,
@@ -66,13 +66,13 @@ pub(super) fn upsert<T>(rows: &mut Vec<T>, at: u64, value: T) -> Applied {
     Ok(())
 }
 
-/// Checks what can only be known once all chunks are there.
+/// Checks what can only be known after all chunks were read.
 pub(super) fn check_whole(profile: &Profile) -> Applied {
     check_parents(&profile.processes)?;
     if !profile.sources.rows.is_sorted_by_key(|row| (row.file, row.line)) {
         return Err("source lines are out of order");
     }
-    // Whoever adds up samples need not fear an overflow.
+    // Guarantees that adding up samples does not overflow.
     let fits = |samples: &Samples| samples.value.iter().try_fold(0u64, |sum, value| sum.checked_add(*value));
     if profile.samples.iter().any(|samples| fits(samples).is_none()) {
         return Err("the samples add up to more than a number can hold");
@@ -80,7 +80,7 @@ pub(super) fn check_whole(profile: &Profile) -> Applied {
     Ok(())
 }
 
-/// Every parent exists, and none is its own ancestor. A parent may come after its child.
+/// Every parent exists, and no process is its own ancestor. A parent may follow its child.
 fn check_parents(processes: &[Process]) -> Applied {
     let mut checked = vec![false; processes.len()];
     let mut path = Vec::new();
@@ -277,7 +277,7 @@ pub(super) fn write_scales(rows: &[(MetricId, f64)]) -> Bytes {
     columns.into_bytes()
 }
 
-/// What one cycle in the samples of each metric was worth; one per metric, `None` where nothing was said.
+/// The length of one cycle in the samples of each metric; `None` if not given.
 pub(super) fn read_scales(
     columns: &ColumnReader<'_>,
     profile: &Profile,
@@ -389,7 +389,7 @@ pub(super) fn read_functions(columns: &ColumnReader<'_>, profile: &mut Profile) 
     Ok(())
 }
 
-/// Frames go by location; rows of one location follow each other.
+/// Frames are grouped by location.
 pub(super) fn write_frames(rows: impl Iterator<Item = (LocationId, Frame)> + Clone) -> Bytes {
     let mut columns = ColumnWriter::default();
     columns

@@ -1,4 +1,4 @@
-//! The chunk of names that kept code calls.
+//! The chunk with the names of functions that stored code calls.
 
 use super::column::{ColumnReader, ColumnWriter, Malformed};
 use super::tables::row;

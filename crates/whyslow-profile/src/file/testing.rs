@@ -1,4 +1,4 @@
-//! Files without what protects them, for fuzzing: behind checksums and compression a fuzzer finds nothing.
+//! Files without checksums and compression, for fuzzing: behind those a fuzzer finds nothing.
 //!
 //! ```text
 //! bare file  = version: u8, sealed: u8, bare chunk*
@@ -7,7 +7,7 @@
 
 use super::{HEADER_LEN, MAGIC, chunk};
 
-/// A file's bare form; `None` for what is no file of ours or is damaged.
+/// A file's bare form; `None` if it is not a whyslow file or is damaged.
 pub fn bare(file: &[u8]) -> Option<Vec<u8>> {
     let (header, mut rest) = file.split_at_checked(HEADER_LEN)?;
     if !header.starts_with(MAGIC) {
@@ -25,14 +25,14 @@ pub fn bare(file: &[u8]) -> Option<Vec<u8>> {
     Some(bare)
 }
 
-/// The file of a bare form, whatever that holds: the last chunk has what there is of it.
+/// The file of a bare form, whatever that contains. The last chunk has the bytes that are left.
 pub fn dressed(bare: &[u8]) -> Vec<u8> {
     let (start, mut rest) = bare.split_at_checked(2).unwrap_or((&[1, 0], &[]));
     let mut chunks = Vec::new();
     while let Some((head, behind)) = rest.split_at_checked(8) {
         let len = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
         let (raw, behind) = behind.split_at(len.min(behind.len()));
-        // One that is too large for a chunk is left out.
+        // Contents too large for a chunk are left out.
         chunks.extend(
             chunk::Encoder::new()
                 .and_then(|mut encoder| encoder.encode([head[0], head[1], head[2], head[3]], raw))
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_undressed_and_dressed_again_reads_the_same() {
+    fn a_file_rebuilt_from_its_bare_form_reads_the_same() {
         for name in ["v1", "v2"] {
             let path = format!("{}/tests/golden/{name}.whyslow", env!("CARGO_MANIFEST_DIR"));
             let file = std::fs::read(path).expect("a golden file");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_dressed_so_that_the_reader_gets_to_their_chunks() {
+    fn any_bytes_become_a_file_whose_chunks_are_read() {
         let file = dressed(b"\x01\x01METR\xff\xff\xff\xff some columns");
         assert!(matches!(
             super::super::read_bytes(&file),

@@ -1,4 +1,5 @@
-//! Files of version 1: what a metric is stood in the facts of the whole recording, or followed from its name.
+//! Files of version 1: the description of a metric was part of the whole recording's facts, or followed from
+//! its name.
 
 use serde::Deserialize;
 
@@ -27,11 +28,11 @@ enum Source {
     Imported(String),
 }
 
-/// Tools that counted in a model of a machine, and tools that counted what the program asked for.
+/// Tools that counted in a simulated machine, and tools that counted allocations.
 const SIMULATORS: [&str; 2] = ["callgrind", "cachegrind"];
 const COUNTERS: [&str; 3] = ["DHAT", "massif", "heaptrack"];
 
-/// Says of each metric what it is, and of the first one what a cycle in it was worth.
+/// Describes each metric, and sets the length of a cycle for the first one.
 pub(super) fn settle(profile: &mut Profile, facts: Facts, scales: &mut Vec<Option<f64>>) {
     let Facts { frequency_hz: rate_hz, source, ns_per_cycle } = facts;
     let sampled_heap = profile.meta.heap.as_ref().is_some_and(|heap| heap.sample_bytes.is_some());

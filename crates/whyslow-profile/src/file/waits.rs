@@ -1,4 +1,4 @@
-//! What is known of single waits, and the variables that threads waited on, as columns and back.
+//! Writes and reads the details of waits, and the variables that threads waited on, as columns.
 
 use std::ops::Range;
 

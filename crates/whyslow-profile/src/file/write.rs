@@ -1,4 +1,4 @@
-//! Writing: streaming from a builder while recording, or a whole profile at once.
+//! Writes profiles: streamed from a builder while recording, or a whole profile at once.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,20 +10,21 @@ use crate::builder::Builder;
 use crate::ids::{LocationId, MetricId};
 use crate::{CounterValues, Heap, Meta, Profile, Samples, Trigger, WaitDetails};
 
-/// Where tables are split into chunks: after so many rows, or so many bytes of text or code.
+/// Tables are split into chunks after this many rows, or this many bytes of text or code.
 const ROWS_PER_CHUNK: usize = 250_000;
 const BYTES_PER_CHUNK: usize = 4 << 20;
 
-/// Appends chunks to a file. What was appended stays readable whatever happens later: an append that fails
-/// (disk full) leaves the file as it was before, and can be tried again.
+/// Appends chunks to a file. Appended chunks remain readable whatever happens later: an append that fails
+/// (disk full) leaves the file unchanged, and can be retried.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
     len: u64,
     encoder: Encoder,
-    /// Texts in the file.
+    /// The number of texts in the file.
     strings: usize,
-    /// Symbols come last: their texts take the row numbers that a builder would give to its next ones.
+    /// Set after the symbols, which must be last: their texts take the row numbers that a builder would
+    /// assign next.
     has_symbols: bool,
 }
 
@@ -37,7 +38,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Appends all rows that are new in the builder, which then forgets them.
+    /// Appends all new rows of the builder, which then forgets them.
     pub fn append(&mut self, builder: &mut Builder) -> io::Result<()> {
         builder.dirty_processes.sort_unstable();
         builder.dirty_processes.dedup();
@@ -51,7 +52,7 @@ impl Writer {
     }
 
     /// Appends what symbolising added to a profile that was read back from this file: texts, module states,
-    /// functions, frames, source lines, code. It is the last thing that is appended.
+    /// functions, frames, source lines, code. Nothing can be appended after it.
     pub fn append_symbols(&mut self, profile: &Profile) -> io::Result<()> {
         self.refuse_after_symbols()?;
         self.all_or_nothing(|writer| writer.symbol_tables(profile))?;
@@ -59,7 +60,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Replaces the rows of the sites that allocate, which were appended before.
+    /// Replaces the allocation sites that were appended before.
     pub fn replace_heap_sites(&mut self, heap: &Heap) -> io::Result<()> {
         self.refuse_after_symbols()?;
         self.all_or_nothing(|writer| writer.heap_sites(heap))
@@ -146,7 +147,7 @@ impl Writer {
             .map(LocationId::from)
             .flat_map(|location| profile.frames.of(location).iter().map(move |frame| (location, *frame)))
             .collect::<Vec<_>>();
-        // The frames of one location stay together: the reader takes each run of them as the whole meaning.
+        // The frames of one location must be in one chunk: the reader takes each group as complete.
         let groups = frames.chunk_by(|a, b| a.0 == b.0).collect::<Vec<_>>();
         self.table(chunk::FRAMES, &groups, |groups| {
             tables::write_frames(groups.iter().copied().flatten().copied())
@@ -178,7 +179,7 @@ impl Writer {
         self.all_or_nothing(|writer| writer.chunk(chunk::META, &json))
     }
 
-    /// Ends the file: from now on a missing byte is an error.
+    /// Seals the file: from now on a missing byte is an error.
     pub fn seal(mut self) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&header(self.len))?;
@@ -190,7 +191,7 @@ impl Writer {
         self.len
     }
 
-    /// Never true: a file starts with its header.
+    /// Never true: a file starts with a header.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -239,12 +240,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends several chunks, or takes away again what was written of them.
+    /// Appends several chunks, or undoes the partial write.
     fn all_or_nothing(&mut self, append: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         let before = self.len;
         append(self).inspect_err(|_| {
             self.len = before;
-            // If even this fails, the reader drops the chunk that is cut.
+            // If even this fails, the reader drops the incomplete chunk.
             let _ = self.file.set_len(before);
             let _ = self.file.seek(SeekFrom::Start(before));
         })
@@ -253,7 +254,7 @@ impl Writer {
 
 /// Writes a whole profile to a new file, which replaces an old one only when it is complete.
 pub fn write(path: &Path, profile: &Profile) -> io::Result<()> {
-    // Follow a link, so that the file it points to is replaced and not the link.
+    // Follows a link, so that its target is replaced and not the link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return write_to(File::create(&path)?, profile);
@@ -289,7 +290,7 @@ fn write_to(file: File, profile: &Profile) -> io::Result<()> {
         tables::write_modules(rows.iter().copied())
     })?;
     writer.table(chunk::METRICS, &profile.metrics, |rows| tables::write_metrics(rows.iter()))?;
-    // In memory what the cycle counter triggered is nanoseconds already.
+    // In memory, values triggered by the cycle counter are already nanoseconds.
     let counts_cycles = |row: &usize| profile.metrics[*row].origin.sampler().trigger == Trigger::Cycles;
     let scales = (0..profile.metrics.len()).filter(counts_cycles).map(|row| (MetricId::from(row), 1.0));
     writer.table(chunk::SCALES, &scales.collect::<Vec<_>>(), tables::write_scales)?;
@@ -308,7 +309,7 @@ fn write_to(file: File, profile: &Profile) -> io::Result<()> {
     writer.table(chunk::SYSCALLS, &profile.syscalls, syscalls::write)?;
     writer.heap(&profile.heap)?;
     writer.append_symbols(profile)?;
-    // What was incomplete stays incomplete.
+    // An incomplete profile remains incomplete.
     if profile.sealed { writer.seal() } else { Ok(()) }
 }
 

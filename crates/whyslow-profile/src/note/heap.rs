@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::words_of_unknown;
 
 crate::facts! {
-    /// What is to be known of a heap recording.
+    /// A note about a heap recording.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(tag = "id", rename_all = "kebab-case")]
     pub enum HeapNote {
@@ -26,36 +26,36 @@ crate::facts! {
             /// How many pages.
             pages: u64,
         },
-        /// Blocks that were live at the end were not examined for unused bytes.
+        /// Blocks live at the end were not examined for unused bytes.
         "live-blocks-not-examined" => LiveBlocksNotExamined {
-            /// Why, in the words of the error.
+            /// The error message.
             error: String,
         },
-        /// A process was not looked at for leaks, where others were.
+        /// The leaks of a process were not checked, while those of others were.
         "process-not-checked" => ProcessNotChecked {
             /// The process, such as `process 7 (app)`.
             process: String,
             /// Why.
             why: NoLeakCheck,
         },
-        /// More processes were not looked at than are named.
+        /// Further processes were not checked.
         "more-processes-not-checked" => MoreProcessesNotChecked {
             /// How many.
             processes: u64,
         },
-        /// A program was started by a watched one and is not recorded.
+        /// A program started by a recorded one is not recorded.
         "program-left-out" => ProgramLeftOut {
             /// The program.
             program: String,
             /// Why.
             why: WhyLeftOut,
         },
-        /// More programs are not recorded than are named.
+        /// Further programs are not recorded.
         "more-programs-left-out" => MoreProgramsLeftOut {
             /// How many.
             programs: u64,
         },
-        /// Threads wrote records that do not keep to the rules.
+        /// Threads wrote invalid records.
         "damaged-records" => DamagedRecords {
             /// How many threads.
             threads: u64,
@@ -71,100 +71,100 @@ crate::facts! {
         "mappings-unreadable" => MappingsUnreadable {
             /// The process.
             pid: u32,
-            /// What the system said.
+            /// The system's error.
             error: String,
         },
         /// A file was not searched for allocators, because it cannot be read.
         "file-unreadable" => FileUnreadable {
             /// The file.
             path: String,
-            /// What the system said.
+            /// The system's error.
             error: String,
         },
-        /// A file was not searched for allocators, because it is not as files should be.
+        /// A file was not searched for allocators, because its format is invalid.
         "file-not-understood" => FileNotUnderstood {
             /// The file.
             path: String,
         },
         /// The C library has no function that ends a process.
         "no-exit-function" => NoExitFunction,
-        /// Calls of an allocator that the compiler inlined are not seen.
+        /// Calls of an allocator that the compiler inlined are not recorded.
         "rust-allocator" => RustAllocator {
             /// The program.
             path: String,
         },
-        /// Go's heap has no functions that could be watched.
+        /// Go's heap has no functions that could be hooked.
         "go-heap" => GoHeap {
             /// The program.
             path: String,
         },
-        /// An allocator is in a program and cannot be found there.
+        /// A program contains an allocator that cannot be located.
         "allocator-without-symbols" => AllocatorWithoutSymbols {
             /// The program.
             path: String,
             /// The allocator.
             allocator: String,
         },
-        /// The allocator of a static program cannot be found.
+        /// The allocator of a static program cannot be located.
         "static-without-symbols" => StaticWithoutSymbols {
             /// The program.
             path: String,
         },
-        /// A program without symbols does not ask for malloc, so it may have an allocator of its own.
+        /// A program without symbols does not import malloc, so it may have its own allocator.
         "no-symbols-no-malloc" => NoSymbolsNoMalloc {
             /// The program.
             path: String,
         },
-        /// A static program has symbols, and none is of a known allocator.
+        /// A static program has symbols, but none of a known allocator.
         "no-known-allocator" => NoKnownAllocator {
             /// The program.
             path: String,
         },
-        /// A function cannot be watched.
+        /// A function cannot be hooked.
         "function-not-watched" => FunctionNotWatched {
             /// The function.
             function: String,
-            /// Why, in the words of who tried.
+            /// The error message.
             why: String,
-            /// What is not seen because of that.
+            /// What is not recorded because of that.
             unseen: Unwatched,
         },
-        /// Only the global allocator of a Rust program was watched, by whyslow-alloc.
+        /// whyslow-alloc hooked only the global allocator of a Rust program.
         "only-global-allocator" => OnlyGlobalAllocator,
         /// There was no room for some stacks.
         "stacks-not-kept" => StacksNotKept,
     }
 }
 
-/// What is not seen when a function cannot be watched.
+/// What is not recorded if a function cannot be hooked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unwatched {
     /// Its calls.
     Calls,
-    /// That what it frees was freed before.
+    /// Whether the blocks that it frees were freed before.
     FreedBefore,
     /// Static programs that it starts.
     StaticPrograms,
-    /// An end by a signal or a system call.
+    /// Exits by a signal or a system call.
     Ends,
-    /// A leak that something on the stack behind it points to.
+    /// Leaks that stale data on the stack points to.
     HiddenLeaks,
     /// Allocators in libraries that are loaded later.
     LaterLibraries,
 }
 
-/// Why a program that a watched one started is not recorded.
+/// Why a program that a recorded one started is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum WhyLeftOut {
-    /// It runs as a user who may not open whyslow's folder.
+    /// It runs as a user without access to whyslow's folder.
     OtherUser,
-    /// It runs where whyslow's folder is not.
+    /// It runs where whyslow's folder does not exist.
     OtherRoot,
-    /// A filter of system calls is on.
+    /// A system call filter is active.
     Confined,
-    /// Its effective user is not the real one.
+    /// Its effective user differs from the real one.
     TwoUsers,
     /// Another whyslow records it.
     OtherCollector,
@@ -172,60 +172,60 @@ pub enum WhyLeftOut {
     NoMemory,
     /// The collector did not answer.
     NoAnswer,
-    /// It could not be given the agent.
+    /// The agent could not be loaded into it.
     NoAgent,
-    /// Nothing was heard from inside of it.
+    /// No agent reported from inside it.
     Silent,
-    /// It was started in a way that whyslow does not see.
+    /// It was started in a way that whyslow does not hook.
     UnseenStart,
-    /// It may open only so few files.
+    /// Its limit of open files is too low.
     FewFiles {
-        /// So many.
+        /// The limit.
         files: u64,
-        /// What it needs.
+        /// The number that it needs.
         enough: u64,
     },
-    /// It may have only so little address space.
+    /// Its limit of address space is too low.
     LittleSpace {
-        /// So much, in bytes.
+        /// The limit, in bytes.
         bytes: u64,
-        /// What it needs on top, in bytes.
+        /// The additional bytes that it needs.
         more: u64,
     },
     /// There was no memory or no descriptor for its agent.
     NoRoom,
     /// It is static, and another thread than the first of its process executed it.
     StaticLaterThread,
-    /// It is static, and the agent could not be brought in.
+    /// It is static, and the agent could not be injected.
     Static {
-        /// Why, in the words of the error.
+        /// The error message.
         error: String,
     },
     /// It is static, and its agent could not reach the collector.
     StaticNoCollector,
-    /// The agent may not come in.
+    /// The agent may not be loaded.
     Refused {
         /// A sentence that names the program and says why.
         why: String,
     },
 }
 
-/// Why nobody looked for leaks.
+/// Why leaks were not checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum NoLeakCheck {
-    /// The user did not want it.
+    /// The user did not request it.
     NotWanted,
     /// The recording ended before the program did.
     RecordingEnded,
-    /// A signal ended the program.
+    /// A signal killed the program.
     EndedBySignal {
-        /// Which.
+        /// The signal.
         signal: i32,
     },
     /// The program ended without calling exit.
     EndedWithoutExit,
-    /// Only samples of the blocks are known.
+    /// Only samples of the blocks were recorded.
     OnlySamples,
     /// The program runs in a container.
     InContainer,
@@ -237,15 +237,15 @@ pub enum NoLeakCheck {
     CheckFailed,
     /// The process could not be stopped or read.
     OutOfReach {
-        /// Why, in the words of the error.
+        /// The error message.
         error: String,
     },
-    /// Another tool made the recording, and does not look for pointers.
+    /// Another tool made the recording, and it does not search for pointers.
     OtherTool {
-        /// Which.
+        /// The tool.
         tool: String,
     },
-    /// A sentence of a file of another version.
+    /// A sentence from a file of another version.
     Text {
         /// The sentence.
         text: String,
@@ -253,7 +253,7 @@ pub enum NoLeakCheck {
 }
 
 impl NoLeakCheck {
-    /// The reason in a file: one that is known, or what can be said of one that is not.
+    /// The reason in a file: a known one, or a description of an unknown one.
     pub(crate) fn from_json(value: &Value) -> Self {
         Self::deserialize(value).unwrap_or_else(|_| Self::Text { text: words_of_unknown(value) })
     }

@@ -1,19 +1,19 @@
-//! Notes of other tools' recordings: what their formats do not hold, and what was left out.
+//! Notes about other tools' recordings: what their formats lack, and what was left out.
 
 use serde::{Deserialize, Serialize};
 
 crate::facts! {
-    /// What is to be known of another tool's recording.
+    /// A note about another tool's recording.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(tag = "id", rename_all = "kebab-case")]
     pub enum ImportNote {
-        /// Lines that cannot be read are left out.
+        /// Unreadable lines are left out.
         "unreadable-lines" => UnreadableLines {
             /// How many.
             lines: u64,
             /// The number of the first.
             first: u64,
-            /// What is wrong with that.
+            /// What is wrong with it.
             what: String,
         },
         /// Samples are left out.
@@ -27,62 +27,62 @@ crate::facts! {
         "no-times" => NoTimes,
         /// The format has neither times nor threads.
         "no-times-and-threads" => NoTimesAndThreads,
-        /// Values that are no times have no place in time.
+        /// Values other than times have no position in time.
         "values-without-times" => ValuesWithoutTimes,
-        /// Values that are no whole numbers are multiplied.
+        /// Fractional values are multiplied.
         "fractions" => Fractions {
-            /// With this.
+            /// The factor.
             scale: u64,
         },
-        /// What the file counts are no bytes.
+        /// The values in the file are not bytes.
         "not-bytes" => NotBytes {
-            /// What they are.
+            /// Their unit.
             unit: String,
         },
 
-        /// Folded stacks hold little.
+        /// Folded stacks contain little.
         "folded-stacks" => FoldedStacks,
         /// Each folded stack has two values.
         "two-columns" => TwoColumns,
-        /// DHAT does not know all that a heap recording does.
+        /// DHAT records less than a heap recording.
         "dhat-blocks" => DhatBlocks,
-        /// heaptrack does not, either.
+        /// heaptrack records less, too.
         "heaptrack-times" => HeaptrackTimes,
-        /// massif knows moments.
+        /// massif records points in time.
         "massif-moments" => MassifMoments,
-        /// massif's time is no time.
+        /// massif's time unit is not time.
         "massif-time" => MassifTime,
         /// callgrind counts.
         "callgrind-counts" => CallgrindCounts,
-        /// callgrind keeps calls, of which stacks are made.
+        /// callgrind records calls, from which stacks are reconstructed.
         "callgrind-calls" => CallgrindCalls,
         /// cachegrind counts per line.
         "cachegrind-lines" => CachegrindLines,
 
         /// Firefox's time axis is an offset in a file.
         "offsets-as-times" => OffsetsAsTimes,
-        /// Memory that was given back is left out.
+        /// Freed memory is left out.
         "freed-left-out" => FreedLeftOut {
             /// How many events.
             events: u64,
         },
-        /// Markers that did not end are left out.
+        /// Markers without an end are left out.
         "open-markers" => OpenMarkers,
-        /// The file is of a later version of its format.
+        /// The file has a newer version of its format.
         "newer-format" => NewerFormat {
-            /// The newest that is known.
+            /// The newest known version.
             known: u64,
         },
-        /// Places in pprof's profile have no names.
+        /// Locations in the pprof profile have no names.
         "pprof-unnamed" => PprofUnnamed,
         /// Labels are left out.
         "labels-left-out" => LabelsLeftOut {
             /// The first of them.
             labels: Vec<String>,
         },
-        /// Profiles of a kind that has no place are left out.
+        /// Profiles of an unsupported kind are left out.
         "profiles-left-out" => ProfilesLeftOut {
-            /// Which kind.
+            /// The kind.
             kind: String,
         },
         /// Frames were never closed.
@@ -104,12 +104,12 @@ crate::facts! {
         },
         /// Idle time is left out.
         "idle-left-out" => IdleLeftOut,
-        /// Stretches never end.
+        /// Spans never end.
         "open-stretches" => OpenStretches,
-        /// Stretches overlap.
+        /// Spans overlap.
         "overlapping-stretches" => OverlappingStretches,
 
-        /// perf script prints less than perf.data holds.
+        /// perf script prints less than perf.data contains.
         "perf-script-text" => PerfScriptText,
         /// It printed no process numbers.
         "no-process-numbers" => NoProcessNumbers,
@@ -122,16 +122,16 @@ crate::facts! {
         "no-call-stacks" => NoCallStacks,
         /// perf was stopped before it finished its file.
         "perf-unfinished" => PerfUnfinished,
-        /// Stack bytes of another processor are not unwound.
+        /// Stack bytes of another architecture are not unwound.
         "foreign-stack-bytes" => ForeignStackBytes {
-            /// Which processor.
+            /// The architecture.
             arch: String,
         },
-        /// Stacks are what the CPU remembers of calls.
+        /// Stacks come from the CPU's last branch records.
         "lbr-stacks" => LbrStacks,
         /// Stacks are the kernel's callchains.
         "kernel-callchains" => KernelCallchains,
-        /// Stacks go on beyond the bytes that perf copied.
+        /// Stacks continue beyond the bytes that perf copied.
         "beyond-copied-bytes" => BeyondCopiedBytes {
             /// How many.
             stacks: u64,
@@ -152,7 +152,7 @@ crate::facts! {
             /// How many more there are.
             more: u64,
         },
-        /// It was recorded under another kernel.
+        /// It was recorded with another kernel.
         "other-kernel" => OtherKernel,
         /// Samples of idle CPUs are left out.
         "idle-cpus" => IdleCpus {
@@ -161,7 +161,7 @@ crate::facts! {
         },
         /// Hardware traces are not read.
         "hardware-traces" => HardwareTraces,
-        /// Records that cannot be understood are left out.
+        /// Unknown records are left out.
         "unknown-records" => UnknownRecords {
             /// How many.
             records: u64,

@@ -1,10 +1,10 @@
-//! What a recorder or importer tells of its recording, as facts. Words are made where they are shown.
+//! Notes of a recorder or importer about its recording, as facts. The text is written where a note is shown.
 //!
 //! ```text
 //! note = { "id": name, field: value, … }     in the JSON of the file
 //!      | "a sentence"                        in files of earlier versions
 //! ```
-//! A note that a later version has invented reads as a [`Note::Text`] with its id and its fields.
+//! A note that a later version has added reads as a [`Note::Text`] with its id and its fields.
 
 mod heap;
 mod import;
@@ -20,13 +20,13 @@ pub use recording::{IoCalls, NoSyscalls, RecordingNote};
 /// A fact about a recording that its reader should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
-    /// Of any recording.
+    /// About any recording.
     Recording(RecordingNote),
-    /// Of a heap recording.
+    /// About a heap recording.
     Heap(HeapNote),
-    /// Of another tool's recording.
+    /// About another tool's recording.
     Import(ImportNote),
-    /// A sentence of a file of another version.
+    /// A sentence from a file of another version.
     Text(String),
 }
 
@@ -78,7 +78,7 @@ impl From<ImportNote> for Note {
     }
 }
 
-/// What can be said of a fact that only a later version knows: `lost-comets (comets: 3)`.
+/// Describes a fact that only a later version knows: `lost-comets (comets: 3)`.
 pub(crate) fn words_of_unknown(value: &Value) -> String {
     let Value::Object(fields) = value else {
         return value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_of_earlier_versions_stay() {
+    fn keeps_sentences_of_earlier_versions() {
         let note = Note::Text("a sentence".to_owned());
         assert_eq!(read(r#""a sentence""#), note);
         let json = serde_json::to_string(&note).unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_version_invents_is_told_with_its_fields() {
+    fn describes_notes_of_later_versions_with_their_fields() {
         let text = |json| match read(json) {
             Note::Text(text) => text,
             note => panic!("{note:?}"),

@@ -1,4 +1,4 @@
-//! Notes of any recording.
+//! Notes about any recording.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,127 +8,129 @@ use super::WhyLeftOut;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoSyscalls {
-    /// Tracepoints are for root's eyes only.
+    /// Only root may see tracepoints.
     Hidden,
-    /// There are no tracepoints, or their list is not mounted.
+    /// There are no tracepoints, or tracefs is not mounted.
     NoTracepoints,
     /// The kernel refuses them.
     Refused {
-        /// The system's number for the reason.
+        /// The errno.
         error: i32,
     },
     /// There are no perf events at all.
     NoEvents,
 }
 
-/// What the kernel counts for every process: calls of reading and writing, of all kinds, and their bytes.
+/// The kernel's counts for every process: read and write calls of all kinds, and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoCalls {
     /// Calls that read.
     pub reads: u64,
-    /// What they read.
+    /// Bytes that they read.
     pub bytes_read: u64,
     /// Calls that write.
     pub writes: u64,
-    /// What they wrote.
+    /// Bytes that they wrote.
     pub bytes_written: u64,
 }
 
 crate::facts! {
-    /// What whyslow tells of a recording of its own, and of several as one.
+    /// A note about whyslow's own recording, or about several merged ones.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(tag = "id", rename_all = "kebab-case")]
     pub enum RecordingNote {
-        /// The program could not be given a place for its marks.
+        /// The program's marks could not be collected.
         "marks-not-recorded" => MarksNotRecorded {
-            /// What the system said.
+            /// The system's error.
             error: String,
         },
-        /// What a process wrote are no marks.
+        /// A process wrote something other than marks.
         "marks-not-understood" => MarksNotUnderstood {
             /// The process.
             pid: u32,
         },
-        /// A process marks with another version of whyslow-mark.
+        /// A process uses another version of whyslow-mark.
         "marks-of-other-version" => MarksOfOtherVersion {
             /// The process.
             pid: u32,
         },
-        /// The program made more marks than could be recorded.
+        /// The program emitted more marks than could be recorded.
         "lost-marks" => LostMarks {
             /// How many are missing.
             marks: u64,
         },
-        /// The kernel refused perf events, so the program sampled itself or was looked at from the outside.
+        /// Perf events are not permitted, so timer or ptrace sampling was used.
         "events-refused" => EventsRefused {
-            /// `kernel.perf_event_paranoid`, where that is why.
+            /// `kernel.perf_event_paranoid`, if that is the reason.
             level: Option<i64>,
-            /// The system's number for the reason.
+            /// The errno.
             error: i32,
-            /// Whether it was looked at.
-            #[serde(default)]
-            looked: bool,
+            /// Whether it was ptrace sampling.
+            #[serde(default, rename = "looked")]
+            ptrace: bool,
         },
-        /// Processes that sampled themselves forbade themselves system calls, and were not sampled from then on.
+        /// Processes that sampled themselves restricted their system calls, and were not sampled from then
+        /// on.
         "sampler-confined" => SamplerConfined {
             /// How many.
             processes: u64,
         },
-        /// A program that a sampled one started could not be made to sample itself.
+        /// A program started by a sampled one could not sample itself.
         "program-not-sampled" => ProgramNotSampled {
             /// Its file.
             program: String,
             /// Why.
             why: WhyLeftOut,
         },
-        /// Threads that should have sampled themselves were given no timer.
+        /// Threads that should have sampled themselves got no timer.
         "threads-untimed" => ThreadsUntimed {
             /// How many.
             threads: u64,
         },
-        /// Waits were to be recorded, and could not be without perf events.
+        /// Waits were requested but cannot be recorded without perf events.
         "waits-not-recorded" => WaitsNotRecorded,
-        /// The kernel gave no stacks of waits, so threads were looked at while they waited.
-        "waits-looked-at" => WaitsLookedAt,
-        /// There were too many waits to take the stacks of all.
+        /// The kernel provides no stacks of waits, so snapshots were taken of waiting threads.
+        #[serde(rename = "waits-looked-at")]
+        "waits-looked-at" => WaitSnapshots,
+        /// There were too many waits to record the stacks of all.
         "waits-sampled" => WaitsSampled {
-            /// Of how many there is a stack.
+            /// The number of waits with a stack.
             stacks: u64,
-            /// How many there were.
+            /// The number of waits.
             waits: u64,
         },
-        /// Records were lost while threads waited, so that those may have run in between.
+        /// Records were lost while threads waited, so the threads may have run in between.
         "waits-across-losses" => WaitsAcrossLosses {
             /// How many waits may be too long.
             waits: u64,
-            /// How long they are in all.
+            /// Their total length.
             total_ns: u64,
         },
-        /// Those who end waits were to be recorded, and could not be.
+        /// Wakers were requested but could not be recorded.
         "wakers-not-recorded" => WakersNotRecorded,
-        /// An event that was asked for is not in the recording.
+        /// A requested event is not in the recording.
         "event-not-recorded" => EventNotRecorded {
             /// The event.
             event: String,
-            /// What kind of event it is, in a word.
+            /// The kind of event, in one word.
             kind: String,
-            /// Why not, in a word.
+            /// The reason, in one word.
             why: String,
-            /// The system's number for the reason.
+            /// The errno.
             error: i32,
             /// `kernel.perf_event_paranoid`
             level: Option<i64>,
         },
-        /// Events that were asked for were recorded in user mode only, since the kernel may not be watched.
+        /// Requested events were recorded in user mode only, since the kernel may not be observed.
         "events-in-user-mode" => EventsInUserMode {
-            /// Which.
+            /// The events.
             events: Vec<String>,
             /// `kernel.perf_event_paranoid`
             level: Option<i64>,
         },
         /// An event happened more often than it could be recorded.
         "events-missed" => EventsMissed {
-            /// Which.
+            /// The event.
             event: String,
             /// How often it happened, by the kernel's count.
             happened: u64,
@@ -137,26 +139,26 @@ crate::facts! {
             /// How many occurrences one sample stands for.
             period: u64,
         },
-        /// System calls were to be recorded, and could not be.
+        /// System calls were requested but could not be recorded.
         "syscalls-not-recorded" => SyscallsNotRecorded {
             /// Why.
             why: NoSyscalls,
-            /// What the kernel counts anyway.
+            /// The kernel's own counts.
             io: Option<IoCalls>,
         },
-        /// The ends of system calls are missing.
+        /// Exits of system calls are missing.
         "syscalls-unpaired" => SyscallsUnpaired {
             /// How many.
             calls: u64,
         },
-        /// The program counted events of its own, whose times are not known.
+        /// The program counted its own events, whose times are unknown.
         "own-events" => OwnEvents,
-        /// Several recordings are one.
+        /// Several recordings are merged.
         "pooled" => Pooled {
             /// How many.
             recordings: u64,
         },
-        /// Recordings of different commands are one.
+        /// Recordings of different commands are merged.
         "pooled-commands" => PooledCommands {
             /// How many have another command than the first.
             others: u64,
@@ -165,7 +167,7 @@ crate::facts! {
             /// The first file with another command.
             other: String,
         },
-        /// Recordings are one without their heaps.
+        /// Recordings are merged without their heaps.
         "pooled-without-heap" => PooledWithoutHeap {
             /// The files with a heap.
             files: Vec<String>,

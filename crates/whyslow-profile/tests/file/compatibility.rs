@@ -1,4 +1,4 @@
-//! Files of other versions: newer ones are named, and what a later version adds is skipped.
+//! Files of other versions: newer ones are reported, and additions of later versions are skipped.
 
 use whyslow_profile::{
     KernelView, LeakCheck, Metric, NoLeakCheck, Note, Origin, OverTime, Profile, Sampler, Samples, StackId,
@@ -18,7 +18,7 @@ fn a_newer_version_is_a_clear_error() {
 }
 
 #[test]
-fn taking_a_file_apart_and_together_changes_nothing() {
+fn splitting_and_joining_a_file_changes_nothing() {
     let profile = support::profile(12, 40);
     let chunks = support::split(&support::file_bytes(&profile));
     assert!(chunks.len() > 8);
@@ -55,9 +55,9 @@ fn unknown_columns_and_types_of_column_are_skipped() {
     assert!(file::read_bytes(&support::join(&chunks, true)).unwrap() == profile);
 }
 
-/// What a reader does not know it skips, so a column of another name is one that was never written.
+/// A reader skips what it does not know, so renaming a column simulates a file that lacks it.
 #[test]
-fn waits_of_earlier_files_are_on_no_variable() {
+fn waits_of_earlier_files_have_no_variable() {
     let mut profile = support::profile(12, 40);
     assert!(profile.wait_details.data.iter().any(Option::is_some));
     let mut chunks = support::split(&support::file_bytes(&profile));
@@ -101,12 +101,12 @@ fn sentences_of_earlier_files_are_notes() {
     let why = NoLeakCheck::Text { text: "signal 9 ended the program".to_owned() };
     let heap = read.meta.heap.as_ref().unwrap();
     assert_eq!((heap.peak_bytes, &heap.leaks), (7, &LeakCheck::Impossible(why)));
-    // Written anew, they stay what they are.
+    // They are unchanged after another write.
     let again = file::read_bytes(&support::file_bytes(&read)).unwrap();
     assert_eq!((again.meta.notes, again.meta.heap), (read.meta.notes, read.meta.heap));
 }
 
-/// A file of version 1 with these facts about the whole recording and the metrics of these names, which have a name and a unit.
+/// A file of version 1 with these facts about the whole recording, and metrics with these names and units.
 fn version_1(facts: serde_json::Value, metrics: &[(&str, Unit)]) -> Profile {
     let mut profile = support::profile(12, 40);
     (profile.meta, profile.metrics, profile.samples) = Default::default();
@@ -127,7 +127,7 @@ fn version_1(facts: serde_json::Value, metrics: &[(&str, Unit)]) -> Profile {
 }
 
 #[test]
-fn metrics_of_version_1_are_what_their_recording_was() {
+fn metrics_of_version_1_take_the_facts_of_their_recording() {
     let time =
         [("cpu-time", Unit::Nanoseconds), ("bytes-allocated", Unit::Bytes), ("live-at-peak", Unit::Bytes)];
     let facts = serde_json::json!({"source": "cycles", "frequency_hz": 997, "ns_per_cycle": 0.5});

@@ -1,4 +1,4 @@
-//! A file that ends early: an unsealed one opens up to its last whole chunk, a sealed one is an error.
+//! Files that end early: an unsealed one opens up to its last complete chunk, a sealed one is an error.
 
 use std::fs::File;
 
@@ -36,7 +36,7 @@ fn unsealed() -> Vec<u8> {
     std::fs::read(&path).unwrap()
 }
 
-/// The profile without its seal, which is what a killed recorder leaves.
+/// The profile without its seal, as a killed recorder leaves it.
 fn prefix_of(part: &Profile, whole: &Profile) -> bool {
     let samples =
         |profile: &Profile| profile.samples.first().map_or(Vec::new(), |table| table.time_ns.clone());
@@ -77,7 +77,7 @@ fn a_sealed_file_that_is_cut_off_is_an_error_at_every_length() {
 }
 
 #[test]
-fn what_is_no_profile_is_refused_without_reading_it_all() {
+fn a_file_that_is_not_a_profile_is_refused_without_reading_all_of_it() {
     assert!(matches!(file::read_bytes(b"PERFILE2 and so on"), Err(ReadError::NotAProfile)));
     assert!(matches!(file::read_bytes(b"x"), Err(ReadError::NotAProfile)));
     assert!(matches!(file::read("/dev/zero".as_ref()), Err(ReadError::NotAProfile)));

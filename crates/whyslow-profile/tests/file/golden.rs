@@ -1,7 +1,8 @@
-//! The files in `tests/golden` were written by each version of the format and must read for ever.
+//! The files in `tests/golden` were written by each version of the format and must remain readable forever.
 //!
-//! `WHYSLOW_REGENERATE_GOLDEN=1 cargo test -p whyslow-profile golden` writes that of the present version anew. Do that only before
-//! the first release of a format version: afterwards, add a file for the new version beside the old ones.
+//! `WHYSLOW_REGENERATE_GOLDEN=1 cargo test -p whyslow-profile golden` rewrites that of the current version.
+//! Do that only before the first release of a format version; afterwards, add a file for the new version next
+//! to the old ones.
 
 use std::path::Path;
 
@@ -128,7 +129,7 @@ fn expected() -> Profile {
 }
 
 #[test]
-fn every_version_reads_for_ever() {
+fn every_version_remains_readable() {
     let golden =
         |version: u32| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/v{version}.whyslow"));
     if std::env::var_os("WHYSLOW_REGENERATE_GOLDEN").is_some() {

@@ -1,4 +1,4 @@
-//! The file says what the profile said: whole, streamed, cut off, old and new.
+//! A file reads back as its profile: whole, streamed, cut off, old and new.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 

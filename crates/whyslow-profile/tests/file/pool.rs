@@ -1,4 +1,4 @@
-//! Runs that are pooled: nothing is lost, and what is equal is one row.
+//! Pooled runs: nothing is lost, and equal rows become one.
 
 use whyslow_profile::{
     Builder, CodeKind, Frame, Function, FunctionId, LocationId, Meta, Metric, Origin, Pool, Process, Profile,
@@ -7,8 +7,8 @@ use whyslow_profile::{
 
 use crate::support;
 
-/// Everything that a sample says, in words: metric, time, process, thread, frames, value.
-fn told(profile: &Profile, offset_ns: u64) -> Vec<String> {
+/// All contents of each sample as text: metric, time, process, thread, frames, value.
+fn describe(profile: &Profile, offset_ns: u64) -> Vec<String> {
     let mut all = Vec::new();
     for (metric, samples) in profile.metrics.iter().zip(&profile.samples) {
         let name = profile.text(metric.name);
@@ -35,7 +35,7 @@ fn told(profile: &Profile, offset_ns: u64) -> Vec<String> {
 }
 
 fn frames(profile: &Profile, stack: StackId) -> Vec<String> {
-    // The place-holder of missing frames means itself, whatever a random profile says of it.
+    // The placeholder of missing frames always means itself, even if a random profile gives it frames.
     let locations = profile.locations_of(stack).filter(|location| *location != LocationId::TRUNCATED);
     let locations = locations.map(|location| {
         let module = profile.locations.module[location.index()];
@@ -62,10 +62,10 @@ fn every_sample_of_every_run_is_in_the_pool() {
         let runs = [support::profile(seed, 12), support::profile(seed + 1000, 12)];
         let pool = pooled(&[&runs[0], &runs[1]]);
         let first = pooled(&[&runs[0]]).meta.duration_ns;
-        let mut both = told(&runs[0], 0);
-        both.extend(told(&runs[1], first));
+        let mut both = describe(&runs[0], 0);
+        both.extend(describe(&runs[1], first));
         both.sort();
-        assert_eq!(told(&pool, 0), both, "seed {seed}");
+        assert_eq!(describe(&pool, 0), both, "seed {seed}");
     }
 }
 
@@ -77,18 +77,19 @@ fn a_pool_is_a_valid_profile() {
         let (a, b) = (support::profile(seed, 12), support::profile(seed + 1, 12));
         let pool = pooled(&[&a, &b, &a]);
         file::write(&path, &pool).unwrap();
-        assert_eq!(told(&file::read(&path).unwrap(), 0).len(), told(&pool, 0).len(), "seed {seed}");
+        assert_eq!(describe(&file::read(&path).unwrap(), 0).len(), describe(&pool, 0).len(), "seed {seed}");
     }
 }
 
-/// A run of one thread with these stacks, each of functions that are one letter, and a value.
+/// A run of one thread with these stacks and values. Each function is one letter.
 fn run(stacks: &[(&str, u64)], duration_ns: u64) -> Profile {
     let mut builder = Builder::new();
     let metric = builder.metric(Metric::cpu_time(Sampler { rate_hz: 1000, ..Sampler::default() }));
     let name = builder.string("app");
     let process = builder.process(Process { pid: 1, parent: None, name, start_ns: 0, end_ns: None });
     let thread = builder.thread(Thread { process, tid: 1, name, start_ns: 0, end_ns: None, times: None });
-    // Addresses in the order in which a run meets its functions: they differ from run to run, as those of a JIT.
+    // Addresses follow the order in which a run meets its functions: they differ from run to run, like those
+    // of a JIT.
     let mut letters = Vec::new();
     for (time_ns, (stack, value)) in (0..).zip(stacks) {
         let mut node = None;
@@ -129,7 +130,7 @@ fn equal_stacks_of_two_runs_are_one() {
 }
 
 #[test]
-fn an_address_that_means_something_else_stays_apart() {
+fn an_address_with_another_meaning_is_another_row() {
     let (a, b) = (run(&[("mp", 3)], 1_000), run(&[("mq", 5)], 500));
     let pool = pooled(&[&a, &b]);
     assert_eq!(pool.locations.len(), 4, "the place-holder, m, p and q");

@@ -1,4 +1,4 @@
-//! What is written at once is read back equal.
+//! A profile that is written at once reads back equal.
 
 use proptest::prelude::*;
 use whyslow_profile::{
@@ -39,7 +39,7 @@ fn tables_larger_than_a_chunk_are_split_and_read_back() {
             .push(Some(StackId::from(profile.stacks.len() - 1)), whyslow_profile::LocationId::TRUNCATED);
     }
     profile.metrics = vec![Metric::cpu_time(Sampler::default()).renamed(StringId(0))];
-    // A million equal samples pack to almost nothing; the reader's bound on that must hold for real files.
+    // A million equal samples pack to almost nothing; the reader's limit must allow that in real files.
     let mut samples = Samples::default();
     (0..1_000_000).for_each(|_| samples.push(0, ThreadId(0), StackId(0), 1));
     profile.samples = vec![samples];
@@ -48,7 +48,7 @@ fn tables_larger_than_a_chunk_are_split_and_read_back() {
     assert!(file::read_bytes(&bytes).unwrap() == profile);
 }
 
-/// A file of a recording whose samples are these numbers of cycles, and of another metric that is no time.
+/// A file of a recording whose samples are these numbers of cycles, with another metric that is not time.
 fn recorded_cycles(cycles: &[u64], worth: Option<f64>, sealed: bool) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cycles.whyslow");
@@ -73,7 +73,7 @@ fn recorded_cycles(cycles: &[u64], worth: Option<f64>, sealed: bool) -> Vec<u8> 
 }
 
 #[test]
-fn cycles_are_nanoseconds_once_read_and_stay_so_when_written_again() {
+fn cycles_are_nanoseconds_after_reading_and_after_writing_again() {
     let huge = (1 << 60) + 2;
     let once = file::read_bytes(&recorded_cycles(&[3_000_000, 1, huge], Some(0.5), true)).unwrap();
     assert_eq!(once.samples[1].value[..2], [1_500_000, 1]);
@@ -84,7 +84,7 @@ fn cycles_are_nanoseconds_once_read_and_stay_so_when_written_again() {
 }
 
 #[test]
-fn without_the_worth_of_a_cycle_the_typical_sample_is_one_interval() {
+fn without_the_length_of_a_cycle_the_typical_sample_is_one_interval() {
     for worth in [None, Some(0.0), Some(-1.0), Some(f64::NAN)] {
         let bytes = recorded_cycles(&[3_000_000, 3_000_000, 6_000_000], worth, false);
         let read = file::read_bytes(&bytes).unwrap();
@@ -104,7 +104,7 @@ fn writing_replaces_a_file_only_when_it_is_complete() {
     unwritable.strings.push(&"x".repeat(17 << 20));
     file::write(&path, &unwritable).unwrap_err();
     assert!(std::fs::read(&path).unwrap() == before, "the old file is untouched");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
 
     let link = folder.path().join("link.whyslow");
     std::os::unix::fs::symlink(&path, &link).unwrap();

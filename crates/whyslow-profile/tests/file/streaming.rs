@@ -1,4 +1,4 @@
-//! What is streamed in several appends reads back as the same tables as what is written at once.
+//! A profile streamed in several appends reads back as the same tables as one written at once.
 
 use std::fs::File;
 
@@ -9,7 +9,7 @@ use whyslow_profile::{
 
 use crate::support::{self, Random};
 
-/// Adds the rows of a profile to a builder and flushes at random places.
+/// Adds the rows of a profile to a builder and flushes at random points.
 fn stream(profile: &Profile, path: &std::path::Path, r: &mut Random) -> file::Writer {
     let mut writer = file::Writer::new(File::create(path).unwrap(), &profile.meta).unwrap();
     let mut builder = Builder::new();
@@ -23,7 +23,7 @@ fn stream(profile: &Profile, path: &std::path::Path, r: &mut Random) -> file::Wr
         flush(&mut builder);
     }
     for process in &profile.processes {
-        // Known by its number only at first, then renamed; a parent can be learned before it has a row.
+        // First only a number, then renamed; a parent can be set before it has a row.
         let parent = process.parent;
         let id = builder.process(whyslow_profile::Process { parent: None, start_ns: 0, ..process.clone() });
         flush(&mut builder);
@@ -97,7 +97,7 @@ fn stream(profile: &Profile, path: &std::path::Path, r: &mut Random) -> file::Wr
     writer
 }
 
-/// Interning makes equal rows one, so a profile that is compared must not have any.
+/// Interning merges equal rows, so a profile to compare must not have any.
 fn without_equal_rows(mut profile: Profile) -> Profile {
     let mut builder = Builder::new();
     let mut strings = whyslow_profile::Strings::default();
@@ -168,7 +168,7 @@ fn a_builder_shares_equal_texts_addresses_and_stacks_across_flushes() {
 }
 
 #[test]
-fn symbols_come_last_and_once() {
+fn symbols_are_appended_last_and_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.whyslow");
     let profile = without_equal_rows(support::profile(4, 10));
@@ -194,7 +194,7 @@ fn symbols_come_last_and_once() {
 }
 
 #[test]
-fn sites_of_the_heap_can_be_replaced_before_the_symbols_come() {
+fn heap_sites_can_be_replaced_before_the_symbols() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.whyslow");
     let mut profile = without_equal_rows(support::profile(4, 30));
@@ -208,15 +208,15 @@ fn sites_of_the_heap_can_be_replaced_before_the_symbols_come() {
     assert_eq!(file::read(&path).unwrap(), profile);
 }
 
-/// A file whose size is limited, as on a full disk: appends fail half-way, and the file stays good.
+/// A file with a size limit, as on a full disk: appends fail half-way, and the file remains valid.
 #[test]
-fn an_append_that_fails_leaves_the_file_as_it_was() {
+fn a_failed_append_leaves_the_file_unchanged() {
     let mut profile = without_equal_rows(support::profile(6, 30));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.whyslow");
     let mut writer = stream(&profile, &path, &mut Random(2));
     let before = std::fs::read(&path).unwrap();
-    // The last table of symbols cannot be written; the ones before it have been by then.
+    // The last symbol table cannot be written; those before it already are.
     let code = whyslow_profile::Code {
         module: whyslow_profile::ModuleId(0),
         start: whyslow_profile::RelativeAddress(0),

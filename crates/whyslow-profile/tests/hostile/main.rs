@@ -1,4 +1,4 @@
-//! Files that were changed by chance or on purpose: always a profile or an error, never a panic, and never
+//! Files that were changed by accident or on purpose: always a profile or an error, never a panic, and never
 //! more memory than a bounded multiple of the file's size.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
@@ -13,12 +13,14 @@ use proptest::prelude::*;
 use support::{Random, RawChunk};
 use whyslow_profile::file;
 
-/// What a reader may hold: tables are wider than their columns, and columns than their packed bytes.
+/// The memory that a reader may hold: tables are wider than their columns, and columns than their packed
+/// bytes.
 fn allowed(file_len: usize) -> usize {
     (1 << 20) + 1024 * file_len
 }
 
-/// Reads hostile bytes, and everything a view would look at if they are accepted. Gives whether they were.
+/// Reads hostile bytes and, if they are accepted, everything that a view would read. Returns whether they
+/// were.
 fn survives(bytes: &[u8]) -> bool {
     let (read, peak) = peak_of(|| file::read_bytes(bytes));
     assert!(peak <= allowed(bytes.len()), "{peak} bytes of memory for a file of {}", bytes.len());
@@ -68,7 +70,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn changed_bytes_are_noticed(seed in any::<u64>(), sealed in any::<bool>(), changes in 1usize..6) {
+    fn changed_bytes_are_detected(seed in any::<u64>(), sealed in any::<bool>(), changes in 1usize..6) {
         let r = &mut Random(seed);
         let mut profile = support::profile(seed % 64, 30);
         profile.sealed = sealed;
@@ -76,7 +78,7 @@ proptest! {
         let mut bytes = original.clone();
         (0..changes).for_each(|_| mutate(&mut bytes, r));
         let accepted = survives(&bytes);
-        prop_assert!(!accepted || !sealed || bytes == original, "a sealed file was changed, and nobody noticed");
+        prop_assert!(!accepted || !sealed || bytes == original, "a changed sealed file was accepted");
     }
 
     #[test]
@@ -112,12 +114,12 @@ proptest! {
 }
 
 #[test]
-fn a_small_file_cannot_claim_much_memory() {
+fn a_small_file_cannot_use_much_memory() {
     // A chunk of zeros packs a thousandfold: refused before it is unpacked.
     let bomb = support::join(&[RawChunk { kind: *b"STRS", raw: vec![0; 15 << 20] }], true);
     assert!(bomb.len() < 20_000);
     assert!(!survives(&bomb));
-    // Lengths that are not there.
+    // Lengths beyond the data.
     let mut chunk = b"SMPL".to_vec();
     chunk.extend_from_slice(&[0xff; 8]);
     chunk.extend_from_slice(&[0; 40]);
@@ -127,7 +129,7 @@ fn a_small_file_cannot_claim_much_memory() {
 }
 
 #[test]
-fn the_densest_tables_stay_within_the_bound() {
+fn the_densest_tables_are_within_the_limit() {
     /// Random small numbers: one byte each, and they do not pack.
     fn column(name: &str, kind: u8, rows: usize, data: Vec<u8>) -> Vec<u8> {
         let mut out = vec![name.len() as u8];

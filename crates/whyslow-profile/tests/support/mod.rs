@@ -1,4 +1,4 @@
-//! What the tests of the file share: profiles made from a seed, and a second, independent view of the chunks.
+//! Shared by the file tests: profiles generated from a seed, and a second, independent parser of the chunks.
 
 use whyslow_profile::{
     BranchTarget, Code, CodeKind, Counter, CounterId, ExitStatus, Frame, Function, FunctionId, Growth,
@@ -24,7 +24,7 @@ impl Random {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    /// Small, medium and huge numbers, and the ones at the edges.
+    /// Small, medium and huge numbers, and edge cases.
     fn number(&mut self) -> u64 {
         match self.below(6) {
             0 => 0,
@@ -62,7 +62,7 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
     p.processes = (0..processes)
         .map(|row| Process {
             pid: r.next() as u32,
-            // Any order that is not a circle: parents come before, or after, all along.
+            // Any order without a cycle: all parents precede their children, or all follow them.
             parent: if seed.is_multiple_of(2) {
                 (row > 0).then(|| ProcessId::from(r.below(row)))
             } else {
@@ -114,7 +114,7 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
             module: r.maybe(module),
         })
         .collect();
-    // In any order of locations, and some more than once: the last word counts.
+    // In any order of locations, and some more than once: the last one counts.
     for _ in 0..if p.functions.is_empty() { 0 } else { r.below(size) } {
         let location = LocationId::from(r.below(p.locations.len()));
         let frame = |r: &mut Random| Frame {
@@ -308,7 +308,7 @@ pub(crate) struct RawChunk {
     pub(crate) raw: Vec<u8>,
 }
 
-/// Takes a file apart as its documentation says, not as the library does.
+/// Splits a file as its documentation says, independently of the library.
 pub(crate) fn split(file: &[u8]) -> Vec<RawChunk> {
     let mut chunks = Vec::new();
     let mut rest = &file[HEADER_LEN..];
@@ -322,7 +322,7 @@ pub(crate) fn split(file: &[u8]) -> Vec<RawChunk> {
     chunks
 }
 
-/// Puts a file together again, with every checksum and length right.
+/// Joins a file again, with valid checksums and lengths.
 pub(crate) fn join(chunks: &[RawChunk], sealed: bool) -> Vec<u8> {
     let mut body = Vec::new();
     for chunk in chunks {
@@ -343,7 +343,7 @@ pub(crate) fn join(chunks: &[RawChunk], sealed: bool) -> Vec<u8> {
     file
 }
 
-/// A header with the right checksum.
+/// A header with a valid checksum.
 pub(crate) fn header(version: u32, sealed_len: u64) -> Vec<u8> {
     let mut header = b"whyslow\n".to_vec();
     header.extend_from_slice(&version.to_le_bytes());

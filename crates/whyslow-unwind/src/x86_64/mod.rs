@@ -1,4 +1,4 @@
-//! Unwinding as far as it depends on the processor, for x86-64.
+//! The x86-64 part of unwinding.
 
 mod plt;
 mod prologue;

@@ -1,7 +1,7 @@
-//! Linker stubs. Not every linker describes them in `.eh_frame` (lld does not); their shapes are fixed by the ABI.
+//! Linker stubs. Not every linker describes them in `.eh_frame` (lld does not); the ABI fixes their shapes.
 //!
 //! ```text
-//! .plt     entry 0:   push GOT[1] (6 bytes)   jmp *GOT[2]              the index is on the stack already
+//! .plt     entry 0:   push GOT[1] (6 bytes)   jmp *GOT[2]              the index is already on the stack
 //!          entry n:   jmp *GOT[n] (6 bytes)   push n (5 bytes)   jmp entry 0
 //! .plt.got, .plt.sec:  jmp *GOT[n]
 //! ```

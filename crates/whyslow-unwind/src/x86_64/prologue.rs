@@ -1,5 +1,5 @@
-//! Code without unwind information: follow the frame pointer, and look at the instructions to know whether
-//! it is set up yet.
+//! Code without unwind information: follows the frame pointer, and checks the instructions to know whether it
+//! is set up yet.
 
 use super::registers::Register;
 use super::rule::{NO_SLOT, Rule};
@@ -34,8 +34,9 @@ pub(crate) fn rule_at(code: &[u8]) -> Rule {
     FRAME_POINTER
 }
 
-/// How far the frame pointer is above the stack pointer in the body of a function, from its first instructions; several distances where the
-/// function aligns its stack. Nothing where it does not begin by setting up a frame pointer.
+/// The distances of the frame pointer above the stack pointer in the body of a function, from its first
+/// instructions; several if the function aligns its stack. Empty if it does not begin by setting up a frame
+/// pointer.
 ///
 /// ```text
 /// push rbp; mov rbp, rsp              the distance is 0
@@ -56,7 +57,7 @@ pub(crate) fn frame_pointer_distances(code: &[u8]) -> Vec<u64> {
             [0x50..=0x57, ..] => (1, 8, 0),
             [0x41, 0x50..=0x57, ..] => (2, 8, 0),
             [0x48, 0x83, 0xec, n, ..] if n < 0x80 => (4, u64::from(n), 0),
-            // Some subtract -128, which is shorter.
+            // Some compilers add -128, which is shorter to encode.
             [0x48, 0x83, 0xc4, 0x80, ..] => (4, 128, 0),
             [0x48, 0x81, 0xec, a, b, c, d, ..] => (7, u64::from(u32::from_le_bytes([a, b, c, d])), 0),
             [0x48, 0x83, 0xe4, n, ..] if n >= 0x80 => (4, 0, u64::from(n.wrapping_neg())),
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_distance_of_the_frame_pointer_is_what_is_pushed_and_subtracted() {
+    fn the_frame_pointer_distance_is_the_sum_of_pushes_and_subtractions() {
         // push rbp; mov rbp, rsp; push r15; push rbx; mov rbx, rdi; sub rsp, 0x28; call
         let usual = [
             0x55, 0x48, 0x89, 0xe5, 0x41, 0x57, 0x53, 0x48, 0x89, 0xfb, 0x48, 0x83, 0xec, 0x28, 0xe8, 0, 0,

@@ -1,4 +1,4 @@
-//! The registers of x86-64 under their DWARF numbers.
+//! The x86-64 registers and their DWARF numbers.
 
 /// A general register, by its DWARF number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,7 @@ impl Register {
 
     pub(crate) const COUNT: usize = 17;
 
-    /// The registers a function must give back as it found them, in the order of [`crate::Rule`]'s slots.
+    /// The registers that a function must restore, in the order of [`crate::Rule`]'s slots.
     pub(crate) const CALLEE_SAVED: [Self; 6] = [Self::RBX, Self::RBP, Self(12), Self(13), Self(14), Self(15)];
 }
 
@@ -33,7 +33,7 @@ pub struct Registers {
     known: u32,
 }
 
-/// Registers that survive a call.
+/// Registers that are preserved across a call.
 const SURVIVORS: u32 = {
     let mut mask = 1 << Register::RSP.0 | 1 << Register::RIP.0;
     let mut at = 0;
@@ -54,7 +54,7 @@ impl Registers {
         registers
     }
 
-    /// Only the two that the kernel tells of a thread that waits.
+    /// Only the two that the kernel reports for a waiting thread.
     pub fn of_waiting(ip: u64, sp: u64) -> Self {
         let mut registers = Self::new(ip, sp, 0);
         registers.forget(Register::RBP);
@@ -68,7 +68,7 @@ impl Registers {
         known.then(|| self.values[usize::from(register.0)])
     }
 
-    /// Makes a value known. Numbers that are no general register are ignored.
+    /// Sets a value. Ignores numbers that are not general registers.
     #[inline]
     pub fn set(&mut self, register: Register, value: u64) {
         if let Some(slot) = self.values.get_mut(usize::from(register.0)) {
@@ -77,7 +77,7 @@ impl Registers {
         }
     }
 
-    /// Makes a value unknown.
+    /// Marks a value as unknown.
     #[inline]
     pub fn forget(&mut self, register: Register) {
         if usize::from(register.0) < Register::COUNT {
@@ -85,25 +85,25 @@ impl Registers {
         }
     }
 
-    /// Keeps only what a call preserves.
+    /// Keeps only the registers that a call preserves.
     #[inline]
     pub(crate) fn keep_survivors(&mut self) {
         self.known &= SURVIVORS;
     }
 
-    /// Instruction pointer; 0 when unknown.
+    /// Instruction pointer; 0 if unknown.
     #[inline]
     pub fn ip(&self) -> u64 {
         self.values[usize::from(Register::RIP.0)]
     }
 
-    /// Stack pointer; 0 when unknown.
+    /// Stack pointer; 0 if unknown.
     #[inline]
     pub fn sp(&self) -> u64 {
         self.values[usize::from(Register::RSP.0)]
     }
 
-    /// Frame pointer register; whatever it holds.
+    /// The frame pointer register, whatever it holds.
     #[inline]
     pub fn bp(&self) -> u64 {
         self.values[usize::from(Register::RBP.0)]

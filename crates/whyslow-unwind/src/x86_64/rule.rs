@@ -2,9 +2,9 @@
 
 use super::registers::{Register, Registers};
 
-/// The target's memory as far as it is known.
+/// The known part of the target's memory.
 pub trait Memory {
-    /// The eight bytes at an address, or `None` where nothing is known.
+    /// The eight bytes at an address, or `None` if unknown.
     fn read(&mut self, address: u64) -> Option<u64>;
 }
 
@@ -14,20 +14,19 @@ impl<F: FnMut(u64) -> Option<u64>> Memory for F {
     }
 }
 
-/// How to get from a frame to its caller.
+/// How to step from a frame to its caller.
 ///
 /// `s` is the frame's registers, `s'` the caller's, `*a` the eight bytes at `a`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// The usual one. With `cfa = s[base] + offset`:
-    /// `s'.sp = cfa`, `s'.ip = *(cfa - 8)`, and for each callee-saved register `r`
-    /// `s'.r = *(cfa + 8·slot[r])` where it has a slot, else `s'.r = s.r`.
+    /// The common rule. With `cfa = s[base] + offset`: `s'.sp = cfa`, `s'.ip = *(cfa - 8)`, and for each
+    /// callee-saved register `r` `s'.r = *(cfa + 8·slot[r])` if it has a slot, else `s'.r = s.r`.
     Cfa {
-        /// The register the frame is described by.
+        /// The register that the frame is relative to.
         base: Register,
         /// Added to it.
         offset: i32,
-        /// Where each of rbx, rbp, r12, r13, r14, r15 is, in words from the cfa; `i8::MIN` when not saved.
+        /// The slots of rbx, rbp, r12, r13, r14, r15, in words from the cfa; `i8::MIN` if not saved.
         slots: [i8; 6],
     },
     /// The outermost frame: there is no caller.
@@ -40,10 +39,10 @@ pub enum Rule {
     Unknown,
 }
 
-/// Marks a register that its function has not saved.
+/// Marks a register that the function has not saved.
 pub(crate) const NO_SLOT: i8 = i8::MIN;
 
-/// What a step led to.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The registers are now the caller's, whose instruction pointer is a return address.
@@ -54,22 +53,22 @@ pub enum Step {
     End,
 }
 
-/// Why a step was not possible. The registers are unchanged.
+/// Why a step failed. The registers are unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepError {
-    /// The memory at this address would be needed.
+    /// The memory at this address is needed.
     Memory(u64),
-    /// The rule needs a register whose value is not known, or leads nowhere sensible.
+    /// The rule needs a register whose value is unknown, or its result is invalid.
     Impossible,
 }
 
 impl Rule {
-    /// Code that has put nothing on the stack: the return address is on top.
+    /// Code that has pushed nothing: the return address is on top of the stack.
     pub const FRAMELESS: Self = Self::sp_plus(8);
 
-    /// Where the caller's frame pointer is, in words from the cfa, or that it stays as it is; `None` for rules that need more
-    /// than the instruction, stack and frame pointers, or lead to code that was interrupted. Callers without a rule are those
-    /// that the frame pointer leads to.
+    /// The slot of the caller's frame pointer in words from the cfa, or `Some(None)` if it is unchanged.
+    /// `None` for rules that need more than the instruction, stack and frame pointers, or that lead to
+    /// interrupted code. For code without a rule, the frame pointer leads to the caller.
     pub fn frame_pointer_slot(&self) -> Option<Option<i8>> {
         match *self {
             Self::Unknown => super::FRAME_POINTER.frame_pointer_slot(),
@@ -91,7 +90,7 @@ pub(crate) fn apply_signal_frame(
     registers: &mut Registers,
     memory: &mut impl Memory,
 ) -> Result<Step, StepError> {
-    /// Where the kernel's `ucontext` has the registers, and in which order.
+    /// The offset and order of the registers in the kernel's `ucontext`.
     const REGISTERS: u64 = 40;
     const ORDER: [u8; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
     let first = registers.sp().wrapping_add(REGISTERS);
@@ -104,10 +103,10 @@ pub(crate) fn apply_signal_frame(
     Ok(if registers.ip() == 0 { Step::End } else { Step::Caller })
 }
 
-/// Whether a function has taken a register back from where it had saved it: that place is no longer on the stack.
+/// Whether a function has already restored a register: its slot is no longer on the stack.
 ///
-/// Compilers do not say so in their tables. Between the last `pop` and `ret` the tables still name the place, which copies
-/// of the stack do not hold.
+/// Compilers do not record this in their tables. Between the last `pop` and `ret` the tables still name the
+/// slot, which stack copies do not contain.
 #[inline]
 pub(crate) fn is_restored(saved_at: u64, registers: &Registers) -> bool {
     saved_at < registers.sp()
@@ -124,7 +123,7 @@ pub(crate) fn apply_cfa(
 ) -> Result<Step, StepError> {
     let base = registers.get(base).ok_or(StepError::Impossible)?;
     let cfa = base.wrapping_add_signed(i64::from(offset));
-    // A caller's frame is at a higher address. Without this a bad rule could loop for ever.
+    // A caller's frame is at a higher address. Without this check a bad rule could loop forever.
     if cfa <= registers.sp() || cfa % 8 != 0 {
         return Err(StepError::Impossible);
     }
@@ -153,8 +152,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_register_that_was_popped_has_its_value_again() {
-        // At `ret`: the tables name places for rbx and rbp that are below the stack pointer, and one for r12 above it.
+    fn a_popped_register_keeps_its_value() {
+        // At `ret`: the tables name slots for rbx and rbp below the stack pointer, and one for r12 above it.
         let stack = |address: u64| (address == 0x2000).then_some(0x99);
         let mut slots = [NO_SLOT; 6];
         (slots[0], slots[1], slots[2]) = (-3, -2, 5);
@@ -164,12 +163,12 @@ mod tests {
         assert_eq!(apply_cfa(Register::RSP, 8, &slots, &mut registers, &mut { stack }), Ok(Step::Caller));
         assert_eq!((registers.ip(), registers.sp(), registers.bp()), (0x99, 0x2008, 0x3000));
         assert_eq!(registers.get(Register::RBX), Some(0x44));
-        assert_eq!(registers.get(Register::R12), None, "it is in memory that nobody copied");
+        assert_eq!(registers.get(Register::R12), None, "its memory was not copied");
     }
 
     #[test]
-    fn a_signal_frame_gives_back_every_register() {
-        // The word at each place of the kernel's `ucontext` is its number there.
+    fn a_signal_frame_restores_every_register() {
+        // Each word of the `ucontext` is its own index.
         let mut memory = |address: u64| Some((address - 0x1000) / 8);
         let mut registers = Registers::new(0x77, 0x1000, 0);
         assert_eq!(apply_signal_frame(&mut registers, &mut memory), Ok(Step::Caller));

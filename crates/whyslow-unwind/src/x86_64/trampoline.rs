@@ -1,4 +1,5 @@
-//! The code that a signal handler returns to, which not every C library has tables for: it is known by its bytes, as debuggers know it.
+//! The code that a signal handler returns to. Not every C library has tables for it, so it is recognised by
+//! its bytes, as debuggers do.
 //!
 //! ```text
 //! 48 c7 c0 0f 00 00 00   mov $15, %rax      rt_sigreturn
@@ -11,7 +12,8 @@ use crate::image::Image;
 const CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 const SYSCALL: u64 = 7;
 
-/// The rule for an address in the trampoline, or for the one before it, which is where its caller would be if it had one.
+/// The rule for an address in the trampoline, or for the one before it, where its call instruction would be
+/// if it had one.
 pub(crate) fn rule(image: &Image, address: u64) -> Option<Rule> {
     is_trampoline(image, address).then_some(Rule::SignalFrame)
 }

@@ -1,33 +1,33 @@
-//! What is behind the descriptors of processes, as far as that is certain.
+//! What the descriptors of processes refer to, as far as that is certain.
 //!
 //! ```text
-//! known   the call that made the descriptor told what it is of: a path in the stack that came with it, an address
-//! asked   the world said so later; it counts unless a record tells that the descriptor was closed, or opened again, before the world was asked
+//! known   from the call that created the descriptor: a path in the stack that came with it, an address
+//! asked   from the world, later; it counts unless a record shows that the descriptor was closed or reopened before the query
 //! ```
-//! What is neither is called by its number, `fd 7`.
+//! All other descriptors are named by their number, `fd 7`.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Builder, StringId};
 
-/// Different files that are told apart; the others have one name together.
-const NAMES_MOST: usize = 20_000;
+/// The maximum number of distinct file names; all further files share one name.
+const NAMES_MAX: usize = 20_000;
 const OTHERS: &str = "other files";
 
-/// Something that a descriptor can be of.
+/// Something that a descriptor can refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum FileId {
-    /// It has this name.
+    /// A file with this name.
     Named(StringId),
-    /// It was asked for under this number.
+    /// The answer to the query of this number.
     Asked(u32),
 }
 
-/// What the world said of a descriptor.
+/// The world's answer about a descriptor.
 #[derive(Debug)]
 struct Asked {
     descriptor: i32,
     text: String,
-    /// When, if that is later than some records that have not been read yet.
+    /// The time of the query, if some records up to then have not been read yet.
     asked_ns: u64,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// What a descriptor is of. `ask` is what the world says now, and when that is.
+    /// What a descriptor refers to. `ask` returns the world's current answer and the time.
     pub(super) fn of(
         &mut self,
         (pid, descriptor): (u32, i32),
@@ -50,7 +50,7 @@ impl Files {
         if let Some(known) = self.known(pid, descriptor) {
             return known;
         }
-        // What is not known is apart from what had the number before.
+        // An unknown file is separate from the one that had the number before.
         let (text, asked_ns) = ask().unwrap_or_else(|| (unknown(descriptor), 0));
         let id = FileId::Asked(self.next);
         self.asked.insert(self.next, Asked { descriptor, text, asked_ns });
@@ -59,7 +59,7 @@ impl Files {
         id
     }
 
-    /// What a descriptor is of, if that is known already.
+    /// What a descriptor refers to, if that is already known.
     pub(super) fn known(&self, pid: u32, descriptor: i32) -> Option<FileId> {
         self.tables.get(&pid)?.get(&descriptor).copied()
     }
@@ -69,18 +69,18 @@ impl Files {
         if let Some(known) = self.names.get(name) {
             return FileId::Named(*known);
         }
-        let name = if self.names.len() < NAMES_MOST { name } else { OTHERS };
+        let name = if self.names.len() < NAMES_MAX { name } else { OTHERS };
         let id = builder.string(name);
         self.names.insert(name.to_owned(), id);
         FileId::Named(id)
     }
 
-    /// From now on a descriptor is of this file.
+    /// From now on, a descriptor refers to this file.
     pub(super) fn set(&mut self, pid: u32, descriptor: i32, file: FileId) {
         self.tables.entry(pid).or_default().insert(descriptor, file);
     }
 
-    /// A descriptor was closed, or is of another file, at a time.
+    /// A descriptor was closed, or reassigned, at a time.
     pub(super) fn closed(&mut self, pid: u32, descriptor: i32, time_ns: u64) {
         if let Some(table) = self.tables.get_mut(&pid)
             && let Some(FileId::Asked(number)) = table.remove(&descriptor)
@@ -89,7 +89,7 @@ impl Files {
         }
     }
 
-    /// The descriptors of a process from one number to another were closed.
+    /// A range of descriptors of a process was closed.
     pub(super) fn closed_range(&mut self, pid: u32, first: i32, last: i32, time_ns: u64) {
         let within = |descriptor: &i32| (first..=last).contains(descriptor);
         let closed = self.tables.get(&pid).map(|table| table.keys().copied().filter(within).collect());
@@ -97,7 +97,7 @@ impl Files {
         closed.into_iter().for_each(|at| self.closed(pid, at, time_ns));
     }
 
-    /// A process has executed a program, which closes some descriptors, or has ended.
+    /// A process has executed a program, which closes some descriptors, or has exited.
     pub(super) fn forget(&mut self, pid: u32, time_ns: u64) {
         for file in self.tables.remove(&pid).unwrap_or_default().into_values() {
             if let FileId::Asked(number) = file {
@@ -106,19 +106,19 @@ impl Files {
         }
     }
 
-    /// Records are missing: descriptors may be of other files by now.
+    /// Records were lost: descriptors may refer to other files by now.
     pub(super) fn forget_all(&mut self) {
         self.tables.clear();
     }
 
-    /// A process has the descriptors of another.
+    /// Copies the descriptors of one process to another.
     pub(super) fn copy(&mut self, from: u32, to: u32) {
         if let Some(table) = self.tables.get(&from) {
             self.tables.insert(to, table.clone());
         }
     }
 
-    /// What the world said was not of what was used before this time, unless it was asked before.
+    /// The descriptor changed at this time, so an answer from later does not hold for earlier calls.
     fn doubt(&mut self, number: u32, time_ns: u64) {
         if let Some(asked) = self.asked.get_mut(&number).filter(|asked| time_ns < asked.asked_ns) {
             asked.text = unknown(asked.descriptor);
@@ -126,7 +126,7 @@ impl Files {
         }
     }
 
-    /// Whether a name cannot change any more when all records up to a time have been read.
+    /// Whether a name is final once all records up to a time have been read.
     pub(super) fn is_certain(&self, file: FileId, read_ns: u64) -> bool {
         match file {
             FileId::Named(_) => true,
@@ -146,7 +146,7 @@ impl Files {
         }
     }
 
-    /// The name of a file as a text, if it is certain now.
+    /// The name of a file as text, if it is final now.
     pub(super) fn certain_text<'a>(&'a self, builder: &'a Builder, file: FileId) -> Option<&'a str> {
         match file {
             FileId::Named(name) => Some(builder.text(name)),
@@ -154,7 +154,7 @@ impl Files {
         }
     }
 
-    /// Descriptors whose names are certain no longer need what the world said: what takes the place of what.
+    /// Drops the world's answers for descriptors whose names are final. Returns which id replaces which.
     pub(super) fn settle(&mut self, builder: &mut Builder, read_ns: u64) -> FxHashMap<FileId, FileId> {
         let certain = self.asked.iter().filter(|(_, asked)| asked.asked_ns <= read_ns);
         let certain: Vec<u32> = certain.map(|(number, _)| *number).collect();
@@ -175,13 +175,13 @@ impl Files {
 
 #[cfg(test)]
 impl Files {
-    /// Answers of the world that are kept.
+    /// The number of answers that are kept.
     pub(super) fn kept(&self) -> usize {
         self.asked.len()
     }
 }
 
-/// What a descriptor is called of which nothing is certain.
+/// The name of a descriptor of which nothing is certain.
 fn unknown(descriptor: i32) -> String {
     format!("fd {descriptor}")
 }

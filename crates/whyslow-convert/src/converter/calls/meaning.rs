@@ -1,42 +1,43 @@
-//! What system calls do, as far as rows depend on it: which have a descriptor, which move bytes, which make and close descriptors.
+//! The effects of system calls, as far as rows depend on them: which take a descriptor, move bytes, or create
+//! and close descriptors.
 
-/// What is known of one kind of call.
+/// The effects of one kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Meaning {
     /// Whether its first argument is a descriptor.
     pub(super) descriptor: bool,
-    /// Whether what it returns are bytes that it read or wrote.
+    /// Whether its result is the number of bytes that it read or wrote.
     pub(super) moves: bool,
-    /// What it does to the descriptors of its process.
+    /// Its effect on the descriptors of its process.
     pub(super) does: Does,
 }
 
-/// What a call does to the descriptors of its process.
+/// The effect of a call on the descriptors of its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
     Nothing,
-    /// Returns a descriptor of the path that its argument of this number points to. The one before that is a descriptor of the folder in
-    /// which a relative path begins, unless the path is the first.
+    /// Returns a descriptor of the path that the argument of this number points to. The argument before it is
+    /// a descriptor of the folder for relative paths, unless the path is the first argument.
     Open(usize),
     /// Closes the first argument.
     Close,
     /// Closes all from the first argument to the second.
     CloseRange,
-    /// Returns another descriptor of what the first argument is.
+    /// Returns another descriptor of the first argument's file.
     Dup,
-    /// Makes the second argument a descriptor of what the first is.
+    /// Makes the second argument a descriptor of the first one's file.
     DupTo,
     /// Like `Dup`, if the second argument says so.
     Fcntl,
     /// Returns a socket.
     Socket,
-    /// Says where the socket leads to: the second argument points to an address.
+    /// Sets the socket's peer: the second argument points to an address.
     Connect,
-    /// The thread ends in it.
+    /// The thread exits in it.
     Exit,
 }
 
-/// What the call with this name means.
+/// The effects of the call with this name.
 pub(super) fn meaning(name: &str) -> Meaning {
     let moves = MOVES.contains(&name);
     let does = match name {
@@ -79,7 +80,7 @@ const MOVES: [&str; 20] = [
     "getdents64",
 ];
 
-/// Others whose first argument is a descriptor.
+/// Other calls whose first argument is a descriptor.
 const WITH_DESCRIPTOR: [&str; 52] = [
     "accept",
     "accept4",
@@ -141,7 +142,7 @@ pub(super) fn error_name(number: u16) -> String {
     known.map_or_else(|| format!("error {number}"), |(_, name)| (*name).to_owned())
 }
 
-/// Errors by the kernel's numbers. Those from 512 on are of calls that a signal has interrupted, and that begin again.
+/// Errors by the kernel's numbers. Those from 512 on are of calls that a signal interrupted and that restart.
 const ERRORS: [(u16, &str); 63] = [
     (1, "EPERM"),
     (2, "ENOENT"),

@@ -19,7 +19,7 @@ const EXECVE: i64 = 59;
 const EXIT_GROUP: i64 = 231;
 const OPENAT: i64 = 257;
 const HERE: i64 = -100;
-/// The first address of the stacks here.
+/// The lowest address of the stacks here.
 const SP: u64 = 0x7000;
 
 fn recorded() -> Recorded {
@@ -53,7 +53,7 @@ fn enter(recorded: &mut Recorded, tid: u32, number: i64, first: &[i64], time_ns:
     }));
 }
 
-/// The stack of a beginning: an address in the program, and what lies on the stack.
+/// The stack of an entry: an address in the program, and the bytes on the stack.
 fn stack(recorded: &mut Recorded, number: i64, first: &[i64], (ip, bytes): (u64, &[u8]), time_ns: u64) {
     let registers = Registers::new(ip, SP, SP);
     recorded.converter.take(&Input::Enters(Enters {
@@ -89,7 +89,7 @@ fn words(profile: &Profile, row: &Syscalls) -> String {
 }
 
 #[test]
-fn calls_of_one_place_and_result_are_one_row_and_three_metrics() {
+fn calls_of_one_site_and_result_are_one_row_and_three_metrics() {
     let mut recorded = recorded();
     for at in 0..5 {
         stack(&mut recorded, WRITE, &[7, 0x50, 12], (0x1100, &[]), 100 * at + 10);
@@ -99,8 +99,8 @@ fn calls_of_one_place_and_result_are_one_row_and_three_metrics() {
     call(&mut recorded, WRITE, &[7], -32, 600);
     recorded.converter.end_calls(700);
     let profile = recorded.profile();
-    let told: Vec<String> = profile.syscalls.iter().map(|row| words(&profile, row)).collect();
-    assert_eq!(told, ["write fd 7 - 5x 50ns 60B", "write fd 7 EPIPE 1x 1ns 0B"]);
+    let rows: Vec<String> = profile.syscalls.iter().map(|row| words(&profile, row)).collect();
+    assert_eq!(rows, ["write fd 7 - 5x 50ns 60B", "write fd 7 EPIPE 1x 1ns 0B"]);
     assert_eq!(
         (profile.syscalls[0].max_ns, profile.syscalls[0].spread, profile.syscalls[1].spread),
         (12, 0, 1)
@@ -112,7 +112,7 @@ fn calls_of_one_place_and_result_are_one_row_and_three_metrics() {
 }
 
 #[test]
-fn a_stack_behind_the_beginning_is_its_own_too_and_what_it_took_is_not_the_calls() {
+fn a_stack_after_the_entry_belongs_to_it_and_its_copying_time_does_not() {
     let mut recorded = recorded();
     enter(&mut recorded, PID, READ, &[7], 100);
     stack(&mut recorded, READ, &[7], (0x1100, &[]), 105);
@@ -122,9 +122,9 @@ fn a_stack_behind_the_beginning_is_its_own_too_and_what_it_took_is_not_the_calls
     assert_eq!((profile.syscalls[0].total_ns, profile.syscalls[0].spread), (5, 0));
 }
 
-/// Of 4 calls with stacks three are from one place, so 75 of a hundred without are.
+/// Three of 4 calls with stacks are from one site, so 75 of a hundred without are too.
 #[test]
-fn calls_without_stacks_are_where_others_of_their_kind_are() {
+fn calls_without_stacks_count_at_the_sites_of_their_kind() {
     let mut recorded = recorded();
     for (at, ip) in [0x1100, 0x1100, 0x1200, 0x1100].into_iter().enumerate() {
         let time = 100 * at as u64;
@@ -137,18 +137,18 @@ fn calls_without_stacks_are_where_others_of_their_kind_are() {
     let profile = recorded.profile();
     let mut counts: Vec<(u64, u64)> = profile.syscalls.iter().map(|row| (row.count, row.spread)).collect();
     counts.sort_unstable();
-    assert_eq!(counts, [(1, 1), (26, 25), (78, 75)], "one on another descriptor has no place");
+    assert_eq!(counts, [(1, 1), (26, 25), (78, 75)], "a call on another descriptor has no site");
 }
 
 #[test]
-fn a_missing_end_is_not_taken_from_a_later_call() {
+fn a_missing_exit_is_not_taken_from_a_later_call() {
     let mut recorded = recorded();
     enter(&mut recorded, PID, READ, &[7], 100);
     enter(&mut recorded, PID, WRITE, &[7], 200);
     exit(&mut recorded, PID, WRITE, 5, 210);
     enter(&mut recorded, PID, READ, &[7], 300);
     exit(&mut recorded, PID, WRITE, 5, 310);
-    // The end of this one and the beginning of the next are lost, both of the same kind.
+    // The exit of this call and the entry of the next one, of the same kind, are lost.
     enter(&mut recorded, PID, READ, &[7], 400);
     recorded.converter.take(&Input::Lost { records: 2, cpu: None, time_ns: 0 });
     exit(&mut recorded, PID, READ, 5, 900);
@@ -174,7 +174,7 @@ fn a_fork_returns_twice_and_counts_once_and_descriptors_are_inherited() {
 }
 
 #[test]
-fn threads_that_end_or_execute_in_a_call_and_signal_handlers_that_return_are_counted() {
+fn counts_calls_that_exit_or_execute_and_signal_handlers_that_return() {
     let mut recorded = recorded();
     enter(&mut recorded, PID, EXECVE, &[], 100);
     recorded.exec(MAIN, "other", 120);
@@ -198,7 +198,7 @@ fn threads_that_end_or_execute_in_a_call_and_signal_handlers_that_return_are_cou
 }
 
 #[test]
-fn what_a_filter_refuses_never_begins_and_is_counted() {
+fn calls_refused_by_a_filter_have_no_entry_and_are_counted() {
     let mut recorded = recorded();
     exit(&mut recorded, PID, READ, -1, 5);
     call(&mut recorded, CLOSE, &[9], 0, 10);
@@ -207,7 +207,7 @@ fn what_a_filter_refuses_never_begins_and_is_counted() {
 }
 
 #[test]
-fn calls_under_way_at_the_end_last_until_then() {
+fn unfinished_calls_last_until_the_end_of_the_recording() {
     let mut recorded = recorded();
     enter(&mut recorded, PID, READ, &[7], 100);
     assert_eq!(rows(recorded, 1100), ["read fd 7 - 1x 1000ns 0B"]);
@@ -225,7 +225,7 @@ fn descriptors_are_followed_from_open_to_close() {
         call(&mut recorded, CLOSE, &[3], 0, time + 30);
         call(&mut recorded, WRITE, &[5], 20, time + 40);
     }
-    // A path that was not copied names nothing, and neither does one that failed.
+    // A path that was not copied provides no name, nor does a call that failed.
     call(&mut recorded, OPENAT, &[HERE, 0x10], 3, 300);
     call(&mut recorded, OPENAT, &open, -2, 310);
     call(&mut recorded, READ, &[3], 1, 320);
@@ -238,7 +238,7 @@ fn descriptors_are_followed_from_open_to_close() {
 }
 
 #[test]
-fn sockets_are_called_by_where_they_lead_to() {
+fn sockets_are_named_by_their_peer() {
     let mut recorded = recorded();
     let address = [2, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     call(&mut recorded, SOCKET, &[2, 1], 4, 100);
@@ -259,9 +259,9 @@ fn sockets_are_called_by_where_they_lead_to() {
     );
 }
 
-/// The world is asked at 500, when records up to 100 were read.
+/// The world is queried at 500, when records up to 100 were read.
 #[test]
-fn what_the_world_says_counts_unless_the_descriptor_was_closed_before() {
+fn an_answer_counts_unless_the_descriptor_was_closed_before() {
     let asked = |closed: Option<u64>| {
         let mut recorded = recorded();
         recorded.converter.world.descriptors.insert((PID, 3), ("/data".to_owned(), 500));
@@ -279,9 +279,9 @@ fn what_the_world_says_counts_unless_the_descriptor_was_closed_before() {
     assert_eq!(asked(Some(400))[0], "read fd 3 - 1x 1ns 10B");
 }
 
-/// A program that opens a file a million times does not fill the memory with what was asked.
+/// A program that opens a file a million times does not fill the memory with answers.
 #[test]
-fn what_was_asked_is_forgotten_once_it_is_certain() {
+fn answers_are_dropped_once_names_are_final() {
     let mut recorded = recorded();
     recorded.converter.world.descriptors.insert((PID, 3), ("/data".to_owned(), 0));
     for at in 1..100 {

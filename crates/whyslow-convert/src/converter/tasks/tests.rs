@@ -1,4 +1,4 @@
-//! Forks, execs, ends, numbers that are used again, and news that comes late.
+//! Forks, execs, exits, reused numbers, and late records.
 
 use super::*;
 use crate::testing::{Recorded, process_words, thread_of, thread_words};
@@ -18,9 +18,9 @@ fn rounds(recorded: &mut Recorded) {
     (0..10).for_each(|_| recorded.converter.begin_drain());
 }
 
-/// The kernel gives -1 for the number of a thread that has left its process but not its CPU.
+/// The kernel reports -1 for the number of a thread that has left its process but not its CPU.
 #[test]
-fn a_sample_on_the_way_out_belongs_to_the_thread_that_ended() {
+fn a_sample_during_exit_belongs_to_the_exited_thread() {
     let mut recorded = recorded();
     recorded.fork(100, (100, 101), 1000);
     recorded.exit((100, 101), 2000);
@@ -31,7 +31,7 @@ fn a_sample_on_the_way_out_belongs_to_the_thread_that_ended() {
 }
 
 #[test]
-fn a_child_has_its_parents_code_and_from_then_on_its_own() {
+fn a_child_starts_with_its_parents_code_and_then_has_its_own() {
     let mut recorded = recorded();
     recorded.fork(100, (101, 101), 10);
     recorded.map(101, "/lib/plugin", 0x1000);
@@ -62,7 +62,7 @@ fn an_exec_forgets_the_code_and_all_other_threads() {
 }
 
 #[test]
-fn an_exec_leaves_no_code_of_the_program_before() {
+fn an_exec_drops_the_code_of_the_previous_program() {
     let mut recorded = recorded();
     recorded.sample_at(APP, 1, 0x1010);
     recorded.exec(APP, "next", 10);
@@ -78,12 +78,12 @@ fn an_exec_of_a_program_that_maps_nothing_is_counted() {
     recorded.exec(APP, "secret", 10);
     recorded.exit(APP, 20);
     assert_eq!(recorded.converter.counters.unobservable_execs, 1);
-    assert_eq!(recorded.converter.world.told, ["100 started", "100 ended"]);
+    assert_eq!(recorded.converter.world.reported, ["100 started", "100 ended"]);
 }
 
-/// The number of a process is given to another one at once, and after a while.
+/// The number of a process is reused at once, and after a while.
 #[test]
-fn a_number_that_is_used_again_is_another_process() {
+fn a_reused_number_is_another_process() {
     for wait in [false, true] {
         let mut recorded = recorded();
         recorded.fork(100, (101, 101), 10);
@@ -103,7 +103,7 @@ fn a_number_that_is_used_again_is_another_process() {
     }
 }
 
-/// Nobody told of the end of a thread and of the start of another process's thread under its number.
+/// The records of a thread's exit, and of the start of another process's thread with its number, are missing.
 #[test]
 fn a_threads_number_in_another_process_is_another_thread() {
     let mut recorded = recorded();
@@ -116,7 +116,7 @@ fn a_threads_number_in_another_process_is_another_thread() {
 }
 
 #[test]
-fn threads_that_ended_are_forgotten_and_those_that_go_on_are_not() {
+fn forgets_exited_threads_and_keeps_running_ones() {
     let mut recorded = recorded();
     for tid in 101..1000 {
         recorded.fork(100, (100, tid), 10);
@@ -135,16 +135,16 @@ fn threads_that_ended_are_forgotten_and_those_that_go_on_are_not() {
 }
 
 #[test]
-fn news_of_a_start_that_comes_late_makes_no_second_thread() {
+fn a_late_fork_record_creates_no_second_thread() {
     let mut recorded = recorded();
     recorded.sample_at((100, 101), 3000, 0x1010);
     recorded.fork(100, (100, 101), 2000);
     assert_eq!(thread_words(&recorded.profile()), ["100 app 0..", "101 app 2000.."]);
 }
 
-/// The parent's CPU can be later to give its news than the child's.
+/// The records of the parent's CPU can be later than those of the child's.
 #[test]
-fn news_of_a_start_that_comes_late_makes_no_second_process() {
+fn a_late_fork_record_creates_no_second_process() {
     let mut recorded = recorded();
     recorded.sample_at((101, 101), 3000, 0x1010);
     recorded.map(101, "/lib/early", 0x8000);
@@ -159,9 +159,10 @@ fn news_of_a_start_that_comes_late_makes_no_second_process() {
     assert_eq!(profile.processes[1].parent, Some(ProcessId(0)));
 }
 
-/// On a busy machine a process that has announced its end can wait for its last turn on a CPU, and be sampled there.
+/// On a busy machine, a process that has announced its exit can queue for its last turn on a CPU, and be
+/// sampled there.
 #[test]
-fn a_sample_long_after_the_end_makes_no_second_process() {
+fn a_sample_long_after_the_exit_creates_no_second_process() {
     let mut recorded = recorded();
     recorded.fork(100, (101, 101), 1000);
     recorded.fork(101, (101, 102), 1500);
@@ -183,9 +184,9 @@ fn a_sample_long_after_the_end_makes_no_second_process() {
     assert_eq!((0..5).map(|at| thread_of(&profile, at).0).collect::<Vec<_>>(), [1, 2, 1, 2, 3]);
 }
 
-/// The heap's collector can hear of a process while the kernel's news of its start is still in a ring.
+/// The heap's collector can learn of a process while the kernel's fork record is still in a ring.
 #[test]
-fn a_process_whose_agent_is_heard_before_the_kernel_is_one_process() {
+fn a_process_reported_by_its_agent_before_the_kernel_is_one_process() {
     let mut recorded = recorded();
     let process = recorded.converter.task_process(101, None, "worker", 3000);
     let thread = recorded.converter.task_thread(101, 101, "worker", 3000);
@@ -200,9 +201,9 @@ fn a_process_whose_agent_is_heard_before_the_kernel_is_one_process() {
     assert_eq!(thread_of(&profile, 0), thread);
 }
 
-/// The same, where the process could be asked for its threads, which looked as if they had always been there.
+/// The same, if the world listed the threads of the process, which then seem to have always existed.
 #[test]
-fn late_news_of_a_start_makes_no_second_thread_of_a_process_that_was_asked() {
+fn a_late_fork_record_creates_no_second_thread_of_a_listed_process() {
     let mut recorded = recorded();
     let (name, threads) = (Some("child".to_owned()), vec![(101, None)]);
     recorded.converter.world.running.insert(101, Running { name, threads, mappings: Vec::new() });
@@ -213,7 +214,7 @@ fn late_news_of_a_start_makes_no_second_thread_of_a_process_that_was_asked() {
 }
 
 #[test]
-fn a_start_after_the_first_sight_is_that_of_another_process() {
+fn a_fork_later_than_the_first_record_is_another_process() {
     let mut recorded = recorded();
     recorded.sample_at((101, 101), 1000, 0x1010);
     recorded.fork(100, (101, 101), 2000);
@@ -221,7 +222,7 @@ fn a_start_after_the_first_sight_is_that_of_another_process() {
 }
 
 #[test]
-fn an_unannounced_process_is_what_the_world_says_it_is() {
+fn an_unannounced_process_is_described_by_the_world() {
     let mut recorded = recorded();
     let key = crate::FileKey { path: "/bin/daemon".to_owned(), device: (0, 0), inode: 7 };
     let mapping = crate::FileMapping { key, generation: 0, start: 0x4000, end: 0x5000, offset: 0 };
@@ -242,9 +243,9 @@ fn an_unannounced_process_is_what_the_world_says_it_is() {
     assert_eq!(crate::testing::stack_words(&profile, 0), "/bin/daemon+10");
 }
 
-/// Another source, such as the heap's, refers to processes by number, and later than they lived.
+/// Another source, such as the heap's, refers to processes by number, and after they have exited.
 #[test]
-fn other_sources_find_the_process_that_had_a_number_then() {
+fn other_sources_find_the_process_that_had_a_number_at_the_time() {
     let mut recorded = Recorded::new();
     recorded.converter.add_process(100, "app");
     for (start, end) in [(10, 20), (30, 40)] {

@@ -1,4 +1,4 @@
-//! The thread that stops others and looks at them.
+//! The thread that stops other threads and copies their stacks.
 
 use std::io;
 use std::sync::Arc;
@@ -13,46 +13,49 @@ use whyslow_proc::tracee::{Stop, Tracee};
 use whyslow_proc::{Mapping, process};
 
 use super::watched::{Process, Thread};
-use super::{Look, Queue, Seen};
+use super::{Queue, Seen, StackSample};
 use crate::host;
 
 /// How much of a stack is copied.
 pub(crate) const STACK_BYTES: usize = 64 << 10;
-/// How long it is waited for threads to stop. One that has to wait for a CPU or a disk takes longer, and is looked at in a later round.
-const PATIENCE: Duration = Duration::from_millis(20);
-/// How often it is asked meanwhile: at once for those that run, for others after a sleep.
-const GLANCES: u32 = 50;
+/// How long to wait for threads to stop. A thread that queues for a CPU or waits for a disk takes longer, and
+/// is sampled in a later round.
+const STOP_TIMEOUT: Duration = Duration::from_millis(20);
+/// How often to check for stopped threads without sleeping, which suffices for running ones. After that, the
+/// checks are `NAP` apart.
+const SPINS: u32 = 50;
 const NAP: Duration = Duration::from_micros(50);
-/// Finding out who runs may take one part in so many of the time: with very many threads there are fewer looks.
+/// Finding the running threads may take one part in this many of the time: with very many threads there are
+/// fewer samples.
 const ROUND_SHARE: u32 = 20;
 
-/// Looks until it is dropped.
+/// Samples until it is dropped.
 #[derive(Debug)]
-pub(super) struct Looker {
+pub(super) struct Sampler {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Looker {
+impl Sampler {
     pub(super) fn start(pids: &[u32], hz: u32, queue: Queue) -> io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
-        // One for each thread.
+        // Each sampled thread needs an open file.
         host::raise_file_limit();
         let processes = pids.iter().map(|pid| Process::of(*pid, false)).collect();
         let interval = Duration::from_secs(1) / hz.max(1);
         let rounds = Rounds { processes, interval, queue, ends: Arc::clone(&ends), random: seed() };
         let thread =
-            std::thread::Builder::new().name("whyslow-looks".to_owned()).spawn(move || rounds.run())?;
+            std::thread::Builder::new().name("whyslow-ptrace".to_owned()).spawn(move || rounds.run())?;
         Ok(Self { ends, thread: Some(thread) })
     }
 }
 
-impl Drop for Looker {
+impl Drop for Sampler {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // Who is still being stopped is let go by the kernel when that thread ends.
+            // The kernel releases threads that are still being stopped when this thread exits.
             let _ = thread.join();
         }
     }
@@ -68,33 +71,33 @@ struct Rounds {
 
 impl Rounds {
     fn run(mut self) {
-        let _first = host::GoFirst::new();
+        let _priority = host::RaisedPriority::new();
         while !self.ends.load(Ordering::Acquire) {
             let before = own_cpu_time();
             let mut seen = Vec::new();
-            self.stop_who_runs(&mut seen);
+            self.stop_running_threads(&mut seen);
             let pause = self.interval.max(own_cpu_time().saturating_sub(before) * ROUND_SHARE);
-            self.look(&mut seen);
-            self.tell(seen);
-            // At random moments, lest they keep step with what the program does.
+            self.sample_stopped(&mut seen);
+            self.publish(seen);
+            // At random intervals, so that samples do not run in step with the program.
             std::thread::park_timeout(pause.mul_f64(0.5 + self.random()));
         }
         let mut seen = Vec::new();
-        self.look(&mut seen);
+        self.sample_stopped(&mut seen);
         let time_ns = whyslow_proc::monotonic_ns();
         let period_ns = self.interval.as_nanos() as u64;
         seen.extend(self.processes.iter().filter_map(|process| {
             process.missed_ns(period_ns).map(|cpu_ns| Seen::Missed { pid: process.pid, cpu_ns, time_ns })
         }));
-        self.tell(seen);
+        self.publish(seen);
     }
 
-    fn tell(&self, seen: Vec<Seen>) {
+    fn publish(&self, seen: Vec<Seen>) {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).extend(seen);
     }
 
-    /// Asks each thread that runs to stop.
-    fn stop_who_runs(&mut self, seen: &mut Vec<Seen>) {
+    /// Asks each running thread to stop.
+    fn stop_running_threads(&mut self, seen: &mut Vec<Seen>) {
         let (now, time_ns) = (Instant::now(), whyslow_proc::monotonic_ns());
         let mut born = Vec::new();
         for process in &mut self.processes {
@@ -131,17 +134,17 @@ impl Rounds {
         }
     }
 
-    /// Looks at those that have stopped, and lets them go.
-    fn look(&mut self, seen: &mut Vec<Seen>) {
-        let until = Instant::now() + PATIENCE;
-        for glance in 0.. {
+    /// Samples the threads that have stopped, and releases them.
+    fn sample_stopped(&mut self, seen: &mut Vec<Seen>) {
+        let until = Instant::now() + STOP_TIMEOUT;
+        for check in 0.. {
             let mut left = false;
-            for Process { threads, covered_ns, looks, .. } in &mut self.processes {
+            for Process { threads, covered_ns, samples, .. } in &mut self.processes {
                 for thread in threads.iter_mut().filter(|thread| thread.stopping.is_some()) {
-                    if let Some(look) = look_at(thread) {
-                        *covered_ns += look.value_ns;
-                        *looks += 1;
-                        seen.push(Seen::Look(look));
+                    if let Some(sample) = sample_if_stopped(thread) {
+                        *covered_ns += sample.value_ns;
+                        *samples += 1;
+                        seen.push(Seen::Sample(sample));
                     }
                     left |= thread.stopping.is_some();
                 }
@@ -149,7 +152,7 @@ impl Rounds {
             if !left || Instant::now() >= until {
                 return;
             }
-            if glance < GLANCES {
+            if check < SPINS {
                 std::thread::yield_now();
             } else {
                 std::thread::sleep(NAP);
@@ -176,15 +179,15 @@ fn seed() -> u64 {
     whyslow_proc::monotonic_ns() | 1
 }
 
-/// Asks a thread to stop. One that ends or that somebody else traces cannot be.
+/// Asks a thread to stop. Fails for one that is exiting or traced by another process.
 fn stop(thread: &Thread) -> Option<Tracee> {
     let tracee = Tracee::seize_thread(thread.task.tid).ok()?;
     tracee.interrupt().ok()?;
     Some(tracee)
 }
 
-/// What a thread shows that was asked to stop, if it has stopped; it is let go then.
-fn look_at(thread: &mut Thread) -> Option<Look> {
+/// Samples a thread that was asked to stop, if it has stopped, and releases it.
+fn sample_if_stopped(thread: &mut Thread) -> Option<StackSample> {
     let tracee = thread.stopping.take()?;
     let signal = match tracee.stop() {
         Ok(Some(Stop::Interrupted | Stop::Group | Stop::Exec)) => 0,
@@ -199,16 +202,16 @@ fn look_at(thread: &mut Thread) -> Option<Look> {
         }
         Err(_) => return None,
     };
-    let look = copy(&tracee, thread);
-    // It has stopped, so this fails only when it was killed.
+    let sample = copy(&tracee, thread);
+    // The thread has stopped, so this fails only if it was killed.
     let _ = tracee.detach(signal);
-    look
+    sample
 }
 
-/// What a thread that has stopped shows.
-fn copy(tracee: &Tracee, thread: &mut Thread) -> Option<Look> {
+/// Copies the registers and the stack of a stopped thread.
+fn copy(tracee: &Tracee, thread: &mut Thread) -> Option<StackSample> {
     let registers = tracee.registers().ok()?;
-    // It was switched off its CPU, so its time is exact.
+    // The thread was switched off its CPU, so its time is exact.
     let cpu_ns = thread.ran_until_now(registers.are_in_a_call())?;
     let value_ns = cpu_ns.saturating_sub(thread.covered_ns);
     let mut stack = vec![0; STACK_BYTES];
@@ -219,7 +222,7 @@ fn copy(tracee: &Tracee, thread: &mut Thread) -> Option<Look> {
     }
     (thread.covered_ns, thread.is_new) = (cpu_ns, false);
     let time_ns = whyslow_proc::monotonic_ns();
-    Some(Look {
+    Some(StackSample {
         time_ns,
         task: thread.task,
         value_ns,
@@ -229,20 +232,21 @@ fn copy(tracee: &Tracee, thread: &mut Thread) -> Option<Look> {
     })
 }
 
-/// Why a process may not be looked at.
+/// Why a process may not be stopped with ptrace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Somebody traces it already.
+    /// Another process already traces it.
     Traced { by: u32 },
     /// It belongs to another user.
     OtherUser,
-    /// Only who has started it may.
+    /// Only its parent may trace it.
     NotItsParent { scope: i64 },
-    /// Something else forbids it: a filter, or the process itself.
+    /// Something else forbids it: a seccomp filter, or the process itself.
     Forbidden,
 }
 
-/// Whether a process may be looked at, without stopping it: reading its memory takes the same rights.
+/// Checks whether a process may be stopped, without stopping it: reading its memory needs the same
+/// permission.
 pub(crate) fn refusal(pid: u32) -> Option<Refusal> {
     if let Some(by) = Status::of(pid).and_then(|status| status.tracer()) {
         return Some(Refusal::Traced { by });

@@ -1,29 +1,29 @@
-//! Programs that have begun, and libraries that have come, as they are in that moment. The agent waits until it is answered, so nothing has changed
-//! when a process is looked at, and it cannot end before.
+//! Programs that have started and libraries that were loaded, with the mappings at that point. The agent
+//! waits for the answer, so the process does not change or exit while its mappings are read.
 
 use std::sync::{Mutex, PoisonError};
 
 use whyslow_heap_wire::handshake::{Hello, entered};
 use whyslow_proc::{Mapping, process};
 
-/// What is new in a process.
+/// A change in a process.
 #[derive(Debug)]
 pub(super) struct Arrived {
     pub(super) pid: u32,
     pub(super) time_ns: u64,
-    /// The program's name, if it has just begun.
+    /// The program's name, if it has just started.
     pub(super) program: Option<String>,
-    /// All that is mapped.
+    /// All its mappings.
     pub(super) mappings: Vec<Mapping>,
 }
 
-/// What was heard and not taken yet.
+/// Changes that were received and not taken yet.
 #[derive(Debug, Default)]
-pub(super) struct News(Mutex<Vec<Arrived>>);
+pub(super) struct Arrivals(Mutex<Vec<Arrived>>);
 
-impl News {
-    /// An agent says hello.
-    pub(super) fn hear(&self, hello: &Hello, pid: u32, mappings: &[Mapping]) {
+impl Arrivals {
+    /// Adds an agent's hello.
+    pub(super) fn add(&self, hello: &Hello, pid: u32, mappings: &[Mapping]) {
         let begins = hello.entered != entered::LOADED;
         let arrived = Arrived {
             pid,
@@ -34,7 +34,7 @@ impl News {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(arrived);
     }
 
-    /// All that was heard since the last time, oldest first.
+    /// Everything received since the last call, oldest first.
     pub(super) fn take(&self) -> Vec<Arrived> {
         let mut arrived = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         arrived.sort_by_key(|arrived| arrived.time_ns);

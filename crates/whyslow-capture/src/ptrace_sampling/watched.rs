@@ -1,4 +1,4 @@
-//! The processes and threads that are looked at, as /proc shows them.
+//! The sampled processes and threads, as /proc shows them.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -11,15 +11,15 @@ use whyslow_proc::{Mapping, process};
 
 use super::Seen;
 
-/// How often it is looked for new programs and processes, and for new mappings. Threads are looked for in each round.
-const NEWS: Duration = Duration::from_millis(20);
+/// How often to check for new programs, processes and mappings. Threads are listed in each round.
+const RESCAN: Duration = Duration::from_millis(20);
 const MAPPINGS: Duration = Duration::from_millis(500);
-/// Reading mappings may cost this share of the time.
+/// Reading mappings may take one part in this many of the time.
 const MAPPINGS_SHARE: u32 = 50;
-/// Threads of which it is asked what processes they have made.
-const MOST_PARENTS: usize = 64;
+/// Threads whose child processes are listed, at most.
+const MAX_PARENTS: usize = 64;
 
-/// What the kernel has counted of a thread, as of the last tick or switch.
+/// The kernel's counts of a thread, as of the last tick or context switch.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
     /// CPU time.
@@ -32,20 +32,20 @@ pub(super) struct Times {
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) task: Task,
-    /// Its times, open. The kernel writes them out anew whenever they are read.
+    /// Its open schedstat file. The kernel generates the contents on every read.
     times: File,
-    /// What they were when they were read last.
+    /// The counts at the last read.
     read: Times,
-    /// The CPU time that looks stand for.
+    /// The CPU time that samples stand for.
     pub(super) covered_ns: u64,
-    /// It began while others were looked at, and has not been looked at.
+    /// Whether it started during the recording and has no sample yet.
     pub(super) is_new: bool,
-    /// It was asked to stop.
+    /// Set while it was asked to stop.
     pub(super) stopping: Option<Tracee>,
 }
 
 impl Thread {
-    /// One that is there; of one that is new all its time counts.
+    /// A thread that exists. All CPU time of a new one counts.
     fn of(task: Task, is_new: bool) -> Option<Self> {
         let times = File::open(format!("/proc/{}/task/{}/schedstat", task.pid, task.tid)).ok()?;
         let mut thread = Self { task, times, read: Times::default(), covered_ns: 0, is_new, stopping: None };
@@ -56,7 +56,7 @@ impl Thread {
         Some(thread)
     }
 
-    /// What the kernel has counted; nothing when it has ended.
+    /// The kernel's counts; `None` if the thread has exited.
     fn times(&self) -> Option<Times> {
         let mut text = [0; 64];
         let len = self.times.read_at(&mut text, 0).ok()?;
@@ -65,8 +65,8 @@ impl Thread {
         Some(Times { cpu_ns: cpu.parse().ok()?, turns: turns.parse().ok()? })
     }
 
-    /// Whether it may be on a CPU now, and was since it was asked last; of a new one the kernel may not have counted it yet. `None` when
-    /// it has ended.
+    /// Whether it may be on a CPU now and ran since the last call. For a new thread, the kernel may not have
+    /// counted anything yet. `None` if it has exited.
     pub(super) fn may_run(&mut self) -> Option<bool> {
         let now = self.times()?;
         let has_run = self.is_new || now.cpu_ns != self.read.cpu_ns;
@@ -74,8 +74,9 @@ impl Thread {
         Some(has_run && process::Stat::of_thread(self.task.pid, self.task.tid)?.state == 'R')
     }
 
-    /// The CPU time that it has used, now that it has stopped, if it was where it is when it ran. One that had to be given a CPU first may
-    /// have been taken from another by somebody else's turn, anywhere in the program; in a system call it has waited more likely.
+    /// The CPU time of the stopped thread, if it was running at the place where it stopped. A thread that
+    /// first had to be given a CPU may have been preempted anywhere in the program; if it is in a system
+    /// call, it more likely waited.
     pub(super) fn ran_until_now(&self, is_in_a_call: bool) -> Option<u64> {
         let now = self.times()?;
         (now.turns == self.read.turns || !is_in_a_call).then_some(now.cpu_ns)
@@ -89,17 +90,17 @@ pub(super) struct Process {
     pub(super) threads: Vec<Thread>,
     program: Option<PathBuf>,
     mappings: Vec<Mapping>,
-    news_at: Instant,
+    rescan_at: Instant,
     mappings_at: Instant,
-    /// CPU time of all its threads when it was seen first and last, and what looks stand for.
+    /// CPU time of all its threads at the first and at the last reading, and the time that samples stand for.
     first_ns: u64,
     last_ns: u64,
     pub(super) covered_ns: u64,
-    pub(super) looks: u64,
+    pub(super) samples: u64,
 }
 
 impl Process {
-    /// One that runs; of one that is new all its time counts.
+    /// A running process. All CPU time of a new one counts.
     pub(super) fn of(pid: u32, is_new: bool) -> Self {
         let now = Instant::now();
         let cpu_ns = process::cpu_time_ns(pid).unwrap_or(0);
@@ -111,16 +112,16 @@ impl Process {
             threads,
             program: process::program(pid),
             mappings: Vec::new(),
-            news_at: now + NEWS,
+            rescan_at: now + RESCAN,
             mappings_at: now + MAPPINGS,
             first_ns,
             last_ns: cpu_ns,
             covered_ns: 0,
-            looks: 0,
+            samples: 0,
         }
     }
 
-    /// Looks for what is new; children that it has made are returned.
+    /// Checks for changes. Returns the child processes that it has started.
     pub(super) fn refresh(&mut self, now: Instant, time_ns: u64, seen: &mut Vec<Seen>) -> Vec<u32> {
         let pid = self.pid;
         self.last_ns = process::cpu_time_ns(pid).unwrap_or(self.last_ns);
@@ -133,10 +134,10 @@ impl Process {
                 self.threads.push(thread);
             }
         }
-        if now < self.news_at {
+        if now < self.rescan_at {
             return Vec::new();
         }
-        self.news_at = now + NEWS;
+        self.rescan_at = now + RESCAN;
         let program = process::program(pid);
         if program.is_some() && program != self.program {
             self.program = program;
@@ -151,14 +152,15 @@ impl Process {
                 self.mappings = mappings;
             }
         }
-        process::children(pid, MOST_PARENTS)
+        process::children(pid, MAX_PARENTS)
     }
 
-    /// CPU time for which no look stands, beyond chance, if looks are so far apart: that of threads which ended before one. Those that are
-    /// met are no fair sample of them, because the slow ones are met more often.
+    /// CPU time that no sample stands for, beyond noise, with samples this far apart: that of threads which
+    /// exited before a sample. The threads that do get samples do not represent them fairly, because
+    /// longer-lived ones are hit more often.
     pub(super) fn missed_ns(&self, period_ns: u64) -> Option<u64> {
         let missed = self.last_ns.saturating_sub(self.first_ns).saturating_sub(self.covered_ns);
-        let by_chance = 3.0 * (self.looks.max(1) as f64).sqrt() * period_ns as f64;
-        (missed as f64 > by_chance).then_some(missed)
+        let noise = 3.0 * (self.samples.max(1) as f64).sqrt() * period_ns as f64;
+        (missed as f64 > noise).then_some(missed)
     }
 }

@@ -1,15 +1,16 @@
-//! Stop and look: samples of processes that run already, where the kernel refuses perf events.
+//! Ptrace sampling of processes that already run, where perf events are not permitted.
 //!
 //! ```text
-//! looker     a thread of ours stops each of their threads that runs, copies its registers and its stack, and lets it go
-//! watched    the processes and threads that are looked at, as /proc shows them
-//! (here)     what was seen, as inputs of the converter
+//! sampler    a recorder thread that stops each running thread of theirs, copies its registers and stack, and releases it
+//! watched    the sampled processes and threads, as /proc shows them
+//! (here)     feeds the samples to the converter
 //! ```
-//! A thread is stopped as a debugger would do it (ptrace) and is nobody's again afterwards: signals reach it as always, and
-//! should whyslow die, the kernel lets go of it. Threads that wait are left alone, because a stop would end some of their waits.
-//! A look stands for the CPU time that its thread has used since the one before, as the kernel has counted it.
+//! A thread is stopped with ptrace, as a debugger would do it, and detached afterwards: signals reach it as
+//! always, and if whyslow is killed, the kernel releases the thread. Waiting threads are left alone, because
+//! a stop would end some of their waits. A sample stands for the CPU time that its thread has used since its
+//! previous sample, as counted by the kernel.
 
-mod looker;
+mod sampler;
 mod watched;
 
 use std::borrow::Cow;
@@ -21,66 +22,66 @@ use whyslow_proc::Mapping;
 use whyslow_profile::MetricId;
 
 use crate::mappings::take_mappings;
-use looker::Looker;
-pub(crate) use looker::{Refusal, STACK_BYTES, refusal};
+use sampler::Sampler;
+pub(crate) use sampler::{Refusal, STACK_BYTES, refusal};
 
-/// At most so many looks at a thread in a second. Each costs it 10 to 30 µs of CPU time.
-pub(crate) const MOST_HZ: u32 = 100;
+/// Samples of a thread per second, at most. Each costs the thread 10 to 30 µs of CPU time.
+pub(crate) const MAX_HZ: u32 = 100;
 
-/// What a look shows.
+/// A sample of a stopped thread.
 #[derive(Debug)]
-struct Look {
+struct StackSample {
     time_ns: u64,
     task: Task,
     /// The CPU time that it stands for.
     value_ns: u64,
     registers: [u64; 17],
     stack: Vec<u8>,
-    /// Whether the stack goes on beyond that.
+    /// Whether the stack continues beyond the copy.
     cut: bool,
 }
 
-/// What was seen.
+/// An observation of the sampler thread.
 #[derive(Debug)]
 enum Seen {
-    /// A process that a recorded one has made.
+    /// A process that a recorded one has started.
     Process { pid: u32, parent: u32, time_ns: u64 },
-    /// A thread that is new.
+    /// A new thread.
     Thread { task: Task, name: String, time_ns: u64 },
-    /// A process executes another program.
+    /// A process that has executed another program.
     Program { pid: u32, name: String, time_ns: u64 },
-    /// The mappings of a process are others than before.
+    /// The mappings of a process, after they have changed.
     Mappings { pid: u32, mappings: Vec<Mapping>, time_ns: u64 },
-    /// A thread that ran.
-    Look(Look),
-    /// A thread has ended.
+    /// A sample of a thread that ran.
+    Sample(StackSample),
+    /// A thread that has exited.
     Ended { task: Task, time_ns: u64 },
-    /// CPU time of a process for which no look stands.
+    /// CPU time of a process that no sample stands for.
     Missed { pid: u32, cpu_ns: u64, time_ns: u64 },
 }
 
-/// What was seen and not taken yet.
+/// Observations that were not taken yet.
 type Queue = Arc<Mutex<Vec<Seen>>>;
 
-/// Looks at processes while it lives.
+/// Samples processes until it is dropped.
 #[derive(Debug)]
-pub(crate) struct LookSource {
+pub(crate) struct PtraceSource {
     metric: MetricId,
     queue: Queue,
-    looker: Option<Looker>,
-    /// Processes whose mappings were read because of an address that nobody had told of. Once in a drain is enough.
+    sampler: Option<Sampler>,
+    /// Processes whose mappings were read because of an unknown address. Once per drain is enough.
     read: FxHashSet<u32>,
 }
 
-impl LookSource {
-    /// Begins to look at processes, so often in a second of their CPU time.
+impl PtraceSource {
+    /// Starts sampling processes, at `hz` per second of their CPU time.
     pub(crate) fn start(metric: MetricId, pids: &[u32], hz: u32) -> std::io::Result<Self> {
         let queue = Queue::default();
-        let looker = Looker::start(pids, hz, Arc::clone(&queue))?;
-        Ok(Self { metric, queue, looker: Some(looker), read: FxHashSet::default() })
+        let sampler = Sampler::start(pids, hz, Arc::clone(&queue))?;
+        Ok(Self { metric, queue, sampler: Some(sampler), read: FxHashSet::default() })
     }
 
-    /// Takes what is new.
+    /// Takes new observations.
     pub(crate) fn drain<W: World>(&mut self, converter: &mut Converter<W>) {
         self.read.clear();
         let seen = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
@@ -89,9 +90,9 @@ impl LookSource {
         }
     }
 
-    /// Looks no more, and takes the rest.
+    /// Stops sampling, and takes the rest.
     pub(crate) fn finish<W: World>(&mut self, converter: &mut Converter<W>) {
-        drop(self.looker.take());
+        drop(self.sampler.take());
         self.drain(converter);
     }
 
@@ -114,18 +115,18 @@ impl LookSource {
                 converter.take(&Input::Named { task, name, by_exec: true, time_ns: *time_ns });
             }
             Seen::Mappings { pid, mappings, time_ns } => take_mappings(*pid, *time_ns, mappings, converter),
-            Seen::Look(look) => self.look(look, converter),
+            Seen::Sample(sample) => self.sample(sample, converter),
             Seen::Ended { task, time_ns } => converter.take(&Input::Ended { task: *task, time_ns: *time_ns }),
             Seen::Missed { pid, cpu_ns, time_ns } => {
-                converter.tell_not_sampled(self.metric, Task::first_of(*pid), *time_ns, *cpu_ns);
+                converter.add_unsampled_time(self.metric, Task::first_of(*pid), *time_ns, *cpu_ns);
             }
         }
     }
 
-    fn look<W: World>(&mut self, look: &Look, converter: &mut Converter<W>) {
-        let Look { time_ns, task, value_ns, registers, stack, cut } = look;
+    fn sample<W: World>(&mut self, sample: &StackSample, converter: &mut Converter<W>) {
+        let StackSample { time_ns, task, value_ns, registers, stack, cut } = sample;
         let registers = context_registers(registers);
-        // A library that has just come, or code that was made at run time.
+        // A library that was just loaded, or code generated at run time.
         if !converter.has_code(task.pid, registers.ip()) && self.read.insert(task.pid) {
             take_mappings(task.pid, *time_ns, &Mapping::all_of(task.pid).unwrap_or_default(), converter);
         }

@@ -1,8 +1,9 @@
-//! Why nobody could look for leaks, when the way in which the program ended explains it.
+//! Why leaks were not checked, where the way the program exited explains it.
 
 use whyslow_profile::{ExitStatus, LeakCheck, NoLeakCheck};
 
-/// The reason for a look that was not possible. `exit` is how the program ended; `None` when it went on without us.
+/// Adds the reason to a leak check that was not possible. `exit` is how the program exited; `None` if it
+/// still runs.
 pub(crate) fn explain(leaks: LeakCheck, exit: Option<ExitStatus>) -> LeakCheck {
     match (leaks, exit) {
         (LeakCheck::Impossible(_), None) => LeakCheck::Impossible(NoLeakCheck::RecordingEnded),
@@ -18,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_the_program_is_the_reason_where_it_explains_it() {
+    fn the_exit_status_explains_a_missing_leak_check() {
         let explained = |exit| explain(LeakCheck::Impossible(NoLeakCheck::EndedWithoutExit), exit);
         assert_eq!(explained(None), LeakCheck::Impossible(NoLeakCheck::RecordingEnded));
         let by_signal = LeakCheck::Impossible(NoLeakCheck::EndedBySignal { signal: 15 });
@@ -28,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_stays() {
+    fn findings_are_kept() {
         assert_eq!(explain(LeakCheck::AtExit, None), LeakCheck::AtExit);
         assert_eq!(explain(LeakCheck::NotDone, None), LeakCheck::NotDone);
     }
