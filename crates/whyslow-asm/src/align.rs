@@ -1,7 +1,7 @@
-//! The same function in two builds, aligned by what instructions do.
+//! Aligns the same function in two builds by what its instructions do.
 //!
-//! Two instructions are the same when they have the same mnemonic, the same kinds of operands and call the same function. Registers, addresses,
-//! targets of branches and places on the stack are chosen anew by every build, and do not count.
+//! Two instructions are the same if they have the same mnemonic and kinds of operands and call the same
+//! function. Registers, addresses, branch targets and stack slots differ between builds and do not count.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::body::{Body, Call};
 use crate::instruction::Value;
 use crate::processor::Syntax;
 
-/// A row of a comparison, by the numbers of instructions.
+/// A row of a comparison, by instruction indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aligned {
     /// In both.
@@ -22,7 +22,7 @@ pub enum Aligned {
     Added(usize),
 }
 
-/// Aligns two bodies. Very different ones are given up on after a while; then less is aligned than could be.
+/// Aligns two bodies. For very different ones, the search stops early and aligns less than it could.
 pub fn align(before: &Body, after: &Body) -> Vec<Aligned> {
     const PATIENCE: Duration = Duration::from_millis(500);
     let (old, new) = (keys(before), keys(after));
@@ -48,13 +48,13 @@ pub fn align(before: &Body, after: &Body) -> Vec<Aligned> {
     rows
 }
 
-/// What each instruction does, without what every build chooses anew.
+/// A key for what each instruction does, without details that differ between builds.
 fn keys(body: &Body) -> Vec<String> {
     let mut keys = Vec::with_capacity(body.instructions.len());
     for (index, (row, text)) in body.instructions.iter().zip(body.texts(Syntax::Intel)).enumerate() {
         let mut words = text.split(' ');
         let mut key = words.next().unwrap_or_default().to_owned();
-        // Prefixes are words of their own.
+        // A prefix is a separate word.
         if matches!(key.as_str(), "lock" | "rep" | "repe" | "repne" | "notrack" | "bnd") {
             key.push_str(words.next().unwrap_or_default());
         }

@@ -1,4 +1,4 @@
-//! A function's machine code, understood: instructions, blocks, loops, calls.
+//! A function's decoded machine code: instructions, blocks, loops and calls.
 
 use whyslow_profile::Code;
 
@@ -8,16 +8,16 @@ use crate::loops::{self, Loop};
 use crate::processor::{Processor, Syntax, TextWriter};
 use crate::{callee, known};
 
-/// Where a call or a jump leaves the code it is in.
+/// The target of a call or a jump that leaves its function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     /// At this address.
     Code(u64),
-    /// At the address that is in memory here: a slot of the GOT.
+    /// At the address stored here: a slot of the GOT.
     Slot(u64),
 }
 
-/// A call or jump that leaves the code it is in.
+/// A call or jump that leaves its function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branch {
     /// Where the instruction starts.
@@ -26,7 +26,7 @@ pub struct Branch {
     pub next: u64,
     /// Where it goes.
     pub target: Target,
-    /// Whether it comes back.
+    /// Whether it returns.
     pub is_call: bool,
 }
 
@@ -39,28 +39,28 @@ pub struct Callee {
     pub size: Option<u64>,
 }
 
-/// A call of a body, or a jump to another function, which is a call as the last thing that is done.
+/// A call, or a jump to another function (a tail call).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The instruction.
     pub instruction: usize,
-    /// Where it goes, unless that is only known when it runs.
+    /// Where it goes, unless that is only known at run time.
     pub target: Option<Target>,
-    /// Which function that is.
+    /// The called function.
     pub callee: Option<Callee>,
-    /// The third argument, if it is always the same: the size for `memcpy` and its relatives.
+    /// The third argument, if it is constant: the size for `memcpy` and similar functions.
     pub third_argument: Option<u64>,
-    /// Whether it jumps and does not come back.
+    /// Whether it is a jump that does not return.
     pub is_tail: bool,
 }
 
 impl Call {
-    /// The name of the function, if it is known.
+    /// The name of the function, if known.
     pub fn name(&self) -> Option<&str> {
         self.callee.as_ref().map(|callee| callee.name.as_str())
     }
 
-    /// Whether it goes to wherever a register or a table says.
+    /// Whether a register or a table holds its target.
     pub fn is_indirect(&self) -> bool {
         self.target.is_none()
     }
@@ -69,7 +69,7 @@ impl Call {
 /// The code of one function.
 #[derive(Debug, Clone)]
 pub struct Body {
-    /// Whose code it is.
+    /// The processor that the code is for.
     pub processor: Processor,
     /// Its first address.
     pub start: u64,
@@ -77,7 +77,7 @@ pub struct Body {
     pub instructions: Vec<Instruction>,
     /// Its blocks, in the order of their addresses.
     pub blocks: Vec<Block>,
-    /// Its loops, outer ones before the loops in them.
+    /// Its loops, outer ones before inner ones.
     pub loops: Vec<Loop>,
     /// Its calls, in the order of their addresses.
     pub calls: Vec<Call>,
@@ -85,7 +85,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// Reads code. `name` is asked for the function behind each call or jump that leaves it.
+    /// Decodes code. `name` returns the function at the target of a call or jump that leaves it.
     pub fn new(processor: Processor, code: &Code, name: impl Fn(Branch) -> Option<Callee>) -> Self {
         let start = code.start.0;
         let instructions = processor.decode(&code.bytes, start);
@@ -103,7 +103,7 @@ impl Body {
                 _ => continue,
             };
             let target = match destination {
-                // A call of itself is a call.
+                // A recursive call is still a call.
                 Destination::Code(target) if is_tail && inside(target) => continue,
                 Destination::Code(target) => Some(Target::Code(target)),
                 Destination::Slot(slot) => Some(Target::Slot(slot)),
@@ -117,7 +117,7 @@ impl Body {
             call.and_then(|call| calls[call].name()).is_some_and(callee::never_returns)
         };
         let mut blocks = graph::blocks(&instructions, never_returns);
-        // Jumps through tables stay in the function.
+        // Jumps through tables do not leave the function.
         let switches: Vec<usize> =
             blocks.iter().filter(|block| block.is_switch).map(|block| block.instructions.end - 1).collect();
         calls.retain(|call| switches.binary_search(&call.instruction).is_err());
@@ -158,7 +158,8 @@ impl Body {
                 loops[index + 1..].iter().filter(|inner| is_switch && inner.parent == Some(index));
             let inner = inner.next().map(|inner| inner.head);
             let found = &mut loops[index];
-            // The switch stands behind the last block; a loop around it starts with the first of its blocks, or with an inner loop.
+            // The switch is the node after the last block. A loop around it starts with the first of its
+            // blocks, or with an inner loop.
             found.blocks.retain(|&block| block < blocks.len());
             if is_switch {
                 found.head = found.blocks.first().copied().or(inner).unwrap_or(0);
@@ -219,8 +220,9 @@ impl Body {
         extents
     }
 
-    /// The blocks of an innermost loop that every round passes; of another loop, or of one that is very large, its head.
-    pub(crate) fn passed_in_every_round(&self, index: usize) -> Vec<usize> {
+    /// The blocks of an innermost loop that every iteration executes. For other and very large loops, only
+    /// the head.
+    pub(crate) fn blocks_of_every_iteration(&self, index: usize) -> Vec<usize> {
         const LARGEST: usize = 100;
         let found = &self.loops[index];
         let is_looked_at = found.is_innermost && found.blocks.len() <= LARGEST;
@@ -232,12 +234,12 @@ impl Body {
             .blocks
             .iter()
             .copied()
-            .filter(|&block| block == found.head || !self.goes_around(found, block))
+            .filter(|&block| block == found.head || !self.can_skip(found, block))
             .collect()
     }
 
-    /// Whether a round of a loop can leave a block out.
-    fn goes_around(&self, of: &Loop, left_out: usize) -> bool {
+    /// Whether an iteration of a loop can skip a block.
+    fn can_skip(&self, of: &Loop, left_out: usize) -> bool {
         let mut seen = vec![left_out];
         let mut ahead = self.blocks[of.head].next.clone();
         while let Some(block) = ahead.pop() {
@@ -254,9 +256,10 @@ impl Body {
 
     /// All instructions as text.
     ///
-    /// A branch inside of the code shows the address and its distance from the start, `jne 0x1a40 <+0x2a>`; one that
-    /// leaves it shows the name of its target, else the address; one through a register or a slot has the name behind it. Bytes that
-    /// are no instruction are shown as `(bad)`, an instruction whose end is missing as `(cut off)`.
+    /// A branch inside the code shows the address and its distance from the start, `jne 0x1a40 <+0x2a>`. One
+    /// that leaves it shows the name of its target, else the address. One through a register or a slot has
+    /// the name after it. Bytes that are not an instruction are shown as `(bad)`, an incomplete instruction
+    /// as `(cut off)`.
     pub fn texts(&self, syntax: Syntax) -> Vec<String> {
         let mut writer = self.processor.writer(syntax);
         let mut calls = self.calls.iter().peekable();
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_loaded_before_the_loop_is_known_in_it() {
+    fn a_function_pointer_loaded_before_the_loop_is_known_in_it() {
         // 1000: mov rbx, [rip+0x1ff9] (slot 3000); 1007: mov edx, 0x40; 100c: call rbx; 100e: jmp 1007
         let bytes = [0x48, 0x8b, 0x1d, 0xf9, 0x1f, 0, 0, 0xba, 0x40, 0, 0, 0, 0xff, 0xd3, 0xeb, 0xf7];
         let body = body(0x1000, &bytes);
@@ -377,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_register_that_differs_by_the_way_there_is_not_known() {
+    fn a_register_that_differs_between_paths_is_unknown() {
         // mov rbx, [3000]; test al, al; je over; mov rbx, rcx; over: call rbx
         let bytes =
             [0x48, 0x8b, 0x1d, 0xf9, 0x1f, 0, 0, 0x84, 0xc0, 0x74, 0x03, 0x48, 0x89, 0xcb, 0xff, 0xd3];
@@ -415,13 +418,13 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_no_round_goes_around_are_known() {
+    fn finds_the_blocks_that_every_iteration_executes() {
         // 0: test al, al; 2: je 6; 4: inc ecx; 6: dec edx; 8: je d; a: test bl, bl; c: nop; d: jne 0; f: ret
         let bytes =
             [0x84, 0xc0, 0x74, 0x02, 0xff, 0xc1, 0xff, 0xca, 0x74, 0x03, 0x84, 0xdb, 0x90, 0x75, 0xf1, 0xc3];
         let body = body(0, &bytes);
         let start = |&block: &usize| body.instructions[body.blocks[block].instructions.start].address;
-        let passed = body.passed_in_every_round(0);
+        let passed = body.blocks_of_every_iteration(0);
         assert_eq!(passed.iter().map(start).collect::<Vec<_>>(), [0, 6, 0xd]);
     }
 

@@ -1,23 +1,23 @@
-//! What called functions are for, by their names.
+//! Classifies called functions by their names.
 
-/// A kind of function that hints ask for.
+/// A kind of function that hints care about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Ends in a panic because an index is not in a slice.
+    /// Panics because an index is out of bounds.
     BoundsPanic,
-    /// Ends in a panic because a number does not fit.
+    /// Panics because of an overflow.
     OverflowPanic,
     /// Another function that never returns.
     NeverReturns,
     /// Copies, fills or compares memory.
     Memory,
-    /// Asks for memory or gives it back.
+    /// Allocates or frees memory.
     Allocation,
     /// Anything else.
     Other,
 }
 
-/// The part of a name that is looked at: without version, stub mark and the hash of a symbol.
+/// The part of a name that matters: without version, stub mark and symbol hash.
 fn plain(name: &str) -> &str {
     let name = name.strip_suffix("@plt").unwrap_or(name);
     let name = name.split_once('@').map_or(name, |(name, _)| name);
@@ -88,7 +88,7 @@ const ALLOCATION: [&str; 18] = [
     "__rdl_dealloc",
 ];
 
-/// What a function is for.
+/// The purpose of a function.
 pub fn purpose(name: &str) -> Purpose {
     let name = plain(name);
     let is_panic = name.starts_with("core::panicking::") || name.starts_with("std::panicking::begin_panic");
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_what_functions_are_for() {
+    fn purpose_follows_from_the_name() {
         assert_eq!(purpose("core::panicking::panic_bounds_check"), Purpose::BoundsPanic);
         assert_eq!(
             purpose("core::panicking::panic_const::panic_const_add_overflow::h0123456789abcdef"),

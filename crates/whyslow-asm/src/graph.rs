@@ -1,30 +1,30 @@
 //! Basic blocks, and the edges between them.
 //!
 //! ```text
-//! a block starts  at the first instruction, at every target of a branch, after whatever may go elsewhere
+//! a block starts  at the first instruction, at every branch target, after every branch
 //! a block ends    at a branch, a return, a trap, a call that never returns, before the next start
 //! ```
-//! Where a jump through a table goes is not known from the code. A block that nothing known leads to can be one of its
-//! cases, so all such jumps lead to one more node, the switch, and the switch leads to all such blocks.
+//! The code does not show the targets of a jump through a table. A block without a known predecessor may be one of its
+//! cases. So all such jumps lead to one extra node, the switch, and the switch leads to all such blocks.
 
 use std::ops::Range;
 
 use crate::instruction::{Destination, Flow, Instruction};
 
-/// Instructions that are executed one after the other.
+/// Instructions that execute one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Which instructions of the body.
+    /// Its instructions, by index in the body.
     pub instructions: Range<usize>,
-    /// The blocks that may be executed next.
+    /// The blocks that may execute next.
     pub next: Vec<usize>,
     /// Whether it ends in a jump through a table.
     pub is_switch: bool,
-    /// The innermost loop that it is in.
+    /// Its innermost loop.
     pub in_loop: Option<usize>,
 }
 
-/// Cuts instructions into blocks. `never_returns` says of a call whether it is the last thing that happens.
+/// Splits instructions into blocks. `never_returns` says whether a call does not return.
 pub(crate) fn blocks(instructions: &[Instruction], never_returns: impl Fn(usize) -> bool) -> Vec<Block> {
     let at = |address: u64| instructions.binary_search_by_key(&address, |row| row.address).ok();
     let mut starts = vec![false; instructions.len() + 1];
@@ -69,7 +69,7 @@ pub(crate) fn blocks(instructions: &[Instruction], never_returns: impl Fn(usize)
     blocks
 }
 
-/// Whether a block ends in a jump through a table: to an address that was loaded by an index.
+/// Whether a block ends in a jump through a table: to an address loaded by an index.
 fn is_switch(block: &[Instruction]) -> bool {
     let Some((last, before)) = block.split_last() else { return false };
     let by_index =
@@ -82,7 +82,7 @@ fn is_switch(block: &[Instruction]) -> bool {
     }
 }
 
-/// The edges of all blocks, and of the switch behind the last one.
+/// The edges of all blocks, then those of the switch.
 pub(crate) fn edges(blocks: &[Block]) -> Vec<Vec<usize>> {
     let mut edges: Vec<Vec<usize>> = blocks.iter().map(|block| block.next.clone()).collect();
     let mut has_entry = vec![false; blocks.len()];

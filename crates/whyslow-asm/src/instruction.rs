@@ -1,16 +1,16 @@
-//! What an instruction does, in terms that all processors share.
+//! What an instruction does, in processor-independent terms.
 
 /// A set of registers. General registers are 0 to 31, vector registers 32 to 63, the flags 64.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Registers(pub u128);
 
 impl Registers {
-    /// Where vector registers start.
+    /// The number of the first vector register.
     pub const FIRST_VECTOR: u8 = 32;
-    /// The flags that conditional branches ask.
+    /// The flags that conditional branches test.
     pub const FLAGS: u8 = 64;
 
-    /// The set with one more.
+    /// The set with one more register.
     #[must_use]
     pub const fn with(self, register: u8) -> Self {
         Self(self.0 | 1 << register)
@@ -39,7 +39,7 @@ impl Registers {
         Self(self.0 & 0xffff_ffff_0000_0000)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -48,7 +48,7 @@ impl Registers {
     pub fn iter(self) -> impl Iterator<Item = u8> {
         let mut left = self.0;
         std::iter::from_fn(move || {
-            // There are 128 registers at most.
+            // At most 128 registers.
             let next = (left != 0).then(|| left.trailing_zeros() as u8)?;
             left &= left - 1;
             Some(next)
@@ -61,15 +61,15 @@ impl Registers {
 pub enum Destination {
     /// To this address.
     Code(u64),
-    /// To the address that is in memory here: a slot of the GOT.
+    /// To the address stored here: a slot of the GOT.
     Slot(u64),
     /// To the address in a register.
     Register(u8),
-    /// To an address in memory that is found by registers: a jump table, a table of methods.
+    /// To an address in memory computed from registers: a jump table, a vtable.
     Memory,
 }
 
-/// What is executed after an instruction.
+/// What executes after an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// The next one.
@@ -84,11 +84,11 @@ pub enum Flow {
     Return,
     /// Nothing: it traps.
     Stop,
-    /// The bytes are no instruction.
+    /// The bytes are not an instruction.
     Bad,
 }
 
-/// What an instruction computes, as far as hints ask.
+/// What an instruction computes, as far as hints need it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Operation {
     /// Something else.
@@ -128,14 +128,14 @@ pub enum Lanes {
     General,
     /// One number in a vector register.
     ScalarFloat,
-    /// Several floating-point numbers in registers of so many bytes.
+    /// Several floating-point numbers in registers of this many bytes.
     PackedFloat(u8),
-    /// Several integers in registers of so many bytes.
+    /// Several integers in registers of this many bytes.
     PackedInteger(u8),
 }
 
 impl Lanes {
-    /// Bytes of the vectors, if there are any.
+    /// The size of the vectors in bytes, if it uses any.
     pub fn vector_bytes(self) -> Option<u8> {
         match self {
             Self::PackedFloat(bytes) | Self::PackedInteger(bytes) => Some(bytes),
@@ -147,32 +147,32 @@ impl Lanes {
 /// Memory that an instruction reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// The register that is added.
+    /// The base register.
     pub base: Option<u8>,
-    /// The register that is multiplied and added.
+    /// The index register, which is scaled.
     pub index: Option<u8>,
-    /// What the index is multiplied with.
+    /// The factor of the index.
     pub scale: u8,
-    /// What is added to both.
+    /// The constant offset.
     pub displacement: i64,
-    /// How many bytes.
+    /// The number of bytes.
     pub size: u32,
     /// Whether they are read.
     pub is_read: bool,
     /// Whether they are written.
     pub is_written: bool,
-    /// By how many bytes the access moves the base register, on processors that do so.
+    /// By how many bytes the access moves the base register, on processors with such accesses.
     pub moves_base: Option<i64>,
 }
 
-/// What a register holds for certain.
+/// A known value of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
     /// This number.
     Constant(u64),
     /// This address.
     Address(u64),
-    /// What is in memory at this address.
+    /// The value in memory at this address.
     LoadedFrom(u64),
 }
 
@@ -181,7 +181,7 @@ pub enum Value {
 pub enum Step {
     /// By this constant.
     By(i64),
-    /// By what is in another register.
+    /// By the value of another register.
     ByRegister(u8),
 }
 
@@ -190,30 +190,30 @@ pub enum Step {
 pub struct Instruction {
     /// Where it starts, relative to the module like the code it is from.
     pub address: u64,
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub length: u8,
-    /// What is executed next.
+    /// What executes next.
     pub flow: Flow,
     /// What it computes.
     pub operation: Operation,
-    /// With what.
+    /// What it computes with.
     pub lanes: Lanes,
-    /// Whether other processors wait for it: a lock prefix, or an exchange with memory.
+    /// Whether it is atomic: a lock prefix, or an exchange with memory.
     pub is_locked: bool,
-    /// The memory that it touches; none for pushes and pops.
+    /// The memory that it accesses; none for pushes and pops.
     pub memory: Option<Memory>,
     /// Registers whose values it uses.
     pub reads: Registers,
     /// Registers that it changes.
     pub writes: Registers,
-    /// What the register that it writes holds afterwards.
+    /// The value of the written register afterwards, if known.
     pub sets: Option<Value>,
     /// How far it moves that register, if it adds to it.
     pub step: Option<Step>,
 }
 
 impl Instruction {
-    /// An instruction of which only its place is known.
+    /// An instruction of which only the place is known.
     pub(crate) fn unknown(address: u64, length: u8, flow: Flow) -> Self {
         Self {
             address,

@@ -1,17 +1,17 @@
-//! What registers hold before each instruction, as far as that is the same on all ways there: the addresses of functions that
-//! were loaded from the GOT before a loop, and sizes that are given to `memcpy`.
+//! The values of registers before each instruction, as far as they are the same on all paths: addresses of
+//! functions that were loaded from the GOT before a loop, and sizes passed to `memcpy`.
 
 use crate::graph::Block;
 use crate::instruction::{Instruction, Operation, Registers, Step, Value};
 
-/// General registers.
+/// The number of general registers.
 const COUNT: usize = 32;
 
-/// What each general register holds; `None` when it is not known.
+/// The value of each general register; `None` if unknown.
 pub(crate) type State = [Option<Value>; COUNT];
 
-/// What registers hold where each block starts. Every entry of a state is set once and lowered once at most, so each block is looked at
-/// a bounded number of times.
+/// The register values at the start of each block. Each entry of a state is set at most once and cleared at
+/// most once, so each block is visited a bounded number of times.
 pub(crate) fn at_starts(
     instructions: &[Instruction],
     blocks: &[Block],
@@ -22,7 +22,7 @@ pub(crate) fn at_starts(
     for &to in blocks.iter().flat_map(|block| &block.next) {
         has_entry[to] = true;
     }
-    // Nothing is known where a function, a case of a switch or the handler of a panic starts.
+    // Nothing is known at the start of a function, of a switch case or of a panic handler.
     let mut work: Vec<usize> =
         (0..blocks.len()).rev().filter(|&block| block == 0 || !has_entry[block]).collect();
     for &block in &work {
@@ -49,7 +49,7 @@ pub(crate) fn at_starts(
     reached.into_iter().map(|state| state.unwrap_or([None; COUNT])).collect()
 }
 
-/// What an instruction changes.
+/// Applies an instruction to the state.
 pub(crate) fn pass(row: &Instruction, state: &mut State, changed_by_calls: Registers) {
     let changed = if row.is_call() { Registers(row.writes.0 | changed_by_calls.0) } else { row.writes };
     let value = if row.is_call() { None } else { row.sets.or_else(|| followed(row, state)) };
@@ -59,7 +59,8 @@ pub(crate) fn pass(row: &Instruction, state: &mut State, changed_by_calls: Regis
     }
 }
 
-/// What an instruction makes of an address that is known: processors whose instructions are short put addresses together in two steps.
+/// The result of an instruction on a known address: processors with short instructions build addresses in two
+/// steps.
 fn followed(row: &Instruction, state: &State) -> Option<Value> {
     let address = |register: u8| match state.get(usize::from(register)) {
         Some(Some(Value::Address(address))) => Some(*address),
@@ -79,7 +80,7 @@ fn followed(row: &Instruction, state: &State) -> Option<Value> {
     }
 }
 
-/// Keeps what both know; says whether that is less than before.
+/// Keeps the values that both states agree on. Returns whether any was dropped.
 fn meet(known: &mut State, other: &State) -> bool {
     let mut lowered = false;
     for (known, other) in known.iter_mut().zip(other) {

@@ -1,5 +1,5 @@
-//! Machine code that really ran, understood: the bytes that a profile keeps of its hot functions become instructions, blocks, loops
-//! and calls ([`Body`]), the samples of each instruction ([`Weights`]), and what in hot loops costs more than it must ([`hints`]).
+//! Analyses the machine code that ran: decodes the code of hot functions in a profile into instructions, blocks, loops
+//! and calls ([`Body`]), assigns samples to each instruction ([`Weights`]), and finds avoidable costs in hot loops ([`hints`]).
 //!
 //! ```
 //! use whyslow_asm::{Body, Callee, Processor, Syntax, Target};
@@ -13,8 +13,8 @@
 //! assert_eq!(body.instructions[1].address, 0x1005);
 //! ```
 //!
-//! Processors are kept apart by [`Processor`]: a folder for each decodes and writes its instructions, and everything else sees only
-//! what they do ([`Instruction`]).
+//! Each [`Processor`] has its own folder, which decodes and writes its instructions. Everything else sees only what they do
+//! ([`Instruction`]).
 
 mod aarch64;
 mod align;

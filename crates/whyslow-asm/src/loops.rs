@@ -1,26 +1,26 @@
-//! Loops and how they are nested, by Tarjan's method: in almost linear time, whatever the code looks like.
+//! Finds loops and their nesting with Tarjan's method, in almost linear time for any code.
 //!
-//! A depth-first walk numbers the blocks. An edge to a block that the walk is still inside of is a back edge, and its
-//! target the head of a loop. From the innermost head outwards each loop takes what reaches its back edges without
-//! passing its head; loops found before count as one block by then. A block that can be entered around the head
-//! does not make its loop larger.
+//! A depth-first walk numbers the blocks. An edge to a block that the walk is still inside is a back edge,
+//! and its target is the head of a loop. From the innermost head outwards, each loop takes the blocks that
+//! reach its back edges without passing its head. Loops found earlier count as one block. A block that can be
+//! entered around the head does not make its loop larger.
 
 /// A loop of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loop {
-    /// The block that every round starts with.
+    /// The block that starts every iteration.
     pub head: usize,
     /// The loop around it.
     pub parent: Option<usize>,
-    /// 1 for a loop that is in no other.
+    /// 1 for an outermost loop.
     pub depth: u32,
-    /// Its blocks that are in no inner loop, in the order of their addresses.
+    /// Its blocks outside inner loops, in the order of their addresses.
     pub blocks: Vec<usize>,
-    /// Whether there is no loop in it.
+    /// Whether it contains no loop.
     pub is_innermost: bool,
 }
 
-/// The loops of a graph, outer ones before the loops in them; and the innermost loop of each node.
+/// The loops of a graph, outer ones before inner ones, and the innermost loop of each node.
 pub(crate) fn find(edges: &[Vec<usize>]) -> (Vec<Loop>, Vec<Option<usize>>) {
     let walk = Walk::of(edges);
     let heads = heads(edges, &walk);
@@ -54,9 +54,9 @@ pub(crate) fn find(edges: &[Vec<usize>]) -> (Vec<Loop>, Vec<Option<usize>>) {
 struct Walk {
     /// Nodes in the order in which they are reached.
     order: Vec<usize>,
-    /// A node's place in that order.
+    /// A node's position in that order.
     number: Vec<usize>,
-    /// The last number that was reached from a node.
+    /// The last number reached from a node.
     last: Vec<usize>,
 }
 
@@ -70,7 +70,7 @@ impl Walk {
             has_entry[to] = true;
         }
         let entries = (0..edges.len()).filter(|&node| node == 0 || !has_entry[node]);
-        // What only a circle leads to is walked last.
+        // Nodes that only a cycle leads to are walked last.
         for root in entries.chain(0..edges.len()) {
             if walk.number[root] != unseen {
                 continue;
@@ -99,7 +99,7 @@ impl Walk {
         self.order.push(node);
     }
 
-    /// Whether the walk was inside of `outer` when it reached `inner`.
+    /// Whether the walk was inside `outer` when it reached `inner`.
     fn is_inside(&self, inner: usize, outer: usize) -> bool {
         (self.number[outer]..=self.last[outer]).contains(&self.number[inner])
     }
@@ -107,7 +107,7 @@ impl Walk {
 
 struct Heads {
     is_head: Vec<bool>,
-    /// The head of the innermost loop around a node; for a head, of the loop around its own.
+    /// The head of the innermost loop around a node. For a head, that of the loop around its own.
     of: Vec<Option<usize>>,
 }
 
@@ -119,7 +119,7 @@ fn heads(edges: &[Vec<usize>], walk: &Walk) -> Heads {
         }
     }
     let mut heads = Heads { is_head: vec![false; edges.len()], of: vec![None; edges.len()] };
-    // A node of a loop that was found points to its head, directly or over other nodes.
+    // A node of a known loop points to its head, directly or through other nodes.
     let mut merged: Vec<usize> = (0..edges.len()).collect();
     let mut taken_by = vec![usize::MAX; edges.len()];
     for &head in walk.order.iter().rev() {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_a_loop_or_leaves_it_is_not_in_it() {
+    fn blocks_after_a_loop_or_on_its_exits_are_not_in_it() {
         // 1 → 2 → 1; 2 → 3 (a panic), 1 → 4 (the end)
         let edges = [vec![1], vec![2, 4], vec![1, 3], vec![], vec![]];
         assert_eq!(shape(&edges), [(1, None, 1, vec![1, 2])]);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_that_nothing_leads_to_is_a_loop_as_well() {
+    fn an_unreachable_cycle_is_a_loop_too() {
         assert_eq!(shape(&[vec![], vec![2], vec![1]]), [(1, None, 1, vec![1, 2])]);
     }
 

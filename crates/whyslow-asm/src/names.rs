@@ -1,31 +1,32 @@
-//! Where calls and jumps go, by what a profile knows.
+//! Names the targets of calls and jumps from a profile.
 //!
-//! The recorder keeps the names of what kept code calls. Older profiles and imported ones have none, and know functions by the
-//! addresses that were sampled, not by where they start. There a target has a name when the code that was kept
-//! starts there, or when the call was seen on a stack and led to one function, and nothing that is known of lies between the
-//! target and that function's first known address. A call through a slot is named by what it led to.
+//! The recorder stores the names of the functions that stored code calls. Older and imported profiles have no
+//! such names. They know functions by sampled addresses, not by where they start. There, a target has a name
+//! in two cases: stored code starts at the target, or the call was seen on a stack and led to one function
+//! only, with no other known address between the target and that function's first known address. A call
+//! through a slot has the name of the function it led to.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{FunctionId, LocationId, ModuleId, Profile, StackId};
 
 use crate::body::{Branch, Callee, Target};
 
-/// Names of the functions that branches go to.
+/// Names of branch targets.
 #[derive(Debug)]
 pub struct Names<'p> {
     profile: &'p Profile,
     /// Locations with a function, by module and address.
     owners: Vec<(ModuleId, u64, FunctionId)>,
-    /// Functions whose first byte is known.
+    /// Functions with a known first byte.
     starts: FxHashMap<(ModuleId, u64), FunctionId>,
-    /// What was called from an address, with its module; `None` when it was more than one function.
+    /// The function called from an address, with its module; `None` if there were several.
     callees: FxHashMap<(ModuleId, u64), Option<(ModuleId, FunctionId)>>,
-    /// Names that the recorder kept, by row.
+    /// Names stored by the recorder, by row.
     kept: FxHashMap<(ModuleId, Target), usize>,
 }
 
 impl<'p> Names<'p> {
-    /// Collects what the samples show. Only calls from kept code are remembered.
+    /// Collects names from the samples. Only calls from stored code count.
     pub fn of(profile: &'p Profile) -> Self {
         let owner = |location: LocationId| {
             let module = profile.locations.module.get(location.index()).copied().flatten()?;
@@ -98,7 +99,7 @@ impl<'p> Names<'p> {
         callees
     }
 
-    /// The first known address from here on, and whose it is.
+    /// The first known address from here on, and its function.
     fn first_from(&self, module: ModuleId, address: u64) -> Option<(u64, FunctionId)> {
         let at = self.owners.partition_point(|&(of, known, _)| (of, known) < (module, address));
         let &(of, known, function) = self.owners.get(at)?;
@@ -220,7 +221,8 @@ mod tests {
     #[test]
     fn a_callee_that_may_be_another_function_has_none() {
         let mut program = Program::new();
-        // The call went to something that jumped on, once to each; and something else lies before what was seen.
+        // The first callee jumped on, once to each function. For the second, another known address lies
+        // before the seen one.
         program.call(0x1004, "first", 0x2010);
         program.call(0x1004, "other", 0x2110);
         program.call(0x1009, "second", 0x3010);
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_the_recorder_kept_come_first() {
+    fn recorded_names_take_precedence() {
         let mut program = Program::new();
         program.call(0x1004, "first", 0x2010);
         let name = program.0.strings.push("kept");
@@ -254,7 +256,7 @@ mod tests {
         };
         program.0.targets.push(target);
         assert_eq!(program.text(), ["call kept", "call 0x3000", "call 0x4000"]);
-        // call [rip+0x10] at 0x1000 asks slot 0x1016.
+        // call [rip+0x10] at 0x1000 reads slot 0x1016.
         program.0.code.rows[0].bytes = vec![0xff, 0x15, 0x10, 0, 0, 0];
         program.0.targets.push(BranchTarget { address: RelativeAddress(0x1016), is_slot: true, ..target });
         assert_eq!(program.text(), ["call qword ptr [rip+0x10] → kept"]);
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_without_anything_has_no_names() {
+    fn an_empty_profile_has_no_names() {
         let branch = Branch { address: 0, next: 5, target: Target::Code(9), is_call: true };
         assert_eq!(Names::of(&Profile::default()).target(ModuleId(0), branch), None);
     }

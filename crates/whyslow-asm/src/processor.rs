@@ -1,4 +1,4 @@
-//! The processors whose code can be read. Everything behind [`Processor`] sees the same [`Instruction`]s.
+//! The supported processors. All code outside their folders sees the same [`Instruction`]s.
 
 use crate::instruction::{Instruction, Registers};
 use crate::{aarch64, x86_64};
@@ -12,17 +12,18 @@ pub enum Processor {
     Aarch64,
 }
 
-/// How instructions are written.
+/// The syntax of instructions as text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Syntax {
-    /// Intel's: the destination first. Processors with one syntax of their own have that.
+    /// Intel's: the destination first. Processors with only one syntax use that.
     #[default]
     Intel,
     /// AT&T's: the destination last, `%` and `$` before registers and numbers.
     Att,
 }
 
-/// Turns instructions into text. Bytes that are no instruction are `(bad)`, an instruction whose end is missing is `(cut off)`.
+/// Writes instructions as text. Bytes that are not an instruction are `(bad)`, an incomplete instruction is
+/// `(cut off)`.
 pub(crate) trait TextWriter {
     /// The first instruction of these bytes.
     fn text(&mut self, bytes: &[u8], address: u64) -> String;
@@ -31,7 +32,7 @@ pub(crate) trait TextWriter {
 }
 
 impl Processor {
-    /// By its name in `std::env::consts::ARCH`, which is what profiles keep.
+    /// The processor by its name in `std::env::consts::ARCH`, which profiles store.
     pub fn of(arch: &str) -> Option<Self> {
         match arch {
             "x86_64" => Some(Self::X86_64),
@@ -40,7 +41,7 @@ impl Processor {
         }
     }
 
-    /// The instructions of code, one after the other and without gaps.
+    /// Decodes code into instructions without gaps.
     pub(crate) fn decode(self, bytes: &[u8], start: u64) -> Vec<Instruction> {
         match self {
             Self::X86_64 => x86_64::decode(bytes, start),
@@ -48,7 +49,7 @@ impl Processor {
         }
     }
 
-    /// What writes its instructions.
+    /// The writer of its instructions.
     pub(crate) fn writer(self, syntax: Syntax) -> Box<dyn TextWriter> {
         match self {
             Self::X86_64 => Box::new(x86_64::Writer::new(syntax)),
@@ -64,7 +65,7 @@ impl Processor {
         }
     }
 
-    /// The register of a function's third argument, which is the size for `memcpy` and its relatives.
+    /// The register of the third argument: the size for `memcpy` and similar functions.
     pub(crate) fn third_argument(self) -> u8 {
         match self {
             Self::X86_64 => x86_64::THIRD_ARGUMENT,
@@ -72,7 +73,7 @@ impl Processor {
         }
     }
 
-    /// Registers that address the function's own part of the stack.
+    /// Whether a register addresses the function's stack frame.
     pub(crate) fn is_stack_register(self, register: u8) -> bool {
         match self {
             Self::X86_64 => x86_64::is_stack_register(register),

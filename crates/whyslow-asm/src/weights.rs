@@ -1,27 +1,28 @@
-//! How many samples each instruction has.
+//! The samples of each instruction.
 
 use whyslow_profile::{ModuleId, Profile, Samples, StackId};
 
 use crate::body::Body;
 
-/// What samples say of each instruction of a body.
+/// The samples of each instruction of a body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Weights {
-    /// Samples taken at the instruction. Nothing is known when this is empty.
+    /// Samples taken at the instruction. Empty if there are no samples.
     pub own: Vec<u64>,
-    /// Samples taken in what the instruction called, until that called this body again.
+    /// Samples in the callees of the instruction, until they call this body again.
     pub called: Vec<u64>,
-    /// Branches that the processor guessed wrong, where those were recorded.
+    /// Mispredicted branches, if they were recorded.
     pub missed_branches: Vec<u64>,
 }
 
 impl Weights {
-    /// Without samples.
+    /// Weights without samples.
     pub fn unknown() -> Self {
         Self::default()
     }
 
-    /// Adds up samples. Each counts once: where it was taken if that is in the body, else at the innermost call from it.
+    /// Sums up samples. Each counts once: where it was taken if that is in the body, else at the innermost
+    /// call from the body.
     pub fn of(body: &Body, module: ModuleId, profile: &Profile, samples: &Samples) -> Self {
         let mut values = vec![0; profile.stacks.len()];
         for (stack, &value) in samples.stack.iter().zip(&samples.value) {
@@ -32,7 +33,7 @@ impl Weights {
         Self::of_stacks(body, module, profile, values)
     }
 
-    /// The same from the value of each stack, for samples that were selected.
+    /// The same from the value of each stack, for selected samples.
     pub fn of_stacks(body: &Body, module: ModuleId, profile: &Profile, mut values: Vec<u64>) -> Self {
         let count = body.instructions.len();
         let mut weights = Self { own: vec![0; count], called: vec![0; count], missed_branches: Vec::new() };
@@ -62,7 +63,7 @@ impl Weights {
         weights
     }
 
-    /// The same with branches that were guessed wrong, where the profile has those: what hints ask for.
+    /// The same with mispredicted branches, if the profile has them. Hints need these.
     pub fn with_misses(body: &Body, module: ModuleId, profile: &Profile, values: Vec<u64>) -> Self {
         let mut weights = Self::of_stacks(body, module, profile, values);
         for (metric, samples) in profile.metrics.iter().zip(&profile.samples) {
@@ -74,7 +75,7 @@ impl Weights {
         weights
     }
 
-    /// Whether there are samples at all.
+    /// Whether there are samples.
     pub fn are_known(&self) -> bool {
         self.own.iter().chain(&self.called).any(|&weight| weight > 0)
     }
@@ -84,18 +85,18 @@ impl Weights {
         self.own.get(instruction).copied().unwrap_or(0)
     }
 
-    /// Samples at an instruction and in what it called.
+    /// Samples at an instruction and in its callees.
     pub fn at(&self, instruction: usize) -> u64 {
         let called = self.called.get(instruction).copied().unwrap_or(0);
         self.own_at(instruction).saturating_add(called)
     }
 
-    /// All samples of the body and of what it called.
+    /// All samples in the body and its callees.
     pub fn total(&self) -> u64 {
         self.own.iter().chain(&self.called).fold(0, |sum, &weight| sum.saturating_add(weight))
     }
 
-    /// Samples of each loop, with those of its inner loops and of what they called.
+    /// Samples of each loop, including inner loops and callees.
     pub fn of_loops(&self, body: &Body) -> Vec<u64> {
         let mut sums = vec![0_u64; body.loops.len()];
         for block in &body.blocks {
@@ -120,7 +121,7 @@ mod tests {
     use crate::Processor;
 
     #[test]
-    fn every_sample_counts_once_where_the_body_has_it_last() {
+    fn every_sample_counts_once_at_its_innermost_place_in_the_body() {
         // 0: call 0x100; 5: jmp 0
         let bytes = vec![0xe8, 0xfb, 0, 0, 0, 0xeb, 0xf9];
         let module = ModuleId(0);

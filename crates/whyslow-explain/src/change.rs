@@ -1,24 +1,24 @@
-//! What became of findings between two profiles.
+//! How findings changed between two profiles.
 
 use crate::Explanation;
 use crate::finding::Finding;
 
-/// What became of a pattern.
+/// How a pattern changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Became {
-    /// It was not there before.
+pub enum Outcome {
+    /// Only in the second profile.
     New,
-    /// It costs more, beyond what sampling can do.
+    /// It costs more, beyond sampling error.
     More,
-    /// The same, as far as samples can tell.
+    /// The same within sampling error.
     AsBefore,
-    /// It costs less, beyond what sampling can do.
+    /// It costs less, beyond sampling error.
     Less,
-    /// It is not there any more.
+    /// Only in the first profile.
     Gone,
 }
 
-impl Became {
+impl Outcome {
     /// The word in text and JSON.
     pub fn label(self) -> &'static str {
         match self {
@@ -34,39 +34,41 @@ impl Became {
 /// A pattern in two profiles.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
-    /// What became of it.
-    pub became: Became,
-    /// Before.
+    /// How it changed.
+    pub outcome: Outcome,
+    /// The finding in the first profile.
     pub before: Option<&'a Finding>,
-    /// After.
+    /// The finding in the second profile.
     pub after: Option<&'a Finding>,
 }
 
 impl<'a> Change<'a> {
-    /// All patterns of both. `totals` are what all samples weigh: shares alone do not say whether something costs less.
+    /// All patterns of both profiles. `totals` are the values of all samples: shares alone do not say whether
+    /// a pattern costs less.
     pub fn all(before: &'a Explanation, after: &'a Explanation, totals: [u64; 2]) -> Vec<Self> {
         let same = |finding: &&Finding, in_other: &'a Explanation| {
             in_other.findings.iter().find(|other| other.rule == finding.rule && other.of == finding.of)
         };
         let kept = after.findings.iter().map(|finding| {
             let old = same(&finding, before);
-            let became = old.map_or(Became::New, |old| compare(old, finding, totals));
-            Self { became, before: old, after: Some(finding) }
+            let outcome = old.map_or(Outcome::New, |old| compare(old, finding, totals));
+            Self { outcome, before: old, after: Some(finding) }
         });
-        let gone = before.findings.iter().filter(|finding| same(finding, after).is_none());
-        let gone = gone.map(|finding| Self { became: Became::Gone, before: Some(finding), after: None });
-        kept.chain(gone).collect()
+        let removed = before.findings.iter().filter(|finding| same(finding, after).is_none());
+        let removed =
+            removed.map(|finding| Self { outcome: Outcome::Gone, before: Some(finding), after: None });
+        kept.chain(removed).collect()
     }
 }
 
-fn compare(before: &Finding, after: &Finding, totals: [u64; 2]) -> Became {
+fn compare(before: &Finding, after: &Finding, totals: [u64; 2]) -> Outcome {
     let cost = |finding: &Finding, total: u64| finding.interval.map(|end| end * total as f64);
     let [[low, high], [new_low, new_high]] = [cost(before, totals[0]), cost(after, totals[1])];
     if new_low > high {
-        Became::More
+        Outcome::More
     } else if new_high < low {
-        Became::Less
+        Outcome::Less
     } else {
-        Became::AsBefore
+        Outcome::AsBefore
     }
 }

@@ -1,4 +1,4 @@
-//! Patterns that machine code shows: the hints of `whyslow asm` for the loops that are hot.
+//! Rules by machine code: the hints of `whyslow asm` for hot loops.
 
 use std::cell::LazyCell;
 
@@ -14,10 +14,10 @@ use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
 use crate::rule::{InCode, Language, Rule, Signal};
 use crate::rules::ALL;
 
-/// Functions whose code is looked at have at least this share by themselves.
+/// The smallest self share of a function whose code is examined.
 const HOT: f64 = 0.03;
 
-/// Every pattern that is told, of the selected samples of CPU time.
+/// All findings in the machine code of the selected CPU samples.
 pub(crate) fn find(question: &Question<'_>, weights: &Weights) -> Vec<Finding> {
     let profile = question.profile;
     let Some(processor) = Processor::of(&profile.meta.host.arch) else { return Vec::new() };
@@ -40,7 +40,7 @@ pub(crate) fn find(question: &Question<'_>, weights: &Weights) -> Vec<Finding> {
             found.extend(function.finding(question, (weights, seen), &body, &hint));
         }
     }
-    // The same in several loops is one finding, that of the hottest; of several in one loop the first of the table is told.
+    // One finding per rule, for the hottest loop. If one loop shows several rules, the first in the table wins.
     found.sort_by(|one, other| other.share.total_cmp(&one.share));
     let place = |finding: &Finding| ALL.iter().position(|rule| *rule == finding.rule);
     let mut once = Vec::<Finding>::new();
@@ -53,7 +53,7 @@ pub(crate) fn find(question: &Question<'_>, weights: &Weights) -> Vec<Finding> {
     once
 }
 
-/// A place in the code where the innermost frame of samples is.
+/// A code address with samples in it: their innermost frame is here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Sampled {
     module: ModuleId,
@@ -63,7 +63,7 @@ struct Sampled {
     samples: u64,
 }
 
-/// All of them, by module and address.
+/// All sampled addresses, sorted by module and address.
 fn sampled(profile: &Profile, weights: &Weights) -> Vec<Sampled> {
     let mut values: FxHashMap<LocationId, (u64, u64)> = FxHashMap::default();
     for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
@@ -81,7 +81,7 @@ fn sampled(profile: &Profile, weights: &Weights) -> Vec<Sampled> {
     rows
 }
 
-/// A function whose code is kept, and its sampled locations.
+/// A function whose code is in the profile, and its sampled addresses.
 struct Function<'a> {
     module: ModuleId,
     value: u64,
@@ -106,23 +106,23 @@ impl<'a> Function<'a> {
     ) -> Option<Finding> {
         let profile = question.profile;
         let (rule, wanted) = rule_of(hint.kind)?;
-        // Integers that are computed one by one have many reasons; only those that are known can be helped.
+        // Scalar loops have many causes. Only a known one can be fixed.
         if hint.kind == Kind::ScalarLoop && hint.cause.is_none() {
             return None;
         }
         let is_in_loop =
             |address: u64| body.instruction_at(address).is_some_and(|at| body.loop_of(at) == hint.in_loop);
         let of_loop = || self.sampled.iter().filter(|row| is_in_loop(row.address));
-        // What a loop calls is not what its code is like.
+        // The functions that a loop calls say nothing about the loop's own code.
         let sum = |rows: &mut dyn Iterator<Item = &Sampled>| {
             rows.fold(0, |sum: u64, row| sum.saturating_add(row.value))
         };
         let own = sum(&mut of_loop());
         let value = match hint.kind {
             _ if wanted.whole_loop => own,
-            // What pointers lead to would have to be done anyway.
+            // The work of the called functions would have to be done anyway.
             Kind::IndirectCall => sum(&mut of_loop().filter(|row| is_near(body, hint, row.address, LATE))),
-            // Nothing waits for a check, so samples fall elsewhere; but the processor has to do it.
+            // Nothing waits for a check, so samples fall elsewhere, but the processor still executes it.
             Kind::BoundsCheck | Kind::OverflowCheck => hint.weight.min(own).max(part_of(body, hint, own)),
             _ => hint.weight.min(own),
         };
@@ -132,7 +132,8 @@ impl<'a> Function<'a> {
         if value as f64 / (seen.max(1) as f64) < wanted.least || samples < FEWEST_OF_ONE {
             return None;
         }
-        // The line of the instructions that show it, of those behind them, or of the loop: the first of these that is known.
+        // The line of the instructions that show it, of those after them, or of the loop: the first one that
+        // is known.
         let hottest = |late: usize| {
             of_loop().filter(|row| is_near(body, hint, row.address, late)).max_by_key(|row| row.value)
         };
@@ -147,7 +148,7 @@ impl<'a> Function<'a> {
         let gain = if wanted.whole_loop { share * wanted.gain } else { share };
         let finding = Finding::new(rule, question, Cost::Cpu, measured, vec![(place, share)]);
         let language = place.file.map_or(Language::Rust, |file| Language::of(profile.text(file)));
-        // Hints speak of Rust; the rule knows what to do elsewhere.
+        // The advice of hints is for Rust. For other languages, use the rule's.
         let advice = match language {
             Language::Rust if !hint.advice.is_empty() => hint.advice.clone(),
             _ => finding.advice,
@@ -163,7 +164,7 @@ impl<'a> Function<'a> {
     }
 }
 
-/// A place on stacks from which one of a hint's instructions calls: samples are in what it calls.
+/// A location on the stacks that is a call instruction of a hint. Its samples are in the callee.
 fn calling(profile: &Profile, module: ModuleId, body: &Body, hint: &Hint) -> Option<LocationId> {
     let is_there = |location: &LocationId| {
         let row = location.index();
@@ -173,14 +174,14 @@ fn calling(profile: &Profile, module: ModuleId, body: &Body, hint: &Hint) -> Opt
     (0..profile.locations.len()).map(LocationId::from).find(is_there)
 }
 
-/// Whether an address is at most so many instructions behind one that shows a hint.
+/// Whether an address is at most `late` instructions after one that shows a hint.
 fn is_near(body: &Body, hint: &Hint, address: u64, late: usize) -> bool {
     let Some(at) = body.instruction_at(address) else { return false };
     let before = &body.instructions[at.saturating_sub(late)..=at];
     before.iter().any(|row| hint.addresses.contains(&row.address))
 }
 
-/// The part of a loop's samples that the instructions of a hint have if all of them take the same time.
+/// The part of a loop's samples that a hint's instructions would have if all instructions took the same time.
 fn part_of(body: &Body, hint: &Hint, own: u64) -> u64 {
     let blocks = hint.in_loop.map_or(&[][..], |index| &body.loops[index].blocks);
     let all: usize = blocks.iter().map(|&block| body.blocks[block].instructions.len()).sum();
@@ -199,7 +200,7 @@ fn users_frame(profile: &Profile, location: LocationId) -> Option<Place> {
     let frames = profile.frames.of(location).iter().rev();
     let nearness = |function| Nearness::of(profile, Label::Function(function));
     let frame = frames.min_by_key(|frame| nearness(frame.function))?;
-    // Nobody builds a library anew whose functions have no names and lines.
+    // Users do not rebuild libraries without debug info.
     let is_known = frame.file.is_some() || nearness(frame.function) <= Nearness::Dependency;
     is_known.then_some(Place { label: Label::Function(frame.function), file: frame.file, line: frame.line })
 }

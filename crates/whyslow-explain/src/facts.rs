@@ -1,4 +1,5 @@
-//! What rules by facts look at. Each analysis is made once, and only if a rule asks for it; two threads may ask.
+//! Analyses for the rules by facts. Each runs at most once, when a rule first needs it. Two threads may share
+//! them.
 
 use std::sync::OnceLock;
 
@@ -10,7 +11,7 @@ use whyslow_profile::{Profile, StackId, Subject};
 
 use crate::{Question, cpu_metric};
 
-/// A profile and what is known of it.
+/// A profile and its analyses.
 pub(crate) struct Facts<'a> {
     pub(crate) question: &'a Question<'a>,
     cpu: OnceLock<Option<Weights>>,
@@ -33,12 +34,12 @@ impl<'a> Facts<'a> {
         self.cpu.get_or_init(|| cpu_metric(profile, selection, only_metric).map(weigh)).as_ref()
     }
 
-    /// Whose line each stack is.
+    /// The line that each stack is charged to.
     pub(crate) fn charges(&self) -> &Charges {
         self.charges.get_or_init(|| Charges::new(self.question.profile, true))
     }
 
-    /// What lines allocate, of a whole recording: most of it is known of no part.
+    /// Allocation sites, for a whole recording only: most counters do not exist for parts of one.
     pub(crate) fn sites(&self) -> Option<&Sites> {
         let Question { profile, selection, .. } = *self.question;
         let is_there = has_heap(profile) && selection.is_everything() && self.is_about(&[Subject::Heap]);
@@ -53,8 +54,8 @@ impl<'a> Facts<'a> {
         self.waits.get_or_init(|| metric.map(build)).as_ref()
     }
 
-    /// How long the selected threads ran and waited, without waits for work, messages, signals and the end of other threads: what those do meanwhile is
-    /// counted itself.
+    /// How long the selected threads ran and waited. Waits for work, messages, signals and the end of other
+    /// threads do not count: the threads that they wait for count themselves.
     pub(crate) fn busy_ns(&self) -> u64 {
         let ran = self.busy_cpu_ns();
         let waits = self.waits().map_or(&[][..], |table| &table.reasons);
@@ -65,16 +66,16 @@ impl<'a> Facts<'a> {
         waited.fold(ran, |sum, (_, total)| sum.saturating_add(*total))
     }
 
-    /// CPU time of the selected samples, also where another metric is asked for.
+    /// CPU time of the selected samples, even if another metric is requested.
     pub(crate) fn busy_cpu_ns(&self) -> u64 {
         let profile = self.question.profile;
         let metric = cpu_metric(profile, self.question.selection, false);
-        let asked_for = self.cpu().map(|weights| weights.total_value);
+        let requested = self.cpu().map(|weights| weights.total_value);
         let weigh = |metric| self.selection(metric).weigh(profile).total_value;
-        asked_for.or_else(|| metric.map(weigh)).unwrap_or(0)
+        requested.or_else(|| metric.map(weigh)).unwrap_or(0)
     }
 
-    /// CPU time as the kernel accounts it, of a whole recording; else as it was sampled.
+    /// CPU time: the kernel's accounting for a whole recording, else the sampled time.
     pub(crate) fn cpu_ns(&self) -> u64 {
         let Question { profile, selection, .. } = *self.question;
         let accounted = profile.meta.user_time_ns.saturating_add(profile.meta.system_time_ns);
@@ -90,12 +91,12 @@ impl<'a> Facts<'a> {
         self.calls.get_or_init(|| is_there.then(build)).as_ref()
     }
 
-    /// What is selected, of another metric.
+    /// The same selection for another metric.
     pub(crate) fn selection(&self, metric: usize) -> Selection {
         Selection { metric, ..self.question.selection.clone() }
     }
 
-    /// Whether findings of one of these are asked for.
+    /// Whether findings about one of these subjects are requested.
     pub(crate) fn is_about(&self, subjects: &[Subject]) -> bool {
         let Question { profile, selection, only_metric, .. } = *self.question;
         let metric = profile.metrics.get(selection.metric);
@@ -103,8 +104,8 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The value of what was sampled. Time that is known to have passed somewhere, such as in a kernel that may not be looked into, shows no pattern and
-/// hides none: whether one is worth telling is asked of the rest.
+/// The total value of all sampled stacks. Time that is known to have passed but was not sampled, such as time
+/// in a kernel that could not be sampled, neither shows nor hides a pattern: thresholds apply to the rest.
 pub(crate) fn sampled_value(profile: &Profile, weights: &Weights) -> u64 {
     let is_seen = |(stack, _): &(usize, &u64)| !profile.is_not_sampled(StackId::from(*stack));
     weights.value.iter().enumerate().filter(is_seen).fold(0, |sum, (_, value)| sum.saturating_add(*value))

@@ -1,4 +1,4 @@
-//! One diagnosed cause, with what speaks for it.
+//! A finding: one diagnosed cause and its evidence.
 
 use whyslow_analyze::{CallTree, Label, Share, StackFrame};
 use whyslow_profile::{StackId, StringId};
@@ -14,7 +14,7 @@ pub struct Place {
     pub label: Label,
     /// The file of the line.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
 }
 
@@ -31,18 +31,18 @@ pub enum Cost {
     Cpu,
     /// The time of all threads, running and waiting.
     Time,
-    /// From start to end.
+    /// Wall time of the whole run.
     Elapsed,
-    /// How often memory is allocated.
+    /// The number of allocations.
     Allocations,
-    /// Bytes that are allocated.
+    /// Allocated bytes.
     Bytes,
-    /// Bytes at the peak of the heap.
+    /// Live bytes at the heap's peak.
     Peak,
 }
 
 impl Cost {
-    /// The words in text and JSON.
+    /// Its name in text and JSON.
     pub fn label(self) -> &'static str {
         match self {
             Self::Cpu => "CPU time",
@@ -54,7 +54,7 @@ impl Cost {
         }
     }
 
-    /// The metric that shows whether there is less of it; the main one unless it is said.
+    /// The metric that shows a change in this cost. `None` is the main metric.
     fn metric(self) -> Option<&'static str> {
         match self {
             Self::Cpu | Self::Elapsed => None,
@@ -65,20 +65,20 @@ impl Cost {
         }
     }
 
-    /// Whether less of it means that a program ends sooner.
+    /// Whether it is time, so that less of it makes a program faster.
     pub fn is_time(self) -> bool {
         matches!(self, Self::Cpu | Self::Time | Self::Elapsed)
     }
 }
 
-/// How sure a finding is.
+/// The confidence in a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// Few samples, or a pattern that has other causes too.
+    /// Few samples, or a pattern that can have other causes.
     Low,
-    /// Likely; look before you change anything.
+    /// Likely. Check before you change anything.
     Medium,
-    /// It is so.
+    /// Certain.
     High,
 }
 
@@ -93,30 +93,30 @@ impl Confidence {
     }
 }
 
-/// Something that speaks for a finding.
+/// A piece of evidence for a finding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
-    /// What; the name of the place's function follows.
+    /// The text. If there is a place, its function's name follows.
     pub text: String,
-    /// Where.
+    /// The line it is about.
     pub place: Option<Place>,
-    /// Its share, of what the finding's is of.
+    /// Its share, of the same total as the finding's.
     pub share: Option<f64>,
 }
 
 impl Evidence {
-    /// Words alone.
+    /// Text without a place.
     pub(crate) fn words(text: String) -> Self {
         Self { text, place: None, share: None }
     }
 
-    /// A line, and its part.
+    /// A line and its share.
     pub(crate) fn at(text: impl Into<String>, place: Place, share: f64) -> Self {
         Self { text: text.into(), place: Some(place), share: Some(share) }
     }
 }
 
-/// A share, and between which it lies.
+/// A share and its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) share: f64,
@@ -124,13 +124,13 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// A part of what was counted.
+    /// A share of an exact count.
     pub(crate) fn counted(part: u64, whole: u64) -> Self {
         let share = (part as f64 / whole.max(1) as f64).min(1.0);
         Self { share, interval: [share; 2] }
     }
 
-    /// A part of what was sampled so often.
+    /// A share of a sampled value, with the interval for this many samples.
     pub(crate) fn sampled(part: u64, whole: u64, samples: u64) -> Self {
         let margin = Share::new(part, whole, samples).margin_95();
         let Self { share, .. } = Self::counted(part, whole);
@@ -141,36 +141,37 @@ impl Measured {
 /// One diagnosed cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// What it is known as.
+    /// The rule that found it.
     pub rule: &'static Rule,
-    /// One plain sentence, without a full stop.
+    /// What it is, without a full stop.
     pub title: String,
     /// What the share is of.
     pub of: Cost,
-    /// The share that it explains, from 0 to 1.
+    /// The share that it costs, from 0 to 1.
     pub share: f64,
-    /// The interval that holds the true share in 95 of 100 cases.
+    /// The 95 % confidence interval of the share.
     pub interval: [f64; 2],
-    /// How sure it is.
+    /// The confidence in it.
     pub confidence: Confidence,
-    /// The line of the user's code that is responsible, or the nearest to it.
+    /// The responsible line in the user's code, or the line nearest to it.
     pub place: Option<Place>,
-    /// What speaks for it.
+    /// The evidence for it.
     pub evidence: Vec<Evidence>,
     /// What to do.
     pub advice: String,
-    /// How many times as fast it can become at most, where it is about time.
+    /// The largest possible speedup, if it is about time.
     pub max_speedup: Option<f64>,
-    /// The command that tells afterwards whether it helped.
+    /// The command that checks whether a change helped.
     pub verify: String,
-    /// The stacks that show it, for pictures.
+    /// The stacks that show it, to highlight in flame graphs.
     pub stacks: Vec<StackId>,
-    /// What each line has of the share, the most first. Lines where it is allowed are taken off.
+    /// The share of each line, largest first. Lines at which it is allowed are removed.
     pub places: Vec<(Place, f64)>,
 }
 
 impl Finding {
-    /// A finding of a rule, in its words, at lines that each have a share, the most first. It is sure, and nothing else speaks for it yet.
+    /// A finding with the rule's title, at these lines with their shares, largest first. It has high
+    /// confidence and no evidence yet.
     pub(crate) fn new(
         rule: &'static Rule,
         question: &Question<'_>,
@@ -197,7 +198,7 @@ impl Finding {
         finding.placed(question, place)
     }
 
-    /// The same with another line as the responsible one.
+    /// The same finding with another responsible line.
     pub(crate) fn placed(self, question: &Question<'_>, place: Option<Place>) -> Self {
         let file = place.and_then(|place| place.file);
         let language = file.map_or(Language::Rust, |file| Language::of(question.profile.text(file)));
@@ -206,13 +207,13 @@ impl Finding {
         Self { place, advice, verify: verify(question, self.of.metric(), function.as_ref()), ..self }
     }
 
-    /// The same, checked by another metric than that of its cost.
+    /// The same finding, checked by a metric other than that of its cost.
     pub(crate) fn checked_by(self, question: &Question<'_>, metric: &str) -> Self {
         Self { verify: verify(question, Some(metric), self.place.as_ref()), ..self }
     }
 }
 
-/// The command that tells afterwards whether a change helped.
+/// The command that checks whether a change helped.
 fn verify(question: &Question<'_>, metric: Option<&str>, place: Option<&Place>) -> String {
     let metric = metric.map_or(String::new(), |name| format!(" --metric {name}"));
     let function = place.filter(|place| matches!(place.label, Label::Function(_)));
@@ -223,7 +224,7 @@ fn verify(question: &Question<'_>, metric: Option<&str>, place: Option<&Place>) 
     format!("whyslow verify {} AFTER.whyslow{metric}{function}", question.file)
 }
 
-/// The last two parts of a name's path, without arguments and closures: what somebody would type.
+/// The last two parts of a name's path, without arguments and closures, as a user would type it.
 fn plain_name(name: &str) -> String {
     let mut depth = 0u32;
     let mut plain = String::new();
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_somebody_would_type_is_the_end_of_a_name() {
+    fn plain_name_is_the_end_of_the_path() {
         for (name, plain) in [
             ("app::parse::line", "parse::line"),
             ("app::parse::line::{{closure}}", "parse::line"),

@@ -1,4 +1,4 @@
-//! What a profile means, in words: which known patterns it shows, how much each explains, who is responsible, and what to do.
+//! Explains a profile in words: which known patterns it shows, how much each costs, which line is responsible, and what to do.
 //!
 //! ```text
 //! rules (a table, one file per family)
@@ -6,9 +6,9 @@
 //!   by code:   hints on the machine code of hot loops                                 code.rs
 //!   by facts:  small functions over the analyses of waits, heap, system calls, code   rules/*.rs
 //!        ▼ drafts
-//! order: what is too small or too few is left out, overlapping ones are one, the most gain comes first
+//! order: drops small findings, merges overlapping ones, sorts by possible gain        order.rs
 //!        ▼
-//! findings, or what the profile looks like when there are none                        shape.rs
+//! findings, or the overall shape of the profile if there are none                     shape.rs
 //! ```
 
 mod change;
@@ -21,7 +21,7 @@ mod rules;
 mod shape;
 mod stacks;
 
-pub use change::{Became, Change};
+pub use change::{Change, Outcome};
 use facts::Facts;
 pub use finding::{Confidence, Cost, Evidence, Finding, Place};
 pub use order::Allowed;
@@ -31,39 +31,39 @@ pub use shape::Shape;
 use whyslow_analyze::Selection;
 use whyslow_profile::{Profile, Subject};
 
-/// What is explained.
+/// What to explain.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     /// The profile.
     pub profile: &'a Profile,
-    /// Which of its samples.
+    /// The samples to explain.
     pub selection: &'a Selection,
-    /// Only what is about the metric of the selection.
+    /// Whether to run only the rules about the selection's metric.
     pub only_metric: bool,
-    /// What nobody wants to hear of.
+    /// The findings that the user has allowed.
     pub allowed: &'a Allowed,
-    /// The file, as the user would type it: it is named in the command that checks a change.
+    /// The profile's file, as the user would type it. The command that checks a change names it.
     pub file: &'a str,
 }
 
-/// What there is to say.
+/// The findings of a profile.
 #[derive(Debug, Clone)]
 pub struct Explanation {
-    /// The findings, those with most to gain first.
+    /// The findings, largest possible gain first.
     pub findings: Vec<Finding>,
-    /// How many more were found where somebody has allowed them.
+    /// How many findings were left out because the user has allowed them.
     pub allowed: usize,
-    /// What the profile looks like as a whole.
+    /// The overall shape of the profile.
     pub shape: Shape,
 }
 
-/// Looks for every pattern of the table.
+/// Runs all rules.
 pub fn explain(question: &Question<'_>) -> Explanation {
     let Question { profile, selection, only_metric, allowed, .. } = *question;
     let facts = Facts::new(question);
     let weights = facts.cpu();
     let metric = cpu_metric(profile, selection, only_metric).zip(weights);
-    // Names on stacks take about as long as all the rest.
+    // Matching names on stacks takes about as long as everything else.
     let (mut found, more, shape) = std::thread::scope(|scope| {
         let found = scope.spawn(|| {
             metric.map(|(metric, weights)| stacks::find(question, &facts.selection(metric), weights))
@@ -85,7 +85,7 @@ pub fn explain(question: &Question<'_>) -> Explanation {
     Explanation { findings, allowed, shape }
 }
 
-/// The metric of CPU time, unless another one was asked for.
+/// The CPU time metric. `None` if another metric was requested.
 fn cpu_metric(profile: &Profile, selection: &Selection, only_metric: bool) -> Option<usize> {
     let is_cpu = |row: &usize| profile.metrics.get(*row).is_some_and(|metric| metric.of == Subject::Cpu);
     if only_metric {

@@ -1,4 +1,4 @@
-//! Which findings are told, and in which order.
+//! Which findings are reported, and in which order.
 
 use rustc_hash::FxHashSet;
 use whyslow_analyze::{Percent, Weights};
@@ -6,17 +6,17 @@ use whyslow_profile::{StackId, StringId};
 
 use crate::finding::{Confidence, Cost, Finding};
 
-/// Less than this many samples say nothing of a program.
+/// The fewest samples of a profile that rules look at.
 pub(crate) const FEWEST_SAMPLES: u64 = 200;
-/// Less than this many samples say nothing of a pattern.
+/// The fewest samples of a finding.
 pub(crate) const FEWEST_OF_ONE: u64 = 20;
 
-/// Lines and rules that nobody wants to hear of.
+/// Rules and lines for which the user wants no findings.
 #[derive(Debug, Default, Clone)]
 pub struct Allowed {
-    /// Everywhere.
+    /// Rules that are allowed everywhere.
     pub rules: FxHashSet<String>,
-    /// At these lines.
+    /// Rules that are allowed at these lines.
     pub lines: FxHashSet<(StringId, u32, String)>,
 }
 
@@ -26,7 +26,7 @@ impl Allowed {
     }
 }
 
-/// Whether most of the samples that show a finding are another one's already.
+/// Whether another finding already covers most of a finding's samples.
 pub(crate) fn is_explained(finding: &Finding, found: &[Finding], weights: &Weights) -> bool {
     const MOST: f64 = 0.5;
     let of = |stacks: &mut dyn Iterator<Item = StackId>| -> u64 {
@@ -41,7 +41,8 @@ pub(crate) fn is_explained(finding: &Finding, found: &[Finding], weights: &Weigh
     others.into_iter().any(|other| all > 0 && shared(other) as f64 >= MOST * all as f64)
 }
 
-/// Leaves out what is allowed, and puts those with most to gain first. The second value counts what was left out.
+/// Removes allowed findings and sorts the rest, largest possible gain first. The second value counts the
+/// removed ones.
 pub(crate) fn order(found: Vec<Finding>, allowed: &Allowed) -> (Vec<Finding>, usize) {
     let before = found.len();
     let mut findings =
@@ -68,7 +69,7 @@ fn without_allowed(mut finding: Finding, allowed: &Allowed) -> Option<Finding> {
     }
     let places = finding.places.iter().filter(|(place, _)| !is_allowed(place)).copied().collect::<Vec<_>>();
     let rest = finding.share - spared;
-    // What remains has to stand for itself.
+    // The rest has to reach the threshold by itself.
     if places.is_empty() || rest < finding.rule.least_share() {
         return None;
     }
@@ -77,21 +78,22 @@ fn without_allowed(mut finding: Finding, allowed: &Allowed) -> Option<Finding> {
     finding.interval = finding.interval.map(|end| end * scale);
     finding.max_speedup = finding.max_speedup.map(|_| speedup(rest));
     finding.place = Some(places[0].0);
-    let gone = finding.places.iter().filter(|(place, _)| !places.iter().any(|(kept, _)| kept == place));
-    let gone = gone.map(|(place, _)| *place).collect::<Vec<_>>();
-    finding.evidence.retain(|evidence| evidence.place.is_none_or(|place| !gone.contains(&place)));
+    let removed = finding.places.iter().filter(|(place, _)| !places.iter().any(|(kept, _)| kept == place));
+    let removed = removed.map(|(place, _)| *place).collect::<Vec<_>>();
+    finding.evidence.retain(|evidence| evidence.place.is_none_or(|place| !removed.contains(&place)));
     finding.places = places;
     Some(finding)
 }
 
-/// What facts show more exactly than names on stacks: of findings at the same lines there is one.
+/// Rules by facts that are more exact than rules by names. Findings of both at the same lines become one.
 const MORE_EXACT: &[(&str, &[&str])] = &[
     ("allocation-in-loop", &["allocator-heavy"]),
     ("short-lived-allocations", &["allocator-heavy"]),
     ("small-transfers", &["unbuffered-writes", "unbuffered-reads"]),
 ];
 
-/// Adds what facts say of a pattern. Where names on stacks say the same, there is one finding, with the share of CPU time and the evidence of both.
+/// Adds a finding by facts. If names on stacks show the same pattern, the two become one finding, with the
+/// CPU share and the evidence of both.
 pub(crate) fn unite(found: &mut Vec<Finding>, mut finding: Finding) {
     let general = MORE_EXACT.iter().find(|(id, _)| *id == finding.rule.id).map_or(&[][..], |(_, ids)| ids);
     let lines = finding.places.iter().map(|(place, _)| *place).collect::<Vec<_>>();
@@ -126,7 +128,7 @@ pub(crate) fn unite(found: &mut Vec<Finding>, mut finding: Finding) {
     });
 }
 
-/// How many times as fast something becomes that loses this share of its time.
+/// The speedup if this share of the time is saved.
 pub(crate) fn speedup(share: f64) -> f64 {
     1.0 / (1.0 - share.min(0.999))
 }

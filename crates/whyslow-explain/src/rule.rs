@@ -1,4 +1,4 @@
-//! What a rule is: data, and a small function where data do not do.
+//! Rules: data, plus a small function where data is not enough.
 
 use whyslow_asm::Kind;
 use whyslow_profile::Profile;
@@ -6,20 +6,20 @@ use whyslow_profile::Profile;
 use crate::facts::Facts;
 use crate::finding::{Confidence, Finding, Place};
 
-/// A pattern that makes programs slow or big.
+/// A known pattern that costs time or memory.
 #[derive(Debug)]
 pub struct Rule {
-    /// A short name that stays the same for ever.
+    /// A short name that never changes.
     pub id: &'static str,
-    /// What is so, as a sentence without a full stop.
+    /// What the pattern is, without a full stop.
     pub title: &'static str,
     /// What to do in Rust.
     pub rust: &'static str,
-    /// What to do in C and C++, where that is something else.
+    /// What to do in C and C++, if that differs.
     pub native: Option<&'static str>,
     /// Its page in the documentation.
     pub page: &'static str,
-    /// What shows it.
+    /// What the rule looks at.
     pub(crate) signal: Signal,
 }
 
@@ -29,17 +29,17 @@ impl PartialEq for Rule {
     }
 }
 
-/// What a function is written in, by its file.
+/// The language of a function, by its file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
-    /// Rust, and whatever is not known.
+    /// Rust, and anything unknown.
     Rust,
-    /// C, C++ and their kin.
+    /// C, C++ and Objective-C.
     Native,
 }
 
 impl Language {
-    /// By the name of a file.
+    /// The language of a file, by its extension.
     pub fn of(file: &str) -> Self {
         let end = file.rsplit('.').next().unwrap_or("");
         let is_native = ["c", "cc", "cpp", "cxx", "h", "hh", "hpp", "hxx", "ipp", "m", "mm"].contains(&end);
@@ -57,12 +57,12 @@ impl Rule {
     }
 }
 
-/// Looks for a rule's pattern in what is known of a profile.
+/// Finds a rule's pattern in the analyses of a profile.
 pub(crate) type FromFacts = fn(&'static Rule, &Facts<'_>) -> Vec<Finding>;
 
-/// What shows a pattern.
+/// Where a rule looks for its pattern.
 pub(crate) enum Signal {
-    /// Names on stacks of CPU time.
+    /// Function names on CPU stacks.
     Frames(Frames),
     /// Machine code of hot loops.
     Code(InCode),
@@ -71,7 +71,7 @@ pub(crate) enum Signal {
 }
 
 impl Signal {
-    /// What looks at facts, if anything does.
+    /// The function that looks at facts, if the rule has one.
     pub(crate) fn facts(&self) -> Option<FromFacts> {
         match self {
             Self::Frames(frames) => frames.facts,
@@ -91,15 +91,15 @@ impl std::fmt::Debug for Signal {
     }
 }
 
-/// Hints on machine code that show a pattern.
+/// The machine-code hints that show a pattern.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InCode {
     pub(crate) kinds: &'static [Kind],
-    /// Whether all of the loop is what it costs, and not only the instructions that show it.
+    /// Whether the whole loop counts as its cost, not only the instructions that show it.
     pub(crate) whole_loop: bool,
-    /// The part of the loop's time that can go away at most.
+    /// The part of the loop's time that can be saved at most.
     pub(crate) gain: f64,
-    /// The share from which on it is told.
+    /// The smallest share at which it is reported.
     pub(crate) least: f64,
 }
 
@@ -121,39 +121,40 @@ impl InCode {
     }
 }
 
-/// Names of functions that show a pattern, as regular expressions. All of a sample beneath such a function is the pattern's, once.
+/// Regular expressions for the names of functions that show a pattern. A sample anywhere beneath such a
+/// function counts once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frames {
     /// The functions.
     pub(crate) names: &'static [&'static str],
-    /// No match where one of these is outside of it.
+    /// No match if one of these is an outer frame.
     pub(crate) unless: &'static [&'static str],
-    /// A match only where one of these is beneath it, or is the match itself.
+    /// A match only if one of these is beneath it, or is the match itself.
     pub(crate) needs: &'static [&'static str],
-    /// Functions beneath it that show that it is something else: no finding where they have a third of it.
+    /// Functions beneath it that show a different cause. There is no finding if they have a third of its value.
     pub(crate) refuted_by: &'static [&'static str],
-    /// Functions beneath it from which on it is something else: no match for what is in them.
+    /// Functions beneath it that end the pattern: time in them does not count.
     pub(crate) ended_by: &'static [&'static str],
-    /// What has to be true of the responsible line.
+    /// A condition on the responsible line.
     pub(crate) line: Option<fn(&Profile, &Place) -> bool>,
-    /// What the user's code calls where all of it happens on threads of others: the name of a pool's functions.
+    /// The pool functions that the user's code calls, for patterns that run only on a pool's own threads.
     pub(crate) entry: Option<&'static str>,
-    /// Rules whose part in the same function is this one's too: what is cloned is dropped again.
+    /// Rules whose share in the same function counts for this rule too: a clone is also dropped.
     pub(crate) absorbs: &'static [&'static str],
-    /// What beneath the functions still belongs to them.
+    /// Which frames beneath the functions still belong to the pattern.
     pub(crate) beneath: Beneath,
-    /// The share from which on it is told.
+    /// The smallest share at which it is reported.
     pub(crate) least: f64,
-    /// As sure as it can be by names alone.
+    /// The highest confidence that names alone can give.
     pub(crate) most: Confidence,
-    /// Whether several threads have to do it.
+    /// Whether at least two threads have to show it.
     pub(crate) needs_threads: bool,
-    /// What else shows it: a finding of its own where names are silent, more evidence where they are not.
+    /// A second source: more evidence if names match, its own finding if they do not.
     pub(crate) facts: Option<FromFacts>,
 }
 
 impl Frames {
-    /// Told from 3 % on; code of others beneath it is not part of it.
+    /// Reported from 3 % on. Of the frames beneath it, only std, the allocator and the kernel belong to it.
     pub(crate) const fn new(names: &'static [&'static str]) -> Self {
         Self {
             names,
@@ -221,7 +222,8 @@ impl Frames {
     }
 }
 
-/// What beneath a function that shows a pattern still belongs to it. Implementations of traits of std always do: `Clone::clone` of the user's own type.
+/// Which frames beneath a matching function still belong to the pattern. Implementations of std traits, such
+/// as `Clone::clone` of a user's type, always do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beneath {
     /// The standard library, the allocator and the kernel.

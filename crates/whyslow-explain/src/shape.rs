@@ -1,4 +1,4 @@
-//! What a profile looks like as a whole: where to look when no known pattern explains it.
+//! The overall shape of a profile: where to look if no known pattern explains it.
 
 use rustc_hash::FxHashMap;
 use whyslow_analyze::{Charges, Label, Nearness, Overview};
@@ -8,7 +8,7 @@ use crate::facts::{Facts, sampled_value};
 use crate::order::FEWEST_SAMPLES;
 use crate::{Question, cpu_metric};
 
-/// What a profile looks like.
+/// The overall shape of a profile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shape {
     /// Too few samples to say anything.
@@ -18,21 +18,21 @@ pub enum Shape {
         /// How many are needed.
         needed: u64,
     },
-    /// Nothing ran most of the time.
+    /// No thread ran most of the time.
     Waiting {
         /// The share of the elapsed time.
         share: f64,
     },
-    /// One function has most of what was sampled.
+    /// One function has most of the sampled value.
     Hotspot {
         /// The function.
         function: Label,
         /// Its share.
         share: f64,
     },
-    /// Most of what was sampled is in code that is not the user's, on nobody's behalf.
+    /// Most of the sampled value is in other code that the user's code did not call.
     Frameworks {
-        /// The share that no code of the user's is responsible for.
+        /// The share that is not charged to the user's code.
         share: f64,
     },
     /// Many functions have a little each.
@@ -45,7 +45,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Looks at the selected samples.
+    /// The shape of the selected samples.
     pub(crate) fn of(facts: &Facts<'_>) -> Self {
         const MOST: f64 = 0.5;
         const IDLE: f64 = 0.7;
@@ -66,7 +66,7 @@ impl Shape {
         let of_other = (!is_cpu).then(|| Charges::of_metric(profile, true, selection.metric));
         let charges = of_other.as_ref().unwrap_or_else(|| facts.charges());
         let mut own: FxHashMap<Label, u64> = FxHashMap::default();
-        // What was not sampled is nobody's.
+        // Time that was not sampled belongs to no function.
         let is_seen = |stack: &usize| !profile.is_not_sampled(StackId::from(*stack));
         for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0).filter(is_seen) {
             let value = own.entry(charges.of(StackId::from(stack)).frame.label).or_default();
@@ -100,7 +100,7 @@ mod tests {
     use crate::{Allowed, explain};
 
     #[test]
-    fn time_that_nobody_could_look_at_hides_nothing() {
+    fn time_that_was_not_sampled_hides_no_finding() {
         let profile = testing::profile(
             "[not sampled] 5000
              app::main@m.rs:3;app::count@m.rs:9;core::hash::sip::Hasher<S>::write 200
@@ -115,9 +115,9 @@ mod tests {
             file: "",
         };
         let found = explain(&question);
-        let told: Vec<_> =
+        let shares: Vec<_> =
             found.findings.iter().map(|one| (one.rule.id, (one.share * 1000.0).round())).collect();
-        assert_eq!(told, [("sip-hash", 24.0)], "6 % of what was sampled, shown as its part of everything");
+        assert_eq!(shares, [("sip-hash", 24.0)], "6 % of the samples, shown as a share of everything");
         let Shape::Hotspot { function, share } = found.shape else { panic!("{:?}", found.shape) };
         assert_eq!((&*CallTree::name(&profile, function), share), ("app::count", 1.0));
     }

@@ -1,8 +1,10 @@
-//! Patterns that names on stacks show.
+//! Rules by names on stacks.
 //!
-//! Every function's name is matched once against all rules, which gives it five sets of bits. What a stack shows follows from what its
-//! caller's shows by a few operations on bits per frame ([`State`]); the stacks that count are then walked from the inside out to find the line. A stack counts for one rule only: the first of the table that is told. So what
-//! overlaps is one finding, and all of them together explain no more than there is.
+//! Each function's name is matched once against all rules, which gives five sets of bits. The patterns of a
+//! stack follow from those of its caller by a few bit operations per frame ([`State`]). Stacks that count are
+//! then walked from the innermost frame outwards to find the responsible line. A stack counts for one rule
+//! only: the first reported one in the table. So overlapping patterns become one finding, and the shares of
+//! all findings add up to at most the total.
 
 use std::cmp::Reverse;
 
@@ -21,25 +23,25 @@ use crate::rules::ALL;
 /// A bit per rule.
 type Bits = u64;
 
-/// Sets of names that a rule has.
+/// Sets of names per rule.
 const SETS: usize = 5;
 /// How many functions and lines are shown as evidence.
 const SHOWN: usize = 3;
-/// The part of a pattern from which on something else explains it.
+/// If refuting functions have this part of a pattern, it is not reported.
 const REFUTED: f64 = 1.0 / 3.0;
 
-/// The part of a pattern from which on a line of the user's is more telling than a larger one of others.
+/// A line in the user's code with this part of a pattern comes before larger lines in other code.
 const USERS_PART: f64 = 0.01;
 
-/// Rules that look at frames, in the order of the table.
+/// The rules by frames, in the order of the table.
 struct Table {
     rules: Vec<(&'static Rule, &'static Frames)>,
-    /// Those that hold on through closures, and through everything.
+    /// Rules that continue through closures, and through any frame.
     through_closures: Bits,
     through_all: Bits,
-    /// Those that need something beneath.
+    /// Rules that need another frame beneath.
     needing: Bits,
-    /// Those that ask for more of the responsible line.
+    /// Rules with a condition on the responsible line.
     with_line: Bits,
 }
 
@@ -69,7 +71,7 @@ fn each_bit(bits: Bits) -> impl Iterator<Item = usize> {
         .map(|rest| rest.trailing_zeros() as usize)
 }
 
-/// What a function's name says.
+/// What a function's name means for each rule.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     shows: Bits,
@@ -78,16 +80,16 @@ struct Mark {
     refutes: Bits,
     ends: Bits,
     nearness: Nearness,
-    /// Code of the user's that std calls: an implementation of a trait of std.
+    /// The user's implementation of a std trait, which std calls.
     is_passing: bool,
     is_closure: bool,
 }
 
-/// What all names say.
+/// The marks of all names.
 struct Marks<'a> {
     profile: &'a Profile,
     table: &'a Table,
-    /// As many expressions per rule as a mark has sets of bits.
+    /// [`SETS`] expressions per rule.
     set: RegexSet,
     passing: regex::Regex,
     functions: Vec<Option<Mark>>,
@@ -99,7 +101,7 @@ impl<'a> Marks<'a> {
         let expressions = table.rules.iter().flat_map(|(_, frames)| {
             [frames.names, frames.unless, frames.needs, frames.refuted_by, frames.ended_by]
         });
-        // Nothing matches an empty class.
+        // An empty class matches nothing.
         let one = |names: &[&str]| if names.is_empty() { "[^\\s\\S]".to_owned() } else { names.join("|") };
         let set = RegexSet::new(expressions.map(one)).ok()?;
         let passing = regex::Regex::new(
@@ -139,7 +141,7 @@ impl<'a> Marks<'a> {
             bits_of((0..self.table.rules.len()).map(|rule| found.matched(rule * SETS + which)))
         };
         let nearness = Nearness::of(self.profile, label);
-        // A function of the user's own that is called `read` is not that of libc.
+        // A function named `read` in the user's code is not libc's.
         let is_namesake = nearness <= Nearness::Program && !name.contains("::");
         Mark {
             shows: if is_namesake { 0 } else { bits(0) },
@@ -155,7 +157,7 @@ impl<'a> Marks<'a> {
 }
 
 impl Mark {
-    /// The rules that hold on when this frame is beneath what shows them.
+    /// The rules that continue through this frame.
     fn keeps(&self, table: &Table) -> Bits {
         let kept = if self.nearness >= Nearness::Wrapper || self.is_passing {
             !0
@@ -168,15 +170,16 @@ impl Mark {
     }
 }
 
-/// What one stack shows.
+/// The rules that one stack shows.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 struct Shown {
     rules: Bits,
     refuted: Bits,
 }
 
-/// Walks a stack from the inside out. `matched` hears of every rule's frames, with their place on the stack.
-fn look(marks: &mut Marks<'_>, frames: &[StackFrame], mut matched: impl FnMut(usize, usize)) -> Shown {
+/// Walks a stack from the innermost frame outwards. `matched` receives the rule and the position of each
+/// matching frame.
+fn walk(marks: &mut Marks<'_>, frames: &[StackFrame], mut matched: impl FnMut(usize, usize)) -> Shown {
     let table = marks.table;
     let mut alive = !0;
     let mut shown = Shown::default();
@@ -198,25 +201,25 @@ fn look(marks: &mut Marks<'_>, frames: &[StackFrame], mut matched: impl FnMut(us
     shown
 }
 
-/// What the frames from the root to here show, whatever comes beneath.
+/// What the frames from the root to here show, whatever is beneath.
 #[derive(Debug, Default, Clone, Copy)]
 struct State {
-    /// Something shows the rule, and all that it needs is beneath that.
+    /// A frame shows the rule, and the frame that it needs is beneath it.
     matched: Bits,
-    /// Something shows the rule, and what it needs is missing.
+    /// A frame shows the rule, but the frame that it needs is still missing.
     waiting: Bits,
-    /// A frame is outside that forbids the rule to what comes beneath.
+    /// An outer frame forbids the rule for frames beneath it.
     forbidden: Bits,
-    /// Something shows the rule where it is forbidden; what it needs may be missing.
+    /// A frame shows the rule where it is forbidden. The frame that it needs may be missing.
     doomed: Bits,
-    /// The same with all that it needs: no frame outside of that can show it any more.
+    /// The same with the frame that it needs: no outer frame can show the rule any more.
     ended: Bits,
-    /// Beneath what shows the rule is something that speaks against it.
+    /// A frame that refutes the rule is beneath the one that shows it.
     refuted: Bits,
 }
 
 impl State {
-    /// With one more frame beneath.
+    /// The state with one more frame beneath.
     fn with(self, mark: &Mark, table: &Table) -> Self {
         let keeps = mark.keeps(table);
         let mut next = Self {
@@ -243,7 +246,7 @@ impl State {
     }
 }
 
-/// What each stack shows. Callers come before those they call.
+/// The state of each stack. Callers come before callees.
 fn states(marks: &mut Marks<'_>) -> Vec<State> {
     let (profile, table) = (marks.profile, marks.table);
     let mut states: Vec<State> = Vec::with_capacity(profile.stacks.len());
@@ -255,10 +258,10 @@ fn states(marks: &mut Marks<'_>) -> Vec<State> {
     states
 }
 
-/// The outermost frame that shows a rule.
+/// The position of the outermost frame that shows a rule.
 fn last_match(marks: &mut Marks<'_>, frames: &[StackFrame], rule: usize) -> Option<usize> {
     let mut last = None;
-    look(marks, frames, |matched, place| {
+    walk(marks, frames, |matched, place| {
         if matched == rule {
             last = Some(place);
         }
@@ -266,14 +269,14 @@ fn last_match(marks: &mut Marks<'_>, frames: &[StackFrame], rule: usize) -> Opti
     last
 }
 
-/// Whether responsible lines are as rules want them.
+/// Caches whether responsible lines meet the rules' conditions.
 #[derive(Default)]
-struct PlacesSo {
+struct LineChecks {
     known: FxHashMap<(usize, Place), bool>,
 }
 
-impl PlacesSo {
-    fn of(&mut self, marks: &mut Marks<'_>, frames: &[StackFrame], rule: usize) -> bool {
+impl LineChecks {
+    fn passes(&mut self, marks: &mut Marks<'_>, frames: &[StackFrame], rule: usize) -> bool {
         let Some(check) = marks.table.rules[rule].1.line else { return true };
         let Some(last) = last_match(marks, frames, rule) else { return false };
         let place = responsible(marks, frames, last);
@@ -285,7 +288,7 @@ impl PlacesSo {
 #[derive(Debug, Clone, Copy)]
 struct Row {
     stack: StackId,
-    /// The line that is responsible.
+    /// The responsible line.
     place: Place,
     /// The function that shows the rule.
     function: Label,
@@ -293,7 +296,7 @@ struct Row {
     samples: u64,
 }
 
-/// Every pattern that is told, of the selected samples.
+/// All findings by names on the stacks of the selected samples.
 pub(crate) fn find(question: &Question<'_>, selection: &Selection, weights: &Weights) -> Vec<Finding> {
     let profile = question.profile;
     let table = Table::new();
@@ -303,7 +306,7 @@ pub(crate) fn find(question: &Question<'_>, selection: &Selection, weights: &Wei
     }
     let mut frames = Vec::new();
     let mut of_stack = Vec::new();
-    let mut places_so = PlacesSo::default();
+    let mut line_checks = LineChecks::default();
     let mut groups: FxHashMap<Shown, (u64, u64)> = FxHashMap::default();
     let states = states(&mut marks);
     for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
@@ -313,8 +316,7 @@ pub(crate) fn find(question: &Question<'_>, selection: &Selection, weights: &Wei
             frames.extend(frames_of(profile, stack.into()));
         }
         for rule in each_bit(shown.rules & table.with_line) {
-            let is_so = places_so.of(&mut marks, &frames, rule);
-            if !is_so {
+            if !line_checks.passes(&mut marks, &frames, rule) {
                 shown.rules &= !(1 << rule);
             }
         }
@@ -326,10 +328,10 @@ pub(crate) fn find(question: &Question<'_>, selection: &Selection, weights: &Wei
         }
     }
     let sampled = sampled_value(profile, weights);
-    let told = told(&table, &groups, sampled);
+    let reported = reported(&table, &groups, sampled);
     let mut rows = vec![Vec::new(); table.rules.len()];
     for (stack, shown) in of_stack {
-        let Some(rule) = each_bit(shown.rules & told).next() else { continue };
+        let Some(rule) = each_bit(shown.rules & reported).next() else { continue };
         frames.clear();
         frames.extend(frames_of(profile, stack));
         let Some(last) = last_match(&mut marks, &frames, rule) else { continue };
@@ -350,7 +352,7 @@ pub(crate) fn find(question: &Question<'_>, selection: &Selection, weights: &Wei
         .collect()
 }
 
-/// Hands over what belongs to another rule in the same function.
+/// Moves rows to the rule that absorbs them in the same function.
 fn absorb(table: &Table, rows: &mut [Vec<Row>]) {
     for (place, (_, frames)) in table.rules.iter().enumerate() {
         let functions = rows[place].iter().map(|row| row.place.label).collect::<FxHashSet<_>>();
@@ -365,14 +367,14 @@ fn absorb(table: &Table, rows: &mut [Vec<Row>]) {
     }
 }
 
-/// The rules that are told. What a rule has that is not told counts for the next.
-fn told(table: &Table, groups: &FxHashMap<Shown, (u64, u64)>, sampled: u64) -> Bits {
-    let mut told = 0;
+/// The rules that are reported. Samples of a rule that is not reported count for the next one.
+fn reported(table: &Table, groups: &FxHashMap<Shown, (u64, u64)>, sampled: u64) -> Bits {
+    let mut reported = 0;
     for (place, (_, frames)) in table.rules.iter().enumerate() {
         let bit = 1 << place;
         let (mut value, mut samples, mut refuted) = (0u64, 0, 0u64);
         for (shown, group) in
-            groups.iter().filter(|(shown, _)| shown.rules & bit != 0 && shown.rules & told == 0)
+            groups.iter().filter(|(shown, _)| shown.rules & bit != 0 && shown.rules & reported == 0)
         {
             value = value.saturating_add(group.0);
             samples += group.1;
@@ -382,13 +384,13 @@ fn told(table: &Table, groups: &FxHashMap<Shown, (u64, u64)>, sampled: u64) -> B
         }
         let share = value as f64 / sampled.max(1) as f64;
         if share >= frames.least && samples >= FEWEST_OF_ONE && (refuted as f64) < REFUTED * value as f64 {
-            told |= bit;
+            reported |= bit;
         }
     }
-    told
+    reported
 }
 
-/// The frame outside of a match that is nearest to the user's own code, and of several the innermost.
+/// The outer frame of a match that is nearest to the user's code; of several, the innermost.
 fn responsible(marks: &mut Marks<'_>, frames: &[StackFrame], matched: usize) -> Place {
     let mut best: Option<(Nearness, &StackFrame)> = None;
     for frame in &frames[matched + 1..] {
@@ -399,7 +401,7 @@ fn responsible(marks: &mut Marks<'_>, frames: &[StackFrame], matched: usize) -> 
     }
     let frame = match best {
         Some((nearness, frame)) if nearness <= Nearness::Program => frame,
-        // Nobody's code is outside: that of the user's may be inside, as in threads of a pool, or the match is the user's.
+        // No outer frame is in the user's code. An inner one may be, as in pool threads, or the match itself.
         other => {
             let is_users = |frame: &&StackFrame| marks.of(frame.label).nearness <= Nearness::Program;
             let inside = frames[..=matched].iter().rev().find(is_users);
@@ -410,7 +412,8 @@ fn responsible(marks: &mut Marks<'_>, frames: &[StackFrame], matched: usize) -> 
     Place { label: frame.label, file: frame.file, line: frame.line }
 }
 
-/// Functions by what they have, most first; those of one name, such as instances of a generic one, as one.
+/// Functions by value, largest first. Functions with the same name, such as instances of a generic one, are
+/// merged.
 fn by_name(profile: &Profile, values: &FxHashMap<Label, u64>) -> Vec<(Label, u64)> {
     let mut rows = values
         .iter()
@@ -454,7 +457,7 @@ fn finding(
         return None;
     }
     let mut places = by_place.iter().collect::<Vec<_>>();
-    // Threads of a pool have no code of the user's outside of what they do: the line that is responsible is on another thread.
+    // Pool threads have no outer frames in the user's code: the responsible line is on another thread.
     let is_users = |place: &Place, of_place: u64| {
         of_place as f64 >= USERS_PART * value as f64
             && Nearness::of(profile, place.label) <= Nearness::Program
@@ -493,7 +496,7 @@ fn finding(
     })
 }
 
-/// The line of the user's code that most samples show to call a pool.
+/// The line in the user's code that calls the pool in most samples.
 pub(crate) fn entered_from(profile: &Profile, weights: &Weights, entry: &str) -> Option<Place> {
     let entry = regex::Regex::new(entry).ok()?;
     let mut is_entry: FxHashMap<Label, bool> = FxHashMap::default();
@@ -555,7 +558,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_the_last_reference_does_away_with_is_no_traffic() {
+    fn dropping_the_last_arc_is_not_reference_counting() {
         let rules = |folded: &str| {
             let profile = testing::profile(folded);
             let (table, innermost) = (Table::new(), StackId::from(profile.stacks.len() - 1));
@@ -571,7 +574,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_follows_from_the_caller_is_what_a_walk_finds(
+        fn incremental_states_agree_with_a_full_walk(
             stacks in prop::collection::vec(prop::collection::vec(0..FRAMES.len(), 1..9), 1..6),
         ) {
             let line = |frames: &Vec<usize>| {
@@ -583,7 +586,7 @@ mod tests {
             let states = states(&mut marks);
             for stack in (0..profile.stacks.len()).map(StackId::from) {
                 let frames = frames_of(&profile, stack).collect::<Vec<_>>();
-                let walked = look(&mut marks, &frames, |_, _| {});
+                let walked = walk(&mut marks, &frames, |_, _| {});
                 prop_assert_eq!(states[stack.index()].shown(), walked);
             }
         }

@@ -1,4 +1,4 @@
-//! What is found in small profiles that are written as text.
+//! Findings in small profiles written as text.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -27,12 +27,12 @@ const SIP: &str = "core::hash::sip::Hasher<S>::write";
 const GROW: &str = "alloc::raw_vec::RawVec<T,A>::grow_one;alloc::raw_vec::RawVecInner<A>::finish_grow";
 
 #[test]
-fn the_line_is_that_of_the_users_code_however_deep_the_library_is() {
+fn the_line_is_in_the_users_code_however_deep_the_library_is() {
     assert_eq!(
         found(&format!("main@m.rs:1;count@m.rs:7;dep::map::get@d.rs:90;{SIP} 100\nmain@m.rs:2 200")),
         ["sip-hash 33% count:7"]
     );
-    // Without code of the user's it is the nearest library.
+    // Without user code on the stack, it is the nearest library.
     assert_eq!(
         found(&format!("_start;dep::map::get@d.rs:90;{SIP} 100\n_start;dep::work 200")),
         ["sip-hash 33% dep::map::get:90"]
@@ -40,8 +40,8 @@ fn the_line_is_that_of_the_users_code_however_deep_the_library_is() {
 }
 
 #[test]
-fn what_std_calls_of_the_users_types_is_passed() {
-    // The line of `derive(Hash)` is nobody's.
+fn trait_implementations_that_std_calls_are_skipped() {
+    // The line of `derive(Hash)` is not responsible.
     let derived = format!(
         "main@m.rs:1;count@m.rs:7;core::hash::BuildHasher::hash_one;<app::Key as core::hash::Hash>::hash@m.rs:3;{SIP} 100\nmain 200"
     );
@@ -51,22 +51,22 @@ fn what_std_calls_of_the_users_types_is_passed() {
 }
 
 #[test]
-fn the_users_code_beneath_a_library_is_not_the_librarys() {
-    // `collect` calls a closure of the user's that calls a function that does the work.
+fn user_code_beneath_a_library_does_not_count_for_the_library() {
+    // `find` calls a user closure, and the function that it calls does the work.
     let work = "main@m.rs:1;core::slice::iter::Iter<T>::for_each;<core::slice::iter::Iter<T> as core::iter::traits::iterator::Iterator>::find;main::{{closure}}@m.rs:2;work@m.rs:5 300";
     assert_eq!(found(work), [""; 0]);
-    // What a closure does itself is the search's.
+    // The closure's own work belongs to the search.
     let compare = "main@m.rs:1;<core::slice::iter::Iter<T> as core::iter::traits::iterator::Iterator>::find;main::{{closure}}@m.rs:1 300";
     assert_eq!(found(compare), ["linear-search 100% main:1"]);
 }
 
 #[test]
-fn a_sample_counts_for_the_most_particular_finding_only() {
+fn a_sample_counts_only_for_the_most_specific_finding() {
     let both = format!(
         "main@m.rs:1;fill@m.rs:7;{GROW};malloc 100\nmain@m.rs:1;one@m.rs:8;malloc 60\nmain@m.rs:2 240"
     );
     assert_eq!(found(&both), ["vec-growth 25% fill:7", "allocator-heavy 15% one:8"]);
-    // What is too little to be told counts for the next.
+    // Samples of a pattern below its threshold count for the next rule.
     let little = format!(
         "main@m.rs:1;fill@m.rs:7;{GROW};malloc 21\nmain@m.rs:1;one@m.rs:8;malloc 100\nmain@m.rs:2 800"
     );
@@ -79,7 +79,7 @@ fn a_sample_counts_for_the_most_particular_finding_only() {
 }
 
 #[test]
-fn what_belongs_together_is_one_finding() {
+fn a_clone_absorbs_the_drops_in_its_function() {
     let cloned = "main@m.rs:1;copy@m.rs:9;<T as core::clone::Clone>::clone;malloc 100\n\
         main@m.rs:1;copy@m.rs:11;core::ptr::drop_in_place<[T]>;free 80\n\
         main@m.rs:1;other@m.rs:20;core::ptr::drop_in_place<[T]>;free 60\n\
@@ -88,7 +88,7 @@ fn what_belongs_together_is_one_finding() {
 }
 
 #[test]
-fn what_has_another_explanation_is_not_told() {
+fn patterns_with_another_explanation_are_not_reported() {
     let write = "<std::fs::File as std::io::Write>::write";
     assert_eq!(found(&format!("main@m.rs:1;{write};write;sys_call 300")), ["unbuffered-writes 100% main:1"]);
     // Through a buffer.
@@ -105,17 +105,17 @@ fn what_has_another_explanation_is_not_told() {
         )),
         [""; 0]
     );
-    // A capacity that is only looked at does not grow.
+    // Checking the capacity is not growth.
     assert_eq!(
         found("main@m.rs:1;alloc::vec::Vec<T,A>::reserve;alloc::raw_vec::RawVec<T,A>::reserve 300"),
         [""; 0]
     );
-    // A function of the user's own.
+    // Functions in the user's code with the same names.
     assert_eq!(found("main@m.rs:1;malloc_all@m.rs:3;read@m.rs:4 300"), [""; 0]);
 }
 
 #[test]
-fn threads_have_to_meet_for_atomics_to_matter() {
+fn atomics_are_reported_only_for_several_threads() {
     let add = "core::sync::atomic::AtomicU64::fetch_add";
     assert_eq!(found(&format!("main@m.rs:1;{add} 300")), [""; 0]);
     assert_eq!(
@@ -125,7 +125,7 @@ fn threads_have_to_meet_for_atomics_to_matter() {
 }
 
 #[test]
-fn few_samples_are_less_sure_and_too_few_say_nothing() {
+fn few_samples_lower_the_confidence_and_too_few_give_no_finding() {
     let confidence = |hits: u32, rest: u32| {
         let profile = testing::profile(&format!("main@m.rs:1;{SIP} {hits}\nmain@m.rs:2 {rest}"));
         explained(&profile).findings.first().map(|finding| finding.confidence)
@@ -138,7 +138,7 @@ fn few_samples_are_less_sure_and_too_few_say_nothing() {
 }
 
 #[test]
-fn a_profile_has_a_shape_whatever_is_found() {
+fn every_profile_has_a_shape() {
     let shape = |folded: &str| explained(&testing::profile(folded)).shape;
     assert!(matches!(shape("main;hot 300\nmain;cold 50"), Shape::Hotspot { share, .. } if share > 0.8));
     assert!(matches!(shape("main;f 10"), Shape::TooFew { samples: 10, .. }));
@@ -149,7 +149,7 @@ fn a_profile_has_a_shape_whatever_is_found() {
 }
 
 #[test]
-fn odd_profiles_are_explained_too() {
+fn handles_odd_profiles() {
     for folded in ["[unknown] 300", "[truncated];f 300", "main;[libz.so] 300", "main;;f 300"] {
         let profile = testing::profile(folded);
         assert!(explained(&profile).findings.is_empty(), "{folded}");

@@ -1,4 +1,4 @@
-//! Writes a small profile in every format, and its totals per function, for the tests with other tools' own readers.
+//! Writes a small profile in every format, and its totals per function, to test with other tools' own readers.
 //!
 //! ```text
 //! cargo run -p whyslow-formats --example export_sample -- FOLDER
@@ -23,7 +23,7 @@ const STACKS: &str = "
     worker: [truncated];sys_read 4
     main;<script>alert(1)</script> 3";
 
-/// Two of these places read the same: their viewer takes one of each only.
+/// Two of these sites have the same frames: DHAT's viewer accepts only one of each.
 const HEAP: &str = "
     main@src/main.rs:3;app::load@src/load.rs:7 : allocations=3 bytes_allocated=3000 peak_bytes=2000 peak_blocks=2 live_at_exit_bytes=1000 live_at_exit_blocks=1
     worker: main@src/main.rs:3;app::load@src/load.rs:7 : allocations=1 bytes_allocated=50

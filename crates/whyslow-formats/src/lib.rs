@@ -1,4 +1,4 @@
-//! Other tools' formats: recordings that are read, and what a profile becomes outside whyslow.
+//! Imports other tools' recordings, and exports profiles to other tools' formats.
 
 pub mod export;
 pub mod import;

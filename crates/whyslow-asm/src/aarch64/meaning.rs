@@ -1,4 +1,4 @@
-//! From bytes to what instructions do.
+//! Decodes bytes into what instructions do.
 
 use yaxpeax_arch::{Decoder as _, U8Reader};
 use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction as Decoded, Opcode, Operand, SIMDSizeCode, SizeCode};
@@ -6,10 +6,10 @@ use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction as Decoded, Opcode, Opera
 use super::STACK_POINTER;
 use crate::instruction::{Destination, Flow, Instruction, Lanes, Memory, Operation, Registers, Step, Value};
 
-/// Every instruction has so many bytes.
+/// The length of every instruction, in bytes.
 const LENGTH: u8 = 4;
 
-/// The instructions of code, one after the other and without gaps.
+/// Decodes code into instructions without gaps.
 pub(crate) fn decode(bytes: &[u8], start: u64) -> Vec<Instruction> {
     let decoder = InstDecoder::default();
     let mut instructions = Vec::with_capacity(bytes.len() / 4 + 1);
@@ -20,7 +20,7 @@ pub(crate) fn decode(bytes: &[u8], start: u64) -> Vec<Instruction> {
             .flatten();
         instructions.push(match decoded {
             Some(decoded) => meaning(&decoded, address),
-            // A chunk has four bytes at most.
+            // A chunk has at most four bytes.
             None => Instruction::unknown(address, word.len() as u8, Flow::Bad),
         });
     }
@@ -101,10 +101,10 @@ fn any_register(operand: &Operand) -> Option<u8> {
 /// How memory is addressed.
 struct Address {
     base: u8,
-    /// A register and what it is multiplied with.
+    /// A register and its factor.
     index: Option<(u8, u8)>,
     displacement: i64,
-    /// By how much the base is moved.
+    /// By how much the access moves the base.
     moves: Option<i64>,
 }
 
@@ -130,7 +130,8 @@ fn address_of(operand: &Operand) -> Option<Address> {
     }
 }
 
-/// Registers that are read and written: the first operand is written, but where the instruction only compares, branches or stores.
+/// Registers that are read and written. The first operand is written, unless the instruction only compares,
+/// branches or stores.
 fn registers(decoded: &Decoded, row: &mut Instruction) {
     use Opcode as O;
     let operands = &decoded.operands;
@@ -160,7 +161,7 @@ fn registers(decoded: &Decoded, row: &mut Instruction) {
             }
         }
     }
-    // These add to what they write, or change a part of it.
+    // These also read the register that they write.
     if matches!(
         decoded.opcode,
         O::MOVK | O::BFM | O::FMLA | O::FMLS | O::MLA | O::MLS | O::INS | O::BSL | O::BIT | O::BIF
@@ -264,7 +265,7 @@ fn is_load(opcode: Opcode) -> bool {
     )
 }
 
-/// Operations that other processors wait for.
+/// Whether an operation is atomic.
 fn is_atomic(opcode: Opcode) -> bool {
     use Opcode as O;
     matches!(
@@ -335,7 +336,7 @@ fn operand_bytes(operand: &Operand) -> u32 {
     }
 }
 
-/// Bytes of the vectors that are computed with.
+/// The size of the vectors in bytes.
 fn packed_bytes(decoded: &Decoded) -> Option<u8> {
     decoded.operands.iter().find_map(|operand| match operand {
         Operand::SIMDRegisterElements(SIMDSizeCode::Q, _, _) | Operand::SIMDRegister(SIMDSizeCode::Q, _) => {
@@ -346,7 +347,7 @@ fn packed_bytes(decoded: &Decoded) -> Option<u8> {
     })
 }
 
-/// What is in a register afterwards, where that is certain.
+/// The value of the written register afterwards, if known.
 fn sets(decoded: &Decoded, address: u64) -> Option<Value> {
     match (decoded.opcode, &decoded.operands[1]) {
         (Opcode::MOVZ, Operand::ImmShift(number, shift)) => {
@@ -363,7 +364,7 @@ fn sets(decoded: &Decoded, address: u64) -> Option<Value> {
     }
 }
 
-/// What is added to the register that is written.
+/// What the instruction adds to the register that it writes.
 fn step(decoded: &Decoded) -> Option<Step> {
     let sign = match decoded.opcode {
         Opcode::ADD | Opcode::ADDS => 1,

@@ -1,4 +1,5 @@
-//! Functions that clang 14 made: `clang --target=aarch64-linux-gnu -O2 -fno-vectorize -fno-unroll-loops -c`, and `saxpy` without `-fno-vectorize`.
+//! Functions compiled by clang 14: `clang --target=aarch64-linux-gnu -O2 -fno-vectorize -fno-unroll-loops
+//! -c`, and `saxpy` without `-fno-vectorize`.
 
 use proptest::prelude::*;
 use whyslow_profile::{Code, ModuleId, RelativeAddress};
@@ -10,7 +11,7 @@ fn body(words: &[u32]) -> Body {
     let code = Code { module: ModuleId(0), start: RelativeAddress(0x1000), bytes };
     Body::new(Processor::Aarch64, &code, |branch| {
         let name = match branch.target {
-            // `bl` to itself is what an object file has before it is linked.
+            // In an object file, `bl` branches to itself until it is linked.
             Target::Code(_) if branch.is_call => "memcpy",
             Target::Slot(0x2_0010) => "malloc",
             _ => return None,
@@ -122,7 +123,7 @@ const SAXPY_LOOP: [u32; 7] =
 
 #[test]
 fn instructions_are_written_as_llvm_writes_them() {
-    // `llvm-objdump -d` has `b.ne 0x8 <sum_floats+0x8>`, and numbers in tens.
+    // `llvm-objdump -d` prints `b.ne 0x8 <sum_floats+0x8>`, and decimal numbers.
     let texts = body(&SUM_FLOATS).texts(Syntax::Intel);
     assert_eq!(texts[2], "ldr s1, [x0], #0x4");
     assert_eq!(texts[4], "fadd s0, s0, s1");
@@ -145,7 +146,7 @@ fn loops_and_calls_are_found() {
 }
 
 #[test]
-fn a_slot_that_is_addressed_in_two_steps_has_its_name() {
+fn a_slot_addressed_in_two_steps_has_its_name() {
     // adrp x8, 0x20000; ldr x8, [x8, #0x10]; blr x8
     let body = body(&[0xf000_00e8, 0xf940_0908, 0xd63f_0100]);
     let [call] = &body.calls[..] else { panic!("{:?}", body.calls) };
@@ -153,7 +154,7 @@ fn a_slot_that_is_addressed_in_two_steps_has_its_name() {
 }
 
 #[test]
-fn hints_are_those_of_the_source() {
+fn hints_match_the_source() {
     assert_eq!(kinds(&SUM_FLOATS), [Kind::ScalarLoop, Kind::SerialChain]);
     assert_eq!(kinds(&DIVIDE), [Kind::ScalarLoop, Kind::Division]);
     assert_eq!(kinds(&STRIDED), [Kind::StridedAccess]);

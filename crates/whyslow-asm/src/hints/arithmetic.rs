@@ -1,4 +1,4 @@
-//! Arithmetic: what is not vectorised or not widely enough, what is slow by itself, and what waits for itself.
+//! Arithmetic hints: scalar loops, narrow vectors, slow operations, and dependency chains.
 
 use super::chain::{Chain, chains};
 use super::memory::strided;
@@ -49,10 +49,10 @@ fn slow_operations(place: &Place<'_>, found: &mut Vec<Hint>) {
         &divisions,
         format!("{} has {}.", place.subject(), count(divisions.len(), "a division", "divisions")),
         if are_floats {
-            "Multiply by the reciprocal where the divisor stays the same, if the last digit may differ."
+            "Multiply by the reciprocal if the divisor does not change and the last digit may differ."
         } else {
-            "Divide by a constant or a power of two, by a smaller type (`u32` is faster than `u64`), or compute the \
-             reciprocal of a divisor that stays the same once before the loop."
+            "Divide by a constant or a power of two, use a smaller type (`u32` is faster than `u64`), or compute the \
+             reciprocal of a loop-invariant divisor once before the loop."
         },
     ));
     let roots = of(Operation::SquareRoot);
@@ -69,7 +69,7 @@ fn slow_operations(place: &Place<'_>, found: &mut Vec<Hint>) {
         format!(
             "{} converts between integers and floating-point numbers ({}).",
             place.subject(),
-            count(conversions.len(), "once per round", "times per round")
+            count(conversions.len(), "once per iteration", "times per iteration")
         ),
         "Keep the data in one of the two types, or convert it once before the loop.",
     ));
@@ -78,21 +78,21 @@ fn slow_operations(place: &Place<'_>, found: &mut Vec<Hint>) {
         Kind::LockedInstruction,
         &locked,
         format!("{} has {}.", place.subject(), count(locked.len(), "an atomic operation", "atomic operations")),
-        "Borrow instead of cloning an `Arc`, count in a local variable and add it once, or give each thread its own.",
+        "Borrow instead of cloning an `Arc`, count in a local variable and add it once, or give each thread its own counter.",
     ));
     let repeated = of(Operation::RepeatedString);
     found.extend(place.costly(
         Kind::RepeatedString,
         &repeated,
         format!(
-            "{} copies or fills memory with a repeated string instruction, which takes long to start.",
+            "{} copies or fills memory with a repeated string instruction, which is slow to start.",
             place.subject()
         ),
         "Call `copy_from_slice` or `fill` for larger pieces, or copy small ones as values.",
     ));
 }
 
-/// Whether these are what a loop is there for: an eighth of its instructions. One among many is not worth another build.
+/// Whether these are at least an eighth of the loop's instructions. Fewer are not worth another build.
 fn is_mostly(place: &Place<'_>, shown_by: &[usize]) -> bool {
     shown_by.len() * 8 >= place.instructions().count()
 }
@@ -103,7 +103,8 @@ fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
     if place.instructions().any(|(_, row)| row.operation == Operation::Cipher) {
         return None;
     }
-    // What the compiler takes with `target-cpu=native`: 64 bytes are seldom worth it, and it does not take them by itself.
+    // The width that the compiler uses with `target-cpu=native`. 64 bytes are rarely worth it, and the
+    // compiler does not choose them by itself.
     let (needed, can) = match rows().any(|row| matches!(row.lanes, Lanes::PackedInteger(_))) {
         true => ("avx2", 32),
         false => ("avx", 32),
@@ -112,15 +113,15 @@ fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
         place.hint(
             Kind::NarrowVectors,
             packed,
-            format!("{} computes with vectors of {widest} bytes; this processor has {can}.", place.subject()),
-            "Build with `-C target-cpu=native`, or for the machines that it is for (`x86-64-v3`), or choose at run time (`multiversion`, \
+            format!("{} computes with {widest}-byte vectors; this processor has {can}-byte ones.", place.subject()),
+            "Build with `-C target-cpu=native`, or for the machines it will run on (`x86-64-v3`), or choose at run time (`multiversion`, \
              `is_x86_feature_detected!`).",
         )
     })
 }
 
 fn no_fused_multiply_add(place: &Place<'_>) -> Option<Hint> {
-    /// A sum follows the product that it adds within so many instructions.
+    /// A sum follows its product within this many instructions.
     const NEAR: usize = 12;
     let can = place.machine.has("fma") || place.machine.has("asimd");
     if !can || place.instructions().any(|(_, row)| row.operation == Operation::MultiplyAdd) {
@@ -157,14 +158,14 @@ fn no_fused_multiply_add(place: &Place<'_>) -> Option<Hint> {
                 place.subject(),
                 count(number, "one pair", "pairs")
             ),
-            "Write `a.mul_add(b, c)` and build with `-C target-feature=+fma` or `target-cpu=native`; Rust never joins them by itself, since the \
+            "Write `a.mul_add(b, c)` and build with `-C target-feature=+fma` or `target-cpu=native`; Rust never fuses them by itself, because the \
              last digit may differ.",
         )
     })
 }
 
 fn scalar_floats(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
-    /// Of so many instructions one has to compute.
+    /// At least one of this many instructions has to compute.
     const DENSE: usize = 8;
     let scalar_rows = place.like(|row| row.lanes == Lanes::ScalarFloat && computes(row));
     let all = place.instructions().count();
@@ -178,12 +179,11 @@ fn scalar_floats(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     } else {
         None
     };
-    let without_cause =
-        "Give the compiler slices of one known length and no way out of the loop; then look here again.";
+    let without_cause = "Give the compiler slices of the same known length and no early exit from the loop; then check again.";
     Some(scalar(place, &scalar_rows, "floating-point number", cause, without_cause))
 }
 
-/// A loop that computes with one number at a time.
+/// The hint for a loop that computes with one number at a time.
 fn scalar(
     place: &Place<'_>,
     rows: &[usize],
@@ -194,11 +194,11 @@ fn scalar(
     let (why, advice) = match cause {
         Some(Cause::IndexChecks) => (
             " because each index is checked",
-            "Iterate over slices instead of indexing them, so that the checks go and the compiler can vectorise.",
+            "Iterate over slices instead of indexing them: without the checks, the compiler can vectorise.",
         ),
         Some(Cause::OrderOfSums) => (
-            " because the sum is kept in the order of the source",
-            "Sum up in several independent variables (`chunks_exact`), so that the compiler can keep them in one vector.",
+            " because the sum follows the order of the source",
+            "Sum into several independent variables (`chunks_exact`), so that the compiler can keep them in one vector.",
         ),
         None => ("", without_cause),
     };
@@ -207,7 +207,7 @@ fn scalar(
 }
 
 fn scalar_integers(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
-    // A round that depends on the one before by more than a sum cannot be one of several in a vector.
+    // An iteration that depends on the previous one by more than a sum cannot be vectorised.
     let depends = chains.iter().any(|chain| chain.is_mixed || chain.loads > 0);
     if depends || place.warm.len() > 4 || ways_out(place) > 1 || !reads_an_array(place) {
         return None;
@@ -216,7 +216,7 @@ fn scalar_integers(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     let mut data = Vec::new();
     for (index, row) in place.instructions() {
         if let Some(memory) = row.memory {
-            // A table that is looked up by what was loaded.
+            // A lookup in a table by a loaded value.
             if memory.base.into_iter().chain(memory.index).any(|register| loaded.has(register)) {
                 return None;
             }
@@ -233,11 +233,11 @@ fn scalar_integers(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
         return None;
     }
     let cause = leads_to_a_panic(place).then_some(Cause::IndexChecks);
-    let without_cause = "Give the compiler slices of one known length and no way out of the loop; `opt-level = 3` vectorises more than 2 or \"s\".";
+    let without_cause = "Give the compiler slices of the same known length and no early exit from the loop; `opt-level = 3` vectorises more than 2 or \"s\".";
     Some(scalar(place, &data, "integer", cause, without_cause))
 }
 
-/// Whether memory is read that is neither on the stack nor at the same place in every round.
+/// Whether the loop reads memory at an address that changes between iterations.
 fn reads_an_array(place: &Place<'_>) -> bool {
     let changed = place.instructions().fold(0, |changed, (_, row)| changed | row.writes.0);
     place.instructions().filter_map(|(_, row)| row.memory).any(|memory| {
@@ -246,17 +246,17 @@ fn reads_an_array(place: &Place<'_>) -> bool {
     })
 }
 
-/// Whether the loop has a way out into a panic.
+/// Whether an exit of the loop leads to a panic.
 fn leads_to_a_panic(place: &Place<'_>) -> bool {
     exits(place).any(|exit| ends_without_return(place, exit))
 }
 
-/// Ways out of the loop that do not end in a panic.
+/// The number of loop exits that do not end in a panic.
 fn ways_out(place: &Place<'_>) -> usize {
     exits(place).filter(|&exit| !ends_without_return(place, exit)).count()
 }
 
-/// Blocks outside of the loop that it leads to.
+/// Blocks outside the loop that it leads to.
 fn exits<'p>(place: &'p Place<'_>) -> impl Iterator<Item = usize> + 'p {
     let body = place.body;
     let next = place.warm.iter().flat_map(move |&block| &body.blocks[block].next);
@@ -285,14 +285,15 @@ fn pointer_chase(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     Some(place.hint(
         Kind::PointerChase,
         &[chain.last],
-        format!("{} waits in every round for an address that the round before has loaded.", place.subject()),
-        "Keep what follows each other next to each other (a `Vec`, an arena with indices), make the table smaller, or follow several chains at \
+        format!("{} waits in every iteration for an address that the previous one loaded.", place.subject()),
+        "Store successive elements next to each other (a `Vec`, an arena with indices), make the table smaller, or follow several chains at \
          a time.",
     ))
 }
 
 fn serial_chain(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
-    /// An operation of a chain takes about four cycles, in which a processor does four other instructions each.
+    /// An operation of a chain takes about four cycles, and a processor can execute four other instructions
+    /// per cycle.
     const HIDDEN_BY: usize = 16;
     let is_slow = |chain: &&Chain| chain.float + chain.multiplications > 0;
     let mut slow = chains.iter().filter(is_slow);
@@ -306,8 +307,8 @@ fn serial_chain(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
         Kind::SerialChain,
         &[chain.last],
         format!(
-            "Every round waits for the {what} result of the one before ({}).",
-            count(length, "one operation after the other", "operations after each other")
+            "Each iteration waits for the {what} result of the previous one ({}).",
+            count(length, "one operation", "dependent operations")
         ),
         "Use several accumulators (`chunks_exact`, one variable per lane) and add them up after the loop.",
     ))

@@ -1,12 +1,12 @@
-//! Calls: of memcpy, of the allocator, of pointers, of what could have been inlined.
+//! Call hints: memcpy, the allocator, function pointers, and functions that could be inlined.
 
 use super::{Hint, Kind, Place, count};
 use crate::body::Call;
 use crate::callee::{Purpose, purpose};
 
-/// A function up to this many bytes costs about as much to call as to run.
+/// A function of at most this many bytes costs about as much to call as to run.
 const SMALL: u64 = 48;
-/// A copy of more bytes than this is one of a large type.
+/// A copy of more bytes than this moves a large type.
 const LARGE_COPY: u64 = 128;
 
 pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
@@ -24,19 +24,18 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
         Kind::Allocation,
         &rows(&allocating),
         format!("{} calls the allocator ({}).", place.subject(), names(&allocating)),
-        "Reuse one buffer across rounds, reserve once before the loop, or keep the values on the stack.",
+        "Reuse one buffer across iterations, reserve once before the loop, or keep the values on the stack.",
     ));
     if place.in_loop.is_none() {
         return;
     }
     let indirect: Vec<&Call> = calls.iter().filter(|call| call.is_indirect()).copied().collect();
-    let some =
-        count(indirect.len(), "a function that only a pointer names", "functions that only pointers name");
+    let some = count(indirect.len(), "a function through a pointer", "functions through pointers");
     found.extend(place.costly(
         Kind::IndirectCall,
         &rows(&indirect),
         format!("{} calls {some}, so nothing can be inlined.", place.subject()),
-        "Use generics or an enum instead of `dyn` or function pointers, or dispatch once outside of the loop.",
+        "Use generics or an enum instead of `dyn` or function pointers, or dispatch once outside the loop.",
     ));
     let other = of(Purpose::Other);
     let is_small =
@@ -46,15 +45,15 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
     found.extend(place.costly(
         Kind::SmallCallee,
         &rows(&small),
-        format!("{} calls {}, which has {sizes} bytes at most and is not inlined.", place.subject(), names(&small)),
-        "Mark it `#[inline]`, or build with `lto = \"thin\"` and `codegen-units = 1`, so that it becomes part of the loop.",
+        format!("{} calls {}, which has at most {sizes} bytes and is not inlined.", place.subject(), names(&small)),
+        "Mark it `#[inline]`, or build with `lto = \"thin\"` and `codegen-units = 1`, so that it is inlined into the loop.",
     ));
     if place.is_innermost {
         found.extend(place.costly(
             Kind::CallInLoop,
             &rows(&large),
-            format!("The innermost loop calls {} in every round.", names(&large)),
-            "See whether its work can be done once before the loop, or for many elements at once.",
+            format!("The innermost loop calls {} in every iteration.", names(&large)),
+            "Check whether its work can be done once before the loop, or for many elements at once.",
         ));
     }
 }
@@ -82,7 +81,7 @@ fn rows(calls: &[&Call]) -> Vec<usize> {
     calls.iter().map(|call| call.instruction).collect()
 }
 
-/// The names of what is called, each once, three at most.
+/// The names of the callees, each once, at most three.
 fn names(calls: &[&Call]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in calls.iter().filter_map(|call| call.name()) {

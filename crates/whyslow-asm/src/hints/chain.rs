@@ -1,27 +1,27 @@
-//! What each round of a loop takes over from the one before.
+//! Dependency chains: what each iteration of a loop needs from the previous one.
 //!
 //! ```text
-//! before a round   every register holds the value of its own origin
-//! an instruction   what it writes has the origins of all that it reads, with one more operation behind each
-//! after a round    a register with its own origin and operations behind it is a chain: the next round waits for it
+//! before an iteration   each register has itself as its only origin
+//! an instruction        gives the written registers the origins of all registers it reads, with one more operation for each
+//! after an iteration    a register that is its own origin, with operations in between, is a chain: the next iteration waits for it
 //! ```
 
 use super::Place;
 use crate::instruction::{Instruction, Lanes, Operation, Registers};
 
-/// A register whose value is worked out from its value of the round before.
+/// A register whose value depends on its own value in the previous iteration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Chain {
     origin: u8,
-    /// Floating-point operations that follow each other.
+    /// Dependent floating-point operations.
     pub(super) float: usize,
-    /// Integer multiplications that follow each other.
+    /// Dependent integer multiplications.
     pub(super) multiplications: usize,
     /// Loads whose addresses depend on each other.
     pub(super) loads: usize,
-    /// Whether there is more in it than integer additions.
+    /// Whether it contains more than integer additions.
     pub(super) is_mixed: bool,
-    /// The last instruction of it.
+    /// Its last instruction.
     pub(super) last: usize,
 }
 
@@ -31,10 +31,11 @@ impl Chain {
     }
 }
 
-/// What a register holds: a chain per origin, in the order of origins. There are 64 registers, so there are never more.
+/// The chains that a register depends on, one per origin, in the order of origins. There are at most 64, one
+/// per register.
 type Held = Vec<Chain>;
 
-/// The chains of a loop's warm blocks, as if these ran one after the other.
+/// The chains of a loop's warm blocks, as if the blocks ran one after the other.
 pub(super) fn chains(place: &Place<'_>) -> Vec<Chain> {
     let own = |origin: u8| vec![Chain { origin, ..Chain::default() }];
     let mut held: Vec<Held> = (0..64).map(own).collect();
@@ -44,7 +45,7 @@ pub(super) fn chains(place: &Place<'_>) -> Vec<Chain> {
             continue;
         }
         let after = follow(row, index, &held);
-        // An access that moves its base adds to it, whatever else it does.
+        // An access that moves its base adds to it; that is not a chain.
         let moved = row.memory.filter(|memory| memory.moves_base.is_some()).and_then(|memory| memory.base);
         for register in written.iter().filter(|register| Some(*register) != moved) {
             held[usize::from(register)].clone_from(&after);
@@ -57,7 +58,7 @@ pub(super) fn chains(place: &Place<'_>) -> Vec<Chain> {
     held.into_iter().enumerate().filter_map(own).collect()
 }
 
-/// What the written registers hold after an instruction.
+/// The chains of the written registers after an instruction.
 fn follow(row: &Instruction, index: usize, held: &[Held]) -> Held {
     if row.sets.is_some() {
         return Held::new();

@@ -1,4 +1,4 @@
-//! Branches of a loop: checks that lead to a panic, jumps through tables, branches that are guessed wrong.
+//! Branch hints: checks that lead to a panic, jumps through tables, mispredicted branches.
 
 use super::{Hint, Kind, Place, count};
 use crate::callee::{Purpose, purpose};
@@ -24,7 +24,7 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
             Kind::BoundsCheck,
             &bounds,
             format!(
-                "{} checks {} in every round, {}.",
+                "{} checks {} in every iteration, {}.",
                 place.subject(),
                 count(checks.0, "an index", "indices"),
                 part(place, &bounds)
@@ -38,12 +38,12 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
             Kind::OverflowCheck,
             &overflow,
             format!(
-                "{} checks {} for overflow in every round, {}.",
+                "{} checks {} for overflow in every iteration, {}.",
                 place.subject(),
                 count(checks.1, "a result", "results"),
                 part(place, &overflow)
             ),
-            "Build without `overflow-checks`, or use `wrapping_add` and its relatives where wrapping is meant.",
+            "Build without `overflow-checks`, or use `wrapping_add` and similar methods if wrapping is intended.",
         ));
     }
     let switches: Vec<usize> = place
@@ -56,8 +56,8 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
     found.extend(place.costly(
         Kind::JumpTable,
         &switches,
-        format!("{} jumps through a table, to a place that depends on the data.", place.subject()),
-        "If the processor guesses wrong here (`whyslow stat` counts branch misses), group equal cases together or handle the common \
+        format!("{} jumps through a table, to a target that depends on the data.", place.subject()),
+        "If the processor mispredicts this jump (`whyslow stat` counts branch misses), group equal cases together or handle the common \
          case before the `match`.",
     ));
     found.extend(unpredictable(place));
@@ -68,7 +68,7 @@ fn part(place: &Place<'_>, shown_by: &[usize]) -> String {
     format!("{} of its {} instructions", shown_by.len(), place.instructions().count())
 }
 
-/// What a branch that leaves the loop ends in, if that is a panic.
+/// The panic that a branch out of the loop leads to, if any.
 fn panic_behind(place: &Place<'_>, branch: usize) -> Option<Purpose> {
     let body = place.body;
     let block = body.block_of(branch)?;
@@ -77,7 +77,7 @@ fn panic_behind(place: &Place<'_>, branch: usize) -> Option<Purpose> {
         if body.blocks[exit].in_loop == place.in_loop {
             continue;
         }
-        // Blocks that set up the panic can be a few.
+        // A few blocks may set up the panic.
         let mut at = exit;
         for _ in 0..4 {
             let range = body.blocks[at].instructions.clone();
@@ -103,7 +103,7 @@ fn flag_setter(place: &Place<'_>, branch: usize) -> Option<usize> {
     range.rev().find(|&index| place.body.instructions[index].writes.has(Registers::FLAGS))
 }
 
-/// A branch with a fifth of all branches that were guessed wrong; the next instruction counts with it.
+/// Branches with a fifth of all mispredictions. Events on the next instruction count too.
 fn unpredictable(place: &Place<'_>) -> Option<Hint> {
     let misses = &place.weights.missed_branches;
     let at = |index: usize| misses.get(index).copied().unwrap_or(0);
@@ -119,7 +119,7 @@ fn unpredictable(place: &Place<'_>) -> Option<Hint> {
             Kind::UnpredictableBranch,
             &worst,
             format!(
-                "{} has {} that the processor often guesses wrong.",
+                "{} has {} that the processor often mispredicts.",
                 place.subject(),
                 count(worst.len(), "a branch", "branches")
             ),

@@ -1,11 +1,11 @@
-//! Memory: what is spilled to the stack, and how far accesses are apart.
+//! Memory hints: spills to the stack, gathers, and strided accesses.
 
 use rustc_hash::FxHashMap;
 
 use super::{Hint, Kind, Place, count};
 use crate::instruction::{Memory, Operation};
 
-/// Bytes that come from memory together.
+/// Bytes per cache line.
 const CACHE_LINE: u64 = 64;
 
 pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
@@ -14,18 +14,18 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
     found.extend(place.costly(
         Kind::Gather,
         &gathers,
-        format!("{} puts vectors together from many places in memory.", place.subject()),
-        "Lay the data out so that what is used together lies together (one array per field).",
+        format!("{} gathers vectors from many places in memory.", place.subject()),
+        "Lay the data out so that values used together are adjacent (one array per field).",
     ));
     if place.is_innermost {
         found.extend(strided(place));
     }
 }
 
-/// A place on the stack, by the register and the distance from it; and the instructions that store to it and load from it.
+/// Stack slots, by base register and offset, with the instructions that store to and load from each.
 type Slots = FxHashMap<(Option<u8>, i64), (Vec<usize>, Vec<usize>)>;
 
-/// Values that are stored to the stack and loaded from there in the same round.
+/// Values that are stored to the stack and loaded again in the same iteration.
 fn spills(place: &Place<'_>) -> Option<Hint> {
     let is_slot = |memory: &Memory| {
         memory.index.is_none() && memory.base.is_some_and(|base| place.body.processor.is_stack_register(base))
@@ -51,33 +51,33 @@ fn spills(place: &Place<'_>) -> Option<Hint> {
         Kind::Spills,
         &rows,
         format!(
-            "{} keeps {} on the stack, for want of registers.",
+            "{} keeps {} on the stack because there are too few registers.",
             place.subject(),
             count(number, "a value", "values")
         ),
-        "Split the loop, keep fewer values at a time, or move a part that seldom runs into a function with `#[cold]`.",
+        "Split the loop, keep fewer values at a time, or move a rarely executed part into a `#[cold]` function.",
     )
 }
 
-/// How far a register moves in each round.
+/// How far a register moves per iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// So many bytes.
+    /// By this many bytes.
     By(i64),
-    /// By what is in a register.
+    /// By the value of a register.
     ByRegister,
-    /// It is not a step.
+    /// Not a constant step.
     Unclear,
 }
 
-/// Accesses by the same base, index and scale, which belong to one array.
+/// Accesses grouped by base, index and scale: each group belongs to one array.
 type Arrays = FxHashMap<(Option<u8>, Option<u8>, u8), Vec<(usize, Memory)>>;
 
-/// Accesses of one array that are far apart.
+/// Accesses to one array that are far apart.
 pub(super) fn strided(place: &Place<'_>) -> Option<Hint> {
     let steps = steps(place);
     let step_of = |register: Option<u8>| register.and_then(|register| steps.get(&register).copied());
-    // What they read of one step counts together.
+    // Accesses within one step count together.
     let mut arrays = Arrays::default();
     for (index, row) in place.instructions() {
         if let Some(memory) = row.memory {
@@ -99,14 +99,14 @@ pub(super) fn strided(place: &Place<'_>) -> Option<Hint> {
             Step::By(bytes) if bytes.unsigned_abs() >= CACHE_LINE.max(covered.saturating_mul(4)) => {
                 format!("{} bytes", bytes.unsigned_abs())
             }
-            Step::ByRegister => "a distance that is only known when it runs".to_owned(),
+            Step::ByRegister => "a distance that is only known at run time".to_owned(),
             Step::By(_) | Step::Unclear => continue,
         };
         let hint = place.costly(
             Kind::StridedAccess,
             &rows,
-            format!("Each access of the innermost loop is {far} away from the one before, and uses {covered} bytes there."),
-            "Walk memory in the order in which it lies: swap the loops, store rows as columns, or keep the field in an array of its own.",
+            format!("Each access of the innermost loop is {far} away from the previous one and uses {covered} bytes there."),
+            "Walk along memory: swap the loops, store rows as columns, or keep the field in its own array.",
         );
         if hint.is_some() {
             return hint;
@@ -115,7 +115,7 @@ pub(super) fn strided(place: &Place<'_>) -> Option<Hint> {
     None
 }
 
-/// Bytes that accesses of one array touch, each once.
+/// The number of distinct bytes that accesses to one array touch.
 fn covered(accesses: &[(usize, Memory)]) -> u64 {
     let mut ranges: Vec<(i64, i64)> = accesses
         .iter()
@@ -130,7 +130,7 @@ fn covered(accesses: &[(usize, Memory)]) -> u64 {
     sum
 }
 
-/// The registers that a constant, or a register that stays the same, is added to in every round.
+/// Registers to which each iteration adds a constant or an unchanged register.
 fn steps(place: &Place<'_>) -> FxHashMap<u8, Step> {
     let mut changed = 0;
     for (_, row) in place.instructions() {

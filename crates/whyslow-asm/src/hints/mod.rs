@@ -1,10 +1,12 @@
-//! What in hot loops costs more than it must.
+//! Hints: avoidable costs in hot loops.
 //!
-//! A hint is weighed by the samples of its loop, never by how often an instruction is written: a vectorised loop keeps a scalar
-//! tail that hardly runs, and a check that never fails leads to code that never runs. So each loop is asked by itself, and of its blocks only
-//! those whose instructions have samples like the rest of the loop.
+//! A hint is weighted by the samples of its loop, never by how many instructions show it: a vectorised loop
+//! keeps a scalar tail that hardly runs, and a check that never fails leads to code that never runs. So each
+//! loop is examined separately, and only those of its blocks whose instructions have about as many samples as
+//! the rest of the loop.
 //!
-//! Families of hints are in files of their own; each looks at one [`Place`], which is a loop or what is in no loop, and adds what it finds.
+//! Each family of hints has its own file. It examines one [`Place`], which is a loop or the code outside
+//! loops, and adds the hints it finds.
 
 mod arithmetic;
 mod calls;
@@ -20,12 +22,13 @@ use crate::body::Body;
 use crate::instruction::Instruction;
 use crate::weights::Weights;
 
-/// A loop with less of the body's samples is not worth a word: a twentieth.
+/// The smallest part of the body's samples of a loop with hints: a twentieth.
 const NOTABLE_LOOP: u64 = 20;
-/// An instruction that is slow by itself counts when it holds this part of its loop's samples: a tenth.
+/// The smallest part of the loop's samples of a slow instruction: a tenth.
 const NOTABLE_COST: u64 = 10;
 
-/// So many instructions behind one that takes long have its samples: processors finish a few at a time.
+/// Samples of a slow instruction fall on up to this many instructions after it, because processors retire a
+/// few at a time.
 pub const LATE: usize = 2;
 
 macro_rules! kinds {
@@ -38,10 +41,10 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
-            /// Its name for machines.
+            /// Its id in JSON.
             pub fn id(self) -> &'static str {
                 match self {
                     $(Self::$kind => $id,)*
@@ -52,53 +55,53 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// One number at a time where several would fit into a vector register.
+    /// One number at a time although several would fit into a vector register.
     ScalarLoop "scalar-loop",
-    /// Vectors smaller than those of the processor.
+    /// Vectors narrower than those of the processor.
     NarrowVectors "narrow-vectors",
-    /// Multiplications whose results are added, on a processor that does both at once.
+    /// A multiplication and an addition, on a processor that can do both in one instruction.
     NoFusedMultiplyAdd "no-fused-multiply-add",
-    /// Indices are checked against a length in every round.
+    /// Indices are checked against a length in every iteration.
     BoundsCheck "bounds-check",
-    /// Sums and products are checked for overflow in every round.
+    /// Sums and products are checked for overflow in every iteration.
     OverflowCheck "overflow-check",
     /// Divisions.
     Division "division",
     /// Square roots.
     SquareRoot "square-root",
-    /// Calls of memcpy, memmove, memset, memcmp.
+    /// Calls to memcpy, memmove, memset, memcmp.
     MemoryCall "memory-call",
     /// Memory is allocated or freed.
     Allocation "allocation",
     /// Atomic operations.
     LockedInstruction "locked-instruction",
-    /// Calls of whatever a pointer says.
+    /// Calls through a pointer.
     IndirectCall "indirect-call",
-    /// Values are put on the stack and taken back in every round.
+    /// Values are stored to the stack and loaded again in every iteration.
     Spills "spills",
-    /// A small function is called that could be part of the loop.
+    /// A call to a small function that could be inlined.
     SmallCallee "small-callee",
     /// Another call in an innermost loop.
     CallInLoop "call-in-loop",
-    /// Each access is far away from the one before.
+    /// Each access is far from the previous one.
     StridedAccess "strided-access",
-    /// Vectors are put together from many places in memory.
+    /// Vectors are gathered from many places in memory.
     Gather "gather",
-    /// Integers become floating-point numbers, or the other way round.
+    /// Conversions between integers and floating-point numbers.
     FloatConversion "float-conversion",
     /// `rep movs` or `rep stos`.
     RepeatedString "repeated-string",
-    /// Every round waits for the arithmetic of the one before.
+    /// Each iteration waits for the arithmetic of the previous one.
     SerialChain "serial-chain",
-    /// Every round waits for what the one before has loaded.
+    /// Each iteration waits for an address that the previous one loaded.
     PointerChase "pointer-chase",
     /// Jumps through a table.
     JumpTable "jump-table",
-    /// A branch that the processor often guesses wrong.
+    /// A branch that the processor often mispredicts.
     UnpredictableBranch "unpredictable-branch",
 }
 
-/// Why a compiler does not vectorise a loop.
+/// Why the compiler did not vectorise a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
@@ -108,21 +111,21 @@ pub enum Cause {
     OrderOfSums,
 }
 
-/// Something that costs more than it must.
+/// An avoidable cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
     /// What it is about.
     pub kind: Kind,
-    /// The loop; none for code outside of loops.
+    /// The loop; none for code outside loops.
     pub in_loop: Option<usize>,
-    /// Samples of that loop, with what it calls and without loops in it; 0 when nothing was sampled.
+    /// Samples of that loop, including callees, without inner loops; 0 without samples.
     pub loop_weight: u64,
-    /// Samples of the instructions that show it. Where those are slow by themselves the next ones count too, because processors
-    /// report what waits.
+    /// Samples of the instructions that show it. For slow instructions the next ones count too, because
+    /// samples fall on the instruction that waits.
     pub weight: u64,
     /// The addresses of the instructions that show it.
     pub addresses: Vec<u64>,
-    /// Why the compiler has left it so, where that is known.
+    /// Why the compiler did not avoid it, if known.
     pub cause: Option<Cause>,
     /// What it is, in one sentence.
     pub sentence: String,
@@ -130,19 +133,19 @@ pub struct Hint {
     pub advice: String,
 }
 
-/// What the machine that ran the code can do.
+/// The capabilities of the machine that ran the code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
     features: Vec<String>,
 }
 
 impl Machine {
-    /// By the kernel's names of what its processor has.
+    /// A machine with these processor features, by the kernel's names.
     pub fn new(features: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { features: features.into_iter().map(Into::into).collect() }
     }
 
-    /// The machine of a recording. One that is not known can do the least.
+    /// The machine of a recording. An unknown one has no features.
     pub fn of(host: &Host) -> Self {
         Self { features: host.features.clone() }
     }
@@ -152,7 +155,7 @@ impl Machine {
     }
 }
 
-/// Finds what costs more than it must, heaviest first. Without samples every loop counts as hot, and hints have no weight.
+/// Finds avoidable costs, heaviest first. Without samples, every loop counts as hot and hints have no weight.
 pub fn hints(body: &Body, weights: &Weights, machine: &Machine) -> Vec<Hint> {
     let mut found = Vec::new();
     let total = weights.total().max(1);
@@ -176,15 +179,15 @@ pub fn hints(body: &Body, weights: &Weights, machine: &Machine) -> Vec<Hint> {
     found
 }
 
-/// A loop without its inner loops, or what is in no loop.
+/// A loop without its inner loops, or the code outside loops.
 struct Place<'b> {
     body: &'b Body,
     weights: &'b Weights,
     machine: &'b Machine,
     in_loop: Option<usize>,
-    /// Samples of its blocks, with what they call.
+    /// Samples of its blocks, including callees.
     weight: u64,
-    /// Blocks that run in most rounds.
+    /// Blocks that run in most iterations.
     warm: Vec<usize>,
     is_innermost: bool,
 }
@@ -206,15 +209,17 @@ impl<'b> Place<'b> {
         let (weight, count) = blocks.iter().fold((0_u64, 0_u64), |(weight, count), &block| {
             (weight.saturating_add(of(block)), count + size(block))
         });
-        // A block whose instructions have less than an eighth of the samples of the loop's average instruction runs seldom.
+        // A block runs rarely if its instructions have less than an eighth of the samples of the loop's
+        // average instruction.
         let is_warm = |block: usize| {
             !known
                 || u128::from(of(block)) * u128::from(count) * 8
                     >= u128::from(weight.max(1)) * u128::from(size(block))
         };
-        // Samples pile up behind what is slow; a block that no round can go around runs as often as that.
+        // Samples pile up after slow instructions. A block that no iteration can skip runs as often as the
+        // loop, even with few samples.
         let passed =
-            in_loop.filter(|_| known).map(|index| body.passed_in_every_round(index)).unwrap_or_default();
+            in_loop.filter(|_| known).map(|index| body.blocks_of_every_iteration(index)).unwrap_or_default();
         let is_warm = |block: usize| passed.contains(&block) || is_warm(block);
         let warm: Vec<usize> = blocks.iter().copied().filter(|&block| is_warm(block)).collect();
         let is_innermost = in_loop.is_some_and(|index| body.loops[index].is_innermost);
@@ -230,7 +235,7 @@ impl<'b> Place<'b> {
         }
     }
 
-    /// The instructions of warm blocks, with their numbers.
+    /// The instructions of warm blocks, with their indices.
     fn instructions(&self) -> impl Iterator<Item = (usize, &'b Instruction)> + '_ {
         let ranges = self.warm.iter().map(|&block| self.body.blocks[block].instructions.clone());
         ranges.flatten().map(|index| (index, &self.body.instructions[index]))
@@ -241,7 +246,7 @@ impl<'b> Place<'b> {
         self.instructions().any(|(_, row)| row.is_call())
     }
 
-    /// Numbers of the instructions that are like this.
+    /// Indices of the instructions that `is` accepts.
     fn like(&self, is: impl Fn(&Instruction) -> bool) -> Vec<usize> {
         self.instructions().filter(|(_, row)| is(row)).map(|(index, _)| index).collect()
     }
@@ -260,8 +265,8 @@ impl<'b> Place<'b> {
         }
     }
 
-    /// A hint about instructions that are slow by themselves, if they hold enough of the samples. Those behind such an instruction
-    /// count with it: that is where samples of one that takes long are taken.
+    /// A hint about slow instructions, if they have enough of the samples. The instructions after a slow one
+    /// count with it, because its samples fall there.
     fn costly(&self, kind: Kind, shown_by: &[usize], sentence: String, advice: &str) -> Option<Hint> {
         if shown_by.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Hints on code that is written out, each beside code that is nearly the same and must not have it.
+//! Hints on small pieces of code, each next to nearly the same code that must not have the hint.
 
 use whyslow_profile::{Code, ModuleId, RelativeAddress};
 
@@ -8,7 +8,7 @@ use crate::processor::Processor;
 
 const START: u64 = 0x1000;
 
-/// A body that starts at 0x1000; what is at 0x2000 has this name and size.
+/// A body that starts at 0x1000. The function at 0x2000 has this name and size.
 fn body(bytes: &[u8], name: &str, size: u64) -> Body {
     let code = Code { module: ModuleId(0), start: RelativeAddress(START), bytes: bytes.to_vec() };
     Body::new(Processor::X86_64, &code, |branch| {
@@ -42,7 +42,7 @@ fn an_overflow_check_leads_to_the_panic_of_overflow() {
 }
 
 #[test]
-fn a_check_counts_although_all_samples_fell_behind_it() {
+fn a_check_counts_even_if_all_samples_fall_after_it() {
     // 0: mov r8d, [rdx+r9]; 4: cmp rsi, r8; 7: jbe 17; 9: add eax, [rdi+r8*4]; d: add r9, 4; 11: cmp rcx, r9; 14: jne 0; 16: ret;
     // 17: call 0x2000
     let bytes = vec![
@@ -65,7 +65,7 @@ fn a_check_counts_although_all_samples_fell_behind_it() {
 }
 
 #[test]
-fn square_roots_are_told_from_products() {
+fn a_product_is_not_a_square_root() {
     // 1: sqrtsd xmm0, [rdi+rcx*8]; movsd [rdi+rcx*8], xmm0; inc rcx; cmp rcx, rsi; jb 1; ret
     let mut bytes = [
         0xf2, 0x0f, 0x51, 0x04, 0xcf, 0xf2, 0x0f, 0x11, 0x04, 0xcf, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72,
@@ -78,7 +78,7 @@ fn square_roots_are_told_from_products() {
 }
 
 #[test]
-fn a_scalar_loop_has_its_cause_where_that_is_known() {
+fn a_scalar_loop_has_its_cause_if_known() {
     // 1: mulsd xmm0, [rdi+rcx*8]; movsd [rdi+rcx*8], xmm0; inc rcx; cmp rcx, rsi; jb 1; ret
     let products = [
         0xf2, 0x0f, 0x59, 0x04, 0xcf, 0xf2, 0x0f, 0x11, 0x04, 0xcf, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72,
@@ -94,7 +94,7 @@ fn a_scalar_loop_has_its_cause_where_that_is_known() {
 }
 
 #[test]
-fn a_square_root_that_hardly_costs_anything_is_not_told() {
+fn a_cheap_square_root_gets_no_hint() {
     let bytes = [
         0xf2, 0x0f, 0x51, 0x04, 0xcf, 0xf2, 0x0f, 0x11, 0x04, 0xcf, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72,
         0xee, 0xc3,
@@ -123,7 +123,7 @@ fn a_spill_is_stored_and_loaded_again() {
 }
 
 #[test]
-fn a_small_callee_and_another_call_are_two_things() {
+fn small_callees_and_other_calls_get_different_hints() {
     // 1: call 2000; dec rbx; jne 1; ret
     let bytes = [0xe8, 0xfb, 0x0f, 0, 0, 0x48, 0xff, 0xcb, 0x75, 0xf6, 0xc3];
     let calling = |name: &str, size| kinds(&body(&bytes, name, size), &Weights::unknown());
@@ -133,7 +133,7 @@ fn a_small_callee_and_another_call_are_two_things() {
 }
 
 #[test]
-fn a_call_outside_of_the_innermost_loop_is_no_call_in_a_loop() {
+fn a_call_outside_the_innermost_loop_is_not_a_call_in_loop() {
     // 1: call 2000; mov ecx, 8; 2: dec ecx; jne 2; dec rbx; jne 1; ret
     let bytes = [
         0xe8, 0xfb, 0x0f, 0, 0, 0xb9, 8, 0, 0, 0, 0xff, 0xc9, 0x75, 0xfc, 0x48, 0xff, 0xcb, 0x75, 0xed, 0xc3,
@@ -142,7 +142,7 @@ fn a_call_outside_of_the_innermost_loop_is_no_call_in_a_loop() {
 }
 
 #[test]
-fn a_gather_is_told_from_a_load() {
+fn a_load_is_not_a_gather() {
     // 1: vpgatherdd ymm0, [rdi+ymm1*4], ymm2; dec rcx; jne 1; ret
     let gather = [0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x8f, 0x48, 0xff, 0xc9, 0x75, 0xf5, 0xc3];
     assert!(found(&gather).contains(&Kind::Gather));
@@ -175,7 +175,7 @@ fn a_jump_table_counts_in_a_loop() {
 }
 
 #[test]
-fn a_branch_is_unpredictable_by_what_the_processor_counted() {
+fn branch_misses_decide_which_branch_is_unpredictable() {
     // 1: test byte [rdi+rcx], 1; je 2; inc rax; 2: dec rcx; jne 1; ret
     let bytes = [0xf6, 0x04, 0x0f, 0x01, 0x74, 0x03, 0x48, 0xff, 0xc0, 0x48, 0xff, 0xc9, 0x75, 0xf2, 0xc3];
     let body = body(&bytes, "", 0);

@@ -1,4 +1,4 @@
-//! From bytes to what instructions do.
+//! Decodes bytes into what instructions do.
 
 use iced_x86::{
     Decoder, DecoderError, DecoderOptions, FlowControl, InstructionInfoFactory, InstructionInfoOptions,
@@ -7,7 +7,7 @@ use iced_x86::{
 
 use crate::instruction::{Destination, Flow, Instruction, Lanes, Memory, Operation, Registers, Step, Value};
 
-/// The instructions of code, one after the other and without gaps.
+/// Decodes code into instructions without gaps.
 pub(crate) fn decode(bytes: &[u8], start: u64) -> Vec<Instruction> {
     let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
     let mut info = InstructionInfoFactory::new();
@@ -19,7 +19,7 @@ pub(crate) fn decode(bytes: &[u8], start: u64) -> Vec<Instruction> {
         // An instruction has at most 15 bytes.
         let (address, mut length) = (decoded.ip(), decoded.len() as u8);
         if decoded.is_invalid() {
-            // The next byte may be the start of an instruction, however many the decoder has looked at.
+            // The next byte may start an instruction, however many bytes the decoder has read.
             let skipped = usize::from(length).saturating_sub(1);
             if decoder.last_error() != DecoderError::NoMoreBytes
                 && decoder.set_position(decoder.position() - skipped).is_ok()
@@ -71,7 +71,7 @@ fn meaning(decoded: &iced_x86::Instruction, factory: &mut InstructionInfoFactory
             // 1, 2, 4 or 8.
             scale: decoded.memory_index_scale() as u8,
             displacement: if relative { 0 } else { decoded.memory_displacement64().cast_signed() },
-            // The largest is 64 bytes, or a few hundred for states of the processor.
+            // At most 64 bytes, or a few hundred for saved processor state.
             size: decoded.memory_size().size() as u32,
             is_read: access.0,
             is_written: access.1,
@@ -92,13 +92,13 @@ fn accesses(access: OpAccess) -> (bool, bool) {
     }
 }
 
-/// A register's number in [`Registers`]; parts count as the whole.
+/// A register's number in [`Registers`]. A part of a register counts as the whole.
 fn number(register: Register) -> Option<u8> {
     let full = register.full_register();
     if full.is_gpr64() {
         u8::try_from(full.number()).ok().filter(|number| *number < Registers::FIRST_VECTOR)
     } else if full.is_vector_register() {
-        // There are 32 of them.
+        // There are 32.
         u8::try_from(full.number())
             .ok()
             .filter(|number| *number < 32)
@@ -136,7 +136,7 @@ fn indirect(decoded: &iced_x86::Instruction) -> Destination {
     }
 }
 
-/// What the written register holds afterwards, where that is certain.
+/// The value of the written register afterwards, if known.
 fn sets(decoded: &iced_x86::Instruction) -> Option<Value> {
     let is_general = decoded.op_count() == 2
         && decoded.op0_kind() == OpKind::Register
@@ -165,7 +165,7 @@ fn sets(decoded: &iced_x86::Instruction) -> Option<Value> {
     }
 }
 
-/// What is added to a register.
+/// What the instruction adds to a register.
 fn step(decoded: &iced_x86::Instruction) -> Option<Step> {
     if decoded.op0_kind() != OpKind::Register {
         return None;
@@ -194,7 +194,7 @@ fn added(decoded: &iced_x86::Instruction) -> Option<i64> {
     is_constant.then(|| decoded.immediate(1).cast_signed())
 }
 
-/// Bytes of the widest vector register among the operands; 16 where there is only memory.
+/// The size in bytes of the widest vector register among the operands; 16 if there is only memory.
 fn vector_bytes(decoded: &iced_x86::Instruction) -> u8 {
     let registers = (0..decoded.op_count())
         .filter(|&operand| decoded.op_kind(operand) == OpKind::Register)

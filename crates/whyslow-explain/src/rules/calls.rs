@@ -1,4 +1,4 @@
-//! System calls, where each of them was recorded.
+//! Rules over recorded system calls.
 
 use whyslow_analyze::{Count, Fact, SyscallAdvice, SyscallRow, duration};
 
@@ -10,19 +10,19 @@ use crate::rule::{Rule, Signal};
 const SHOWN: usize = 3;
 /// Fewer calls are not worth a change.
 const FEWEST: u64 = 5_000;
-/// The part of the CPU time from which on it is.
+/// The smallest share of the CPU time that is worth one.
 const LEAST: f64 = 0.05;
-/// A call that takes longer on average does more than to be called.
+/// A call that takes longer on average does real work in the kernel.
 const CHEAP_NS: u64 = 20_000;
-/// Bytes of a call that are few.
+/// A transfer of at most this many bytes is small.
 const SMALL: u64 = 1024;
 
 pub(super) static SMALL_TRANSFERS: Rule = Rule {
     id: "small-transfers",
-    title: "messages go over a socket in very small pieces, each with a system call",
-    rust: "put what belongs together into one buffer and send it at once (BufWriter, write_vectored), and read through a BufReader",
+    title: "messages go over a socket in very small pieces, one system call each",
+    rust: "collect a whole message in one buffer and send it with one call (BufWriter, write_vectored), and read through a BufReader",
     native: Some(
-        "put what belongs together into one buffer and send it at once (writev, MSG_MORE), and read into a large buffer",
+        "collect a whole message in one buffer and send it with one call (writev, MSG_MORE), and read into a large buffer",
     ),
     page: include_str!("../../../../docs/findings/small-transfers.md"),
     signal: Signal::Facts(small_transfers),
@@ -30,10 +30,10 @@ pub(super) static SMALL_TRANSFERS: Rule = Rule {
 
 pub(super) static SYSCALL_PER_ITEM: Rule = Rule {
     id: "syscall-per-item",
-    title: "a line makes a system call for every item",
-    rust: "ask once and keep the answer (metadata of a DirEntry, a cached time or size), or do many at once; the call itself costs more than what it does",
+    title: "a line makes one system call per item",
+    rust: "ask once and cache the answer (a DirEntry's metadata, a time or size), or handle many items per call; entering the kernel costs more than the work it does there",
     native: Some(
-        "ask once and keep the answer, or do many at once (d_type of readdir, sendmmsg, io_uring); the call itself costs more than what it does",
+        "ask once and cache the answer, or handle many items per call (d_type of readdir, sendmmsg, io_uring); entering the kernel costs more than the work it does there",
     ),
     page: include_str!("../../../../docs/findings/syscall-per-item.md"),
     signal: Signal::Facts(syscall_per_item),
@@ -42,20 +42,20 @@ pub(super) static SYSCALL_PER_ITEM: Rule = Rule {
 const FILE_WRITES: &[&str] = &["write", "writev", "pwrite64", "pwritev", "pwritev2"];
 const FILE_READS: &[&str] = &["read", "readv", "pread64", "preadv", "preadv2"];
 const MESSAGES: &[&str] = &["sendto", "sendmsg", "recvfrom", "recvmsg"];
-/// Memory of the process, of which other rules tell.
+/// Calls that manage the process's memory. Other rules cover these.
 const MEMORY: &[&str] = &["mmap", "munmap", "brk", "madvise", "mremap", "mprotect"];
 
-/// The finding of the calls that are told, if they have enough of the CPU time.
+/// A finding for the rows that `is_relevant` accepts, if they take enough of the CPU time.
 fn find(
     rule: &'static Rule,
     facts: &Facts<'_>,
-    is_told: impl Fn(&SyscallRow) -> bool,
+    is_relevant: impl Fn(&SyscallRow) -> bool,
     says: impl Fn(&SyscallRow) -> String,
 ) -> Vec<Finding> {
     let Some(table) = facts.calls() else { return Vec::new() };
     let profile = facts.question.profile;
     let is_cheap = |row: &SyscallRow| row.cost.total_ns / row.cost.count.max(1) <= CHEAP_NS;
-    let rows = table.rows.iter().filter(|row| row.cost.count >= FEWEST && is_cheap(row) && is_told(row));
+    let rows = table.rows.iter().filter(|row| row.cost.count >= FEWEST && is_cheap(row) && is_relevant(row));
     let rows = rows.filter(|row| !row.only_waits(profile)).collect::<Vec<_>>();
     let whole = facts.cpu_ns();
     let measured = Measured::counted(rows.iter().map(|row| row.cost.total_ns).sum(), whole);
@@ -68,7 +68,7 @@ fn find(
         rows.iter().take(SHOWN).map(|row| Evidence::at(says(row), place(row), share(row))).collect();
     let places = rows.iter().map(|row| (place(row), share(row))).collect();
     let finding = Finding::new(rule, facts.question, Cost::Cpu, measured, places);
-    // What a call takes is more while it is recorded.
+    // Recording makes each call slower, so the share is an overestimate.
     vec![Finding { evidence, confidence: Confidence::Medium, ..finding }]
 }
 
@@ -80,16 +80,16 @@ fn transfers(rule: &'static Rule, facts: &Facts<'_>, calls: &[&str]) -> Vec<Find
     };
     find(rule, facts, is_small, |row| {
         let advice = row.advice(profile).map_or(String::new(), |advice: SyscallAdvice| advice.remark().text);
-        format!("{} calls of {}, {advice}:", Count(row.cost.count), profile.text(row.call))
+        format!("{} calls to {}, {advice}:", Count(row.cost.count), profile.text(row.call))
     })
 }
 
-/// Writes to files and pipes, counted.
+/// Small writes to files and pipes, from recorded system calls.
 pub(super) fn unbuffered_writes(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     transfers(rule, facts, FILE_WRITES)
 }
 
-/// Reads of files and pipes, counted.
+/// Small reads from files and pipes, from recorded system calls.
 pub(super) fn unbuffered_reads(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     transfers(rule, facts, FILE_READS)
 }
@@ -100,18 +100,18 @@ fn small_transfers(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
 
 fn syscall_per_item(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let profile = facts.question.profile;
-    let is_told = |row: &SyscallRow| {
+    let is_relevant = |row: &SyscallRow| {
         let call = profile.text(row.call);
         ![FILE_WRITES, FILE_READS, MESSAGES, MEMORY].iter().any(|others| others.contains(&call))
     };
-    find(rule, facts, is_told, |row| {
+    find(rule, facts, is_relevant, |row| {
         let each = duration(row.cost.total_ns / row.cost.count.max(1));
         let failed = if row.cost.failed > 0 {
-            format!(", {} of them in vain", Count(row.cost.failed))
+            format!(", {} of them failed", Count(row.cost.failed))
         } else {
             String::new()
         };
-        format!("{} calls of {}, {each} each{failed}:", Count(row.cost.count), profile.text(row.call))
+        format!("{} calls to {}, {each} each{failed}:", Count(row.cost.count), profile.text(row.call))
     })
 }
 
@@ -123,7 +123,7 @@ mod tests {
     use super::super::testing::{evidence, line, of_rule, percent};
     use super::*;
 
-    /// Calls of 1 µs that a line makes in 100 ms of CPU time; `stack` is what samples see there.
+    /// A profile with 100 ms of CPU time in which one line makes `count` calls of 1 µs each, at `stack`.
     fn calling(stack: &str, call: &str, count: u64, bytes_each: u64) -> Profile {
         let mut made = profile(&format!("app::main@m.rs:5;{stack} 10\napp::main@m.rs:8 90"));
         let (stack, thread) = (made.samples[0].stack[0], made.samples[0].thread[0]);
@@ -152,16 +152,16 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_over_a_socket_are_told_with_their_bytes() {
+    fn small_socket_messages_are_reported_with_their_size() {
         let finding = of_rule(&calling("std::net::send", "sendto", 20_000, 8), "small-transfers").unwrap();
         assert_eq!((line(&finding), percent(&finding)), (5, 20));
-        assert!(evidence(&finding).contains("20,000 calls of sendto, 8 B each"), "{}", evidence(&finding));
+        assert!(evidence(&finding).contains("20,000 calls to sendto, 8 B each"), "{}", evidence(&finding));
         assert_eq!(of_rule(&calling("std::net::send", "sendto", 20_000, 8_000), "small-transfers"), None);
         assert_eq!(of_rule(&calling("std::net::send", "sendto", 2_000, 8), "small-transfers"), None);
     }
 
     #[test]
-    fn counted_writes_and_reads_speak_for_missing_buffers() {
+    fn small_counted_writes_and_reads_show_missing_buffers() {
         for (call, id) in [("write", "unbuffered-writes"), ("read", "unbuffered-reads")] {
             let finding = of_rule(&calling("std::io::call", call, 20_000, 12), id).unwrap();
             assert_eq!((line(&finding), percent(&finding)), (5, 20));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_samples_show_too_is_one_finding_with_both() {
+    fn samples_and_syscalls_of_one_pattern_become_one_finding() {
         let mut both = calling("<std::fs::File as std::io::Write>::write", "write", 20_000, 12);
         let samples = both.samples[0].clone();
         for row in (0..samples.len()).cycle().take(300) {
@@ -185,20 +185,20 @@ mod tests {
         assert_eq!(
             (percent(&finding), finding.confidence),
             (10, Confidence::High),
-            "the share is that of samples"
+            "the share comes from the samples"
         );
-        assert!(evidence(&finding).contains("20,000 calls of write"), "{}", evidence(&finding));
+        assert!(evidence(&finding).contains("20,000 calls to write"), "{}", evidence(&finding));
     }
 
     #[test]
-    fn a_call_for_every_item_is_told_unless_it_waits_or_moves_bytes() {
-        let told =
+    fn a_syscall_per_item_is_reported_unless_it_waits_or_transfers_data() {
+        let found =
             |call: &str, count| of_rule(&calling("std::fs::metadata", call, count, 0), "syscall-per-item");
-        let finding = told("statx", 20_000).unwrap();
+        let finding = found("statx", 20_000).unwrap();
         assert_eq!((line(&finding), percent(&finding)), (5, 20));
-        assert!(evidence(&finding).contains("20,000 calls of statx, 1.00 µs each"), "{}", evidence(&finding));
-        assert_eq!(told("statx", 1_000), None);
-        assert_eq!(told("futex", 20_000), None);
-        assert_eq!(told("munmap", 20_000), None);
+        assert!(evidence(&finding).contains("20,000 calls to statx, 1.00 µs each"), "{}", evidence(&finding));
+        assert_eq!(found("statx", 1_000), None);
+        assert_eq!(found("futex", 20_000), None);
+        assert_eq!(found("munmap", 20_000), None);
     }
 }

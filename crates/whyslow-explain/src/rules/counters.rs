@@ -1,4 +1,4 @@
-//! What counters of the CPU say of hot functions.
+//! Rules over CPU counters of hot functions.
 
 use whyslow_analyze::{OwnRow, OwnTable, Ratio, RatioKind, Ratios};
 
@@ -7,16 +7,16 @@ use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::FEWEST_SAMPLES;
 use crate::rule::{Rule, Signal};
 
-/// A function with less of the CPU time is not hot.
+/// The smallest share of the CPU time of a hot function.
 const HOT: f64 = 0.10;
-/// So few instructions per cycle say that the CPU waits. A core of today does four and more.
+/// Fewer instructions per cycle mean that the CPU waits. A current core can do four or more.
 const WAITS_IPC: f64 = 1.0;
 
 pub(super) static CACHE_MISSES: Rule = Rule {
     id: "cache-misses",
-    title: "a hot function waits for memory: what it reads is not in the caches",
-    rust: "touch memory in order and less of it: a Vec instead of boxes and lists, indices of u32, a struct of arrays for fields that are read alone, \
-           smaller blocks that fit a cache",
+    title: "a hot function waits for memory: its data is not in the caches",
+    rust: "access memory in order, and less of it: a Vec instead of boxes and lists, u32 indices, a struct of arrays for fields that are read alone, \
+           smaller blocks that fit into a cache",
     native: None,
     page: include_str!("../../../../docs/findings/cache-misses.md"),
     signal: Signal::Facts(cache_misses),
@@ -24,14 +24,14 @@ pub(super) static CACHE_MISSES: Rule = Rule {
 
 pub(super) static BRANCH_MISSES: Rule = Rule {
     id: "branch-misses",
-    title: "a hot function takes branches that the CPU cannot foresee",
-    rust: "compute without the branch (min, max, arithmetic on bool as usize, select by index), sort or group the input by what is decided, or decide once outside of the loop",
+    title: "a hot function has branches that the CPU mispredicts",
+    rust: "compute without the branch (min, max, arithmetic on bool as usize, select by index), sort or group the input by the condition, or decide once outside the loop",
     native: None,
     page: include_str!("../../../../docs/findings/branch-misses.md"),
     signal: Signal::Facts(branch_misses),
 };
 
-/// What a function has of a column.
+/// The ratio of a function in the first column that `is_it` accepts.
 fn of(ratios: &Ratios, row: &OwnRow, is_it: impl Fn(&RatioKind) -> bool) -> Option<Ratio> {
     let column = ratios.columns.iter().position(is_it)?;
     ratios.of(row.label).nth(column)?.filter(|ratio| ratio.is_known())
@@ -41,7 +41,8 @@ fn misses(kind: &RatioKind, parts: &[&str]) -> bool {
     matches!(kind, RatioKind::PerThousandInstructions(name) if parts.iter().any(|part| name.to_lowercase().contains(part)))
 }
 
-/// The hot functions that have more of an event than `least` per thousand instructions, and few instructions per cycle where `waits`.
+/// The hot functions with at least `least` events per thousand instructions and, if `waits`, few instructions
+/// per cycle.
 fn find(rule: &'static Rule, facts: &Facts<'_>, parts: &[&str], least: f64, waits: bool) -> Vec<Finding> {
     let profile = facts.question.profile;
     let Some(weights) = facts.cpu().filter(|weights| weights.total_count >= FEWEST_SAMPLES) else {
@@ -99,7 +100,7 @@ mod tests {
 
     use super::super::testing::{evidence, line, of_rule, percent};
 
-    /// A hot function and another, with so many cycles and misses per thousand instructions of the hot one.
+    /// A hot and a cold function. The hot one has this many cycles and misses per thousand instructions.
     fn counted(event: &str, cycles: u64, misses: u64) -> Profile {
         let mut made = profile("app::main;app::hot@h.rs:4 300\napp::main;app::cold@c.rs:9 200");
         let origin = Origin::Sampled(Sampler { rate_hz: 1000, ..Sampler::default() });
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_function_that_waits_for_memory_is_told() {
+    fn a_hot_function_that_waits_for_memory_is_reported() {
         let finding = of_rule(&counted("cache-misses", 3_000, 30), "cache-misses").unwrap();
         assert_eq!((line(&finding), percent(&finding)), (4, 60));
         assert!(
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_function_with_branches_that_nobody_foresees_is_told() {
+    fn a_hot_function_with_mispredicted_branches_is_reported() {
         let finding = of_rule(&counted("branch-misses", 600, 12), "branch-misses").unwrap();
         assert_eq!((line(&finding), percent(&finding)), (4, 60));
         assert_eq!(of_rule(&counted("branch-misses", 600, 2), "branch-misses"), None);

@@ -1,7 +1,7 @@
-//! Memory, as recordings of the heap show it: every allocation, what was live when, and what was lost.
+//! Rules over heap recordings: allocations, live bytes over time, and leaks.
 
 use whyslow_analyze::heap::{SiteRow, Sites, live_over_time};
-use whyslow_analyze::{Count, Fact, bytes, duration};
+use whyslow_analyze::{Count, Fact, bytes, duration, number_of};
 use whyslow_profile::heap::metric;
 use whyslow_profile::{Growth, HeapCounts, LeakCheck};
 
@@ -11,19 +11,19 @@ use crate::rule::{Rule, Signal};
 
 /// How many lines are shown as evidence.
 const SHOWN: usize = 3;
-/// So many allocations per second are about five percent of the time.
+/// This many allocations per second take about five percent of the time.
 const MANY_PER_SECOND: f64 = 500_000.0;
 /// Fewer allocations are not worth a change.
 const FEWEST: u64 = 20_000;
-/// Less memory than this nobody misses.
+/// Findings about less memory than this are not worth a change.
 const MUCH_MEMORY: u64 = 16 << 20;
 
 pub(super) static ALLOCATION_IN_LOOP: Rule = Rule {
     id: "allocation-in-loop",
-    title: "a line allocates again and again what is freed soon after",
-    rust: "make the buffer once, before the loop, and clear() it for each round: that keeps its memory; or pass &mut Vec and &mut String in instead of returning new ones",
+    title: "a line allocates memory over and over and frees it soon after",
+    rust: "create the buffer once, before the loop, and clear() it in each iteration, which keeps its memory; or pass in &mut Vec and &mut String instead of returning new ones",
     native: Some(
-        "make the buffer once, before the loop, and clear() it for each round, or pass it in instead of returning a new one",
+        "create the buffer once, before the loop, and clear() it in each iteration, or pass it in instead of returning a new one",
     ),
     page: include_str!("../../../../docs/findings/allocation-in-loop.md"),
     signal: Signal::Facts(allocation_in_loop),
@@ -31,10 +31,10 @@ pub(super) static ALLOCATION_IN_LOOP: Rule = Rule {
 
 pub(super) static SHORT_LIVED_ALLOCATIONS: Rule = Rule {
     id: "short-lived-allocations",
-    title: "most allocations are small and freed at once, at many lines",
-    rust: "keep small things on the stack (arrays, ArrayVec, SmallVec, &str instead of String), reuse buffers, or take what lives together from an arena (bumpalo)",
+    title: "most allocations are small and short-lived, across many lines",
+    rust: "keep small values on the stack (arrays, ArrayVec, SmallVec, &str instead of String), reuse buffers, or allocate values with the same lifetime from an arena (bumpalo)",
     native: Some(
-        "keep small things on the stack, pass std::string_view, reuse buffers, or take what lives together from an arena (std::pmr::monotonic_buffer_resource)",
+        "keep small values on the stack, pass std::string_view, reuse buffers, or allocate values with the same lifetime from an arena (std::pmr::monotonic_buffer_resource)",
     ),
     page: include_str!("../../../../docs/findings/short-lived-allocations.md"),
     signal: Signal::Facts(short_lived_allocations),
@@ -42,10 +42,10 @@ pub(super) static SHORT_LIVED_ALLOCATIONS: Rule = Rule {
 
 pub(super) static UNUSED_CAPACITY: Rule = Rule {
     id: "unused-capacity",
-    title: "memory is allocated that nothing is ever written to",
-    rust: "ask for what is needed: a smaller with_capacity(n), shrink_to_fit() or into_boxed_slice() once it is filled",
+    title: "a large part of the allocated memory is never written to",
+    rust: "allocate only what you need: use a smaller with_capacity(n), or call shrink_to_fit() or into_boxed_slice() once it is filled",
     native: Some(
-        "ask for what is needed: a smaller reserve(n), shrink_to_fit() once it is filled, a buffer of the real size",
+        "allocate only what you need: use a smaller reserve(n) or a buffer of the real size, or call shrink_to_fit() once it is filled",
     ),
     page: include_str!("../../../../docs/findings/unused-capacity.md"),
     signal: Signal::Facts(unused_capacity),
@@ -53,10 +53,10 @@ pub(super) static UNUSED_CAPACITY: Rule = Rule {
 
 pub(super) static LEAKS: Rule = Rule {
     id: "leaks",
-    title: "memory is lost: nothing points to it any more, and nobody frees it",
-    rust: "look for mem::forget, Box::leak, into_raw without from_raw, cycles of Rc or Arc (Weak breaks them), and for what C code hands over",
+    title: "memory leak: nothing points to these blocks any more, and they were never freed",
+    rust: "look for mem::forget, Box::leak, into_raw without from_raw, cycles of Rc or Arc (break them with Weak), and memory that C code hands over",
     native: Some(
-        "free it where the last pointer goes, or let std::unique_ptr own it; break cycles of std::shared_ptr with std::weak_ptr",
+        "free it before the last pointer goes away, or let std::unique_ptr own it; break cycles of std::shared_ptr with std::weak_ptr",
     ),
     page: include_str!("../../../../docs/findings/leaks.md"),
     signal: Signal::Facts(leaks),
@@ -65,9 +65,9 @@ pub(super) static LEAKS: Rule = Rule {
 pub(super) static MEMORY_GROWS: Rule = Rule {
     id: "memory-grows",
     title: "memory grows until the end of the run",
-    rust: "bound what is kept: a cache with a limit (lru), a channel with a capacity, results that are written out instead of collected; drop what is done with",
+    rust: "limit what you keep: a cache with a maximum size (lru), a bounded channel, results written out instead of collected; drop values you no longer need",
     native: Some(
-        "bound what is kept: a cache with a limit, a queue with a capacity, results that are written out instead of collected",
+        "limit what you keep: a cache with a maximum size, a bounded queue, results written out instead of collected",
     ),
     page: include_str!("../../../../docs/findings/memory-grows.md"),
     signal: Signal::Facts(memory_grows),
@@ -75,8 +75,8 @@ pub(super) static MEMORY_GROWS: Rule = Rule {
 
 pub(super) static MEMORY_SAW_TOOTH: Rule = Rule {
     id: "memory-saw-tooth",
-    title: "memory is built up and thrown away again and again",
-    rust: "keep the large buffers from round to round (clear() instead of a new one), or work in smaller pieces, so that the peak is lower",
+    title: "memory is built up and released over and over",
+    rust: "reuse large buffers between rounds (clear() instead of a new one), or work in smaller pieces to lower the peak",
     native: None,
     page: include_str!("../../../../docs/findings/memory-saw-tooth.md"),
     signal: Signal::Facts(memory_saw_tooth),
@@ -85,34 +85,34 @@ pub(super) static MEMORY_SAW_TOOTH: Rule = Rule {
 pub(super) static PEAK_BY_ONE_LINE: Rule = Rule {
     id: "peak-by-one-line",
     title: "one line holds most of the memory at the peak",
-    rust: "work on it in pieces or as a stream (BufReader, chunks), free it before the next large thing is made, or use smaller types (u32 for usize, Box<str> for String)",
+    rust: "process the data in pieces or as a stream (BufReader, chunks), free it before the next large allocation, or use smaller types (u32 for usize, Box<str> for String)",
     native: Some(
-        "work on it in pieces or as a stream, free it before the next large thing is made, or use smaller types",
+        "process the data in pieces or as a stream, free it before the next large allocation, or use smaller types",
     ),
     page: include_str!("../../../../docs/findings/peak-by-one-line.md"),
     signal: Signal::Facts(peak_by_one_line),
 };
 
-/// Lines that have a part of one of the numbers.
+/// Allocation sites that have a part of one of the counters.
 struct Lines<'a> {
     facts: &'a Facts<'a>,
     sites: &'a Sites,
     rows: Vec<&'a SiteRow>,
     number: fn(&HeapCounts) -> u64,
-    /// What the number is a part of.
+    /// The total that `number` is a part of.
     whole: u64,
 }
 
 impl<'a> Lines<'a> {
-    /// The lines that are told, those with the largest part first.
+    /// The sites that `is_relevant` accepts, largest part first.
     fn new(
         facts: &'a Facts<'a>,
         sites: &'a Sites,
         (number, whole): (fn(&HeapCounts) -> u64, u64),
-        is_told: impl Fn(&SiteRow) -> bool,
+        is_relevant: impl Fn(&SiteRow) -> bool,
     ) -> Self {
         let mut rows =
-            sites.rows.iter().filter(|row| number(&row.counts) > 0 && is_told(row)).collect::<Vec<_>>();
+            sites.rows.iter().filter(|row| number(&row.counts) > 0 && is_relevant(row)).collect::<Vec<_>>();
         rows.sort_by_key(|row| (std::cmp::Reverse(number(&row.counts)), row.line));
         Self { facts, sites, rows, number, whole }
     }
@@ -129,7 +129,8 @@ impl<'a> Lines<'a> {
         Measured::counted((self.number)(&row.counts), self.whole).share
     }
 
-    /// The ends of what is counted are those of the program's own estimate, where only some allocations were recorded.
+    /// The share. If only some allocations were recorded, the interval follows from the recording's sampling
+    /// error.
     fn measured(&self) -> Measured {
         let counted = Measured::counted(self.sum(), self.whole);
         let error = self.facts.question.profile.meta.heap.as_ref().and_then(|facts| facts.sample_error);
@@ -139,7 +140,7 @@ impl<'a> Lines<'a> {
         Measured { interval, ..counted }
     }
 
-    /// The finding, with what `says` of each line as evidence.
+    /// The finding, with the text of `says` for each line as evidence.
     fn finding(&self, rule: &'static Rule, of: Cost, says: impl Fn(&SiteRow) -> String) -> Finding {
         let places = self.rows.iter().map(|row| (place(row), self.share_of(row))).collect();
         let evidence = self.rows.iter().take(SHOWN);
@@ -152,30 +153,30 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The line of the user's own code, where it is another one than the one that allocates.
+/// The line in the user's code if another line allocates, else the allocating line.
 fn place(row: &SiteRow) -> Place {
     row.own.map_or(Place { label: row.label, file: row.file, line: row.line }, Place::from)
 }
 
-/// Whether blocks of a line are freed before the next one is made, or nearly so.
+/// Whether blocks of a line are freed before the next allocation, or soon after.
 fn is_short_lived(facts: &Facts<'_>, counts: &HeapCounts) -> bool {
     let mean_ns = counts.lifetime_ns / counts.allocations.max(1);
     let is_temporary = counts.temporary >= counts.allocations / 2;
     is_temporary || mean_ns <= facts.question.profile.meta.duration_ns / 1000
 }
 
-/// Whether there are enough allocations to be felt.
+/// Whether there are enough allocations to matter.
 fn are_many(facts: &Facts<'_>, allocations: u64) -> bool {
     let seconds = facts.question.profile.meta.duration_ns as f64 / 1e9;
     allocations >= FEWEST && allocations as f64 >= MANY_PER_SECOND * seconds
 }
 
-/// Blocks that are made by growing one are no new ones.
+/// The number of new blocks: growing a block does not count.
 fn made(counts: &HeapCounts) -> u64 {
     counts.allocations.saturating_sub(counts.grown)
 }
 
-/// The lines that make a large part of all allocations, and free them soon.
+/// The lines with a large part of all allocations, each freed soon.
 fn looping<'a>(facts: &'a Facts<'_>, sites: &'a Sites) -> Lines<'a> {
     const LEAST_OF_LINE: f64 = 0.20;
     let whole = made(&sites.totals);
@@ -193,7 +194,7 @@ fn allocation_in_loop(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     }
     vec![lines.finding(rule, Cost::Allocations, |row| {
         format!(
-            "{} of {} on average, freed after {}:",
+            "{} allocations of {} on average, freed after {}:",
             Count(made(&row.counts)),
             mean_size(row),
             mean_life(row)
@@ -205,20 +206,20 @@ fn short_lived_allocations(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Findin
     const SMALL: u64 = 256;
     const LEAST: f64 = 0.5;
     let Some(sites) = facts.sites() else { return Vec::new() };
-    let told = looping(facts, sites);
+    let reported = looping(facts, sites);
     let lines = Lines::new(facts, sites, (made, made(&sites.totals)), |row| {
         let counts = &row.counts;
         let is_small = counts.bytes_allocated / counts.allocations.max(1) <= SMALL;
-        let is_told = told.rows.iter().any(|other| std::ptr::eq(*other, row));
-        is_small && !is_told && is_short_lived(facts, counts)
+        let is_reported = reported.rows.iter().any(|other| std::ptr::eq(*other, row));
+        is_small && !is_reported && is_short_lived(facts, counts)
     });
-    // One line is what the other rule tells.
+    // `allocation-in-loop` reports single lines.
     if lines.share() < LEAST || lines.rows.len() < 2 || !are_many(facts, lines.sum()) {
         return Vec::new();
     }
     vec![lines.finding(rule, Cost::Allocations, |row| {
         format!(
-            "{} of {} on average, freed after {}:",
+            "{} allocations of {} on average, freed after {}:",
             Count(made(&row.counts)),
             mean_size(row),
             mean_life(row)
@@ -234,14 +235,14 @@ fn mean_life(row: &SiteRow) -> String {
     duration(row.counts.lifetime_ns / row.counts.allocations.max(1)).to_string()
 }
 
-/// Where the heap knows a capacity that would spare it.
+/// Lines where the heap recording knows a capacity that would avoid the reallocations.
 pub(super) fn vec_growth(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST: f64 = 0.05;
     let Some(sites) = facts.sites() else { return Vec::new() };
     let number: fn(&HeapCounts) -> u64 = |counts| counts.grown;
     let lines =
         Lines::new(facts, sites, (number, sites.totals.allocations), |row| row.advice.capacity().is_some());
-    // What is copied counts too: a few large moves are as slow as many small ones.
+    // Copied bytes count too: a few large moves are as slow as many small ones.
     let copied: u64 = lines.rows.iter().map(|row| row.counts.bytes_copied).sum();
     let copied_much = copied as f64 >= LEAST * sites.totals.bytes_allocated as f64;
     let grown_much = lines.share() >= LEAST && are_many(facts, lines.sum());
@@ -249,8 +250,10 @@ pub(super) fn vec_growth(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding>
         return Vec::new();
     }
     vec![lines.finding(rule, Cost::Allocations, |row| {
-        let advice = row.told().map_or(String::new(), |advice| format!("; {}", advice.remark().text));
-        format!("{} reallocations moved {}{advice}:", Count(row.counts.grown), bytes(row.counts.bytes_copied))
+        let advice =
+            row.capacity_advice().map_or(String::new(), |advice| format!("; {}", advice.remark().text));
+        let grown = number_of(row.counts.grown, "reallocation", "reallocations");
+        format!("{grown} moved {}{advice}:", bytes(row.counts.bytes_copied))
     })]
 }
 
@@ -271,7 +274,7 @@ fn unused_capacity(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         lines
             .finding(rule, Cost::Bytes, |row| {
                 let HeapCounts { unused_bytes, examined_bytes, .. } = row.counts;
-                format!("{} of {} were never written to:", bytes(unused_bytes), bytes(examined_bytes))
+                format!("{} of {} never written to:", bytes(unused_bytes), bytes(examined_bytes))
             })
             .checked_by(facts.question, metric::UNUSED),
     ]
@@ -295,7 +298,7 @@ fn leaks(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         lines
             .finding(rule, Cost::Peak, |row| {
                 let blocks = row.counts.definitely_lost_blocks + row.counts.indirectly_lost_blocks;
-                format!("{} lost in {} blocks:", bytes(lost(&row.counts)), Count(blocks))
+                format!("{} lost in {}:", bytes(lost(&row.counts)), number_of(blocks, "block", "blocks"))
             })
             .checked_by(facts.question, metric::LIVE_AT_EXIT),
     ]
@@ -305,15 +308,15 @@ fn at_peak(counts: &HeapCounts) -> u64 {
     counts.peak_bytes
 }
 
-/// How the program's live bytes went as a whole.
-fn went(facts: &Facts<'_>) -> Option<Growth> {
+/// How the live bytes of the whole program developed.
+fn program_growth(facts: &Facts<'_>) -> Option<Growth> {
     let heap = facts.question.profile.meta.heap.as_ref()?;
     Growth::ALL.iter().copied().find(|growth| growth.label() == heap.growth)
 }
 
-/// Lines that grow in a program that grows; what is lost is told as that.
+/// Lines that grow in a program that grows. `leaks` reports lost memory.
 fn growing<'a>(facts: &'a Facts<'_>, sites: &'a Sites) -> Lines<'a> {
-    let grows = matches!(went(facts), Some(Growth::Linear | Growth::Unbounded));
+    let grows = matches!(program_growth(facts), Some(Growth::Linear | Growth::Unbounded));
     Lines::new(facts, sites, (at_peak, sites.totals.peak_bytes), |row| {
         let is_lost = lost(&row.counts) >= row.counts.peak_bytes / 2;
         grows && matches!(row.growth, Growth::Linear | Growth::Unbounded) && !is_lost
@@ -322,7 +325,7 @@ fn growing<'a>(facts: &'a Facts<'_>, sites: &'a Sites) -> Lines<'a> {
 
 fn memory_grows(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST: f64 = 0.3;
-    /// A program that reads its input also grows for a while.
+    /// In a shorter run, the growth may just be a program reading its input.
     const LONG_NS: u64 = 30_000_000_000;
     let Some(sites) = facts.sites() else { return Vec::new() };
     let lines = growing(facts, sites);
@@ -331,12 +334,16 @@ fn memory_grows(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     }
     let lasted = facts.question.profile.meta.duration_ns;
     let mut finding = lines.finding(rule, Cost::Peak, |row| {
-        format!("{} in {} blocks at the peak:", bytes(row.counts.peak_bytes), Count(row.counts.peak_blocks))
+        let blocks = number_of(row.counts.peak_blocks, "block", "blocks");
+        format!("{} in {blocks} at the peak:", bytes(row.counts.peak_bytes))
     });
-    let how =
-        if went(facts) == Some(Growth::Unbounded) { "faster and faster, or in steps" } else { "steadily" };
+    let how = if program_growth(facts) == Some(Growth::Unbounded) {
+        "faster and faster, or in steps"
+    } else {
+        "steadily"
+    };
     finding.evidence.push(Evidence::words(format!(
-        "it grows {how}, to {} in {}",
+        "live memory grows {how}, to {} in {}",
         bytes(sites.totals.peak_bytes),
         duration(lasted)
     )));
@@ -344,9 +351,9 @@ fn memory_grows(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     vec![finding]
 }
 
-/// Lines that go up and down in a program that does.
+/// Lines whose live bytes go up and down in a program whose live bytes do.
 fn swinging<'a>(facts: &'a Facts<'_>, sites: &'a Sites) -> Lines<'a> {
-    let swings = went(facts) == Some(Growth::Sawtooth);
+    let swings = program_growth(facts) == Some(Growth::Sawtooth);
     Lines::new(facts, sites, (at_peak, sites.totals.peak_bytes), |row| {
         swings && row.growth == Growth::Sawtooth
     })
@@ -361,17 +368,21 @@ fn memory_saw_tooth(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     }
     let falls = falls(&live_over_time(facts.question.profile, 200));
     let mut finding = lines.finding(rule, Cost::Peak, |row| {
-        format!("{} at the peak, {} in all:", bytes(row.counts.peak_bytes), bytes(row.counts.bytes_allocated))
+        format!(
+            "{} at the peak, {} allocated in total:",
+            bytes(row.counts.peak_bytes),
+            bytes(row.counts.bytes_allocated)
+        )
     });
-    finding
-        .evidence
-        .push(Evidence::words(format!("live bytes fall by half of their peak {falls} times or more")));
+    finding.evidence.push(Evidence::words(format!(
+        "live bytes drop by half of the peak or more, at least {falls} times"
+    )));
     finding.confidence = Confidence::Medium;
-    // One fall is the end of the work.
+    // One drop is just the end of the work.
     if falls < 3 { Vec::new() } else { vec![finding] }
 }
 
-/// How often a line falls by half of its peak, and rises by as much again.
+/// How often a curve drops by half of its peak after it rose by as much.
 fn falls(line: &[u64]) -> usize {
     let half = line.iter().max().copied().unwrap_or(0) / 2;
     let (mut falls, mut high, mut low, mut is_up) = (0, 0, 0, false);
@@ -393,27 +404,27 @@ fn falls(line: &[u64]) -> usize {
 
 fn peak_by_one_line(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST: f64 = 0.5;
-    /// Smaller programs have such a line too, and nobody minds.
+    /// Small programs also have such a line, and it does not matter.
     const LEAST_BYTES: u64 = 64 << 20;
     let Some(sites) = facts.sites() else { return Vec::new() };
-    // What is told already for another reason is told once.
-    let told = [growing(facts, sites), swinging(facts, sites)];
-    let is_told =
-        |row: &SiteRow| told.iter().any(|lines| lines.rows.iter().any(|other| std::ptr::eq(*other, row)));
+    // Other rules already report these lines.
+    let reported = [growing(facts, sites), swinging(facts, sites)];
+    let is_reported =
+        |row: &SiteRow| reported.iter().any(|lines| lines.rows.iter().any(|other| std::ptr::eq(*other, row)));
     let whole = sites.totals.peak_bytes;
     let lines = Lines::new(facts, sites, (at_peak, whole), |row| {
         let is_lost = lost(&row.counts) >= row.counts.peak_bytes / 2;
-        row.counts.peak_bytes as f64 >= LEAST * whole as f64 && !is_lost && !is_told(row)
+        row.counts.peak_bytes as f64 >= LEAST * whole as f64 && !is_lost && !is_reported(row)
     });
     if lines.rows.is_empty() || whole < LEAST_BYTES {
         return Vec::new();
     }
     vec![lines.finding(rule, Cost::Peak, |row| {
         format!(
-            "{} of {} at the peak, in {} blocks:",
+            "{} of {} at the peak, in {}:",
             bytes(row.counts.peak_bytes),
             bytes(whole),
-            Count(row.counts.peak_blocks)
+            number_of(row.counts.peak_blocks, "block", "blocks")
         )
     })]
 }
@@ -436,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_allocates_again_and_again_is_told_with_its_numbers() {
+    fn a_line_that_allocates_repeatedly_is_reported_with_its_numbers() {
         let text = |allocations: u64, temporary: u64, life: u64| {
             second(&format!(
                 "app::main@m.rs:3;app::work@w.rs:9 : allocations={allocations} bytes_allocated={} temporary={temporary} lifetime_ns={}
@@ -450,9 +461,13 @@ mod tests {
             (line(&finding), percent(&finding), finding.of, finding.max_speedup),
             (9, 80, Cost::Allocations, None)
         );
-        assert!(evidence(&finding).contains("800,000 of 100 B on average"), "{}", evidence(&finding));
+        assert!(
+            evidence(&finding).contains("800,000 allocations of 100 B on average"),
+            "{}",
+            evidence(&finding)
+        );
         assert!(finding.verify.contains("--metric allocations --function 'app::work'"), "{}", finding.verify);
-        // Few in a second, and blocks that stay, are no problem.
+        // Few allocations per second, and blocks that live long, are not a problem.
         assert_eq!(of_rule(&text(300_000, 300_000, 50), "allocation-in-loop"), None);
         assert_eq!(of_rule(&text(800_000, 0, 500_000_000), "allocation-in-loop"), None);
     }
@@ -475,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_line_that_cpu_time_shows_too_there_is_one_finding() {
+    fn a_line_in_heap_and_cpu_samples_becomes_one_finding() {
         let mut profile = profile(
             "app::main@m.rs:3;malloc 300
              app::main@m.rs:4;app::other@m.rs:9 100",
@@ -492,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_that_a_capacity_spares_is_told_of_heaps_and_is_evidence_of_cpu_time() {
+    fn avoidable_growth_is_reported_from_the_heap_and_is_evidence_for_cpu_time() {
         let heap = "app::main@m.rs:3;alloc::raw_vec::finish_grow : allocations=800000 grown=700000 bytes_copied=1000000 bytes_allocated=4000000 growth_chains=100000";
         let bar = GrowthBar {
             bar: 9,
@@ -520,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_nobody_writes_to_are_told_where_they_are_many() {
+    fn many_unused_bytes_are_reported() {
         let text = |unused: u64| {
             second(&format!(
                 "app::main@m.rs:3;app::load@l.rs:7 : allocations=100 bytes_allocated=8000000 examined_bytes=8000000 unused_bytes={unused}
@@ -533,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_memory_is_told_unless_it_is_a_trifle_or_was_not_looked_for() {
+    fn leaks_are_reported_unless_tiny_or_not_checked() {
         let text = |lost: u64| {
             second(&format!(
                 "app::main@m.rs:3;app::load@l.rs:7 : allocations=100 peak_bytes={MB} definitely_lost_bytes={lost} definitely_lost_blocks=10"
@@ -549,8 +564,8 @@ mod tests {
         assert_eq!(of_rule(&leaking, "leaks"), None);
     }
 
-    /// A program whose memory goes like this, and that of one of its lines too.
-    fn going(growth: &str, peak: u64) -> Profile {
+    /// A program whose live bytes, and those of one of its lines, develop like this.
+    fn with_growth(growth: &str, peak: u64) -> Profile {
         let mut profile = second(&format!(
             "app::main@m.rs:3;app::keep@k.rs:5 : allocations=100 peak_blocks=100 peak_bytes={peak} growth={growth}
              app::main@m.rs:3;app::rest@k.rs:9 : allocations=100 peak_bytes={} growth=flat",
@@ -561,23 +576,23 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_grows_to_the_end_is_told_once() {
+    fn memory_that_grows_to_the_end_is_reported_once() {
         for growth in ["linear", "unbounded"] {
-            let profile = going(growth, 100 * MB);
+            let profile = with_growth(growth, 100 * MB);
             let findings = found(&profile);
             let [finding] = &findings[..] else { panic!("{findings:?}") };
             assert_eq!((finding.rule.id, line(finding), percent(finding)), ("memory-grows", 5, 80));
             assert_eq!(finding.confidence, Confidence::Low, "a second is short");
         }
-        assert_eq!(of_rule(&going("flat", 100 * MB), "memory-grows"), None);
-        assert_eq!(of_rule(&going("linear", MB), "memory-grows"), None);
-        let mut lost = going("linear", 100 * MB);
+        assert_eq!(of_rule(&with_growth("flat", 100 * MB), "memory-grows"), None);
+        assert_eq!(of_rule(&with_growth("linear", MB), "memory-grows"), None);
+        let mut lost = with_growth("linear", 100 * MB);
         lost.heap.sites[0].counts.definitely_lost_bytes = 90 * MB;
-        assert_eq!(of_rule(&lost, "memory-grows"), None, "it is told as lost");
+        assert_eq!(of_rule(&lost, "memory-grows"), None, "`leaks` reports it");
     }
 
     #[test]
-    fn memory_that_goes_up_and_down_is_told_with_how_often() {
+    fn sawtooth_memory_is_reported_with_the_number_of_drops() {
         let waves = |count: u64| {
             let rows = (0..count).map(|wave| {
                 let (up, down) = (wave * 200, wave * 200 + 100);
@@ -600,14 +615,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_with_most_of_the_peak_is_told_where_there_is_much() {
-        let finding = of_rule(&going("flat", 100 * MB), "peak-by-one-line").unwrap();
+    fn a_line_with_most_of_a_large_peak_is_reported() {
+        let finding = of_rule(&with_growth("flat", 100 * MB), "peak-by-one-line").unwrap();
         assert_eq!((line(&finding), percent(&finding)), (5, 80));
-        assert_eq!(of_rule(&going("flat", 30 * MB), "peak-by-one-line"), None);
+        assert_eq!(of_rule(&with_growth("flat", 30 * MB), "peak-by-one-line"), None);
     }
 
     #[test]
-    fn a_part_of_a_recording_and_another_metric_say_nothing_of_the_heap() {
+    fn heap_rules_need_the_whole_recording_and_its_metric() {
         use crate::{Allowed, Question, explain};
         let mut profile = profile("app::main@m.rs:3 1");
         add_heap(

@@ -3,14 +3,14 @@
 use crate::finding::Confidence;
 use crate::rule::{Beneath, Frames, Rule, Signal};
 
-/// Where the kernel moves bytes: it does that for large transfers too.
+/// Kernel functions that copy data. Time here means that transfers are large.
 const MOVES_BYTES: &[&str] = &[
     r"copy_(?:from|to)_(?:user|iter)|_copy_to_iter|_copy_from_iter|copyin|copyout|rep_movs|copy_page|copy_folio|clear_user|generic_perform_write|filemap_read|iomap_|ext4_|xfs_|btrfs_|submit_bio|folio_",
 ];
 
 pub(super) static UNBUFFERED_WRITES: Rule = Rule {
     id: "unbuffered-writes",
-    title: "every small write is a system call",
+    title: "unbuffered writes: each small write is a system call",
     rust: "wrap the file or socket in a BufWriter, and flush it at the end",
     native: Some("write through stdio or a std::ofstream with a buffer (setvbuf, pubsetbuf) instead of write(2)"),
     page: include_str!("../../../../docs/findings/unbuffered-writes.md"),
@@ -30,8 +30,8 @@ pub(super) static UNBUFFERED_WRITES: Rule = Rule {
 
 pub(super) static UNBUFFERED_READS: Rule = Rule {
     id: "unbuffered-reads",
-    title: "every small read is a system call",
-    rust: "wrap the file or socket in a BufReader, or read it whole with fs::read",
+    title: "unbuffered reads: each small read is a system call",
+    rust: "wrap the file or socket in a BufReader, or read the whole file with fs::read",
     native: Some("read through stdio or a std::ifstream with a buffer, or the whole file at once, instead of read(2)"),
     page: include_str!("../../../../docs/findings/unbuffered-reads.md"),
     signal: Signal::Frames(
@@ -50,9 +50,9 @@ pub(super) static UNBUFFERED_READS: Rule = Rule {
 
 pub(super) static PRINT_PER_LINE: Rule = Rule {
     id: "print-per-line",
-    title: "every printed line locks the standard output and is written by itself",
-    rust: "lock it once and buffer it: let mut out = BufWriter::new(io::stdout().lock()); then writeln!(out, …)",
-    native: Some("give stdout a large buffer (setvbuf), and '\\n' instead of std::endl"),
+    title: "each printed line locks stdout and is written separately",
+    rust: "lock and buffer stdout once: let mut out = BufWriter::new(io::stdout().lock()); then writeln!(out, …)",
+    native: Some("give stdout a large buffer (setvbuf), and use '\\n' instead of std::endl"),
     page: include_str!("../../../../docs/findings/print-per-line.md"),
     signal: Signal::Frames(
         Frames::new(&[r"std::io::stdio::_?e?print\b|LineWriter(?:Shim)?<.*> as std::io::Write>|std::io::buffered::linewriter", r"std::endl<"])
@@ -63,8 +63,8 @@ pub(super) static PRINT_PER_LINE: Rule = Rule {
 
 pub(super) static LINES_ALLOCATE: Rule = Rule {
     id: "lines-allocate",
-    title: "lines() makes a new String for every line",
-    rust: "read_line() into one String that is cleared, read_until() into bytes, or read the whole file and use str::lines(), which borrows",
+    title: "lines() allocates a new String for every line",
+    rust: "keep one String, clear() it and read_line() into it; use read_until() for bytes; or read the whole file and use str::lines(), which borrows",
     native: None,
     page: include_str!("../../../../docs/findings/lines-allocate.md"),
     signal: Signal::Frames(

@@ -1,4 +1,4 @@
-//! What machine code of hot loops shows.
+//! Rules over the machine code of hot loops.
 
 use whyslow_asm::Kind;
 
@@ -19,55 +19,55 @@ macro_rules! rules {
 
 rules! {
     NOT_VECTORISED "not-vectorised" InCode::of_loop(&[Kind::ScalarLoop]).gain(0.75),
-    "a hot loop works on one number at a time where several would fit into a register",
-    "go through slices with iterators or chunks_exact, without early exits and calls; sums of floats need several accumulators",
+    "a hot loop is not vectorised: it processes one number at a time",
+    "iterate over slices with iterators or chunks_exact, without early exits and calls; sums of floats need several accumulators",
     Some("-O3 (gcc vectorises little at -O2), restrict on pointers, no early exits and calls in the loop; sums of floats need several accumulators or -fassociative-math");
     NARROW_VECTORS "narrow-vectors" InCode::of_loop(&[Kind::NarrowVectors]).gain(0.5).least(0.20),
-    "a hot loop uses smaller vectors than this CPU has",
+    "a hot loop uses narrower vectors than this CPU supports",
     "build for the CPU it runs on: RUSTFLAGS=\"-C target-cpu=native\" (or x86-64-v3), or choose at run time with is_x86_feature_detected! and #[target_feature]",
     Some("build for the CPU it runs on: -march=native (or x86-64-v3; in a build script by CFLAGS), or choose at run time with __attribute__((target_clones(...)))");
     NO_FMA "no-fused-multiply-add" InCode::of_loop(&[Kind::NoFusedMultiplyAdd]).gain(0.5).least(0.20),
-    "products are added in two steps, and this CPU has one instruction for both",
-    "write a.mul_add(b, c), and build with -C target-feature=+fma or target-cpu=native; without it mul_add is a slow call",
-    Some("build with -mfma or -march=native, and allow it (-ffp-contract=fast, which gcc does by itself and clang not across statements), or write fma(a, b, c)");
+    "a hot loop multiplies and adds in two steps, and this CPU has one instruction for both",
+    "write a.mul_add(b, c), and build with -C target-feature=+fma or target-cpu=native; without these flags mul_add is a slow call",
+    Some("build with -mfma or -march=native, and allow contraction (-ffp-contract=fast: gcc's default, but clang contracts only within statements), or write fma(a, b, c)");
     SERIAL_CHAIN "serial-chain" InCode::of_loop(&[Kind::SerialChain]).gain(0.75).least(0.15),
-    "every round of a hot loop waits for the result of the one before",
-    "use several accumulators and add them up at the end (chunks_exact, or a loop unrolled by hand): the compiler may not do that with floats",
-    Some("use several accumulators and add them up at the end; -fassociative-math allows the compiler to do that with floats");
+    "each iteration of a hot loop waits for the result of the previous one",
+    "use several accumulators and add them up at the end (chunks_exact, or a loop unrolled by hand): the compiler may not do this for floats",
+    Some("use several accumulators and add them up at the end; -fassociative-math lets the compiler do this for floats");
     POINTER_CHASE "pointer-chase" InCode::of_loop(&[Kind::PointerChase]).gain(0.75).least(0.15),
-    "a hot loop follows pointers, and waits for memory at each",
-    "keep what is gone through side by side: a Vec instead of a linked list, indices instead of boxes",
-    Some("keep what is gone through side by side: std::vector instead of a list or a tree, indices instead of pointers; prefetch the next one where it is known early (__builtin_prefetch)");
+    "a hot loop follows pointers and waits for memory at each one",
+    "store the elements contiguously: a Vec instead of a linked list, indices instead of boxes",
+    Some("store the elements contiguously: std::vector instead of a list or a tree, indices instead of pointers; prefetch the next element if it is known early (__builtin_prefetch)");
     STRIDED "strided-access" InCode::of_loop(&[Kind::StridedAccess, Kind::Gather]).gain(0.75),
-    "a hot loop reads memory in large steps, a new cache line for each number",
-    "change the order of the loops so that the innermost goes along memory, work in blocks, or store each field in its own Vec",
-    Some("change the order of the loops so that the innermost goes along memory, work in blocks, or store each field in its own array");
+    "a hot loop reads memory in large strides: a new cache line for each number",
+    "reorder the loops so that the innermost one walks along memory, work in blocks, or store each field in its own Vec",
+    Some("reorder the loops so that the innermost one walks along memory, work in blocks, or store each field in its own array");
     BOUNDS_CHECKS "bounds-checks" InCode::of_weight(&[Kind::BoundsCheck]).least(0.10),
-    "indices are checked in every round of a hot loop",
+    "a hot loop checks an index against its bounds in every iteration",
     "iterate instead of indexing, take a slice of the known length before the loop (let part = &all[..n]), or assert!(n <= all.len()) once",
-    Some("operator[] instead of at() where the index is known to be good, or check once before the loop");
+    Some("use operator[] instead of at() if the index is known to be valid, or check once before the loop");
     OVERFLOW_CHECKS "overflow-checks" InCode::of_weight(&[Kind::OverflowCheck]).least(0.10),
-    "sums and products are checked for overflow in every round of a hot loop",
-    "wrapping_add and its kin where that is meant, or no overflow-checks in the release profile",
-    Some("unsigned types where wrapping is meant, or no -ftrapv and -fsanitize=signed-integer-overflow in the release build");
+    "a hot loop checks for integer overflow in every iteration",
+    "use wrapping_add and similar methods if wrapping is intended, or turn overflow-checks off in the release profile",
+    Some("use unsigned types if wrapping is intended, or build the release without -ftrapv and -fsanitize=signed-integer-overflow");
     DIVISION "division" InCode::of_weight(&[Kind::Division, Kind::SquareRoot]),
     "divisions or square roots in a hot loop take tens of cycles each",
     "divide by constants or powers of two, multiply by the reciprocal, use u32 instead of u64, or move the division out of the loop",
     None;
     FLOAT_CONVERSIONS "float-conversions" InCode::of_weight(&[Kind::FloatConversion]),
-    "integers and floating-point numbers are converted into each other in a hot loop",
-    "stay in one of both inside of the loop, and convert before or after it",
+    "a hot loop converts between integers and floating-point numbers",
+    "use only one of the two inside the loop, and convert before or after it",
     None;
     DYN_CALLS "dyn-calls" InCode::of_weight(&[Kind::IndirectCall]).least(0.05),
-    "a hot loop calls through a pointer (dyn, fn pointers, virtual functions)",
-    "an enum or a generic function instead of dyn, or one call for many items instead of one for each",
-    Some("a template or std::variant instead of virtual functions and std::function, final at the class, or one call for many items instead of one for each");
+    "a hot loop makes indirect calls (dyn, fn pointers, virtual functions)",
+    "use an enum or a generic function instead of dyn, or handle many items per call",
+    Some("use a template or std::variant instead of virtual functions and std::function, mark the class final, or handle many items per call");
     SMALL_CALLEE "small-callee" InCode::of_weight(&[Kind::SmallCallee]).least(0.05),
-    "a hot loop calls a small function that could be part of it",
-    "#[inline] at the function if it is in another crate, lto = \"thin\" or codegen-units = 1 in the release profile",
+    "a hot loop calls a small function that could be inlined",
+    "mark the function #[inline] if it is in another crate, or set lto = \"thin\" or codegen-units = 1 in the release profile",
     Some("define it in the header (inline), or build with -flto");
     UNPREDICTABLE "unpredictable-branches" InCode::of_weight(&[Kind::UnpredictableBranch]),
-    "the CPU guesses a branch of a hot loop wrong again and again",
+    "a hot loop has a branch that the CPU often mispredicts",
     "make it branchless (min, max, masks, arithmetic on bool), sort the input, or handle the common case first",
     Some("make it branchless (min, max, masks, arithmetic on bool), sort the input, or handle the common case first");
 }

@@ -5,8 +5,8 @@ use crate::rule::{Frames, Rule, Signal};
 
 pub(super) static SMALL_KEY_MAP: Rule = Rule {
     id: "small-key-map",
-    title: "small keys are hashed by SipHash, which takes longer than the rest of the look-up",
-    rust: "use a faster hasher for keys that no stranger chooses: rustc-hash (FxHashMap), foldhash or ahash; for small dense numbers a Vec indexed by the key",
+    title: "small keys are hashed with SipHash: hashing takes longer than the rest of the lookup",
+    rust: "use a faster hasher for keys that do not come from untrusted input: rustc-hash (FxHashMap), foldhash or ahash; for small dense numbers, use a Vec indexed by the key",
     native: None,
     page: include_str!("../../../../docs/findings/small-key-map.md"),
     signal: Signal::Frames(Frames::new(&[
@@ -19,21 +19,21 @@ pub(super) static SMALL_KEY_MAP: Rule = Rule {
 
 pub(super) static SIP_HASH: Rule = Rule {
     id: "sip-hash",
-    title: "keys are hashed by SipHash, the safe and slow default of HashMap",
-    rust: "use a faster hasher for keys that no stranger chooses: rustc-hash (FxHashMap), foldhash or ahash; and hash less: the entry API instead of get and insert",
+    title: "keys are hashed with SipHash, HashMap's safe but slow default",
+    rust: "use a faster hasher for keys that do not come from untrusted input: rustc-hash (FxHashMap), foldhash or ahash; hash less often: use the entry API instead of get and insert",
     native: None,
     page: include_str!("../../../../docs/findings/sip-hash.md"),
     signal: Signal::Frames(Frames::new(&[
-        // At the start: a map that is dropped has its hasher among its types.
+        // Anchored at the start: the drop of a map has the hasher among its type arguments.
         r"^<*&?(?:core::hash::sip::|std::hash::random::(?:DefaultHasher|RandomState)\b)",
     ])),
 };
 
 pub(super) static MAP_GROWTH: Rule = Rule {
     id: "map-growth",
-    title: "a hash map grows step by step while it is filled, and hashes everything again each time",
-    rust: "say the size beforehand: HashMap::with_capacity(n) or reserve(n); or clear() and fill one that is kept",
-    native: Some("reserve(n) before filling it"),
+    title: "a hash map is resized repeatedly while it is filled, and each resize rehashes every key",
+    rust: "set the size up front with HashMap::with_capacity(n) or reserve(n); or keep one map, clear() it and refill it",
+    native: Some("call reserve(n) before filling it"),
     page: include_str!("../../../../docs/findings/map-growth.md"),
     signal: Signal::Frames(Frames::new(&[
         r"hashbrown::raw::.*::(?:reserve_rehash\w*|resize_inner|resize|rehash_in_place)",
@@ -43,10 +43,10 @@ pub(super) static MAP_GROWTH: Rule = Rule {
 
 pub(super) static BTREE_SEARCH: Rule = Rule {
     id: "btree-search",
-    title: "ordered maps are searched key by key",
-    rust: "use a HashMap where the order is not needed, or a sorted Vec with binary search where the map no longer changes",
+    title: "lookups in ordered maps (BTreeMap, std::map) compare keys level by level",
+    rust: "use a HashMap if you do not need the order, or a sorted Vec with binary search once the map no longer changes",
     native: Some(
-        "use std::unordered_map where the order is not needed, or a sorted std::vector with std::lower_bound",
+        "use std::unordered_map if you do not need the order, or a sorted std::vector with std::lower_bound",
     ),
     page: include_str!("../../../../docs/findings/btree-search.md"),
     signal: Signal::Frames(

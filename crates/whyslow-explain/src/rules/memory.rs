@@ -8,11 +8,11 @@ use crate::rule::{Beneath, Frames, Rule, Signal};
 
 pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
     id: "allocator-heavy",
-    title: "much of the time goes into allocating and freeing memory",
-    rust: "allocate less often: reuse a buffer that lives outside of the loop (clear() keeps its memory), keep small things on the stack, \
-           or put many things with one life into an arena; if all sites are needed, try another allocator such as mimalloc",
+    title: "memory is allocated and freed very often",
+    rust: "allocate less often: reuse a buffer that lives outside the loop (clear() keeps its memory), keep small values on the stack, \
+           or put values with the same lifetime into an arena; if you need every allocation, try another allocator such as mimalloc",
     native: Some(
-        "allocate less often: reuse buffers outside of the loop, keep small things on the stack, use an arena or std::pmr, or try another allocator",
+        "allocate less often: reuse buffers outside the loop, keep small values on the stack, use an arena or std::pmr, or try another allocator",
     ),
     page: include_str!("../../../../docs/findings/allocator-heavy.md"),
     signal: Signal::Frames(
@@ -29,9 +29,9 @@ pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
 
 pub(super) static VEC_GROWTH: Rule = Rule {
     id: "vec-growth",
-    title: "a vector or string grows step by step while it is filled, and moves each time",
-    rust: "say the size beforehand: Vec::with_capacity(n), reserve(n), or collect() from an iterator that knows its length; or clear() and fill one that is kept",
-    native: Some("reserve(n) before filling it, or clear() and fill one that is kept"),
+    title: "a vector or string is reallocated repeatedly while it is filled",
+    rust: "set the size up front with Vec::with_capacity(n), reserve(n), or collect() from an iterator that knows its length; or keep one vector, clear() it and refill it",
+    native: Some("call reserve(n) before filling it, or keep one, clear() it and refill it"),
     page: include_str!("../../../../docs/findings/vec-growth.md"),
     signal: Signal::Frames(Frames::new(&[
         r"RawVec(?:Inner)?\b.*::(?:grow_one|grow_amortized|grow_exact|finish_grow|reserve_for_push|do_reserve_and_handle|reserve)\b",
@@ -42,8 +42,8 @@ pub(super) static VEC_GROWTH: Rule = Rule {
 
 pub(super) static CLONE_HEAVY: Rule = Rule {
     id: "clone-heavy",
-    title: "values are cloned, which copies all that they own",
-    rust: "borrow instead (&T, &str, &[T]), share with Rc or Arc, use Cow where only some are changed, or clone_from() into a value that is kept",
+    title: "cloning values copies everything they own",
+    rust: "borrow instead (&T, &str, &[T]), share with Rc or Arc, use Cow if only some are modified, or clone_from() into an existing value",
     native: Some("pass by const reference or std::string_view, or move instead of copying"),
     page: include_str!("../../../../docs/findings/clone-heavy.md"),
     signal: Signal::Frames(
@@ -62,11 +62,11 @@ pub(super) static CLONE_HEAVY: Rule = Rule {
 
 pub(super) static DROP_HEAVY: Rule = Rule {
     id: "drop-heavy",
-    title: "much of the time goes into dropping values, piece by piece",
+    title: "large or many values are dropped element by element",
     rust: "keep fewer, larger allocations (Vec instead of boxes, an arena), reuse values instead of dropping them, \
-           or std::mem::forget what lives until the end of the program",
+           or std::mem::forget values that live until the program exits",
     native: Some(
-        "keep fewer, larger allocations, use an arena, or leave what lives until the end of the program",
+        "keep fewer, larger allocations, use an arena, or do not free values that live until the program exits",
     ),
     page: include_str!("../../../../docs/findings/drop-heavy.md"),
     signal: Signal::Frames(
@@ -87,8 +87,8 @@ pub(super) static DROP_HEAVY: Rule = Rule {
 
 pub(super) static MEMORY_COPIES: Rule = Rule {
     id: "memory-copies",
-    title: "memory is copied from place to place",
-    rust: "pass large values by reference or in a Box, box the large variants of an enum, and copy whole slices once instead of again and again",
+    title: "large or frequent memory copies (memcpy, memmove)",
+    rust: "pass large values by reference or in a Box, box the large variants of an enum, and copy whole slices once instead of repeatedly",
     native: Some("pass large values by reference or pointer, and move containers instead of copying them"),
     page: include_str!("../../../../docs/findings/memory-copies.md"),
     signal: Signal::Frames(
@@ -101,9 +101,9 @@ pub(super) static MEMORY_COPIES: Rule = Rule {
 
 pub(super) static FRONT_REMOVAL: Rule = Rule {
     id: "front-removal",
-    title: "things are taken out of, or put into, the middle of a vector, and all behind them move",
-    rust: "take from the end with pop() or swap_remove(), use a VecDeque for a queue, or retain()/drain() for many at once",
-    native: Some("take from the end, use a std::deque for a queue, or erase-remove many at once"),
+    title: "removing from or inserting into the front or middle of a vector moves all later elements",
+    rust: "remove from the end with pop() or swap_remove(), use a VecDeque for a queue, or remove many at once with retain() or drain()",
+    native: Some("remove from the end, use a std::deque for a queue, or erase-remove many at once"),
     page: include_str!("../../../../docs/findings/front-removal.md"),
     signal: Signal::Frames(Frames::new(&[
         r"alloc::vec::Vec<.*>>?::(?:remove|try_remove|insert|insert_mut)$",
@@ -115,10 +115,10 @@ pub(super) static FRONT_REMOVAL: Rule = Rule {
 
 pub(super) static PAGE_FAULTS: Rule = Rule {
     id: "page-faults",
-    title: "the kernel brings in new pages of memory again and again",
-    rust: "keep large buffers and use them again instead of making new ones; vec![0; n] of a large n is a new mapping each time, and its pages come one by one",
+    title: "page faults: the kernel maps fresh memory over and over",
+    rust: "reuse large buffers instead of allocating new ones; vec![0; n] with a large n creates a new mapping each time, and each of its pages faults on first use",
     native: Some(
-        "keep large buffers and use them again; mallopt(M_MMAP_THRESHOLD, …) and M_TRIM_THRESHOLD keep memory that is freed",
+        "reuse large buffers; mallopt(M_MMAP_THRESHOLD, …) and M_TRIM_THRESHOLD keep freed memory in the process",
     ),
     page: include_str!("../../../../docs/findings/page-faults.md"),
     signal: Signal::Frames(
@@ -133,8 +133,8 @@ pub(super) static PAGE_FAULTS: Rule = Rule {
 
 pub(super) static COLLECT_THEN_ITERATE: Rule = Rule {
     id: "collect-then-iterate",
-    title: "items are collected into a Vec that is dropped again soon",
-    rust: "go on with the iterator instead of collecting it, or return `impl Iterator`; where it is needed twice, fill a Vec that is kept (clear, extend)",
+    title: "items are collected into a Vec that is only iterated once",
+    rust: "continue with the iterator instead of collecting it, or return `impl Iterator`; if you need the items twice, refill one Vec (clear, extend)",
     native: None,
     page: include_str!("../../../../docs/findings/collect-then-iterate.md"),
     signal: Signal::Frames(
@@ -145,11 +145,11 @@ pub(super) static COLLECT_THEN_ITERATE: Rule = Rule {
     ),
 };
 
-/// Whether what a line collects is used once, and only to be gone through.
+/// Whether the collection that a line creates is used only once, to iterate over it.
 fn is_iterated_once(profile: &Profile, place: &Place) -> bool {
-    /// A statement begins so many lines before its `collect`, at most.
+    /// A statement starts at most this many lines before its `collect`.
     const BEFORE: u32 = 8;
-    /// What it makes is looked for in so many lines after it.
+    /// Uses of the collection are searched for in this many lines after it.
     const AFTER: u32 = 40;
     let Some(file) = place.file else { return false };
     let text = |line: u32| profile.sources.get(file, line).map(|text| profile.text(text));

@@ -1,6 +1,6 @@
 //! All rules, one file per family.
 //!
-//! Of rules that look at frames, a stack counts for the first that is told: what is particular comes before what is general.
+//! A stack counts only for the first frame rule that reports it, so specific rules come before general ones.
 
 mod calls;
 mod counters;
@@ -19,9 +19,9 @@ mod waits;
 
 use crate::rule::{Rule, Signal};
 
-/// The table.
+/// All rules, in order of precedence.
 pub static ALL: &[&Rule] = &[
-    // What somebody asked a library to do.
+    // Specific library calls.
     &text::REGEX_IN_LOOP,
     &text::JSON_VALUES,
     &text::LOGGING,
@@ -35,7 +35,7 @@ pub static ALL: &[&Rule] = &[
     &io::UNBUFFERED_READS,
     &sharing::TINY_TASKS,
     &sharing::SPIN_WAITING,
-    // How data are kept.
+    // Data structures.
     &memory::FRONT_REMOVAL,
     &maps::SMALL_KEY_MAP,
     &maps::SIP_HASH,
@@ -43,7 +43,7 @@ pub static ALL: &[&Rule] = &[
     &maps::BTREE_SEARCH,
     &search::LINEAR_SEARCH,
     &memory::COLLECT_THEN_ITERATE,
-    // What memory is needed for.
+    // Reasons for allocations.
     &sharing::ARC_TRAFFIC,
     &memory::CLONE_HEAVY,
     &text::FORMAT_ALLOCATES,
@@ -51,13 +51,13 @@ pub static ALL: &[&Rule] = &[
     &text::UTF8_VALIDATION,
     &memory::VEC_GROWTH,
     &memory::DROP_HEAVY,
-    // What is left of it.
+    // General costs that no rule above explains.
     &memory::PAGE_FAULTS,
     &memory::MEMORY_COPIES,
     &memory::ALLOCATOR_HEAVY,
     &sharing::ATOMIC_TRAFFIC,
     &search::SEARCH_LOOP,
-    // What machine code shows.
+    // Machine code of hot loops.
     &loops::DIVISION,
     &loops::DYN_CALLS,
     &loops::SMALL_CALLEE,
@@ -72,12 +72,12 @@ pub static ALL: &[&Rule] = &[
     &loops::NO_FMA,
     &loops::UNPREDICTABLE,
     &search::RECURSION,
-    // What recordings of system calls and counters show.
+    // Recorded system calls and CPU counters.
     &calls::SMALL_TRANSFERS,
     &calls::SYSCALL_PER_ITEM,
     &counters::CACHE_MISSES,
     &counters::BRANCH_MISSES,
-    // What threads do beside each other.
+    // Waits and threads.
     &waits::LOCK_CONTENTION,
     &waits::BLOCKING_IN_ASYNC,
     &waits::MOSTLY_WAITING,
@@ -85,7 +85,7 @@ pub static ALL: &[&Rule] = &[
     &threads::OVERSUBSCRIPTION,
     &threads::EXECUTOR_OVERHEAD,
     &threads::STARTUP_DOMINATED,
-    // What recordings of the heap show.
+    // Heap recordings.
     &heap::ALLOCATION_IN_LOOP,
     &heap::SHORT_LIVED_ALLOCATIONS,
     &heap::UNUSED_CAPACITY,
@@ -101,7 +101,7 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
 }
 
 impl Rule {
-    /// The share from which on it is told.
+    /// The smallest share at which it is reported.
     pub fn least_share(&self) -> f64 {
         match &self.signal {
             Signal::Frames(frames) => frames.least,

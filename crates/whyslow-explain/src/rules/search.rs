@@ -1,4 +1,4 @@
-//! Searching, sorting, calling.
+//! Searching, sorting and recursion.
 
 use std::cmp::Reverse;
 
@@ -13,12 +13,12 @@ use crate::rule::{Beneath, Frames, Rule, Signal};
 
 pub(super) static LINEAR_SEARCH: Rule = Rule {
     id: "linear-search",
-    title: "lists are searched from their start, again and again",
-    rust: "where a list grows with the input (`whyslow scale` shows it), keep the items in a HashMap or HashSet by what is searched for, or sort them and use \
-           binary_search_by_key; where it is short, ask first what rules most out (a length, a first byte), or look for all texts at once (aho-corasick, memchr)",
+    title: "repeated linear searches through a list",
+    rust: "if the list grows with the input (`whyslow scale` shows it), keep the items in a HashMap or HashSet by the key you search for, or sort them and use \
+           binary_search_by_key; if it is short, first check what rules most items out (a length, a first byte), or search for all strings at once (aho-corasick, memchr)",
     native: Some(
-        "where a list grows with the input (`whyslow scale` shows it), keep the items in a std::unordered_map by what is searched for, or sort them and use \
-         std::lower_bound; where it is short, ask first what rules most out (a length, a first byte)",
+        "if the list grows with the input (`whyslow scale` shows it), keep the items in a std::unordered_map by the key you search for, or sort them and use \
+         std::lower_bound; if it is short, first check what rules most items out (a length, a first byte)",
     ),
     page: include_str!("../../../../docs/findings/linear-search.md"),
     signal: Signal::Frames(
@@ -36,9 +36,9 @@ pub(super) static LINEAR_SEARCH: Rule = Rule {
 
 pub(super) static SORT_BY_COSTLY_KEY: Rule = Rule {
     id: "sort-by-costly-key",
-    title: "sorting makes its keys anew for every comparison",
-    rust: "make each key once: sort_by_cached_key, or compare what is there already: sort_by(|a, b| a.name.cmp(&b.name))",
-    native: Some("make each key once, beforehand, and compare those"),
+    title: "sorting recomputes an expensive key for every comparison",
+    rust: "compute each key once with sort_by_cached_key, or compare existing fields: sort_by(|a, b| a.name.cmp(&b.name))",
+    native: Some("compute each key once before sorting, and compare the stored keys"),
     page: include_str!("../../../../docs/findings/sort-by-costly-key.md"),
     signal: Signal::Frames(
         Frames::new(&[r"::sort(?:_unstable)?_by_key\b.*\{\{?closure"]).with(Beneath::All).needs(&[r"^alloc::alloc::|^__rust_alloc|malloc|alloc::fmt::format|to_(?:string|lowercase|uppercase|owned|vec)|Clone>::clone"]),
@@ -47,8 +47,8 @@ pub(super) static SORT_BY_COSTLY_KEY: Rule = Rule {
 
 pub(super) static RECURSION: Rule = Rule {
     id: "recursion",
-    title: "a function calls itself again and again, and does little else",
-    rust: "keep results that are needed again (a HashMap or a table), or turn it into a loop with its own stack",
+    title: "deep recursion: a function spends most of its time calling itself",
+    rust: "cache results that are needed again (in a HashMap or a table), or rewrite it as a loop with its own stack",
     native: None,
     page: include_str!("../../../../docs/findings/recursion.md"),
     signal: Signal::Facts(recursion),
@@ -56,18 +56,18 @@ pub(super) static RECURSION: Rule = Rule {
 
 pub(super) static SEARCH_LOOP: Rule = Rule {
     id: "search-loop",
-    title: "a loop goes through a list until it finds something; once per item that is quadratic",
-    rust: "keep the items in a HashMap by what is searched for, made once before, or sort them and use binary_search_by_key; \
+    title: "linear search in a loop: quadratic when it runs once per item",
+    rust: "build a HashMap by the key you search for, once, before the loop, or sort the items and use binary_search_by_key; \
            `whyslow scale` shows how it grows",
     native: Some(
-        "keep the items in a std::unordered_map by what is searched for, or sort them and use std::lower_bound; \
+        "build a std::unordered_map by the key you search for, once, before the loop, or sort the items and use std::lower_bound; \
          `whyslow scale` shows how it grows",
     ),
     page: include_str!("../../../../docs/findings/search-loop.md"),
     signal: Signal::Facts(search_loop),
 };
 
-/// Lines of a loop that is left from within: the head, and the end of what is looked at.
+/// The loop around `line` if it looks like a search: its first line, and the last line that was examined.
 fn searching_loop(profile: &Profile, file: StringId, line: u32) -> Option<[u32; 2]> {
     /// The body of a search is short.
     const BODY: u32 = 6;
@@ -79,20 +79,20 @@ fn searching_loop(profile: &Profile, file: StringId, line: u32) -> Option<[u32; 
     let compares = body().any(|text| text.contains("if ") || text.contains("if("))
         && body().any(|text| text.contains("=="));
     let leaves = body().any(|text| text.contains("return") || text.contains("break"));
-    // What adds up or collects does not search.
+    // A loop that sums or collects is not a search.
     let works =
         body().skip(1).any(|text| text.contains("+=") || text.contains(" = ") || text.contains(".push"));
     let is_nested = (head + 1..=head + BODY).filter_map(text).any(is_head);
     (compares && leaves && !is_nested && !works).then_some([head, head + BODY])
 }
 
-/// A loop: the function that it is in, its file and its first line.
+/// A loop: its function, file and first line.
 type Loop = (Label, StringId, u32);
 
-/// What a loop weighs, its samples, and their stacks.
+/// The value of a loop, its number of samples, and their stacks.
 type Searched = (u64, u64, Vec<StackId>);
 
-/// A loop of the user's that ends when it finds something, and is hot.
+/// Hot loops in the user's code that stop when they find something.
 fn search_loop(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST_SHARE: f64 = 0.10;
     let profile = facts.question.profile;
@@ -118,7 +118,7 @@ fn search_loop(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         row.2.push(stack.into());
     }
     let of_all = |value: u64| value as f64 / weights.total_value.max(1) as f64;
-    let told = found
+    let reported = found
         .into_iter()
         .filter(|(_, (value, samples, _))| of_all(*value) >= LEAST_SHARE && *samples >= FEWEST_OF_ONE);
     let finding = |((label, file, line), (value, _, stacks)): (Loop, Searched)| {
@@ -130,10 +130,10 @@ fn search_loop(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
             ..Finding::new(rule, facts.question, Cost::Cpu, measured, vec![(place, measured.share)])
         }
     };
-    told.map(finding).collect()
+    reported.map(finding).collect()
 }
 
-/// A function of the user's that is on most stacks many times over and is itself the hottest.
+/// Hot functions in the user's code that appear many times on their own stacks.
 fn recursion(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST_SHARE: f64 = 0.30;
     const LEAST_DEPTH: u64 = 6;
@@ -149,7 +149,7 @@ fn recursion(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         line: FxHashMap<Place, u64>,
         stacks: Vec<StackId>,
     }
-    // Few functions have so much by themselves.
+    // Few functions have this much self time, which keeps the rest cheap.
     let innermost = |stack: usize| frames_of(profile, StackId::from(stack)).next().map(|frame| frame.label);
     let mut by_itself: FxHashMap<Label, u64> = FxHashMap::default();
     for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
@@ -182,7 +182,7 @@ fn recursion(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         row.stacks.push(id);
     }
     let of_all = |value: u64| value as f64 / weights.total_value.max(1) as f64;
-    let told = deep
+    let reported = deep
         .into_iter()
         .filter(|(_, row)| of_all(row.value) >= LEAST_SHARE && row.depth / row.samples.max(1) >= LEAST_DEPTH);
     let finding = |(label, row): (Label, Deep)| {
@@ -190,7 +190,7 @@ fn recursion(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         places.sort_by_key(|(place, value)| (Reverse(*value), place.line));
         let places = places.iter().map(|(place, value)| (*place, of_all(*value))).collect();
         let measured = Measured::sampled(row.value, weights.total_value, weights.total_count);
-        let often = format!("{} times on a stack, on average:", row.depth / row.samples.max(1));
+        let often = format!("on the stack {} times on average:", row.depth / row.samples.max(1));
         Finding {
             confidence: Confidence::Medium,
             evidence: vec![Evidence::at(often, Place { label, file: None, line: 0 }, measured.share)],
@@ -198,5 +198,5 @@ fn recursion(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
             ..Finding::new(rule, facts.question, Cost::Cpu, measured, places)
         }
     };
-    told.map(finding).collect()
+    reported.map(finding).collect()
 }

@@ -1,27 +1,27 @@
-//! Between threads, as CPU time shows it.
+//! Costs of sharing between threads, as CPU samples show them.
 
 use crate::finding::Confidence;
 use crate::rule::{Beneath, Frames, Rule, Signal};
 
 pub(super) static ARC_TRAFFIC: Rule = Rule {
     id: "arc-traffic",
-    title: "reference counts (Arc, shared_ptr) are changed again and again, each time by an atomic instruction",
-    rust: "borrow what the Arc holds (&T) instead of cloning it, clone it once per thread outside of the loop, or use Rc where there is one thread",
-    native: Some("pass std::shared_ptr by reference, or what it points to, instead of copying it"),
+    title: "reference counts (Arc, shared_ptr) change very often, each time with an atomic instruction",
+    rust: "borrow the value in the Arc (&T) instead of cloning it, clone it once per thread outside the loop, or use Rc if there is only one thread",
+    native: Some("pass std::shared_ptr by reference, or the object it points to, instead of copying it"),
     page: include_str!("../../../../docs/findings/arc-traffic.md"),
     signal: Signal::Frames(Frames::new(&[
         r"<alloc::sync::(?:Arc|Weak)<.*> as core::(?:clone::Clone>::clone|ops::drop::Drop>::drop)$",
         r"drop_in_place(?:::)?<alloc::sync::(?:Arc|Weak)<.*>>$",
         r"std::_Sp_counted_base<.*>::_M_(?:add_ref_copy|release)|^std::__shared_count<.*>::~__shared_count",
     ])
-    // The last one of them does away with what was shared.
+    // The last reference drops the shared value, which is not reference counting.
     .ended_by(&[r"::drop_slow$|::_M_(?:dispose|destroy|release_last_use)"])),
 };
 
 pub(super) static ATOMIC_TRAFFIC: Rule = Rule {
     id: "atomic-traffic",
-    title: "threads change the same atomics, whose cache line moves between CPUs each time",
-    rust: "count per thread and add up at the end, spread it over several padded atomics (crossbeam's CachePadded), or change it less often",
+    title: "threads modify shared atomics: each change moves the cache line between CPUs",
+    rust: "count per thread and add up at the end, spread the count over several padded atomics (crossbeam's CachePadded), or change it less often",
     native: None,
     page: include_str!("../../../../docs/findings/atomic-traffic.md"),
     signal: Signal::Frames(
@@ -37,9 +37,9 @@ pub(super) static ATOMIC_TRAFFIC: Rule = Rule {
 
 pub(super) static TINY_TASKS: Rule = Rule {
     id: "tiny-tasks",
-    title: "work is cut into pieces so small that handing them out takes longer than doing them",
-    rust: "give each task more: with_min_len(n), par_chunks(n), a larger cut-off before join(), or a plain loop for little work",
-    native: Some("give each task more: a larger grain size, chunks instead of items, a larger cut-off"),
+    title: "scheduling overhead: parallel tasks are very small",
+    rust: "give each task more work: with_min_len(n), par_chunks(n), a larger cut-off before join(), or a plain loop for little work",
+    native: Some("give each task more work: a larger grain size, chunks instead of items, a larger cut-off"),
     page: include_str!("../../../../docs/findings/tiny-tasks.md"),
     signal: Signal::Frames(
         Frames::new(&[
@@ -54,8 +54,8 @@ pub(super) static TINY_TASKS: Rule = Rule {
 
 pub(super) static SPIN_WAITING: Rule = Rule {
     id: "spin-waiting",
-    title: "a thread waits by asking again and again instead of sleeping",
-    rust: "wait with a Condvar, a channel, thread::park or a Barrier; spin only where the wait is shorter than a switch",
+    title: "busy waiting: a thread spins instead of sleeping",
+    rust: "wait with a Condvar, a channel, thread::park or a Barrier; spin only if the wait is shorter than a context switch",
     native: Some("wait with a condition variable, a semaphore or std::atomic::wait"),
     page: include_str!("../../../../docs/findings/spin-waiting.md"),
     signal: Signal::Frames(

@@ -1,4 +1,4 @@
-//! Findings of made-up profiles, for tests.
+//! Test helpers: findings of synthetic profiles.
 
 use whyslow_analyze::Selection;
 use whyslow_profile::{Metric, Profile, Samples, StackId};
@@ -19,7 +19,7 @@ pub(super) fn found(profile: &Profile) -> Vec<Finding> {
     .findings
 }
 
-/// Those of one rule.
+/// The finding of one rule, if there is one.
 pub(super) fn of_rule(profile: &Profile, id: &str) -> Option<Finding> {
     let findings = found(profile).into_iter().filter(|finding| finding.rule.id == id).collect::<Vec<_>>();
     assert!(findings.len() < 2, "one finding per rule: {findings:?}");
@@ -36,12 +36,12 @@ pub(super) fn percent(finding: &Finding) -> u64 {
     (finding.share * 100.0).round() as u64
 }
 
-/// All that speaks for a finding, as one text.
+/// All evidence of a finding, as one text.
 pub(super) fn evidence(finding: &Finding) -> String {
     finding.evidence.iter().map(|evidence| evidence.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Takes the samples of a thread for its waits: neighbours with the same stack are one wait.
+/// Turns samples into waits where `is_wait` says so.
 pub(super) fn waits_of(profile: &mut Profile, is_wait: impl Fn(&Profile, StackId) -> bool) {
     let all = std::mem::take(&mut profile.samples[0]);
     let mut waits: Samples = Samples::default();

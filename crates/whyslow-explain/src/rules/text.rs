@@ -1,4 +1,4 @@
-//! Text, and what libraries do with it.
+//! Text: formatting, parsing, logging, and other library calls on strings.
 
 use std::sync::LazyLock;
 
@@ -10,9 +10,9 @@ use crate::rule::{Beneath, Frames, Rule, Signal};
 
 pub(super) static FORMATTING: Rule = Rule {
     id: "formatting",
-    title: "numbers and texts are formatted",
-    rust: "format less: write bytes and strings directly (push_str, write_all), use itoa or ryu for numbers, and do not format what nobody reads",
-    native: Some("format less: std::to_chars instead of printf or streams, and nothing that nobody reads"),
+    title: "numbers and strings are formatted in hot code",
+    rust: "format less: write bytes and strings directly (push_str, write_all), use itoa or ryu for numbers, and drop output that is never read",
+    native: Some("format less: use std::to_chars instead of printf or streams, and drop output that is never read"),
     page: include_str!("../../../../docs/findings/formatting.md"),
     signal: Signal::Frames(
         Frames::new(&[
@@ -27,9 +27,9 @@ pub(super) static FORMATTING: Rule = Rule {
 
 pub(super) static FORMAT_ALLOCATES: Rule = Rule {
     id: "format-allocates",
-    title: "format! or to_string() makes a new String each time",
-    rust: "write!(text, …) into one String that is cleared and kept, or pass format_args!(…) on where it is only printed",
-    native: Some("snprintf or std::format_to into a buffer that is kept"),
+    title: "format! or to_string() allocates a new String each time",
+    rust: "keep one String, clear() it and write!(text, …) into it, or pass format_args!(…) if the text is only printed",
+    native: Some("use snprintf or std::format_to with a buffer that you reuse"),
     page: include_str!("../../../../docs/findings/format-allocates.md"),
     signal: Signal::Frames(
         Frames::new(&[
@@ -44,8 +44,8 @@ pub(super) static FORMAT_ALLOCATES: Rule = Rule {
 
 pub(super) static UTF8_VALIDATION: Rule = Rule {
     id: "utf8-validation",
-    title: "bytes are checked to be UTF-8",
-    rust: "work on bytes (&[u8], the bstr crate) where text is not needed, read files with fs::read instead of read_to_string, or check once and keep the &str; simdutf8 checks faster",
+    title: "bytes are validated as UTF-8 in hot code",
+    rust: "work on bytes (&[u8], the bstr crate) if you do not need text, read files with fs::read instead of read_to_string, or validate once and keep the &str; simdutf8 validates faster",
     native: None,
     page: include_str!("../../../../docs/findings/utf8-validation.md"),
     signal: Signal::Frames(Frames::new(&[
@@ -56,9 +56,9 @@ pub(super) static UTF8_VALIDATION: Rule = Rule {
 
 pub(super) static REGEX_IN_LOOP: Rule = Rule {
     id: "regex-in-loop",
-    title: "regular expressions are compiled, perhaps the same one again and again",
-    rust: "compile each once: a static LazyLock<Regex>, or a field of what uses it; several over the same text fit a RegexSet",
-    native: Some("compile each once, in a static or a member, instead of where it is used"),
+    title: "regular expressions are compiled in hot code, possibly the same one repeatedly",
+    rust: "compile each regex once, in a static LazyLock<Regex> or a struct field; match several against the same text with a RegexSet",
+    native: Some("compile each regex once, in a static or a member, not at every use"),
     page: include_str!("../../../../docs/findings/regex-in-loop.md"),
     signal: Signal::Frames(
         Frames::new(&[
@@ -72,8 +72,8 @@ pub(super) static REGEX_IN_LOOP: Rule = Rule {
 
 pub(super) static JSON_VALUES: Rule = Rule {
     id: "json-values",
-    title: "JSON is read into serde_json::Value, with an allocation for every key and text",
-    rust: "deserialise into your own struct (#[derive(Deserialize)]), borrow its texts (&'a str, Cow), and let serde skip the fields that nobody needs",
+    title: "JSON is parsed into serde_json::Value, with an allocation for every key and string",
+    rust: "deserialise into your own struct (#[derive(Deserialize)]), borrow its strings (&'a str, Cow), and let serde skip the fields you do not need",
     native: None,
     page: include_str!("../../../../docs/findings/json-values.md"),
     signal: Signal::Frames(
@@ -88,9 +88,9 @@ pub(super) static JSON_VALUES: Rule = Rule {
 
 pub(super) static LOGGING: Rule = Rule {
     id: "logging",
-    title: "log records are made",
-    rust: "log less in hot code, set the level at compile time (log's release_max_level_… features, tracing's the same), and compute arguments only where the level is on",
-    native: Some("log less in hot code, and compute arguments only where the level is on"),
+    title: "log records are formatted and written in hot code",
+    rust: "log less in hot code, set the level at compile time (the release_max_level_… features of log and tracing), and compute arguments only if the level is enabled",
+    native: Some("log less in hot code, and compute arguments only if the level is enabled"),
     page: include_str!("../../../../docs/findings/logging.md"),
     signal: Signal::Frames(
         Frames::new(&[
@@ -103,9 +103,9 @@ pub(super) static LOGGING: Rule = Rule {
 
 pub(super) static PANICS_AS_ERRORS: Rule = Rule {
     id: "panics-as-errors",
-    title: "panics or exceptions are raised and caught, and unwinding walks the stack for each",
-    rust: "return Result where failing is ordinary; catch_unwind is for what nobody expects",
-    native: Some("return an error code, std::optional or std::expected where failing is ordinary; a throw costs microseconds"),
+    title: "panics or exceptions are thrown and caught: each one unwinds the stack",
+    rust: "return Result for failures you expect; use catch_unwind only for bugs",
+    native: Some("return an error code, std::optional or std::expected for failures you expect; a throw costs microseconds"),
     page: include_str!("../../../../docs/findings/panics-as-errors.md"),
     signal: Signal::Frames(
         Frames::new(&[
@@ -118,8 +118,8 @@ pub(super) static PANICS_AS_ERRORS: Rule = Rule {
 
 pub(super) static EAGER_FALLBACK: Rule = Rule {
     id: "eager-fallback",
-    title: "a fallback or an error is made even where it is not needed",
-    rust: "give a closure: ok_or_else, unwrap_or_else, or_else, map_or_else, or unwrap_or_default; for expect(&format!(…)) use unwrap_or_else(|| panic!(…))",
+    title: "a fallback value or an error is built even when it is not needed",
+    rust: "pass a closure: ok_or_else, unwrap_or_else, or_else, map_or_else, or use unwrap_or_default; replace expect(&format!(…)) with unwrap_or_else(|| panic!(…))",
     native: None,
     page: include_str!("../../../../docs/findings/eager-fallback.md"),
     signal: Signal::Frames(
@@ -128,16 +128,16 @@ pub(super) static EAGER_FALLBACK: Rule = Rule {
             r"drop_in_place(?:::)?<alloc::(?:string::String|vec::Vec<)",
         ])
         .with(Beneath::All)
-        .on_line(makes_a_fallback),
+        .on_line(builds_a_fallback),
     ),
 };
 
 pub(super) static SOFTWARE_CRYPTO: Rule = Rule {
     id: "software-crypto",
-    title: "hashing, encryption or compression runs without the CPU's own instructions",
-    rust: "turn on the assembly or SIMD backend (sha2's asm feature or no force-soft, aes with the CPU's instructions, ring, zlib-rs instead of miniz_oxide, \
-           crc32fast), or a lower level of compression",
-    native: Some("use a library with the CPU's instructions (OpenSSL, zlib-ng, ISA-L), or a lower level of compression"),
+    title: "hashing, encryption or compression runs in software, without the CPU's instructions for it",
+    rust: "enable the assembly or SIMD backend (sha2's asm feature or no force-soft, aes with the CPU's instructions, ring, zlib-rs instead of miniz_oxide, \
+           crc32fast), or use a lower compression level",
+    native: Some("use a library with the CPU's instructions (OpenSSL, zlib-ng, ISA-L), or a lower compression level"),
     page: include_str!("../../../../docs/findings/software-crypto.md"),
     signal: Signal::Frames(
         Frames::new(&[
@@ -150,8 +150,8 @@ pub(super) static SOFTWARE_CRYPTO: Rule = Rule {
     ),
 };
 
-/// Whether a line makes the value that another call needs in the rare case only.
-fn makes_a_fallback(profile: &Profile, place: &Place) -> bool {
+/// Whether a line builds a value that its call needs only in the rare case.
+fn builds_a_fallback(profile: &Profile, place: &Place) -> bool {
     static EAGER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"\.(?:ok_or|unwrap_or|map_or|or|expect|insert_or|get_or_insert)\(&?(?:format!|String::|vec!|Vec::|Box::new|[a-z_.]*to_(?:string|owned|vec)\(|[a-z_.]*\.clone\()").ok()
     });

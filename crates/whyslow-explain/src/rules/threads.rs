@@ -1,4 +1,4 @@
-//! Threads: how many have work at a time, who gives it to them, and what happens before `main`.
+//! Threads: how many are busy at a time, the executor's share, and the time before `main`.
 
 use std::cmp::Reverse;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use rustc_hash::FxHashMap;
 use whyslow_analyze::{
-    CallTree, Count, Label, Nearness, Parallelism, StackFrame, TaskTable, duration, frames_of,
+    CallTree, Label, Nearness, Parallelism, StackFrame, TaskTable, duration, frames_of, number_of,
 };
 use whyslow_profile::{LocationId, Profile, StackId, Subject, Thread};
 
@@ -20,7 +20,7 @@ use crate::stacks::entered_from;
 pub(super) static POOR_PARALLELISM: Rule = Rule {
     id: "poor-parallelism",
     title: "one thread works while all others wait for it",
-    rust: "spread that part over threads too (par_iter, a pipeline that starts on the first results), or make it faster: the rest waits for it",
+    rust: "parallelise this part too (par_iter, a pipeline that starts on the first results), or make it faster: all other threads wait for it",
     native: None,
     page: include_str!("../../../../docs/findings/poor-parallelism.md"),
     signal: Signal::Facts(poor_parallelism),
@@ -28,10 +28,10 @@ pub(super) static POOR_PARALLELISM: Rule = Rule {
 
 pub(super) static OVERSUBSCRIPTION: Rule = Rule {
     id: "oversubscription",
-    title: "more threads want to run than there are CPUs, and wait for their turn",
-    rust: "use as many busy threads as std::thread::available_parallelism() says: one pool for all (rayon's), instead of a thread per item or a pool inside a pool",
+    title: "more busy threads than CPUs: threads queue for a CPU",
+    rust: "run as many busy threads as std::thread::available_parallelism() reports: one shared pool (rayon's), not a thread per item or a pool inside a pool",
     native: Some(
-        "use as many busy threads as std::thread::hardware_concurrency() says: one pool for all, instead of a thread per item or a pool inside a pool",
+        "run as many busy threads as std::thread::hardware_concurrency() reports: one shared pool, not a thread per item or a pool inside a pool",
     ),
     page: include_str!("../../../../docs/findings/oversubscription.md"),
     signal: Signal::Facts(oversubscription),
@@ -39,9 +39,9 @@ pub(super) static OVERSUBSCRIPTION: Rule = Rule {
 
 pub(super) static EXECUTOR_OVERHEAD: Rule = Rule {
     id: "executor-overhead",
-    title: "the async executor spends much of the time on handing tasks out, waking and stealing",
-    rust: "do more per task and per await: fewer, larger tasks, batches over channels, no spawn for what can be awaited in place (join!, FuturesUnordered), \
-           fewer worker threads where there is little work",
+    title: "async executor overhead: scheduling, waking and stealing tasks",
+    rust: "do more per task and per await: fewer, larger tasks, batches over channels, no spawn for futures you can await in place (join!, FuturesUnordered), \
+           fewer worker threads if there is little work",
     native: None,
     page: include_str!("../../../../docs/findings/executor-overhead.md"),
     signal: Signal::Facts(executor_overhead),
@@ -49,10 +49,10 @@ pub(super) static EXECUTOR_OVERHEAD: Rule = Rule {
 
 pub(super) static STARTUP_DOMINATED: Rule = Rule {
     id: "startup-dominated",
-    title: "much of the time goes by before main begins: loading libraries, and what they set up",
-    rust: "load less: fewer and smaller libraries, static linking, statics that are made when they are first used (LazyLock); of many short runs make one long one",
+    title: "slow start-up: loading libraries and running their initialisers before main",
+    rust: "load less: fewer and smaller libraries, static linking, statics initialised on first use (LazyLock); replace many short runs with one long one",
     native: Some(
-        "load less: fewer and smaller libraries, static linking or prelinking, no static constructors; of many short runs make one long one",
+        "load less: fewer and smaller libraries, static linking or prelinking, no static constructors; replace many short runs with one long one",
     ),
     page: include_str!("../../../../docs/findings/startup-dominated.md"),
     signal: Signal::Facts(startup_dominated),
@@ -86,7 +86,7 @@ fn poor_parallelism(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let alone = level.notable(3).iter().map(|row| Evidence::at("alone:", place(row), share(row.share)));
     let most = parallelism.levels.len().saturating_sub(1);
     let evidence = alone.chain([Evidence::words(format!(
-        "at other times up to {most} threads are busy; {} pass with one",
+        "only one thread is busy for {}; at other times up to {most} are",
         duration(level.ns)
     ))]);
     let evidence = evidence.collect();
@@ -96,7 +96,8 @@ fn poor_parallelism(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding { evidence, confidence, ..finding }]
 }
 
-/// Whether a serial part that is worth telling is possible at all: a program that keeps its CPUs busy has none, and to look takes long.
+/// Whether a serial part worth reporting is possible at all. A program that keeps its CPUs busy has none, and
+/// the full analysis is slow.
 fn may_be_serial(facts: &Facts<'_>) -> bool {
     const LEAST: f64 = 0.1;
     let Question { profile, selection, .. } = *facts.question;
@@ -116,7 +117,7 @@ fn may_be_serial(facts: &Facts<'_>) -> bool {
 fn oversubscription(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST: f64 = 0.3;
     const LEAST_NS: u64 = 100_000_000;
-    /// So many times the CPUs are busy threads at a time. With fewer there is little to gain.
+    /// This many busy threads per CPU at a time. With fewer there is little to gain.
     const CROWD: u64 = 3;
     let profile = facts.question.profile;
     let cpus = u64::from(profile.meta.host.cpus);
@@ -134,9 +135,9 @@ fn oversubscription(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     }
     let places = entry_lines(facts, measured.share);
     let words = format!(
-        "up to {} busy threads at a time on {} CPUs: all ran for {} and waited for a CPU for {}",
-        Count(crowd),
-        Count(cpus),
+        "up to {} at a time on {}: together they ran for {} and queued for a CPU for {}",
+        number_of(crowd, "busy thread", "busy threads"),
+        number_of(cpus, "CPU", "CPUs"),
         duration(ran),
         duration(queued)
     );
@@ -144,13 +145,13 @@ fn oversubscription(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         evidence: vec![Evidence::words(words)],
         confidence: Confidence::Medium,
-        // With fewer threads each is faster, and all of them together are not.
+        // Fewer threads make each one faster, but not the program as a whole.
         max_speedup: None,
         ..finding
     }]
 }
 
-/// How many threads there are at a time that have something to do for most of their life.
+/// The maximum number of threads alive at the same time that are runnable for most of their lifetime.
 fn busy_together(profile: &Profile) -> u64 {
     let end = |thread: &Thread| thread.end_ns.unwrap_or(profile.meta.duration_ns);
     let is_busy = |thread: &&Thread| {
@@ -159,7 +160,7 @@ fn busy_together(profile: &Profile) -> u64 {
         wants > 0 && wants >= life / 2
     };
     let busy = profile.threads.iter().filter(is_busy);
-    // Of what happens at one time, ends come first.
+    // At the same time, ends sort before starts.
     let mut changes = busy.flat_map(|row| [(row.start_ns, 1), (end(row), -1)]).collect::<Vec<(u64, i64)>>();
     changes.sort_unstable();
     let counts = changes.iter().scan(0, |busy, (_, change)| {
@@ -169,7 +170,7 @@ fn busy_together(profile: &Profile) -> u64 {
     counts.max().and_then(|most| u64::try_from(most).ok()).unwrap_or(0)
 }
 
-/// The lines of the user's code with which threads begin, by what they ran.
+/// The lines of the user's code in which threads start, by CPU time.
 fn entry_lines(facts: &Facts<'_>, share: f64) -> Vec<(Place, f64)> {
     let profile = facts.question.profile;
     let Some(weights) = facts.cpu() else { return Vec::new() };
@@ -186,7 +187,7 @@ fn entry_lines(facts: &Facts<'_>, share: f64) -> Vec<(Place, f64)> {
     lines.into_iter().map(|(place, value)| (place, part(value))).collect()
 }
 
-/// Whether any function is of an executor of async Rust: looking at all stacks for tasks takes its time.
+/// Whether any function belongs to an async Rust executor. Searching all stacks for tasks is slow.
 fn has_executor(profile: &Profile) -> bool {
     let is_one = |name: &str| {
         ["tokio::runtime::", "async_executor::", "futures_executor::"].iter().any(|part| name.contains(part))
@@ -213,7 +214,7 @@ fn executor_overhead(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let words = format!(
-        "{}'s own CPU time is {}, that of its tasks {}",
+        "{} itself used {} of CPU time, its tasks {}",
         task.executor,
         duration(table.executor_ns),
         duration(table.cpu_ns)
@@ -233,7 +234,7 @@ fn executor_overhead(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding { evidence, confidence: Confidence::Medium, ..finding }]
 }
 
-/// Where a function begins.
+/// Where a function is defined.
 fn definition(profile: &Profile, label: Label) -> Place {
     let function = match label {
         Label::Function(id) => profile.functions.get(id.index()),
@@ -242,12 +243,12 @@ fn definition(profile: &Profile, label: Label) -> Place {
     Place { label, file: function.and_then(|row| row.file), line: function.map_or(0, |row| row.line) }
 }
 
-/// What a function is to the start of a program.
+/// The role of a function in the start of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// What loads it, and what libraries set up.
+    /// Loads the program, or initialises a library.
     Loads,
-    /// Where the program itself begins, or one of its threads.
+    /// The entry point of the program or of a thread.
     Main,
     Neither,
 }
@@ -310,7 +311,7 @@ fn startup_dominated(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let mut users: FxHashMap<Place, u64> = FxHashMap::default();
     let mut inner: FxHashMap<Label, u64> = FxHashMap::default();
     for &at in &loading {
-        // Of a constructor's code the outermost is what somebody can leave out.
+        // The outermost frame of a constructor is the one that the user can remove.
         let is_users = |frame: &StackFrame| Nearness::of(profile, frame.label) <= Nearness::Dependency;
         let called = frames_of(profile, at.into()).take_while(|frame| start(frame.label) != Start::Loads);
         if let Some(frame) = called.filter(is_users).last() {
@@ -334,7 +335,7 @@ fn startup_dominated(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding { evidence, stacks, ..finding }]
 }
 
-/// The dynamic loader without names of its functions.
+/// Recognises the dynamic loader by its file if its functions have no symbols.
 fn of_module(profile: &Profile, location: LocationId) -> Start {
     let module = profile.locations.module[location.index()];
     let path = module.map_or("", |module| profile.text(profile.modules[module.index()].path));
@@ -350,7 +351,7 @@ mod tests {
     use super::super::testing::{evidence, line, of_rule, percent};
     use super::*;
 
-    /// 400 ms alone, then so long on two threads.
+    /// 400 ms on one thread, then `parallel` ms on two threads.
     fn serial(parallel: u64) -> Profile {
         let mut made = profile(&format!(
             "main: app::main;app::parse@app.rs:12 400
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_serial_part_is_told_with_its_line_and_what_can_be_gained() {
+    fn a_serial_part_is_reported_with_its_line_and_interval() {
         let finding = of_rule(&serial(600), "poor-parallelism").unwrap();
         assert_eq!((line(&finding), percent(&finding), finding.of), (12, 40, Cost::Elapsed));
         assert_eq!(finding.confidence, Confidence::Medium, "it is an estimate");
@@ -375,7 +376,7 @@ mod tests {
         assert_eq!(of_rule(&one_cpu, "poor-parallelism"), None);
     }
 
-    /// So many threads on two CPUs, each of which waits as long as it runs, all at once or one after the other.
+    /// `threads` threads on two CPUs, each queued as long as it runs, all at once or one after the other.
     fn crowd(threads: u64, at_once: bool) -> Profile {
         let rows = (0..threads)
             .map(|thread| format!("t{thread}: clone3;app::work@app.rs:7;app::inner@app.rs:30 100\n"));
@@ -393,16 +394,16 @@ mod tests {
     }
 
     #[test]
-    fn more_busy_threads_than_cpus_are_told_where_they_are_at_once() {
+    fn more_busy_threads_than_cpus_are_reported_if_they_overlap() {
         let finding = of_rule(&crowd(8, true), "oversubscription").unwrap();
         assert_eq!((line(&finding), percent(&finding), finding.max_speedup), (7, 50, None));
-        assert!(evidence(&finding).contains("8 busy threads at a time on 2 CPUs"), "{}", evidence(&finding));
+        assert!(evidence(&finding).contains("8 busy threads at a time on 2 CPUs:"), "{}", evidence(&finding));
         assert_eq!(of_rule(&crowd(8, false), "oversubscription"), None, "one after the other");
         assert_eq!(of_rule(&crowd(4, true), "oversubscription"), None);
     }
 
     #[test]
-    fn an_executor_with_more_time_than_its_tasks_is_told() {
+    fn an_executor_that_is_busier_than_its_tasks_is_reported() {
         let worker = "w: clone3;tokio::runtime::scheduler::multi_thread::worker::run";
         let text = |own: u64| {
             profile(&format!(
@@ -413,12 +414,16 @@ mod tests {
         };
         let finding = of_rule(&text(200), "executor-overhead").unwrap();
         assert_eq!((line(&finding), percent(&finding)), (6, 48), "the line that spawns");
-        assert!(evidence(&finding).contains("tokio's own CPU time is 200 ms"), "{}", evidence(&finding));
+        assert!(
+            evidence(&finding).contains("tokio itself used 200 ms of CPU time"),
+            "{}",
+            evidence(&finding)
+        );
         assert_eq!(of_rule(&text(60), "executor-overhead"), None);
     }
 
     #[test]
-    fn what_comes_before_main_is_told_with_the_constructor_that_takes_it() {
+    fn time_before_main_is_reported_with_the_constructor() {
         let text = |before: u64| {
             profile(&format!(
                 "_dl_start_user;_dl_init;call_init;app::set_up@s.rs:3;app::inner@s.rs:9 {before}

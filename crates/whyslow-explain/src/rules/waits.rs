@@ -1,7 +1,8 @@
-//! Waiting, as recordings of waits show it.
+//! Rules over recorded waits (off-CPU time).
 
 use whyslow_analyze::{
-    BlockedWorker, CallTree, Count, LockRow, LockTable, Reason, Site, WaitRow, Waited, duration, wait_metric,
+    BlockedWorker, CallTree, LockRow, LockTable, Reason, Site, WaitRow, Waited, duration, number_of,
+    wait_metric,
 };
 use whyslow_profile::Subject;
 
@@ -11,16 +12,16 @@ use crate::rule::{Rule, Signal};
 
 /// How many lines are shown as evidence.
 const SHOWN: usize = 3;
-/// Shorter waits are not felt.
+/// Less waiting than this in total is not worth a finding.
 const LEAST_NS: u64 = 20_000_000;
 
 pub(super) static LOCK_CONTENTION: Rule = Rule {
     id: "lock-contention",
-    title: "threads wait for a lock that another one holds",
-    rust: "hold the lock for less time (work on a copy, drop the guard early), split what it guards (shards, a lock per part, DashMap), \
+    title: "lock contention: threads wait for a lock that another thread holds",
+    rust: "hold the lock for less time (work on a copy, drop the guard early), split the data it guards (shards, a lock per part, DashMap), \
            collect per thread and merge at the end, or use an atomic for a single number",
     native: Some(
-        "hold the lock for less time, split what it guards into parts with a lock each, collect per thread and merge at the end, or use std::atomic for a single number",
+        "hold the lock for less time, split the data it guards into parts with a lock each, collect per thread and merge at the end, or use std::atomic for a single number",
     ),
     page: include_str!("../../../../docs/findings/lock-contention.md"),
     signal: Signal::Facts(lock_contention),
@@ -28,8 +29,8 @@ pub(super) static LOCK_CONTENTION: Rule = Rule {
 
 pub(super) static BLOCKING_IN_ASYNC: Rule = Rule {
     id: "blocking-in-async",
-    title: "a call blocks a thread of the async executor, and no other task runs on it meanwhile",
-    rust: "await the async call of the same kind (tokio::time::sleep, tokio::fs, tokio::net), or put the call into spawn_blocking",
+    title: "a blocking call stalls a worker thread of the async executor: no other task can run on it",
+    rust: "await the async version of the call (tokio::time::sleep, tokio::fs, tokio::net), or move the call into spawn_blocking",
     native: None,
     page: include_str!("../../../../docs/findings/blocking-in-async.md"),
     signal: Signal::Facts(blocking_in_async),
@@ -37,8 +38,8 @@ pub(super) static BLOCKING_IN_ASYNC: Rule = Rule {
 
 pub(super) static MOSTLY_WAITING: Rule = Rule {
     id: "mostly-waiting",
-    title: "the program waits for most of its time",
-    rust: "do other work meanwhile: start it earlier, or several at a time",
+    title: "the program waits most of the time",
+    rust: "overlap the waits with other work: start them earlier, or run several at a time",
     native: None,
     page: include_str!("../../../../docs/findings/mostly-waiting.md"),
     signal: Signal::Facts(mostly_waiting),
@@ -52,7 +53,7 @@ impl From<Site> for Place {
 
 fn lock_contention(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST: f64 = 0.05;
-    /// Waits are counted and not sampled: a few long ones are as sure as many short ones.
+    /// Waits are counted, not sampled: a few long ones are as reliable as many short ones.
     const FEWEST: u64 = 3;
     let profile = facts.question.profile;
     let about_waits = facts.is_about(&[Subject::Wait, Subject::Wall]);
@@ -75,9 +76,9 @@ fn lock_contention(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let words = |row: &LockRow| {
         let name = row.name.map_or(String::new(), |name| format!(" {}", name.words(profile)));
         format!(
-            "{}{name}: {} waits of {} on average, first at",
+            "{}{name}: {} of {} on average, first at",
             row.kind,
-            Count(row.count),
+            number_of(row.count, "wait", "waits"),
             duration(row.mean_ns())
         )
     };
@@ -85,7 +86,7 @@ fn lock_contention(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let locks = locks.map(|row| Evidence::at(words(row), row.site.into(), share(row.total_ns)));
     let holders = table.rows.first().map_or(&[][..], |row| &row.holders[..]);
     let holders = holders.iter().take(SHOWN);
-    let holders = holders.map(|row| Evidence::at("held until", row.site.into(), share(row.total_ns)));
+    let holders = holders.map(|row| Evidence::at("released at", row.site.into(), share(row.total_ns)));
     let evidence = locks.chain(holders).collect();
     vec![Finding { evidence, ..Finding::new(rule, facts.question, Cost::Time, measured, places) }]
 }
@@ -97,7 +98,7 @@ fn blocking_in_async(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     }
     let profile = facts.question.profile;
     let mut rows = BlockedWorker::find(profile, facts.question.selection, facts.charges());
-    // Of locks the other rule tells, with who holds them.
+    // `lock-contention` reports locks, with their holders.
     rows.retain(|row| row.reason != Reason::Lock);
     let busy = facts.busy_ns();
     let measured = Measured::counted(rows.iter().map(|row| row.total_ns).sum(), busy);
@@ -108,7 +109,8 @@ fn blocking_in_async(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let place = |row: &BlockedWorker| Place { label: row.function, file: row.file, line: row.line };
     let words = |row: &BlockedWorker| {
         let call = CallTree::name(profile, row.call);
-        format!("{} calls of {call}, the longest {}, from", Count(row.count), duration(row.max_ns))
+        let calls = number_of(row.count, "call", "calls");
+        format!("{calls} to {call}, the longest {}, from", duration(row.max_ns))
     };
     let evidence =
         rows.iter().take(SHOWN).map(|row| Evidence::at(words(row), place(row), share(row))).collect();
@@ -116,31 +118,31 @@ fn blocking_in_async(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding { evidence, ..Finding::new(rule, facts.question, Cost::Time, measured, places) }]
 }
 
-/// What the first thread waits for that is not another thread of the program: what to call it, and what to do.
-fn told(reason: Reason) -> Option<(&'static str, &'static str)> {
+/// Title and advice for a wait of the main thread. `None` for waits on other threads of the program.
+fn title_and_advice(reason: Reason) -> Option<(&'static str, &'static str)> {
     match reason {
         Reason::Sleep => Some((
-            "the program sleeps for most of its time",
-            "wait for the event itself instead of asking again after a while: a channel, a Condvar, a notification of the file or socket; or sleep for less",
+            "the program sleeps most of the time",
+            "wait for the event itself instead of polling: a channel, a Condvar, a notification for the file or socket; or sleep for less time",
         )),
         Reason::File | Reason::PageFault => Some((
-            "the program waits for files and disks for most of its time",
-            "read and write more at a time and further ahead, on several threads; sync (fsync) once for many changes; keep what is needed again in memory",
+            "the program waits for files and disks most of the time",
+            "read and write more at a time, further ahead, on several threads; sync (fsync) once for many changes; cache data that is needed again",
         )),
         Reason::Network | Reason::Pipe | Reason::Events => Some((
-            "the program waits for others, over sockets and pipes, for most of its time",
-            "ask for several things at a time instead of one after the other, in fewer and larger requests, on connections that are kept; \
-             a server without requests waits, and that is no problem",
+            "the program waits for sockets and pipes most of the time",
+            "send several requests at a time instead of one after the other, make fewer and larger requests, and keep connections open; \
+             an idle server also waits, which is not a problem",
         )),
         Reason::Child => Some((
-            "the program waits for other programs that it has started, for most of its time",
-            "run several of them at a time, or do the work of short ones without a program of its own; record them too: whyslow follows children",
+            "the program waits for other programs that it started most of the time",
+            "run several of them at a time, or do short jobs in-process; record them too: whyslow follows child processes",
         )),
         _ => None,
     }
 }
 
-/// What of it is told together.
+/// The reason under which a wait is reported: some reasons are reported as one.
 fn family(reason: Reason) -> Reason {
     match reason {
         Reason::PageFault => Reason::File,
@@ -159,7 +161,7 @@ fn mostly_waiting(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let Some(Waited::Recorded(table, lasted)) = Waited::of(question.profile, facts.charges()) else {
         return Vec::new();
     };
-    // While other threads work, the first one may wait: those of Go's runtime do.
+    // The main thread may wait while other threads work, as in Go's runtime.
     if facts.busy_cpu_ns() as f64 > (1.0 - LEAST) * lasted as f64 {
         return Vec::new();
     }
@@ -167,13 +169,14 @@ fn mostly_waiting(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let of_family = |one: Reason| -> u64 {
         table.reasons.iter().filter(|(reason, _)| family(*reason) == one).map(|(_, total)| total).sum()
     };
-    let families = table.reasons.iter().filter(|(reason, _)| told(*reason).is_some());
+    let families = table.reasons.iter().filter(|(reason, _)| title_and_advice(*reason).is_some());
     let Some(most) = families.map(|(reason, _)| family(*reason)).max_by_key(|reason| of_family(*reason))
     else {
         return Vec::new();
     };
-    let all: u64 = table.reasons.iter().filter(|(reason, _)| told(*reason).is_some()).map(|(_, ns)| ns).sum();
-    let Some((title, advice)) = told(most) else { return Vec::new() };
+    let reported = table.reasons.iter().filter(|(reason, _)| title_and_advice(*reason).is_some());
+    let all: u64 = reported.map(|(_, ns)| ns).sum();
+    let Some((title, advice)) = title_and_advice(most) else { return Vec::new() };
     if share(all) < LEAST || share(of_family(most)) < LEAST_OF_FAMILY || lasted < 5 * LEAST_NS {
         return Vec::new();
     }
@@ -181,7 +184,8 @@ fn mostly_waiting(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let place = |row: &WaitRow| Place { label: row.label, file: row.file, line: row.line };
     let words = |row: &WaitRow| {
         let each = duration(row.total_ns / row.count.max(1));
-        format!("{}: {} waits of {each} on average, at", row.reason.label(), Count(row.count))
+        let waits = number_of(row.count, "wait", "waits");
+        format!("{}: {waits} of {each} on average, at", row.reason.label())
     };
     let lines = rows.iter().take(SHOWN);
     let lines = lines.map(|row| Evidence::at(words(row), place(row), share(row.total_ns)));
@@ -189,7 +193,7 @@ fn mostly_waiting(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         table.reasons.iter().filter(|(reason, _)| family(*reason) != most && *reason != Reason::Idle);
     let others = others.take(SHOWN).map(|(reason, total)| Evidence {
         share: Some(share(*total)),
-        ..Evidence::words(format!("other waits of the first thread: {}", reason.label()))
+        ..Evidence::words(format!("other waits of the main thread: {}", reason.label()))
     });
     let evidence = lines.chain(others).collect();
     let places = rows.iter().map(|row| (place(row), share(row.total_ns))).collect();
@@ -210,7 +214,7 @@ mod tests {
     const WORKER: &str =
         "clone3;tokio::runtime::scheduler::multi_thread::worker::run;tokio::runtime::task::harness::poll";
 
-    /// A profile in which samples in the kernel are waits.
+    /// A profile in which samples whose innermost frame starts with `sys_` are waits.
     fn waiting(folded: &str) -> Profile {
         let mut made = profile(folded);
         let is_wait = |profile: &Profile, stack: StackId| {
@@ -230,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_locks_are_told_with_their_line_and_kind() {
+    fn lock_waits_are_reported_with_line_and_lock_kind() {
         let finding = of_rule(&contended(400), "lock-contention").unwrap();
         assert_eq!((line(&finding), percent(&finding), finding.of), (3, 40, Cost::Time));
         assert!(evidence(&finding).contains("std Mutex: 400 waits of 1.00 ms"), "{}", evidence(&finding));
@@ -240,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_block_a_worker_are_told_and_locks_are_left_to_their_own_rule() {
+    fn blocking_calls_on_a_worker_are_reported_and_locks_are_left_to_their_own_rule() {
         let text = |call: &str, count: u64| {
             waiting(&format!(
                 "w: {WORKER};async fn app::handle@h.rs:7;{call} {count}
@@ -250,7 +254,7 @@ mod tests {
         let sleep = "std::thread::sleep;sys_hrtimer_nanosleep";
         let finding = of_rule(&text(sleep, 100), "blocking-in-async").unwrap();
         assert_eq!((line(&finding), percent(&finding)), (7, 50));
-        assert!(evidence(&finding).contains("100 calls of std::thread::sleep"), "{}", evidence(&finding));
+        assert!(evidence(&finding).contains("100 calls to std::thread::sleep"), "{}", evidence(&finding));
         assert_eq!(of_rule(&text(sleep, 2), "blocking-in-async"), None);
         let lock = "std::sys::sync::mutex::futex::Mutex::lock_contended;sys_futex_wait";
         let ids = found(&text(lock, 100)).iter().map(|finding| finding.rule.id).collect::<Vec<_>>();
@@ -258,21 +262,21 @@ mod tests {
     }
 
     #[test]
-    fn what_the_first_thread_waits_for_decides_title_and_advice() {
-        let told = |call: &str| {
+    fn the_main_threads_wait_reason_decides_title_and_advice() {
+        let found = |call: &str| {
             of_rule(&waiting(&format!("app::main@m.rs:5;{call} 700\napp::main@m.rs:8 300")), "mostly-waiting")
         };
-        let sleeping = told("std::thread::sleep;sys_hrtimer_nanosleep").unwrap();
+        let sleeping = found("std::thread::sleep;sys_hrtimer_nanosleep").unwrap();
         assert_eq!((line(&sleeping), percent(&sleeping), sleeping.of), (5, 70, Cost::Elapsed));
         assert!(sleeping.title.contains("sleeps") && sleeping.advice.contains("Condvar"), "{sleeping:?}");
-        let reading = told("std::fs::read;sys_folio_wait_bit_common");
+        let reading = found("std::fs::read;sys_folio_wait_bit_common");
         assert!(
             reading
                 .is_some_and(|finding| finding.title.contains("files") && finding.advice.contains("fsync"))
         );
-        let waiting_for_child = told("std::process::wait;sys_do_wait");
+        let waiting_for_child = found("std::process::wait;sys_do_wait");
         assert!(waiting_for_child.is_some_and(|finding| finding.title.contains("other programs")));
-        assert_eq!(told("std::thread::JoinInner::join;sys_futex_wait"), None, "its own threads");
+        assert_eq!(found("std::thread::JoinInner::join;sys_futex_wait"), None, "its own threads");
         let busy =
             waiting("app::main@m.rs:5;std::thread::sleep;sys_hrtimer_nanosleep 400\napp::main@m.rs:8 600");
         assert_eq!(of_rule(&busy, "mostly-waiting"), None);
@@ -281,6 +285,6 @@ mod tests {
              worker: app::work@m.rs:9 700",
         );
         elsewhere.meta.duration_ns = 1_000_000_000;
-        assert_eq!(of_rule(&elsewhere, "mostly-waiting"), None, "others work meanwhile");
+        assert_eq!(of_rule(&elsewhere, "mostly-waiting"), None, "another thread works");
     }
 }

@@ -7,7 +7,7 @@ use whyslow_analyze::{CallTree, FunctionTable, Label, SortBy};
 
 use super::{Export, LeftOut, one_line};
 
-/// Writes one row per function, heaviest first, and says what the format cannot hold.
+/// Writes one row per function, heaviest first. Returns what the format cannot hold.
 pub fn write_csv(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let profile = export.profile;
     let unit = export.unit().label();
@@ -45,11 +45,11 @@ pub fn write_csv(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<Lef
             row.total_samples,
         )?;
     }
-    // It is a table of functions; nobody expects stacks in it.
+    // It is a table of functions: users do not expect stacks in it.
     Ok(Vec::new())
 }
 
-/// A text as one cell. A name that a spreadsheet would take for a formula gets an apostrophe in front.
+/// A text as one cell. A name that a spreadsheet would read as a formula gets a leading apostrophe.
 fn cell(text: &str) -> Cow<'_, str> {
     let text = one_line(text);
     let formula = text.starts_with(['=', '+', '-', '@']);

@@ -1,4 +1,4 @@
-//! DHAT's JSON, version 2, for Valgrind's `dh_view.html`: one row per place that allocates.
+//! Exports DHAT's JSON, version 2, for Valgrind's `dh_view.html`: one row per allocation site.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use whyslow_profile::HeapCounts;
 use super::heap::{command, frame_texts, no_heap};
 use super::{Export, LeftOut};
 
-/// Blocks that live shorter than this many microseconds are short-lived, as for Valgrind's DHAT and its 500
+/// Blocks that live for less than this many microseconds are short-lived. Valgrind's DHAT uses 500
 /// instructions.
 const SHORT_LIVED_US: u64 = 10;
 
@@ -33,8 +33,8 @@ struct File {
     ftbl: Vec<String>,
 }
 
-/// A place that allocates, in DHAT's short names: total bytes and blocks, their lifetimes, the most at once, those at the
-/// global peak, those at the end, and the frames, innermost first.
+/// An allocation site, in DHAT's short names: total bytes and blocks, their lifetimes, the maximum live at
+/// once, those at the global peak, those at the end, and the frames, innermost first.
 #[derive(Serialize)]
 struct Point {
     tb: u64,
@@ -65,8 +65,8 @@ impl Point {
         }
     }
 
-    /// Adds a place that reads the same. Their largest need not have been at one time: the sum is the most it can have
-    /// been.
+    /// Adds a site with the same frames. The two maxima may be from different times, so their sum is an upper
+    /// bound.
     fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.tb, other.tb),
@@ -85,16 +85,16 @@ impl Point {
     }
 }
 
-/// Writes the places that allocated, and says what the format cannot hold.
+/// Writes the allocation sites. Returns what the format cannot hold.
 pub fn write_dhat(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let profile = export.profile;
     if profile.heap.is_empty() {
         return Err(no_heap("dhat"));
     }
-    // The viewer takes row 0 for the root, whatever it says.
+    // The viewer treats row 0 as the root, whatever its text.
     let mut ftbl = vec!["[root]".to_owned()];
     let mut frames: FxHashMap<String, u32> = FxHashMap::default();
-    // The viewer refuses a file in which two places have the same frames.
+    // The viewer rejects a file in which two sites have the same frames.
     let mut rows: FxHashMap<Vec<u32>, usize> = FxHashMap::default();
     let mut pps: Vec<Point> = Vec::new();
     for site in &profile.heap.sites {

@@ -1,9 +1,9 @@
-//! Folded stacks: one line per distinct stack, as flame graph scripts and many viewers read them.
+//! Exports folded stacks: one line per distinct stack, for flame graph scripts and many viewers.
 //!
 //! ```text
 //! main;parse;read 1500000
 //! ```
-//! Frames from the outermost to the innermost, joined by `;`, then a space and the value: the sum of the samples'
+//! Frames are outermost first, joined by `;`. A space and the value follow: the sum of the samples'
 //! values in the metric's own unit (nanoseconds for CPU time, not a count of samples), so that nothing is rounded and
 //! the values of all lines add up to the profile's total.
 
@@ -13,7 +13,7 @@ use std::io;
 use whyslow_analyze::{CallTree, Selection, TreeOptions};
 use whyslow_profile::{Profile, Samples};
 
-/// What stands before the outermost frame of each stack.
+/// What precedes the outermost frame of each stack.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum FoldedRoot {
     /// Nothing: stacks of all threads are merged.
@@ -25,12 +25,12 @@ pub enum FoldedRoot {
     Thread,
 }
 
-/// How stacks are folded.
+/// How to fold stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoldedOptions {
-    /// What stands before the outermost frame.
+    /// What precedes the outermost frame.
     pub root: FoldedRoot,
-    /// Whether inlined functions are frames of their own.
+    /// Whether inlined functions have their own frames.
     pub inline: bool,
     /// Whether inlined frames end in `_[i]`.
     pub mark_inlined: bool,
@@ -93,7 +93,8 @@ fn write_tree(
     let tree = CallTree::build(profile, selection, &tree_options);
     let children = tree.children();
     let mut path = root.to_owned();
-    // Nodes still to visit, each with the length of its caller's path. No recursion: stacks can be deeper than ours.
+    // Nodes still to visit, each with the length of its caller's path. No recursion: recorded stacks can be
+    // deeper than this thread's stack allows.
     let mut pending: Vec<(u32, usize)> =
         children.of(0).iter().rev().map(|&node| (node, path.len())).collect();
     while let Some((node, caller)) = pending.pop() {

@@ -1,5 +1,6 @@
-//! heaptrack's text, as `heaptrack_print` and `heaptrack_gui` read it: tables of texts, addresses and stacks, then one line
-//! per allocation and per free, with the time in milliseconds in between. All numbers are hexadecimal.
+//! Exports heaptrack's text for `heaptrack_print` and `heaptrack_gui`: tables of texts, addresses and stacks,
+//! then one line per allocation and per free, with timestamps in milliseconds in between. All numbers are
+//! hexadecimal.
 
 use std::io::{self, Write};
 
@@ -12,13 +13,13 @@ use super::heap::{command, no_heap};
 use super::places::{module_of, places};
 use super::{Export, LeftOut, one_line};
 
-/// The most allocations that are written one by one: with their frees about 60 MB.
+/// The maximum number of allocations written one by one: about 60 MB with their frees.
 const ALLOCATIONS: u64 = 5_000_000;
 /// heaptrack's version and the version of the format.
 const VERSION: &str = "v 10400 3";
 const PAGE: u64 = 4096;
 
-/// Writes events that add up to the recorded numbers, and says what the format cannot hold.
+/// Writes events that add up to the recorded numbers. Returns what the format cannot hold.
 pub fn write_heaptrack(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     write_at_most(export, out, ALLOCATIONS)
 }
@@ -59,17 +60,18 @@ fn write_at_most(export: &Export<'_>, out: &mut dyn Write, limit: u64) -> io::Re
 struct File<'p, 'o> {
     out: &'o mut dyn Write,
     profile: &'p Profile,
-    /// Rows of `a` lines by trace and size. Row 0 is a block of no bytes that is never made: see [`File::free`].
+    /// Rows of `a` lines by trace and size. Row 0 is a block of no bytes that is never allocated: see
+    /// [`File::free`].
     indices: FxHashMap<(u32, u64), u32>,
-    /// The row of the allocation that was the last event, 0 after a free.
+    /// The row of the allocation if that was the last event, 0 after a free.
     last: u32,
     live: u64,
-    /// Bytes that were left out to stay below the peak.
+    /// Bytes left out to stay below the peak.
     cut: u64,
 }
 
 impl File<'_, '_> {
-    /// Writes texts, addresses and stacks; gives back the trace of each site, counted from 1.
+    /// Writes texts, addresses and stacks. Returns the trace of each site, counted from 1.
     fn tables(&mut self, inline: bool) -> io::Result<Vec<u32>> {
         let profile = self.profile;
         let (mut texts, mut addresses, mut traces) =
@@ -98,7 +100,7 @@ impl File<'_, '_> {
         Ok(of_sites)
     }
 
-    /// Writes an address: its module, then the functions it is in, innermost first.
+    /// Writes an address: its module, then its functions, innermost first.
     fn address(
         &mut self,
         location: LocationId,
@@ -136,7 +138,7 @@ impl File<'_, '_> {
         let sites = &self.profile.heap.sites;
         let peak = sites.iter().fold(0u64, |sum, site| sum.saturating_add(site.counts.peak_bytes));
         let mut resident = resident(self.profile).into_iter().peekable();
-        for (period, deeds) in events.periods.iter().enumerate() {
+        for (period, of_site) in events.periods.iter().enumerate() {
             self.time(timeline.starts[period])?;
             while let Some((_, bytes)) = resident.next_if(|&(time, _)| time <= timeline.starts[period]) {
                 writeln!(self.out, "R {:x}", bytes / PAGE)?;
@@ -145,19 +147,19 @@ impl File<'_, '_> {
                 let index = self.index(traces[block.site], block.size)?;
                 self.free_at_once(index, block.size)?;
             }
-            for deeds in deeds {
-                for &run in &deeds.freed {
-                    self.each(traces[deeds.site], run, u64::MAX, Self::free)?;
+            for of_site in of_site {
+                for &run in &of_site.freed {
+                    self.each(traces[of_site.site], run, u64::MAX, Self::free)?;
                 }
             }
-            // Before the peak it must not be reached, after it not be exceeded.
+            // Live bytes stay below the peak before it, and do not exceed it afterwards.
             let most = if period <= timeline.peak { peak.saturating_sub(1) } else { peak };
-            for deeds in deeds {
-                self.each(traces[deeds.site], deeds.temporary, most, |file, index, size| {
+            for of_site in of_site {
+                self.each(traces[of_site.site], of_site.temporary, most, |file, index, size| {
                     file.allocate(index, size)?;
                     file.free_at_once(index, size)
                 })?;
-                self.each(traces[deeds.site], deeds.passing, most, |file, index, size| {
+                self.each(traces[of_site.site], of_site.passing, most, |file, index, size| {
                     file.allocate(index, size)?;
                     file.free(index, size)
                 })?;
@@ -165,9 +167,9 @@ impl File<'_, '_> {
             if period == timeline.peak {
                 self.time(timeline.starts[period + 1])?;
             }
-            for deeds in deeds {
-                for &run in &deeds.kept {
-                    self.each(traces[deeds.site], run, u64::MAX, Self::allocate)?;
+            for of_site in of_site {
+                for &run in &of_site.kept {
+                    self.each(traces[of_site.site], run, u64::MAX, Self::allocate)?;
                 }
             }
             if let Some(block) = events.over_peak.filter(|_| period == timeline.peak) {
@@ -185,7 +187,7 @@ impl File<'_, '_> {
         writeln!(self.out, "c {:x}", ns / 1_000_000)
     }
 
-    /// Does something with every block of a run; blocks are made smaller where the heap would exceed `most` bytes.
+    /// Calls a function for every block of a run. Blocks shrink if the heap would exceed `most` bytes.
     fn each(
         &mut self,
         trace: u32,
@@ -204,7 +206,7 @@ impl File<'_, '_> {
         Ok(())
     }
 
-    /// The row of the `a` line of this trace and size, which is written when it is new.
+    /// The row of the `a` line for this trace and size. Writes the line if it is new.
     fn index(&mut self, trace: u32, size: u64) -> io::Result<u32> {
         if let Some(&index) = self.indices.get(&(trace, size)) {
             return Ok(index);
@@ -221,14 +223,14 @@ impl File<'_, '_> {
         writeln!(self.out, "+ {index:x}")
     }
 
-    /// heaptrack takes a block for temporary when its free is the event after its allocation.
+    /// heaptrack counts a block as temporary if its free is the event right after its allocation.
     fn free_at_once(&mut self, index: u32, size: u64) -> io::Result<()> {
         self.last = 0;
         self.live = self.live.saturating_sub(size);
         writeln!(self.out, "- {index:x}")
     }
 
-    /// Frees a block that is not temporary: a free of no bytes goes before, where it would look so.
+    /// Frees a block that is not temporary. A free of no bytes precedes it if the block would look temporary.
     fn free(&mut self, index: u32, size: u64) -> io::Result<()> {
         if self.last == index {
             writeln!(self.out, "- 0")?;
@@ -237,7 +239,8 @@ impl File<'_, '_> {
     }
 }
 
-/// The resident set size over time: the sum over processes is not known at one moment, so the largest counts.
+/// The resident set size over time. The sum over processes is not known for a point in time, so the largest
+/// process counts.
 fn resident(profile: &Profile) -> Vec<(u64, u64)> {
     let values = &profile.counter_values;
     let is_resident = |row: usize| {

@@ -1,18 +1,19 @@
-//! What a format cannot hold, as facts.
+//! The parts of a profile that a format cannot hold, as facts.
 
 use std::fmt;
 
 use whyslow_analyze::{About, Count, Fact, Remark};
 
 whyslow_profile::facts! {
-    /// Something of a profile that is not in the written file. `Display` names it, to stand behind `this format cannot hold:`.
+    /// A part of a profile that is not in the written file. `Display` names it, for use after `this format
+    /// cannot hold:`.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub enum LeftOut {
-        /// Other metrics than the chosen one.
+        /// Metrics other than the chosen one.
         "export-metrics" => Metrics(Vec<String>),
         /// When each sample was taken.
         "export-times" => Times,
-        /// Likewise, where the samples of a thread follow each other.
+        /// When each sample was taken; the samples of a thread follow each other without gaps.
         "export-gaps" => Gaps,
         /// Which frames were inlined.
         "export-inlining" => Inlining,
@@ -24,9 +25,9 @@ whyslow_profile::facts! {
         "export-counters" => Counters,
         /// Source text and machine code.
         "export-code" => Code,
-        /// The page has all samples.
+        /// Filters: the page contains all samples.
         "export-page-filters" => PageFilters,
-        /// The heap is written whole.
+        /// Filters: the whole heap is written.
         "export-heap-filters" => HeapFilters,
         /// The timeline of a heap.
         "export-timeline" => Timeline,
@@ -38,19 +39,19 @@ whyslow_profile::facts! {
         "export-lifetimes" => Lifetimes,
         /// Sizes of single blocks.
         "export-sizes" => Sizes,
-        /// How many blocks there were.
+        /// The number of blocks.
         "export-blocks" => Blocks,
-        /// What was made and freed between two snapshots.
+        /// Blocks allocated and freed between two snapshots.
         "export-between-snapshots" => BetweenSnapshots,
-        /// Only one of so many short-lived allocations is written.
+        /// Only one of this many short-lived allocations is written.
         "export-one-in" => OneIn(u64),
-        /// So many calls are too many.
+        /// The number of calls is too high by this many.
         "export-added-calls" => AddedCalls(u64),
-        /// So many temporary blocks count as others.
+        /// This many temporary blocks count as not temporary.
         "export-late-temporary" => LateTemporary(u64),
-        /// So many bytes of short-lived blocks would exceed the peak.
+        /// This many bytes of short-lived blocks would exceed the peak.
         "export-above-peak" => AbovePeak(u64),
-        /// So many bytes at the peak are not in the timeline.
+        /// This many bytes at the peak are missing in the timeline.
         "export-peak-missed" => PeakMissed(u64),
     }
 }
@@ -62,8 +63,8 @@ impl fmt::Display for LeftOut {
             Self::OneIn(times) => {
                 return write!(
                     f,
-                    "that many lines: one of every {} short-lived allocations is written, and blocks that stayed are put \
-                     together",
+                    "every event: only one of every {} short-lived allocations is written, and blocks that remained are \
+                     merged",
                     Count(*times)
                 );
             }
@@ -73,7 +74,7 @@ impl fmt::Display for LeftOut {
             Self::LateTemporary(blocks) => {
                 return write!(
                     f,
-                    "temporary blocks that were freed much later ({} count as others)",
+                    "temporary blocks that were freed much later ({} count as not temporary)",
                     Count(*blocks)
                 );
             }
@@ -95,16 +96,16 @@ impl fmt::Display for LeftOut {
             Self::Lines => "source lines",
             Self::Spans => "spans",
             Self::Counters => "counters",
-            Self::Code => "kept source and machine code",
-            Self::PageFilters => "filters: the page has all samples, and filters of its own",
-            Self::HeapFilters => "filters: the heap is written whole",
+            Self::Code => "source and machine code",
+            Self::PageFilters => "filters: the page contains all samples and has its own filters",
+            Self::HeapFilters => "filters: the whole heap is written",
             Self::Timeline => "the timeline",
             Self::Threads => "which thread allocated",
             Self::Temporary => "temporary allocations, growth and classes of leaks",
             Self::Lifetimes => "lifetimes, growth and classes of leaks",
-            Self::Sizes => "sizes of single blocks (each is written with the average of its stack and time)",
-            Self::Blocks => "how many blocks there were",
-            Self::BetweenSnapshots => "what was made and freed between two snapshots",
+            Self::Sizes => "sizes of single blocks (each has the average size of its stack and time)",
+            Self::Blocks => "the number of blocks",
+            Self::BetweenSnapshots => "blocks allocated and freed between two snapshots",
         })
     }
 }

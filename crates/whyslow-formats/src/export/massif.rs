@@ -1,4 +1,5 @@
-//! Massif's text, for `ms_print` and massif-visualizer: how large the heap was over time, and who had it.
+//! Exports Massif's text for `ms_print` and massif-visualizer: the heap's size over time, and which call
+//! sites held it.
 
 use std::cmp::Reverse;
 use std::io::{self, Write};
@@ -9,13 +10,13 @@ use super::heap::timeline::Timeline;
 use super::heap::{command, frame_texts, no_heap};
 use super::{Export, LeftOut};
 
-/// The most snapshots, and how many of them share one tree, as Massif has it by default.
+/// The maximum number of snapshots, and how many of them share one tree: Massif's defaults.
 const SNAPSHOTS: usize = 100;
 const DETAILED: usize = 10;
-/// The share of the heap in per cent below which places are put together.
+/// The share of the heap, in percent, below which call sites are merged.
 const THRESHOLD: u64 = 1;
 
-/// Writes the heap over time, and says what the format cannot hold.
+/// Writes the heap over time. Returns what the format cannot hold.
 pub fn write_massif(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let profile = export.profile;
     if profile.heap.is_empty() {
@@ -61,10 +62,10 @@ pub fn write_massif(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<
     Ok(left_out)
 }
 
-/// Which periods end with a snapshot: the peak, the last, and others evenly between them.
+/// Which periods end with a snapshot: the peak, the last one, and others evenly in between.
 fn shown(timeline: &Timeline) -> Vec<bool> {
     let periods = timeline.starts.len();
-    // One is the start, at which nothing is live, and one the peak.
+    // One is the start, at which nothing is live, and one is the peak.
     let every = periods.div_ceil(SNAPSHOTS - 2).max(1);
     (0..periods)
         .map(|period| period == timeline.peak || (periods - 1 - period).is_multiple_of(every))
@@ -87,7 +88,7 @@ impl Sites {
         let mut ids = FxHashMap::<String, u32>::default();
         let mut texts = Vec::new();
         let mut id = |text: String| {
-            // ms_print takes everything behind this character for a comment.
+            // ms_print treats everything after this character as a comment.
             let text = text.replace('#', ":");
             *ids.entry(text).or_insert_with_key(|text| {
                 texts.push(text.clone());
@@ -104,7 +105,8 @@ impl Sites {
     }
 }
 
-/// Who had the heap at one moment, from the allocating function outwards. Node 0 is the whole.
+/// The call sites that held the heap at one point in time, from the allocating function outwards. Node 0 is
+/// the total.
 struct Tree {
     bytes: Vec<u64>,
     text: Vec<u32>,
@@ -137,7 +139,7 @@ impl Tree {
         tree
     }
 
-    /// Writes a node per line, its callers below it; those below the threshold as one line.
+    /// Writes one line per node, its callers below it. Callers below the threshold share one line.
     fn write(&self, sites: &Sites, total: u64, out: &mut dyn Write) -> io::Result<()> {
         let significant = |node: u32| {
             u128::from(self.bytes[node as usize]) * 100 >= u128::from(total) * u128::from(THRESHOLD)

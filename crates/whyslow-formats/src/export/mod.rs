@@ -1,4 +1,4 @@
-//! What a profile becomes in other tools' formats. Every writer says what its format cannot hold.
+//! Exports profiles to other tools' formats. Each writer returns what its format cannot hold.
 
 mod csv;
 mod dhat;
@@ -37,8 +37,8 @@ pub struct Export<'p> {
 }
 
 impl<'p> Export<'p> {
-    /// The samples that the selection picks. Without `inline`, inlined functions are part of the function they were
-    /// inlined into.
+    /// The samples of the selection. Without `inline`, inlined functions count as part of the function they
+    /// are inlined into.
     pub fn new(profile: &'p Profile, selection: &'p Selection, inline: bool) -> Self {
         Self { profile, selection, samples: selection.samples(profile), inline }
     }
@@ -55,7 +55,7 @@ impl<'p> Export<'p> {
         self.metric().map_or(Unit::Nanoseconds, |metric| metric.unit)
     }
 
-    /// Samples per second that were asked for; 0 when not known.
+    /// The requested samples per second; 0 if unknown.
     fn rate_hz(&self) -> u32 {
         self.metric().map_or(0, |metric| metric.origin.sampler().rate_hz)
     }
@@ -83,7 +83,7 @@ impl<'p> Export<'p> {
         self.inline && locations.any(|location| self.profile.frames.of(location).len() > 1)
     }
 
-    /// Those of the candidates that the profile has.
+    /// The candidates that the profile contains.
     fn left_out(&self, candidates: &[LeftOut]) -> Vec<LeftOut> {
         let profile = self.profile;
         let is_there = |candidate: &&LeftOut| match candidate {

@@ -1,4 +1,4 @@
-//! The text of `perf script`, which many tools read: one paragraph per sample.
+//! Exports the text of `perf script`, which many tools read: one paragraph per sample.
 //!
 //! ```text
 //! app 100/101 1.500000000:    1000000 cpu-time:
@@ -6,18 +6,18 @@
 //!             1f3a app::run (inlined)
 //!             20b4 main (/home/me/app)
 //! ```
-//! Frames from the innermost to the outermost. An inlined function comes before the one it was inlined into.
+//! Frames are innermost first. An inlined function precedes the one it is inlined into.
 
 use std::io::{self, Write};
 
 use super::places::{module_of, places};
 use super::{Export, LeftOut, one_line};
 
-/// Writes the samples, and says what the format cannot hold.
+/// Writes the samples. Returns what the format cannot hold.
 pub fn write_perf_script(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let profile = export.profile;
     let event = one_line(export.metric_name()).replace([' ', ':'], "-");
-    // The text of each stack's own location, made once.
+    // The text of each stack's own location, built once.
     let mut texts: Vec<Option<Box<str>>> = vec![None; profile.locations.len()];
     let samples = &export.samples;
     for row in 0..samples.len() {
@@ -64,7 +64,7 @@ fn lines(export: &Export<'_>, location: whyslow_profile::LocationId) -> String {
 
 const UNKNOWN: &str = "[unknown]";
 
-/// A module as one word: readers take what is behind the last space for it, and a frame without one for no frame.
+/// A module as one word: readers use the text after the last space, and ignore a frame without a module.
 fn module_word(path: &str) -> String {
     let path = path.trim().trim_end_matches(" (deleted)");
     if path.is_empty() || path == "[no name]" {

@@ -8,20 +8,20 @@ use whyslow_profile::{CodeKind, LocationId, ModuleId, Profile};
 /// One frame of a location.
 #[derive(Debug, Clone)]
 pub(super) struct Place<'p> {
-    /// The function, or what stands in its place.
+    /// The function, or its replacement.
     pub(super) label: Label,
     pub(super) name: Cow<'p, str>,
-    /// The file of the function's definition and its line there; 0 when not known.
+    /// The file of the function's definition and its line there; 0 if unknown.
     pub(super) file: Option<&'p str>,
     pub(super) definition: u32,
-    /// The line that was running; 0 when not known.
+    /// The line that was running; 0 if unknown.
     pub(super) line: u32,
     pub(super) kind: CodeKind,
-    /// How many functions of this location it is inlined into.
+    /// How many functions of this location it is nested in.
     pub(super) depth: usize,
 }
 
-/// What a location means, outermost frame first; never empty.
+/// The frames of a location, outermost first; never empty.
 pub(super) fn places(profile: &Profile, location: LocationId, inline: bool) -> Vec<Place<'_>> {
     let frames = profile.frames.of(location);
     let shown = if inline { frames } else { &frames[..frames.len().min(1)] };

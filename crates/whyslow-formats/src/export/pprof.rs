@@ -1,4 +1,5 @@
-//! pprof's `profile.proto`, packed with gzip: equal stacks of a thread added up, all metrics, inlined functions.
+//! Exports pprof's `profile.proto`, compressed with gzip: all metrics, summed over equal stacks of a thread,
+//! with inlined functions.
 
 use std::cmp::Reverse;
 use std::io::{self, Write};
@@ -13,10 +14,10 @@ use whyslow_profile::{LocationId, Metric, ModuleId, ModuleKind, StackId, ThreadI
 use super::places::{Place, module_of, places};
 use super::{Export, LeftOut};
 
-/// Where the made-up address space of each module starts: modules must not overlap.
+/// The size of each module's invented address range: modules must not overlap.
 const MODULE_SPACE: u64 = 1 << 40;
 
-/// Writes the profile, and says what the format cannot hold.
+/// Writes the profile. Returns what the format cannot hold.
 pub fn write_pprof(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let mut packed = GzEncoder::new(out, Compression::default());
     packed.write_all(&encode(export))?;
@@ -39,7 +40,7 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// A number; 0 is what a missing one reads as.
+    /// Writes a number. 0 is omitted, because a missing number reads as 0.
     fn number(&mut self, field: u64, value: u64) {
         if value != 0 {
             self.varint(field << 3);
@@ -84,7 +85,7 @@ impl Texts {
     }
 }
 
-/// The values of the samples of one thread at one stack, a number per column.
+/// The values of one thread's samples at one stack, one number per column.
 type Sums = FxHashMap<(ThreadId, StackId), Vec<i64>>;
 
 fn encode(export: &Export<'_>) -> Vec<u8> {
@@ -139,7 +140,7 @@ fn encode(export: &Export<'_>) -> Vec<u8> {
     file.0
 }
 
-/// A number of every sample.
+/// A value of every sample.
 struct Column {
     name: String,
     unit: Unit,
@@ -148,7 +149,7 @@ struct Column {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
-    /// How many samples of the chosen metric.
+    /// The number of samples of the chosen metric.
     Samples,
     /// The value of this metric.
     Metric(usize),
@@ -156,21 +157,22 @@ enum Holds {
     LiveBlocks,
 }
 
-/// The types of a heap as Go has named them for everybody: ours, theirs.
+/// The value types of a heap: whyslow's name, and the name that Go established.
 const HEAP: [(&str, &str); 3] = [
     (metric::ALLOCATIONS, "alloc_objects"),
     (metric::BYTES_ALLOCATED, "alloc_space"),
     (metric::LIVE_AT_EXIT, "inuse_space"),
 ];
 const LIVE_BLOCKS: &str = "inuse_objects";
-/// Metrics of a heap for which there is no such type.
+/// Heap metrics without such a type.
 const NOT_IN_PPROF: [&str; 4] =
     [metric::BYTES_FREED, metric::LIVE_AT_PEAK, metric::TEMPORARY, metric::UNUSED];
 
-/// What is counted: the samples of the chosen metric and the value of each metric, then the four types of a heap.
+/// The columns: the samples of the chosen metric and the value of each metric, then the four types of a heap.
 fn columns(export: &Export<'_>) -> Vec<Column> {
     let profile = export.profile;
-    let of_heap = |name: &str| HEAP.iter().any(|&(ours, _)| ours == name) || NOT_IN_PPROF.contains(&name);
+    let of_heap =
+        |name: &str| HEAP.iter().any(|&(metric_name, _)| metric_name == name) || NOT_IN_PPROF.contains(&name);
     let is_heap = |metric: &Metric| profile.meta.heap.is_some() && of_heap(profile.text(metric.name));
     let others = || profile.metrics.iter().enumerate().filter(|(_, metric)| !is_heap(metric));
     let name = |metric: &Metric| kind_name(profile.text(metric.name));
@@ -185,30 +187,33 @@ fn columns(export: &Export<'_>) -> Vec<Column> {
         unit: metric.unit,
         holds: Holds::Metric(row),
     }));
-    for (ours, theirs) in HEAP {
-        let found =
-            profile.metrics.iter().position(|metric| is_heap(metric) && profile.text(metric.name) == ours);
+    for (metric_name, pprof_type) in HEAP {
+        let found = profile
+            .metrics
+            .iter()
+            .position(|metric| is_heap(metric) && profile.text(metric.name) == metric_name);
         let Some(row) = found else { continue };
-        if theirs == "inuse_space" {
+        if pprof_type == "inuse_space" {
             let name = LIVE_BLOCKS.to_owned();
             columns.push(Column { name, unit: Unit::Count, holds: Holds::LiveBlocks });
         }
         let unit = profile.metrics[row].unit;
-        columns.push(Column { name: theirs.to_owned(), unit, holds: Holds::Metric(row) });
+        columns.push(Column { name: pprof_type.to_owned(), unit, holds: Holds::Metric(row) });
     }
     columns
 }
 
-/// pprof's word for our metric.
+/// pprof's name for a metric.
 fn kind_name(metric: &str) -> String {
-    let heap = HEAP.iter().find(|&&(ours, _)| ours == metric).map(|&(_, theirs)| theirs);
+    let heap =
+        HEAP.iter().find(|&&(metric_name, _)| metric_name == metric).map(|&(_, pprof_type)| pprof_type);
     match metric {
         Metric::CPU_TIME => "cpu".to_owned(),
         _ => heap.unwrap_or(metric).to_owned(),
     }
 }
 
-/// What lies between two samples: a type, its unit, and how much.
+/// The sampling period: type, unit and amount.
 fn period(export: &Export<'_>) -> Option<(&'static str, Unit, u64)> {
     let meta = &export.profile.meta;
     let between = 1_000_000_000_u64.checked_div(u64::from(export.rate_hz()));
@@ -219,7 +224,7 @@ fn period(export: &Export<'_>) -> Option<(&'static str, Unit, u64)> {
     }
 }
 
-/// Metrics of a heap that have no type.
+/// Heap metrics without a pprof type.
 fn other_heap_metrics(export: &Export<'_>) -> Option<LeftOut> {
     let profile = export.profile;
     let names = profile.metrics.iter().map(|metric| profile.text(metric.name));
@@ -236,7 +241,7 @@ fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// Adds up the samples of all columns; the keys come in the order in which they were first seen.
+/// Sums up the samples of all columns. Keys are in the order in which they were first seen.
 fn sums(export: &Export<'_>, columns: &[Column], keys: &mut Vec<(ThreadId, StackId)>) -> Sums {
     let mut sums = Sums::default();
     for (at, column) in columns.iter().enumerate() {
@@ -269,8 +274,8 @@ fn sums(export: &Export<'_>, columns: &[Column], keys: &mut Vec<(ThreadId, Stack
     sums
 }
 
-/// The blocks that were live at the end are known per stack: threads share them as they share the bytes, which are
-/// in the next column.
+/// Blocks live at the end are known per stack. Threads share them in proportion to the bytes in the next
+/// column.
 fn live_blocks(export: &Export<'_>, sums: &mut Sums, keys: &[(ThreadId, StackId)], column: usize) {
     let mut left: FxHashMap<StackId, (u64, u64)> = FxHashMap::default();
     for site in &export.profile.heap.sites {
@@ -284,7 +289,7 @@ fn live_blocks(export: &Export<'_>, sums: &mut Sums, keys: &[(ThreadId, StackId)
         };
         let own = values[column + 1].unsigned_abs().min(*bytes);
         let share = u128::from(*blocks) * u128::from(own);
-        // Blocks of no bytes have no samples: the first thread has them.
+        // Blocks of no bytes have no samples: they go to the first thread.
         let share = share.checked_div(u128::from(*bytes)).map_or(*blocks, |share| share as u64);
         values[column] = i64::try_from(share).unwrap_or(i64::MAX);
         *blocks -= share;
@@ -296,7 +301,7 @@ fn module_start(module: usize) -> u64 {
     (module as u64 + 1).wrapping_mul(MODULE_SPACE)
 }
 
-/// pprof takes the first mapping for the program, and shows its file and build id.
+/// pprof treats the first mapping as the program, and shows its file and build id.
 fn mappings(export: &Export<'_>, file: &mut Message, texts: &mut Texts) {
     let profile = export.profile;
     let main = main_program(export);
@@ -311,13 +316,13 @@ fn mappings(export: &Export<'_>, file: &mut Message, texts: &mut Texts) {
             mapping.number(3, module_start(row + 1));
             mapping.number(5, path);
             mapping.number(6, build_id);
-            // Names, files, lines and inlined frames are known already: nobody needs to look for them.
+            // Names, files, lines and inlined frames are already resolved.
             (7..=10).for_each(|field| mapping.number(field, 1));
         });
     }
 }
 
-/// The program that most of the chosen metric was spent in; the one that was seen first when that is nothing.
+/// The program with most of the chosen metric; the first one seen if the metric is empty.
 fn main_program(export: &Export<'_>) -> Option<usize> {
     let profile = export.profile;
     let is_program = |module: &usize| profile.modules[*module].kind == ModuleKind::Program;
@@ -384,7 +389,7 @@ fn locations(
 
 type Functions = FxHashMap<(String, u64, u32), u64>;
 
-/// The id of a function, which is written when it is new.
+/// The id of a function. Writes the function if it is new.
 fn function(
     export: &Export<'_>,
     file: &mut Message,

@@ -1,4 +1,4 @@
-//! speedscope's own file: one sampled profile per thread, frames shared by all.
+//! Exports speedscope's own format: one sampled profile per thread, with shared frames.
 
 use std::io::{self, Write};
 
@@ -50,7 +50,7 @@ struct Thread {
     weights: Vec<u64>,
 }
 
-/// Writes one profile per thread, the busiest one shown first, and says what the format cannot hold.
+/// Writes one profile per thread and shows the busiest first. Returns what the format cannot hold.
 pub fn write_speedscope(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let mut frames = Frames { export, rows: Vec::new(), ids: FxHashMap::default(), of: FxHashMap::default() };
     let unit = match export.unit() {
@@ -96,7 +96,7 @@ pub fn write_speedscope(export: &Export<'_>, out: &mut dyn Write) -> io::Result<
     Ok(left_out)
 }
 
-/// A thread with what tells it from others of its name.
+/// A thread's name with the numbers that distinguish it from threads of the same name.
 fn thread_name(export: &Export<'_>, row: usize) -> String {
     let profile = export.profile;
     let thread = &profile.threads[row];
@@ -108,7 +108,7 @@ fn thread_name(export: &Export<'_>, row: usize) -> String {
     format!("{name} ({})", thread.tid)
 }
 
-/// One row per function that a reader can tell from others.
+/// One row per function that a reader can distinguish.
 struct Frames<'e, 'p> {
     export: &'e Export<'p>,
     rows: Vec<Frame<'p>>,
@@ -135,7 +135,7 @@ impl Frames<'_, '_> {
     fn location(&mut self, location: LocationId) -> Box<[u32]> {
         let places = places(self.export.profile, location, self.export.inline);
         let ids = places.into_iter().map(|place| {
-            // Of one function there is one frame, whatever line was running.
+            // One frame per function, whatever line was running.
             let definition = self.export.definition(place.label);
             let key = (place.name.into_owned(), definition.0, definition.1);
             match self.ids.get(&key) {

@@ -1,4 +1,4 @@
-//! Builds a profile from what importers find: texts, functions, locations and stacks once each.
+//! Builds a profile for importers, with each text, function, location and stack once.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
@@ -10,46 +10,46 @@ use whyslow_symbols::{Given, describe};
 
 use super::{ImportError, Imported};
 
-/// The most bytes of text in a profile, and the most rows of a table: ids have 32 bits.
+/// The maximum bytes of text in a profile, and the maximum rows of a table: ids have 32 bits.
 const MOST_TEXT: usize = 3 << 30;
 const MOST_ROWS: usize = u32::MAX as usize - 1;
 
-/// Longer texts are cut: a chunk of the file has to hold them.
+/// Longer texts are truncated: they have to fit into a chunk of the file.
 const LONGEST_TEXT: usize = 1 << 20;
 
-/// The most metrics of a profile.
+/// The maximum number of metrics in a profile.
 const MOST_METRICS: usize = 1024;
 
-/// What an importer knows of a function.
+/// What an importer knows about a function.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FunctionText<'a> {
     /// Its name, mangled or not.
     pub(crate) name: &'a str,
-    /// The file it is defined in.
+    /// The file of its definition.
     pub(crate) file: Option<&'a str>,
-    /// The line of its definition; 0 when not known.
+    /// The line of its definition; 0 if unknown.
     pub(crate) line: u32,
-    /// The module its code is in.
+    /// The module that contains its code.
     pub(crate) module: Option<ModuleId>,
 }
 
-/// A profile in the making. Ids beyond what a profile can hold are noticed and are an error at the end.
+/// A profile while it is built. Ids beyond what a profile can hold cause an error at the end.
 #[derive(Debug)]
 pub(crate) struct Assembly {
-    /// What is there already. Threads and processes may be changed in place.
+    /// The profile so far. Threads and processes may be changed in place.
     pub(crate) profile: Profile,
     notes: Vec<ImportNote>,
     left_out: u64,
-    /// Modules by path, those that were added by it.
+    /// Modules that were added by path.
     modules: FxHashMap<Box<str>, ModuleId>,
     texts: FxHashMap<Box<str>, StringId>,
     functions: FxHashMap<(StringId, Option<StringId>, u32, Option<ModuleId>), FunctionId>,
     locations: FxHashMap<LocationKey, LocationId>,
-    /// Locations of one frame, of which most profiles are made.
+    /// Locations with one frame: the majority in most profiles.
     plain_locations: FxHashMap<(Option<ModuleId>, RelativeAddress, FrameKey), LocationId>,
-    /// Stacks by caller and location, for callers that call several.
+    /// Stacks by caller and location, for callers with several callees.
     stacks: FxHashMap<(u32, LocationId), StackId>,
-    /// What each stack (and, first, the outside) called last.
+    /// The last callee of each stack; the first entry is for the root.
     last_called: Vec<LastCalled>,
     overflow: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Assembly {
 type FrameKey = (FunctionId, Option<StringId>, u32);
 type LocationKey = (Option<ModuleId>, RelativeAddress, Box<[FrameKey]>);
 
-/// The stack that was called last from another one; the only one as long as there are not several.
+/// The last callee of a stack; its only one until there are several.
 #[derive(Debug, Clone, Copy, Default)]
 struct LastCalled {
     stack: Option<(LocationId, StackId)>,
@@ -65,7 +65,7 @@ struct LastCalled {
 }
 
 impl Assembly {
-    /// An empty profile that the named tool recorded.
+    /// An empty profile, recorded by the named tool.
     pub(crate) fn new(tool: &str) -> Self {
         let mut profile = Profile { sealed: true, ..Profile::default() };
         profile.meta.imported_from = Some(tool.to_owned());
@@ -85,12 +85,13 @@ impl Assembly {
         }
     }
 
-    /// Whether a name at the root of a stack stands for outer frames that could not be had: ours or another tool's.
+    /// Whether a name at the root of a stack stands for missing outer frames, in whyslow's or another tool's
+    /// notation.
     pub(crate) fn is_truncation(name: &str) -> bool {
         matches!(name, "[truncated stack]" | "[truncated]")
     }
 
-    /// Whether a name is what whyslow shows for code of this module that has no name: `[libfoo.so]`.
+    /// Whether a name is whyslow's placeholder for code without a symbol in this module: `[libfoo.so]`.
     pub(crate) fn is_unnamed(&self, module: ModuleId, name: &str) -> bool {
         let path = self.profile.text(self.profile.modules[module.index()].path);
         let file = path.rsplit('/').next().unwrap_or(path);
@@ -98,14 +99,14 @@ impl Assembly {
             || name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) == Some(file)
     }
 
-    /// Says once what the format could not hold or was left out.
+    /// Adds a note, once: what the format could not hold or what was left out.
     pub(crate) fn note(&mut self, note: ImportNote) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
 
-    /// Says how many samples were left out and which; nothing for none.
+    /// Notes how many samples were left out and why. Does nothing for 0.
     pub(crate) fn leave_out(&mut self, samples: u64, which: LeftOutSamples) {
         if samples > 0 {
             self.left_out += samples;
@@ -152,7 +153,7 @@ impl Assembly {
         ModuleId::from(self.profile.modules.len() - 1)
     }
 
-    /// The module of this path, added when it is new. Whatever is known of its names is in the frames.
+    /// The module with this path, added if it is new. Its names are already in the frames.
     pub(crate) fn module_once(&mut self, path: &str) -> ModuleId {
         if let Some(&known) = self.modules.get(path) {
             return known;
@@ -193,8 +194,7 @@ impl Assembly {
         id
     }
 
-    /// The id of a place in the code with what it means, outermost frame first. Without a module the address is 0 when
-    /// it is not known.
+    /// The id of a code location with its frames, outermost first. Without a module, an unknown address is 0.
     pub(crate) fn location(
         &mut self,
         module: Option<ModuleId>,
@@ -308,16 +308,17 @@ impl Assembly {
         self.profile.counter_values.push(counter, time_ns, value);
     }
 
-    /// The profile, its samples in order of time, with a duration that covers everything in it when none was set.
+    /// The finished profile with samples in order of time. If no duration was set, it covers everything in
+    /// the profile.
     pub(crate) fn finish(mut self) -> Result<Imported, ImportError> {
         if self.overflow {
             return Err(ImportError::TooLarge {
-                what: "it has more texts or stacks than a profile holds".to_owned(),
+                what: "more texts or stacks than a profile can hold".to_owned(),
             });
         }
         let profile = &mut self.profile;
         if profile.metrics.len() > MOST_METRICS {
-            return Err(ImportError::TooLarge { what: format!("it has more than {MOST_METRICS} metrics") });
+            return Err(ImportError::TooLarge { what: format!("more than {MOST_METRICS} metrics") });
         }
         check_sums(profile)?;
         profile.samples.iter_mut().for_each(sort_by_time);
@@ -333,7 +334,7 @@ impl Assembly {
     }
 }
 
-/// Puts a metric that has samples first: it is the one that is shown unless another is asked for.
+/// Moves a metric with samples to the front: the first metric is the default.
 fn show_samples_first(profile: &mut Profile) {
     if let Some(first) = profile.samples.iter().position(|samples| !samples.is_empty()) {
         profile.samples[..=first].rotate_right(1);
@@ -341,7 +342,7 @@ fn show_samples_first(profile: &mut Profile) {
     }
 }
 
-/// Takes out the metrics without samples, but leaves one.
+/// Removes metrics without samples, but keeps at least one.
 pub(crate) fn drop_empty_metrics(profile: &mut Profile) {
     let metrics = std::mem::take(&mut profile.metrics);
     let samples = std::mem::take(&mut profile.samples);
@@ -354,17 +355,17 @@ pub(crate) fn drop_empty_metrics(profile: &mut Profile) {
     (profile.metrics, profile.samples) = rows.into_iter().unzip();
 }
 
-/// Refuses values whose sum does not fit: every view adds them up.
+/// Rejects values whose sum does not fit: every view adds them up.
 pub(crate) fn check_sums(profile: &Profile) -> Result<(), ImportError> {
     let fits = |samples: &Samples| samples.value.iter().try_fold(0u64, |sum, value| sum.checked_add(*value));
     if profile.samples.iter().any(|samples| fits(samples).is_none()) {
-        let what = "its values add up to more than 64 bits hold".to_owned();
+        let what = "the sum of its values does not fit into 64 bits".to_owned();
         return Err(ImportError::TooLarge { what });
     }
     Ok(())
 }
 
-/// The text, or as much of it as a profile keeps.
+/// The text, truncated to what a profile can store.
 fn shortened(text: &str) -> &str {
     if text.len() <= LONGEST_TEXT {
         return text;

@@ -1,6 +1,7 @@
-//! cachegrind.out: what Valgrind's cachegrind counts, per line.
+//! Imports cachegrind.out, the costs per line that Valgrind's cachegrind counts.
 //!
-//! The same lines as callgrind's without calls: `fl=file`, `fn=function`, then a line number and its costs.
+//! The lines are the same as callgrind's, without calls: `fl=file`, `fn=function`, then a line number and its
+//! costs.
 
 use whyslow_profile::ImportNote;
 
@@ -74,6 +75,6 @@ summary: 142 3
     fn a_broken_line_is_named() {
         let error = read(b"desc: x\nevents: Ir\nfn=f\n1 2 3\n", &ImportOptions::default());
         let error = error.expect_err("two costs").to_string();
-        assert_eq!(error, "as cachegrind output it is wrong at line 4: there are more costs than events");
+        assert_eq!(error, "cannot be read as cachegrind output: line 4: more costs than events");
     }
 }

@@ -1,17 +1,17 @@
-//! callgrind.out: what Valgrind's callgrind counts, per function, line and call.
+//! Imports callgrind.out: the costs that Valgrind's callgrind counts, per function, line and call.
 //!
 //! ```text
 //! events: Ir Dr                  what each cost column counts
-//! positions: instr line          what stands before the costs; `line` alone is usual
-//! ob=(1) /usr/bin/app            object, file and function of the lines that follow; a name with a number is said
-//! fl=(1) main.c                  once, later the number stands alone
+//! positions: instr line          the columns before the costs; usually `line` alone
+//! ob=(1) /usr/bin/app            object, file and function of the lines that follow; a number has its name
+//! fl=(1) main.c                  only once, afterwards it stands alone
 //! fn=(1) main
 //! 16 400 7                       own cost at line 16; +N, -N and * are relative to the line before
-//! cfn=(2) work                   a call: callee (with cob= and cfi= where they differ), count,
-//! calls=1 50                     and on the next line where it was called and what it cost in all
+//! cfn=(2) work                   a call: callee (with cob= and cfi= if they differ), count,
+//! calls=1 50                     and on the next line its call site and inclusive cost
 //! 16 1200 9
 //! ```
-//! There are no stacks in it, only calls; [`tree`] makes the most of them.
+//! The format has no stacks, only calls. [`tree`] reconstructs stacks from them.
 
 mod flow;
 mod parse;
@@ -27,7 +27,7 @@ use super::{Format, ImportError, ImportOptions, Imported, lines};
 use parse::Costs;
 pub(super) use parse::parse;
 
-/// The metric of how often functions were called.
+/// The metric for the number of calls.
 const CALLS: &str = "calls";
 
 pub(super) fn looks_like(start: &[u8]) -> bool {
@@ -56,12 +56,12 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     assemble(assembly, costs)
 }
 
-/// Makes a profile of costs, for cachegrind too.
-/// What Valgrind counts is what its model of a machine does.
+/// A metric of Valgrind's simulated machine.
 fn simulated(name: &str) -> Metric<&str> {
     Metric { of: Subject::Event, origin: Origin::Simulated, ..Metric::unknown(name, Unit::Count) }
 }
 
+/// Builds a profile of costs, for cachegrind too.
 pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Imported, ImportError> {
     if !costs.command.is_empty() {
         assembly.profile.meta.command = costs.command.split_whitespace().map(str::to_owned).collect();
@@ -103,7 +103,8 @@ pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Impor
     Ok(imported)
 }
 
-/// Adds how often each function was called, as a metric: its own value is the calls of it, below those who call it.
+/// Adds the number of calls of each function as a metric. A function's own value is the number of its calls,
+/// beneath its callers.
 fn add_calls(assembly: &mut Assembly, costs: &Costs<'_>, named: &tree::Named<'_>, thread: ThreadId) {
     let metric = assembly.metric(simulated(CALLS));
     for (caller, function) in costs.functions.iter().enumerate() {

@@ -1,17 +1,17 @@
-//! Trace events, as Chrome, rustc's self-profile and tracing-chrome write them, and V8's `.cpuprofile`.
+//! Imports trace events, as Chrome, rustc's self-profile and tracing-chrome write them, and V8's `.cpuprofile`.
 //!
 //! ```text
 //! [ event, … ]      or      {"traceEvents": [ event, … ], …}
 //! event = {"ph": phase, "name": …, "ts": microseconds, "pid": …, "tid": …, "dur": …, "args": {…}}
 //!
-//! B E    a stretch of work begins, ends         X        both at once, with `dur`
-//! b e    the same, not tied to a thread         i I R n  a moment
+//! B E    a slice begins, ends                   X        both at once, with `dur`
+//! b e    the same, not tied to a thread         i I R n  an instant
 //! C      values of a counter                    M        names of processes and threads
-//! P      parts of a V8 profile                  others   left out, and counted
+//! P      parts of a V8 profile                  others   skipped and counted
 //!
-//! {"traceEvents": […], "stackFrames": {…}, "samples": […]}        samples beside the events: see [`frames`]
+//! {"traceEvents": […], "stackFrames": {…}, "samples": […]}        samples next to the events: see [`frames`]
 //! ```
-//! Stretches become spans, and also stacks: at each moment the innermost stretch of a thread is what it does.
+//! Slices become spans, and also stacks: at each point in time, a thread is in its innermost slice.
 
 mod document;
 mod frames;
@@ -29,7 +29,7 @@ use frames::FrameSamples;
 use slices::Slices;
 use v8::V8;
 
-/// What is kept of an event's arguments.
+/// The maximum length of an event's arguments as text.
 const LONGEST_DETAIL: usize = 1000;
 const NS_PER_US: f64 = 1000.0;
 
@@ -52,7 +52,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let mut trace = Trace::new();
     match document::read(text, &mut trace) {
         Ok(()) => {}
-        // The closing bracket of the list may be missing: programs that crash cannot write it.
+        // The closing bracket may be missing, because the program crashed.
         Err(error) if error.is_eof() && text.trim_ascii_start().starts_with(b"[") && trace.events > 0 => {
             trace.assembly.note(ImportNote::EventsWithoutEnd);
         }
@@ -61,7 +61,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     trace.finish()
 }
 
-/// The profile in the making. Times are microseconds of the file until the end.
+/// The profile while it is built. Until the end, times are the file's microseconds.
 struct Trace {
     assembly: Assembly,
     processes: FxHashMap<Id, ProcessId>,
@@ -69,23 +69,23 @@ struct Trace {
     process_names: FxHashMap<Id, String>,
     thread_names: FxHashMap<(Id, Id), String>,
     slices: FxHashMap<ThreadId, Slices>,
-    /// Open stretches that are not tied to a thread.
+    /// Open slices that do not belong to a thread.
     open: FxHashMap<AsyncKey, Vec<(f64, Option<StringId>)>>,
     marks: Vec<Mark>,
     counters: FxHashMap<(ProcessId, StringId), CounterId>,
     values: Vec<(CounterId, f64, f64)>,
     v8: V8,
-    /// Samples beside the events.
+    /// Samples next to the events.
     sampled: FrameSamples,
     events: u64,
     left_out: u64,
     unmatched: u64,
 }
 
-/// A stretch without a thread: process, category, id, name.
+/// The key of a slice without a thread: process, category, id, name.
 type AsyncKey = (ProcessId, StringId, String, StringId);
 
-/// A span without a place in stacks.
+/// A span that is not part of a stack.
 struct Mark {
     name: StringId,
     thread: Option<ThreadId>,
@@ -263,7 +263,7 @@ impl Trace {
         let first = first.chain(self.marks.iter().map(|mark| mark.start));
         let first = first.chain(self.values.iter().map(|value| value.1)).fold(f64::INFINITY, f64::min);
         if first == f64::INFINITY {
-            let what = "it holds no stretches of time, moments, counters or samples";
+            let what = "no slices, instants, counters or samples";
             return Err(ImportError::unusable(Format::ChromeTrace, what));
         }
         let since = |time: f64| json::nanoseconds(time - first, NS_PER_US);

@@ -1,4 +1,5 @@
-//! DHAT's JSON, version 2, as Valgrind's DHAT and the dhat crate write it: one row per place that allocates.
+//! Imports DHAT's JSON, version 2, as Valgrind's DHAT and the dhat crate write it: one row per allocation
+//! site.
 
 use serde::Deserialize;
 use whyslow_profile::heap::{LeakCheck, metric};
@@ -34,7 +35,7 @@ struct File<'a> {
     ftbl: Vec<Text<'a>>,
 }
 
-/// A place that allocates: what it did in total, what of that lived at the peak and at the end, and its stack.
+/// An allocation site: its totals, its live blocks at the peak and at the end, and its stack.
 #[derive(Deserialize)]
 struct Point {
     #[serde(default)]
@@ -58,7 +59,8 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
     json::has_key(start, "dhatFileVersion")
 }
 
-/// What is counted beside the heap's own metrics: name, unit, and the value of a point. What no point has is left away.
+/// Metrics in addition to the heap's own: name, unit, and the value of a point. Metrics without values are
+/// omitted.
 type Column = (&'static str, Unit, fn(&Point) -> Option<u64>);
 const HEAP: [Column; 5] = [
     (metric::BYTES_ALLOCATED, Unit::Bytes, |point| Some(point.tb)),
@@ -67,7 +69,7 @@ const HEAP: [Column; 5] = [
     ("read-bytes", Unit::Bytes, |point| point.rb),
     ("written-bytes", Unit::Bytes, |point| point.wb),
 ];
-/// The same for files that count something else: copies, or what a program says.
+/// The same for files that count something else: copies, or ad hoc events.
 const OTHERS: [Column; 4] = [
     ("units", Unit::Count, |point| Some(point.tb)),
     ("events", Unit::Count, |point| Some(point.tbk)),
@@ -78,7 +80,7 @@ const OTHERS: [Column; 4] = [
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
     let file: File<'_> = json::parse(Format::Dhat, bytes)?;
     if file.version != 2 {
-        let what = format!("its version is {}, and 2 is the one that is read", file.version);
+        let what = format!("version {} is not supported, only version 2", file.version);
         return Err(ImportError::unusable(Format::Dhat, what));
     }
     let mode = file.mode.as_ref().map_or("heap", Text::as_str);
@@ -103,7 +105,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     }
     let locations: Vec<LocationId> =
         file.ftbl.iter().map(|frame| location(&mut assembly, frame.as_str())).collect();
-    // Only of blocks that live and are freed is there a peak.
+    // There is a peak only if blocks are freed.
     let is_heap =
         !file.pps.is_empty() && file.pps.iter().all(|point| point.gb.is_some() && point.eb.is_some());
     let columns: &[Column] = if is_heap { &HEAP } else { &OTHERS };
@@ -141,7 +143,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
 }
 
 impl Point {
-    /// Adds its numbers to those of its stack. Lifetimes are known when they are times, not instructions.
+    /// Adds its numbers to those of its stack. Lifetimes count only if they are times, not instructions.
     fn count(&self, counts: &mut HeapCounts, is_time: bool) {
         let freed = |all: u64, left: Option<u64>| all.saturating_sub(left.unwrap_or(0));
         let lifetime_ns = self.tl.filter(|_| is_time).map_or(0, |us| us.saturating_mul(1000));
@@ -174,7 +176,7 @@ fn add(
     let mut stack = None;
     for frame in point.fs.iter().rev() {
         let Some(&location) = frame.of(locations) else {
-            let what = format!("point {row} uses a frame beyond the {} there are", locations.len());
+            let what = format!("point {row} refers to a frame beyond the {} in the file", locations.len());
             return Err(ImportError::unusable(Format::Dhat, what));
         };
         stack = Some(assembly.stack(stack, location));
@@ -191,7 +193,8 @@ fn add(
     Ok(stack)
 }
 
-/// The place of a frame such as `0x10A2B3: app::f (main.rs:12)`, `[root]`, or `0x4: ??? (in /usr/lib/libc.so.6)`.
+/// The location of a frame such as `0x10A2B3: app::f (main.rs:12)`, `[root]`, or `0x4: ??? (in
+/// /usr/lib/libc.so.6)`.
 pub(super) fn location(assembly: &mut Assembly, text: &str) -> LocationId {
     let (address, rest) = match text.strip_prefix("0x").and_then(|rest| rest.split_once(": ")) {
         Some((digits, rest)) => (u64::from_str_radix(digits, 16).unwrap_or(0), rest),

@@ -1,8 +1,9 @@
-//! Folded stacks: `outermost;…;innermost VALUE`, one stack per line.
+//! Imports folded stacks: `outermost;…;innermost VALUE`, one stack per line.
 //!
-//! Marks at the end of a frame are understood: `_[i]` was inlined into the frame before it, `_[k]` is the kernel's,
-//! `_[j]` was made at run time. Of two numbers (before and after, as tools that compare write them) the second is what
-//! flame graphs show; the first is a metric of its own. Lines that are no stack are left out, and counted.
+//! Marks at the end of a frame are recognised: `_[i]` is inlined into the frame before it, `_[k]` is kernel
+//! code, `_[j]` is JIT-compiled. If lines end in two numbers (before and after, from tools that compare), the
+//! second is the one that flame graphs show. The first becomes a separate metric. Lines that are not stacks
+//! are skipped and counted.
 
 use std::ops::Range;
 
@@ -12,10 +13,10 @@ use whyslow_profile::{Frame, ImportNote, LocationId, Metric, ModuleId, ModuleKin
 use super::assemble::{Assembly, FunctionText};
 use super::{Format, ImportError, ImportOptions, Imported, lines, parallel};
 
-/// What our own folded output calls the place of missing outer frames.
+/// The frame for missing outer frames in whyslow's own folded output.
 const TRUNCATED: &str = "[truncated stack]";
 
-/// All lines are stacks, or most are and some of them have several frames.
+/// Whether all lines are stacks, or most are and some of them have several frames.
 pub(super) fn looks_like(start: &[u8]) -> bool {
     let decoded = utf16(start);
     let start = lines::whole(decoded.as_deref().unwrap_or(start));
@@ -30,7 +31,7 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
     lines::is_text(start) && stacks > 0 && (stacks == all || several && 2 * stacks > all)
 }
 
-/// The text without the mark of UTF-8 at its beginning.
+/// The text without a UTF-8 byte-order mark.
 fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
@@ -42,7 +43,7 @@ fn content(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
         .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
 }
 
-/// The text of a file in UTF-16, as PowerShell writes it; `None` when it is none.
+/// The text of a UTF-16 file, as PowerShell writes it; `None` if it is not UTF-16.
 fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {
     let word: fn([u8; 2]) -> u16 = match bytes {
         [0xff, 0xfe, ..] => u16::from_le_bytes,
@@ -62,7 +63,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let mut columns = Columns::default();
     parallel::in_order(&parts, |part| Columns::of(part), |part| columns.add(&part));
     let (scale, two) = (columns.scale(), columns.are_two());
-    // Parts of a sample are no samples.
+    // Fractional values are not sample counts.
     let metric =
         assembly.metric(Metric::of_name(if scale > 1.0 { "weight" } else { "samples" }, Unit::Count));
     let process = assembly.process(0, "folded");
@@ -106,7 +107,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         },
     );
     if stacks == 0 {
-        let empty = || ImportError::unusable(Format::Folded, "there is no stack in it");
+        let empty = || ImportError::unusable(Format::Folded, "no stacks");
         return Err(left_out.error(Format::Folded).unwrap_or_else(empty));
     }
     left_out.note().into_iter().for_each(|note| assembly.note(note));
@@ -132,13 +133,13 @@ fn parts(mut text: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// What lines together say of their values.
+/// The format of the values, as all lines together show it.
 #[derive(Default)]
 struct Columns {
     stacks: u64,
     /// Stacks that end in two numbers.
     with_two: u64,
-    /// The most digits behind a point.
+    /// The maximum number of digits after the decimal point.
     digits: u32,
 }
 
@@ -147,7 +148,7 @@ impl Columns {
         let mut columns = Self::default();
         for (_, line) in content(text) {
             let Some((rest, value)) = split_value(line) else { continue };
-            // Of a comparison, the first value too.
+            // In a comparison, the first value too.
             let first = split_value(rest);
             columns.add(&Self {
                 stacks: 1,
@@ -164,26 +165,27 @@ impl Columns {
         self.digits = self.digits.max(other.digits);
     }
 
-    /// What all values are multiplied with, so that none of them is rounded away: 1 when they are whole numbers, else a
-    /// power of ten.
+    /// The factor for all values, so that none of them is rounded away: 1 for whole numbers, else a power of
+    /// ten.
     fn scale(&self) -> f64 {
         10_f64.powi(self.digits.min(MOST_DIGITS).cast_signed())
     }
 
-    /// Whether every stack ends in two numbers; a single one can do so because its last function ends in a number.
+    /// Whether every stack ends in two numbers. A single stack may do so because its last function's name
+    /// ends in a number.
     fn are_two(&self) -> bool {
         self.stacks > 0 && self.with_two == self.stacks
     }
 }
 
-/// Digits behind the point beyond these are rounded.
+/// Further digits after the decimal point are rounded.
 const MOST_DIGITS: u32 = 6;
 
 /// A value as it is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Value {
     Whole(u64),
-    /// With so many digits behind the point that are not all 0.
+    /// With this many digits after the decimal point, not all of them 0.
     Real(f64, u32),
 }
 
@@ -197,14 +199,14 @@ impl Value {
 
     fn scaled(self, scale: f64) -> u64 {
         match self {
-            // Numbers beyond 2^53 are not whole in the other form.
+            // Numbers beyond 2^53 are not exact as floating-point numbers.
             Self::Whole(value) => value.saturating_mul(scale as u64),
             Self::Real(value, _) => (value * scale).round() as u64,
         }
     }
 }
 
-/// The stack and the value behind it.
+/// Splits a line into the stack and its value.
 fn split_value(line: &[u8]) -> Option<(&[u8], Value)> {
     let line = line.trim_ascii_end();
     let at = memchr::memrchr2(b' ', b'\t', line)?;
@@ -221,32 +223,32 @@ fn split_value(line: &[u8]) -> Option<(&[u8], Value)> {
     Some((&line[..at], value))
 }
 
-/// Some lines as numbers, made without knowing of the others.
+/// Some lines as numbers, independent of all other parts.
 struct Part<'a> {
     line_count: u64,
     lines: Vec<Line<'a>>,
-    /// Each different frame without marks.
+    /// Each distinct frame without marks.
     texts: Vec<&'a [u8]>,
     /// The rows in `texts` of the frames of plain stacks, one after the other.
     frames: Vec<u32>,
 }
 
 struct Line<'a> {
-    /// Its number among those of the part, from 1.
+    /// Its line number within the part, from 1.
     number: u64,
     stack: Stack<'a>,
     value: u64,
-    /// Of a comparison, the value before.
+    /// In a comparison, the value before.
     earlier: u64,
 }
 
 enum Stack<'a> {
-    /// Frames without marks: so many that are the outermost of the plain stack before it in this part, then these of
-    /// [`Part::frames`].
+    /// Frames without marks. The first `shared` are the outermost of the previous plain stack in this part,
+    /// the rest are these of [`Part::frames`].
     Plain { shared: u32, names: Range<u32> },
-    /// One with marks, to be read as text.
+    /// A stack with marks, to be read as text.
     Marked(&'a [u8]),
-    /// None, and why.
+    /// Not a stack, and why.
     None(&'static str),
 }
 
@@ -257,7 +259,7 @@ impl<'a> Part<'a> {
         for (number, line) in content(text) {
             let (mut value, mut earlier) = (0, 0);
             let stack = match split_value(line) {
-                None => Stack::None("a value should end the line"),
+                None => Stack::None("no value at the end of the line"),
                 Some((mut stack, last)) => {
                     value = last.scaled(scale);
                     if two && let Some((rest, first)) = split_value(stack) {
@@ -274,11 +276,11 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Gives numbers to the frames of a part.
+/// Numbers the frames of a part.
 #[derive(Default)]
 struct Names<'a> {
-    /// The plain stack before this one, and where each of its frames ends. Files are usually sorted, so that a stack
-    /// shares most of its frames with the one before, and those need no look-up.
+    /// The previous plain stack, and where each of its frames ends. Files are usually sorted, so a stack
+    /// shares most of its frames with the previous one, and those need no lookup.
     before: &'a [u8],
     ends: Vec<usize>,
     rows: FxHashMap<&'a [u8], u32>,
@@ -294,9 +296,9 @@ impl<'a> Names<'a> {
         let mut at = self.ends.last().map_or(0, |end| end + 1);
         let rest = text.get(at..).unwrap_or_default();
         if self.ends.is_empty() && rest.trim_ascii().is_empty() {
-            return Stack::None("there is a value, but no stack before it");
+            return Stack::None("a value without a stack before it");
         }
-        // What is the same as before had no marks.
+        // The shared part had no marks.
         if memchr::memchr_iter(b'[', rest).any(|at| at > 0 && rest[at - 1] == b'_')
             || rest.trim_ascii_start().starts_with(TRUNCATED.as_bytes())
         {
@@ -328,9 +330,9 @@ struct Frames {
     kernel: Option<ModuleId>,
     jit: Option<ModuleId>,
     group: Vec<Frame>,
-    /// The locations of a part's frames, as far as they are known.
+    /// The locations of a part's frames, as far as known.
     of_part: Vec<Option<LocationId>>,
-    /// The plain stack before this one, outermost first.
+    /// The previous plain stack, outermost first.
     path: Vec<StackId>,
 }
 
@@ -409,7 +411,7 @@ impl Frames {
     }
 }
 
-/// The place of a frame without marks.
+/// The location of a frame without marks.
 fn plain_location(assembly: &mut Assembly, text: &[u8]) -> LocationId {
     let name = String::from_utf8_lossy(text);
     let name = match name.trim() {
@@ -420,7 +422,7 @@ fn plain_location(assembly: &mut Assembly, text: &[u8]) -> LocationId {
     assembly.location(None, 0, &[Frame { function, file: None, line: 0 }])
 }
 
-/// How many bytes two texts have in common at their start.
+/// The length of the common prefix of two texts, in bytes.
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     const STEP: usize = 16;
     let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP)).take_while(|(a, b)| a == b).count() * STEP;
@@ -462,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn exported_stacks_are_imported_again() {
         let text = "main;b;c 30\nmain;a 5\nmain;a;x_[i];y_[i];f<[u8: 4]> 20\n[truncated stack];g 1\n";
         let imported = import(text);
         let mut lines: Vec<String> = export(&imported).lines().map(str::to_owned).collect();
@@ -484,7 +486,7 @@ mod tests {
         let text = (1..=60_000).map(|number| line(number) + "\n").collect::<String>();
         assert!(parts(text.as_bytes()).len() > 1);
         let imported = import(&text);
-        let what = "a value should end the line".to_owned();
+        let what = "no value at the end of the line".to_owned();
         assert!(imported.notes(ImportNote::UnreadableLines { lines: 1, first: 45_000, what }));
         let profile = &imported.profile;
         assert_eq!(profile.stacks.len(), 1 + 3 + 150 + 1050);
@@ -501,14 +503,14 @@ mod tests {
     }
 
     #[test]
-    fn marks_say_whose_code_it_is() {
+    fn marks_decide_the_kind_of_code() {
         let imported = import("main;do_syscall_64_[k];vfs_read_[k] 2\n");
         let kinds: Vec<CodeKind> = imported.profile.functions.iter().map(|function| function.kind).collect();
         assert_eq!(kinds, [CodeKind::Unknown, CodeKind::Kernel, CodeKind::Kernel]);
     }
 
     #[test]
-    fn of_two_columns_the_second_is_shown() {
+    fn the_second_of_two_columns_is_shown() {
         let imported = import("a;b 10 20\na 5 0\n");
         let profile = &imported.profile;
         let names: Vec<&str> = profile.metrics.iter().map(|metric| profile.text(metric.name)).collect();
@@ -528,13 +530,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stack_is_left_out_and_named() {
+    fn lines_that_are_not_stacks_are_skipped_with_a_note() {
         let imported = import("# made by a tool\na;b 1\n\na;b\n12\nc 2\n");
         assert_eq!(imported.profile.samples[0].value, [1, 2]);
-        let what = "a value should end the line".to_owned();
+        let what = "no value at the end of the line".to_owned();
         assert!(imported.notes(ImportNote::UnreadableLines { lines: 2, first: 4, what }));
         let error = read(b"# only\na;b\n", &ImportOptions::default()).expect_err("no value");
-        assert_eq!(error.to_string(), "as folded stacks it is wrong at line 2: a value should end the line");
+        assert_eq!(
+            error.to_string(),
+            "cannot be read as folded stacks: line 2: no value at the end of the line"
+        );
         assert!(read(b"\n", &ImportOptions::default()).is_err());
     }
 

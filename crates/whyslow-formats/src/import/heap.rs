@@ -1,4 +1,5 @@
-//! A heap out of another tool's numbers: one row per allocating stack, and the metrics that every view is made of.
+//! Builds heap data from another tool's numbers: one row per allocating stack, and the metrics that all views
+//! use.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::heap::metric;
@@ -6,7 +7,7 @@ use whyslow_profile::{Growth, HeapCounts, HeapFacts, HeapSite, Metric, StackId, 
 
 use super::assemble::Assembly;
 
-/// The rows of a heap in the making.
+/// The rows of a heap while it is built.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: FxHashMap<StackId, usize>,
@@ -26,7 +27,7 @@ impl Rows {
         })
     }
 
-    /// Adds what was live at the peak and at the end as metrics, then all rows to the profile.
+    /// Adds the blocks live at the peak and at the end as metrics, then all rows to the profile.
     pub(super) fn finish(self, assembly: &mut Assembly, facts: HeapFacts, thread: ThreadId) {
         let totals: [Total; 2] = [
             (metric::LIVE_AT_PEAK, facts.peak_ns, |counts| counts.peak_bytes),

@@ -1,5 +1,5 @@
-//! heaptrack's text, as heaptrack_interpret writes it: tables of texts, addresses and stacks, then one line per
-//! allocation and per free, with the time in milliseconds in between. All numbers are hexadecimal.
+//! Imports heaptrack's text, as heaptrack_interpret writes it: tables of texts, addresses and stacks, then one line per
+//! allocation and per free, with timestamps in milliseconds in between. All numbers are hexadecimal.
 //!
 //! ```text
 //! v 10400 3              versions of heaptrack and of the format
@@ -9,8 +9,8 @@
 //! i 401000 1 2 3 a       an address: module, then (function, file, line) of each frame, innermost first; texts from 1
 //! t 1 0                  a stack: address and caller; both from 1
 //! a 40 1                 a kind of block: size and stack, from 0
-//! + 0                    a block of that kind is made
-//! - 0                    one is freed
+//! + 0                    a block of that kind is allocated
+//! - 0                    a block of that kind is freed
 //! c 1f4                  milliseconds since the start
 //! R 400                  resident pages
 //! ```
@@ -26,7 +26,7 @@ use super::assemble::{Assembly, FunctionText};
 use super::heap::Rows;
 use super::{Format, ImportError, ImportOptions, Imported, lines};
 
-/// The timeline has about so many points.
+/// The approximate number of points in the timeline.
 const POINTS: u64 = 200;
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -54,13 +54,13 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let mut run = Run::default();
     let mut now = 0;
     let wrong = |number, what: &str| Err(ImportError::at_line(Format::Heaptrack, number, what));
-    // Stacks, the peak and the points of the timeline.
+    // First pass: stacks, the peak and the points of the timeline.
     for (number, line) in lines::numbered_bytes(bytes) {
         let Some((kind, rest)) = split(line) else { continue };
         match kind {
             b'+' | b'-' => {
                 if run.event(&tables.blocks, kind, rest).is_none() {
-                    return wrong(number, "this is no block that was said before");
+                    return wrong(number, "this block was not declared before");
                 }
             }
             b'c' => {
@@ -72,8 +72,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
                 tables.resident.push((now, pages.saturating_mul(tables.page)));
             }
             b'm' | b'x' => {
-                let what =
-                    "it is the raw file of a running heaptrack: use what `heaptrack` writes at the end";
+                let what = "raw data of a running heaptrack: use the file that `heaptrack` writes at the end";
                 return Err(ImportError::unusable(Format::Heaptrack, what));
             }
             _ => {
@@ -85,7 +84,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         run.peak_time(now);
     }
     if run.events == 0 {
-        return Err(ImportError::unusable(Format::Heaptrack, "it holds no allocation"));
+        return Err(ImportError::unusable(Format::Heaptrack, "no allocations"));
     }
     assemble(bytes, &tables, &run, &timeline)
 }
@@ -102,7 +101,7 @@ fn words(rest: &[u8]) -> impl Iterator<Item = u64> {
     rest.split(|byte| *byte == b' ').map_while(hex)
 }
 
-/// What events refer to.
+/// The tables that events refer to.
 #[derive(Default)]
 struct Tables<'a> {
     format: u64,
@@ -152,7 +151,7 @@ impl<'a> Tables<'a> {
             b't' => {
                 let (address, caller) = (number()?, number()?);
                 if caller > self.traces.len() as u64 {
-                    return Err("a stack has a caller that was not said before");
+                    return Err("a stack has a caller that was not declared before");
                 }
                 self.traces.push((address, caller));
             }
@@ -163,21 +162,21 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Blocks that are made and freed, one after the other.
+/// Replays allocations and frees in order.
 #[derive(Default)]
 struct Run {
     events: u64,
     live: u64,
     peak: u64,
-    /// The number of the event that reached the peak, and its time.
+    /// The number of the event that reached the peak, and the time of the peak.
     peak_event: u64,
     peak_ns: u64,
     at_peak: bool,
-    /// The block that was made last, if nothing came after it.
+    /// The block allocated last, if no event followed.
     last_made: Option<usize>,
 }
 
-/// One block made or freed.
+/// One allocation or free.
 struct Event {
     trace: u64,
     size: u64,
@@ -187,7 +186,7 @@ struct Event {
 }
 
 impl Run {
-    /// Takes a line of an event; `None` when there is no such block.
+    /// Applies the line of an event; `None` if there is no such block.
     fn event(&mut self, blocks: &[(u64, u64)], kind: u8, rest: &[u8]) -> Option<Event> {
         let row = usize::try_from(words(rest).next()?).ok()?;
         let &(size, trace) = blocks.get(row)?;
@@ -206,7 +205,7 @@ impl Run {
         Some(Event { trace, size, made, temporary })
     }
 
-    /// Notes the time of a peak that was just reached.
+    /// Records the time of a peak that was just reached.
     fn peak_time(&mut self, now: u64) {
         if std::mem::take(&mut self.at_peak) {
             self.peak_ns = now;
@@ -246,7 +245,7 @@ fn assemble(
     .map(|(name, unit)| assembly.metric(Metric::of_name(name, unit)));
     let live = assembly.counter(counter::LIVE, Unit::Bytes, Some(process));
     let mut rows = Rows::default();
-    // Bytes and blocks that are live, by row.
+    // Live bytes and blocks, by row.
     let mut alive: Vec<(u64, u64)> = Vec::new();
     let mut sums: FxHashMap<(usize, u64), [u64; 4]> = FxHashMap::default();
     let mut run = Run::default();
@@ -309,7 +308,7 @@ fn assemble(
 }
 
 impl Event {
-    /// Adds it to the numbers of its stack: all of them, what is live, and those of this point of the timeline.
+    /// Adds it to the numbers of its stack: totals, live blocks, and this point of the timeline.
     fn count(&self, counts: &mut HeapCounts, alive: &mut (u64, u64), point: &mut [u64; 4]) {
         let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
         if self.made {
@@ -443,13 +442,13 @@ c 14
     fn broken_files_are_errors_with_a_line() {
         let broken =
             |text: &str| read(text.as_bytes(), &ImportOptions::default()).expect_err("broken").to_string();
-        assert!(broken("v 1 3\n+ 0\n").ends_with("at line 2: this is no block that was said before"));
+        assert!(broken("v 1 3\n+ 0\n").ends_with(": line 2: this block was not declared before"));
         assert!(
-            broken("v 1 3\nt 1 7\n").ends_with("at line 2: a stack has a caller that was not said before")
+            broken("v 1 3\nt 1 7\n").ends_with(": line 2: a stack has a caller that was not declared before")
         );
-        assert!(broken("v 1 3\na 1\n").ends_with("at line 2: a number is missing"));
-        assert!(broken("v 1 3\n").ends_with("it holds no allocation"));
-        assert!(broken("v 1 3\nm x\n").contains("raw file"));
+        assert!(broken("v 1 3\na 1\n").ends_with(": line 2: a number is missing"));
+        assert!(broken("v 1 3\n").ends_with(": no allocations"));
+        assert!(broken("v 1 3\nm x\n").contains("raw data"));
         assert!(!looks_like(b"v 1\n"));
         assert!(!looks_like(b"v 1 3\nhello world\n"));
     }

@@ -1,4 +1,4 @@
-//! What the JSON importers share: errors with a byte offset, and values that other tools write in odd ways.
+//! Shared by the JSON importers: errors with a byte offset, and lenient values for other tools' quirks.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(format: Format, bytes: &'a [u8]) -> 
     serde_json::from_slice(text).map_err(|error| located(format, bytes, text, &error))
 }
 
-/// The parser's error with its place in the file, of which `text` is the end.
+/// The parser's error with its offset in the file. `text` is the end of the file.
 pub(super) fn located(format: Format, bytes: &[u8], text: &[u8], error: &serde_json::Error) -> ImportError {
     let what = error.to_string();
     let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
@@ -22,14 +22,14 @@ pub(super) fn located(format: Format, bytes: &[u8], text: &[u8], error: &serde_j
     ImportError::at_byte(format, at, shortened(what))
 }
 
-/// Whether the start of a file is a JSON object that has this key, in quotes, near its beginning.
+/// Whether the start of a file is a JSON object with this quoted key near its start.
 pub(super) fn has_key(start: &[u8], key: &str) -> bool {
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     let quoted = format!("\"{key}\"");
     text.starts_with(b"{") && text.windows(quoted.len()).any(|window| window == quoted.as_bytes())
 }
 
-/// A parser's message without the long values that it may quote.
+/// A parser's message without long quoted values.
 fn shortened(what: &str) -> String {
     match what.char_indices().nth(200) {
         Some((at, _)) => format!("{}…", &what[..at]),
@@ -37,7 +37,7 @@ fn shortened(what: &str) -> String {
     }
 }
 
-/// The byte at a line and column as serde_json counts them: lines from 1, columns in bytes.
+/// The byte offset of a line and column as serde_json counts them: lines from 1, columns in bytes.
 fn offset(bytes: &[u8], line: usize, column: usize) -> u64 {
     let start = match line {
         0 | 1 => 0,
@@ -51,7 +51,7 @@ fn offset(bytes: &[u8], line: usize, column: usize) -> u64 {
     (start + column).min(bytes.len()) as u64
 }
 
-/// A text. JavaScript's halves of a character (lone surrogates), which Rust's texts cannot hold, are replaced.
+/// A text. Lone surrogates, which JavaScript allows and Rust strings cannot hold, are replaced.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
@@ -83,17 +83,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
                 Ok(Text(String::from_utf8_lossy(bytes).into_owned().into()))
             }
         }
-        // Of bytes, serde_json allows what it refuses in a text.
+        // serde_json accepts lone surrogates in bytes, but not in strings.
         deserializer.deserialize_bytes(Bytes)
     }
 }
 
-/// A row number of another table: `null`, a negative number or one beyond 32 bits is none.
+/// A row number of another table. `null`, negative numbers and numbers beyond 32 bits are no row.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Index(pub(super) Option<u32>);
 
 impl Index {
-    /// The row of a table that it stands for, if there is one.
+    /// The row of a table that it refers to, if there is one.
     pub(super) fn of<T>(self, table: &[T]) -> Option<&T> {
         table.get(self.0? as usize)
     }
@@ -109,7 +109,7 @@ impl Visitor<'_> for Numeric {
     type Value = f64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, also in quotes, or null")
+        f.write_str("a number, a number in quotes, or null")
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<f64, E> {
@@ -148,7 +148,7 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// A whole number of nanoseconds; what is negative or not a number is 0.
+/// A whole number of nanoseconds. Negative values and NaN become 0.
 pub(super) fn nanoseconds(value: f64, ns_per_unit: f64) -> u64 {
     (value * ns_per_unit).round() as u64
 }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistake_has_its_byte() {
+    fn an_error_has_its_byte_offset() {
         for (text, at) in [("[1,\n2,\n x]", 9), ("[1, x]", 5), ("[1,\n", 4), ("", 0)] {
             let error = parse::<Vec<u32>>(Format::Speedscope, text.as_bytes()).expect_err("broken");
             assert!(matches!(error, ImportError::AtByte { offset, .. } if offset == at), "{text:?}: {error}");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_characters_are_replaced() {
+    fn lone_surrogates_are_replaced() {
         let texts: Vec<Text<'_>> =
             parse(Format::Firefox, br#"["a", "\ud800b", "\u00e4\n", "\udc00\ud800", "\ud83d\ude00"]"#)
                 .expect("parses");

@@ -1,4 +1,4 @@
-//! The lines of a text file, with their numbers; bytes that are no UTF-8 are replaced.
+//! The numbered lines of a text file. Invalid UTF-8 is replaced.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::{Format, ImportError};
 /// Lines without their ends. The number of the first is 1.
 pub(super) fn numbered(bytes: &[u8]) -> impl Iterator<Item = (u64, Cow<'_, str>)> {
     numbered_bytes(bytes).map(|(number, line)| {
-        // Checking is faster than looking for what to replace.
+        // Validating is faster than searching for bytes to replace.
         let text = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
         (number, text)
     })
@@ -17,7 +17,7 @@ pub(super) fn numbered(bytes: &[u8]) -> impl Iterator<Item = (u64, Cow<'_, str>)
 
 /// The same as bytes.
 pub(super) fn numbered_bytes(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    // Nothing comes after the end of the last line.
+    // No empty line after the last line end.
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', bytes).chain(std::iter::once(bytes.len()));
@@ -28,7 +28,7 @@ pub(super) fn numbered_bytes(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])>
     })
 }
 
-/// The lines that are whole in the first bytes of a file; all of them when there is only a part of one.
+/// The complete lines in the first bytes of a file; all bytes if there is only a part of one line.
 pub(super) fn whole(start: &[u8]) -> &[u8] {
     match start.iter().rposition(|byte| *byte == b'\n') {
         Some(end) => &start[..end],
@@ -36,17 +36,17 @@ pub(super) fn whole(start: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether bytes are text: no control characters but tabs and line ends.
+/// Whether bytes are text: no control characters except tabs and line ends.
 pub(super) fn is_text(start: &[u8]) -> bool {
     !start.is_empty()
         && start.iter().all(|byte| *byte >= b' ' || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b))
 }
 
-/// Lines that were left out because they cannot be read.
+/// Lines that were skipped because they cannot be read.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     count: u64,
-    /// The first of them and what is wrong with it.
+    /// The first skipped line and what is wrong with it.
     first: Option<(u64, String)>,
 }
 
@@ -56,13 +56,13 @@ impl LeftOut {
         self.first.get_or_insert_with(|| (line, what.into()));
     }
 
-    /// How many there are, and where the first is.
+    /// A note with the number of skipped lines and the first of them.
     pub(super) fn note(&self) -> Option<ImportNote> {
         let (first, what) = self.first.clone()?;
         Some(ImportNote::UnreadableLines { lines: self.count, first, what })
     }
 
-    /// The first of them as an error, for files in which nothing else is.
+    /// The first skipped line as an error, for files with no valid lines.
     pub(super) fn error(self, format: Format) -> Option<ImportError> {
         self.first.map(|(line, what)| ImportError::at_line(format, line, what))
     }

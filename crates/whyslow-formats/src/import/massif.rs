@@ -1,4 +1,4 @@
-//! massif.out: how large the heap was over time, and who had it at some of those moments.
+//! Imports massif.out: the heap's size over time, and for some snapshots the call sites that held it.
 //!
 //! ```text
 //! desc: --time-unit=ms
@@ -17,7 +17,7 @@
 //!   n0: 8000 0x1091F0: main (main.c:20)
 //!  n0: 4000 in 3 places, all below massif's threshold (1.00%)
 //! ```
-//! A tree goes from the allocating function outwards; each line says how many lines of callers are below it.
+//! A tree goes from the allocating function outwards. Each line says how many lines of callers are below it.
 
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{ImportNote, LocationId, Metric, MetricId, ThreadId, Unit};
@@ -25,7 +25,7 @@ use whyslow_profile::{ImportNote, LocationId, Metric, MetricId, ThreadId, Unit};
 use super::assemble::Assembly;
 use super::{Format, ImportError, ImportOptions, Imported, dhat, lines};
 
-/// Deeper trees are cut: massif itself keeps 30 frames unless it is told otherwise.
+/// Deeper trees are truncated: massif keeps 30 frames by default.
 const DEEPEST: usize = 1000;
 
 pub(super) fn looks_like(start: &[u8]) -> bool {
@@ -36,13 +36,13 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
         && head.any(|line| line.starts_with("time_unit:"))
 }
 
-/// A moment.
+/// A snapshot.
 #[derive(Debug, Default)]
 struct Snapshot {
     time: u64,
     heap: u64,
     is_peak: bool,
-    /// The tree's lines: number, depth, and text behind the number of callers.
+    /// The lines of the tree: line number, depth, and the text after the number of callers.
     tree: Vec<Node>,
 }
 
@@ -74,12 +74,12 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         } else if line.starts_with("snapshot=") {
             snapshots.push(Snapshot::default());
         } else {
-            let last = snapshots.last_mut().ok_or_else(|| wrong("this comes before any snapshot"))?;
+            let last = snapshots.last_mut().ok_or_else(|| wrong("this line is before the first snapshot"))?;
             last.take(number, &line).map_err(wrong)?;
         }
     }
     if snapshots.is_empty() {
-        return Err(ImportError::unusable(Format::Massif, "it holds no snapshot"));
+        return Err(ImportError::unusable(Format::Massif, "no snapshots"));
     }
     let process = assembly.process(0, &program);
     let thread = assembly.thread(process, 0, "all threads");
@@ -113,18 +113,19 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
 
 impl Snapshot {
     fn take(&mut self, number: u64, line: &str) -> Result<(), &'static str> {
-        let count = |text: &str| text.trim().parse().map_err(|_| "this is no number");
+        let count = |text: &str| text.trim().parse().map_err(|_| "not a number");
         match line.split_once('=') {
             Some(("time", value)) => self.time = count(value)?,
             Some(("mem_heap_B", value)) => self.heap = count(value)?,
             Some(("heap_tree", value)) => self.is_peak = value == "peak",
             Some((key, _)) if key.starts_with("mem_") => {}
-            _ => self.tree.push(Node::parse(number, line).ok_or("this line is not understood")?),
+            _ => self.tree.push(Node::parse(number, line).ok_or("unknown line")?),
         }
         Ok(())
     }
 
-    /// Adds the tree: each line without callers is one stack, and so is what a line has beyond its callers.
+    /// Adds the tree. Each line without callers is one stack. So is the part of a line that its callers do
+    /// not cover.
     fn add(
         &self,
         assembly: &mut Assembly,
@@ -132,12 +133,12 @@ impl Snapshot {
         thread: ThreadId,
         time_ns: u64,
     ) -> Result<(), ImportError> {
-        // The places from the allocating function to this line.
+        // The locations from the allocating function to this line.
         let mut path: Vec<LocationId> = Vec::new();
         for (row, node) in self.tree.iter().enumerate() {
             let next = self.tree.get(row + 1);
             if node.depth > path.len() + usize::from(row > 0) || node.depth > DEEPEST {
-                let what = "this line is deeper than the one before it";
+                let what = "this line is nested too deep below the previous one";
                 return Err(ImportError::at_line(Format::Massif, node.line, what));
             }
             // The first line is the whole heap.
@@ -178,7 +179,7 @@ impl Node {
         Some(Self { line, depth, callers, bytes, place: place.to_owned() })
     }
 
-    /// Whether it stands for several places that are too small to name.
+    /// Whether it stands for several places below the threshold.
     fn is_rest(&self) -> bool {
         self.place.starts_with("in ") && self.place.contains("below massif's threshold")
     }
@@ -256,11 +257,11 @@ n1: 500 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
     fn broken_files_are_errors_with_a_line() {
         let broken =
             |text: &str| read(text.as_bytes(), &ImportOptions::default()).expect_err("broken").to_string();
-        assert!(broken("desc:\ntime=1\n").ends_with("at line 2: this comes before any snapshot"));
-        assert!(broken("snapshot=0\ntime=x\n").ends_with("at line 2: this is no number"));
-        assert!(broken("snapshot=0\nhello\n").ends_with("at line 2: this line is not understood"));
-        assert!(broken("desc: x\n").ends_with("it holds no snapshot"));
+        assert!(broken("desc:\ntime=1\n").ends_with(": line 2: this line is before the first snapshot"));
+        assert!(broken("snapshot=0\ntime=x\n").ends_with(": line 2: not a number"));
+        assert!(broken("snapshot=0\nhello\n").ends_with(": line 2: unknown line"));
+        assert!(broken("desc: x\n").ends_with(": no snapshots"));
         let deep = "snapshot=0\nheap_tree=peak\nn1: 5 all\n   n0: 5 0x1: f (a.c:1)\n";
-        assert!(broken(deep).ends_with("at line 4: this line is deeper than the one before it"));
+        assert!(broken(deep).ends_with(": line 4: this line is nested too deep below the previous one"));
     }
 }

@@ -1,7 +1,8 @@
-//! Other tools' recordings, read into the one data model.
+//! Imports other tools' recordings into whyslow's data model.
 //!
-//! The format is guessed from the content. Every importer takes the whole file as bytes, never panics on them, never
-//! reserves memory for a number it has only been told, and says where a broken file is broken.
+//! The format is guessed from the content. Every importer takes the whole file as bytes. It never panics on
+//! them, never reserves memory for a number that the file merely claims, and reports where a broken file is
+//! broken.
 
 mod assemble;
 mod cachegrind;
@@ -35,11 +36,11 @@ use whyslow_profile::{Profile, Samples};
 /// How to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// Where the file is, for what another tool keeps beside it; [`import`] fills it in.
+    /// Where the file is, to find files that another tool writes next to it. [`import`] fills it in.
     pub path: Option<PathBuf>,
-    /// A folder with copies of the recorded programs and libraries, looked at before their own places.
+    /// A folder with copies of the recorded programs and libraries, searched before their original paths.
     pub copies: Option<PathBuf>,
-    /// The most bytes that a packed file may unpack to.
+    /// The maximum size that a compressed file may unpack to, in bytes.
     pub unpacked_limit: u64,
 }
 
@@ -52,20 +53,20 @@ impl Default for ImportOptions {
 /// A recording of another tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
-    /// The recording. Its notes say what the format could not hold or was left out.
+    /// The recording. Its notes say what the format could not hold and what was left out.
     pub profile: Profile,
-    /// How many samples are not in the profile because they could not be read or placed.
+    /// The number of samples that could not be read or placed.
     pub left_out: u64,
 }
 
 impl Imported {
-    /// Whether a note says this.
+    /// Whether there is a note with this text.
     #[cfg(test)]
     pub(crate) fn notes(&self, note: ImportNote) -> bool {
         self.profile.meta.notes.contains(&note.into())
     }
 
-    /// Whether there is nothing to look at.
+    /// Whether it contains nothing.
     fn is_empty(&self) -> bool {
         let Profile { samples, spans, counters, heap, .. } = &self.profile;
         samples.iter().all(Samples::is_empty) && spans.is_empty() && counters.is_empty() && heap.is_empty()
@@ -78,57 +79,58 @@ pub enum ImportError {
     /// The file cannot be opened or read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// No importer knows it.
-    #[error("its format is not one that whyslow reads")]
+    /// No importer recognises it.
+    #[error("unknown file format")]
     UnknownFormat,
-    /// It is known what it is, and no importer reads that.
-    #[error("it seems to be {what}, which whyslow does not read")]
+    /// A recognised format that no importer reads.
+    #[error("it looks like {what}, which whyslow does not read")]
     NotRead {
-        /// What it is.
+        /// The format.
         what: &'static str,
-        /// What turns it into something that is read.
+        /// How to convert it into a format that whyslow reads.
         next: &'static str,
     },
-    /// A binary file is wrong at an offset. Of a packed file, it is the offset in what it unpacks to.
-    #[error("as {format} it is wrong at byte {offset}: {what}")]
+    /// A binary file is invalid at an offset. For a compressed file, this is the offset in the uncompressed
+    /// data.
+    #[error("cannot be read as {format}: byte {offset}: {what}")]
     AtByte {
-        /// What it was read as.
+        /// The format it was read as.
         format: Format,
-        /// Where.
+        /// The offset.
         offset: u64,
-        /// What is wrong there.
+        /// What is wrong.
         what: String,
     },
-    /// A text file is wrong at a line.
-    #[error("as {format} it is wrong at line {line}: {what}")]
+    /// A text file is invalid at a line.
+    #[error("cannot be read as {format}: line {line}: {what}")]
     AtLine {
-        /// What it was read as.
+        /// The format it was read as.
         format: Format,
-        /// Which line, from 1.
+        /// The line, from 1.
         line: u64,
-        /// What is wrong there.
+        /// What is wrong.
         what: String,
     },
-    /// It is whole, but this version of the format or what it holds is not understood.
-    #[error("as {format} it cannot be used: {what}")]
+    /// The file is complete, but its version or content is not supported.
+    #[error("cannot be used as {format}: {what}")]
     Unusable {
-        /// What it was read as.
+        /// The format it was read as.
         format: Format,
         /// Why.
         what: String,
     },
-    /// What it is packed with is broken.
-    #[error("its {packing} data is wrong at byte {offset}: {what}")]
+    /// The compressed data is broken.
+    #[error("broken {packing} data at byte {offset}: {what}")]
     Packed {
-        /// What it is packed with.
+        /// The compression format.
         packing: &'static str,
-        /// Bytes of the packed file that were read until then.
+        /// How many bytes of the compressed file were read.
         offset: u64,
-        /// What is wrong there.
+        /// What is wrong.
         what: String,
     },
-    /// It would not fit.
-    #[error("it is too large: {what}")]
+    /// It is too large.
+    #[error("too large: {what}")]
     TooLarge {
         /// What is too large, and the limit.
         what: String,
@@ -136,17 +138,17 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// A binary file is wrong here.
+    /// An error at an offset of a binary file.
     pub fn at_byte(format: Format, offset: u64, what: impl Into<String>) -> Self {
         Self::AtByte { format, offset, what: what.into() }
     }
 
-    /// A text file is wrong here; lines count from 1.
+    /// An error at a line of a text file. Lines count from 1.
     pub fn at_line(format: Format, line: u64, what: impl Into<String>) -> Self {
         Self::AtLine { format, line, what: what.into() }
     }
 
-    /// The file cannot be used for this reason.
+    /// An error for a file that cannot be used.
     pub fn unusable(format: Format, what: impl Into<String>) -> Self {
         Self::Unusable { format, what: what.into() }
     }
@@ -185,7 +187,7 @@ macro_rules! formats {
 }
 
 formats! {
-    /// What `perf record` writes.
+    /// The output of `perf record`.
     PerfData = "perf-data" / "perf.data" in perf_data,
     /// The Firefox Profiler's processed profile, as samply writes it.
     Firefox = "firefox" / "a Firefox Profiler profile" in firefox,
@@ -195,19 +197,19 @@ formats! {
     Dhat = "dhat" / "a DHAT heap profile" in dhat,
     /// Trace events, as Chrome, rustc's self-profile and tracing-chrome write them.
     ChromeTrace = "chrome-trace" / "a Chrome trace" in chrome_trace,
-    /// What heaptrack writes.
+    /// The output of heaptrack.
     Heaptrack = "heaptrack" / "a heaptrack recording" in heaptrack,
-    /// What Valgrind's massif writes.
+    /// The output of Valgrind's massif.
     Massif = "massif" / "massif output" in massif,
-    /// What Valgrind's callgrind writes.
+    /// The output of Valgrind's callgrind.
     Callgrind = "callgrind" / "callgrind output" in callgrind,
-    /// What Valgrind's cachegrind writes.
+    /// The output of Valgrind's cachegrind.
     Cachegrind = "cachegrind" / "cachegrind output" in cachegrind,
     /// The text of `perf script`.
     PerfScript = "perf-script" / "perf script text" in perf_script,
     /// One line per stack.
     Folded = "folded" / "folded stacks" in folded,
-    /// pprof's profile.proto. Last: nothing marks its beginning.
+    /// pprof's profile.proto. It comes last, because it has no magic number.
     Pprof = "pprof" / "a pprof profile" in pprof,
 }
 
@@ -220,17 +222,17 @@ impl std::fmt::Display for Format {
 /// The name that stands for standard input.
 pub const STDIN: &str = "-";
 
-/// How much of a file is looked at to guess its format.
+/// How many bytes of a file are examined to guess its format.
 pub const GUESS_BYTES: usize = 64 << 10;
 
-/// What a file seems to be by its first [`GUESS_BYTES`], which may be packed.
+/// Guesses a file's format from its first [`GUESS_BYTES`], which may be compressed.
 pub fn guess(start: &[u8]) -> Option<Format> {
     let unpacked = source::unpack_start(start, GUESS_BYTES);
     let start = unpacked.as_deref().unwrap_or(start);
     Format::ALL.iter().copied().find(|format| format.looks_like(start))
 }
 
-/// Reads a file of another tool, in the given format or the one that it seems to have.
+/// Imports a file in the given format, or in the guessed one.
 pub fn import(
     path: &Path,
     format: Option<Format>,
@@ -240,7 +242,7 @@ pub fn import(
     import_bytes(source::Source::open(path)?.bytes(), format, &options)
 }
 
-/// The same for bytes in memory.
+/// Imports bytes in memory.
 pub fn import_bytes(
     bytes: &[u8],
     format: Option<Format>,

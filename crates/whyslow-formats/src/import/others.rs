@@ -1,31 +1,26 @@
-//! Formats that are known by sight and not read, each with what turns it into one that is.
+//! Recognised formats that whyslow does not read, each with a way to convert it.
 
 use super::ImportError;
 
-const BY_PPROF: &str = "`pprof -proto PROGRAM FILE > run.pb.gz` (or `go tool pprof`), then import that";
+const BY_PPROF: &str = "`pprof -proto PROGRAM FILE > run.pb.gz` (or `go tool pprof`), then import the result";
 
-/// Says what a file is that no importer takes.
+/// The error for a file that no importer reads.
 pub(super) fn named(start: &[u8]) -> ImportError {
     let found = |what, next| ImportError::NotRead { what, next };
     match start {
-        _ if is_cpu_profile(start) => found("a CPU profile of gperftools", BY_PPROF),
-        _ if start.starts_with(b"heap profile:") => {
-            found("a heap profile of tcmalloc or of an old Go", BY_PPROF)
-        }
+        _ if is_cpu_profile(start) => found("a gperftools CPU profile", BY_PPROF),
+        _ if start.starts_with(b"heap profile:") => found("a tcmalloc or old Go heap profile", BY_PPROF),
         _ if start.starts_with(b"heap_v2/") => found(
-            "a heap profile of jemalloc",
-            "`jeprof --collapsed PROGRAM FILE > run.folded`, then import that",
+            "a jemalloc heap profile",
+            "`jeprof --collapsed PROGRAM FILE > run.folded`, then import the result",
         ),
         _ if start.starts_with(b"goroutine profile:") || start.starts_with(b"threadcreate profile:") => {
-            found(
-                "a text profile of Go",
-                "the same address without `?debug=1`, which gives pprof's own format",
-            )
+            found("a Go text profile", "the same URL without `?debug=1`, which returns pprof's own format")
         }
         _ if is_old_text(start) => found("an old text profile of a C++ or Java server", BY_PPROF),
-        [b'g', b'm', b'o', b'n', ..] => found("a profile of gprof", "perf record, or whyslow itself"),
+        [b'g', b'm', b'o', b'n', ..] => found("a gprof profile", "perf record, or whyslow itself"),
         [b'F', b'L', b'R', 0, ..] => {
-            found("a recording of Java Flight Recorder", "`jfrconv FILE run.collapsed`, then import that")
+            found("a Java Flight Recorder recording", "`jfrconv FILE run.collapsed`, then import the result")
         }
         _ => ImportError::UnknownFormat,
     }
@@ -41,7 +36,7 @@ fn is_old_text(start: &[u8]) -> bool {
     })
 }
 
-/// The old binary form: words of 4 or 8 bytes that are 0, 3, 0, the period, 0.
+/// The old binary format: words of 4 or 8 bytes with the values 0, 3, 0, the period, 0.
 fn is_cpu_profile(start: &[u8]) -> bool {
     let words = |width: usize, to_number: fn(&[u8]) -> u64| {
         let mut words = start.chunks_exact(width).map(to_number);
@@ -58,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_read_is_named() {
+    fn unsupported_formats_are_named() {
         let cpu: Vec<u8> = [0u64, 3, 0, 10_000, 0, 1, 2].iter().flat_map(|word| word.to_le_bytes()).collect();
         let cpu_32: Vec<u8> =
             [0u32, 3, 0, 10_000, 0, 1, 2].iter().flat_map(|word| word.to_be_bytes()).collect();

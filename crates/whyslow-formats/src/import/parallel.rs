@@ -1,13 +1,13 @@
-//! Work on the parts of a file by several threads, and its results in the order of the parts.
+//! Processes the parts of a file on several threads, and returns the results in the order of the parts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Most threads that work beside the calling one.
+/// The maximum number of threads in addition to the calling one.
 const MOST_THREADS: usize = 8;
 
-/// Lets threads `work` on the parts, and hands over each result to `take`, which runs on the calling thread.
+/// Runs `work` on the parts in several threads, and passes each result to `take` on the calling thread.
 pub(super) fn in_order<T: Sync, R: Send>(
     parts: &[T],
     work: impl Fn(&T) -> R + Sync,
@@ -27,7 +27,7 @@ pub(super) fn in_order<T: Sync, R: Send>(
                 while let at = next.fetch_add(1, Ordering::Relaxed)
                     && at < parts.len()
                 {
-                    // Nobody receives when the calling thread has panicked.
+                    // If the calling thread has panicked, there is no receiver.
                     let _ = sender.send((at, work(&parts[at])));
                 }
             });
@@ -50,11 +50,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_the_order_of_the_parts() {
+    fn results_arrive_in_the_order_of_the_parts() {
         let parts: Vec<usize> = (0..100).collect();
         let mut taken = Vec::new();
         let work = |part: &usize| {
-            // The first take longest.
+            // The first parts take longest.
             thread::sleep(std::time::Duration::from_micros(100 - *part as u64));
             part * 2
         };

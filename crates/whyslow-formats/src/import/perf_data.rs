@@ -1,7 +1,7 @@
-//! perf.data: what `perf record` writes, to a file or into a pipe.
+//! Imports perf.data: the output of `perf record`, as a file or a pipe.
 //!
-//! Stacks are unwound here, from the registers and stack bytes of `--call-graph dwarf`; other recordings have the
-//! kernel's callchains. Names are looked up afterwards, like those of a recording of our own.
+//! Stacks are unwound here, from the registers and stack bytes of `--call-graph dwarf`. Other recordings have
+//! the kernel's callchains. Names are looked up afterwards, as for whyslow's own recordings.
 
 mod check;
 mod fields;
@@ -36,17 +36,17 @@ pub(super) fn read(bytes: &[u8], options: &ImportOptions) -> Result<Imported, Im
     let mut conversion = Conversion { copies: options.copies.clone(), ..Conversion::default() };
     let seen = records::read(bytes, &mut header, options, &mut conversion)?;
     if header.events.is_empty() {
-        return Err(ImportError::unusable(Format::PerfData, "it does not say which events were recorded"));
+        return Err(ImportError::unusable(Format::PerfData, "the recorded events are missing"));
     }
     conversion.finish(&header, seen)
 }
 
-/// Gives records to the converter.
+/// Passes records to the converter.
 #[derive(Default)]
 struct Conversion {
     /// Where copies of the recorded files are.
     copies: Option<PathBuf>,
-    /// Made with the first record: in a pipe, what is known of the machine comes before it.
+    /// Created with the first record: in a pipe, facts about the machine precede it.
     converter: Option<Converter<RecordedWorld>>,
     reader: perf::Reader,
     /// Each event, with its metric.
@@ -68,8 +68,8 @@ impl Sink for Conversion {
         });
         if self.known_build_ids != facts.build_ids.len() {
             self.known_build_ids = facts.build_ids.len();
-            let told = facts.build_ids.iter().map(|(path, id)| (path.clone(), id.clone()));
-            converter.world.build_ids.extend(told);
+            let build_ids = facts.build_ids.iter().map(|(path, id)| (path.clone(), id.clone()));
+            converter.world.build_ids.extend(build_ids);
         }
         while self.events.len() < header.events.len() {
             let event = &header.events[self.events.len()];
@@ -148,7 +148,7 @@ fn words(name: &str) -> String {
     text
 }
 
-/// What a sample weighs that does not say it.
+/// The weight of a sample that has none.
 fn period_of(event: &Event) -> u64 {
     match event.attr.sampling_policy {
         SamplingPolicy::Period(period) => period.get(),
@@ -158,7 +158,7 @@ fn period_of(event: &Event) -> u64 {
 
 impl Conversion {
     fn finish(self, header: &Header, seen: Seen) -> Result<Imported, ImportError> {
-        let empty = || ImportError::unusable(Format::PerfData, "it holds no records");
+        let empty = || ImportError::unusable(Format::PerfData, "no records");
         let mut converted = self.converter.ok_or_else(empty)?;
         let start_ns = converted.start_ns();
         let mut meta = meta(header, &converted);
@@ -166,7 +166,7 @@ impl Conversion {
         if let Some((wall, clock)) = header.facts.clock {
             meta.started_unix_ns = wall.saturating_add(start_ns).saturating_sub(clock);
         }
-        let too_large = || ImportError::TooLarge { what: "it has too many rows".to_owned() };
+        let too_large = || ImportError::TooLarge { what: "too many rows".to_owned() };
         let builder = std::mem::take(&mut converted.builder);
         let mut profile = builder.into_profile(meta).ok_or_else(too_large)?;
         drop_empty_metrics(&mut profile);
@@ -179,7 +179,7 @@ impl Conversion {
     }
 }
 
-/// Forgets the files that no stack goes through.
+/// Removes the files that are on no stack.
 fn keep_seen(paths: &mut Vec<String>, profile: &Profile) {
     let modules: FxHashSet<ModuleId> = profile.locations.module.iter().flatten().copied().collect();
     let seen = modules.iter().filter_map(|module| profile.modules.get(module.index()));
@@ -195,7 +195,7 @@ fn meta(header: &Header, converted: &Converter<RecordedWorld>) -> Meta {
     let version = if facts.version.is_empty() { String::new() } else { format!(" {}", facts.version) };
     meta.recorder = format!("perf{version}");
     meta.imported_from = Some("perf record".to_owned());
-    // After `--` stands the program; without it, its options cannot be told from perf's.
+    // The program follows `--`. Without it, the program's options cannot be distinguished from perf's.
     meta.command = match facts.command.iter().position(|word| word == "--") {
         Some(at) => facts.command[at + 1..].to_vec(),
         None => facts.command.clone(),
@@ -215,7 +215,7 @@ fn meta(header: &Header, converted: &Converter<RecordedWorld>) -> Meta {
     meta
 }
 
-/// What its reader should know.
+/// Notes for the user.
 fn notes(header: &Header, converted: &Converter<RecordedWorld>, seen: Seen, samples: u64) -> Vec<ImportNote> {
     let mut notes = Vec::new();
     let arch = &header.facts.arch;

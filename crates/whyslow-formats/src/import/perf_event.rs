@@ -1,9 +1,9 @@
-//! What the events that perf names measure.
+//! The metrics of perf's event names.
 
 use whyslow_profile::{Metric, Origin, OverTime, Sampler, Subject, Unit};
 
-/// The metric of an event by its name, such as `cycles:u` or `cpu_core/cycles/`. Events that pass with time on a CPU stand
-/// for that time.
+/// The metric of an event by its name, such as `cycles:u` or `cpu_core/cycles/`. Events that advance with CPU
+/// time stand for CPU time.
 pub(super) fn metric(name: &str, unit: Unit, sampler: Sampler) -> Metric<&str> {
     let inner = name.split(':').next().unwrap_or(name);
     let inner = inner.split('/').nth(1).unwrap_or(inner);

@@ -1,4 +1,4 @@
-//! The text of `perf script`.
+//! Imports the text of `perf script`.
 //!
 //! ```text
 //! comm name  1234/1235 [000]  4747.902466:    1003009 cpu-clock:u:
@@ -6,8 +6,8 @@
 //!             55d0c7a0 main+0x30 (/usr/bin/app)
 //! (an empty line)
 //! ```
-//! Stacks are innermost first. Without call stacks, the one frame stands behind the event. Every field can be missing, and
-//! `-F srcline` puts a line of its own below each frame.
+//! Stacks are innermost first. Without call stacks, the only frame follows the event. Every field can be missing, and
+//! `-F srcline` adds a separate line below each frame.
 
 mod frame;
 mod head;
@@ -51,7 +51,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
             continue;
         }
         let (head, sureness) = Head::parse(&line);
-        // Frames are indented, but so is the name of a thread that is short.
+        // Frames are indented, but so are short thread names.
         let is_frame = line.starts_with('\t')
             || line.starts_with(' ')
                 && frame::starts_with_address(&line)
@@ -72,7 +72,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         open.take().into_iter().for_each(|open| script.close(open));
         let frames_follow = lines.peek().is_some_and(|(_, next)| next.starts_with('\t'));
         if sureness == Sureness::Loose && !frames_follow {
-            left_out.add(number, "this is neither a sample nor a frame of one");
+            left_out.add(number, "neither a sample nor a stack frame");
             continue;
         }
         open = Some(script.open(&head));
@@ -81,7 +81,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     script.finish(left_out)
 }
 
-/// Comments, and what `--show-mmap-events` and its like add.
+/// Whether a line is a comment, or was added by `--show-mmap-events` and similar options.
 fn is_ignored(line: &str) -> bool {
     line.trim().is_empty() || line.starts_with('#') || line.contains(" PERF_RECORD_")
 }
@@ -96,26 +96,26 @@ struct Open {
     frames: Vec<LocationId>,
 }
 
-/// A function that is inlined into another one, and where in it.
+/// A function inlined into another one, and its line.
 struct Inlined {
     symbol: String,
     source: Option<(String, u32)>,
 }
 
-/// The profile in the making.
+/// The profile while it is built.
 struct Script {
     assembly: Assembly,
     metrics: FxHashMap<String, MetricId>,
     /// The metric of CPU time.
     clock: Option<MetricId>,
     processes: FxHashMap<Option<u32>, ProcessId>,
-    /// Threads by process, number and name: the samples of a thread that changes its name, as every program that perf
-    /// starts does, stay with the name it had.
+    /// Threads by process, number and name. A thread may change its name, as every program does that perf
+    /// starts: its samples keep the name it had at the time.
     threads: FxHashMap<(Option<u32>, Option<u32>), FxHashMap<String, ThreadId>>,
     modules: FxHashMap<String, ModuleId>,
-    /// Locations of frame lines without their address, when nothing is inlined into them.
+    /// Locations by frame line without the address, if nothing is inlined into them.
     known: FxHashMap<Box<str>, LocationId>,
-    /// Functions that are inlined into the frame that comes next, innermost first.
+    /// Functions inlined into the next frame, innermost first.
     inlined: Vec<Inlined>,
     start_ns: Option<u64>,
     samples: u64,
@@ -164,7 +164,7 @@ impl Script {
             return known;
         }
         let plain = head.event.split(':').next().unwrap_or(head.event);
-        // The period of a clock is in nanoseconds; without it, samples are counted.
+        // The period of a clock is in nanoseconds. Without a period, samples are counted.
         let is_time = matches!(plain, "cpu-clock" | "task-clock") && head.period.is_some();
         let metric = if is_time && self.clock.is_none() {
             let metric = self.assembly.metric(Metric::cpu_time(Sampler::default()));
@@ -197,7 +197,7 @@ impl Script {
         thread
     }
 
-    /// Takes a line of a stack.
+    /// Reads a line of a stack.
     fn frame(&mut self, frames: &mut Vec<LocationId>, line: &str) {
         self.stacks = true;
         self.frame_text(frames, line);
@@ -260,7 +260,7 @@ impl Script {
         }
     }
 
-    /// Says where in its source the last frame is.
+    /// Sets the source line of the last frame.
     fn source_line(&mut self, frames: &mut [LocationId], file: &str, line: u32) {
         if let Some(inlined) = self.inlined.last_mut() {
             inlined.source = Some((file.to_owned(), line));
@@ -300,7 +300,7 @@ impl Script {
             return;
         };
         self.samples += 1;
-        // Samples are nearly in order; the first few may come from another CPU.
+        // Samples are nearly in order; the first few may be from another CPU.
         let time_ns = match open.time_ns {
             Some(time) => time.saturating_sub(*self.start_ns.get_or_insert(time)),
             None => {
@@ -313,11 +313,11 @@ impl Script {
 
     fn finish(mut self, left_out: lines::LeftOut) -> Result<Imported, ImportError> {
         if self.samples == 0 && self.without_address == 0 {
-            let empty = || ImportError::unusable(Format::PerfScript, "it holds no samples");
+            let empty = || ImportError::unusable(Format::PerfScript, "no samples");
             return Err(left_out.error(Format::PerfScript).unwrap_or_else(empty));
         }
         self.name_processes();
-        // Time is what most people look for first.
+        // Most users want CPU time first.
         if let Some(clock) = self.clock {
             self.assembly.profile.metrics[..=clock.index()].rotate_right(1);
             self.assembly.profile.samples[..=clock.index()].rotate_right(1);
@@ -334,7 +334,8 @@ impl Script {
         self.assembly.finish()
     }
 
-    /// Names each process after its main thread, or else any of its threads: by the name that has the most samples.
+    /// Names each process after its main thread, or else any of its threads, by the name with the most
+    /// samples.
     fn name_processes(&mut self) {
         let profile = &mut self.assembly.profile;
         let mut samples = vec![0u64; profile.threads.len()];

@@ -1,4 +1,4 @@
-//! The bytes of a file: mapped, read from a pipe, unpacked.
+//! The bytes of a file: mapped, read from a pipe, or uncompressed.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,16 +13,16 @@ use zstd::stream::read::Decoder as ZstdDecoder;
 
 use super::{ImportError, ImportOptions};
 
-/// The most that is read from a pipe.
+/// The maximum number of bytes read from a pipe.
 const PIPE_LIMIT: u64 = 4 << 30;
 
 /// Files up to this length are mapped with all their pages.
 const MAPPED_AT_ONCE: u64 = 512 << 20;
 
-/// A packed file may always unpack to this much; beyond it, to [`Packing::ratio`] times its length.
+/// A compressed file may always unpack to this much, and beyond it to [`Packing::ratio`] times its length.
 const ALWAYS_UNPACKED: u64 = 64 << 20;
 
-/// The most memory that an unpacker may take, in KiB: `xz -9` needs half of it.
+/// The maximum memory of a decompressor, in KiB: `xz -9` needs half of it.
 const XZ_MEMORY: u32 = 128 << 10;
 
 /// Bytes that are unpacked at a time.
@@ -35,7 +35,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Opens a file; `-` is standard input. What is not a regular file (a pipe) is read to its end.
+    /// Opens a file; `-` is standard input. Anything but a regular file, such as a pipe, is read to its end.
     pub(super) fn open(path: &Path) -> Result<Self, ImportError> {
         let name = if path == Path::new(super::STDIN) { Path::new("/dev/stdin") } else { path };
         let file = File::open(name)?;
@@ -47,7 +47,7 @@ impl Source {
             let mut bytes = Vec::new();
             file.take(PIPE_LIMIT + 1).read_to_end(&mut bytes)?;
             if bytes.len() as u64 > PIPE_LIMIT {
-                return Err(too_large("the pipe gives", PIPE_LIMIT));
+                return Err(too_large("the pipe delivers", PIPE_LIMIT));
             }
             return Ok(Self::Read(bytes));
         }
@@ -68,7 +68,7 @@ fn too_large(what: &str, limit: u64) -> ImportError {
     ImportError::TooLarge { what: format!("{what} more than {} MB", limit >> 20) }
 }
 
-/// What a file is packed with.
+/// A compression format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Packing {
     Gzip,
@@ -97,7 +97,7 @@ impl Packing {
         }
     }
 
-    /// The most that profiles were seen to shrink by, and some more.
+    /// The largest compression ratio of known profiles, with some margin.
     fn ratio(self) -> u64 {
         match self {
             Self::Gzip => 200,
@@ -115,7 +115,7 @@ impl Packing {
     }
 }
 
-/// Bytes that are read from their start on, and how many are left.
+/// A reader of bytes that knows how many are left.
 struct Counted<'a> {
     bytes: &'a [u8],
     left: &'a Cell<usize>,
@@ -140,19 +140,19 @@ impl BufRead for Counted<'_> {
     }
 }
 
-/// The first bytes of what a packed file holds; `None` when it is not packed. The input may be cut anywhere.
+/// The first uncompressed bytes of a file; `None` if it is not compressed. The input may be cut anywhere.
 pub(super) fn unpack_start(start: &[u8], most: usize) -> Option<Vec<u8>> {
     let packing = Packing::of(start)?;
     let left = Cell::new(start.len());
     let mut bytes = Vec::new();
     if let Ok(unpacker) = packing.unpacker(Counted { bytes: start, left: &left }) {
-        // What could be unpacked before an error is in `bytes`; the rest is not needed.
+        // After an error, `bytes` has what could be unpacked. The rest is not needed.
         let _ = unpacker.take(most as u64).read_to_end(&mut bytes);
     }
     Some(bytes)
 }
 
-/// What a packed file holds; `None` when it is not packed.
+/// The uncompressed bytes of a file; `None` if it is not compressed.
 pub(super) fn unpack(packed: &[u8], options: &ImportOptions) -> Result<Option<Vec<u8>>, ImportError> {
     let Some(packing) = Packing::of(packed) else { return Ok(None) };
     let by_ratio = (packed.len() as u64).saturating_mul(packing.ratio()).max(ALWAYS_UNPACKED);
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(unpack(b"plain", &options).expect("plain"), None);
     }
 
-    /// The same text by each packer. The bytes of xz and bzip2 were made by their own programs.
+    /// The same text in each compression format. The bytes of xz and bzip2 are from their own programs.
     fn packed_by_each(text: &[u8]) -> [Vec<u8>; 2] {
         [packed(text), zstd::encode_all(text, 3).expect("memory")]
     }

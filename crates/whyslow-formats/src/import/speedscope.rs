@@ -1,4 +1,4 @@
-//! speedscope's own file: one profile per thread, sampled or as events that open and close frames.
+//! Imports speedscope's own format: one profile per thread, sampled or as events that open and close frames.
 
 use serde::Deserialize;
 use whyslow_profile::{Frame, ImportNote, LocationId, Metric, MetricId, ProcessId, StackId, ThreadId, Unit};
@@ -102,19 +102,19 @@ struct Target {
     thread: ThreadId,
     /// Nanoseconds (or other units) per unit of the file.
     factor: f64,
-    /// The value that is our time 0.
+    /// The value at time 0.
     start: f64,
     /// Whether values are times.
     is_time: bool,
 }
 
 impl Import<'_, '_> {
-    /// The metric for a unit; profiles of equal units share one.
+    /// The metric for a unit. Profiles with the same unit share one.
     fn metric(&mut self, unit: Option<&str>) -> (MetricId, f64, bool) {
-        // The file does not say what kind of time it is; ours is CPU time.
-        let ours =
+        // The file does not say what kind of time it is. whyslow's own exports are CPU time.
+        let is_from_whyslow =
             self.file.exporter.as_ref().is_some_and(|exporter| exporter.as_str().starts_with("whyslow"));
-        let time = if ours { Metric::CPU_TIME } else { "time" };
+        let time = if is_from_whyslow { Metric::CPU_TIME } else { "time" };
         let (name, kind, factor) = match unit {
             Some("nanoseconds") => (time, Unit::Nanoseconds, 1.0),
             Some("microseconds") => (time, Unit::Nanoseconds, 1e3),
@@ -153,8 +153,9 @@ impl Import<'_, '_> {
 
     fn location(&self, row: usize, frame: Index) -> Result<LocationId, ImportError> {
         let location = frame.of(&self.locations).copied();
-        location
-            .ok_or_else(|| Self::wrong(row, format!("a frame beyond the {} there are", self.locations.len())))
+        location.ok_or_else(|| {
+            Self::wrong(row, format!("a frame beyond the {} in the file", self.locations.len()))
+        })
     }
 
     fn sampled(&mut self, row: usize, profile: &Profile<'_>, target: Target) -> Result<(), ImportError> {
@@ -187,7 +188,7 @@ impl Import<'_, '_> {
     }
 
     fn evented(&mut self, row: usize, profile: &Profile<'_>, target: Target) -> Result<(), ImportError> {
-        // Open frames from the outside in, each with its stack.
+        // Open frames, outermost first, each with its stack.
         let mut open: Vec<(Index, StackId)> = Vec::new();
         let mut last = target.start;
         for event in profile.events.iter().flatten() {
@@ -200,9 +201,9 @@ impl Import<'_, '_> {
                     open.push((event.frame, self.assembly.stack(stack, location)));
                 }
                 _ => match open.iter().rposition(|&(frame, _)| frame == event.frame) {
-                    // What a frame left open inside of it ends with it.
+                    // Closing a frame also closes the frames still open inside it.
                     Some(at) => open.truncate(at),
-                    None => return Err(Self::wrong(row, "a frame is closed that is not open".to_owned())),
+                    None => return Err(Self::wrong(row, "it closes a frame that is not open".to_owned())),
                 },
             }
         }
@@ -230,7 +231,8 @@ impl Import<'_, '_> {
 fn location(assembly: &mut Assembly, row: &FrameRow<'_>) -> LocationId {
     let file = row.file.as_ref().map(Text::as_str).filter(|file| !file.is_empty());
     let line = row.line.and_then(|line| line.0).unwrap_or(0);
-    // speedscope's line is the function's; where it differs between frames of one name, they stay apart in the lines.
+    // speedscope's line is that of the function. Frames with the same name and different lines remain
+    // separate by line.
     let function = assembly.function(&FunctionText { name: row.name.as_str(), file, line: 0, module: None });
     let file = file.map(|file| assembly.text(file));
     assembly.location(None, 0, &[Frame { function, file, line }])

@@ -1,4 +1,4 @@
-//! Our Firefox export keeps the rules that the Firefox Profiler's own types state for a processed profile.
+//! The Firefox export follows the rules that the Firefox Profiler's own types state for a processed profile.
 
 use serde_json::Value;
 use whyslow_analyze::{Selection, testing};
@@ -15,7 +15,7 @@ fn json(profile: &Profile) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-/// The columns of a table that must be there, each as long as the table says.
+/// Checks that a table has these columns, each as long as the table says.
 #[track_caller]
 fn columns(table: &Value, names: &[&str]) -> usize {
     let length = table["length"].as_u64().unwrap() as usize;
@@ -24,12 +24,12 @@ fn columns(table: &Value, names: &[&str]) -> usize {
     }
     let others = table.as_object().unwrap().keys().filter(|key| *key != "length" && *key != "weightType");
     for key in others {
-        assert!(names.contains(&key.as_str()), "{key} is no column of this version");
+        assert!(names.contains(&key.as_str()), "{key} is not a column of this version");
     }
     length
 }
 
-/// Every value of a column is a row number below `length`, or, where that is allowed, `null` or -1.
+/// Checks that every value of a column is a row number below `length`, or, if allowed, `null` or -1.
 #[track_caller]
 fn refers(table: &Value, column: &str, length: usize, none: Option<&Value>) {
     for value in table[column].as_array().unwrap() {
@@ -63,7 +63,7 @@ fn keeps_the_rules(file: &Value) {
             .iter()
             .chain(thread["markers"]["endTime"].as_array().unwrap());
         let shown = times.filter_map(Value::as_f64).all(|time| time < end);
-        assert!(shown && end >= interval, "nothing is shown at or behind the end, {end}");
+        assert!(shown && end >= interval, "nothing is shown at or after the end, {end}");
     }
     let colours = [
         "transparent",
@@ -154,7 +154,7 @@ fn thread_keeps_the_rules(thread: &Value, strings: usize, libs: usize, categorie
 
     refers(&thread["stackTable"], "frame", frames, None);
     for (row, prefix) in thread["stackTable"]["prefix"].as_array().unwrap().iter().enumerate() {
-        assert!(prefix.is_null() || prefix.as_u64().unwrap() < row as u64, "a caller comes first");
+        assert!(prefix.is_null() || prefix.as_u64().unwrap() < row as u64, "callers precede callees");
     }
     refers(&thread["frameTable"], "func", funcs, None);
     refers(&thread["frameTable"], "category", categories, None);
@@ -203,7 +203,7 @@ fn inlined_frames_follow_their_owner(thread: &Value) {
 }
 
 #[test]
-fn made_and_imported_profiles_keep_the_rules() {
+fn synthetic_and_imported_profiles_follow_the_rules() {
     let mut profile =
         testing::profile("main@a.rs:3;a;+b;+c 10\nworker: main;[libfoo.so] 5\n[truncated];x 1\n[unknown] 2");
     let name = profile.strings.push("span");

@@ -1,4 +1,4 @@
-//! Exports of heaps: the numbers of each allocating stack are the recorded ones.
+//! Heap exports: the numbers of each allocating stack match the recording.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -23,10 +23,10 @@ pub(crate) fn written(profile: &Profile, write: Write) -> (String, Vec<LeftOut>)
     (String::from_utf8(bytes).unwrap(), notes)
 }
 
-/// What the DHAT viewer asks of a file; the words say what is wrong.
+/// The rules that the DHAT viewer requires; the error says which one is broken.
 fn dhat_rules(file: &Value) -> Result<(), String> {
-    let number = |of: &Value, key: &str| of[key].as_u64().ok_or(format!("'{key}' is no number"));
-    let text = |key: &str| file[key].as_str().ok_or(format!("'{key}' is no text"));
+    let number = |of: &Value, key: &str| of[key].as_u64().ok_or(format!("'{key}' is not a number"));
+    let text = |key: &str| file[key].as_str().ok_or(format!("'{key}' is not a text"));
     if number(file, "dhatFileVersion")? != 2 {
         return Err("version".to_owned());
     }
@@ -45,7 +45,7 @@ fn dhat_rules(file: &Value) -> Result<(), String> {
         return Err("the first frame is not the root".to_owned());
     }
     if frames.iter().any(|frame| !frame.is_string()) {
-        return Err("a frame is no text".to_owned());
+        return Err("a frame is not a text".to_owned());
     }
     let mut seen = HashSet::new();
     for point in file["pps"].as_array().ok_or("pps")? {
@@ -61,9 +61,9 @@ fn dhat_rules(file: &Value) -> Result<(), String> {
         }
         let list = point["fs"].as_array().ok_or("fs")?;
         let list: Option<Vec<u64>> = list.iter().map(Value::as_u64).collect();
-        let list = list.ok_or("a frame's number is none")?;
+        let list = list.ok_or("a frame index is not a number")?;
         if list.is_empty() || list.iter().any(|&frame| frame == 0 || frame >= frames.len() as u64) {
-            return Err("a frame's number is out of range".to_owned());
+            return Err("a frame index is out of range".to_owned());
         }
         if !seen.insert(list) {
             return Err("a repeated location".to_owned());
@@ -94,7 +94,7 @@ fn heaptrack_and_massif_files_are_read_back_with_the_same_totals() {
 }
 
 #[test]
-fn dhat_keeps_the_rules_of_its_viewer_and_every_total() {
+fn dhat_follows_the_rules_of_its_viewer_and_keeps_totals() {
     let profile = parser();
     let (text, _) = written(&profile, write_dhat);
     let file: Value = serde_json::from_str(&text).unwrap();
@@ -111,11 +111,11 @@ fn dhat_keeps_the_rules_of_its_viewer_and_every_total() {
     assert_eq!(totals(&back, 0)["push"], totals(&profile, 0)["push"]);
     let frames: Vec<&str> = file["ftbl"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(frames.iter().any(|frame| frame.ends_with(": grow (vec.rs:40)")), "{frames:?}");
-    assert!(frames.iter().any(|frame| frame.ends_with(": push (vec.rs:9)")), "inlined frames are apart");
+    assert!(frames.iter().any(|frame| frame.ends_with(": push (vec.rs:9)")), "inlined frames are separate");
 }
 
 #[test]
-fn the_rules_see_a_repeated_location() {
+fn the_rules_detect_a_repeated_location() {
     let (text, _) = written(&parser(), write_dhat);
     let mut file: Value = serde_json::from_str(&text).unwrap();
     let first = file["pps"][0].clone();
@@ -124,7 +124,7 @@ fn the_rules_see_a_repeated_location() {
 }
 
 #[test]
-fn places_that_read_the_same_are_one_in_dhat() {
+fn dhat_merges_sites_with_equal_frames() {
     let mut profile = parser();
     // A second node of the tree with the same frames, as two flushes of a recorder leave it.
     let site = profile.heap.sites[1].clone();
@@ -139,7 +139,8 @@ fn places_that_read_the_same_are_one_in_dhat() {
     assert_eq!(sum(&back, "allocations"), profile.heap.totals().allocations);
 }
 
-/// What heaptrack's reader makes of a file: allocations, temporary ones, peak and leaked bytes, in total and per trace.
+/// What heaptrack's reader computes from a file: allocations, temporary ones, peak and leaked bytes, in total
+/// and per trace.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Cost {
     allocations: u64,
@@ -155,7 +156,7 @@ struct Read {
     traces: BTreeMap<u64, Cost>,
     peak_ms: u64,
     end_ms: u64,
-    /// The live bytes when each time stamp was read.
+    /// The live bytes at each timestamp.
     timeline: Vec<(u64, u64)>,
 }
 
@@ -189,7 +190,7 @@ fn heaptrack_reader(text: &str) -> Read {
             _ => {
                 let (size, trace) = infos[numbers[0] as usize];
                 for cost in [&mut read.total, read.traces.entry(trace).or_default()] {
-                    cost.leaked = cost.leaked.checked_sub(size).expect("what is freed was live");
+                    cost.leaked = cost.leaked.checked_sub(size).expect("freed bytes were live");
                     cost.temporary += u64::from(last == numbers[0]);
                 }
                 last = 0;
@@ -251,8 +252,8 @@ fn heaptrack_shows_the_heap_over_time() {
 }
 
 #[test]
-fn blocks_that_another_free_would_cut_are_found() {
-    // First made, first freed, then the opposite; and a block that goes while an equal sum stays.
+fn finds_blocks_that_another_free_order_would_split() {
+    // First in, first out, then the opposite; and a block that is freed while blocks of an equal sum remain.
     let mut script = Script::new(&["main;a", "main;b", "main;c"]);
     let (large, small) = (script.allocate(0, 0, 100), script.wait(10_000_000).allocate(0, 0, 50));
     script.wait(10_000_000).free(0, large);
@@ -270,7 +271,7 @@ fn blocks_that_another_free_would_cut_are_found() {
 }
 
 #[test]
-fn a_peak_that_a_temporary_block_makes_is_exact() {
+fn a_peak_caused_by_a_temporary_block_is_exact() {
     let mut script = Script::new(&["main;kept", "main;text"]);
     for _ in 0..20 {
         script.wait(3_000_000).allocate(0, 0, 10);
@@ -320,7 +321,7 @@ fn snapshots(text: &str) -> Vec<(u64, u64, String, Vec<String>)> {
 }
 
 #[test]
-fn massif_has_the_peak_and_who_had_it() {
+fn massif_has_the_peak_and_its_call_sites() {
     let profile = parser();
     let (text, _) = written(&profile, write_massif);
     let snapshots = snapshots(&text);
@@ -345,7 +346,7 @@ fn massif_has_the_peak_and_who_had_it() {
 }
 
 #[test]
-fn small_places_are_put_together_in_massif() {
+fn massif_merges_small_call_sites() {
     let stacks: Vec<String> = (0..5).map(|site| format!("main;f{site}")).collect();
     let mut script = Script::new(&stacks.iter().map(String::as_str).collect::<Vec<_>>());
     script.allocate(0, 0, 100_000);
@@ -360,7 +361,7 @@ fn small_places_are_put_together_in_massif() {
 }
 
 #[test]
-fn a_long_recording_has_a_hundred_snapshots_at_most() {
+fn a_long_recording_has_at_most_a_hundred_snapshots() {
     let mut script = Script::new(&["main;a"]);
     for _ in 0..1000 {
         script.wait(10_000_000).allocate(0, 0, 8);
@@ -372,7 +373,7 @@ fn a_long_recording_has_a_hundred_snapshots_at_most() {
 }
 
 #[test]
-fn formats_of_heaps_refuse_a_profile_without_one() {
+fn heap_formats_reject_a_profile_without_heap_data() {
     let profile = testing::profile("main 1");
     for write in [write_dhat as Write, write_heaptrack, write_massif] {
         let error = write(&Export::new(&profile, &Selection::default(), true), &mut io::sink()).unwrap_err();
@@ -392,7 +393,7 @@ fn other_formats_take_every_metric_of_a_heap() {
             write(&Export::new(&profile, &selection, true), &mut bytes).unwrap();
             let back = from_bytes(&bytes, format).profile;
             let metric = &profile.metrics[row];
-            // Without a unit the importer takes a sample for a millisecond.
+            // Without a unit, the importer counts a sample as a millisecond.
             if metric.unit == Unit::Bytes {
                 assert_eq!(totals(&back, 0), totals(&profile, row), "{format} {}", profile.text(metric.name));
             }
@@ -424,9 +425,9 @@ fn pprof_has_the_four_types_of_a_heap() {
     );
 }
 
-/// pprof shows the file of the first mapping as that of the program.
+/// pprof shows the file of the first mapping as the program.
 #[test]
-fn the_first_mapping_of_pprof_is_the_program_that_most_was_allocated_in() {
+fn the_first_mapping_of_pprof_is_the_program_that_allocated_most() {
     let mut profile = testing::heap_profile(
         "[libc.so.6] : allocations=9 bytes_allocated=900
          app::main;[libc.so.6] : allocations=1 bytes_allocated=100",
@@ -443,7 +444,7 @@ fn the_first_mapping_of_pprof_is_the_program_that_most_was_allocated_in() {
     assert_eq!(modules, [("/home/me/app", ModuleKind::Program), ("/usr/lib/libc.so.6", ModuleKind::Library)]);
 }
 
-/// What a step of a random script does: who, where, how large, or which block is freed; then a pause.
+/// A step of a random script: thread, site and size of an allocation, or the block to free; then a pause.
 type Random = (bool, usize, usize, u64, usize, u64);
 
 fn play(steps: &[Random]) -> Profile {
@@ -502,7 +503,7 @@ proptest! {
             costs
         };
         prop_assert_eq!(kept(of_traces(&read)), kept(expected(&profile)));
-        // What cannot be exact is said.
+        // Inexact numbers have a note.
         if notes.len() == 3 {
             prop_assert_eq!(read.total.allocations, totals.allocations);
             prop_assert_eq!(read.total.temporary, totals.temporary);

@@ -1,4 +1,4 @@
-//! heaptrack's and Valgrind's own printers read our exports and show the recorded numbers.
+//! heaptrack's and Valgrind's own printers read the exports and show the recorded numbers.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use whyslow_formats::export::{write_heaptrack, write_massif};
 use crate::heap::written;
 use crate::heap_script::parser;
 
-/// What a program says that must do its work; skips and gives `None` when it is missing.
+/// The output of a program, which must succeed. Skips the test and returns `None` if it is not installed.
 fn run(command: &mut Command) -> Option<String> {
     let Ok(output) = command.stderr(Stdio::null()).output() else {
         whyslow_lab_harness::skip(&format!("{} is not installed", command.get_program().display()));
@@ -62,5 +62,5 @@ fn ms_print_shows_the_peak() {
     let shown = text.replace(',', "");
     let row = shown.lines().any(|line| line.split_whitespace().nth(2) == Some(peak.as_str()));
     assert!(row, "a snapshot has {peak} bytes");
-    assert!(shown.contains(": cache::insert (cache.rs:7)"), "who had it is shown");
+    assert!(shown.contains(": cache::insert (cache.rs:7)"), "the call site is shown");
 }

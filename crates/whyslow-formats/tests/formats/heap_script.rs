@@ -1,4 +1,4 @@
-//! A heap that is played through event by event: the profile a recorder makes of it, and its exact numbers.
+//! Simulates a heap event by event: the profile that a recorder would write, and its exact numbers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use whyslow_profile::{
     Unit,
 };
 
-/// How long a bucket of the timeline is.
+/// The length of a bucket of the timeline.
 const BUCKET_NS: u64 = 10_000_000;
 
 struct Block {
@@ -26,7 +26,7 @@ pub(crate) struct Script {
     stacks: Vec<StackId>,
     now_ns: u64,
     blocks: Vec<Block>,
-    /// The block that each thread made last.
+    /// The block that each thread allocated last.
     last: Vec<Option<usize>>,
     counts: Vec<HeapCounts>,
     live: Vec<(u64, u64)>,
@@ -69,7 +69,7 @@ impl Script {
         *self.rows.entry((name, self.now_ns / BUCKET_NS * BUCKET_NS, thread, site)).or_default() += value;
     }
 
-    /// Makes a block.
+    /// Allocates a block.
     pub(crate) fn allocate(&mut self, thread: usize, site: usize, size: u64) -> usize {
         self.row(metric::ALLOCATIONS, thread, site, 1);
         self.row(metric::BYTES_ALLOCATED, thread, site, size);
@@ -169,7 +169,7 @@ impl Script {
     }
 }
 
-/// A parser that keeps a tree, a cache that leaks, and strings that come and go, some on another thread.
+/// A parser that keeps a tree, a cache that leaks, and short-lived strings, some on another thread.
 pub(crate) fn parser() -> Profile {
     let mut script = Script::new(&[
         "main@app.rs:3;parse@app.rs:20;+push@vec.rs:9;grow@vec.rs:40",

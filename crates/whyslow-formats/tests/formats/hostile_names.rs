@@ -1,4 +1,5 @@
-//! Names that try to break out of their place: they come back as they were, or harmless where a format has no quoting.
+//! Names that try to break out of their field: they round-trip, or become harmless in formats without
+//! quoting.
 
 use std::io;
 
@@ -68,7 +69,7 @@ fn written(
 }
 
 #[test]
-fn formats_with_quoting_give_every_name_back() {
+fn formats_with_quoting_keep_every_name() {
     let profile = profile(&hostile());
     for (format, bytes) in [
         (Format::Firefox, written(&profile, write_firefox)),
@@ -90,7 +91,7 @@ fn formats_with_quoting_give_every_name_back() {
 }
 
 #[test]
-fn lines_of_text_stay_lines() {
+fn names_do_not_break_lines() {
     let profile = profile(&hostile());
     let text = String::from_utf8(written(&profile, write_perf_script)).unwrap();
     for line in text.lines() {
@@ -102,7 +103,7 @@ fn lines_of_text_stay_lines() {
 }
 
 #[test]
-fn rows_of_a_table_stay_rows() {
+fn names_do_not_break_table_rows() {
     let names = hostile();
     let text = String::from_utf8(written(&profile(&names), write_csv)).unwrap();
     assert_eq!(text.lines().count(), 1 + names.len() + 1, "a heading, the functions and main");

@@ -1,4 +1,4 @@
-//! Other tools' formats: what they hold is read, what we write is read back, and broken files are one clear error.
+//! Other tools' formats: importing their files, round trips of exports, and clear errors for broken files.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 

@@ -1,4 +1,4 @@
-//! What perf says of its own recording, we say too.
+//! Imported perf recordings agree with `perf report`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,7 +41,7 @@ fn record(folder: &Path, arguments: &[&str]) -> Option<std::path::PathBuf> {
     Some(data)
 }
 
-/// Own shares of functions in per cent, as `perf report` has them.
+/// Self shares of functions in percent, from `perf report`.
 fn reported(data: &Path) -> Vec<(f64, String)> {
     let mut perf = Command::new("perf");
     perf.args(["report", "--stdio", "--no-children", "-g", "none", "-s", "sym", "-i"]).arg(data);
@@ -54,7 +54,7 @@ fn reported(data: &Path) -> Vec<(f64, String)> {
     rows.take(5).collect()
 }
 
-/// Own values as perf has them: inlined code belongs to the function that it was inlined into.
+/// Self values as perf computes them: inlined code belongs to the function it is inlined into.
 fn own_values(profile: &Profile) -> BTreeMap<String, u64> {
     let options = TreeOptions { inline: false, ..TreeOptions::default() };
     let tree = CallTree::build(profile, &Selection::default(), &options);
@@ -67,12 +67,12 @@ fn own_values(profile: &Profile) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn the_top_functions_are_those_of_perf_report() {
+fn the_top_functions_agree_with_perf_report() {
     for arguments in [&["--call-graph", "dwarf"][..], &["-g"], &["-z", "--call-graph", "dwarf"], &[]] {
         let folder = tempfile::tempdir().unwrap();
         let Some(data) = record(folder.path(), arguments) else {
             if whyslow_lab_harness::is_installed("perf") {
-                whyslow_lab_harness::skip("perf events are refused here");
+                whyslow_lab_harness::skip("perf events are not permitted here");
             }
             return;
         };
@@ -87,8 +87,11 @@ fn the_top_functions_are_those_of_perf_report() {
         assert_eq!(top, ["spin::heavy", "spin::light"], "{arguments:?}: {reported:?}");
         let own = own_values(profile);
         for (share, name) in reported.iter().filter(|(share, _)| *share > 2.0) {
-            let ours = own.get(name).copied().unwrap_or(0) as f64 / all as f64 * 100.0;
-            assert!((ours - share).abs() < 0.1, "{arguments:?}: {name} has {ours:.2} %, perf says {share} %");
+            let measured = own.get(name).copied().unwrap_or(0) as f64 / all as f64 * 100.0;
+            assert!(
+                (measured - share).abs() < 0.1,
+                "{arguments:?}: {name} has {measured:.2} %, perf says {share} %"
+            );
         }
         if !arguments.is_empty() {
             let work = totals["spin::work"].1 as f64 / all as f64;

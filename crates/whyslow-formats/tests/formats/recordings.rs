@@ -1,4 +1,4 @@
-//! Recordings of perf, Valgrind, Chrome and V8, and what they say.
+//! Imports recordings of perf, Valgrind, Chrome and V8.
 
 use whyslow_formats::import::{self, Format, ImportOptions, Imported};
 use whyslow_profile::{CodeKind, ImportNote, KernelView, ModuleKind, Note, Profile, Unit};
@@ -37,7 +37,7 @@ fn perf_data_with_stack_bytes() {
     let (path, build_id) = program(profile);
     assert!(path.ends_with("/ratio-release"));
     assert_eq!(build_id, Some("7d622513ee60ec748d3771357008c7f2af25411d"));
-    // Every sample starts in the program, on whatever machine its file is missing.
+    // Every sample starts in the program, even on a machine without its file.
     let leaves = profile.samples[0].stack.iter().map(|stack| profile.stacks.location(*stack));
     assert!(leaves.clone().all(|leaf| profile.locations.module[leaf.index()].is_some()));
 }
@@ -58,7 +58,8 @@ fn perf_data_with_callchains_and_two_events() {
 
 #[test]
 fn perf_data_of_a_group_has_every_counter() {
-    // perf record -e '{cpu-clock,page-faults,task-clock}:S'; `perf script -F event,period` says the same.
+    // perf record -e '{cpu-clock,page-faults,task-clock}:S'; `perf script -F event,period` prints the same
+    // values.
     let imported = imported("group.perf.data", Format::PerfData);
     let expected = [
         ("cpu-time", Unit::Nanoseconds, 30, 303_756_928),
@@ -72,7 +73,7 @@ fn perf_data_of_a_group_has_every_counter() {
 
 #[test]
 fn an_import_without_any_sample_is_an_error() {
-    // The counters of each sample are cut: the number of them is the first word behind the period.
+    // Truncates the counters of each sample: their number is the first word after the period.
     let mut bytes = std::fs::read(crate::support::sample("group.perf.data")).unwrap();
     let (three, many) = (3_u64.to_le_bytes(), 99_u64.to_le_bytes());
     let counts: Vec<usize> = (0..bytes.len() - 8).filter(|&at| bytes[at..at + 8] == three).collect();
@@ -81,14 +82,14 @@ fn an_import_without_any_sample_is_an_error() {
     }
     let error = import::import_bytes(&bytes, None, &ImportOptions::default()).unwrap_err().to_string();
     assert!(error.contains("none of its samples can be shown"), "{error}");
-    assert!(error.contains("records that cannot be understood are left out: 30"), "{error}");
+    assert!(error.contains("skipped unknown records: 30"), "{error}");
 }
 
 #[test]
-fn perf_data_out_of_a_pipe_and_packed() {
+fn perf_data_from_a_pipe_and_compressed() {
     let piped = imported("pipe.perf.data", Format::PerfData);
     assert_eq!(metrics(&piped), [("cpu-time", Unit::Nanoseconds, 18, 90_452_250)]);
-    assert_eq!(piped.profile.meta.host.arch, "x86_64", "a pipe tells of its machine too");
+    assert_eq!(piped.profile.meta.host.arch, "x86_64", "a pipe also describes its machine");
     let packed = imported("packed.perf.data", Format::PerfData);
     assert_eq!(metrics(&packed), [("cpu-time", Unit::Nanoseconds, 303, 303_911_727)]);
     assert_eq!(threads(&packed.profile), ["ratio-release", "worker-0", "worker-1"]);

@@ -1,4 +1,4 @@
-//! What we export we can import, with equal totals per function.
+//! Exports can be imported again, with equal totals per function.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -43,7 +43,7 @@ fn survives(profile: &Profile) {
             if notes.iter().any(
                 |left| matches!(left, LeftOut::Metrics(names) if names.iter().any(|other| other == name)),
             ) {
-                // pprof has four types for a heap, and says which of ours it has none for.
+                // pprof has four types for a heap, and a note names the metrics without a type.
                 continue;
             }
             let back = from_bytes(&bytes, format).profile;
@@ -146,7 +146,7 @@ fn firefox_keeps_times_threads_inlining_lines_spans_and_counters() {
         rows
     };
     assert_eq!(frames(&back), frames(&profile));
-    assert!(back.is_truncated(back.samples[0].stack[39]), "a cut stack stays one");
+    assert!(back.is_truncated(back.samples[0].stack[39]), "a truncated stack remains truncated");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn pprof_keeps_every_metric() {
 }
 
 #[test]
-fn what_a_format_cannot_hold_is_said() {
+fn what_a_format_cannot_hold_is_reported() {
     let profile = testing::profile(STACKS);
     let selection = Selection::default();
     let left_out = |write: Write| write(&Export::new(&profile, &selection, true), &mut io::sink()).unwrap();

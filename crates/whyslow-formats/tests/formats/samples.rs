@@ -1,4 +1,4 @@
-//! Real and hand-made files of other tools, and what they say.
+//! Imports real and handwritten files of other tools.
 
 use whyslow_analyze::{Quality, Selection};
 use whyslow_formats::export::{Export, write_dhat};
@@ -31,7 +31,7 @@ fn samplys_file_has_threads_modules_and_cpu_time() {
     );
     assert_eq!((profile.samples[0].len(), profile.main_sampler().rate_hz), (60, 199));
     assert_eq!(profile.samples[0].value[0], 5_025_125);
-    // Nobody has looked up its addresses: they wait for the symbols of their modules.
+    // Its addresses are not symbolised yet: they need the symbols of their modules.
     let modules: Vec<_> = profile
         .modules
         .iter()
@@ -42,7 +42,7 @@ fn samplys_file_has_threads_modules_and_cpu_time() {
 }
 
 #[test]
-fn the_symbols_that_samply_writes_beside_its_file_are_used() {
+fn samplys_symbol_file_is_used() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.json");
     std::fs::copy(sample("samply.json"), &path).unwrap();
@@ -57,7 +57,7 @@ fn the_symbols_that_samply_writes_beside_its_file_are_used() {
 }
 
 #[test]
-fn shared_tables_of_newer_versions_say_the_same() {
+fn shared_tables_of_newer_versions_give_the_same_profile() {
     let (old, new) = (
         imported("samply.json", Format::Firefox).profile,
         imported("firefox-70.json", Format::Firefox).profile,
@@ -80,7 +80,7 @@ fn shared_tables_of_newer_versions_say_the_same() {
 }
 
 #[test]
-fn other_firefox_files_are_refused_with_a_reason() {
+fn other_firefox_files_are_rejected_with_a_reason() {
     let error = |text: &str| {
         import::import_bytes(text.as_bytes(), Some(Format::Firefox), &ImportOptions::default())
             .unwrap_err()
@@ -88,9 +88,12 @@ fn other_firefox_files_are_refused_with_a_reason() {
     };
     assert!(
         error(r#"{"meta":{"interval":1},"threads":[{"samples":{"schema":{"stack":0},"data":[[null]]}}]}"#)
-            .contains("none of its samples can be shown; samples without a stack are left out: 1")
+            .contains("none of its samples can be shown; skipped samples without a stack: 1")
     );
-    assert!(error(r#"{"meta":{"preprocessedProfileVersion":"x"},"threads":[]}"#).contains("wrong at byte"));
+    assert!(
+        error(r#"{"meta":{"preprocessedProfileVersion":"x"},"threads":[]}"#)
+            .contains("Firefox Profiler profile: byte ")
+    );
 }
 
 #[test]
@@ -126,7 +129,7 @@ fn message(fields: &[(u8, &[u8])]) -> Vec<u8> {
 #[test]
 fn pprof_fields_come_in_any_order() {
     let bytes = std::fs::read(sample("pprof.pb")).unwrap();
-    // The kinds of value are the first 12 bytes.
+    // The value types are the first 12 bytes.
     let late = [&bytes[12..], &bytes[..12]].concat();
     let profile = from_bytes(&late, Format::Pprof).profile;
     assert_eq!(profile, imported("pprof.pb", Format::Pprof).profile);
@@ -134,7 +137,8 @@ fn pprof_fields_come_in_any_order() {
 
 #[test]
 fn pprof_shows_a_metric_that_has_values() {
-    // Kinds: samples in count, cpu in nanoseconds. One sample of 5 and 0 at location 1, function 1, named f.
+    // Value types: samples in count, cpu in nanoseconds. One sample of 5 and 0 at location 1, function 1,
+    // named f.
     let file = message(&[
         (1, &[8, 1, 16, 2]),
         (1, &[8, 3, 16, 4]),
@@ -214,7 +218,7 @@ fn dhat_has_totals_peak_and_end() {
 }
 
 #[test]
-fn an_imported_heap_is_one_for_every_view() {
+fn an_imported_heap_works_in_every_view() {
     for (name, format) in [("dhat.json", Format::Dhat), ("heaptrack.txt", Format::Heaptrack)] {
         let imported = imported(name, format);
         let profile = &imported.profile;
@@ -230,7 +234,7 @@ fn an_imported_heap_is_one_for_every_view() {
         assert_eq!(sum("live-at-peak"), totals.peak_bytes, "{name}");
         assert_eq!(sum("live-at-exit"), totals.live_at_exit_bytes, "{name}");
         assert!(Quality::of(profile).heap.is_some_and(|heap| heap.only), "{name}");
-        // What is written for DHAT again says the same.
+        // Exporting it to DHAT again gives the same numbers.
         let selection = Selection::default();
         let mut bytes = Vec::new();
         write_dhat(&Export::new(profile, &selection, true), &mut bytes).unwrap();
@@ -251,9 +255,9 @@ fn an_imported_heap_is_one_for_every_view() {
 }
 
 #[test]
-fn heaptracks_file_says_what_heaptrack_print_says() {
-    // heaptrack_print: 106 calls, 101 temporary, peak 87.77K. It also takes the first free after another one for temporary
-    // when it is of the first kind of block.
+fn heaptrack_import_agrees_with_heaptrack_print() {
+    // heaptrack_print: 106 calls, 101 temporary, peak 87.77K. It also counts the first free after another one
+    // as temporary if it is of the first kind of block.
     let profile = imported("heaptrack.txt", Format::Heaptrack).profile;
     let counts = profile.heap.totals();
     assert_eq!((counts.allocations, counts.temporary), (106, 100));
@@ -263,7 +267,7 @@ fn heaptracks_file_says_what_heaptrack_print_says() {
 }
 
 #[test]
-fn massifs_peak_is_divided_among_those_who_had_it() {
+fn massifs_peak_is_divided_among_its_call_sites() {
     let profile = imported("massif.out.1", Format::Massif).profile;
     assert_eq!(metrics(&profile)[0], ("live-at-peak", Unit::Bytes));
     assert_eq!(totals(&profile, 0)["kept"].1, 15_000);
@@ -291,7 +295,7 @@ fn every_import_fits_the_file() {
 }
 
 #[test]
-fn what_is_nothing_known_is_said_to_be_unknown() {
+fn unknown_files_are_reported_as_unknown() {
     for bytes in [
         &b""[..],
         b"hello world\n",

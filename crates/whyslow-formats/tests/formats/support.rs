@@ -1,4 +1,4 @@
-//! What the tests share: samples on disk, and function totals by name.
+//! Test support: sample files, and function totals by name.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub(crate) fn sample(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name)
 }
 
-/// Imports a sample file, which is recognised as this format.
+/// Imports a sample file, which must be recognised as this format.
 #[track_caller]
 pub(crate) fn imported(name: &str, format: Format) -> Imported {
     let (guessed, imported) = import::import(&sample(name), None, &ImportOptions::default()).unwrap();
@@ -20,7 +20,7 @@ pub(crate) fn imported(name: &str, format: Format) -> Imported {
     imported
 }
 
-/// Imports bytes, which are recognised as this format.
+/// Imports bytes, which must be recognised as this format.
 #[track_caller]
 pub(crate) fn from_bytes(bytes: &[u8], format: Format) -> Imported {
     let (guessed, imported) = import::import_bytes(bytes, None, &ImportOptions::default()).unwrap();

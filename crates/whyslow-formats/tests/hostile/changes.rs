@@ -1,9 +1,9 @@
-//! What happens to files: bits flip, bytes come and go, numbers become others, the end is missing.
+//! Random changes to files: flipped bits, inserted and removed bytes, changed numbers, a missing end.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Where, which kind, and a byte that says how.
+/// The position, the kind, and a byte that says how.
 pub(crate) type Change = (Index, u8, u8);
 
 /// A few changes.
@@ -11,7 +11,7 @@ pub(crate) fn changes(at_most: usize) -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec((any::<Index>(), 0u8..9, any::<u8>()), 1..=at_most)
 }
 
-/// Does one to these bytes. They may become empty, and an empty file has nothing to change.
+/// Applies one change. The bytes may become empty, and an empty file has nothing to change.
 pub(crate) fn change(bytes: &mut Vec<u8>, (at, kind, byte): Change) {
     if bytes.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! Files of other tools that were changed by chance or on purpose: always a profile or an error that says where, never
-//! a panic, and never more memory than a bounded multiple of the file's size.
+//! Randomly and deliberately broken files of other tools: the result is always a profile or an error with a
+//! position, never a panic, and the memory is at most a bounded multiple of the file's size.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 
@@ -21,7 +21,7 @@ use whyslow_formats::import::{Format, ImportError, ImportOptions, import_bytes};
 use crate::changes::{Change, change, changes};
 use crate::counting::peak_of;
 
-/// The files that are changed, and the formats they are read as.
+/// The files that are changed, and their formats.
 const SAMPLES: [(&str, Format); 10] = [
     ("samply.json", Format::Firefox),
     ("firefox-70.json", Format::Firefox),
@@ -34,7 +34,7 @@ const SAMPLES: [(&str, Format); 10] = [
     ("folded.txt", Format::Folded),
     ("perf-script.txt", Format::PerfScript),
 ];
-/// Those that are text, of which a part can be whole.
+/// The text formats, in which a part of a file can be valid.
 const TEXTS: [Format; 6] =
     [Format::Pprof, Format::Heaptrack, Format::Massif, Format::Callgrind, Format::Folded, Format::PerfScript];
 
@@ -47,7 +47,7 @@ fn allowed(file_len: usize) -> usize {
     (1 << 20) + 100 * file_len
 }
 
-/// Imports hostile bytes and, if they are accepted, does with them what commands do.
+/// Imports hostile bytes and, if they are accepted, uses the profile as commands do.
 fn survives(bytes: &[u8], format: Format) -> Result<(), ImportError> {
     let (read, peak) = peak_of(|| import_bytes(bytes, Some(format), &ImportOptions::default()));
     assert!(peak <= allowed(bytes.len()), "{peak} bytes of memory for a file of {}", bytes.len());
@@ -77,7 +77,7 @@ fn survives(bytes: &[u8], format: Format) -> Result<(), ImportError> {
 }
 
 #[test]
-fn a_cut_file_is_an_error_with_its_place() {
+fn a_truncated_file_is_an_error_with_a_position() {
     for (name, format) in SAMPLES {
         let whole = sample(name);
         for len in (0..whole.len()).step_by(1 + whole.len() / 300) {
@@ -114,7 +114,7 @@ fn a_file_of_another_format_is_an_error() {
 }
 
 #[test]
-fn a_file_that_claims_much_takes_little() {
+fn a_file_with_huge_claims_takes_little_memory() {
     // Lengths of gigabytes, in every place that has one.
     for tag in [0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x32] {
         let huge = [tag, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 2, 3];
@@ -130,7 +130,7 @@ fn a_file_that_claims_much_takes_little() {
 }
 
 #[test]
-fn inlining_without_end_ends() {
+fn endless_inlining_ends() {
     let rows = 20_000;
     let list = |row: &dyn Fn(usize) -> String| (0..rows).map(row).collect::<Vec<_>>().join(",");
     let text = format!(
@@ -161,7 +161,7 @@ fn a_gzip_bomb_is_not_unpacked() {
     assert!(peak < 256 << 20, "{peak}");
 }
 
-/// Whole, and cut where a reader might look no further.
+/// Whole, and cut where a reader might stop.
 fn changed_bytes_survive(mut bytes: Vec<u8>, format: Format, changes: Vec<Change>) {
     for one in changes {
         change(&mut bytes, one);

@@ -1,4 +1,4 @@
-//! Recordings of perf, Valgrind, Chrome and V8, changed.
+//! Broken recordings of perf, Valgrind, Chrome and V8.
 
 use proptest::prelude::*;
 use whyslow_formats::import::{Format, ImportError, ImportOptions, import_bytes};
@@ -21,7 +21,7 @@ const RECORDINGS: [(&str, Format); 10] = [
 ];
 
 #[test]
-fn a_cut_recording_is_an_error_with_its_place() {
+fn a_truncated_recording_is_an_error_with_a_position() {
     for (name, format) in RECORDINGS {
         let whole = sample(name);
         for len in (0..whole.len() - 2).step_by(1 + whole.len() / 150) {
@@ -34,9 +34,9 @@ fn a_cut_recording_is_an_error_with_its_place() {
     }
 }
 
-/// Every place in a perf.data file that holds an offset or a length, made huge.
+/// A perf.data file with every offset and length made huge.
 #[test]
-fn huge_claims_of_perf_data_take_little() {
+fn huge_claims_in_perf_data_take_little_memory() {
     for name in ["stacks.perf.data", "callchains.perf.data", "packed.perf.data", "pipe.perf.data"] {
         let whole = sample(name);
         for at in (8..104).step_by(8).chain((104..whole.len() - 8).step_by(whole.len() / 100)) {
@@ -49,7 +49,7 @@ fn huge_claims_of_perf_data_take_little() {
     }
 }
 
-/// Mappings that forks copy, over and over.
+/// Mappings that forks copy over and over.
 #[test]
 fn forks_of_large_address_spaces_are_bounded() {
     let whole = sample("callchains.perf.data");
@@ -89,7 +89,7 @@ fn forks_of_large_address_spaces_are_bounded() {
 
 /// A callgrind file in which everything calls everything, and a trace that is one deep stack.
 #[test]
-fn calls_without_end_end() {
+fn endless_calls_end() {
     let mut text = "version: 1\nevents: Ir\n".to_owned();
     for caller in 0..300 {
         text.push_str(&format!("fn=f{caller}\n1 5\n"));
@@ -107,7 +107,7 @@ fn calls_without_end_end() {
 }
 
 #[test]
-fn values_that_do_not_add_up_are_refused() {
+fn values_whose_sum_overflows_are_rejected() {
     let huge = u64::MAX;
     for (text, format) in [
         (format!("a {huge}\na {huge}\n"), Format::Folded),

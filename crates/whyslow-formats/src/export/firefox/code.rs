@@ -1,4 +1,4 @@
-//! The tables of one thread that say what its stacks mean: only what its samples use.
+//! The stack, frame and function tables of one thread, with only the rows that its samples use.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{LocationId, ModuleId, StackId};
@@ -10,7 +10,7 @@ use crate::export::places::{Place, file_name, module_of, places};
 /// The Firefox Profiler's number for a resource that is a library.
 const LIBRARY: u32 = 1;
 
-/// Texts of all threads, once each.
+/// The texts of all threads, each once.
 #[derive(Default)]
 pub(super) struct Texts {
     pub(super) rows: Vec<String>,
@@ -29,10 +29,10 @@ impl Texts {
     }
 }
 
-/// What makes two functions one: name, file, line of the definition, resource.
+/// The key of a function: name, file, line of the definition, resource.
 type FuncKey = (u32, Option<u32>, u32, i64);
 
-/// The tables of a thread in the making.
+/// The tables of a thread while they are built.
 pub(super) struct Code<'e, 'p> {
     export: &'e Export<'p>,
     pub(super) stacks: StackTable,
@@ -64,7 +64,7 @@ impl<'e, 'p> Code<'e, 'p> {
     /// The row of a stack.
     pub(super) fn stack(&mut self, texts: &mut Texts, stack: StackId) -> u32 {
         let profile = self.export.profile;
-        // From the leaf to the first caller that is there already, then back.
+        // Walks from the leaf to the first caller that already exists, then back.
         let mut missing = Vec::new();
         let mut row = None;
         for node in profile.stacks.towards_root(stack) {

@@ -1,9 +1,9 @@
-//! The Firefox Profiler's processed profile: threads, stacks with inlined frames, kinds of code as coloured
-//! categories, spans as markers, counters.
+//! Exports the Firefox Profiler's processed profile: threads, stacks with inlined frames, kinds of code as
+//! coloured categories, spans as markers, counters.
 //!
-//! Written with serde rather than with the crate `fxprof-processed-profile`: that one looks up run-time addresses in
-//! mappings, while ours are relative to their module already, and it would build a second copy of every table before
-//! anything is written.
+//! It is written with serde instead of the crate `fxprof-processed-profile`. That crate looks up run-time
+//! addresses in mappings, but the addresses here are already relative to their module. It would also build a
+//! second copy of every table before anything is written.
 
 mod code;
 mod schema;
@@ -20,10 +20,10 @@ use self::schema::{
 use super::places::file_name;
 use super::{Export, LeftOut};
 
-/// The type of the markers that are spans.
+/// The type of markers for spans.
 const SPAN: &str = "span";
 
-/// Kinds of code as categories, with the colours that the Firefox Profiler has. Grey marks the default one.
+/// Kinds of code as categories, with the Firefox Profiler's colours. Grey marks the default one.
 const CATEGORIES: [(CodeKind, &str, &str); 7] = [
     (CodeKind::Unknown, "Other", "grey"),
     (CodeKind::Yours, "Your code", "blue"),
@@ -42,7 +42,7 @@ fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// Writes the profile as JSON, and says what the format cannot hold.
+/// Writes the profile as JSON. Returns what the format cannot hold.
 pub fn write_firefox(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let mut texts = Texts::default();
     let rows = threads_to_write(export);
@@ -60,14 +60,14 @@ pub fn write_firefox(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec
     Ok(export.other_metrics().into_iter().chain(export.left_out(&[LeftOut::Code])).collect())
 }
 
-/// All threads, or with a filter those that have samples.
+/// All threads, or with a filter only those with samples.
 fn threads_to_write(export: &Export<'_>) -> Vec<usize> {
     let mut used = vec![export.selection.is_everything(); export.profile.threads.len()];
     export.samples.thread.iter().for_each(|thread| used[thread.index()] = true);
     (0..used.len()).filter(|&row| used[row]).collect()
 }
 
-/// The numbers of the processes as texts; a number that comes again gets a suffix.
+/// The process numbers as texts. A repeated number gets a suffix.
 fn pids(export: &Export<'_>) -> Vec<String> {
     let mut seen = rustc_hash::FxHashMap::<u32, u32>::default();
     let pids = export.profile.processes.iter().map(|process| {
@@ -126,8 +126,8 @@ fn last_ns(export: &Export<'_>) -> u64 {
     export.samples.time_ns.iter().copied().max().unwrap_or(0)
 }
 
-/// The end of the recording, with all that was marked and counted in it. The Firefox Profiler shows nothing at or behind
-/// the end that it is told.
+/// The end of the recording, including all markers and counters. The Firefox Profiler shows nothing at or
+/// after this end.
 fn end_ns(export: &Export<'_>) -> u64 {
     let profile = export.profile;
     let spans = profile.spans.iter().map(|span| span.end_ns);
@@ -201,7 +201,7 @@ fn threads<'p>(export: &Export<'p>, rows: &[usize], pids: &[String], texts: &mut
     written
 }
 
-/// The samples of one thread. Times weigh what they took in milliseconds, so that nothing is rounded to an interval.
+/// The samples of one thread. Times are weighted in milliseconds, so that nothing is rounded to an interval.
 fn samples(export: &Export<'_>, rows: &[usize], code: &mut Code<'_, '_>, texts: &mut Texts) -> Samples {
     let all = &export.samples;
     let (weight_type, factor) = match export.unit() {
@@ -220,7 +220,7 @@ fn samples(export: &Export<'_>, rows: &[usize], code: &mut Code<'_, '_>, texts: 
     }
 }
 
-/// The spans of one thread; those of no thread are shown with the first one.
+/// The spans of one thread. Spans without a thread are shown with the first one.
 fn markers<'p>(export: &Export<'p>, thread: usize, first: bool, texts: &mut Texts) -> Markers<'p> {
     let profile = export.profile;
     let mut markers = Markers::default();
@@ -228,12 +228,12 @@ fn markers<'p>(export: &Export<'p>, thread: usize, first: bool, texts: &mut Text
         if span.thread.map_or(!first, |of| of.index() != thread) {
             continue;
         }
-        let moment = span.end_ns <= span.start_ns;
+        let is_instant = span.end_ns <= span.start_ns;
         markers.length += 1;
         markers.name.push(texts.id(profile.text(span.name)));
         markers.start_time.push(ms(span.start_ns));
-        markers.end_time.push((!moment).then(|| ms(span.end_ns)));
-        markers.phase.push(u8::from(!moment));
+        markers.end_time.push((!is_instant).then(|| ms(span.end_ns)));
+        markers.phase.push(u8::from(!is_instant));
         markers.category.push(0);
         markers.data.push(MarkerData { kind: SPAN, detail: span.detail.map(|detail| profile.text(detail)) });
     }
@@ -249,7 +249,7 @@ fn counters<'p>(export: &Export<'p>, threads: &[usize], pids: &[String]) -> Vec<
     let counter = |(row, counter): (usize, &whyslow_profile::Counter)| {
         let process = counter.process.map_or(0, whyslow_profile::ProcessId::index);
         let of_process = |&thread: &usize| profile.threads[thread].process.index() == process;
-        // Of bytes the Firefox Profiler adds up the changes; other counts are as they are.
+        // The Firefox Profiler sums up changes of bytes. Other counters are absolute.
         let sums = counter.unit == Unit::Bytes;
         let mut samples = CounterSamples::default();
         let mut before = 0;
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn build_ids_become_what_symbol_servers_ask_for() {
+    fn build_ids_become_breakpad_ids() {
         assert_eq!(
             breakpad_id("93ac61ec5a8eb1396f9fbd350e3169a558528a40"),
             "EC61AC938E5A39B16F9FBD350E3169A50"

@@ -1,9 +1,9 @@
-//! The processed profile, version 57, as it is written. The Firefox Profiler reads it and every older version.
+//! The schema of the processed profile, version 57. The Firefox Profiler reads this and every older version.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Texts are shared by all threads, stacks and functions are not: the last version in which that is so.
+/// The last version in which threads share texts, but not stacks and functions.
 pub(super) const VERSION: u32 = 57;
 
 #[derive(Serialize)]

@@ -1,9 +1,9 @@
-//! Single allocations and frees that add up to the timeline, for formats that are a list of events.
+//! Single allocations and frees that add up to the timeline, for formats that are lists of events.
 //!
-//! The profile has sums per site and period, not events. Within a period a site's frees meet its own allocations
-//! first, as far as it never had more bytes than it is known to have had; those blocks come and go within the period.
-//! What is freed beyond that are older blocks, what is made beyond that stays. Blocks that stay are cut so that later
-//! frees take whole blocks, and sizes are averages.
+//! The profile has sums per site and period, not events. Within a period, a site's frees first consume its
+//! own new allocations, as long as the site never exceeds its known maximum of bytes. Those blocks live only
+//! within the period. Frees beyond that take older blocks, and allocations beyond that remain. Remaining
+//! blocks are split so that later frees take whole blocks. Sizes are averages.
 
 use super::timeline::{Step, Timeline};
 
@@ -15,7 +15,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Sizes and how many blocks have each: they add up to the bytes, and differ by one at most.
+    /// Sizes and the number of blocks of each. They add up to the bytes and differ by at most one.
     pub(crate) fn sizes(self) -> impl Iterator<Item = (u64, u64)> {
         let size = self.bytes.checked_div(self.blocks).unwrap_or(0);
         let larger = self.bytes.checked_rem(self.blocks).unwrap_or(0);
@@ -23,17 +23,17 @@ impl Run {
     }
 }
 
-/// What a site does in a period.
+/// The events of a site in a period.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Deeds {
+pub(crate) struct SiteEvents {
     pub(crate) site: usize,
-    /// Older blocks that are freed, before anything is made.
+    /// Older blocks that are freed before any allocation.
     pub(crate) freed: Vec<Run>,
-    /// Blocks that are freed before the next one is made.
+    /// Blocks that are freed before the next allocation.
     pub(crate) temporary: Run,
-    /// Other blocks that come and go.
+    /// Other blocks that are allocated and freed within the period.
     pub(crate) passing: Run,
-    /// Blocks that stay.
+    /// Blocks that remain live.
     pub(crate) kept: Vec<Run>,
 }
 
@@ -41,18 +41,19 @@ pub(crate) struct Deeds {
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     /// By period.
-    pub(crate) periods: Vec<Vec<Deeds>>,
-    /// One of this many short-lived blocks is there; 1: all.
+    pub(crate) periods: Vec<Vec<SiteEvents>>,
+    /// One of this many short-lived blocks is included; 1 means all.
     pub(crate) one_in: u64,
-    /// Blocks that had to be added because sums cannot be divided into the recorded number.
+    /// Blocks that had to be added because the sums do not divide into the recorded number.
     pub(crate) added: u64,
-    /// A temporary block that is made last before the peak and freed first after it: often the one that makes it.
+    /// A temporary block that is allocated last before the peak and freed first after it. Often this block
+    /// causes the peak.
     pub(crate) over_peak: Option<OverPeak>,
-    /// Temporary blocks that outlived their period and are written as others.
+    /// Temporary blocks that outlived their period and are written as not temporary.
     pub(crate) not_temporary: u64,
 }
 
-/// A single block that lives over the peak.
+/// A single block that is live across the peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OverPeak {
     pub(crate) site: usize,
@@ -60,7 +61,7 @@ pub(crate) struct OverPeak {
 }
 
 impl Events {
-    /// Makes events of a timeline, about as many allocations as the limit at most.
+    /// Builds the events of a timeline, with at most about `limit` allocations.
     pub(crate) fn new(timeline: &Timeline, limit: u64) -> Self {
         let steps = || timeline.steps.iter().flatten();
         let total = steps().fold(0u64, |sum, step| sum.saturating_add(step.allocations));
@@ -92,13 +93,13 @@ impl Events {
         }
         for (plan, freed) in plans.into_iter().zip(freed) {
             let kept = plan.pieces.iter().map(|piece| piece.run).collect();
-            let deeds = Deeds { site, freed, temporary: plan.temporary, passing: plan.passing, kept };
-            self.periods[plan.period].push(deeds);
+            let of_site = SiteEvents { site, freed, temporary: plan.temporary, passing: plan.passing, kept };
+            self.periods[plan.period].push(of_site);
         }
     }
 
-    /// Makes blocks temporary that are freed after their period, up to so many: they are freed in their own period
-    /// already, except one that lives over the peak. Gives back how many.
+    /// Turns up to this many blocks that are freed after their period into temporary ones: they are freed in
+    /// their own period, except one that is live across the peak. Returns how many.
     fn settle(&mut self, site: usize, plans: &mut [Plan], wanted: u64, peak: usize) -> u64 {
         let periods: Vec<usize> = plans.iter().map(|plan| plan.period).collect();
         let mut settled = 0;
@@ -125,20 +126,20 @@ impl Events {
     }
 }
 
-/// A part of what stays that is freed as one, in the step of this row, or never.
+/// A part of the remaining blocks that is freed together, in the step of this row, or never.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     run: Run,
     freed_in: Option<usize>,
 }
 
-/// A step on its way to become deeds.
+/// A step while its events are planned.
 #[derive(Debug, Default)]
 struct Plan {
     period: usize,
-    /// How many blocks the step should have.
+    /// The number of blocks that the step should have.
     blocks: u64,
-    /// Bytes that come and go, that stay, and that are taken from older blocks.
+    /// Bytes allocated and freed within the step, bytes that remain, and bytes freed from older blocks.
     passing_bytes: u64,
     kept_bytes: u64,
     lost_bytes: u64,
@@ -152,7 +153,8 @@ fn plans(steps: &[Step], most: u64, one_in: u64) -> Vec<Plan> {
     let (mut blocks, mut temporary) = (Thinned::default(), Thinned::default());
     let plan = |step: &Step| {
         let Step { allocations, bytes_allocated: made, bytes_freed: freed, .. } = *step;
-        // Older blocks go first where there would be too much at once; and one block either stays or goes.
+        // Older blocks are freed first if too much would be live at once. A single block is either kept or
+        // freed.
         let too_much = (live + made / allocations.max(1)).saturating_sub(most);
         let one_stays = allocations == 1 && made > freed && freed <= live;
         let passing = if one_stays { 0 } else { made.min(freed - freed.min(live).min(too_much)) };
@@ -170,7 +172,7 @@ fn plans(steps: &[Step], most: u64, one_in: u64) -> Vec<Plan> {
     steps.iter().map(plan).collect()
 }
 
-/// Keeps one of every so many, over all steps of a site.
+/// Keeps one of every N blocks, counted over all steps of a site.
 #[derive(Default)]
 struct Thinned {
     left: u64,
@@ -184,8 +186,8 @@ impl Thinned {
     }
 }
 
-/// Temporary blocks belong to steps that have blocks which go: one that is freed just after a period's end is
-/// counted in the next period. Gives back how many have no place.
+/// Assigns temporary blocks to steps with short-lived blocks. A block that is freed just after the end of a
+/// period counts in the next period. Returns how many blocks no step could take.
 fn place_temporary(plans: &mut [Plan]) -> u64 {
     let mut over = 0;
     let room = |plan: &Plan| plan.blocks.saturating_sub(u64::from(plan.kept_bytes > 0));
@@ -209,7 +211,8 @@ enum Takes {
     Oldest,
 }
 
-/// Cuts what stays into pieces, as few as can be found, and puts pieces together when there are more of them than blocks.
+/// Splits the remaining bytes into as few pieces as possible, and merges pieces if there are more of them
+/// than blocks.
 fn cut(plans: &mut [Plan], peak: usize) {
     let newest = pieces(plans, Takes::Newest);
     let oldest = pieces(plans, Takes::Oldest);
@@ -222,7 +225,7 @@ fn cut(plans: &mut [Plan], peak: usize) {
     let blocks: u64 = plans.iter().map(|plan| plan.blocks).sum();
     let mut over = least.saturating_sub(blocks);
     let periods: Vec<usize> = plans.iter().map(|plan| plan.period).collect();
-    // A piece may be freed earlier than it was, but not on the other side of the peak.
+    // A piece may be freed too early, but not on the other side of the peak.
     let side = |piece: &Piece| piece.freed_in.map(|row| periods[row] > peak);
     for plan in plans {
         plan.pieces.sort_by_key(|piece| piece.freed_in.unwrap_or(usize::MAX));
@@ -237,10 +240,10 @@ fn cut(plans: &mut [Plan], peak: usize) {
     }
 }
 
-/// The pieces of each step's bytes that stay.
+/// The pieces of each step's remaining bytes.
 fn pieces(plans: &[Plan], takes: Takes) -> Vec<Vec<Piece>> {
     let mut pieces: Vec<Vec<Piece>> = plans.iter().map(|_| Vec::new()).collect();
-    // Steps that have bytes left, oldest first, and how many.
+    // Steps with bytes left, oldest first, and how many.
     let mut live: Vec<(usize, u64)> = Vec::new();
     for (row, plan) in plans.iter().enumerate() {
         let mut lost = plan.lost_bytes;
@@ -271,14 +274,14 @@ fn pieces(plans: &[Plan], takes: Takes) -> Vec<Vec<Piece>> {
 }
 
 impl Plan {
-    /// The fewest blocks this can be: bytes need a block, and every piece is one.
+    /// The minimum number of blocks: bytes need a block, and every piece is one.
     fn least(&self) -> u64 {
         let for_passing = u64::from(self.passing_bytes > 0 && self.temporary.blocks == 0);
         self.temporary.blocks + for_passing + self.pieces.len() as u64
     }
 }
 
-/// Gives every piece its blocks; a site's blocks are all used. Gives back how many more were needed.
+/// Assigns blocks to every piece, using all blocks of a site. Returns how many more were needed.
 fn hand_out(plans: &mut [Plan]) -> u64 {
     let blocks: u64 = plans.iter().map(|plan| plan.blocks).sum();
     let least: u64 = plans.iter().map(Plan::least).sum();
@@ -342,7 +345,7 @@ mod tests {
         }
     }
 
-    fn sum(events: &Events, runs: impl Fn(&Deeds) -> Vec<Run>) -> Run {
+    fn sum(events: &Events, runs: impl Fn(&SiteEvents) -> Vec<Run>) -> Run {
         let all = events.periods.iter().flatten().flat_map(runs);
         all.fold(Run::default(), |sum, run| Run {
             blocks: sum.blocks + run.blocks,
@@ -350,49 +353,49 @@ mod tests {
         })
     }
 
-    fn made(deeds: &Deeds) -> Vec<Run> {
-        deeds.kept.iter().copied().chain([deeds.temporary, deeds.passing]).collect()
+    fn made(of_site: &SiteEvents) -> Vec<Run> {
+        of_site.kept.iter().copied().chain([of_site.temporary, of_site.passing]).collect()
     }
 
     #[test]
-    fn every_block_and_byte_is_there() {
+    fn every_block_and_byte_is_written() {
         let events = Events::new(&timeline(&[(10, 1003, 400, 3), (5, 50, 600, 0), (0, 0, 53, 0)]), 1000);
         assert_eq!(sum(&events, made), Run { blocks: 15, bytes: 1053 });
-        assert_eq!(sum(&events, |deeds| vec![deeds.temporary]).blocks, 3);
-        assert_eq!(sum(&events, |deeds| deeds.freed.clone()).bytes, 600 - 50 + 53);
+        assert_eq!(sum(&events, |of_site| vec![of_site.temporary]).blocks, 3);
+        assert_eq!(sum(&events, |of_site| of_site.freed.clone()).bytes, 600 - 50 + 53);
         assert_eq!((events.one_in, events.added, events.not_temporary), (1, 0, 0));
     }
 
     #[test]
-    fn too_many_blocks_are_thinned_but_what_stays_is_whole() {
+    fn too_many_short_lived_blocks_are_thinned_but_kept_ones_are_not() {
         let events = Events::new(&timeline(&[(1_000_000, 64_000_000, 60_000_000, 400_000)]), 1000);
         assert_eq!(events.one_in, 1000);
-        let kept = sum(&events, |deeds| deeds.kept.clone());
+        let kept = sum(&events, |of_site| of_site.kept.clone());
         assert_eq!(kept.bytes, 4_000_000);
         let all = sum(&events, made);
         assert_eq!(all, Run { blocks: 1000, bytes: 4_000_000 + 60_000 });
-        assert_eq!(sum(&events, |deeds| vec![deeds.temporary]).blocks, 400);
+        assert_eq!(sum(&events, |of_site| vec![of_site.temporary]).blocks, 400);
     }
 
     #[test]
-    fn a_block_that_replaces_another_comes_after_it() {
+    fn a_block_that_replaces_another_is_allocated_after_the_free() {
         let mut timeline = timeline(&[(1, 100, 0, 0), (1, 100, 100, 0), (1, 100, 100, 0)]);
         timeline.most = vec![100];
         let events = Events::new(&timeline, 1000);
         let one = Run { blocks: 1, bytes: 100 };
         for period in 1..3 {
-            let deeds = &events.periods[period][0];
-            assert_eq!((&deeds.freed[..], &deeds.kept[..]), (&[one][..], &[one][..]));
+            let of_site = &events.periods[period][0];
+            assert_eq!((&of_site.freed[..], &of_site.kept[..]), (&[one][..], &[one][..]));
         }
     }
 
     #[test]
-    fn a_temporary_block_may_make_the_peak() {
+    fn a_temporary_block_may_cause_the_peak() {
         // One of fifty is live at the peak, which is the end of the first period.
         let events = Events::new(&timeline(&[(1, 77, 0, 0), (49, 49 * 77, 50 * 77, 50)]), 1000);
         assert_eq!(events.over_peak, Some(OverPeak { site: 0, size: 77 }));
-        assert_eq!(sum(&events, |deeds| vec![deeds.temporary]), Run { blocks: 49, bytes: 49 * 77 });
-        assert_eq!(sum(&events, |deeds| deeds.freed.clone()), Run::default());
+        assert_eq!(sum(&events, |of_site| vec![of_site.temporary]), Run { blocks: 49, bytes: 49 * 77 });
+        assert_eq!(sum(&events, |of_site| of_site.freed.clone()), Run::default());
         assert_eq!(events.not_temporary, 0);
     }
 
@@ -401,7 +404,7 @@ mod tests {
         let steps = [(1, 5, 5, 0), (3, 30, 10, 1), (2, 20, 40, 4)];
         let events = Events::new(&timeline(&steps), 1000);
         assert_eq!(sum(&events, made), Run { blocks: 6, bytes: 55 });
-        assert_eq!(sum(&events, |deeds| vec![deeds.temporary]).blocks, 5);
+        assert_eq!(sum(&events, |of_site| vec![of_site.temporary]).blocks, 5);
         assert_eq!(events.not_temporary, 0);
     }
 

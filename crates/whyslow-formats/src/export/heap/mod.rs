@@ -40,9 +40,10 @@ pub(super) fn command(profile: &Profile) -> String {
     one_line(&profile.meta.command.join(" ")).into_owned()
 }
 
-/// Why a format of heaps is not written.
+/// The error for a heap format and a profile without heap data.
 pub(super) fn no_heap(format: &str) -> io::Error {
-    let what =
-        format!("{format} is a format of heaps, and this profile has none; `whyslow heap` records one");
+    let what = format!(
+        "{format} is a heap format, but this profile has no heap data; record it with `whyslow heap`"
+    );
     io::Error::new(io::ErrorKind::Unsupported, what)
 }

@@ -1,9 +1,9 @@
-//! When each allocating stack made and freed how much, with the moment of the peak as a boundary.
+//! How much each allocation site allocated and freed over time, with the peak as a boundary between periods.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{HeapSite, Profile, heap::metric};
 
-/// What one site did in one period.
+/// The allocations and frees of one site in one period.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     /// The period: a row of [`Timeline::starts`].
@@ -21,16 +21,16 @@ pub(crate) struct Timeline {
     pub(crate) starts: Vec<u64>,
     /// The period that ends with the peak.
     pub(crate) peak: usize,
-    /// By the site's row: its steps in order of time. Never more is freed than was live.
+    /// The steps of each site, in order of time. They never free more than is live.
     pub(crate) steps: Vec<Vec<Step>>,
-    /// By the site's row: the most bytes it ever had; the largest number when that is not known.
+    /// The maximum live bytes of each site; the largest number if unknown.
     pub(crate) most: Vec<u64>,
-    /// Bytes by which the sites miss what they had at the peak; 0 for what our recorder writes.
+    /// Bytes by which the sites miss their value at the peak; 0 for whyslow's own recordings.
     pub(crate) peak_missed: u64,
 }
 
 impl Timeline {
-    /// Takes the timeline's samples and makes them agree with the sites, whose numbers count.
+    /// Builds the timeline from its samples and adjusts it to the numbers of the sites.
     pub(crate) fn new(profile: &Profile) -> Self {
         let mut starts = starts(profile);
         let peak_ns = profile.meta.heap.as_ref().map_or(0, |facts| facts.peak_ns);
@@ -49,13 +49,13 @@ impl Timeline {
         Self { starts, peak, steps, most, peak_missed }
     }
 
-    /// When a period ends; the last one with the recording.
+    /// When a period ends. The last one ends with the recording.
     pub(crate) fn end(&self, period: usize, duration_ns: u64) -> u64 {
         self.starts.get(period + 1).copied().unwrap_or(duration_ns.max(self.starts[period]))
     }
 }
 
-/// Larger numbers come from damaged files only; sums of two of these do not overflow.
+/// Larger numbers occur only in damaged files. The sum of two of these does not overflow.
 const MOST: u64 = 1 << 62;
 
 type Field = fn(&mut Step) -> &mut u64;
@@ -66,7 +66,7 @@ const FIELDS: [(&str, Field); 4] = [
     (metric::TEMPORARY, |step| &mut step.temporary),
 ];
 
-/// The samples of the metrics that make up the timeline.
+/// The samples of the timeline's metrics.
 fn series(profile: &Profile) -> impl Iterator<Item = (&whyslow_profile::Samples, Field)> {
     FIELDS.into_iter().filter_map(|(name, field)| {
         let row = profile.metrics.iter().position(|metric| profile.text(metric.name) == name)?;
@@ -85,7 +85,7 @@ fn starts(profile: &Profile) -> Vec<u64> {
     starts
 }
 
-/// The samples, added up over threads.
+/// The samples, summed over threads.
 fn sampled(profile: &Profile, starts: &[u64]) -> Vec<Vec<Step>> {
     let mut steps: Vec<Vec<Step>> = profile.heap.sites.iter().map(|_| Vec::new()).collect();
     let site_of: FxHashMap<_, usize> =
@@ -108,7 +108,8 @@ fn sampled(profile: &Profile, starts: &[u64]) -> Vec<Vec<Step>> {
     steps
 }
 
-/// Makes the steps add up to the site's numbers. What is missing (a profile without a timeline) happens at the peak.
+/// Makes the steps add up to the site's numbers. Missing events (a profile without a timeline) are placed at
+/// the peak.
 fn agree(steps: &mut Vec<Step>, site: &HeapSite, peak: usize) {
     let counts = &site.counts;
     let freed = counts.bytes_allocated.saturating_sub(counts.live_at_exit_bytes);
@@ -140,8 +141,8 @@ fn agree(steps: &mut Vec<Step>, site: &HeapSite, peak: usize) {
     }
 }
 
-/// Divides the period of the peak at the peak, where the site had this many bytes; later periods move up by one. Gives
-/// back how many bytes it is off.
+/// Splits the period that contains the peak at the peak, where the site had this many bytes. Later periods
+/// move up by one. Returns the error in bytes.
 fn split_at_peak(steps: &mut Vec<Step>, at_peak: u64, peak: usize) -> u64 {
     let row = steps.partition_point(|step| step.period < peak);
     let live = live_after(&steps[..row]);
@@ -171,12 +172,12 @@ fn split_at_peak(steps: &mut Vec<Step>, at_peak: u64, peak: usize) -> u64 {
     (live + made - freed).abs_diff(at_peak)
 }
 
-/// What is live after these steps.
+/// The live bytes after these steps.
 pub(crate) fn live_after(steps: &[Step]) -> u64 {
     steps.iter().fold(0, |live, step| live + step.bytes_allocated - step.bytes_freed)
 }
 
-/// How many of the period's bytes were made and freed before the peak.
+/// How many of the period's bytes were allocated and freed before the peak.
 fn before_peak(whole: &Step, live: u64, at_peak: u64) -> (u64, u64) {
     let all = live + whole.bytes_allocated;
     if whole.allocations == 1 && at_peak <= all && all - at_peak <= whole.bytes_freed {
@@ -189,7 +190,7 @@ fn before_peak(whole: &Step, live: u64, at_peak: u64) -> (u64, u64) {
     }
 }
 
-/// How many of the period's blocks these bytes are.
+/// How many of the period's blocks these bytes make up.
 fn blocks_before(whole: &Step, made: u64) -> u64 {
     let Step { allocations, bytes_allocated, temporary, .. } = *whole;
     if made == 0 || allocations == 0 {

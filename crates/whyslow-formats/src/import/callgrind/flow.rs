@@ -1,8 +1,8 @@
-//! What the lighter calls cost, led to the lines that still have cost.
+//! Distributes the cost of lighter calls over the lines that still have cost.
 //!
-//! A demand is what a call cost whose stack is not divided further. From there, calls with cost left are followed to a
-//! line with cost left, and the least of all on the way is taken from each: each walk uses up a demand, a call or a line.
-//! Where calls have no cycles, everything is used up in the end.
+//! A demand is the cost of a call whose stack is not divided further. From there, calls with cost left are
+//! followed to a line with cost left, and the minimum along the path is taken from each. So each walk uses up
+//! a demand, a call or a line. If calls have no cycles, everything is used up in the end.
 
 use whyslow_profile::{MetricId, StackId, ThreadId};
 
@@ -10,7 +10,7 @@ use super::super::assemble::Assembly;
 use super::parse::Function;
 use super::tree::{Line, Named};
 
-/// The longest walk, and the most calls that all walks look at.
+/// The maximum length of a walk, and the maximum number of calls that all walks examine.
 const LONGEST: usize = 200;
 const MOST_STEPS: usize = 4_000_000;
 
@@ -20,12 +20,12 @@ pub(super) struct Arc {
     pub(super) file: usize,
     pub(super) line: u32,
     pub(super) cost: Vec<u64>,
-    /// What no stack has used yet.
+    /// The cost that no stack has used yet.
     pub(super) left: Vec<u64>,
 }
 
 impl Arc {
-    /// The calls of a function to others.
+    /// The calls from a function to others.
     pub(super) fn of(at: usize, function: &Function<'_>) -> Vec<Self> {
         let calls = function.calls.iter().filter(|((callee, ..), _)| *callee != at);
         let mut arcs: Vec<Self> = calls
@@ -42,14 +42,14 @@ impl Arc {
     }
 }
 
-/// The cost of a call, under the stack that made it.
+/// The cost of a call, beneath the stack that made it.
 pub(super) struct Demand {
     pub(super) function: usize,
     pub(super) parent: Option<StackId>,
     pub(super) share: Vec<u64>,
 }
 
-/// Lines and calls with what is left of them, both by function.
+/// Lines and calls with their remaining cost, both by function.
 pub(super) struct Flow<'a> {
     pub(super) lines: &'a mut [Vec<Line>],
     pub(super) arcs: &'a mut [Vec<Arc>],
@@ -57,7 +57,7 @@ pub(super) struct Flow<'a> {
     pub(super) thread: ThreadId,
 }
 
-/// Where the lines and the calls of a function begin that are not used up.
+/// The first lines and calls of a function that are not used up.
 #[derive(Debug, Default, Clone, Copy)]
 struct Unused {
     line: usize,
@@ -135,7 +135,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Puts a value on the line at the end of a way, and takes it from everything on the way.
+    /// Assigns a value to the line at the end of a path, and subtracts it from everything on the path.
     fn take(
         &mut self,
         assembly: &mut Assembly,
@@ -159,12 +159,12 @@ impl Flow<'_> {
     }
 }
 
-/// Where following calls led.
+/// The result of following calls.
 enum Walked {
     Line(Found),
-    /// To a function without anything left, whose call is closed now.
+    /// A function with nothing left. Its call is now closed.
     DeadEnd,
-    /// Nowhere.
+    /// No path.
     Nothing,
 }
 
@@ -175,6 +175,6 @@ struct Found {
     function: usize,
     /// The row of the line in its function.
     line: usize,
-    /// What all of them have left.
+    /// The minimum of what they have left.
     value: u64,
 }

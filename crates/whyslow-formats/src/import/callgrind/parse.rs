@@ -1,16 +1,16 @@
-//! The lines of callgrind.out and cachegrind.out.
+//! Parses the lines of callgrind.out and cachegrind.out.
 
 use rustc_hash::FxHashMap;
 
 use super::super::{Format, ImportError};
 
-/// The most kinds of event: a line has a cost for each.
+/// The maximum number of events: a line has a cost for each.
 const MOST_EVENTS: usize = 64;
 
-/// Costs of one place or call, one per event.
+/// The costs of one line or call, one per event.
 pub(super) type Cost = Box<[u64]>;
 
-/// Everything that a file tells.
+/// Everything in a file.
 #[derive(Debug, Default)]
 pub(crate) struct Costs<'a> {
     pub(super) command: String,
@@ -22,7 +22,7 @@ pub(crate) struct Costs<'a> {
     pub(super) functions: Vec<Function<'a>>,
 }
 
-/// A function with what it cost.
+/// A function and its costs.
 #[derive(Debug)]
 pub(super) struct Function<'a> {
     pub(super) name: &'a str,
@@ -34,7 +34,7 @@ pub(super) struct Function<'a> {
     pub(super) calls: FxHashMap<(usize, usize, u32), Call>,
 }
 
-/// How often a function was called at one place, and what that cost with everything it called.
+/// The calls to a function at one call site: their number and inclusive cost.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) count: u64,
@@ -100,10 +100,10 @@ fn split_number(text: &str) -> (Option<u64>, &str) {
 /// Reads a whole file.
 pub(crate) fn parse(format: Format, bytes: &[u8]) -> Result<Costs<'_>, ImportError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        // Names are taken out of the text as they are.
+        // Names are slices of the text.
         let end = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
         let line = 1 + bytes[..end].iter().filter(|byte| **byte == b'\n').count();
-        return Err(ImportError::at_line(format, line as u64, "this is no UTF-8 text"));
+        return Err(ImportError::at_line(format, line as u64, "not UTF-8 text"));
     };
     let mut parser = Parser::new(format);
     for (number, line) in (1..).zip(text.lines()) {
@@ -111,7 +111,7 @@ pub(crate) fn parse(format: Format, bytes: &[u8]) -> Result<Costs<'_>, ImportErr
         parser.take(line.trim_end())?;
     }
     if parser.costs.events.is_empty() {
-        return Err(ImportError::unusable(format, "it does not say which events were counted"));
+        return Err(ImportError::unusable(format, "the counted events are missing"));
     }
     Ok(parser.costs)
 }
@@ -120,7 +120,7 @@ struct Parser<'a> {
     format: Format,
     costs: Costs<'a>,
     line: u64,
-    /// Number columns before the costs, of which the last is the line.
+    /// The number of columns before the costs. The last is the line.
     positions: usize,
     /// The last position, which others are relative to.
     last: Vec<u64>,
@@ -130,14 +130,14 @@ struct Parser<'a> {
     callee_object: Option<usize>,
     callee_file: Option<usize>,
     callee: Option<usize>,
-    /// How many calls the next line is the cost of.
+    /// The number of calls that the next line's cost is for.
     calls: Option<u64>,
     function_ids: FxHashMap<FunctionKey<'a>, usize>,
     /// Names of functions by the file's own numbers.
     function_names: FxHashMap<u64, &'a str>,
 }
 
-/// Functions are told apart by number where they have one; two files can have a function of the same name.
+/// Functions are distinguished by number if they have one: two files can have functions of the same name.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum FunctionKey<'a> {
     Number(u64),
@@ -184,7 +184,7 @@ impl<'a> Parser<'a> {
         if let Some((key, value)) = line.split_once(':') {
             return self.head_line(key, value.trim());
         }
-        Err(self.error("this line is not understood"))
+        Err(self.error("unknown line"))
     }
 
     fn head_line(&mut self, key: &str, value: &'a str) -> Result<(), ImportError> {
@@ -199,11 +199,11 @@ impl<'a> Parser<'a> {
             "events" => {
                 let events: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
                 if events.is_empty() || events.len() > MOST_EVENTS {
-                    return Err(self.error(format!("{} kinds of event are not possible", events.len())));
+                    return Err(self.error(format!("invalid number of events: {}", events.len())));
                 }
-                // Parts of one recording repeat the line.
+                // Each part of a recording repeats this line.
                 if !self.costs.events.is_empty() && self.costs.events != events {
-                    return Err(self.error("another part of this file counts other events"));
+                    return Err(self.error("another part of this file counts different events"));
                 }
                 self.costs.events = events;
             }
@@ -239,8 +239,8 @@ impl<'a> Parser<'a> {
                 let count = value.split_whitespace().next().and_then(number);
                 self.calls = Some(count.unwrap_or(0));
             }
-            // Jumps cost nothing by themselves, and the line after them is a position without costs; but names can be
-            // said here for the first time.
+            // Jumps have no cost, and the line after them is a position without costs. But a name can appear
+            // here for the first time.
             "jfi" | "jfl" => {
                 self.costs.files.take(value).ok_or_else(|| self.error(unknown))?;
             }
@@ -283,7 +283,8 @@ impl<'a> Parser<'a> {
                 [b'-', ..] => number(&word[1..]).map(|less| last.wrapping_sub(less)),
                 _ => number(word),
             };
-            self.last[column] = position.ok_or_else(|| self.error(format!("{word:.20} is no position")))?;
+            self.last[column] =
+                position.ok_or_else(|| self.error(format!("{word:.20} is not a position")))?;
         }
         let at = self.last.last().copied().unwrap_or(0);
         let at = (self.file, u32::try_from(at).unwrap_or(0));
@@ -292,9 +293,9 @@ impl<'a> Parser<'a> {
         for (column, word) in words.enumerate() {
             // Zeros can be written as a dot.
             let value = if word == "." { Some(0) } else { number(word) };
-            let value = value.ok_or_else(|| self.error(format!("{word:.20} is no cost")))?;
+            let value = value.ok_or_else(|| self.error(format!("{word:.20} is not a cost")))?;
             let slot = cost.get_mut(column);
-            *slot.ok_or_else(|| self.error("there are more costs than events"))? = value;
+            *slot.ok_or_else(|| self.error("more costs than events"))? = value;
             some |= value > 0;
         }
         let calls = self.calls.take();
@@ -303,7 +304,7 @@ impl<'a> Parser<'a> {
             (self.callee_object, self.callee_file) = (None, None);
         }
         let Some(function) = self.function.and_then(|function| self.costs.functions.get_mut(function)) else {
-            return Err(self.error("a cost comes before any function"));
+            return Err(self.error("a cost before the first function"));
         };
         if !some && calls.is_none() {
             return Ok(());
@@ -315,7 +316,7 @@ impl<'a> Parser<'a> {
                 call.count = call.count.saturating_add(count);
                 &mut call.cost
             }
-            (None, Some(_)) => return Err(self.error("a call has no callee")),
+            (None, Some(_)) => return Err(self.error("a call without a callee")),
             _ => function.own.entry(at).or_insert_with(|| zeros(&cost)),
         };
         sum.iter_mut().zip(&cost).for_each(|(sum, value)| *sum = sum.saturating_add(*value));

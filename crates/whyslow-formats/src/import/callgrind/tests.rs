@@ -1,9 +1,9 @@
-//! Known answers.
+//! Imports with known results.
 
 use super::*;
 use crate::{FoldedOptions, write_folded};
 
-/// main calls a and b; both call leaf, b three times as expensively; leaf's file changes within it.
+/// main calls a and b. Both call leaf, b at three times the cost. leaf's file changes within it.
 const SAMPLE: &str = "\
 # callgrind format
 version: 1
@@ -74,7 +74,7 @@ fn costs_of_calls_are_divided_among_callers_in_proportion() {
 }
 
 #[test]
-fn lines_are_those_of_the_file_where_the_code_was_written() {
+fn lines_belong_to_the_file_of_the_code() {
     let imported = import(SAMPLE);
     let profile = &imported.profile;
     let mut by_line = std::collections::BTreeMap::new();
@@ -119,11 +119,11 @@ fn calls_are_counted() {
     assert_eq!(folded(&imported, calls), ["a;leaf 5", "b;leaf 9", "main;a 1", "main;b 2"]);
 }
 
-/// A program with far more ways through its calls than stacks are made of: `layers` layers of `wide` functions, each
-/// of which calls all of the next.
+/// A program with far more call paths than there are stacks: `layers` layers of `wide` functions, each of
+/// which calls all of the next layer.
 fn many_ways(layers: u64, wide: u64) -> String {
     let mut text = String::from("version: 1\nevents: Ir\nfn=main\n1 7\n");
-    // A function of layer `l` costs 3 itself, and its calls what the next layer costs in all, divided evenly.
+    // A function of layer `l` has an own cost of 3. Its calls share the cost of the next layer evenly.
     let cost_of = |layer: u64| 3 * (layers - layer);
     for f in 0..wide {
         text.push_str(&format!("cfn=f0_{f}\ncalls=1 1\n1 {}\n", cost_of(0) * wide));
@@ -140,7 +140,7 @@ fn many_ways(layers: u64, wide: u64) -> String {
 }
 
 #[test]
-fn inclusive_costs_are_exact_where_there_are_more_ways_than_stacks() {
+fn inclusive_costs_are_exact_with_more_paths_than_stacks() {
     let (layers, wide) = (12, 12);
     let profile = import(&many_ways(layers, wide)).profile;
     let table = whyslow_analyze::FunctionTable::build(
@@ -163,7 +163,7 @@ fn inclusive_costs_are_exact_where_there_are_more_ways_than_stacks() {
 }
 
 #[test]
-fn addresses_before_lines_and_jumps_are_passed_over() {
+fn addresses_before_lines_and_jumps_are_skipped() {
     let text = "version: 1\npositions: instr line\nevents: Ir\nfn=(1) main\n0x401000 3 5\njcnd=1/2 +4 0\n* 3\n+4 +1 7\n";
     assert_eq!(folded(&import(text), 0), ["main 12"]);
 }
@@ -172,11 +172,11 @@ fn addresses_before_lines_and_jumps_are_passed_over() {
 fn broken_files_are_errors_with_a_line() {
     let broken =
         |text: &str| read(text.as_bytes(), &ImportOptions::default()).expect_err("broken").to_string();
-    assert!(broken("events: Ir\nfn=(7)\n").ends_with("at line 2: this number has no name"));
-    assert!(broken("events: Ir\n1 2\n").ends_with("at line 2: a cost comes before any function"));
-    assert!(broken("events: Ir\nfn=f\ncalls=1 1\n1 2\n").ends_with("at line 4: a call has no callee"));
-    assert!(broken("events: Ir\nfn=f\n1 x\n").ends_with("at line 3: x is no cost"));
-    assert!(broken("events: Ir\nfn=f\n1x 2\n").ends_with("at line 3: 1x is no position"));
-    assert!(broken("version: 1\n").ends_with("it does not say which events were counted"));
-    assert!(broken("events: Ir\nhello\n").ends_with("at line 2: this line is not understood"));
+    assert!(broken("events: Ir\nfn=(7)\n").ends_with(": line 2: this number has no name"));
+    assert!(broken("events: Ir\n1 2\n").ends_with(": line 2: a cost before the first function"));
+    assert!(broken("events: Ir\nfn=f\ncalls=1 1\n1 2\n").ends_with(": line 4: a call without a callee"));
+    assert!(broken("events: Ir\nfn=f\n1 x\n").ends_with(": line 3: x is not a cost"));
+    assert!(broken("events: Ir\nfn=f\n1x 2\n").ends_with(": line 3: 1x is not a position"));
+    assert!(broken("version: 1\n").ends_with(": the counted events are missing"));
+    assert!(broken("events: Ir\nhello\n").ends_with(": line 2: unknown line"));
 }

@@ -1,16 +1,16 @@
-//! Stacks out of calls.
+//! Reconstructs stacks from calls.
 //!
 //! With `own(f)` the own cost of a function and `cost(c → f)` that of all its calls from `c`:
 //!
 //! ```text
 //! all(f)      = own(f) + Σ cost(f → g)
-//! root(f)     = all(f) - Σ cost(c → f)                   what no recorded caller pays for
+//! root(f)     = all(f) - Σ cost(c → f)                   cost without a recorded caller
 //! share of a stack … → c → f  =  share(… → c) · cost(c → f) / all(c)
 //! own cost at that stack      =  share · own(f) / all(f)
 //! ```
-//! The heaviest stacks are made first, down to a small share of the whole. What the lighter calls cost is then led along
-//! calls that have cost left ([`flow`]), so that the inclusive cost of every function and call is what the file says. Only
-//! what a cycle of calls leaves over stands on a stack without callers: the sum of a line is always exact.
+//! The heaviest stacks are built first, down to a small share of the total. The cost of the lighter calls is then distributed
+//! along calls with cost left ([`flow`]), so that the inclusive cost of every function and call matches the file. Only the
+//! rest that a cycle of calls leaves is on a stack without callers. The sum of a line is always exact.
 
 use std::collections::BinaryHeap;
 
@@ -20,21 +20,21 @@ use super::super::assemble::Assembly;
 use super::flow::{Arc, Demand, Flow};
 use super::parse::{Costs, Function};
 
-/// Stacks below this share of every event's total are not made.
+/// Stacks below this share of every event's total are not built.
 const LEAST_SHARE: f64 = 1e-4;
 const MOST_STACKS: usize = 50_000;
 const MOST_SAMPLES: usize = 4_000_000;
 const DEEPEST: usize = 1000;
-/// A rest of a line's cost below this share of it is a rounding error.
+/// A remainder below this share of a line's cost is a rounding error.
 const ROUNDING: f64 = 0.01;
 
-/// What the profile calls functions and files.
+/// The profile's ids of functions and files.
 pub(super) struct Named<'a> {
     pub(super) functions: &'a [Code],
     pub(super) files: &'a [Option<StringId>],
 }
 
-/// A function of the profile, or an address that callgrind found no function for.
+/// A function of the profile, or an address without a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Code {
     Function(FunctionId),
@@ -59,7 +59,7 @@ impl Named<'_> {
     }
 }
 
-/// A stack that may be made.
+/// A candidate stack.
 struct Node {
     weight: f64,
     function: usize,
@@ -94,7 +94,7 @@ impl From<Node> for Demand {
     }
 }
 
-/// The rest of one line's own cost of one event, and the heaviest sample of it.
+/// The remainder of one line's own cost for one event, and its heaviest sample.
 #[derive(Clone, Copy)]
 pub(super) struct Rest {
     pub(super) left: u64,
@@ -125,7 +125,7 @@ pub(super) fn add_samples(
             add(&mut all[at], cost);
             add(&mut totals, cost);
         }
-        // A function that calls itself pays for that anyway.
+        // The cost of a recursive call is the function's own anyway.
         for (&(callee, ..), call) in function.calls.iter().filter(|((callee, ..), _)| *callee != at) {
             add(&mut all[at], &call.cost);
             add(&mut paid[callee], &call.cost);
@@ -163,7 +163,7 @@ pub(super) fn add_samples(
         }
         let whole = &all[node.function];
         let part = |cost: &[u64], event: usize| part(cost[event], node.share[event], whole[event]);
-        // What the lines and the heavier calls do not take is left to be led on.
+        // What the lines and the heavier calls do not take is distributed later.
         let mut left = node.share.clone();
         for line in &mut lines[node.function] {
             let location = named.location(assembly, node.function, line.file, line.line);
@@ -197,7 +197,7 @@ pub(super) fn add_samples(
     add_rests(assembly, &lines, &called, named, metrics, thread);
 }
 
-/// Adds what the stacks left over.
+/// Adds the remainders that stacks do not cover.
 fn add_rests(
     assembly: &mut Assembly,
     lines: &[Vec<Line>],
@@ -253,7 +253,8 @@ fn subtract(sum: &mut [u64], cost: &[u64]) {
     sum.iter_mut().zip(cost).for_each(|(sum, cost)| *sum = sum.saturating_sub(*cost));
 }
 
-/// `cost · share / whole`, rounded down; all of the cost when the share is more than the whole, as in a cycle of calls.
+/// `cost · share / whole`, rounded down; the whole cost if the share exceeds the total, as in a cycle of
+/// calls.
 fn part(cost: u64, share: u64, whole: u64) -> u64 {
     if share >= whole { cost } else { (u128::from(cost) * u128::from(share) / u128::from(whole)) as u64 }
 }

@@ -1,4 +1,4 @@
-//! The JSON around the events, read event by event.
+//! Reads the JSON around the events, event by event.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::Trace;
 use super::frames::{FrameSample, StackFrame};
 use super::v8::Node;
 
-/// A number or a name: of a process, a thread, a stretch of work.
+/// An id of a process, thread or slice: a number or a name.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Id {
     #[default]
@@ -27,7 +27,7 @@ impl Id {
         *self == Self::None
     }
 
-    /// A number for the profile: the id itself, or the row where it is no number.
+    /// A number for the profile: the id itself, or the row if the id is not a number.
     pub(super) fn number(&self, row: usize) -> u32 {
         match self {
             Self::Number(number) => u32::try_from(*number).unwrap_or(row as u32),
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for Id {
     }
 }
 
-/// One event; what is missing has its default.
+/// One event. Missing fields have their defaults.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Event<'a> {
@@ -80,11 +80,11 @@ pub(super) struct Event<'a> {
     pub(super) args: Value,
 }
 
-/// Reads the whole file. On an error, the events before it have been taken.
+/// Reads the whole file. On an error, the events before it are kept.
 pub(super) fn read(text: &[u8], trace: &mut Trace) -> Result<(), serde_json::Error> {
     let mut json = serde_json::Deserializer::from_slice(text);
     Document(trace).deserialize(&mut json)?;
-    // After the list there may be a comma that waits for more.
+    // A trailing comma may follow the list.
     Ok(())
 }
 
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for Document<'_> {
     }
 }
 
-/// The numbers and the samples of a list; other things in it, and another thing in its place, are passed over.
+/// The numbers and samples of a list. Other elements, and other values in its place, are ignored.
 #[derive(Debug, Default)]
 pub(super) struct Loose(pub(super) Vec<f64>, pub(super) Vec<FrameSample>);
 

@@ -1,4 +1,4 @@
-//! Samples beside trace events, as Chrome's tools and Hermes write them.
+//! Samples next to trace events, as Chrome's tools and Hermes write them.
 //!
 //! ```text
 //! stackFrames = {"5": {"name": …, "category": …, "parent": "4"}, …}
@@ -15,7 +15,7 @@ use super::super::assemble::{Assembly, FunctionText};
 use super::super::dhat::file_and_line;
 use super::document::Id;
 
-/// A frame and who called it.
+/// A frame and its caller.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct StackFrame {
@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Quoted {
     }
 }
 
-/// All of them.
+/// All samples and their frames.
 #[derive(Debug, Default)]
 pub(super) struct FrameSamples {
     pub(super) frames: FxHashMap<String, StackFrame>,
@@ -90,7 +90,8 @@ impl FrameSamples {
         frame: &str,
         known: &mut FxHashMap<&'s str, Option<StackId>>,
     ) -> Option<StackId> {
-        // From the frame outwards to one that is known, then back; a frame that is its own caller ends the walk.
+        // Walks from the frame outwards to a known one, then back. A frame that is its own caller ends the
+        // walk.
         let mut path: Vec<(&'s str, &'s StackFrame)> = Vec::new();
         let mut at = self.frames.get_key_value(frame);
         let mut stack = None;

@@ -1,4 +1,4 @@
-//! The stretches of work of one thread: spans, and what the thread did at each moment.
+//! The slices of one thread, as spans and as stacks over time.
 
 use whyslow_profile::{Frame, FunctionId, ImportNote, MetricId, Span, StackId, StringId, ThreadId};
 
@@ -12,7 +12,7 @@ struct Slice {
     detail: Option<StringId>,
 }
 
-/// Stretches in the order of the file.
+/// Slices in the order of the file.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
     whole: Vec<Slice>,
@@ -26,7 +26,7 @@ impl Slices {
         self.last = self.last.max(start);
     }
 
-    /// Ends the stretch that began last; false when none is open.
+    /// Ends the slice that started last. Returns false if none is open.
     pub(super) fn end(&mut self, end: f64) -> bool {
         let Some(slice) = self.open.pop() else { return false };
         let end = end.max(slice.start);
@@ -40,12 +40,13 @@ impl Slices {
         self.whole.push(Slice { start, end, name, detail });
     }
 
-    /// When the first of them begins.
+    /// When the first slice starts.
     pub(super) fn first(&self) -> Option<f64> {
         self.whole.iter().chain(&self.open).map(|slice| slice.start).reduce(f64::min)
     }
 
-    /// Adds them to the profile. Each sample is a stretch in which nothing changes, and weighs its length.
+    /// Adds the slices to the profile. Each sample is an interval in which nothing changes, weighted by its
+    /// length.
     pub(super) fn finish(
         mut self,
         assembly: &mut Assembly,
@@ -58,7 +59,7 @@ impl Slices {
             let last = self.last;
             self.whole.extend(self.open.drain(..).map(|slice| Slice { end: last.max(slice.start), ..slice }));
         }
-        // Outer ones first: they begin earlier, or end later.
+        // Outer slices first: they start earlier, or end later.
         self.whole.sort_by(|a, b| a.start.total_cmp(&b.start).then(b.end.total_cmp(&a.end)));
         let mut running: Vec<(u64, StackId)> = Vec::new();
         let mut now = 0;
@@ -89,7 +90,7 @@ impl Slices {
     }
 }
 
-/// Ends what has ended by a time.
+/// Closes the slices that have ended by a time.
 fn leave(
     assembly: &mut Assembly,
     metric: MetricId,

@@ -1,4 +1,4 @@
-//! Known answers.
+//! Imports with known results.
 
 use super::*;
 use crate::{FoldedOptions, write_folded};
@@ -34,7 +34,7 @@ fn folded(imported: &Imported) -> Vec<String> {
 }
 
 #[test]
-fn stretches_become_spans_and_stacks() {
+fn slices_become_spans_and_stacks() {
     for text in [EVENTS.to_owned(), format!(r#"{{"displayTimeUnit":"ms","traceEvents":{EVENTS},"x":[1]}}"#)] {
         let imported = import(&text);
         let profile = &imported.profile;
@@ -71,24 +71,24 @@ fn stretches_become_spans_and_stacks() {
 }
 
 #[test]
-fn a_list_without_its_end_is_read() {
+fn a_truncated_list_is_read() {
     let cut = &EVENTS[..EVENTS.len() - 1];
     assert!(folded(&import(cut)).contains(&"outer 120000".to_owned()));
     let half = &EVENTS[..EVENTS.len() - 20];
     assert!(import(half).notes(ImportNote::EventsWithoutEnd));
     let object = format!(r#"{{"traceEvents":{half}"#);
     let error = read(object.as_bytes(), &ImportOptions::default()).expect_err("cut").to_string();
-    assert!(error.starts_with("as a Chrome trace it is wrong at byte "), "{error}");
+    assert!(error.starts_with("cannot be read as a Chrome trace: byte "), "{error}");
 }
 
 #[test]
-fn odd_traces_are_said_to_be_odd() {
+fn odd_traces_get_notes() {
     let imported = import(
         r#"[{"ph":"E","pid":"p","tid":"t","ts":5},{"ph":"B","name":"a","pid":"p","tid":"t","ts":10},
             {"ph":"X","name":"b","pid":"p","tid":"t","ts":20,"dur":30},
             {"ph":"X","name":"c","pid":"p","tid":"t","ts":30,"dur":40}, null]"#,
     );
-    // `a` never ends and is taken to last until 70; `c` outlives `b`.
+    // `a` never ends and is assumed to last until 70. `c` outlives `b`.
     assert_eq!(folded(&imported), ["a 30000", "a;b 10000", "a;b;c 20000"]);
     assert_eq!(imported.profile.spans.len(), 3);
     assert_eq!(imported.profile.meta.notes.len(), 3, "{:?}", imported.profile.meta.notes);
@@ -115,7 +115,7 @@ fn a_cpuprofile_is_read() {
 }
 
 #[test]
-fn parts_of_a_v8_profile_are_put_together() {
+fn parts_of_a_v8_profile_are_joined() {
     let imported = import(
         r#"[{"ph":"P","name":"Profile","id":"0x5","pid":1,"tid":2,"ts":90,"args":{"data":{"startTime":100}}},
 {"ph":"P","name":"ProfileChunk","id":"0x5","pid":1,"tid":3,"ts":95,"args":{"data":{"cpuProfile":{"nodes":[
@@ -153,8 +153,8 @@ fn nodes_that_call_themselves_do_not_hang() {
 }
 
 #[test]
-fn samples_beside_the_events_have_stacks() {
-    // Chrome's own form has numbers, Hermes puts them in quotes and places behind names.
+fn samples_next_to_events_have_stacks() {
+    // Chrome writes numbers. Hermes puts them in quotes, and adds places to names.
     let text = r#"{"traceEvents":[],
         "stackFrames":{"1":{"name":"main","category":"native"},"2":{"name":"work","parent":"1"},
                        "7":{"name":"[root]"},"8":{"name":"render(app.js:12:3)","parent":7}},

@@ -32,12 +32,12 @@ struct CallFrame<'a> {
     name: Text<'a>,
     #[serde(borrow)]
     url: Text<'a>,
-    /// From 0; -1 when not known.
+    /// From 0; -1 if unknown.
     #[serde(rename = "lineNumber")]
     line: Option<Number>,
 }
 
-/// Nodes as they are kept: name, file, line from 1.
+/// A stored node: name, file, line from 1.
 type Kept = (String, String, u32);
 
 /// One profile.
@@ -54,9 +54,9 @@ struct Profile {
 /// All profiles of a file.
 #[derive(Debug, Default)]
 pub(super) struct V8 {
-    /// That of a `.cpuprofile`.
+    /// The profile of a `.cpuprofile`.
     file: Profile,
-    /// Those among trace events, by process and id.
+    /// The profiles among trace events, by process and id.
     parts: FxHashMap<(Id, Id), Profile>,
 }
 
@@ -77,7 +77,7 @@ impl V8 {
         self.file.start = start;
     }
 
-    /// Takes a part of a profile; false when it is not like one.
+    /// Adds a part of a profile. Returns false if it does not look like one.
     pub(super) fn chunk(&mut self, event: &Event<'_>, thread: ThreadId) -> bool {
         let Some(data) = event.args.get("data") else { return false };
         let profile = self.parts.entry((event.pid.clone(), event.id.clone())).or_default();
@@ -154,14 +154,15 @@ impl Profile {
         }
     }
 
-    /// The stack of a node; `None` for idle time and for nodes that are not there.
+    /// The stack of a node; `None` for idle time and missing nodes.
     fn stack(
         &self,
         node: u64,
         assembly: &mut Assembly,
         known: &mut FxHashMap<u64, Option<StackId>>,
     ) -> Option<StackId> {
-        // From the node outwards to one that is known, then back; a node that is its own caller ends the walk.
+        // Walks from the node outwards to a known one, then back. A node that is its own caller ends the
+        // walk.
         let mut path = Vec::new();
         let mut at = Some(node);
         let mut stack = None;

@@ -1,4 +1,4 @@
-//! From Firefox's frames and stacks to locations: the inlined frames of one address become one location.
+//! Converts Firefox's frames and stacks to locations. The inlined frames of one address become one location.
 
 use whyslow_profile::{Frame, FunctionId, LocationId, ModuleId, StackId};
 
@@ -8,10 +8,10 @@ use super::symbols::Sidecar;
 use crate::import::assemble::{Assembly, FunctionText};
 use crate::import::json::{Index, Text};
 
-/// More frames at one address than this are taken as separate places: no compiler inlines that deep.
+/// More frames at one address than this become separate locations: no compiler inlines that deep.
 const DEEPEST_INLINING: usize = 256;
 
-/// The tables that say what stacks mean: of one thread, or shared.
+/// The stack, frame and function tables, of one thread or shared.
 pub(super) struct Code<'f, 'a> {
     texts: &'f [Text<'a>],
     stacks: &'f StackTable,
@@ -23,7 +23,7 @@ pub(super) struct Code<'f, 'a> {
 }
 
 impl<'f, 'a> Code<'f, 'a> {
-    /// The tables of a thread that has its own.
+    /// The tables of a thread with its own tables.
     pub(super) fn of_thread(file: &'f File<'a>, thread: &'f Thread<'a>) -> Option<Self> {
         let shared = &file.shared;
         Some(Self {
@@ -50,7 +50,7 @@ impl<'f, 'a> Code<'f, 'a> {
         })
     }
 
-    /// Adds the stacks of these rows, and says which id each row got.
+    /// Adds the stacks of these rows. Returns the id of each row.
     pub(super) fn add_stacks(
         &self,
         assembly: &mut Assembly,
@@ -83,7 +83,7 @@ impl<'f, 'a> Code<'f, 'a> {
         ids
     }
 
-    /// The rows that are at one address with this one: it, what it is inlined into, and so on.
+    /// The rows at the same address: this one, the one it is inlined into, and so on.
     fn group(&self, row: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(row), |&inner| {
             let outer = self.stacks.caller(inner)?;
@@ -111,7 +111,7 @@ impl<'f, 'a> Code<'f, 'a> {
         self.frames.address.get(a) == self.frames.address.get(b)
     }
 
-    /// The address in its library; `None` for what is not machine code.
+    /// The address in its library; `None` if it is not machine code.
     fn address(&self, frame: usize) -> Option<u64> {
         let address = self.frames.address.get(frame)?.0;
         (address >= 0.0).then_some(address as u64)
@@ -136,7 +136,7 @@ impl<'f, 'a> Code<'f, 'a> {
         name.and_then(|&name| self.text(name)).unwrap_or("")
     }
 
-    /// The place of a group of stack rows, innermost first.
+    /// The location of a group of stack rows, innermost first.
     fn location(
         &self,
         assembly: &mut Assembly,
@@ -197,7 +197,7 @@ pub(super) fn texts_of<'f, 'a>(file: &'f File<'a>, thread: &'f Thread<'a>) -> &'
     thread.string_array.as_deref().or(file.shared.string_array.as_deref()).unwrap_or_default()
 }
 
-/// The address that stands in place of a name nobody has looked up: `0x1f3a`.
+/// The address in place of an unresolved name: `0x1f3a`.
 fn unresolved(name: &str) -> Option<u64> {
     u64::from_str_radix(name.strip_prefix("0x")?, 16).ok()
 }

@@ -1,12 +1,12 @@
-//! A profile as Firefox records it (the Gecko format), before the Firefox Profiler has processed it.
+//! Profiles as Firefox records them (the Gecko format), before the Firefox Profiler processes them.
 //!
 //! ```text
-//! profile = meta, libs, threads, processes: profiles of other processes, each with a start of its own
+//! profile = meta, libs, threads, processes: profiles of other processes, each with its own start
 //! table   = {"schema": {"column": number, …}, "data": [[value, …], …]}      rows may end early
 //! thread  = stringTable, samples, stackTable, frameTable, markers
 //! frame   = location: "0x7f12…", an address in the process, or "name (file:line:column)"
 //! ```
-//! It becomes the tables of a processed profile.
+//! They are converted to the tables of a processed profile.
 
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -116,7 +116,7 @@ impl<'a> Gecko<'a> {
 }
 
 impl<'a> GeckoThread<'a> {
-    /// The same with the libraries of its process at these addresses, which are rows from `first` on, in a process that
+    /// The same, with the process's libraries at these addresses (rows from `first` on), for a process that
     /// started some milliseconds late.
     fn processed(self, libs: &[(f64, f64)], first: u32, late: f64) -> Thread<'a> {
         let mut texts = self.string_table;
@@ -153,7 +153,7 @@ impl<'a> GeckoThread<'a> {
         }
         let later = |time: &Number| Number(time.0 + late);
         let cpu = self.samples.numbers("threadCPUDelta");
-        // Older versions have moments only.
+        // Older versions have instants only.
         let starts = match self.markers.numbers("startTime") {
             starts if starts.is_empty() => self.markers.numbers("time"),
             starts => starts,
@@ -227,7 +227,7 @@ mod tests {
                 "samples":{"schema":{"stack":0,"time":1},"data":[[0,1]]}}]}]}"#;
 
     #[test]
-    fn a_profile_within_a_recording_of_the_developer_tools_is_read() {
+    fn a_profile_within_a_devtools_recording_is_read() {
         let markers = r#"{"name":"Styles","start":1,"end":2},"#.repeat(3000);
         let text = format!(
             r#"{{"label":"one","duration":900.5,"markers":[{markers}null],"profile":{RAW},"fileType":"Recorded Performance Data"}}"#
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_firefox_records_is_read() {
+    fn a_gecko_profile_is_read() {
         let (format, imported) =
             import_bytes(RAW.as_bytes(), None, &ImportOptions::default()).expect("it is raw");
         assert_eq!(format, Format::Firefox);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_old_versions_have_libraries_of_their_own() {
+    fn threads_of_old_versions_have_their_own_libraries() {
         let text = r#"{"meta":{"preprocessedProfileVersion":30,"interval":1},"threads":[{"name":"t","pid":1,"tid":1,
             "libs":[{"name":"libx.so","path":"/usr/lib/libx.so"}],"stringArray":["0x10","libx.so"],
             "samples":{"stack":[0],"time":[5]},"stackTable":{"frame":[0],"prefix":[null]},

@@ -1,8 +1,8 @@
-//! The Firefox Profiler's processed profile, up to version 70, as samply and many other tools write it, and what Firefox
-//! itself records ([`gecko`]), also within a recording of its former DevTools.
+//! Imports the Firefox Profiler's processed profile, up to version 70, as samply and many other tools write
+//! it, and Firefox's own recordings ([`gecko`]), also within a recording of its former DevTools.
 //!
-//! Weights become time in nanoseconds (a sample counts the recording's interval) or bytes. Where a file also has the CPU
-//! time of each sample and that differs, the two are separate metrics: CPU time and time on the clock.
+//! Weights become time in nanoseconds (a sample counts the recording's interval) or bytes. If a file also has
+//! the CPU time of each sample and it differs, there are two metrics: CPU time and wall time.
 
 mod code;
 mod gecko;
@@ -28,10 +28,10 @@ use super::{Format, ImportError, ImportOptions, Imported};
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Bytes in which the first keys of a file are looked for.
+/// The number of bytes to search for the first keys of a file.
 const START: usize = 64 << 10;
 
-/// The newest version that was known here.
+/// The newest known version.
 const NEWEST: u32 = 70;
 
 pub(super) fn looks_like(start: &[u8]) -> bool {
@@ -42,7 +42,8 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
         || is_wrapped(start)
 }
 
-/// Whether it begins like a file of the performance tool that was in Firefox's DevTools: a profile within a recording.
+/// Whether it starts like a file of the former performance tool in Firefox's DevTools: a profile within a
+/// recording.
 fn is_wrapped(start: &[u8]) -> bool {
     ["label", "duration"].iter().all(|key| json::has_key(start, key))
         && ["profile", "markers", "ticks"].iter().any(|key| json::has_key(start, key))
@@ -66,15 +67,15 @@ pub(super) fn read(bytes: &[u8], options: &ImportOptions) -> Result<Imported, Im
     if file.meta.preprocessed_profile_version.is_none() {
         file = json::parse::<Gecko<'_>>(Format::Firefox, bytes)?.processed();
     }
-    let beside = options.path.as_deref().and_then(symbols::beside);
-    let sidecar = beside.as_deref().and_then(|bytes| Sidecar::parse(bytes, &file.libs));
+    let symbol_file = options.path.as_deref().and_then(symbols::read_next_to);
+    let sidecar = symbol_file.as_deref().and_then(|bytes| Sidecar::parse(bytes, &file.libs));
     Import::new(&file).run(sidecar.as_ref())
 }
 
 struct Import<'f, 'a> {
     file: &'f File<'a>,
     assembly: Assembly,
-    /// Milliseconds at which our time starts.
+    /// The profile's time 0, in the file's milliseconds.
     zero: f64,
     processes: FxHashMap<String, ProcessId>,
     /// Modules by path and build id.
@@ -89,12 +90,12 @@ impl<'f, 'a> Import<'f, 'a> {
         let text = |text: &Option<json::Text<'_>>| {
             text.as_ref().map_or(String::new(), |text| text.as_str().to_owned())
         };
-        let ours = &mut assembly.profile.meta;
-        ours.command = meta.product.iter().map(|product| product.as_str().to_owned()).collect();
-        ours.started_unix_ns = nanoseconds(meta.start_time.0, NS_PER_MS);
-        ours.host.os = text(&meta.oscpu);
-        ours.host.cpu = text(&meta.cpu_name);
-        ours.host.cpus = meta.logical_cpus.and_then(|cpus| cpus.0).unwrap_or(0);
+        let target = &mut assembly.profile.meta;
+        target.command = meta.product.iter().map(|product| product.as_str().to_owned()).collect();
+        target.started_unix_ns = nanoseconds(meta.start_time.0, NS_PER_MS);
+        target.host.os = text(&meta.oscpu);
+        target.host.cpu = text(&meta.cpu_name);
+        target.host.cpus = meta.logical_cpus.and_then(|cpus| cpus.0).unwrap_or(0);
         if meta.preprocessed_profile_version.is_some_and(|version| version > NEWEST) {
             assembly.note(ImportNote::NewerFormat { known: NEWEST.into() });
         }
@@ -227,7 +228,7 @@ fn used_stacks<'t>(thread: &'t Thread<'_>) -> impl Iterator<Item = usize> + 't {
     thread.samples.stack.iter().chain(allocations).filter_map(|stack| stack.0).map(|stack| stack as usize)
 }
 
-/// The first moment of a recording in its own milliseconds: 0, or later for one that began long after that.
+/// The start of a recording in its own milliseconds: 0, or later if it started long after that.
 fn start_of(file: &File<'_>) -> f64 {
     let first = file.threads.iter().filter_map(|thread| {
         let samples = &thread.samples;
@@ -239,7 +240,7 @@ fn start_of(file: &File<'_>) -> f64 {
     start.min(first)
 }
 
-/// What a library is, by its path: the recorder's operating system is not always ours.
+/// The kind of a library, by its path: it may be from another operating system.
 fn module_kind(path: &str) -> ModuleKind {
     let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let lower = file.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Source paths: the Firefox Profiler's special ones, turned into those that compilers write.
+//! Converts the Firefox Profiler's special source paths to those that compilers write.
 
 use std::borrow::Cow;
 

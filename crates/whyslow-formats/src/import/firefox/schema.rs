@@ -1,4 +1,4 @@
-//! The tables of a processed profile, as far as they are read. Columns that a version lacks are empty.
+//! The tables of a processed profile, as far as whyslow reads them. Columns that a version lacks are empty.
 //!
 //! | version | what changed |
 //! |---|---|
@@ -98,7 +98,7 @@ pub(super) struct StackTable {
 }
 
 impl StackTable {
-    /// The row of the caller. A caller comes before what it calls; what claims otherwise has none.
+    /// The row of the caller. A caller precedes its callees; a row that claims otherwise has no caller.
     pub(super) fn caller(&self, row: usize) -> Option<usize> {
         let caller = match self.prefix_offset.get(row) {
             Some(Index(offset)) => row.checked_sub((*offset).filter(|&offset| offset > 0)? as usize)?,
@@ -197,7 +197,7 @@ pub(super) struct SampleTable<'a> {
     pub(super) thread_cpu_delta: Option<Vec<Number>>,
 }
 
-/// The times of a table that has either times or differences between them.
+/// The times of a table with either times or time deltas.
 pub(super) fn times(time: Option<&[Number]>, deltas: Option<&[Number]>) -> Vec<f64> {
     match (time, deltas) {
         (Some(times), _) => times.iter().map(|time| time.0).collect(),

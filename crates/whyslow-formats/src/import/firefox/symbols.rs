@@ -1,4 +1,4 @@
-//! The file that samply writes beside a profile (`--unstable-presymbolicate`): names for addresses.
+//! The symbol file that samply writes next to a profile (`--unstable-presymbolicate`).
 
 use std::borrow::Cow;
 use std::fs;
@@ -13,7 +13,7 @@ use super::schema::Lib;
 use crate::import::assemble::{Assembly, FunctionText};
 use crate::import::json::{Index, Text};
 
-/// Larger files are not samply's.
+/// Larger files are not from samply.
 const MOST_BYTES: u64 = 1 << 30;
 
 #[derive(Deserialize)]
@@ -50,8 +50,8 @@ struct Inlined {
     line: Option<Index>,
 }
 
-/// The bytes of the file beside a profile, if there is one.
-pub(super) fn beside(profile: &Path) -> Option<Vec<u8>> {
+/// The bytes of the symbol file next to a profile, if there is one.
+pub(super) fn read_next_to(profile: &Path) -> Option<Vec<u8>> {
     let path = profile.with_extension("syms.json");
     let metadata = fs::metadata(&path).ok()?;
     (metadata.is_file() && metadata.len() <= MOST_BYTES).then(|| fs::read(&path).ok())?
@@ -61,19 +61,19 @@ pub(super) fn beside(profile: &Path) -> Option<Vec<u8>> {
 pub(super) struct Sidecar<'a> {
     texts: Vec<Text<'a>>,
     libraries: Vec<Library<'a>>,
-    /// For each library of the profile: which one of the table it is.
+    /// The row of the table for each library of the profile.
     rows: Vec<Option<usize>>,
     addresses: Vec<FxHashMap<u64, usize>>,
 }
 
-/// What is known of one address.
+/// The symbol of one address.
 pub(super) struct Known<'s, 'a> {
     sidecar: &'s Sidecar<'a>,
     symbol: &'s Symbol,
 }
 
 impl<'a> Sidecar<'a> {
-    /// Reads the table; one that is broken is as good as none.
+    /// Reads the table. A broken one is ignored.
     pub(super) fn parse(bytes: &'a [u8], libs: &[Lib<'_>]) -> Option<Self> {
         let table: Table<'a> = serde_json::from_slice(bytes).ok()?;
         let rows = libs.iter().map(|lib| table.data.iter().position(|known| is_same(lib, known))).collect();
@@ -82,7 +82,7 @@ impl<'a> Sidecar<'a> {
         Some(Self { texts: table.string_table, libraries: table.data, rows, addresses })
     }
 
-    /// What is known of an address in a library of the profile.
+    /// The symbol of an address in a library of the profile.
     pub(super) fn find(&self, lib: usize, address: u64) -> Option<Known<'_, 'a>> {
         let library = (*self.rows.get(lib)?)?;
         let symbol = *self.addresses[library].get(&address)?;
@@ -95,7 +95,7 @@ impl<'a> Sidecar<'a> {
 }
 
 impl Known<'_, '_> {
-    /// The place with its frames.
+    /// The location with its frames.
     pub(super) fn location(&self, assembly: &mut Assembly, module: ModuleId, address: u64) -> LocationId {
         let symbol = self.sidecar.text(Some(self.symbol.symbol)).unwrap_or("");
         let mut frames = Vec::new();

@@ -1,4 +1,4 @@
-//! Markers become spans, counters become series.
+//! Converts markers to spans, and counters to series.
 
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use super::code::texts_of;
 use super::schema::{Counter, Thread, times};
 use crate::import::json::{Index, Text};
 
-/// What is kept of a marker's data: the first of these that is a text.
+/// The part of a marker's data that is kept: the first of these that is a text.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Data<'a> {
@@ -21,7 +21,7 @@ struct Data<'a> {
     text: Option<Text<'a>>,
 }
 
-/// A text, or nothing where there is something else (some writers put the number of a text there).
+/// A text, or nothing for any other value (some writers put a text's index there).
 fn lenient<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Text<'a>>, D::Error> {
     let raw = <&serde_json::value::RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(raw.get()).ok())
@@ -31,7 +31,7 @@ impl Import<'_, '_> {
     pub(super) fn markers(&mut self, thread: &Thread<'_>, id: ThreadId) {
         let Some(markers) = &thread.markers else { return };
         let texts = texts_of(self.file, thread);
-        // Starts whose end has not come yet, per name.
+        // Open starts without an end, per name.
         let mut open: FxHashMap<StringId, Vec<(u64, Option<StringId>)>> = FxHashMap::default();
         for (row, name) in markers.name.iter().enumerate() {
             let Some(name) = name.of(texts) else { continue };
@@ -73,7 +73,7 @@ impl Import<'_, '_> {
         let Some(samples) = &counter.samples else { return };
         let process = counter.pid.map(|pid| pid.get().trim_matches('"').to_owned());
         let process = process.and_then(|pid| self.processes.get(&pid).copied());
-        // Memory is a sum of what came and went; other counters are as they are.
+        // Memory counters hold changes. Other counters are absolute.
         let sums = counter.category.as_ref().is_some_and(|category| category.as_str() == "Memory");
         let unit = if sums { Unit::Bytes } else { Unit::Count };
         let id = self.assembly.counter(counter.name.as_str(), unit, process);

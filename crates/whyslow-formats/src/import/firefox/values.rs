@@ -1,4 +1,4 @@
-//! What samples weigh: which metrics a file holds is known only when all of it was seen.
+//! The weights of samples. The metrics of a file are known only after all of it has been read.
 
 use whyslow_profile::{ImportNote, LeftOutSamples, Metric, StackId, ThreadId, Unit};
 
@@ -7,7 +7,7 @@ use super::schema::{Meta, SampleTable};
 use crate::import::assemble::Assembly;
 use crate::import::json::{Text, nanoseconds};
 
-/// One sample: when, where, and what it weighs.
+/// One sample: its time, thread, stack and weight.
 struct Row {
     time_ns: u64,
     thread: ThreadId,
@@ -21,8 +21,8 @@ pub(super) struct Values {
     interval_ns: f64,
     cpu_unit_ns: Option<f64>,
     over_bytes: bool,
-    /// Whether weights that are no times are what whyslow counted, not samples of an interval each.
-    ours: bool,
+    /// Whether weights without a time unit are whyslow's own counts, not samples of one interval each.
+    is_from_whyslow: bool,
     counts: Vec<Row>,
     time: Vec<Row>,
     bytes: Vec<Row>,
@@ -47,7 +47,7 @@ impl Values {
             interval_ns,
             cpu_unit_ns,
             over_bytes,
-            ours: meta.imported_from.as_ref().is_some_and(|tool| tool.as_str() == "whyslow"),
+            is_from_whyslow: meta.imported_from.as_ref().is_some_and(|tool| tool.as_str() == "whyslow"),
             counts: Vec::new(),
             time: Vec::new(),
             bytes: Vec::new(),
@@ -57,7 +57,7 @@ impl Values {
         }
     }
 
-    /// Takes one row of a thread's samples.
+    /// Adds one row of a thread's samples.
     pub(super) fn sample(
         &mut self,
         table: &SampleTable<'_>,
@@ -77,13 +77,13 @@ impl Values {
         let (rows, unit) = match table.weight_type.as_ref().map(Text::as_str) {
             Some("bytes") => (&mut self.bytes, 1.0),
             Some("tracing-ms") => (&mut self.time, NS_PER_MS),
-            _ if self.ours => (&mut self.counts, 1.0),
+            _ if self.is_from_whyslow => (&mut self.counts, 1.0),
             _ => (&mut self.time, self.interval_ns),
         };
         rows.push(Row { time_ns, thread, stack, value: nanoseconds(weight, unit), cpu_ns });
     }
 
-    /// Takes one row of a thread's allocations, in bytes; negative when they were given back.
+    /// Adds one row of a thread's allocations, in bytes; negative for frees.
     pub(super) fn allocation(&mut self, time_ns: u64, thread: ThreadId, stack: StackId, bytes: f64) {
         if bytes < 0.0 {
             self.freed += 1;

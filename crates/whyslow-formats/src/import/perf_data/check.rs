@@ -1,4 +1,4 @@
-//! Records that their parser would stumble over are told apart before it sees them.
+//! Rejects records that their parser cannot handle.
 
 use linux_perf_event_reader::{Endianness, RecordParseInfo, SampleFormat};
 

@@ -1,4 +1,4 @@
-//! Numbers and texts out of bytes, never beyond their end.
+//! Reads numbers and texts from bytes, never beyond their end.
 
 use linux_perf_event_reader::Endianness;
 
@@ -22,7 +22,7 @@ impl<'a> Fields<'a> {
         Self { bytes, at: 0, base: 0, file_len: bytes.len(), endian }
     }
 
-    /// A part of the file; the caller has made sure that it is there.
+    /// A part of the file. The caller has checked that it exists.
     pub(super) fn part(bytes: &'a [u8], start: usize, end: usize, endian: Endianness) -> Self {
         let part = bytes.get(start..end).unwrap_or_default();
         Self { bytes: part, at: 0, base: start, file_len: bytes.len(), endian }
@@ -35,7 +35,7 @@ impl<'a> Fields<'a> {
     pub(super) fn bytes(&mut self, len: usize) -> Result<&'a [u8], ImportError> {
         let end = self.at.checked_add(len);
         let Some(found) = end.and_then(|end| self.bytes.get(self.at..end)) else {
-            return Err(at(self.offset(), format!("{len} more bytes should be here")));
+            return Err(at(self.offset(), format!("{len} more bytes expected")));
         };
         self.at += len;
         Ok(found)
@@ -45,7 +45,7 @@ impl<'a> Fields<'a> {
         self.bytes(len).map(|_| ())
     }
 
-    /// The next bytes as fields of their own.
+    /// The next bytes as separate fields.
     pub(super) fn take(&mut self, len: usize) -> Result<Self, ImportError> {
         let base = self.offset();
         Ok(Self { bytes: self.bytes(len)?, at: 0, base, ..*self })
@@ -93,18 +93,18 @@ impl<'a> Fields<'a> {
             Some(end) => Ok((offset as usize, end as usize)),
             None => Err(at(
                 said_at,
-                format!("{what} should be {size} bytes from byte {offset} on, beyond the end of the file"),
+                format!("{what}: {size} bytes from byte {offset} on reach beyond the end of the file"),
             )),
         }
     }
 
-    /// A text with its length before it.
+    /// A length-prefixed text.
     pub(super) fn text(&mut self) -> Result<String, ImportError> {
         let len = self.u32()? as usize;
         Ok(until_zero(self.bytes(len)?))
     }
 
-    /// The rest as a text that ends at a zero.
+    /// The rest as a zero-terminated text.
     pub(super) fn c_text(&self) -> String {
         until_zero(self.rest())
     }

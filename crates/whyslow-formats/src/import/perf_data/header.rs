@@ -1,11 +1,11 @@
-//! The head of a perf.data file: events, and what perf noted of the machine.
+//! The header of a perf.data file: events, and perf's facts about the machine.
 //!
 //! ```text
 //! file    = magic, size, attr size, attrs: section, data: section, types: section, features: 256 bits
 //! section = offset, size                               all numbers are 64 bits unless said otherwise
 //! attrs   = (perf_event_attr, ids: section)*
 //! after the data: one section per feature bit that is set, in order
-//! pipe    = magic, size = 16, records                  the same facts as records of their own
+//! pipe    = magic, size = 16, records                  the same facts as separate records
 //! ```
 
 use linux_perf_event_reader::{Endianness, PerfEventAttr, RecordParseInfo};
@@ -33,23 +33,23 @@ pub(super) struct Event {
     pub(super) attr: PerfEventAttr,
     pub(super) info: RecordParseInfo,
     pub(super) name: Option<String>,
-    /// Whether counter values come with how many samples were lost.
+    /// Whether counter values include the number of lost samples.
     pub(super) counts_lost: bool,
 }
 
-/// An event as the kernel was asked for it, and the one flag of its read format that its parser does not know.
+/// The attributes of an event, and the one flag of its read format that its parser does not know.
 #[derive(Debug)]
-struct Asked {
+struct RequestedEvent {
     attr: PerfEventAttr,
     counts_lost: bool,
 }
 
-/// Everything but the records.
+/// Everything except the records.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) endian: Endianness,
     pub(super) events: Vec<Event>,
-    /// Whether the records of all events have their id at the same place.
+    /// Whether the records of all events have their id at the same position.
     pub(super) same_layout: bool,
     /// The event of each id.
     pub(super) ids: FxHashMap<u64, usize>,
@@ -60,7 +60,7 @@ pub(super) struct Header {
     pub(super) unfinished: bool,
 }
 
-/// What perf noted.
+/// Perf's facts about the recording.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) os_release: String,
@@ -70,7 +70,7 @@ pub(super) struct Facts {
     pub(super) cpus: u32,
     pub(super) command: Vec<String>,
     pub(super) build_ids: FxHashMap<String, String>,
-    /// A moment in nanoseconds since 1970 and on the clock of the records.
+    /// A point in time, in nanoseconds since 1970 and on the clock of the records.
     pub(super) clock: Option<(u64, u64)>,
 }
 
@@ -83,7 +83,7 @@ impl Header {
         let endian = match bytes.get(..8) {
             Some(b"PERFILE2") => Endianness::LittleEndian,
             Some(b"2ELIFREP") => Endianness::BigEndian,
-            _ => return Err(at(0, "it does not start with PERFILE2")),
+            _ => return Err(at(0, "the file does not start with PERFILE2")),
         };
         let mut fields = Fields::new(bytes, endian);
         fields.skip(8)?;
@@ -128,7 +128,7 @@ impl Header {
         for &number in features {
             let (start, end) = table.section("a feature")?;
             let content = Fields::part(bytes, start, end, self.endian);
-            // A feature that cannot be read is a fact that is not known, nothing more.
+            // An unreadable feature only means that a fact is unknown.
             if number == feature::EVENT_DESCRIPTION {
                 names = event_names(content).unwrap_or_default();
             } else {
@@ -142,21 +142,21 @@ impl Header {
         Ok(())
     }
 
-    /// Reads the list of events, unless the feature with their names had them all.
+    /// Reads the list of events, unless the feature with their names contained all of them.
     fn attrs(&mut self, bytes: &[u8], section: (usize, usize), attr_size: u64) -> Result<(), ImportError> {
         if !self.events.is_empty() {
             return Ok(());
         }
         let size = usize::try_from(attr_size).unwrap_or(0);
         if !(64 + 16..=4096).contains(&size) {
-            return Err(at(16, format!("an event of {attr_size} bytes is not possible")));
+            return Err(at(16, format!("invalid event size: {attr_size} bytes")));
         }
         for start in (section.0..section.1).step_by(size) {
             if section.1 - start < size {
-                return Err(at(start, "the list of events is cut"));
+                return Err(at(start, "the list of events is truncated"));
             }
             let attr = parse_attr(&bytes[start..start + size - 16], self.endian)
-                .ok_or_else(|| at(start, "an event is not understood"))?;
+                .ok_or_else(|| at(start, "an event is invalid"))?;
             let mut fields = Fields::part(bytes, start + size - 16, start + size, self.endian);
             let (from, to) = fields.section("the ids of an event")?;
             let mut ids = Fields::part(bytes, from, to, self.endian);
@@ -164,7 +164,7 @@ impl Header {
             while let Ok(id) = ids.u64() {
                 self.ids.insert(id, event);
                 if self.ids.len() > bytes.len() / 8 {
-                    return Err(at(start, "there are more ids than the file has room for"));
+                    return Err(at(start, "more ids than fit into the file"));
                 }
             }
             self.add_event(attr, None);
@@ -187,7 +187,7 @@ impl Header {
         Some(())
     }
 
-    /// Takes a name that a pipe's stream gives to the event with an id.
+    /// Reads the name of an event, by id, from a pipe's stream.
     pub(super) fn pipe_name(&mut self, mut fields: Fields<'_>) -> Option<()> {
         const NAME: u64 = 2;
         let (kind, id) = (fields.u64().ok()?, fields.u64().ok()?);
@@ -198,8 +198,8 @@ impl Header {
         Some(())
     }
 
-    fn add_event(&mut self, asked: Asked, name: Option<String>) {
-        let Asked { attr, counts_lost } = asked;
+    fn add_event(&mut self, requested: RequestedEvent, name: Option<String>) {
+        let RequestedEvent { attr, counts_lost } = requested;
         let info = RecordParseInfo::new(&attr, self.endian);
         let first = self.events.first().map_or(info, |event| event.info);
         self.same_layout &= first.id_parse_info == info.id_parse_info;
@@ -208,7 +208,7 @@ impl Header {
 }
 
 impl Facts {
-    /// Takes one feature.
+    /// Reads one feature.
     pub(super) fn feature(&mut self, number: u64, mut fields: Fields<'_>) -> Result<(), ImportError> {
         match number {
             feature::BUILD_ID => {
@@ -241,7 +241,7 @@ impl Facts {
         Ok(())
     }
 
-    /// Takes the body of a build id record.
+    /// Reads the body of a build id record.
     pub(super) fn build_id(&mut self, misc: u16, mut fields: Fields<'_>) -> Option<()> {
         const SIZE_IS_SAID: u16 = 1 << 15;
         let _pid = fields.u32().ok()?;
@@ -259,7 +259,7 @@ impl Facts {
     }
 }
 
-/// Where the records are; up to the end of the file when perf did not get to write how many there are.
+/// Where the records are. They reach to the end of the file if perf was stopped before it wrote their size.
 fn data_range(bytes: &[u8], offset: u64, size: u64) -> Result<(usize, usize), ImportError> {
     let len = bytes.len() as u64;
     let end = if size == 0 { Some(len) } else { offset.checked_add(size) };
@@ -267,20 +267,22 @@ fn data_range(bytes: &[u8], offset: u64, size: u64) -> Result<(usize, usize), Im
         Some(end) if offset <= end && end <= len => Ok((offset as usize, end as usize)),
         _ => Err(at(
             bytes.len(),
-            format!("the file ends here, but says that it has {size} bytes of records from byte {offset} on"),
+            format!(
+                "the file ends here, but its header claims {size} bytes of records from byte {offset} on"
+            ),
         )),
     }
 }
 
-type NamedEvent = (String, Asked, Vec<u64>);
+type NamedEvent = (String, RequestedEvent, Vec<u64>);
 
 /// The events with their names and ids.
 fn event_names(mut fields: Fields<'_>) -> Result<Vec<NamedEvent>, ImportError> {
     let (count, size) = (fields.u32()?, fields.u32()? as usize);
     let mut found = Vec::new();
     for _ in 0..count {
-        let attr = parse_attr(fields.bytes(size)?, fields.endian)
-            .ok_or_else(|| at(0, "an event is not understood"))?;
+        let attr =
+            parse_attr(fields.bytes(size)?, fields.endian).ok_or_else(|| at(0, "an event is invalid"))?;
         let ids = fields.u32()?;
         let name = fields.text()?;
         let mut list = Vec::new();
@@ -292,8 +294,8 @@ fn event_names(mut fields: Fields<'_>) -> Result<Vec<NamedEvent>, ImportError> {
     Ok(found)
 }
 
-/// Reads an event, at most as much of it as there is.
-fn parse_attr(bytes: &[u8], endian: Endianness) -> Option<Asked> {
+/// Reads an event, as far as it is present.
+fn parse_attr(bytes: &[u8], endian: Endianness) -> Option<RequestedEvent> {
     const LOST: u64 = 1 << 4;
     let (attr, _) = match endian {
         Endianness::LittleEndian => PerfEventAttr::parse::<_, byteorder::LittleEndian>(bytes),
@@ -303,5 +305,5 @@ fn parse_attr(bytes: &[u8], endian: Endianness) -> Option<Asked> {
     let mut fields = Fields::new(bytes, endian);
     fields.skip(32).ok()?;
     let counts_lost = fields.u64().is_ok_and(|read_format| read_format & LOST != 0);
-    Some(Asked { attr, counts_lost })
+    Some(RequestedEvent { attr, counts_lost })
 }

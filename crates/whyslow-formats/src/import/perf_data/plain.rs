@@ -1,4 +1,4 @@
-//! Samples that hold counter values or the CPU's branch records, made plain: a weight and a callchain, as the others.
+//! Converts samples with counter values or branch records to plain ones with a weight and a callchain.
 //!
 //! ```text
 //! sample  = identifier, ip, tid, time, addr, id, stream id, cpu, period, read, callchain, raw, branches, the rest
@@ -6,20 +6,20 @@
 //!         | count, [enabled], [running], (value, [id], [lost])*              of a group (`-e '{a,b}:S'`)
 //! branches = count, [hardware index], (from, to, flags)*                     each newest first
 //! ```
-//! Of a group, one sample stands for all its events: each weighs what its counter grew by since the one before.
+//! One sample of a group stands for all its events: each has the growth of its counter since the previous sample as weight.
 
 use linux_perf_event_reader::{BranchSampleFormat, Endianness, ReadFormat, RecordParseInfo, SampleFormat};
 
 use super::fields::Fields;
 use super::header::Event;
 
-/// Before the user's part of a callchain stands this.
+/// Marks the start of the user part of a callchain.
 const USER_MARK: u64 = -512_i64 as u64;
 
-/// The most events of a group that are looked at.
+/// The maximum number of events of a group that are read.
 const MOST_MEMBERS: u64 = 64;
 
-/// A sample without what the parser does not take.
+/// A sample without the parts that the parser rejects.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plain<'a> {
     endian: Endianness,
@@ -29,7 +29,7 @@ pub(super) struct Plain<'a> {
     period: Option<u64>,
     callchain: Option<Vec<u64>>,
     tail: Vec<u8>,
-    /// The counters and their ids; empty when it has none.
+    /// The counters and their ids; empty if it has none.
     pub(super) values: Vec<(Option<u64>, u64)>,
 }
 
@@ -39,13 +39,13 @@ pub(super) fn has_branch_stacks(event: &Event) -> bool {
         && event.info.branch_sample_format.contains(BranchSampleFormat::CALL_STACK)
 }
 
-/// Whether samples of an event have to be made plain.
+/// Whether samples of an event have to be converted.
 pub(super) fn is_needed(event: &Event) -> bool {
     event.info.sample_format.contains(SampleFormat::READ) || has_branch_stacks(event)
 }
 
 impl<'a> Plain<'a> {
-    /// Takes a sample apart; `None` when it does not hold what its event says.
+    /// Parses a sample; `None` if it does not match its event.
     pub(super) fn parse(bytes: &'a [u8], event: &Event, kernel_mode: bool) -> Option<Self> {
         let info = event.info;
         let format = info.sample_format;
@@ -93,7 +93,7 @@ impl<'a> Plain<'a> {
         if format.contains(SampleFormat::IP) { fields.u64().ok() } else { None }
     }
 
-    /// The bytes of the sample with this weight, or the one it has, and how to read them.
+    /// The bytes of the sample with this weight, or its own weight, and how to read them.
     pub(super) fn with_period(&self, period: Option<u64>) -> (Vec<u8>, RecordParseInfo) {
         let mut info = self.info;
         let mut bytes = self.head.to_vec();
@@ -147,7 +147,7 @@ fn counters(
     Some(values)
 }
 
-/// A count and so many numbers.
+/// A count, then that many numbers.
 fn numbers(fields: &mut Fields<'_>) -> Option<Vec<u64>> {
     let count = usize::try_from(fields.u64().ok()?).ok()?;
     let mut part = fields.take(count.checked_mul(8)?).ok()?;
@@ -168,15 +168,15 @@ fn branches(fields: &mut Fields<'_>, format: BranchSampleFormat) -> Option<Vec<(
     )
 }
 
-/// Puts the calls that the CPU remembers behind the kernel's part of a callchain, in place of the user's part.
+/// Replaces the user part of a callchain with the calls in the CPU's branch records.
 fn add_branches(callchain: &mut Vec<u64>, ip: Option<u64>, branches: &[(u64, u64)]) {
     let Some(&(_, called)) = branches.first() else { return };
     let kernel = callchain.iter().position(|ip| *ip == USER_MARK).unwrap_or(callchain.len());
     callchain.truncate(kernel);
     callchain.push(USER_MARK);
-    // In the kernel, the address of the user's own code is not known, but the function it is in was called last.
+    // In the kernel, the user's instruction address is unknown, but its function was called last.
     callchain.push(ip.unwrap_or(called));
-    // Callers are known by the call itself; callchains have the address behind it.
+    // Branch records have the address of the call; callchains have the one after it.
     callchain.extend(branches.iter().map(|(from, _)| from.saturating_add(1)));
 }
 
@@ -205,7 +205,7 @@ mod tests {
     const LOST: u64 = 1 << 4;
 
     #[test]
-    fn counters_of_a_group_are_taken_apart() {
+    fn counters_of_a_group_are_separated() {
         let format = SampleFormat::IP | SampleFormat::READ | SampleFormat::CALLCHAIN;
         let group = event(format, GROUP | ID | LOST | 1, BranchSampleFormat::empty());
         assert!(is_needed(&group));
@@ -235,7 +235,7 @@ mod tests {
         let (plain, info) = Plain::parse(&sample, &event, false).expect("it is whole").with_period(None);
         assert_eq!(plain, bytes(&[0x1008, 4, USER_MARK, 0x1008, 0x2005, 0x3005]));
         assert_eq!(info.sample_format, SampleFormat::IP | SampleFormat::CALLCHAIN);
-        // In the kernel, its part of the callchain comes first.
+        // In the kernel, the kernel part of the callchain comes first.
         let kernel = -128_i64 as u64;
         let sample = bytes(&[0xffff, 2, kernel, 0xffff, 1, 0x2004, 0x1000, 0]);
         let (plain, _) = Plain::parse(&sample, &event, true).expect("it is whole").with_period(None);

@@ -1,7 +1,8 @@
-//! The records of a perf.data file in order of time, read in place; packed ones are unpacked as they come.
+//! Reads the records of a perf.data file in order of time, in place. Compressed ones are unpacked on the way.
 //!
-//! perf writes what it finds in its rings, ring by ring, and ends each round with a record that says so. A record can be
-//! older than those before it, but not older than the newest of the round before the last.
+//! perf writes the contents of its ring buffers, one buffer after the other, and ends each round with a
+//! marker record. A record can be older than those before it, but not older than the newest record of the
+//! round before the previous one.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -19,7 +20,7 @@ use super::fields::Fields;
 use super::header::{Header, at};
 use super::plain::{self, Plain};
 
-/// Kinds of record that perf itself writes.
+/// Record types that perf itself writes.
 mod kind {
     pub(super) const FIRST: u32 = 64;
     pub(super) const ATTR: u32 = 64;
@@ -33,40 +34,41 @@ mod kind {
     pub(super) const COMPRESSED2: u32 = 83;
 }
 
-/// What is held back for sorting before it is handed on unsorted: rows, and unpacked bytes.
+/// How much is held back for sorting before it is passed on unsorted: rows, and unpacked bytes.
 const MOST_PENDING: usize = 1 << 21;
 const MOST_UNPACKED_PENDING: usize = 256 << 20;
-/// All packed records together may unpack to this much, and beyond it to so many times the file's length.
+/// All compressed records together may unpack to this much, and beyond it to this many times the file's
+/// length.
 const ALWAYS_UNPACKED: u64 = 64 << 20;
 const RATIO: u64 = 2000;
 
-/// What the records are given to.
+/// Receives the records.
 pub(super) trait Sink {
     /// A record of the kernel, and the event it belongs to.
     fn record(&mut self, header: &Header, event: usize, record: &RawEventRecord<'_>);
-    /// No earlier record will come.
+    /// All later records are newer than the ones so far.
     fn end_round(&mut self);
 }
 
-/// What was noticed on the way.
+/// Counts of skipped records.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Hardware traces, which are not read.
     pub(super) traces: u64,
-    /// Records that do not hold what they say.
+    /// Records whose content does not match their header.
     pub(super) broken: u64,
 }
 
 struct Pending {
     time: u64,
-    /// Rows that are equally old stay in the order of the file.
+    /// Rows of the same age remain in the order of the file.
     number: u64,
     kind: u32,
     misc: u16,
     event: usize,
     start: usize,
     end: usize,
-    /// Where the bytes are when they are not in the file.
+    /// The bytes, if they are not in the file.
     block: Option<Rc<[u8]>>,
 }
 
@@ -84,7 +86,7 @@ impl PartialOrd for Pending {
     }
 }
 
-/// The oldest is the greatest: a heap gives it first.
+/// The oldest is the greatest: the heap returns it first.
 impl Ord for Pending {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.time, other.number).cmp(&(self.time, self.number))
@@ -99,10 +101,10 @@ struct Reader<'a, S> {
     number: u64,
     unpacked_pending: usize,
     newest: u64,
-    /// The newest of the round before.
+    /// The newest record of the previous round.
     newest_before: u64,
     unpacker: Option<Decoder<'static>>,
-    /// The start of a record whose end is in the next packed record.
+    /// The start of a record that continues in the next compressed record.
     left_over: Vec<u8>,
     unpack_limit: u64,
     /// The last value of each counter, by id.
@@ -110,7 +112,7 @@ struct Reader<'a, S> {
     seen: Seen,
 }
 
-/// Hands all records to the sink.
+/// Passes all records to the sink.
 pub(super) fn read<S: Sink>(
     bytes: &[u8],
     header: &mut Header,
@@ -146,14 +148,14 @@ impl<S: Sink> Reader<'_, S> {
             let (kind, misc, size) = fields.record_header()?;
             let size = usize::from(size);
             if size < 8 {
-                return Err(at(start, format!("a record of {size} bytes is not possible")));
+                return Err(at(start, format!("invalid record size: {size} bytes")));
             }
             if size > end - start {
                 if self.header.unfinished {
                     break;
                 }
                 let there = end - start;
-                return Err(at(start, format!("a record of {size} bytes should be here, {there} are there")));
+                return Err(at(start, format!("expected a record of {size} bytes, found {there} bytes")));
             }
             let body = fields.take(size - 8)?;
             let mut next = start + size;
@@ -164,7 +166,7 @@ impl<S: Sink> Reader<'_, S> {
                     let len = usize::try_from(body.u64()?).unwrap_or(usize::MAX);
                     self.unpack(body.bytes(len)?, start)?;
                 }
-                // The trace follows the record, and its length is in it.
+                // The trace follows the record, which contains its length.
                 kind::AUXTRACE | kind::TRACING_DATA => {
                     let mut body = body;
                     self.seen.traces += u64::from(kind == kind::AUXTRACE);
@@ -177,7 +179,7 @@ impl<S: Sink> Reader<'_, S> {
                         .and_then(|len| next.checked_add(len))
                         .filter(|next| *next <= end)
                         .ok_or_else(|| {
-                            at(start, format!("{len} bytes of trace should follow, beyond the end"))
+                            at(start, format!("{len} bytes of trace reach beyond the end of the file"))
                         })?;
                 }
                 kind::FIRST.. => self.user_record(kind, misc, body),
@@ -189,9 +191,9 @@ impl<S: Sink> Reader<'_, S> {
         Ok(())
     }
 
-    /// A record that perf wrote, not the kernel.
+    /// A record from perf, not from the kernel.
     fn user_record(&mut self, kind: u32, misc: u16, mut body: Fields<'_>) {
-        // What is not understood of these is not needed to read the rest.
+        // Unknown records of this kind are not needed to read the rest.
         match kind {
             kind::FINISHED_ROUND => {
                 self.hand_over(self.newest_before);
@@ -250,7 +252,7 @@ impl<S: Sink> Reader<'_, S> {
         } else if self.header.same_layout {
             get_record_id::<T>(record_type, data, &first.id_parse_info)
         } else {
-            // Events that differ in layout say first, and last, who they are.
+            // Events with different layouts have their id at the start and at the end.
             get_record_identifier::<T>(record_type, data, first.common_data_offset_from_end.is_some())
         };
         let event = id.and_then(|id| self.header.ids.get(&id).copied()).filter(|at| *at < events.len());
@@ -258,7 +260,7 @@ impl<S: Sink> Reader<'_, S> {
         Some((event, get_record_timestamp::<T>(record_type, data, &events[event].info)))
     }
 
-    /// Hands over what is not younger than a time.
+    /// Passes on the records up to a time.
     fn hand_over(&mut self, until: u64) {
         while self.pending.peek().is_some_and(|row| row.time <= until) {
             let Some(row) = self.pending.pop() else { break };
@@ -285,7 +287,7 @@ impl<S: Sink> Reader<'_, S> {
         }
     }
 
-    /// Hands over a sample once for each counter in it, with what that counter grew by.
+    /// Passes on a sample once for each of its counters, with the counter's growth.
     fn counted_sample(&mut self, row: &Pending, sample: &Plain<'_>) {
         let mut members: Vec<(usize, Option<u64>)> = Vec::new();
         for &(id, value) in &sample.values {
@@ -296,7 +298,7 @@ impl<S: Sink> Reader<'_, S> {
             members.push((event, Some(value.saturating_sub(before))));
         }
         if members.is_empty() {
-            // A counter that does not say which it is, or no counter.
+            // A counter without an id, or no counter.
             members.push((row.event, None));
         }
         for (event, grown) in members.into_iter().filter(|(_, grown)| *grown != Some(0)) {
@@ -311,9 +313,9 @@ impl<S: Sink> Reader<'_, S> {
         }
     }
 
-    /// Unpacks a part of the stream and takes the whole records in it.
+    /// Unpacks a part of the stream and reads the complete records in it.
     fn unpack(&mut self, packed: &[u8], offset: usize) -> Result<(), ImportError> {
-        let broken = |error: std::io::Error| at(offset, format!("its packed data is broken: {error}"));
+        let broken = |error: std::io::Error| at(offset, format!("the compressed data is broken: {error}"));
         let unpacker = match &mut self.unpacker {
             Some(unpacker) => unpacker,
             none => none.insert(Decoder::new().map_err(broken)?),
@@ -328,7 +330,7 @@ impl<S: Sink> Reader<'_, S> {
             block.extend_from_slice(&part[..written]);
             let left = self.unpack_limit.checked_sub(written as u64);
             self.unpack_limit = left.ok_or_else(|| ImportError::TooLarge {
-                what: "its packed records unpack to more than a recording can hold".to_owned(),
+                what: "the compressed records unpack to more than a recording can hold".to_owned(),
             })?;
             if input.pos() >= packed.len() && written < part.len() {
                 break;
@@ -341,7 +343,7 @@ impl<S: Sink> Reader<'_, S> {
             let Ok((kind, misc, size)) = fields.record_header() else { break };
             let size = usize::from(size);
             if size < 8 {
-                return Err(at(offset, format!("a packed record of {size} bytes is not possible")));
+                return Err(at(offset, format!("invalid size of a compressed record: {size} bytes")));
             }
             if size > block.len() - start {
                 break;

@@ -1,4 +1,5 @@
-//! The world of a recorded file: nothing that runs now has to do with it, and a file on disk counts only if it is the recorded one.
+//! The machine of a recorded file. Running processes are unrelated to it, and a file on disk counts only if
+//! it is the recorded one.
 
 use std::path::PathBuf;
 
@@ -7,26 +8,26 @@ use whyslow_convert::{FileKey, FileMapping, KERNEL, Opened, ReadError, Running, 
 use whyslow_proc::{MappingKind, kernel};
 use whyslow_unwind::Image;
 
-/// A build id that nothing has, so that no other kernel's code or names are taken for the recorded one's.
+/// A build id that no file has, so that no other kernel's code or names are used for the recorded one.
 const NOBODYS_ID: &str = "unknown";
 
-/// What a recording tells of the machine it was made on, and what of it is here.
+/// The facts of a recording about its machine, and which of its files exist here.
 #[derive(Debug)]
 pub(super) struct RecordedWorld {
     /// Build ids of mapped files by path, in hexadecimal.
     pub(super) build_ids: FxHashMap<String, String>,
-    /// A folder with copies of the recorded files, looked at before their own places.
+    /// A folder with copies of the recorded files, searched before their original paths.
     copies: Option<PathBuf>,
-    /// Whether the kernel of the recording is the one that runs now, and its names can be had.
+    /// Whether the kernel of the recording is the running one, so that its symbols are available.
     pub(super) same_kernel: bool,
-    /// Files that are there, but were rebuilt since the recording.
+    /// Files that exist, but were rebuilt since the recording.
     pub(super) changed: Vec<String>,
-    /// Files that were taken although the recording has no build id to prove them.
+    /// Files that were used although the recording has no build id to verify them.
     pub(super) unproven: Vec<String>,
 }
 
 impl RecordedWorld {
-    /// Starts with what the file says. The kernel's release must do where there is no build id of it.
+    /// Starts with the facts of the file. The kernel is compared by release if it has no build id.
     pub(super) fn new(
         build_ids: FxHashMap<String, String>,
         os_release: &str,
@@ -39,7 +40,7 @@ impl RecordedWorld {
         Self { build_ids, copies, same_kernel, changed: Vec::new(), unproven: Vec::new() }
     }
 
-    /// The file, if it is the one that was recorded.
+    /// The file on disk, if it is the recorded one.
     fn recorded_file(&mut self, path: &str) -> Option<Image> {
         let build_id = self.build_ids.get(path);
         let copies = self.copies.iter().flat_map(|folder| whyslow_profile::copies_in(folder, path));
@@ -66,7 +67,7 @@ impl RecordedWorld {
 impl World for RecordedWorld {
     fn open(&mut self, _pid: u32, mapping: &FileMapping) -> Opened {
         let path = &mapping.key.path;
-        // What was only in memory is on no disk.
+        // Mappings without a file are not on disk.
         let image = match MappingKind::of(path) {
             MappingKind::Memfd => None,
             _ => self.recorded_file(path),
@@ -114,7 +115,7 @@ impl World for RecordedWorld {
         None
     }
 
-    fn build_id_told(&mut self, path: &str, build_id: &[u8]) {
+    fn build_id_recorded(&mut self, path: &str, build_id: &[u8]) {
         if !self.build_ids.contains_key(path) {
             self.build_ids.insert(path.to_owned(), whyslow_elf::hex(build_id));
         }

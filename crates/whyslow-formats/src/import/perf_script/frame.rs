@@ -2,16 +2,16 @@
 
 use whyslow_profile::ModuleKind;
 
-/// What it says.
+/// A parsed frame line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameText<'a> {
-    /// 0 when there is none.
+    /// 0 if there is none.
     pub(super) address: u64,
     pub(super) symbol: &'a str,
     pub(super) module: &'a str,
-    /// Whether it is inlined into the frame that comes next.
+    /// Whether it is inlined into the next frame.
     pub(super) inlined: bool,
-    /// Everything but the address: equal texts mean the same.
+    /// Everything except the address: equal texts mean the same frame.
     pub(super) text: &'a str,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn source_line(line: &str) -> Option<(&str, u32)> {
     (!file.is_empty() && file != "??").then_some((file, line))
 }
 
-/// The address and what follows it. A symbol of hexadecimal letters (`add (lib.so)`) is no address.
+/// Splits off the address. A symbol of hexadecimal letters (`add (lib.so)`) is not an address.
 fn split_address(line: &str) -> Option<(u64, &str)> {
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim_start();
@@ -57,8 +57,8 @@ fn split_address(line: &str) -> Option<(u64, &str)> {
     (!is_word || !only_module).then_some((address, rest))
 }
 
-/// The symbol and the module in brackets behind it, which may itself have brackets: `f(int) (/tmp/x (deleted))`. The
-/// symbol is empty when there is only a module.
+/// Splits a frame into the symbol and the module in brackets after it. The module may itself have brackets:
+/// `f(int) (/tmp/x (deleted))`. The symbol is empty if there is only a module.
 fn split_module(text: &str) -> (&str, &str) {
     let Some(inside) = text.strip_suffix(')') else { return (text, "") };
     for (at, _) in inside.rmatch_indices(" (") {
@@ -73,8 +73,8 @@ fn split_module(text: &str) -> (&str, &str) {
     }
 }
 
-/// Whether every bracket that is closed was opened, and the other way round. A symbol without a module ends in one that
-/// was opened before: `f(std::function<void ()>)`.
+/// Whether brackets are balanced. A symbol without a module ends in a bracket that was opened earlier:
+/// `f(std::function<void ()>)`.
 fn is_balanced(text: &str) -> bool {
     let depth = text.bytes().try_fold(0u32, |depth, byte| match byte {
         b'(' => Some(depth + 1),
@@ -84,12 +84,12 @@ fn is_balanced(text: &str) -> bool {
     depth == Some(0)
 }
 
-/// The functions that a Java agent joined to one name, `a->b`: the method and what is inlined into it.
+/// The functions that a Java agent joined into one name, `a->b`: the method and the methods inlined into it.
 pub(super) fn joined(symbol: &str) -> impl Iterator<Item = &str> {
     symbol.split("->").filter(|part| !part.is_empty())
 }
 
-/// Cuts `+0x1f` from the end.
+/// Removes `+0x1f` from the end.
 fn without_offset(symbol: &str) -> &str {
     match symbol.rsplit_once("+0x") {
         Some((name, offset))
@@ -103,7 +103,7 @@ fn without_offset(symbol: &str) -> &str {
     }
 }
 
-/// The name to keep of a module, and what it is.
+/// The name of a module, and its kind.
 pub(super) fn module_kind(path: &str) -> (&str, ModuleKind) {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_kernel = path.starts_with("[kernel") || path.starts_with("[guest.kernel") || path == "[k]";

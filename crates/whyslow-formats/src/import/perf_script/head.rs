@@ -1,28 +1,28 @@
 //! The first line of a sample.
 
-/// What it says. Each field can be missing; perf prints them in this order, whatever `-F` asks for.
+/// The fields of the line. Each can be missing. perf prints them in this order, whatever the order of `-F`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head<'a> {
-    /// The thread's name, which may have spaces in it.
+    /// The thread's name, which may contain spaces.
     pub(super) comm: &'a str,
     pub(super) pid: Option<u32>,
     pub(super) tid: Option<u32>,
     pub(super) time_ns: Option<u64>,
     pub(super) period: Option<u64>,
-    /// Empty when it is not printed.
+    /// Empty if it is not printed.
     pub(super) event: &'a str,
-    /// What stands behind the event.
+    /// The text after the event.
     pub(super) rest: &'a str,
 }
 
-/// How sure it is that a line is the head of a sample.
+/// The confidence that a line is the head of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sureness {
-    /// It may be: only frames below it tell.
+    /// Possible: only frames below it can confirm it.
     Loose,
-    /// It has an event, or a pair of process and thread.
+    /// Likely: it has an event, or a pair of process and thread.
     Likely,
-    /// It has what other lines never have: a time or a CPU, and what usually stands around it.
+    /// Certain: it has a time or a CPU in its usual place, which other lines never have.
     Sure,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Head<'a> {
     /// Reads `comm pid/tid misc [cpu] seconds: period event: rest`.
     pub(super) fn parse(line: &'a str) -> (Self, Sureness) {
         let mut head = Self::default();
-        // What ends the first half can be told apart only from behind: names have spaces and digits in them.
+        // The end of the first half has to be found from the right: names contain spaces and digits.
         let time = words(line).find_map(|(at, word)| Some((at, word, seconds(word)?)));
         let cpu = || words(line).find(|(at, word)| *at > 0 && is_cpu(word));
         let pair = || words(line).find(|(_, word)| pair(word).is_some());
@@ -41,7 +41,7 @@ impl<'a> Head<'a> {
             (&line[..at], &line[at + cpu.len()..])
         } else if let Some((at, pair)) = pair() {
             let (before, after) = line.split_at(at + pair.len());
-            // What stands between the numbers and the event belongs to neither.
+            // Words between the numbers and the event belong to neither.
             let misc = words(after).next().filter(|(_, word)| is_misc(word));
             (before, misc.map_or(after, |(at, word)| &after[at + word.len()..]))
         } else {
@@ -60,7 +60,7 @@ impl<'a> Head<'a> {
         (head, sureness)
     }
 
-    /// Takes name and numbers.
+    /// Reads name and numbers.
     fn before(&mut self, text: &'a str) {
         let mut text = text.trim();
         let cut_last = |text: &'a str, what: fn(&str) -> bool| {
@@ -81,7 +81,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Takes period, event and the rest; whether there is an event.
+    /// Reads period, event and the rest. Returns whether there is an event.
     fn after(&mut self, line: &'a str, after: &'a str) -> bool {
         let mut left = after.trim_start();
         let mut fields = words(after);
@@ -116,7 +116,7 @@ fn is_cpu(word: &str) -> bool {
     inside.is_some_and(|cpu| !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whose code it was: kernel, user, hypervisor, guest kernel, guest user.
+/// Whether a word is a CPU mode: kernel, user, hypervisor, guest kernel, guest user.
 fn is_misc(word: &str) -> bool {
     matches!(word, "K" | "U" | "H" | "G" | "g")
 }
@@ -134,7 +134,7 @@ fn pair(word: &str) -> Option<(u32, u32)> {
     Some((number(pid)?, number(tid)?))
 }
 
-/// Thread numbers; perf writes -1 for tasks that are gone.
+/// A thread number. perf writes -1 for tasks that have exited.
 fn number(word: &str) -> Option<u32> {
     if word == "-1" { Some(u32::MAX) } else { word.parse().ok() }
 }

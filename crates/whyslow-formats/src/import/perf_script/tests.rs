@@ -1,4 +1,4 @@
-//! Known answers, and the shapes that `perf script` really prints.
+//! Imports with known results, and real output of `perf script`.
 
 use super::*;
 use whyslow_profile::CodeKind;
@@ -21,7 +21,7 @@ fn import(text: &str) -> Imported {
     read(text.as_bytes(), &ImportOptions::default()).expect("it is perf script text")
 }
 
-/// The stacks of a metric, outermost first, inlined frames with a plus.
+/// The stacks of a metric, outermost first. Inlined frames have a plus.
 fn stacks(imported: &Imported, metric: usize) -> Vec<String> {
     let profile = &imported.profile;
     let name = |location: LocationId| {
@@ -133,7 +133,7 @@ fn any_selection_of_fields_is_read() {
 }
 
 #[test]
-fn source_lines_below_frames_are_theirs() {
+fn source_lines_belong_to_the_frame_above() {
     let imported = import(
         "t 7  12.5: cycles: \n\t 114f next (inlined)\n  iter.h:30\n\t 114f alpha (/tmp/t)\n  t.c:4\n\t 2724a main (/tmp/t)\n  t.c:9\n\n\
          t 7  12.6: cycles: \n\t 114f alpha (/tmp/t)\n  t.c:5\n\n",
@@ -150,7 +150,7 @@ fn source_lines_below_frames_are_theirs() {
 }
 
 #[test]
-fn samples_stay_with_the_name_that_their_thread_had() {
+fn samples_keep_the_thread_name_of_their_time() {
     let sample = |comm: &str, at: u32| format!("{comm} 9/9 {at}.5: 10 cycles: \n\t12 f (/bin/x)\n\n");
     let imported =
         import(&[sample("perf", 1), sample("gzip", 2), sample("gzip", 3), sample("gzip busy", 4)].concat());
@@ -177,7 +177,7 @@ fn symbols_may_have_brackets_anywhere() {
         let frame = FrameText::parse(text);
         assert_eq!((frame.symbol, frame.module), (symbol, module), "{text}");
     }
-    // Names that begin with a bracket are one function, whatever the address.
+    // A name that starts with a bracket is one function, whatever the address.
     let imported = import(
         "t 7 1.5: cycles: \n\t 114f (anonymous namespace)::f+0x1 (/t)\n\n\
          t 7 1.6: cycles: \n\t 1150 (anonymous namespace)::f+0x2 (/t)\n\n",
@@ -186,7 +186,7 @@ fn symbols_may_have_brackets_anywhere() {
 }
 
 #[test]
-fn inlined_methods_that_a_java_agent_joined_are_taken_apart() {
+fn joined_inlined_java_methods_are_split() {
     let imported = import("java 7 1.5: cycles: \n\t 114f Lapp;::run->Lapp;::sum (/tmp/perf-7.map)\n\n");
     assert_eq!(stacks(&imported, 0), ["Lapp;::run+Lapp;::sum 0 1"]);
     let imported = import("app 7 1.5: cycles: \n\t 114f <fn() -> u8 as core::ops::Fn>::call (/bin/app)\n\n");
@@ -194,19 +194,16 @@ fn inlined_methods_that_a_java_agent_joined_are_taken_apart() {
 }
 
 #[test]
-fn what_is_no_sample_is_left_out_and_named() {
+fn lines_that_are_not_samples_are_skipped_with_a_note() {
     let text =
         "app 7 1.5: 10 cycles: \n\t12 f (x)\n\nrubbish\napp 7 1.5: PERF_RECORD_COMM exec: t:7/7\nmore\n";
     let imported = import(text);
     assert_eq!(stacks(&imported, 0), ["f 0 10"]);
-    let what = "this is neither a sample nor a frame of one".to_owned();
+    let what = "neither a sample nor a stack frame".to_owned();
     assert!(imported.notes(ImportNote::UnreadableLines { lines: 2, first: 4, what }));
     let error =
         read(b"# nothing\nrubbish\n", &ImportOptions::default()).expect_err("nothing else").to_string();
-    assert_eq!(
-        error,
-        "as perf script text it is wrong at line 2: this is neither a sample nor a frame of one"
-    );
+    assert_eq!(error, "cannot be read as perf script text: line 2: neither a sample nor a stack frame");
     assert!(read(b"# nothing\n", &ImportOptions::default()).is_err());
 }
 

@@ -1,8 +1,8 @@
-//! pprof's `profile.proto`, as Go, pprof-rs, jemalloc_pprof and many others write it.
+//! Imports pprof's `profile.proto`, as Go, pprof-rs, jemalloc_pprof and many others write it.
 //!
-//! Each kind of value becomes a metric; the one that pprof shows first comes first. Labels name threads: those of other
-//! kinds (`request=/login`) are behind the name, so that they can be picked like it. The format has no times, and equal
-//! stacks are usually added up.
+//! Each value type becomes a metric. pprof's default comes first. Labels name threads. Labels of other kinds
+//! (`request=/login`) follow the thread's name, so that they can be selected like it. The format has no
+//! times, and equal stacks are usually summed up.
 
 mod tables;
 mod wire;
@@ -18,7 +18,7 @@ use self::wire::{Message, Value};
 use super::assemble::{Assembly, FunctionText};
 use super::{Format, GUESS_BYTES, ImportError, ImportOptions, Imported};
 
-/// Nothing marks a profile: all fields that can be seen have to be those of one, in whatever order.
+/// The format has no magic number: all visible fields have to be those of a profile, in any order.
 pub(super) fn looks_like(start: &[u8]) -> bool {
     let mut fields = Message::file(start).fields();
     let mut tables = 0;
@@ -33,8 +33,8 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
     }
 }
 
-/// Whether a profile can have such a field. Of its tables, the rows are looked into: any bytes can be the fields of
-/// some message.
+/// Whether a profile can have such a field. Table rows are checked too, because any bytes can be the fields
+/// of some message.
 fn is_field(number: u64, value: Value<'_>) -> bool {
     let holds = |most: u64| match value {
         Value::Bytes(row) => {
@@ -66,7 +66,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let file = Message::file(bytes);
     let tables = Tables::read(file)?;
     if tables.sample_types.is_empty() {
-        return Err(ImportError::unusable(Format::Pprof, "it does not say what its values are"));
+        return Err(ImportError::unusable(Format::Pprof, "the types of its values are missing"));
     }
     let mut import = Import::new(&tables);
     each_sample(file, |message, sample| import.sample(message, &sample))?;
@@ -76,7 +76,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
 struct Import<'t, 'a> {
     tables: &'t Tables<'a>,
     assembly: Assembly,
-    /// For each kind of value: its metric, and what to multiply it with.
+    /// The metric and factor of each value type.
     metrics: Vec<(MetricId, u64)>,
     modules: Vec<ModuleId>,
     /// Locations that were seen, by row.
@@ -88,10 +88,10 @@ struct Import<'t, 'a> {
     left_out_labels: Vec<String>,
 }
 
-/// The most threads that labels may make; other labels are left out.
+/// The maximum number of threads that labels may create. Further labels are left out.
 const MOST_THREADS: usize = 1000;
 
-/// The longest text of labels behind a thread's name.
+/// The maximum length of labels after a thread's name.
 const LONGEST_LABELS: usize = 200;
 
 impl<'t, 'a> Import<'t, 'a> {
@@ -144,7 +144,7 @@ impl<'t, 'a> Import<'t, 'a> {
     fn sample(&mut self, message: Message<'_>, sample: &Sample) -> Result<(), ImportError> {
         if sample.values.len() != self.metrics.len() {
             return Err(message.wrong(format!(
-                "a sample has {} values, and there are {} kinds",
+                "a sample has {} values for {} value types",
                 sample.values.len(),
                 self.metrics.len()
             )));
@@ -153,7 +153,7 @@ impl<'t, 'a> Import<'t, 'a> {
         let mut stack = None;
         for &id in sample.locations.iter().rev() {
             let Some(&row) = self.tables.location_rows.get(&id) else {
-                return Err(message.wrong(format!("a sample uses location {id}, which does not exist")));
+                return Err(message.wrong(format!("a sample refers to location {id}, which does not exist")));
             };
             let location = match self.locations.get(&row) {
                 Some(&location) => location,
@@ -292,7 +292,7 @@ impl<'t, 'a> Import<'t, 'a> {
     }
 }
 
-/// Adds a metric per kind of value, the default one first, and says which each kind became.
+/// Adds a metric per value type, the default one first. Returns the metric of each type.
 fn metrics(tables: &Tables<'_>, assembly: &mut Assembly) -> Vec<(MetricId, u64)> {
     let name = |kind: &ValueType| tables.text(kind.name);
     let kinds = &tables.sample_types;
@@ -314,7 +314,7 @@ fn metrics(tables: &Tables<'_>, assembly: &mut Assembly) -> Vec<(MetricId, u64)>
     metrics
 }
 
-/// What a unit counts, and how many of ours one of it is.
+/// The unit in whyslow's terms, and the factor to convert to it.
 fn unit(text: &str) -> (Unit, u64) {
     match text {
         "nanoseconds" | "nanosecond" | "ns" => (Unit::Nanoseconds, 1),
@@ -328,7 +328,7 @@ fn unit(text: &str) -> (Unit, u64) {
     }
 }
 
-/// What a mapping is: the first one of a file is the program.
+/// The kind of a mapping: the first one of a file is the program.
 fn module_kind(path: &str, first: bool) -> ModuleKind {
     let file = path.rsplit('/').next().unwrap_or(path);
     match file {

@@ -1,4 +1,4 @@
-//! The messages of `profile.proto`, as far as they are read.
+//! The messages of `profile.proto`, as far as whyslow reads them.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::wire::{Message, Value, numbers};
 use crate::import::ImportError;
 
-/// What samples refer to.
+/// The tables that samples refer to.
 #[derive(Default)]
 pub(super) struct Tables<'a> {
     pub(super) texts: Vec<Cow<'a, str>>,
@@ -25,7 +25,7 @@ pub(super) struct Tables<'a> {
     pub(super) default_type: u64,
 }
 
-/// What a column of values is; both are rows of the texts.
+/// The type and unit of a column of values; both are rows of the text table.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct ValueType {
     pub(super) name: u64,
@@ -92,7 +92,7 @@ fn each<'a>(
     Ok(())
 }
 
-/// Reads the fields of a message that are numbers: each into its place.
+/// Reads the numeric fields of a message, each into its variable.
 macro_rules! number_fields {
     ($message:expr, $into:ident, $($field:literal => $name:ident),+) => {{
         each($message, |field, value| {
@@ -161,7 +161,7 @@ fn sample(message: Message<'_>) -> Result<Sample, ImportError> {
 }
 
 impl<'a> Tables<'a> {
-    /// Reads everything but the samples.
+    /// Reads everything except the samples.
     pub(super) fn read(file: Message<'a>) -> Result<Self, ImportError> {
         let mut tables = Self::default();
         each(file, |field, value| {

@@ -1,4 +1,4 @@
-//! Protocol buffers as bytes: fields of a message, one after the other, never beyond its end.
+//! The wire format of protocol buffers: reads the fields of a message, never beyond its end.
 
 use crate::import::{Format, ImportError};
 
@@ -66,7 +66,7 @@ impl<'a> Fields<'a> {
     fn take(&mut self, len: u64) -> Result<Message<'a>, ImportError> {
         let rest = &self.message.bytes[self.at..];
         let Some(bytes) = usize::try_from(len).ok().and_then(|len| rest.get(..len)) else {
-            return Err(self.wrong(&format!("{len} bytes are announced, {} are there", rest.len())));
+            return Err(self.wrong(&format!("expected {len} bytes, found {}", rest.len())));
         };
         let message = Message { bytes, offset: self.message.offset + self.at };
         self.at += bytes.len();
@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
         Ok(Some((tag >> 3, value)))
     }
 
-    /// The next number of a message that is nothing but numbers.
+    /// The next number of a message that contains only numbers.
     fn next_number(&mut self) -> Result<Option<u64>, ImportError> {
         if self.at >= self.message.bytes.len() { Ok(None) } else { self.number().map(Some) }
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_has_its_offset() {
+    fn an_error_has_its_offset() {
         let offset = |bytes: &[u8]| {
             let mut fields = Message::file(bytes).fields();
             loop {
