@@ -1,4 +1,4 @@
-//! The GNU build id, and the notes in which linkers and the kernel keep it.
+//! The GNU build id, and the notes that hold it.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use object::LittleEndian;
 use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::NoteIterator;
 
-/// What a linker has numbered a build with: equal in a program and in its separate debug file.
+/// The linker's id for a build: equal in a program and in its separate debug file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BuildId(Vec<u8>);
 
 impl BuildId {
-    /// The first one in a list of notes that is padded to 4 bytes, such as `/sys/kernel/notes`:
+    /// Finds the first build id in a list of notes that is padded to 4 bytes, such as `/sys/kernel/notes`:
     ///
     /// ```text
     /// notes = { name length:u32  description length:u32  type:u32  name  description }    both padded
@@ -20,7 +20,7 @@ impl BuildId {
         Self::first(NoteIterator::new(LittleEndian, 4, notes).ok()?)
     }
 
-    /// The first one of some notes; what lies behind damaged lengths is not looked at.
+    /// The first build id in some notes; notes after damaged lengths are ignored.
     pub(crate) fn first(mut notes: NoteIterator<'_, FileHeader64<LittleEndian>>) -> Option<Self> {
         while let Ok(Some(note)) = notes.next() {
             let is_build_id = note.name() == ELF_NOTE_GNU && note.n_type(LittleEndian) == NT_GNU_BUILD_ID;
@@ -36,7 +36,7 @@ impl BuildId {
         &self.0
     }
 
-    /// Whether this is the id that is written so, in hexadecimal digits.
+    /// Whether these hexadecimal digits are this id.
     pub fn is(&self, digits: &str) -> bool {
         self.to_string() == digits
     }
@@ -48,7 +48,7 @@ impl fmt::Display for BuildId {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -63,7 +63,7 @@ mod tests {
     use crate::testing::note;
 
     #[test]
-    fn the_id_is_found_behind_other_notes() {
+    fn the_id_is_found_after_other_notes() {
         let notes = [
             note(b"Linux\0", 3, &[9; 20]),
             note(b"GNU\0", 1, &[9, 9, 9]),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_lie_about_their_lengths_hold_nothing() {
+    fn notes_with_wrong_lengths_are_ignored() {
         let whole = note(b"GNU\0", 3, &[1, 2, 3, 4]);
         for at in [0, 4] {
             for length in [u32::MAX, u32::MAX - 3, 1 << 31, 100] {

@@ -1,4 +1,4 @@
-//! Debug information in files of its own: where it is looked for, and what proves that a file belongs to another.
+//! Separate debug files: where to search for them, and how to verify that one belongs to a file.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 
 use crate::{BuildId, Elf, ElfFile, hex};
 
-/// Where separate debug files are looked for.
+/// The folders to search for separate debug files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DebugFolders {
     /// Folders of installed debug files.
     pub installed: Vec<PathBuf>,
-    /// Folders in which debuginfod's client keeps what it has downloaded. Nothing is asked of the network.
+    /// Folders in which debuginfod's client keeps its downloads. whyslow never uses the network.
     pub downloaded: Vec<PathBuf>,
 }
 
 impl DebugFolders {
-    /// Those of this machine and user.
+    /// The usual folders of this machine and user.
     pub fn usual() -> Self {
         Self { installed: vec![PathBuf::from("/usr/lib/debug")], downloaded: debuginfod_caches() }
     }
 
-    /// The separate debug file of a file that is called `path`: by its build id, then by its `.gnu_debuglink`. A file is taken if it
-    /// has that id, or the checksum of the link, and is `useful`.
+    /// Finds the separate debug file of the file named `path`: by its build id, then by its `.gnu_debuglink`.
+    /// A file matches if it has that id, or the checksum of the link, and is `useful`.
     pub fn find(&self, path: &Path, elf: &Elf<'_>, useful: impl Fn(&Elf<'_>) -> bool) -> Option<ElfFile> {
         let id = elf.build_id();
         let by_id = id.iter().flat_map(|id| self.by_build_id(id));
@@ -40,7 +40,7 @@ impl DebugFolders {
         candidates.find(|file| file.parse().is_ok_and(|debug| useful(&debug)) && has_checksum(file))
     }
 
-    /// The supplementary file that `dwz` moved entries of several debug files into.
+    /// Finds the supplementary file into which `dwz` moved entries of several debug files.
     pub fn find_supplementary(&self, debug: &ElfFile) -> Option<ElfFile> {
         let elf = debug.parse().ok()?;
         let (name, id) = elf.debugaltlink()?;
@@ -59,14 +59,15 @@ impl DebugFolders {
         installed.chain(downloaded).collect()
     }
 
-    /// Where a link leads: beside the file, into `.debug` there, or to the same place in the folders of installed files.
+    /// The candidates for a link: next to the file, in `.debug` there, or at the same path in the folders of
+    /// installed files.
     fn by_link(&self, path: &Path, name: &[u8]) -> Vec<PathBuf> {
         let Some(folder) = path.parent() else { return Vec::new() };
         let name = OsStr::from_bytes(name);
         let inside = folder.strip_prefix("/").unwrap_or(folder);
-        let beside = [folder.join(name), folder.join(".debug").join(name)];
+        let next_to_file = [folder.join(name), folder.join(".debug").join(name)];
         let installed = self.installed.iter().map(|debug| debug.join(inside).join(name));
-        beside.into_iter().chain(installed).filter(|candidate| candidate != path).collect()
+        next_to_file.into_iter().chain(installed).filter(|candidate| candidate != path).collect()
     }
 }
 
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_beside_the_file_and_never_to_itself() {
+    fn links_lead_next_to_the_file_and_never_to_itself() {
         let folders = DebugFolders { installed: vec!["/usr/lib/debug".into()], downloaded: Vec::new() };
         let places = |path: &str, name: &str| -> Vec<String> {
             let found = folders.by_link(Path::new(path), name.as_bytes());
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_debuginfod_has_downloaded_is_found() {
+    fn debuginfod_downloads_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let folders = DebugFolders { installed: Vec::new(), downloaded: vec![folder.path().into()] };
         std::fs::create_dir(folder.path().join("abcd")).unwrap();

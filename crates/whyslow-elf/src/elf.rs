@@ -1,4 +1,4 @@
-//! All of an ELF file: its headers, its symbol tables, its sections, its links to debug files.
+//! A whole ELF file: headers, symbol tables, sections, links to debug files.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use object::{LittleEndian, Object, ObjectSection};
 
 use crate::{ElfError, FileBytes, Headers};
 
-/// A mapped ELF file and what it is called.
+/// A mapped ELF file with its path.
 #[derive(Debug, Clone)]
 pub struct ElfFile {
     /// Where it was found.
@@ -17,12 +17,12 @@ pub struct ElfFile {
 }
 
 impl ElfFile {
-    /// Maps a file; nothing is parsed yet.
+    /// Maps a file without parsing it.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         Ok(Self { path: path.to_owned(), map: FileBytes::open(path)? })
     }
 
-    /// A file that is mapped already; `path` is what it was called.
+    /// Wraps a file that is already mapped; `path` is its name.
     pub fn new(path: &Path, map: FileBytes) -> Self {
         Self { path: path.to_owned(), map }
     }
@@ -71,7 +71,7 @@ impl<'a> Elf<'a> {
         self.object.gnu_debugaltlink().ok()?
     }
 
-    /// Whether there are units of debug information in this very file.
+    /// Whether this file itself has debug info units.
     pub fn has_debug_info(&self) -> bool {
         self.has_section(".debug_info") || self.has_section(".zdebug_info")
     }
@@ -81,13 +81,13 @@ impl<'a> Elf<'a> {
         self.object.symbol_table().is_some()
     }
 
-    /// Whether a section is there and not empty.
+    /// Whether a section exists and is not empty.
     pub fn has_section(&self, name: &str) -> bool {
         let section = self.object.section_by_name(name);
         section.and_then(|section| section.file_range()).is_some_and(|(_, size)| size > 0)
     }
 
-    /// The bytes of a section, decompressed; empty when it is missing or damaged.
+    /// The decompressed bytes of a section; empty if it is missing or damaged.
     #[cfg(feature = "unpack")]
     pub fn section(&self, name: &str) -> std::borrow::Cow<'a, [u8]> {
         use object::CompressionFormat;
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_no_elf_file_are_an_error() {
+    fn bytes_that_are_not_an_elf_file_are_an_error() {
         assert!(Elf::parse(b"hello").is_err());
         assert!(Elf::parse(&[]).is_err());
         assert!(Elf::parse(b"\x7fELF").is_err());

@@ -1,4 +1,4 @@
-//! Maps files into memory: the only place of this crate with unsafe code.
+//! Maps files into memory: the only unsafe code in this crate.
 
 use std::fs::File;
 use std::io;
@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file's bytes, mapped read-only. Copies share the map, which outlives the file's name: a deleted or replaced file can
-/// still be read.
+/// A file's bytes, mapped read-only. Copies share the map, which outlives the file's name: a deleted or
+/// replaced file remains readable.
 #[derive(Debug, Clone)]
 pub struct FileBytes {
     map: Arc<memmap2::Mmap>,
@@ -18,7 +18,7 @@ pub struct FileBytes {
 impl FileBytes {
     /// Maps a regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
-        // Opening a pipe would wait for its writer.
+        // Opening a pipe would block until it has a writer.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
@@ -30,23 +30,24 @@ impl FileBytes {
         Self::map_with(file, &memmap2::MmapOptions::new())
     }
 
-    /// Maps an open file with all its pages at once: where all of it is read, one call is cheaper than a page fault every 64 KB.
+    /// Maps an open file and loads all its pages at once: if all of it is read, one call is cheaper than a
+    /// page fault every 64 KB.
     pub fn map_all_pages(file: &File) -> io::Result<Self> {
         Self::map_with(file, memmap2::MmapOptions::new().populate())
     }
 
     fn map_with(file: &File, options: &memmap2::MmapOptions) -> io::Result<Self> {
-        // SAFETY: the map is only read, and nothing here writes to executables, debug files or recordings. Linkers and package
-        // managers replace files by rename, which leaves a map intact, and recorders are done with a file when it is imported; one
-        // that is cut short while it is mapped would raise SIGBUS, as it does in the program that runs from it and in every tool
-        // that maps files.
+        // SAFETY: the map is only read, and nothing here writes to executables, debug files or recordings.
+        // Linkers and package managers replace files by rename, which leaves a map intact, and recorders have
+        // finished with a file before it is imported. Truncating a mapped file would raise SIGBUS, as it does
+        // in the program that runs from it and in every tool that maps files.
         #[expect(unsafe_code, reason = "mapping a file has no safe form")]
         let map = unsafe { options.map(file) }?;
         let metadata = file.metadata()?;
         Ok(Self { map: Arc::new(map), modified: (metadata.mtime(), metadata.mtime_nsec()) })
     }
 
-    /// When the file was last changed before it was mapped: seconds and nanoseconds since 1970.
+    /// The file's modification time when it was mapped: seconds and nanoseconds since 1970.
     pub fn modified(&self) -> (i64, i64) {
         self.modified
     }
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_after_its_name_is_gone() {
+    fn a_file_is_readable_after_it_was_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, b"bytes").unwrap();

@@ -1,4 +1,4 @@
-//! What the headers of a file say: where its parts are mapped to, and what its sections are called.
+//! The headers of a file: segments and sections.
 
 use std::ops::Range;
 
@@ -11,26 +11,26 @@ use crate::{BuildId, ElfError};
 const ENDIAN: LittleEndian = LittleEndian;
 const PAGE: u64 = 4096;
 
-/// The address that relative addresses count from: the page of the lowest loaded segment, wherever in the list of segments it stands.
-/// The loader takes the lowest for the start of a module, too. 0 when nothing is loaded.
+/// The address that relative addresses count from: the page of the lowest loaded segment, whatever the order
+/// of segments. The loader also uses the lowest one as the start of a module. 0 if nothing is loaded.
 pub fn image_base(load_addresses: impl IntoIterator<Item = u64>) -> u64 {
     load_addresses.into_iter().min().unwrap_or(0) & !(PAGE - 1)
 }
 
-/// A part of the file that is loaded (`PT_LOAD`), or another part that a program header names.
+/// A loaded part of the file (`PT_LOAD`), or another part that a program header describes.
 ///
 /// ```text
 /// file [file_offset, file_offset + file_len) → addresses [address, address + file_len), zeros up to memory_len
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Its address by the file's own count.
+    /// Its address in the file's own address space.
     pub address: u64,
-    /// Its bytes in memory.
+    /// Its size in memory.
     pub memory_len: u64,
-    /// Where it is in the file.
+    /// Its offset in the file.
     pub file_offset: u64,
-    /// Its bytes in the file.
+    /// Its size in the file.
     pub file_len: u64,
     /// Whether it may be written.
     pub writable: bool,
@@ -51,13 +51,13 @@ impl Segment {
         }
     }
 
-    /// Its bytes in the file; `None` where the file has been cut short.
+    /// Its bytes in the file; `None` if the file is truncated.
     pub fn bytes<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
         let start = usize::try_from(self.file_offset).ok()?;
         file.get(start..start.checked_add(usize::try_from(self.file_len).ok()?)?)
     }
 
-    /// The offset in the file of an address; `None` outside of what the file holds of it.
+    /// The file offset of an address; `None` if the file does not hold it.
     pub fn file_offset_of(&self, address: u64) -> Option<u64> {
         let into = address.checked_sub(self.address).filter(|into| *into < self.file_len)?;
         self.file_offset.checked_add(into)
@@ -69,15 +69,15 @@ impl Segment {
 pub struct Section<'a> {
     /// Its name.
     pub name: &'a [u8],
-    /// Its address by the file's own count.
+    /// Its address in the file's own address space.
     pub address: u64,
-    /// Where its bytes are in the file.
+    /// The range of its bytes in the file.
     pub range: Range<usize>,
     /// Whether they are compressed.
     pub compressed: bool,
 }
 
-/// The headers of a file. Damaged section headers leave those of segments usable, as the loader does.
+/// The headers of a file. Damaged section headers leave the segments usable, as for the loader.
 #[derive(Debug, Clone)]
 pub struct Headers<'a> {
     bytes: &'a [u8],
@@ -116,7 +116,7 @@ impl<'a> Headers<'a> {
         self.header.e_type(ENDIAN)
     }
 
-    /// Where it starts to run; 0 for what does not.
+    /// The entry point; 0 if there is none.
     pub fn entry(&self) -> u64 {
         self.header.e_entry(ENDIAN)
     }
@@ -126,18 +126,18 @@ impl<'a> Headers<'a> {
         image_base(self.segments().map(|segment| segment.address))
     }
 
-    /// The loaded segments, in the order of the file.
+    /// The loaded segments, in file order.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + Clone + use<'a> {
         let programs = self.programs;
         programs.iter().filter(|header| header.p_type(ENDIAN) == elf::PT_LOAD).map(Segment::new)
     }
 
-    /// The first segment of a kind, such as the one of the unwind table.
+    /// The first segment of a kind, such as the unwind table.
     pub fn segment(&self, kind: elf::ProgramType) -> Option<Segment> {
         self.programs.iter().find(|header| header.p_type(ENDIAN) == kind).map(Segment::new)
     }
 
-    /// Whether the dynamic loader is asked for.
+    /// Whether the file requests the dynamic loader.
     pub fn has_interpreter(&self) -> bool {
         self.segment(elf::PT_INTERP).is_some()
     }
@@ -149,12 +149,12 @@ impl<'a> Headers<'a> {
         tables.any(|entries| entries.iter().any(|entry| entry.d_tag(ENDIAN) == elf::DT_SONAME))
     }
 
-    /// The offset in the file of an address.
+    /// The file offset of an address.
     pub fn file_offset_of(&self, address: u64) -> Option<u64> {
         self.segments().find_map(|segment| segment.file_offset_of(address))
     }
 
-    /// The file's bytes at an address; `None` where it does not hold as many.
+    /// The file's bytes at an address; `None` if there are fewer.
     pub fn bytes_at(&self, address: u64, len: u64) -> Option<&'a [u8]> {
         self.segments().find_map(|segment| {
             let into = usize::try_from(address.checked_sub(segment.address)?).ok()?;
@@ -177,8 +177,8 @@ impl<'a> Headers<'a> {
         })
     }
 
-    /// The build id. Sections are asked first: a separate debug file has no bytes behind its program headers. Files without section
-    /// headers have it in a segment.
+    /// The build id. Sections are searched first: the program headers of a separate debug file have no bytes
+    /// in it. Files without section headers have the id in a segment.
     pub fn build_id(&self) -> Option<BuildId> {
         let in_section = |section: &elf::SectionHeader64<LittleEndian>| {
             BuildId::first(section.notes(ENDIAN, self.bytes).ok()??)
@@ -198,7 +198,7 @@ mod tests {
     use crate::testing::{Built, note};
 
     #[test]
-    fn the_image_base_is_the_lowest_page_in_whatever_order_segments_are_listed() {
+    fn the_image_base_is_the_lowest_page_whatever_the_segment_order() {
         for order in [[0x40_1234, 0x50_0000, 0x60_0000], [0x60_0000, 0x40_1234, 0x50_0000]] {
             let file = order.into_iter().fold(Built::default(), |file, at| file.load(at, b"code")).bytes();
             let headers = Headers::parse(&file).unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_an_error_or_empty() {
+    fn truncated_files_give_an_error_or_nothing() {
         let file = Built::default().load(0x1000, &[7; 100]).notes(&note(b"GNU\0", 3, &[1; 20])).bytes();
         for len in 0..file.len() {
             let Ok(headers) = Headers::parse(&file[..len]) else { continue };

@@ -1,14 +1,16 @@
-//! ELF files, for whoever records, unwinds, patches, symbolises or judges programs: each question has one answer here.
+//! Reads ELF files for the crates that record, unwind, patch, symbolise or analyse programs: each question
+//! has one answer here.
 //!
 //! ```text
-//! file_bytes   a file in memory, also after it was deleted
-//! headers      segments, image base, sections by name, build id: what damaged section tables leave readable, too
+//! file_bytes   a file in memory, even after it was deleted
+//! headers      segments, image base, sections by name, build id; tolerates damaged section tables
 //! build_id     the id, and the notes that hold it
-//! elf          all of a file: headers, symbol tables, sections as they were before compression, links to debug files
-//! debug_files  where separate debug files are looked for, and what proves that one belongs to a file
+//! elf          a whole file: headers, symbol tables, decompressed sections, links to debug files
+//! debug_files  where to search for separate debug files, and how to verify that one belongs to a file
 //! ```
 //!
-//! Only 64-bit little-endian files are read. Nothing here knows of processes (that is `whyslow-proc`), of DWARF or of unwinding.
+//! Only 64-bit little-endian files are supported. Nothing here knows about processes (see `whyslow-proc`),
+//! DWARF or unwinding.
 
 mod build_id;
 mod debug_files;
@@ -26,13 +28,13 @@ pub use elf::{Elf, ElfFile};
 pub use file_bytes::FileBytes;
 pub use headers::{Headers, Section, Segment, image_base};
 
-/// Why a file cannot be used.
+/// The reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ElfError {
     /// It cannot be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// It is not a 64-bit little-endian ELF file, or a damaged one.
+    /// It is not a 64-bit little-endian ELF file, or it is damaged.
     #[error("{0}")]
     Format(#[from] object::Error),
 }

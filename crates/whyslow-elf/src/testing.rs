@@ -1,4 +1,4 @@
-//! Small ELF files made to measure.
+//! Builds small ELF files for tests.
 
 /// A 64-bit file for x86-64 with program headers and without sections.
 #[derive(Debug, Clone, Default)]
@@ -15,13 +15,13 @@ const WRITE: u32 = 2;
 const EXECUTE: u32 = 1;
 
 impl Built {
-    /// Adds a loaded segment of code. Its bytes lie in the file where a page of it can be mapped.
+    /// Adds a loaded segment of code. Its file offset allows the page to be mapped.
     pub fn load(mut self, address: u64, bytes: &[u8]) -> Self {
         self.segments.push((PT_LOAD, READ | EXECUTE, address, bytes.to_vec(), 0));
         self
     }
 
-    /// Adds a loaded segment of variables: these bytes, and so many zeros that are not in the file.
+    /// Adds a loaded data segment: these bytes, and this many zeros that are not in the file.
     pub fn data(mut self, address: u64, bytes: &[u8], zeros: u64) -> Self {
         self.segments.push((PT_LOAD, READ | WRITE, address, bytes.to_vec(), zeros));
         self
@@ -33,7 +33,7 @@ impl Built {
         self
     }
 
-    /// The file.
+    /// The bytes of the file.
     pub fn bytes(&self) -> Vec<u8> {
         let mut file = b"\x7fELF\x02\x01\x01".to_vec();
         file.resize(16, 0);
@@ -65,7 +65,7 @@ impl Built {
     }
 }
 
-/// Loaded bytes have the same place in their page as in the file's.
+/// Loaded bytes have the same position in their memory page as in their file page.
 fn body_start(at: usize, address: u64, kind: u32) -> usize {
     if kind != PT_LOAD {
         return at;
@@ -74,7 +74,7 @@ fn body_start(at: usize, address: u64, kind: u32) -> usize {
     if page + within >= at { page + within } else { page + 4096 + within }
 }
 
-/// A note.
+/// Builds a note.
 pub fn note(name: &[u8], kind: u32, description: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for number in [name.len() as u32, description.len() as u32, kind] {

@@ -1,13 +1,13 @@
-//! Compressed sections.
+//! Decompresses sections.
 
 use std::io::Read;
 
 use object::CompressionFormat;
 
-/// Sections larger than this when decompressed are damaged or hostile.
+/// Sections that would decompress to more than this are damaged or hostile.
 const LARGEST_SECTION: u64 = 4 << 30;
 
-/// Decompresses at most as many bytes as the header announces; memory grows with real output only.
+/// Decompresses at most as many bytes as the header announces; memory grows only with real output.
 pub(crate) fn decompress(format: CompressionFormat, data: &[u8], size: u64) -> Option<Vec<u8>> {
     if size > LARGEST_SECTION {
         return None;
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_that_lies_about_its_size_is_refused() {
+    fn a_section_with_a_wrong_size_is_refused() {
         let packed = zstd::encode_all(&[7u8; 1000][..], 1).unwrap();
         assert_eq!(decompress(CompressionFormat::Zstandard, &packed, 1000).unwrap().len(), 1000);
         assert!(decompress(CompressionFormat::Zstandard, &packed, 2000).is_none());

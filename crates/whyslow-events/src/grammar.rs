@@ -1,49 +1,49 @@
-//! How events are written.
+//! The syntax of events.
 //!
 //! ```text
 //! list      = event { "," event }                    commas inside of slashes, brackets and angles belong to the event
 //! event     = name [ ":" modifiers ]                 cycles, LLC-load-misses, page-faults:u
-//!           | "r" hex [ ":" modifiers ]              r01c2: the unit's own number
+//!           | "r" hex [ ":" modifiers ]              r01c2: the PMU's own number
 //!           | unit "/" term { "," term } "/" [ ":" ] [ modifiers ]       cpu/event=0x3c,umask=0/u, cpu/cache-misses/
 //!           | subsystem ":" name [ ":" modifiers ]   sched:sched_switch
-//!           | event "/period=" number "/" [ modifiers ]                  cycles/period=100000/u: one sample per so many
+//!           | event "/period=" number "/" [ modifiers ]                  cycles/period=100000/u: one sample per 100,000
 //!           | ( "uprobe:" | "uretprobe:" ) [ file ":" ] function         uprobe:app::parse, uretprobe:/lib/libc.so.6:malloc
 //! term      = name [ "=" number ]
 //! modifiers = letters of "ukh", and up to three "p"
 //! ```
-//! What two letters or fewer behind a colon mean is not known from the word alone: letters of `ukhp` are modifiers, everything else is
-//! the name of a tracepoint.
+//! A word of two letters or fewer after a colon is ambiguous: letters of `ukhp` are modifiers, everything
+//! else is the name of a tracepoint.
 
 use crate::known::is_known;
 
-/// An event as it was written.
+/// An event as the user wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// The whole word, without its period.
     pub text: String,
-    /// What it names.
+    /// The thing that it names.
     pub what: What,
-    /// Where it is counted, and how exactly an instruction is named.
+    /// The modes in which it is counted, and the precision of sampled instructions.
     pub modifiers: Modifiers,
-    /// One sample per so many, if that was said.
+    /// The number of occurrences per sample, if given.
     pub period: Option<u64>,
 }
 
-/// What an event is named by.
+/// How an event is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A name: one that all machines understand, or one of a measuring unit of this machine.
+    /// A name: one that all machines understand, or one of a PMU of this machine.
     Named(String),
-    /// The number by which the CPU's measuring unit knows it.
+    /// The CPU PMU's number for it.
     Raw(u64),
-    /// Terms for a measuring unit.
+    /// Terms for a PMU.
     Unit {
         /// Its name, a folder of `/sys/bus/event_source/devices`.
         unit: String,
-        /// What is set.
+        /// The terms.
         terms: Vec<Term>,
     },
-    /// A tracepoint of the kernel.
+    /// A kernel tracepoint.
     Tracepoint {
         /// The folder.
         subsystem: String,
@@ -52,16 +52,16 @@ pub enum What {
     },
     /// A function of the program.
     Uprobe {
-        /// The file that has it, where that is not the program itself.
+        /// The file that contains it, unless that is the program itself.
         file: Option<String>,
         /// Its name.
         function: String,
-        /// Whether its return is meant, and not its entry.
+        /// Whether the event is its return instead of its entry.
         returns: bool,
     },
 }
 
-/// A term of a measuring unit: a field with a value, or the name of an event of the unit.
+/// A term of a PMU: a field with a value, or the name of an event of the PMU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
     /// Its name.
@@ -70,7 +70,7 @@ pub struct Term {
     pub value: Option<u64>,
 }
 
-/// Which part of the time is counted. Nothing set: all of it.
+/// The modes in which an event is counted. If none is set, all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Modifiers {
     /// `u`: count in user mode.
@@ -79,13 +79,13 @@ pub struct Modifiers {
     pub kernel: bool,
     /// `h`: count in the hypervisor.
     pub hypervisor: bool,
-    /// `p` to `ppp`: how exactly samples name their instruction.
+    /// `p` to `ppp`: how precisely samples name their instruction.
     pub precise: u8,
 }
 
 impl Modifiers {
-    /// Whether somebody said where to count.
-    pub fn says_where(self) -> bool {
+    /// Whether the user chose the modes.
+    pub fn sets_modes(self) -> bool {
         self.user || self.kernel || self.hypervisor
     }
 
@@ -104,7 +104,7 @@ impl Modifiers {
     }
 }
 
-/// Why a word is no event. `Display` says what is wrong with it.
+/// Why a word is not an event. `Display` says what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrammarError {
     /// Nothing between two commas.
@@ -112,12 +112,12 @@ pub enum GrammarError {
     Empty,
     /// `cycles:x`
     #[error(
-        "`{text}`: `{letters}` are no modifiers; they are u (user), k (kernel), h (hypervisor) and p, pp, ppp (precise)"
+        "`{text}`: `{letters}` are not modifiers; those are u (user), k (kernel), h (hypervisor) and p, pp, ppp (precise)"
     )]
     Modifiers {
         /// The event.
         text: String,
-        /// What is behind its colon.
+        /// The part after its colon.
         letters: String,
     },
     /// `cpu/event=1`
@@ -131,7 +131,7 @@ pub enum GrammarError {
     Number {
         /// The event.
         text: String,
-        /// What should be a number.
+        /// The text that should be a number.
         value: String,
     },
     /// `cycles/period=0/`
@@ -150,7 +150,7 @@ pub enum GrammarError {
     },
 }
 
-/// Reads a list of events.
+/// Parses a list of events.
 ///
 /// ```
 /// let events = whyslow_events::parse("cycles:u,cpu/event=0x3c,umask=0/,sched:sched_switch").unwrap();
@@ -160,7 +160,7 @@ pub fn parse(list: &str) -> Result<Vec<Spec>, GrammarError> {
     split(list).into_iter().map(|word| parse_one(word.trim())).collect()
 }
 
-/// Cuts at the commas that are between events.
+/// Splits at the commas between events.
 fn split(list: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let (mut start, mut depth, mut in_slashes) = (0, 0usize, false);
@@ -181,13 +181,14 @@ fn split(list: &str) -> Vec<&str> {
     words
 }
 
-/// What stands behind `uprobe:` (`false`) and `uretprobe:` (`true`).
+/// The part after `uprobe:` (`false`) or `uretprobe:` (`true`).
 fn probe_in(word: &str) -> Option<(&str, bool)> {
     let entry = word.strip_prefix("uprobe:").map(|rest| (rest, false));
     entry.or_else(|| word.strip_prefix("uretprobe:").map(|rest| (rest, true)))
 }
 
-/// The file and the function: between them is a colon that stands alone, and those of a path such as `app::parse` do not.
+/// The file and the function, separated by a single colon; the double colons of a path such as `app::parse`
+/// do not separate.
 fn file_and_function(text: &str) -> (Option<&str>, &str) {
     let bytes = text.as_bytes();
     let alone = |at: &usize| {
@@ -257,7 +258,7 @@ fn parse_one(word: &str) -> Result<Spec, GrammarError> {
     }
 }
 
-/// The term that says how many occurrences one sample stands for.
+/// The term for the number of occurrences per sample.
 const PERIOD: &str = "period";
 
 impl std::fmt::Display for Term {
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_of_a_unit_have_commas_of_their_own() {
+    fn terms_of_a_unit_have_their_own_commas() {
         let specs = parse("cpu/event=0x3c,umask=0/u, instructions,cpu/cache-misses,inv/").unwrap();
         assert_eq!(specs.len(), 3);
         let term = |name: &str, value| Term { name: name.to_owned(), value };
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_can_be_in_a_file_and_its_return_meant() {
+    fn a_function_can_have_a_file_and_mean_its_return() {
         let probe = |text: &str| match one(text).0 {
             What::Uprobe { file, function, returns } => (file.unwrap_or_default(), function, returns),
             other => panic!("{other:?}"),
@@ -404,16 +405,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_problem() {
         let says = |text: &str, words: &str| {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         };
         says("", "an event is missing");
         says("cycles,,instructions", "an event is missing");
-        says("cycles:x", "`x` are no modifiers");
-        says("r3c:z", "`z` are no modifiers");
-        says("cycles:pppp", "are no modifiers");
+        says("cycles:x", "`x` are not modifiers");
+        says("r3c:z", "`z` are not modifiers");
+        says("cycles:pppp", "are not modifiers");
         says("cpu/event=1", "second slash");
         says("cpu/event=one/", "`one` is not a number");
         says("cpu//", "is not an event");
@@ -422,12 +423,12 @@ mod tests {
         says("uprobe:", "is not an event");
         says("cycles/period=0/", "1 or more");
         says("cycles/period/", "1 or more");
-        says("cpu/event=1/z", "`z` are no modifiers");
+        says("cpu/event=1/z", "`z` are not modifiers");
     }
 
     proptest! {
         #[test]
-        fn nothing_that_is_typed_makes_it_panic(text in "[a-z0-9:/,=<>() é-]{0,40}") {
+        fn no_input_panics(text in "[a-z0-9:/,=<>() é-]{0,40}") {
             let _ = parse(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! The names that every machine understands, whether it has the events or not.
+//! The event names that every machine understands, even if it lacks the events.
 
 use crate::machine::{Kind, Unit};
 
@@ -19,23 +19,28 @@ pub(crate) const TYPE_TRACEPOINT: u32 = 2;
 pub(crate) const TYPE_CACHE: u32 = 3;
 pub(crate) const TYPE_RAW: u32 = 4;
 
-/// Names, the second one being another word for the first; number; description.
+/// Name, alias, number, description.
 type Row = (&'static str, &'static str, u64, &'static str);
 
 const HARDWARE: [Row; 10] = [
-    ("cycles", "cpu-cycles", 0, "cycles of the CPU while it works"),
-    ("instructions", "", 1, "instructions that were finished"),
-    ("cache-references", "", 2, "accesses that reach the last cache"),
-    ("cache-misses", "", 3, "accesses that the last cache could not serve"),
+    ("cycles", "cpu-cycles", 0, "CPU cycles, without idle time"),
+    ("instructions", "", 1, "retired instructions"),
+    ("cache-references", "", 2, "accesses to the last-level cache"),
+    ("cache-misses", "", 3, "last-level cache misses"),
     ("branches", "branch-instructions", 4, "jumps, calls and returns"),
-    ("branch-misses", "", 5, "jumps that were predicted wrongly"),
-    ("bus-cycles", "", 6, "cycles of the bus"),
-    ("stalled-cycles-frontend", "idle-cycles-frontend", 7, "cycles without new instructions to begin"),
+    ("branch-misses", "", 5, "mispredicted branches"),
+    ("bus-cycles", "", 6, "bus cycles"),
+    (
+        "stalled-cycles-frontend",
+        "idle-cycles-frontend",
+        7,
+        "cycles in which the front end delivers no instructions",
+    ),
     (
         "stalled-cycles-backend",
         "idle-cycles-backend",
         8,
-        "cycles in which instructions waited for data or a unit",
+        "cycles in which instructions wait for data or an execution unit",
     ),
     ("ref-cycles", "", 9, "cycles at the CPU's nominal frequency"),
 ];
@@ -43,33 +48,33 @@ const HARDWARE: [Row; 10] = [
 const SOFTWARE: [Row; 12] = [
     ("cpu-clock", "", 0, "time on a CPU, by the CPU's clock"),
     ("task-clock", "", 1, "time on a CPU, by the thread's clock"),
-    ("page-faults", "faults", 2, "first touches of pages, and reads of pages from disk"),
+    ("page-faults", "faults", 2, "first accesses to pages, and reads of pages from disk"),
     ("context-switches", "cs", 3, "times a thread left a CPU"),
-    ("cpu-migrations", "migrations", 4, "times a thread came to another CPU"),
+    ("cpu-migrations", "migrations", 4, "times a thread moved to another CPU"),
     ("minor-faults", "", 5, "page faults without reading from disk"),
     ("major-faults", "", 6, "page faults that waited for the disk"),
-    ("alignment-faults", "", 7, "unaligned accesses that the kernel had to mend"),
+    ("alignment-faults", "", 7, "unaligned accesses that the kernel had to fix up"),
     ("emulation-faults", "", 8, "instructions that the kernel had to emulate"),
     ("dummy", "", 9, "counts nothing"),
-    ("bpf-output", "", 10, "what BPF programs write"),
+    ("bpf-output", "", 10, "records written by BPF programs"),
     ("cgroup-switches", "", 11, "switches to a thread of another control group"),
 ];
 
-/// Caches and what can be done to them: name, number, words, loads, stores, prefetches.
+/// Caches and their operations: name, number, words, and whether loads, stores and prefetches exist.
 const CACHES: [(&str, u64, &str, [bool; 3]); 7] = [
-    ("L1-dcache", 0, "the first data cache", [true, true, true]),
-    ("L1-icache", 1, "the first instruction cache", [true, false, true]),
-    ("LLC", 2, "the last cache before memory", [true, true, true]),
-    ("dTLB", 3, "the table of data pages", [true, true, true]),
-    ("iTLB", 4, "the table of code pages", [true, false, false]),
+    ("L1-dcache", 0, "the level 1 data cache", [true, true, true]),
+    ("L1-icache", 1, "the level 1 instruction cache", [true, false, true]),
+    ("LLC", 2, "the last-level cache", [true, true, true]),
+    ("dTLB", 3, "the data TLB", [true, true, true]),
+    ("iTLB", 4, "the instruction TLB", [true, false, false]),
     ("branch", 5, "the branch predictor", [true, false, false]),
-    ("node", 6, "this node's own memory", [true, true, true]),
+    ("node", 6, "the memory of this NUMA node", [true, true, true]),
 ];
 
 const OPERATIONS: [(&str, &str, &str); 3] =
     [("loads", "load", "loads"), ("stores", "store", "stores"), ("prefetches", "prefetch", "prefetches")];
 
-/// All of them, in the order in which they are listed.
+/// All known events, in listing order.
 pub(crate) fn all() -> Vec<Known> {
     let row = |kind| {
         move |(name, _, config, description): &Row| Known {
@@ -98,25 +103,21 @@ fn caches() -> impl Iterator<Item = Known> {
                 description,
             };
             [
-                known(format!("{cache}-{many}"), config, format!("{does} that ask {words}")),
-                known(
-                    format!("{cache}-{one}-misses"),
-                    config | 1 << 16,
-                    format!("{does} that {words} could not serve"),
-                ),
+                known(format!("{cache}-{many}"), config, format!("{does} that access {words}")),
+                known(format!("{cache}-{one}-misses"), config | 1 << 16, format!("{does} that miss {words}")),
             ]
         })
     })
 }
 
-/// The event of a name or of another word for it; upper and lower case are the same.
+/// The event with a name or alias, ignoring case.
 pub(crate) fn find(name: &str) -> Option<Known> {
     let other = HARDWARE.iter().chain(&SOFTWARE).find(|(_, other, ..)| other.eq_ignore_ascii_case(name));
     let name = other.filter(|_| !name.is_empty()).map_or(name, |(name, ..)| name);
     all().into_iter().find(|known| known.name.eq_ignore_ascii_case(name))
 }
 
-/// The usual word for an event that every machine understands: `page-faults` for `faults`.
+/// The usual name of a known event: `page-faults` for `faults`.
 pub fn usual_name(name: &str) -> Option<String> {
     find(name).map(|known| known.name)
 }
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_there_twice() {
+    fn no_name_occurs_twice() {
         let mut names: Vec<String> = all().into_iter().map(|known| known.name).collect();
         names.sort();
         let before = names.len();

@@ -1,14 +1,14 @@
-//! Events that can be counted or sampled: how they are written (`-e`), what a machine has of them, and what counting gave.
+//! Events that can be counted or sampled: their syntax (`-e`), the events of a machine, and counted values.
 //!
 //! ```text
-//! grammar    "cycles:u,cpu/event=0x3c/,sched:sched_switch"  → Specs, without looking at any machine
+//! grammar    "cycles:u,cpu/event=0x3c/,sched:sched_switch"  → Specs, independent of any machine
 //! known      the names that every machine understands: hardware, caches, software
-//! machine    a Spec → an Event with its attributes, by the files under a root folder; the list of all events
-//! units      the measuring units (PMUs) in those files
-//! measured   what counting gave: raw values and how long each was really counted
+//! machine    a Spec → an Event with its attributes, from the files under a root folder; the list of all events
+//! units      the PMUs in those files
+//! measured   counted values: raw values and how long each was really counted
 //! ```
 //!
-//! Nothing here makes a system call but to read files: opening counters is `whyslow-capture`'s.
+//! The only system calls here read files: `whyslow-capture` opens the counters.
 
 mod grammar;
 mod known;

@@ -1,4 +1,4 @@
-//! What a machine has: from the words of an event to its attributes, by the files under a root folder.
+//! The events of a machine: turns event names into attributes, from the files under a root folder.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -8,37 +8,37 @@ use crate::known::{self, Known, TYPE_CACHE, TYPE_HARDWARE, TYPE_RAW, TYPE_SOFTWA
 use crate::measured::WhyNot;
 use crate::units::{Configs, MeasuringUnit, TermError, is_plain, names};
 
-/// What the kernel is asked to count, as plain numbers: the same for counting and for sampling.
+/// The `perf_event_attr` fields of an event as plain numbers: the same for counting and for sampling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attr {
     /// `type`
     pub kind: u32,
     /// `config`, `config1`, `config2`
     pub configs: [u64; 3],
-    /// Leave out user mode.
+    /// Exclude user mode.
     pub exclude_user: bool,
-    /// Leave out the kernel.
+    /// Exclude the kernel.
     pub exclude_kernel: bool,
-    /// Leave out the hypervisor.
+    /// Exclude the hypervisor.
     pub exclude_hypervisor: bool,
-    /// How exactly samples name their instruction, 0 to 3.
+    /// How precisely samples name their instruction, 0 to 3.
     pub precise: u8,
 }
 
-/// What kind of event it is.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Counted by the CPU, with a name that all CPUs understand.
     Hardware,
-    /// Counted by the CPU's caches, with such a name.
+    /// Counted by the CPU's caches, with a name that all CPUs understand.
     Cache,
     /// Counted by the kernel.
     Software,
-    /// An event of a measuring unit of this machine.
+    /// An event of a PMU of this machine.
     Unit,
-    /// A number of the CPU's measuring unit.
+    /// A raw number of the CPU's PMU.
     Raw,
-    /// A place in the kernel.
+    /// A kernel tracepoint.
     Tracepoint,
     /// The entry of a function of the program.
     Uprobe,
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// The kind that a word stands for.
+    /// The kind with a label.
     pub fn from_label(word: &str) -> Option<Self> {
         let all = [
             Self::Hardware,
@@ -78,14 +78,14 @@ impl Kind {
     }
 }
 
-/// What a count is a count of.
+/// The unit of a count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unit {
     /// Occurrences.
     Count,
     /// Nanoseconds.
     Nanoseconds,
-    /// What the machine calls so, such as `Joules`.
+    /// A unit that the machine names, such as `Joules`.
     Other(String),
 }
 
@@ -100,37 +100,37 @@ impl Unit {
     }
 }
 
-/// Whom an event can be counted for.
+/// The scope in which an event can be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// Threads, or whole CPUs.
     Tasks,
-    /// A part of the machine that CPUs share; it is counted through these.
+    /// A part of the machine that CPUs share; it is counted through these CPUs.
     SharedBy(Vec<u32>),
 }
 
 /// An event of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// As it was written, or as it is listed.
+    /// Its name as written, or as listed.
     pub name: String,
-    /// What kind of event it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What is counted, in a few words.
+    /// A short description.
     pub description: String,
-    /// What a count is a count of.
+    /// The unit of a count.
     pub unit: Unit,
-    /// What one count stands for.
+    /// The factor from a count to the unit.
     pub scale: f64,
-    /// One per kind of CPU: a thread is on one of them at a time, so that counts add up.
+    /// One per kind of CPU: a thread is on one kind at a time, so counts add up.
     pub attrs: Vec<Attr>,
-    /// Whom it can be counted for.
+    /// The scope in which it can be counted.
     pub reach: Reach,
-    /// Whether somebody said where to count; nothing is left out by itself then.
-    pub says_where: bool,
+    /// Whether the user chose the modes; then no mode is excluded automatically.
+    pub sets_modes: bool,
 }
 
-/// Why a machine does not have an event. `Display` says so, and what comes near.
+/// Why a machine does not have an event. `Display` says so and suggests similar names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
     /// No such name.
@@ -138,39 +138,39 @@ pub enum EventError {
     Unknown {
         /// As it was written.
         name: String,
-        /// Names that are like it.
+        /// Similar names.
         similar: Vec<String>,
     },
-    /// No such measuring unit.
-    #[error("there is no measuring unit `{unit}` on this machine; it has {}", units.join(", "))]
+    /// No such PMU.
+    #[error("there is no PMU `{unit}` on this machine; it has {}", units.join(", "))]
     NoUnit {
         /// As it was written.
         unit: String,
-        /// Those that are there.
+        /// The PMUs of this machine.
         units: Vec<String>,
     },
-    /// The unit knows no such term.
-    #[error("the measuring unit `{unit}` has no `{term}`{}", or_similar(known))]
+    /// The PMU has no such term.
+    #[error("the PMU `{unit}` has no `{term}`{}", or_similar(known))]
     NoTerm {
-        /// The unit.
+        /// The PMU.
         unit: String,
         /// As it was written.
         term: String,
-        /// Fields and events that are like it.
+        /// Similar fields and events.
         known: Vec<String>,
     },
     /// The value has too many bits.
-    #[error("the value of `{term}` is too large for the measuring unit `{unit}`")]
+    #[error("the value of `{term}` is too large for the PMU `{unit}`")]
     TooLarge {
-        /// The unit.
+        /// The PMU.
         unit: String,
         /// Its field.
         term: String,
     },
-    /// An event of the unit needs more to be said.
-    #[error("the event `{term}` of the measuring unit `{unit}` needs values that are not given")]
+    /// An event of the PMU needs further values.
+    #[error("the event `{term}` of the PMU `{unit}` needs further values")]
     Incomplete {
-        /// The unit.
+        /// The PMU.
         unit: String,
         /// The event.
         term: String,
@@ -180,17 +180,17 @@ pub enum EventError {
     NoTracepoint {
         /// As it was written.
         name: String,
-        /// Names that are like it.
+        /// Similar names.
         similar: Vec<String>,
     },
-    /// The kernel's list of tracepoints may not be read.
-    #[error("tracepoints may be read by root only: `{name}` is not known here")]
+    /// No permission to read the kernel's list of tracepoints.
+    #[error("only root may read the list of tracepoints, so `{name}` cannot be found")]
     TracepointsHidden {
         /// As it was written.
         name: String,
     },
     /// There is no list of tracepoints.
-    #[error("this machine shows no tracepoints: tracefs is not mounted, so `{name}` is not known")]
+    #[error("tracefs is not mounted, so the tracepoint `{name}` cannot be found")]
     NoTracepoints {
         /// As it was written.
         name: String,
@@ -198,7 +198,7 @@ pub enum EventError {
 }
 
 impl EventError {
-    /// Why the event cannot be had although nothing is wrong with its name; `None` where the name is wrong.
+    /// Why a correctly named event is unavailable; `None` if the name is wrong.
     pub fn refusal(&self) -> Option<WhyNot> {
         match self {
             Self::TracepointsHidden { .. } => Some(WhyNot::Hidden),
@@ -207,7 +207,7 @@ impl EventError {
         }
     }
 
-    /// The command that would allow it, where there is one.
+    /// The command that would make it available, if there is one.
     pub fn fix(&self) -> Option<&'static str> {
         match self {
             Self::TracepointsHidden { .. } => Some("run whyslow with sudo"),
@@ -221,14 +221,14 @@ fn or_similar(similar: &[String]) -> String {
     if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) }
 }
 
-/// A machine, as the files under a folder describe it.
+/// A machine, as the files under a root folder describe it.
 #[derive(Debug)]
 pub struct Machine {
     root: PathBuf,
     units: Vec<MeasuringUnit>,
 }
 
-/// Where the kernel shows its tracepoints; the second is where it was before.
+/// Where the kernel lists its tracepoints; the second is the older place.
 const TRACEFS: [&str; 2] = ["sys/kernel/tracing/events", "sys/kernel/debug/tracing/events"];
 
 impl Machine {
@@ -237,22 +237,22 @@ impl Machine {
         Self::under(Path::new("/"))
     }
 
-    /// The machine whose `sys` is under a root folder.
+    /// The machine with its `sys` under a root folder.
     pub fn under(root: &Path) -> Self {
         Self { root: root.to_owned(), units: MeasuringUnit::all(root) }
     }
 
-    /// Whether the kernel knows a measuring unit of the CPUs; in many virtual machines there is none.
+    /// Whether the kernel has a PMU for the CPUs; many virtual machines have none.
     pub fn has_cpu_counters(&self) -> bool {
         self.units.iter().any(MeasuringUnit::is_of_cpus)
     }
 
-    /// The events of a list.
+    /// Resolves a list of events.
     pub fn resolve_all(&self, specs: &[Spec]) -> Result<Vec<Event>, EventError> {
         specs.iter().map(|spec| self.resolve(spec)).collect()
     }
 
-    /// The event that was written.
+    /// Resolves one event.
     pub fn resolve(&self, spec: &Spec) -> Result<Event, EventError> {
         let event = match &spec.what {
             What::Named(name) => match known::find(name) {
@@ -269,13 +269,13 @@ impl Machine {
         Ok(event)
     }
 
-    /// An event by its name alone, without modifiers; `None` when this machine does not know it.
+    /// An event by its name, without modifiers; `None` if this machine does not have it.
     pub fn event(&self, name: &str) -> Option<Event> {
         let specs = crate::parse(name).ok()?;
         self.resolve(specs.first()?).ok()
     }
 
-    /// Everything that has a name here, whether it can be counted or not.
+    /// All named events, countable or not.
     pub fn list(&self) -> Vec<Event> {
         let mut events: Vec<Event> = known::all().iter().map(|known| self.known(known)).collect();
         for unit in &self.units {
@@ -293,7 +293,7 @@ impl Machine {
         events
     }
 
-    /// Why tracepoints are not in the list, if they are not.
+    /// Why the list has no tracepoints, if it has none.
     pub fn tracepoints_missing(&self) -> Option<EventError> {
         let name = "sched:sched_switch".to_owned();
         self.tracepoints().err().map(|error| match error.kind() {
@@ -304,7 +304,7 @@ impl Machine {
 
     fn known(&self, known: &Known) -> Event {
         let attr = |kind, config| Attr { kind, configs: [config, 0, 0], ..Attr::default() };
-        // Machines with several kinds of CPUs count by the number of the unit in the upper half.
+        // Machines with several kinds of CPUs take the number of the PMU in the upper half of the config.
         let per_unit = |kind| {
             let units = self.units.iter().filter(|unit| unit.is_of_some_cpus());
             let attrs: Vec<Attr> =
@@ -323,11 +323,11 @@ impl Machine {
                 _ => per_unit(TYPE_HARDWARE),
             },
             reach: Reach::Tasks,
-            says_where: false,
+            sets_modes: false,
         }
     }
 
-    /// A name of the CPUs' units, which needs no slashes.
+    /// An event name of a CPU PMU, which needs no slashes.
     fn of_cpus(&self, name: &str) -> Result<Event, EventError> {
         let terms = [Term { name: name.to_owned(), value: None }];
         let units = self.units.iter().filter(|unit| unit.is_of_cpus() && unit.has_event(name));
@@ -356,16 +356,17 @@ impl Machine {
         Event {
             name: format!("r{number:x}"),
             kind: Kind::Raw,
-            description: format!("event {number:#x} of the CPU's measuring unit"),
+            description: format!("event {number:#x} of the CPU's PMU"),
             unit: Unit::Count,
             scale: 1.0,
             attrs: if several.is_empty() { vec![attr(TYPE_RAW)] } else { several },
             reach: Reach::Tasks,
-            says_where: false,
+            sets_modes: false,
         }
     }
 
-    /// Where the function is depends on the program: whoever opens it sets file and offset. Without attributes the kernel has no uprobes.
+    /// The address of the function depends on the program: the code that opens the event sets file and
+    /// offset. An event without attributes means that the kernel has no uprobes.
     fn uprobe(&self, function: &str, returns: bool) -> Event {
         let attr = |unit: &MeasuringUnit| Attr {
             kind: unit.kind,
@@ -381,7 +382,7 @@ impl Machine {
             scale: 1.0,
             attrs: self.units.iter().filter(|unit| unit.name == "uprobe").map(attr).collect(),
             reach: Reach::Tasks,
-            says_where: false,
+            sets_modes: false,
         }
     }
 
@@ -404,22 +405,23 @@ impl Machine {
             });
         };
         Ok(Event {
-            description: "how often the kernel passes this place".to_owned(),
+            description: "hits of this kernel tracepoint".to_owned(),
             name: whole,
             kind: Kind::Tracepoint,
             unit: Unit::Count,
             scale: 1.0,
             attrs: vec![Attr { kind: TYPE_TRACEPOINT, configs: [id, 0, 0], ..Attr::default() }],
             reach: Reach::Tasks,
-            says_where: false,
+            sets_modes: false,
         })
     }
 
-    /// Where a field is in the data of a tracepoint: bytes from the beginning.
+    /// The byte offset of a field in the data of a tracepoint.
     pub fn field_of_tracepoint(&self, subsystem: &str, name: &str, field: &str) -> Option<usize> {
         let path = |folder: &&str| self.root.join(folder).join(subsystem).join(name).join("format");
         let format = TRACEFS.iter().find_map(|folder| fs::read_to_string(path(folder)).ok())?;
-        // `field:pid_t pid;	offset:24;	size:4;	signed:1;`, arrays with their length behind the name.
+        // `field:pid_t pid;       offset:24;      size:4; signed:1;`; arrays have their length after the
+        // name.
         format.lines().find_map(|line| {
             let mut parts = line.trim().strip_prefix("field:")?.split(';');
             let declared = parts.next()?.split_ascii_whitespace().next_back()?;
@@ -428,7 +430,8 @@ impl Machine {
         })
     }
 
-    /// All tracepoints. The first folder that can be read counts; a refusal is a better reason to give than one that is missing.
+    /// All tracepoints, from the first readable folder. If none is readable, "no permission" is a better
+    /// reason than "missing".
     fn tracepoints(&self) -> io::Result<Vec<(String, String)>> {
         let mut reason = io::Error::from(io::ErrorKind::NotFound);
         for folder in TRACEFS.map(|folder| self.root.join(folder)) {
@@ -454,12 +457,12 @@ impl Machine {
     }
 }
 
-/// Where it is counted. Without a word all is; with one, the others are left out.
+/// Applies modifiers. Without any, all modes are counted; with some, the others are excluded.
 fn modified(mut event: Event, modifiers: Modifiers) -> Event {
-    event.says_where = modifiers.says_where();
+    event.sets_modes = modifiers.sets_modes();
     for attr in &mut event.attrs {
         attr.precise = modifiers.precise;
-        if modifiers.says_where() {
+        if modifiers.sets_modes() {
             attr.exclude_user = !modifiers.user;
             attr.exclude_kernel = !modifiers.kernel;
             attr.exclude_hypervisor = !modifiers.hypervisor;
@@ -491,16 +494,16 @@ fn event_of(unit: &MeasuringUnit, terms: &[Term], Configs(configs): Configs) -> 
     Event {
         name: format!("{}/{words}/", unit.name),
         kind: Kind::Unit,
-        description: format!("{words} of the measuring unit {}", unit.name),
+        description: format!("{words} of the PMU {}", unit.name),
         unit: unit_word.map_or(Unit::Count, Unit::Other),
         scale,
         attrs: vec![Attr { kind: unit.kind, configs, ..Attr::default() }],
         reach: unit.shared_by().map_or(Reach::Tasks, Reach::SharedBy),
-        says_where: false,
+        sets_modes: false,
     }
 }
 
-/// The names that are most like a word, best first.
+/// The names most similar to a word, best first.
 fn similar(word: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     const MOST: usize = 3;
     const LEAST_ALIKE: f64 = 0.75;

@@ -1,7 +1,7 @@
-//! What counting gave: raw values, how long each was really counted, and what the kernel accounts by itself.
+//! Counted values: raw values, how long each was really counted, and the kernel's own accounting.
 //!
 //! ```text
-//! count of the whole time = value · enabled / running        running < enabled: other events had the counter meanwhile
+//! count of the whole time = value · enabled / running        running < enabled: other events shared the counter
 //! ```
 
 use crate::machine::Event;
@@ -9,16 +9,16 @@ use crate::machine::Event;
 /// A counter's value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// What was counted.
+    /// The raw count.
     pub value: u64,
-    /// How long it should have been counted: CPU time of the threads, not of the wall.
+    /// How long it should have been counted: CPU time of the threads, not wall time.
     pub enabled_ns: u64,
-    /// How long it was.
+    /// How long it was really counted.
     pub running_ns: u64,
 }
 
 impl Count {
-    /// Counts of the same event on other threads or CPUs: everything adds up.
+    /// Adds counts of the same event on other threads or CPUs: all fields add up.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -28,14 +28,14 @@ impl Count {
         }
     }
 
-    /// Counts of the same event on the other kind of CPUs. A thread is on one of them at a time: both are enabled all the time, and
-    /// one of them runs.
+    /// Adds counts of the same event on the other kind of CPU. A thread is on one kind at a time: both are
+    /// enabled all the time, and one of them runs.
     #[must_use]
-    pub fn beside(self, other: Self) -> Self {
+    pub fn plus_other_cpu_kind(self, other: Self) -> Self {
         Self { enabled_ns: self.enabled_ns.max(other.enabled_ns), ..self.plus(other) }
     }
 
-    /// What was counted since an earlier reading.
+    /// The count since an earlier reading.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -45,12 +45,12 @@ impl Count {
         }
     }
 
-    /// The share of the time in which it was counted; `None` when it never should have been.
+    /// The share of the enabled time in which it was counted; `None` if it was never enabled.
     pub fn running_share(self) -> Option<f64> {
         (self.enabled_ns > 0).then(|| (self.running_ns as f64 / self.enabled_ns as f64).min(1.0))
     }
 
-    /// The count of the whole time; `None` when nothing of it was counted.
+    /// The count scaled to the whole time; `None` if it never ran.
     pub fn estimate(self) -> Option<f64> {
         match self.running_share() {
             None => Some(self.value as f64),
@@ -60,16 +60,17 @@ impl Count {
     }
 }
 
-/// What the kernel accounts by itself, of a process with the children that have ended. What is not known is `None`.
+/// The kernel's own accounting of a process and its exited children. Unknown values are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user mode.
     pub user_ns: Option<u64>,
     /// CPU time in the kernel.
     pub system_ns: Option<u64>,
-    /// The most physical memory that one process had.
+    /// The peak physical memory of a single process.
     pub max_resident_bytes: Option<u64>,
-    /// It is not more than this, and how much less is not known: a new process begins with the memory of the one that made it.
+    /// An upper bound of the peak: the exact value is unknown because a new process starts with the memory of
+    /// its parent.
     pub resident_below_bytes: Option<u64>,
     /// Page faults without reading from disk.
     pub minor_faults: Option<u64>,
@@ -77,9 +78,9 @@ pub struct Usage {
     pub major_faults: Option<u64>,
     /// Times a thread gave up its CPU to wait.
     pub voluntary_switches: Option<u64>,
-    /// Times a thread was taken off its CPU.
+    /// Times the scheduler took a thread off its CPU.
     pub involuntary_switches: Option<u64>,
-    /// Times a thread left a CPU, for either reason, where they are not told apart.
+    /// Context switches of either kind, if they are not counted separately.
     pub switches: Option<u64>,
     /// Bytes read through system calls such as `read`: files, pipes, terminals.
     pub bytes_read: Option<u64>,
@@ -94,11 +95,11 @@ pub struct Usage {
 /// Why an event was not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WhyNot {
-    /// This machine does not have it.
+    /// The machine does not have it.
     NotThere,
-    /// It is not allowed.
+    /// No permission.
     Refused,
-    /// It happens in the kernel, and the kernel may not be watched.
+    /// It happens in the kernel, and there is no permission to observe the kernel.
     NeedsKernel,
     /// It belongs to the whole machine, not to a program.
     WholeMachine,
@@ -106,13 +107,13 @@ pub enum WhyNot {
     Busy,
     /// Too many open files.
     TooManyFiles,
-    /// Functions are not counted.
+    /// Functions cannot be counted.
     Function,
-    /// No event is allowed, although the kernel's settings would allow it.
+    /// All events are blocked, although the kernel's settings would allow them.
     Filtered,
-    /// It can be counted, but tells nobody when it happens.
+    /// It can be counted but not sampled.
     NoSamples,
-    /// The list of tracepoints may be read by root only.
+    /// Only root may read the list of tracepoints.
     Hidden,
     /// There is no list of tracepoints.
     NoTracefs,
@@ -121,7 +122,7 @@ pub enum WhyNot {
 }
 
 impl WhyNot {
-    /// What the system's number for an error means here.
+    /// The reason for an errno.
     pub fn of_error(number: i32) -> Self {
         match number {
             libc::EACCES | libc::EPERM | libc::ENOSYS => Self::Refused,
@@ -132,7 +133,7 @@ impl WhyNot {
         }
     }
 
-    /// What a word stands for; one that is not known says nothing.
+    /// The reason with a label; unknown labels are [`WhyNot::Other`].
     pub fn from_label(word: &str) -> Self {
         let all = [
             Self::NotThere,
@@ -169,68 +170,69 @@ impl WhyNot {
     }
 }
 
-/// That an event was not counted.
+/// An event that was not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotCounted {
-    /// Why.
+    /// The reason.
     pub why: WhyNot,
-    /// The system's number for it; 0 when nobody asked.
+    /// The errno; 0 if the kernel was not asked.
     pub error: i32,
 }
 
-/// An event that was asked for, and whether it is counted.
+/// A requested event, and whether it is counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountedEvent {
     /// The event.
     pub event: Event,
-    /// `Ok(true)` when it is counted in user mode only because the kernel may not be watched.
+    /// `Ok(true)` if it is counted in user mode only, without permission for the kernel.
     pub state: Result<bool, NotCounted>,
 }
 
-/// Everything up to a moment.
+/// All values up to a point in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// When, since the start.
+    /// The time since the start.
     pub at_ns: u64,
-    /// What the kernel accounts.
+    /// The kernel's own accounting.
     pub usage: Usage,
-    /// The counters, in the order of [`Measured::events`]; `None` where an event is not counted.
+    /// The counters, in the order of [`Measured::events`]; `None` for events that are not counted.
     pub counts: Vec<Option<Count>>,
 }
 
-/// A thread's part.
+/// The values of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadReading {
     /// Its process.
     pub pid: u32,
-    /// Its number.
+    /// Its id.
     pub tid: u32,
-    /// What it was called last.
+    /// Its last name.
     pub name: String,
     /// The counters, in the order of [`Measured::events`].
     pub counts: Vec<Option<Count>>,
 }
 
-/// One run, or one time of watching.
+/// One run, or one observation of running processes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// From start to end.
     pub duration_ns: u64,
-    /// What was asked for.
+    /// The requested events.
     pub events: Vec<CountedEvent>,
-    /// All of it.
+    /// The values of the whole run.
     pub total: Reading,
-    /// Up to the end of each interval, if there are any.
+    /// The values up to the end of each interval, if there are any.
     pub series: Vec<Reading>,
-    /// Each thread, if that was asked for.
+    /// The values of each thread, if requested.
     pub threads: Vec<ThreadReading>,
-    /// CPUs that could be used.
+    /// Number of usable CPUs.
     pub cpus: u32,
-    /// Whether CPUs were counted and not programs: their clocks go on when they are idle.
+    /// Whether CPUs were counted instead of programs: their clocks run even when they are idle.
     pub whole_machine: bool,
-    /// CPU time that the counters did not see although the kernel accounts it: it takes them from programs that may not be observed
-    /// (set-uid ones, and those that the user may not read). 0 when they saw all of it.
-    pub unseen_ns: u64,
+    /// CPU time that the kernel accounts but the counters missed: the kernel removes counters from programs
+    /// that may not be observed (set-uid programs, and those that the user may not read). 0 if nothing is
+    /// missing.
+    pub uncounted_ns: u64,
 }
 
 #[cfg(test)]
@@ -238,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_that_was_shared_is_scaled() {
+    fn a_shared_counter_is_scaled() {
         let count = Count { value: 300, enabled_ns: 1000, running_ns: 250 };
         assert_eq!((count.running_share(), count.estimate()), (Some(0.25), Some(1200.0)));
         let never = Count { value: 0, enabled_ns: 1000, running_ns: 0 };
@@ -254,13 +256,13 @@ mod tests {
     fn two_kinds_of_cpus_together_count_all_the_time() {
         let big = Count { value: 100, enabled_ns: 1000, running_ns: 250 };
         let small = Count { value: 50, enabled_ns: 1000, running_ns: 750 };
-        let both = big.beside(small);
+        let both = big.plus_other_cpu_kind(small);
         assert_eq!((both.estimate(), both.running_share()), (Some(150.0), Some(1.0)));
         assert_eq!(big.plus(small).running_share(), Some(0.5), "two threads are another matter");
     }
 
     #[test]
-    fn the_many_words_for_missing_are_understood() {
+    fn every_errno_for_missing_is_recognised() {
         for number in [libc::ENOENT, libc::ENXIO, libc::ENODEV, libc::EOPNOTSUPP] {
             assert_eq!(WhyNot::of_error(number), WhyNot::NotThere);
         }

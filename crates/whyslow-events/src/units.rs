@@ -1,35 +1,35 @@
-//! The measuring units (PMUs) of a machine: `/sys/bus/event_source/devices/NAME/{type,format,events,cpus,cpumask}`.
+//! The PMUs of a machine: `/sys/bus/event_source/devices/NAME/{type,format,events,cpus,cpumask}`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::grammar::{Term, number};
 
-/// A measuring unit.
+/// A PMU.
 #[derive(Debug, Clone)]
 pub(crate) struct MeasuringUnit {
     pub(crate) name: String,
-    /// The kernel's number for its events.
+    /// The kernel's type number for its events.
     pub(crate) kind: u32,
     folder: PathBuf,
 }
 
-/// The three words that an event of a unit is made of.
+/// The three config words of an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Configs(pub(crate) [u64; 3]);
 
 /// What is wrong with terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TermError {
-    /// The unit has neither such a field nor such an event.
+    /// The PMU has neither such a field nor such an event.
     Unknown(String),
     /// The value has more bits than its field.
     TooLarge(String),
-    /// The event's own file leaves something open, or cannot be understood.
+    /// The event's own file leaves a value open, or cannot be parsed.
     Incomplete(String),
 }
 
-/// A field of a unit: the word it is in and its bits, lowest first.
+/// A field of a PMU: its config word and its bits, lowest first.
 struct Field {
     word: usize,
     bits: Vec<u32>,
@@ -43,7 +43,7 @@ fn text(path: PathBuf) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// The names in a folder, in order.
+/// The names in a folder, sorted.
 pub(crate) fn names(folder: &Path) -> std::io::Result<Vec<String>> {
     let entries = fs::read_dir(folder)?;
     let mut names: Vec<String> =
@@ -53,7 +53,7 @@ pub(crate) fn names(folder: &Path) -> std::io::Result<Vec<String>> {
 }
 
 impl MeasuringUnit {
-    /// All units under a root folder.
+    /// All PMUs under a root folder.
     pub(crate) fn all(root: &Path) -> Vec<Self> {
         let names = names(&folder(root)).unwrap_or_default();
         names.into_iter().filter_map(|name| Self::read(root, &name)).collect()
@@ -65,22 +65,22 @@ impl MeasuringUnit {
         Some(Self { name: name.to_owned(), kind, folder })
     }
 
-    /// Whether it counts what the CPUs execute, so that the general names are about it.
+    /// Whether it counts what the CPUs execute, so that the general names apply to it.
     pub(crate) fn is_of_cpus(&self) -> bool {
         self.name == "cpu" || self.is_of_some_cpus() || self.name.starts_with("armv")
     }
 
-    /// Whether it is that of one of several kinds of CPUs.
+    /// Whether it belongs to one of several kinds of CPUs.
     pub(crate) fn is_of_some_cpus(&self) -> bool {
         matches!(self.name.as_str(), "cpu_core" | "cpu_atom" | "cpu_lowpower")
     }
 
-    /// The CPUs through which it is read when it counts for all of them together.
+    /// The CPUs through which it is read, if it counts for all of them together.
     pub(crate) fn shared_by(&self) -> Option<Vec<u32>> {
         text(self.folder.join("cpumask")).map(|list| whyslow_proc::machine::cpu_list(&list))
     }
 
-    /// The events that it has names for.
+    /// The named events.
     pub(crate) fn events(&self) -> Vec<String> {
         let names = names(&self.folder.join("events")).unwrap_or_default();
         names.into_iter().filter(|name| !name.contains('.')).collect()
@@ -95,7 +95,7 @@ impl MeasuringUnit {
         names(&self.folder.join("format")).unwrap_or_default()
     }
 
-    /// What one count of an event stands for, and of what.
+    /// The scale of an event's count, and its unit.
     pub(crate) fn scale(&self, event: &str) -> (f64, Option<String>) {
         if !is_plain(event) {
             return (1.0, None);
@@ -105,7 +105,7 @@ impl MeasuringUnit {
         (scale.unwrap_or(1.0), file("unit").filter(|unit| !unit.is_empty()))
     }
 
-    /// The words for some terms, later ones over earlier ones.
+    /// The config words for some terms; later terms override earlier ones.
     pub(crate) fn configs(&self, terms: &[Term]) -> Result<Configs, TermError> {
         let mut configs = Configs::default();
         for term in terms {
@@ -150,7 +150,7 @@ impl MeasuringUnit {
     }
 }
 
-/// A name that leads to no other folder.
+/// Whether a name cannot lead to another folder.
 pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && !name.starts_with('.')
 }

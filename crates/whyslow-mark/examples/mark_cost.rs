@@ -1,4 +1,4 @@
-//! What a mark costs, alone and recorded:
+//! Measures the cost of a mark, with and without a recorder:
 //!
 //! ```text
 //! cargo run --release -p whyslow-mark --example mark_cost
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: u32 = 50;
 
-/// Nanoseconds of one call: the median of the rounds.
+/// Nanoseconds per call: the median of the rounds.
 fn cost(mut mark: impl FnMut(u32)) -> f64 {
-    // A recorder has room for so many.
+    // The recorder's pipe has room for this many.
     let marks = if whyslow_mark::is_recorded() { 2_000 } else { 1_000_000 };
     let mut rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {
@@ -20,7 +20,7 @@ fn cost(mut mark: impl FnMut(u32)) -> f64 {
                 mark(number);
             }
             let took = start.elapsed().as_nanos() as f64 / f64::from(marks);
-            // Time for a recorder to read.
+            // Give the recorder time to read.
             std::thread::sleep(Duration::from_millis(25));
             took
         })

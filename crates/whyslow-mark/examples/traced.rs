@@ -1,4 +1,5 @@
-//! Spans of `tracing`: `cargo run -p whyslow-mark --features tracing --example traced`, under `whyslow`.
+//! Marks spans of `tracing`: run `cargo run -p whyslow-mark --features tracing --example traced` under
+//! `whyslow`.
 
 use tracing_subscriber::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Marks what a program does, for the profiler [whyslow](https://github.com/whyslow/whyslow): spans, moments and counters,
-//! to be seen beside the samples and to filter them by.
+//! Marks for the profiler [whyslow](https://github.com/whyslow/whyslow): spans, moments and counters that
+//! appear next to the samples and can filter them.
 //!
 //! ```
 //! fn load(path: &str) {
@@ -14,33 +14,35 @@
 //! load("orders.csv");
 //! ```
 //!
-//! Nothing has to be set up. `whyslow ./app` (or `whyslow record -p PID`) tells the program that it is recorded by making
-//! a named pipe `$XDG_RUNTIME_DIR/whyslow/PID` (without that variable `/tmp/whyslow-UID/PID`), which this crate looks for
-//! at the first mark and then at most once a second. Arguments, environment and descriptors stay as they are. Then
-//! `whyslow report app.whyslow spans` lists the spans, and `--span load` filters every view to the samples inside.
+//! No setup is needed. `whyslow ./app` (or `whyslow record -p PID`) creates a named pipe
+//! `$XDG_RUNTIME_DIR/whyslow/PID` (without that variable, `/tmp/whyslow-UID/PID`). This crate looks for the
+//! pipe at the first mark, and then at most once a second. It leaves arguments, environment and descriptors
+//! alone. Afterwards, `whyslow report app.whyslow spans` lists the spans, and `--span load` limits every view
+//! to the samples inside.
 //!
 //! # Cost
 //!
-//! Nanoseconds each, measured on a virtual machine with two CPUs (AMD EPYC, Linux 6.18, other work beside) by the example
-//! `mark_cost`: `cargo build --release -p whyslow-mark --example mark_cost`, then `target/release/examples/mark_cost` alone and under
-//! `whyslow record -o cost.whyslow --`:
+//! Nanoseconds per mark, measured on a virtual machine with two CPUs (AMD EPYC, Linux 6.18, with other work
+//! running) by the example `mark_cost`: `cargo build --release -p whyslow-mark --example mark_cost`, then
+//! `target/release/examples/mark_cost` alone and under `whyslow record -o cost.whyslow --`:
 //!
 //! | | span | span with a detail | moment | counter |
 //! |---|---|---|---|---|
 //! | not recorded | 0.5 | 1.5 | 0.6 | 0.5 |
 //! | recorded | 750 | 850 | 740 | 730 |
 //!
-//! Not recorded, a mark is one relaxed load and the decrement of a thread-local number; the clock is asked at every mark only
-//! where marks are rare. Recorded, it is two readings of the clock and one write to a pipe.
+//! Without a recorder, a mark is one relaxed load and the decrement of a thread-local number; only where
+//! marks are rare does each of them read the clock. With a recorder, a mark reads the clock twice and writes
+//! once to a pipe.
 //!
-//! # What to know
+//! # Limits
 //!
-//! - A span is recorded when it ends. One that is open when the program is killed or the recording ends is not.
-//! - A span ends on the thread it began on; the guard cannot be sent to another. Nesting is by time.
+//! - A span is recorded when it ends. A span that is still open when the program is killed or the recording ends is not recorded.
+//! - A span ends on the thread that started it; the guard cannot be sent to another. Nesting is by time.
 //! - Names and details may hold anything; a name is cut after 1,000 bytes and a detail after about 3,000.
-//! - Marks never wait. When they come faster than the recorder reads (it has room for a megabyte), some are dropped, and
+//! - Marks never block. If they arrive faster than the recorder reads (it has room for a megabyte), some are dropped, and
 //!   the profile says how many.
-//! - The recorder must run as the same user as the program, with the same `XDG_RUNTIME_DIR`, outside of containers.
+//! - The recorder must run as the same user as the program, with the same `XDG_RUNTIME_DIR`, outside containers.
 //!
 //! # With `tracing`
 //!
@@ -62,7 +64,7 @@ pub mod place;
 #[doc(hidden)]
 pub mod wire;
 
-#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
 mod recorder;
 #[cfg(target_os = "linux")]
 mod sys;
@@ -82,7 +84,7 @@ pub fn is_recorded() -> bool {
     recorder::is_recorded()
 }
 
-/// Begins a span, which ends when the guard is dropped.
+/// Starts a span that ends when the guard is dropped.
 ///
 /// ```
 /// let _span = whyslow_mark::span("parse");
@@ -94,7 +96,7 @@ pub fn span(name: &str) -> Span<'_> {
     Span { name, detail: String::new(), start_ns, here: PhantomData }
 }
 
-/// Begins a span with a detail, which is only made when the program is recorded.
+/// Starts a span with a detail. The closure runs only if the program is recorded.
 ///
 /// ```
 /// # let path = "a";
@@ -106,7 +108,7 @@ pub fn span_with(name: &str, detail: impl FnOnce() -> String) -> Span<'_> {
     let mut span = span(name);
     if span.start_ns != 0 {
         span.detail = detail();
-        // The making of the detail is not part of the span.
+        // Building the detail is not part of the span.
         span.start_ns = recorder::now_ns();
     }
     span
@@ -121,7 +123,7 @@ pub fn moment(name: &str) {
     }
 }
 
-/// Gives a counter of this process a new value, from now on.
+/// Sets a counter of this process to a new value.
 #[inline]
 pub fn counter(name: &str, value: i64) {
     if is_recorded() {
@@ -130,19 +132,19 @@ pub fn counter(name: &str, value: i64) {
     }
 }
 
-/// A span that ends when this is dropped.
+/// The guard of a span: the span ends when it is dropped.
 #[derive(Debug)]
 pub struct Span<'name> {
     name: &'name str,
     detail: String,
-    /// 0 when not recorded.
+    /// 0 if not recorded.
     start_ns: u64,
-    /// A span belongs to the thread it began on.
+    /// A span belongs to the thread that started it, so the guard is not `Send`.
     here: PhantomData<*const ()>,
 }
 
 impl Span<'_> {
-    /// Says more about the span while it runs; only made when the program is recorded.
+    /// Sets the detail of a running span. The closure runs only if the program is recorded.
     pub fn set_detail(&mut self, detail: impl FnOnce() -> String) {
         if self.start_ns != 0 {
             self.detail = detail();

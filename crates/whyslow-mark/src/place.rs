@@ -1,20 +1,20 @@
-//! Where a recorder leaves the pipe of a process: `$XDG_RUNTIME_DIR/whyslow/PID`, else `/tmp/whyslow-UID/PID`.
+//! The path of a process's pipe: `$XDG_RUNTIME_DIR/whyslow/PID`, else `/tmp/whyslow-UID/PID`.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The name of the folder below the user's run-time folder.
+/// The name of the folder in the user's runtime folder.
 pub const FOLDER: &str = "whyslow";
 
-/// The folders to look in, the best first. `runtime` is `XDG_RUNTIME_DIR`.
+/// The folders to search, the best first. `runtime` is `XDG_RUNTIME_DIR`.
 pub fn folders(runtime: Option<&OsStr>, user: u32) -> impl Iterator<Item = PathBuf> {
     let runtime = runtime.map(Path::new).filter(|path| path.is_absolute());
     runtime.map(|path| path.join(FOLDER)).into_iter().chain([PathBuf::from(format!("/tmp/whyslow-{user}"))])
 }
 
-/// Whether this is a folder in which only this user can put anything.
+/// Whether only this user can write to the folder.
 pub fn is_private(folder: &Metadata, user: u32) -> bool {
     folder.is_dir() && folder.uid() == user && folder.mode() & 0o077 == 0
 }
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_folder_of_ones_own_is_trusted() {
+    fn only_a_private_folder_is_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("whyslow");
         std::fs::create_dir(&path).unwrap();

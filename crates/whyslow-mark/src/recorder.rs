@@ -1,15 +1,16 @@
-//! Finding the recorder, and telling it.
+//! Finds the recorder and sends marks to it.
 //!
-//! A recorder makes a named pipe for each process that it records (see `place`). The process looks for the pipe of its own
-//! number at its first mark, and again from time to time. Each mark is one non-blocking write to the pipe. Why a pipe and
-//! not a file or shared memory:
+//! A recorder creates a named pipe for each process that it records (see `place`). The process looks for the
+//! pipe with its own PID at its first mark, and again from time to time. Each mark is one non-blocking write
+//! to the pipe. Why a pipe and not a file or shared memory:
 //!
-//! - A write of up to 4 KB to a pipe is whole or does not happen, whatever number of threads and processes write.
-//! - It is bounded: a recorder that is killed or slow fills the pipe, never a disk, and marks are dropped and counted.
-//! - What was written stays when the program crashes or is killed.
-//! - There is nothing to share but a descriptor: it stays valid over fork, and exec closes it.
+//! - A write of up to 4 KB to a pipe is atomic, however many threads and processes write.
+//! - It is bounded: a recorder that is killed or slow fills the pipe, never a disk, and further marks are dropped and counted.
+//! - Written marks survive when the program crashes or is killed.
+//! - The only shared resource is a descriptor: it remains valid across fork, and exec closes it.
 //!
-//! The pipe is opened for reading too. So it always has a reader, and a recorder that ends cannot send SIGPIPE.
+//! The pipe is opened for reading too. It therefore always has a reader, and a recorder that exits cannot
+//! cause SIGPIPE.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -26,15 +27,16 @@ use super::{place, sys};
 pub(super) use sys::now_ns;
 
 const SECOND: u64 = 1_000_000_000;
-/// Between looks for a recorder while a program is young: a pipe comes some milliseconds after an exec.
+/// Pause between attempts to find a recorder early in a program's run: the pipe appears a few milliseconds
+/// after exec.
 const EARLY_PAUSE: u64 = SECOND / 100;
-/// The first looks are early.
-const EARLY_LOOKS: u32 = 100;
-/// A pipe that is full for this long has nobody at its other end.
+/// Number of attempts with the short pause.
+const EARLY_ATTEMPTS: u32 = 100;
+/// A pipe that is full for this long has no reader.
 const GIVE_UP: u64 = 2 * SECOND;
-/// Marks that go by without a look at the clock, at most.
+/// Maximum number of marks between two readings of the clock.
 const UNWATCHED_MOST: u32 = 256;
-/// Marks closer together than this let more of them go by.
+/// If marks are closer together than this, more of them skip the clock.
 const CLOSE_TOGETHER: u64 = SECOND / 1000;
 
 const O_NONBLOCK: i32 = if cfg!(any(target_arch = "mips", target_arch = "mips64")) { 0o200 } else { 0o4000 };
@@ -52,29 +54,30 @@ struct Pipe {
     identity: Identity,
 }
 
-/// What a file is, whatever its name.
+/// Device and inode: identify a file regardless of its name.
 type Identity = (u64, u64);
 
 /// Whether there is a pipe.
 static RECORDED: AtomicBool = AtomicBool::new(false);
-/// Only ever tried, never waited for: a thread that held it at a fork does not exist in the child.
+/// Only ever try-locked: a thread that holds it during a fork does not exist in the child, so waiting would
+/// hang.
 static PIPE: RwLock<Option<Pipe>> = RwLock::new(None);
-/// When to look for the pipe, or whether it is still there.
-static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
-static LOOKS: AtomicU32 = AtomicU32::new(0);
-/// Whether the first look has been made.
-static LOOKED: AtomicBool = AtomicBool::new(false);
+/// When to look for the pipe, or check that it still exists.
+static NEXT_ATTEMPT: AtomicU64 = AtomicU64::new(0);
+static ATTEMPTS: AtomicU32 = AtomicU32::new(0);
+/// Whether the first attempt is complete.
+static ATTEMPTED: AtomicBool = AtomicBool::new(false);
 /// Marks that found the pipe full.
 static LOST: AtomicU32 = AtomicU32::new(0);
-/// Since when the pipe is full; 0 when it is not.
+/// Since when the pipe is full; 0 if it is not.
 static FULL_SINCE: AtomicU64 = AtomicU64::new(0);
-/// The file number of a pipe that was given up.
+/// The inode of an abandoned pipe.
 static GIVEN_UP: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Marks of this thread that may go by before it asks the clock.
+    /// Number of marks that this thread may still make before it reads the clock.
     static UNWATCHED: Cell<u32> = const { Cell::new(0) };
-    /// How many went by before, and when it asked.
+    /// The previous value of `UNWATCHED`, and the time of the last reading.
     static LAST: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
 }
 
@@ -84,8 +87,8 @@ pub(super) fn is_recorded() -> bool {
     RECORDED.load(Relaxed) || is_found()
 }
 
-/// Looks for a recorder now and then. The clock is asked at every mark where marks are rare, and at one of
-/// [`UNWATCHED_MOST`] where they are frequent.
+/// Looks for a recorder from time to time. Rare marks read the clock every time, frequent ones once in
+/// [`UNWATCHED_MOST`] marks.
 #[inline]
 fn is_found() -> bool {
     let left = UNWATCHED.get();
@@ -93,11 +96,11 @@ fn is_found() -> bool {
         UNWATCHED.set(left - 1);
         return false;
     }
-    ask_the_clock()
+    check_the_clock()
 }
 
 #[cold]
-fn ask_the_clock() -> bool {
+fn check_the_clock() -> bool {
     let now = now_ns();
     let (before, at) = LAST.get();
     let close = now.saturating_sub(at) < CLOSE_TOGETHER;
@@ -105,22 +108,23 @@ fn ask_the_clock() -> bool {
     LAST.set((unwatched, now));
     UNWATCHED.set(unwatched);
 
-    let next = NEXT_LOOK.load(Relaxed);
-    let looks = LOOKS.load(Relaxed);
-    let pause = if looks < EARLY_LOOKS { EARLY_PAUSE } else { SECOND };
-    if now < next || NEXT_LOOK.compare_exchange(next, now + pause, Relaxed, Relaxed).is_err() {
+    let next = NEXT_ATTEMPT.load(Relaxed);
+    let attempts = ATTEMPTS.load(Relaxed);
+    let pause = if attempts < EARLY_ATTEMPTS { EARLY_PAUSE } else { SECOND };
+    if now < next || NEXT_ATTEMPT.compare_exchange(next, now + pause, Relaxed, Relaxed).is_err() {
         return is_found_by_another(now);
     }
-    LOOKS.store(looks.saturating_add(1), Relaxed);
+    ATTEMPTS.store(attempts.saturating_add(1), Relaxed);
     let found = attach(now);
-    LOOKED.store(true, Relaxed);
+    ATTEMPTED.store(true, Relaxed);
     found
 }
 
-/// The marks of several threads at the start of a program are not missed while the first of them looks. That takes some
-/// microseconds; the limit is for a child that was forked meanwhile.
+/// Waits for the thread that makes the first attempt, so that other threads do not lose their marks at the
+/// start of a program. That takes a few microseconds; the time limit is for a child that was forked during
+/// the attempt.
 fn is_found_by_another(now: u64) -> bool {
-    while !LOOKED.load(Relaxed) && now_ns() - now < EARLY_PAUSE {
+    while !ATTEMPTED.load(Relaxed) && now_ns() - now < EARLY_PAUSE {
         std::thread::yield_now();
     }
     RECORDED.load(Relaxed)
@@ -148,7 +152,7 @@ fn attach(now: u64) -> bool {
     *current = Some(pipe);
     FULL_SINCE.store(0, Relaxed);
     LOST.store(0, Relaxed);
-    NEXT_LOOK.store(now + SECOND, Relaxed);
+    NEXT_ATTEMPT.store(now + SECOND, Relaxed);
     RECORDED.store(true, Relaxed);
     true
 }
@@ -180,13 +184,13 @@ fn detach() {
 /// Sends one mark. `now` is the time of the call.
 #[cold]
 pub(super) fn send(kind: Kind, name: &str, detail: &str, start_ns: u64, end_ns: u64, now: u64) {
-    let mut is_gone = false;
+    let mut is_removed = false;
     match PIPE.try_read().as_deref() {
         Ok(Some(pipe)) => {
-            is_gone = !pipe.send(kind, name, detail, start_ns, end_ns, now);
-            let next = NEXT_LOOK.load(Relaxed);
-            if now >= next && NEXT_LOOK.compare_exchange(next, now + SECOND, Relaxed, Relaxed).is_ok() {
-                is_gone |= !pipe.is_still_there();
+            is_removed = !pipe.send(kind, name, detail, start_ns, end_ns, now);
+            let next = NEXT_ATTEMPT.load(Relaxed);
+            if now >= next && NEXT_ATTEMPT.compare_exchange(next, now + SECOND, Relaxed, Relaxed).is_ok() {
+                is_removed |= !pipe.still_exists();
             }
         }
         // Another thread is attaching or detaching.
@@ -194,13 +198,13 @@ pub(super) fn send(kind: Kind, name: &str, detail: &str, start_ns: u64, end_ns: 
             LOST.fetch_add(1, Relaxed);
         }
     }
-    if is_gone {
+    if is_removed {
         detach();
     }
 }
 
 impl Pipe {
-    /// Writes one record; false when nobody reads this pipe any more.
+    /// Writes one record; `false` if the pipe has no reader any more.
     fn send(&self, kind: Kind, name: &str, detail: &str, start_ns: u64, end_ns: u64, now: u64) -> bool {
         let (name, name_cut) = cut(name, NAME_MOST);
         let (detail, detail_cut) = cut(detail, DETAIL_MOST);
@@ -220,15 +224,15 @@ impl Pipe {
             FULL_SINCE.store(now, Relaxed);
             return true;
         }
-        let gone = now.saturating_sub(since) > GIVE_UP;
-        if gone {
+        let abandoned = now.saturating_sub(since) > GIVE_UP;
+        if abandoned {
             GIVEN_UP.store(self.identity.1, Relaxed);
         }
-        !gone
+        !abandoned
     }
 
-    /// Whether the recorder has not taken the pipe away.
-    fn is_still_there(&self) -> bool {
+    /// Whether the pipe still exists: a recorder removes it at the end.
+    fn still_exists(&self) -> bool {
         let about = std::fs::symlink_metadata(&self.path);
         about.is_ok_and(|about| (about.dev(), about.ino()) == self.identity)
     }

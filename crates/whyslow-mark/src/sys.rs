@@ -1,4 +1,4 @@
-//! What the system knows and std does not tell: the time, the thread, the user.
+//! System functions that std lacks: the time, the thread id, the user id.
 
 #![expect(unsafe_code, reason = "C functions that std has no form of")]
 
@@ -19,12 +19,12 @@ unsafe extern "C" {
     fn clock_gettime(clock: c_int, time: *mut Timespec) -> c_int;
 }
 
-/// The user that files of this process belong to.
+/// The user id that owns the files of this process.
 pub(super) fn user() -> u32 {
     geteuid()
 }
 
-/// The calling thread. Asked for each time: after a fork it is another one.
+/// The id of the calling thread. Not cached, because a fork changes it.
 pub(super) fn thread() -> u32 {
     gettid().unsigned_abs()
 }
@@ -33,7 +33,7 @@ pub(super) fn thread() -> u32 {
 #[inline]
 pub(super) fn now_ns() -> u64 {
     let mut time = Timespec { seconds: 0, nanoseconds: 0 };
-    // SAFETY: `time` is ours to fill, and has the layout that the function expects.
+    // SAFETY: `time` is a local that we may fill, and has the layout that the function expects.
     unsafe { clock_gettime(CLOCK_MONOTONIC, &raw mut time) };
     (time.seconds as u64).wrapping_mul(1_000_000_000).wrapping_add(time.nanoseconds as u64)
 }

@@ -1,4 +1,4 @@
-//! Spans of `tracing` as spans of the profile.
+//! Turns spans of `tracing` into spans of the profile.
 
 use std::cell::RefCell;
 use std::fmt::{Debug, Write as _};
@@ -14,15 +14,15 @@ use super::wire::{DETAIL_MOST, Kind};
 
 /// A layer that marks every span of `tracing` while it is entered.
 ///
-/// The fields of a span are its detail. A span that is entered several times, as those of async tasks are, gives one
-/// span in the profile each time: the time in which its thread really was in it.
+/// The fields of a span become its detail. A span that is entered several times, like those of async tasks,
+/// gives one span in the profile for each entry: the time that a thread actually spent in it.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct TracingLayer {
     events: bool,
 }
 
 thread_local! {
-    /// The spans that this thread is in, with the time of entering.
+    /// The spans that this thread has entered, with the time of entry.
     static ENTERED: RefCell<Vec<(u64, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -35,7 +35,7 @@ struct Fields {
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // A value that cannot be written stays cut short.
+        // A value that fails to format is cut short.
         let _ = if field.name() == "message" {
             write!(self.message, "{value:?}")
         } else if self.rest.len() < DETAIL_MOST {
@@ -48,12 +48,12 @@ impl Visit for Fields {
 }
 
 impl TracingLayer {
-    /// Marks spans only.
+    /// Creates a layer that marks spans only.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Marks events too, as moments named by their message.
+    /// Also marks events, as moments named by their message.
     #[must_use]
     pub fn with_events(self) -> Self {
         Self { events: true }
@@ -81,7 +81,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
 
     fn on_enter(&self, id: &Id, _: Context<'_, S>) {
         if recorder::is_recorded() {
-            // While a thread ends, what it enters is not marked any more.
+            // A thread that is exiting no longer marks what it enters.
             let _ = ENTERED.try_with(|entered| {
                 entered.borrow_mut().push((id.into_u64(), recorder::now_ns()));
             });

@@ -1,4 +1,4 @@
-//! What goes through the pipe: one record per mark, written at once.
+//! The format of the pipe: one record per mark, written at once.
 //!
 //! ```text
 //! 0  u16  length of the whole record         12  u16  length of the name
@@ -7,10 +7,10 @@
 //! 4  u32  thread                             24  u64  end; a counter's value; the version in a greeting
 //! 8  u32  marks lost before this one         32  name, then detail
 //! ```
-//! Numbers are in the machine's own order: both ends are on the same machine. A record is at most [`RECORD_MOST`] bytes, the
-//! size up to which Linux writes to a pipe as a whole or not at all, so threads and processes can share one pipe.
+//! Numbers are in native byte order: both ends are on the same machine. A record is at most [`RECORD_MOST`]
+//! bytes, up to which Linux writes to a pipe atomically, so threads and processes can share one pipe.
 
-/// What a recorder and a program must agree on.
+/// The version of the format. Recorder and program must agree on it.
 pub const VERSION: u64 = 1;
 /// The largest record: `PIPE_BUF` of Linux.
 pub const RECORD_MOST: usize = 4096;
@@ -25,7 +25,7 @@ pub const CUT: &str = "…";
 
 const CHECK: u8 = 0xA7;
 
-/// What a record says.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A program has found the pipe.
@@ -56,11 +56,11 @@ impl Kind {
 /// One mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What it is.
+    /// The kind of mark.
     pub kind: Kind,
     /// The thread that made it.
     pub tid: u32,
-    /// Marks that found the pipe full since the last one that did not.
+    /// Marks dropped because the pipe was full, since the last one that was written.
     pub lost: u32,
     /// Start, in nanoseconds of `CLOCK_MONOTONIC`.
     pub start_ns: u64,
@@ -68,11 +68,11 @@ pub struct Record<'a> {
     pub end_ns: u64,
     /// The name; may hold any byte.
     pub name: &'a [u8],
-    /// What else was said; may hold any byte.
+    /// The detail; may hold any byte.
     pub detail: &'a [u8],
 }
 
-/// A text that is not too long, and what stands at its end when it was cut.
+/// Cuts a text to at most `most` bytes; the second value is [`CUT`] if something was cut off.
 pub(super) fn cut(text: &str, most: usize) -> (&str, &str) {
     if text.len() <= most {
         return (text, "");
@@ -85,7 +85,7 @@ pub(super) fn cut(text: &str, most: usize) -> (&str, &str) {
 }
 
 impl<'a> Record<'a> {
-    /// The bytes before the name, for a name and a detail of these lengths.
+    /// The header for a name and a detail of these lengths.
     pub fn header(&self, name_length: usize, detail_length: usize) -> [u8; HEADER] {
         debug_assert!(name_length <= NAME_MOST && detail_length <= DETAIL_MOST);
         let length = (HEADER + name_length + detail_length) as u16;
@@ -101,7 +101,7 @@ impl<'a> Record<'a> {
         header
     }
 
-    /// The first record of these bytes and how many bytes it takes; `Ok(None)` when more bytes are needed.
+    /// Decodes the first record and its length; `Ok(None)` if more bytes are needed.
     pub fn decode(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Corrupt> {
         let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
         let short = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
@@ -124,7 +124,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The bytes are not what a program writes.
+/// The bytes are not a valid record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Corrupt;
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn records_round_trip() {
         let record = Record {
             kind: Kind::Counter,
             tid: u32::MAX,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn every_single_wrong_byte_is_read_without_harm() {
+    fn decoding_survives_any_wrong_byte() {
         let record =
             Record { kind: Kind::Span, tid: 1, lost: 0, start_ns: 1, end_ns: 2, name: b"n", detail: b"d" };
         let good = bytes(&record);

@@ -1,4 +1,5 @@
-//! The crate against a recorder made of a named pipe. Programs that mark are this test itself, started again.
+//! Tests the crate against a fake recorder: a named pipe. The programs that mark are this test binary,
+//! started again.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![cfg(target_os = "linux")]
@@ -71,7 +72,8 @@ fn program() {
         "left alone" => {
             whyslow_mark::moment("here");
             wait();
-            // Nobody reads any more: marks must neither wait nor end the program, and stop in the end.
+            // The pipe has no reader any more: marks must neither block nor end the program, and must
+            // eventually stop.
             while whyslow_mark::is_recorded() {
                 whyslow_mark::moment("is anybody there?");
             }
@@ -87,7 +89,7 @@ fn program() {
                 load.record("size", 7);
                 tracing::info_span!("parse").in_scope(|| tracing::info!(line = 3, "an odd line"));
             });
-            // Entered again, as a task that is polled again.
+            // Enter again, like a task that is polled again.
             load.in_scope(|| ());
         }
         other => panic!("there is no program {other}"),
@@ -129,7 +131,7 @@ impl Program {
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
-    /// Lets it run to its end; what it said last.
+    /// Lets the program run to its end and returns its last output.
     fn finish(mut self) -> String {
         self.go();
         let last = self.said();
@@ -140,7 +142,7 @@ impl Program {
     }
 }
 
-/// A run-time folder with the pipe of one process.
+/// A runtime folder with the pipe of one process.
 struct Recorder {
     runtime: tempfile::TempDir,
 }
@@ -200,7 +202,7 @@ fn read(mut pipe: &File) -> Vec<Mark> {
 }
 
 #[test]
-fn marks_arrive_as_they_were_made() {
+fn marks_arrive_unchanged() {
     let recorder = Recorder::new();
     let program = Program::start("once", recorder.runtime.path());
     let pipe = recorder.pipe(&program);
@@ -228,7 +230,7 @@ fn marks_arrive_as_they_were_made() {
 }
 
 #[test]
-fn without_a_recorder_the_program_runs_as_ever() {
+fn without_a_recorder_marks_do_nothing() {
     let runtime = tempfile::tempdir().unwrap();
     for program in ["once", "hostile names", "threads"] {
         assert_eq!(Program::start(program, runtime.path()).finish(), "not recorded");
@@ -285,7 +287,7 @@ fn a_full_pipe_loses_marks_and_says_how_many() {
 }
 
 #[test]
-fn a_recorder_that_comes_later_is_noticed() {
+fn a_recorder_that_starts_later_is_found() {
     let recorder = Recorder::new();
     let mut program = Program::start("late", recorder.runtime.path());
     program.go();
@@ -295,9 +297,9 @@ fn a_recorder_that_comes_later_is_noticed() {
     assert_eq!(read(&pipe).last().unwrap().name, "late");
 }
 
-/// Whether it takes its pipe along or is killed and leaves it there.
+/// The recorder either removes its pipe, or is killed and leaves it behind.
 #[test]
-fn a_recorder_that_is_gone_does_no_harm() {
+fn a_recorder_that_exited_does_no_harm() {
     for takes_the_pipe in [true, false] {
         let recorder = Recorder::new();
         let mut program = Program::start("left alone", recorder.runtime.path());
@@ -343,14 +345,14 @@ fn spans_of_tracing_are_marked_while_they_are_entered() {
     let pipe = recorder.pipe(&program);
     assert_eq!(program.finish(), "recorded");
     let marks = read(&pipe);
-    let told = marks[1..].iter().map(|mark| (mark.kind, mark.name.as_str(), mark.detail.as_str()));
+    let received = marks[1..].iter().map(|mark| (mark.kind, mark.name.as_str(), mark.detail.as_str()));
     let expected = [
         (Kind::Moment, "an odd line", "line=3"),
         (Kind::Span, "parse", ""),
         (Kind::Span, "load", "path=\"a b\" size=7"),
         (Kind::Span, "load", "path=\"a b\" size=7"),
     ];
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert_eq!(received.collect::<Vec<_>>(), expected);
     assert!(marks[3].start_ns <= marks[2].start_ns && marks[3].end_ns <= marks[4].start_ns);
 
     let runtime = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! What the kernel accounts by itself: `/proc/PID/stat` and `io` of a process, `/proc/stat` and `vmstat` of the machine.
+//! The kernel's own accounting: `/proc/PID/stat` and `io` of a process, `/proc/stat` and `vmstat` of the
+//! machine.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -18,7 +19,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Of a process, with the children that it has waited for.
+    /// The account of a process and the children that it has waited for.
     pub fn of(pid: u32) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?, nanoseconds_per_tick())
     }
@@ -26,7 +27,8 @@ impl Account {
     fn parse(stat: &[u8], tick_ns: u64) -> Option<Self> {
         let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
         let words = std::str::from_utf8(&stat[behind_name..]).ok()?.split_ascii_whitespace();
-        // The state is the third field in proc(5); from the tenth on: faults, those of children, and so on, then times.
+        // The state is the third field in proc(5). From the tenth on: faults, those of children, and so on,
+        // then times.
         let numbers: Vec<u64> = words.skip(10 - 3).take(8).map_while(|word| word.parse().ok()).collect();
         let [minor, minor_below, major, major_below, user, system, user_below, system_below] = numbers[..]
         else {
@@ -40,7 +42,7 @@ impl Account {
         })
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -51,7 +53,7 @@ impl Account {
         }
     }
 
-    /// What was added since an earlier look.
+    /// The increase since an earlier reading.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -67,7 +69,7 @@ fn nanoseconds_per_tick() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }
 
-/// Bytes that a process has read and written, with the children that it has waited for.
+/// Bytes read and written by a process and the children that it has waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Io {
     /// By system calls.
@@ -76,7 +78,7 @@ pub struct Io {
     pub written: u64,
     /// From disks.
     pub read_from_disk: u64,
-    /// To disks, less what was thrown away before it got there.
+    /// To disks, minus data that was discarded before it was written.
     pub written_to_disk: u64,
     /// System calls that read.
     pub reads: u64,
@@ -85,7 +87,7 @@ pub struct Io {
 }
 
 impl Io {
-    /// Of a process; `None` when it belongs to somebody else.
+    /// The account of a process; `None` if it belongs to another user.
     pub fn of(pid: u32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
     }
@@ -104,7 +106,7 @@ impl Io {
         })
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -117,7 +119,7 @@ impl Io {
         }
     }
 
-    /// What was added since an earlier look.
+    /// The increase since an earlier reading.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -131,8 +133,8 @@ impl Io {
     }
 }
 
-/// A way to the bytes of a process that works until it was waited for. One that has ended belongs to root, so that its file can be
-/// opened only before, and read then.
+/// A handle to a process's I/O account that works until the process is reaped. An exited process belongs to
+/// root, so the file must be opened before the exit; it can be read afterwards.
 #[derive(Debug)]
 pub struct IoFile(fs::File);
 
@@ -142,7 +144,7 @@ impl IoFile {
         fs::File::open(format!("/proc/{pid}/io")).ok().map(Self)
     }
 
-    /// What it has read and written up to now.
+    /// The bytes read and written up to now.
     pub fn read(&self) -> Option<Io> {
         let mut text = [0; 1024];
         let length = self.0.read_at(&mut text, 0).ok()?;
@@ -150,12 +152,12 @@ impl IoFile {
     }
 }
 
-/// What the kernel accounts of the whole machine since its start.
+/// The kernel's accounting of the whole machine since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MachineAccount {
-    /// Time and page faults of everybody.
+    /// Time and page faults of all processes.
     pub account: Account,
-    /// Times a CPU went on with another thread.
+    /// Number of context switches.
     pub switches: u64,
     /// Bytes read from disks.
     pub read_from_disk: u64,
@@ -164,12 +166,12 @@ pub struct MachineAccount {
 }
 
 impl MachineAccount {
-    /// That of this machine.
+    /// The account of this machine.
     pub fn now() -> Option<Self> {
         Self::under(Path::new("/"))
     }
 
-    /// The same of the system under a root folder.
+    /// The account of the system under a root folder.
     pub fn under(root: &Path) -> Option<Self> {
         let read = |name: &str| fs::read_to_string(root.join("proc").join(name)).ok();
         Self::parse(&read("stat")?, &read("vmstat").unwrap_or_default(), nanoseconds_per_tick())
@@ -181,7 +183,7 @@ impl MachineAccount {
             Some(found.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect::<Vec<u64>>())
         };
         let number = |text: &str, name: &str| line(text, name).and_then(|words| words.first().copied());
-        // user, nice, system, idle, waiting for disks, interrupts twice
+        // user, nice, system, idle, iowait, irq, softirq
         let times = line(stat, "cpu")?;
         let [user, nice, system, _, _, interrupts, soft, ..] = times[..] else { return None };
         let faults = number(vmstat, "pgfault").unwrap_or(0);
@@ -200,7 +202,7 @@ impl MachineAccount {
         })
     }
 
-    /// What was added since an earlier look.
+    /// The increase since an earlier reading.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -217,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_has_its_own_and_its_childrens() {
+    fn an_account_includes_waited_for_children() {
         let stat = b"7 (a ) b) S 1 7 7 0 -1 4194560 100 20 3 4 50 6 7 8 20 0 1 0";
         let account = Account { user_ns: 570, system_ns: 140, minor_faults: 120, major_faults: 7 };
         assert_eq!(Account::parse(stat, 10), Some(account));
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_is_still_asked() {
+    fn io_of_an_exited_process_is_readable() {
         let mut child =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let io = IoFile::open(child.id()).unwrap();
@@ -252,7 +254,7 @@ mod tests {
         while crate::process::runs(child.id()) {
             std::thread::yield_now();
         }
-        assert!(io.read().is_some(), "nobody has waited for it");
+        assert!(io.read().is_some(), "it is not reaped yet");
         child.wait().unwrap();
         assert_eq!(io.read(), None);
     }

@@ -1,4 +1,4 @@
-//! The running kernel: its release, build id, settings and code, and the code that it gives to every process.
+//! The running kernel: its release, build id, settings and code, and the vdso.
 
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt as _;
@@ -9,34 +9,34 @@ use whyslow_elf::BuildId;
 
 use crate::{Mapping, MappingKind};
 
-/// Its release, such as `6.8.0-45-generic`; empty when it does not tell.
+/// Its release, such as `6.8.0-45-generic`; empty if unknown.
 pub fn release() -> String {
     release_under(Path::new("/"))
 }
 
-/// The same of the system under a root folder.
+/// The release of the system under a root folder.
 pub fn release_under(root: &Path) -> String {
     let release = fs::read_to_string(root.join("proc/sys/kernel/osrelease")).unwrap_or_default();
     release.trim().to_owned()
 }
 
-/// Its build id: its core functions are at the same distances after every boot.
+/// Its build id: the core functions of one build are at the same distances after every boot.
 pub fn build_id() -> Option<BuildId> {
     BuildId::in_notes(&fs::read("/sys/kernel/notes").ok()?)
 }
 
-/// How long a tick of the kernel's clock is, in nanoseconds.
+/// The length of a kernel clock tick in nanoseconds.
 pub fn tick_ns() -> u64 {
     let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
     tick.tv_sec.unsigned_abs() * 1_000_000_000 + tick.tv_nsec.unsigned_abs()
 }
 
-/// The address of its `_text`; `None` when it hides its addresses (`kptr_restrict`), which then read as 0.
+/// The address of its `_text`; `None` if it hides its addresses (`kptr_restrict`), which then read as 0.
 pub fn text_address() -> Option<u64> {
     text_address_under(Path::new("/"))
 }
 
-/// The same of the system under a root folder.
+/// The same for the system under a root folder.
 pub fn text_address_under(root: &Path) -> Option<u64> {
     text_address_in(BufReader::new(fs::File::open(root.join("proc/kallsyms")).ok()?))
 }
@@ -53,7 +53,7 @@ fn text_address_in(symbols: impl BufRead) -> Option<u64> {
     None
 }
 
-/// What it allows, as its administrator has set it. `None` where it has no such setting.
+/// The kernel's permission settings. `None` if it has no such setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
     /// `kernel.perf_event_paranoid`: who may use perf events.
@@ -62,17 +62,17 @@ pub struct Settings {
     pub perf_event_max_sample_rate: Option<u64>,
     /// `kernel.kptr_restrict`: who may see the kernel's addresses.
     pub kptr_restrict: Option<i64>,
-    /// `kernel.yama.ptrace_scope`: who may trace whom.
+    /// `kernel.yama.ptrace_scope`: which processes a process may trace.
     pub ptrace_scope: Option<i64>,
 }
 
 impl Settings {
-    /// Those of this system.
+    /// The settings of this system.
     pub fn now() -> Self {
         Self::read(Path::new("/"))
     }
 
-    /// Those of the system under a root folder.
+    /// The settings of the system under a root folder.
     pub fn read(root: &Path) -> Self {
         let number = |name: &str| {
             let text = fs::read_to_string(root.join("proc/sys/kernel").join(name)).ok()?;
@@ -91,7 +91,7 @@ impl Settings {
 /// No vdso is larger.
 const LARGEST_VDSO: u64 = 1 << 20;
 
-/// The bytes of this process's vdso: the same ELF image that every 64-bit process on this kernel has.
+/// The bytes of this process's vdso: every 64-bit process on this kernel has the same ELF image.
 pub fn vdso() -> io::Result<Vec<u8>> {
     let maps = Mapping::all_of(std::process::id())?;
     let mapping = vdso_in(&maps).ok_or(io::ErrorKind::NotFound)?;

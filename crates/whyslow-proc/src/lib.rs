@@ -1,21 +1,21 @@
-//! Processes and the kernel as Linux shows them. Whoever records, patches, counts, symbolises or judges asks here, so that no two of them
-//! read the same file in two ways.
+//! Processes and the kernel as Linux exposes them. All other crates ask here, so that each file in `/proc`
+//! and `/sys` has one reader.
 //!
 //! ```text
-//! process   one process: names, threads, children, state, limits, the ways to its files
-//! accounts  what the kernel accounts of a process or of the machine: time, faults, switches, bytes
-//! maps      its mappings, and what their names say of them
+//! process   one process: names, threads, children, state, limits, paths to its files
+//! accounts  the kernel's accounting of a process or of the machine: time, faults, switches, bytes
+//! maps      its mappings, and what their names mean
 //! memory    its memory
-//! tracee    it is stopped, looked at, changed, as a debugger does
-//! watch     whether it has ended; signals
-//! kernel    the running kernel: release, build id, settings, where its code is; the vdso
+//! tracee    ptrace: stops it, reads and changes its registers and memory
+//! watch     whether it has exited; signals
+//! kernel    the running kernel: release, build id, settings, code addresses; the vdso
 //! machine   CPUs
 //! surroundings  how busy the machine is
 //! ```
 //!
-//! Everything is a plain function of numbers and paths without state of its own: code that must work without a system (a recording
-//! that is read from a file) puts a trait before them. What such functions answer is what was true when they looked; a process can end
-//! at any time, which is an answer too, never a panic.
+//! Everything is a plain function of numbers and paths, without state: code that must work without a live
+//! system (on a recording from a file) puts a trait in front of them. Answers describe the time of the call.
+//! A process can exit at any time; that is an answer too, never a panic.
 
 pub mod accounts;
 #[cfg(target_arch = "x86_64")]
@@ -34,16 +34,16 @@ pub use maps::{Mapping, MappingKind};
 pub use memory::read_memory;
 pub use watch::{has_ended, send_signal, watch};
 
-/// What the kernel adds to the name of a file that has been unlinked.
+/// The suffix that the kernel adds to the name of an unlinked file.
 pub const DELETED: &str = " (deleted)";
 
-/// Nanoseconds of the clock that never goes back.
+/// Nanoseconds of `CLOCK_MONOTONIC`.
 pub fn monotonic_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// The user whose rights this process has.
+/// The effective user id of this process.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Reads a list such as `0-3,8`.
+/// Parses a list such as `0-3,8`.
 pub fn cpu_list(text: &str) -> Vec<u32> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -16,7 +16,7 @@ pub fn cpu_list(text: &str) -> Vec<u32> {
     cpus
 }
 
-/// Writes a list such as `0-3,8`.
+/// Formats a list such as `0-3,8`.
 pub fn cpu_words(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
@@ -32,12 +32,12 @@ pub fn cpu_words(cpus: &[u32]) -> String {
     ranges.iter().map(word).collect::<Vec<_>>().join(",")
 }
 
-/// All CPUs that are on.
+/// All online CPUs.
 pub fn online_cpus() -> Vec<u32> {
     online_cpus_under(Path::new("/"))
 }
 
-/// The same of the system under a root folder.
+/// The online CPUs of the system under a root folder.
 pub fn online_cpus_under(root: &Path) -> Vec<u32> {
     let online = fs::read_to_string(root.join("sys/devices/system/cpu/online")).unwrap_or_default();
     let cpus = cpu_list(&online);
@@ -52,27 +52,27 @@ pub fn allowed_cpus(pid: u32) -> Vec<u32> {
     if usable.is_empty() { online } else { usable }
 }
 
-/// What the kernel says of the first CPU.
+/// The kernel's description of the first CPU.
 #[derive(Debug, Clone, Default)]
 pub struct FirstCpu(String);
 
 impl FirstCpu {
-    /// Reads it. The kernel takes its time for all of them on large machines.
+    /// Reads it. Only the first CPU: on large machines the kernel takes long to describe all of them.
     pub fn now() -> Self {
         Self::read(Path::new("/"))
     }
 
-    /// The same of the system under a root folder.
+    /// The same for the system under a root folder.
     pub fn read(root: &Path) -> Self {
         let mut text = Vec::new();
         if let Ok(file) = fs::File::open(root.join("proc/cpuinfo")) {
-            // What could be read until an error is enough.
+            // The text up to an error is enough.
             let _ = file.take(4096).read_to_end(&mut text);
         }
         Self::parse(&String::from_utf8_lossy(&text))
     }
 
-    /// From the text of `/proc/cpuinfo`.
+    /// Parses the text of `/proc/cpuinfo`.
     pub fn parse(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -85,14 +85,14 @@ impl FirstCpu {
         })
     }
 
-    /// Which of these it has, by the names that the kernel gives to what it can do.
+    /// Those of the wanted features that the CPU has, by the kernel's names.
     pub fn features(&self, wanted: &[&str]) -> Vec<String> {
         let has = self.get("flags").or_else(|| self.get("Features")).unwrap_or_default();
         let has: Vec<&str> = has.split_ascii_whitespace().collect();
         wanted.iter().filter(|name| has.contains(name)).map(|name| (*name).to_owned()).collect()
     }
 
-    /// Whether the CPU says that a hypervisor lies between it and us.
+    /// Whether the CPU reports a hypervisor.
     pub fn is_virtual(&self) -> bool {
         self.get("flags").is_some_and(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
     }

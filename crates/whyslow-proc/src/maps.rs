@@ -21,7 +21,7 @@ pub struct Mapping {
     pub writable: bool,
     /// Whether it is code.
     pub executable: bool,
-    /// Whether others see what is written.
+    /// Whether other processes see writes to it.
     pub shared: bool,
     /// The offset in its file of `start`.
     pub offset: u64,
@@ -33,31 +33,31 @@ pub struct Mapping {
     pub name: String,
 }
 
-/// What a mapping is, by its name.
+/// The kind of a mapping, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MappingKind {
-    /// Of a file with a name.
+    /// A file with a name.
     File,
-    /// Of a file in memory (`memfd_create`).
+    /// A file in memory (`memfd_create`).
     Memfd,
-    /// Of no file.
+    /// No file.
     Anonymous,
-    /// Of a device.
+    /// A device.
     Device,
-    /// What `brk` moves.
+    /// The heap that `brk` moves.
     Heap,
     /// The main thread's stack.
     Stack,
-    /// The code that the kernel gives to every process.
+    /// The code that the kernel maps into every process.
     Vdso,
-    /// Made by the kernel for a purpose of its own.
+    /// Another special mapping of the kernel.
     Other,
 }
 
 impl MappingKind {
-    /// What a mapping of this name is.
+    /// The kind of a mapping with this name.
     pub fn of(name: &str) -> Self {
-        // Shared memory without a file has these names, and huge pages without one.
+        // Names of shared memory and huge pages without a file.
         const NO_FILE: [&str; 5] = ["[anon", "/dev/zero", "/SYSV", "//anon", "/anon_hugepage"];
         match name {
             "" => Self::Anonymous,
@@ -74,7 +74,7 @@ impl MappingKind {
 }
 
 impl Mapping {
-    /// Reads a line; `None` if it is none.
+    /// Parses a line; `None` if it is not a mapping.
     pub fn parse(line: &[u8]) -> Option<Self> {
         let mut fields = line.splitn(6, |byte| *byte == b' ');
         let mut field = || std::str::from_utf8(fields.next()?).ok();
@@ -100,22 +100,22 @@ impl Mapping {
         (mapping.start < mapping.end).then_some(mapping)
     }
 
-    /// Reads all lines; what is none is left out.
+    /// Parses all lines; invalid ones are skipped.
     pub fn parse_all(text: &[u8]) -> Vec<Self> {
         text.split(|byte| *byte == b'\n').filter_map(Self::parse).collect()
     }
 
-    /// The mappings of a process, ascending. A process that has ended but was not waited for has none.
+    /// The mappings of a process, ascending. An exited process that is not reaped yet has none.
     pub fn all_of(pid: u32) -> io::Result<Vec<Self>> {
         Ok(Self::parse_all(&std::fs::read(format!("/proc/{pid}/maps"))?))
     }
 
-    /// The mappings of a process as one of its threads sees them: the first thread may have ended.
+    /// The mappings of a process, read through one of its threads: the main thread may have exited.
     pub fn all_of_thread(pid: u32, tid: u32) -> io::Result<Vec<Self>> {
         Ok(Self::parse_all(&std::fs::read(format!("/proc/{pid}/task/{tid}/maps"))?))
     }
 
-    /// The one in which an address lies, among ascending ones.
+    /// Finds the mapping that contains an address, among ascending mappings.
     pub fn find(maps: &[Self], address: u64) -> Option<&Self> {
         let after = maps.partition_point(|mapping| mapping.start <= address);
         maps.get(after.checked_sub(1)?).filter(|mapping| address < mapping.end)
@@ -126,13 +126,13 @@ impl Mapping {
         self.start..self.end
     }
 
-    /// What it is, by its name.
+    /// Its kind, by its name.
     pub fn kind(&self) -> MappingKind {
         MappingKind::of(&self.name)
     }
 }
 
-/// A name without the padding before it, its newlines back in place.
+/// A name without its padding, with newlines restored.
 fn name(field: &[u8]) -> String {
     let spaces = field.iter().take_while(|byte| **byte == b' ').count();
     String::from_utf8_lossy(&field[spaces..]).replace("\\012", "\n")
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_none_are_left_out() {
+    fn invalid_lines_are_skipped() {
         for line in [
             &b""[..],
             b"garbage",
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_no_text_costs_neither_its_line_nor_the_others() {
+    fn a_name_that_is_not_text_loses_no_line() {
         let maps = Mapping::parse_all(
             b"1000-3000 r-xp 00000000 fe:00 12    /tmp/\xff\xfe.so\n4000-5000 ---p 00000000 00:00 0 \n",
         );
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_what_a_mapping_is() {
+    fn the_name_determines_the_kind_of_a_mapping() {
         use MappingKind::*;
         for (name, kind) in [
             ("/usr/lib/libc.so.6", File),

@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// Reads memory of another process, which can be named by any of its threads; how much of `into` was filled.
+/// Reads memory of another process, which any of its thread ids can name. Returns how much of `into` was
+/// filled.
 #[expect(unsafe_code, reason = "rustix has no process_vm_readv")]
 pub fn read_memory(pid: u32, address: u64, into: &mut [u8]) -> io::Result<usize> {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };

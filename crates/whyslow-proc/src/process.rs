@@ -19,14 +19,14 @@ pub fn threads(pid: u32) -> io::Result<Vec<u32>> {
     numbers_in(&folder(pid).join("task"))
 }
 
-/// The processes that a process has started and that still live, looking at this many of its threads.
+/// The running children of a process; looks at no more than this many of its threads.
 pub fn children(pid: u32, most_threads: usize) -> Vec<u32> {
     let threads = threads(pid).unwrap_or_default().into_iter().take(most_threads);
     let lists = threads.filter_map(|tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).ok());
     lists.flat_map(|list| list.split_whitespace().flat_map(str::parse).collect::<Vec<_>>()).collect()
 }
 
-/// The entries of a folder whose names are numbers, ascending.
+/// The entries of a folder with numeric names, ascending.
 pub fn numbers_in(folder: &Path) -> io::Result<Vec<u32>> {
     let entries = fs::read_dir(folder)?;
     let mut numbers: Vec<u32> =
@@ -35,12 +35,12 @@ pub fn numbers_in(folder: &Path) -> io::Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// What a process is called: at most 15 bytes.
+/// The name of a process: at most 15 bytes.
 pub fn name(pid: u32) -> Option<String> {
     name_in(&folder(pid))
 }
 
-/// What a thread is called.
+/// The name of a thread.
 pub fn thread_name(pid: u32, tid: u32) -> Option<String> {
     name_in(&folder(pid).join("task").join(tid.to_string()))
 }
@@ -51,87 +51,88 @@ fn name_in(folder: &Path) -> Option<String> {
     (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
-/// The words that a process was started with; none for one of the kernel.
+/// The command line of a process; empty for kernel threads.
 pub fn command_line(pid: u32) -> Vec<String> {
     let line = fs::read(folder(pid).join("cmdline")).unwrap_or_default();
     let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// The path of the program that a process executes, as it was called then.
+/// The path of a process's program, as it was when it was executed.
 pub fn program(pid: u32) -> Option<PathBuf> {
     fs::read_link(program_file(pid)).ok()
 }
 
-/// Where the program that a process executes can be opened, whatever has become of its name.
+/// A path that opens a process's program, even if it was renamed or deleted.
 pub fn program_file(pid: u32) -> PathBuf {
     folder(pid).join("exe")
 }
 
-/// Where a file that a process calls by this path can be opened: it may have a root of its own.
+/// A path that opens a file of a process, which may have its own root folder.
 pub fn file_in_root(pid: u32, path: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/root{path}"))
 }
 
-/// Where the file of a mapping can be opened, whatever has become of its name. Needs more rights than the mapping itself.
+/// A path that opens the file of a mapping, even if it was renamed or deleted. Needs more permissions than
+/// the mapping itself.
 pub fn mapped_file(pid: u32, range: &Range<u64>) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end))
 }
 
-/// The user that a process belongs to; `None` when it does not exist.
+/// The user that owns a process; `None` if it does not exist.
 pub fn owner(pid: u32) -> Option<u32> {
     fs::metadata(folder(pid)).ok().map(|about| about.uid())
 }
 
-/// Whether there is a process of this number, also one that has ended and was not waited for.
+/// Whether a process with this id exists, even one that has exited and is not reaped yet.
 pub fn exists(pid: u32) -> bool {
     folder(pid).exists()
 }
 
-/// What `/proc/PID/stat` says.
+/// The contents of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// `R` running, `S` sleeping, `Z` ended and not waited for, …
+    /// `R` running, `S` sleeping, `Z` exited and not reaped, …
     pub state: char,
-    /// The process that made it.
+    /// Its parent process.
     pub parent: u32,
-    /// Where the stack of the first thread begins; none if that may not be known.
+    /// The start of the main thread's stack; `None` without permission.
     pub stack_start: Option<u64>,
 }
 
 impl Stat {
-    /// Of a process.
+    /// Reads that of a process.
     pub fn of(pid: u32) -> Option<Self> {
         Self::parse(&fs::read(folder(pid).join("stat")).ok()?)
     }
 
-    /// Of a thread.
+    /// Reads that of a thread.
     pub fn of_thread(pid: u32, tid: u32) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?)
     }
 
-    /// `PID (NAME) STATE PARENT …`, where the name can hold anything.
+    /// `PID (NAME) STATE PARENT …`; the name can contain anything.
     fn parse(stat: &[u8]) -> Option<Self> {
         let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
         let mut words = std::str::from_utf8(&stat[behind_name..]).ok()?.split_ascii_whitespace();
         let (state, parent) = (words.next()?.chars().next()?, words.next()?.parse().ok()?);
-        // The 28th in proc(5); these were the third and the fourth.
+        // The 28th field in proc(5); those above are the third and the fourth.
         let stack_start = words.nth(28 - 5).and_then(|word| word.parse().ok()).filter(|start| *start > 0);
         Some(Self { state, parent, stack_start })
     }
 
-    /// Whether it has not ended.
+    /// Whether it has not exited.
     pub fn runs(&self) -> bool {
         !matches!(self.state, 'Z' | 'X')
     }
 }
 
-/// Whether a process is there and has not ended: one that nobody has waited for is listed, but is no more.
+/// Whether a process exists and has not exited. An unreaped process is still listed, but does not run.
 pub fn runs(pid: u32) -> bool {
     Stat::of(pid).is_some_and(|stat| stat.runs())
 }
 
-/// Whether a thread is there and has not ended.
+/// Whether a thread exists and has not exited.
 pub fn thread_runs(pid: u32, tid: u32) -> bool {
     Stat::of_thread(pid, tid).is_some_and(|stat| stat.runs())
 }
@@ -141,17 +142,17 @@ pub fn parents() -> Vec<(u32, u32)> {
     all().into_iter().filter_map(|pid| Some((pid, Stat::of(pid)?.parent))).collect()
 }
 
-/// What `/proc/PID/status` says: `Name:\tvalue` on each line.
+/// The contents of `/proc/PID/status`: `Name:\tvalue` on each line.
 #[derive(Debug, Clone, Default)]
 pub struct Status(String);
 
 impl Status {
-    /// Of a process or a thread.
+    /// Reads that of a process or a thread.
     pub fn of(pid: u32) -> Option<Self> {
         Self::read(&folder(pid).join("status"))
     }
 
-    /// Of a file like it.
+    /// Reads a file in this format.
     pub fn read(path: &Path) -> Option<Self> {
         Some(Self(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned()))
     }
@@ -162,17 +163,17 @@ impl Status {
         self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     }
 
-    /// The number of a name.
+    /// The numeric value of a name.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.get(name)?.parse().ok()
     }
 
-    /// The most bytes that were in memory at once.
+    /// The peak number of bytes in memory.
     pub fn peak_resident_bytes(&self) -> Option<u64> {
         self.get("VmHWM")?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
     }
 
-    /// How often the thread gave up its CPU, and how often it was taken off it.
+    /// The voluntary and involuntary context switches of the thread.
     pub fn switches(&self) -> Option<(u64, u64)> {
         let number = |name| self.get(name)?.parse().ok();
         Some((number("voluntary_ctxt_switches")?, number("nonvoluntary_ctxt_switches")?))
@@ -188,12 +189,12 @@ impl Status {
         self.number("TracerPid").filter(|tracer| *tracer != 0)
     }
 
-    /// Its effective capabilities, a bit each.
+    /// Its effective capabilities, one bit each.
     pub fn capabilities(&self) -> u64 {
         self.get("CapEff").and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0)
     }
 
-    /// Whether a filter of system calls is on.
+    /// Whether a system call filter (seccomp) is active.
     pub fn is_filtered(&self) -> bool {
         self.get("Seccomp") == Some("2")
     }
@@ -204,19 +205,20 @@ impl Status {
     }
 }
 
-/// The process of a thread: its own number when it is the first one of it, another for the others; `None` when it is gone.
+/// The process of a thread: the thread's own id for the main thread, another one for others; `None` if it has
+/// exited.
 pub fn process_of(tid: u32) -> Option<u32> {
     Status::of(tid)?.process()
 }
 
-/// A limit of a process, such as `Max open files`; `None` when there is none.
+/// A limit of a process, such as `Max open files`; `None` if it is unlimited.
 pub fn limit(pid: u32, name: &str) -> Option<u64> {
     let limits = fs::read_to_string(folder(pid).join("limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The CPU time that all threads of a process have used, also those that have ended.
+/// The CPU time of all threads of a process, including exited ones.
 #[expect(unsafe_code, reason = "rustix knows no clocks of other processes")]
 pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0)?;
@@ -229,14 +231,15 @@ pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     known.then(|| time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
-/// How long the first thread of a process ran, and was ready to run and had no CPU, in nanoseconds. Known until its end has been waited for.
+/// The CPU time and run-queue delay of a process's main thread, in nanoseconds. Available until the process
+/// is reaped.
 pub fn first_thread_ns(pid: u32) -> Option<[u64; 2]> {
     let times = fs::read_to_string(folder(pid).join("schedstat")).ok()?;
     let mut numbers = times.split_whitespace().map_while(|word| word.parse().ok());
     Some([numbers.next()?, numbers.next()?])
 }
 
-/// The same for any thread, until it has ended; the first one of a process until its end has been waited for.
+/// The run-queue delay of any thread until it exits; of the main thread until the process is reaped.
 pub fn thread_queued_ns(pid: u32, tid: u32) -> Option<u64> {
     let times = fs::read_to_string(folder(pid).join(format!("task/{tid}/schedstat"))).ok()?;
     times.split_whitespace().nth(1)?.parse().ok()
@@ -249,12 +252,12 @@ pub fn resident_bytes(pid: u32) -> Option<u64> {
     pages.checked_mul(rustix::param::page_size() as u64)
 }
 
-/// What the kernel told a process about itself when it began.
+/// The auxiliary vector that the kernel passes to a process at its start.
 #[derive(Debug, Clone)]
 pub struct Auxiliary(Vec<[u64; 2]>);
 
 impl Auxiliary {
-    /// Of a process.
+    /// Reads that of a process.
     pub fn of(pid: u32) -> io::Result<Self> {
         Ok(Self::parse(&fs::read(folder(pid).join("auxv"))?))
     }
@@ -264,7 +267,7 @@ impl Auxiliary {
         Self(words.as_chunks::<2>().0.to_vec())
     }
 
-    /// The value of a key (`AT_…`); 0 when it has none.
+    /// The value of a key (`AT_…`); 0 if it is missing.
     pub fn get(&self, key: u64) -> u64 {
         self.0.iter().find(|[known, _]| *known == key).map_or(0, |[_, value]| *value)
     }
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_no_answer() {
+    fn missing_processes_give_no_answer() {
         let none = u32::MAX;
         assert!(threads(none).is_err() && children(none, 9).is_empty() && command_line(none).is_empty());
         assert_eq!((name(none), program(none), owner(none), process_of(none)), (None, None, None, None));
@@ -327,19 +330,19 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_found_and_seen_to_end() {
+    fn a_child_is_found_until_it_exits() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         assert!(children(std::process::id(), 64).contains(&child.id()));
         child.kill().unwrap();
         while runs(child.id()) {
             std::thread::yield_now();
         }
-        assert!(exists(child.id()), "nobody has waited for it");
+        assert!(exists(child.id()), "it is not reaped yet");
         child.wait().unwrap();
     }
 
     #[test]
-    fn an_auxiliary_table_that_is_cut_off_has_what_is_whole() {
+    fn a_truncated_auxiliary_vector_has_its_complete_entries() {
         let words = [6u64, 4096, 7, 99];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         assert_eq!(Auxiliary::parse(&bytes).get(7), 99);

@@ -1,4 +1,5 @@
-//! A traced process or thread: stops, registers and memory. All calls must come from the thread that seized it.
+//! A traced process or thread: stops, registers and memory. All calls must come from the thread that seized
+//! it.
 #![expect(unsafe_code, reason = "ptrace and its relatives take untyped pointers")]
 
 use std::io;
@@ -8,34 +9,34 @@ use std::time::{Duration, Instant};
 
 pub use crate::arch::{FloatRegisters, Registers};
 
-/// How long to sleep between two looks at a process that runs. The agent needs about a millisecond.
+/// Sleep between two checks of a running process. The agent needs about a millisecond.
 const NAP: Duration = Duration::from_micros(100);
 
 /// Why a process stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Its exec succeeded, and has not returned yet.
+    /// Its exec succeeded and has not returned yet.
     Exec,
-    /// It was asked to stop.
+    /// We asked it to stop.
     Interrupted,
-    /// It is stopped as a whole, by a signal that does so.
+    /// A signal stopped the whole process.
     Group,
     /// This signal is about to be delivered.
     Signal(i32),
-    /// It has ended. Its status is still there for whoever waits for it.
+    /// It has exited. Its status remains available to its parent.
     Ended,
-    /// It still ran when time was up.
+    /// It was still running at the deadline.
     Late,
 }
 
-/// A process that was seized. It runs on unless it is in a stop.
+/// A seized process. It keeps running unless it is in a stop.
 #[derive(Debug)]
 pub struct Tracee {
     pid: libc::pid_t,
 }
 
 impl Tracee {
-    /// Seizes a process, so that it will stop at its exec.
+    /// Seizes a process, so that it stops at its exec.
     pub fn seize(pid: u32) -> io::Result<Self> {
         let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let tracee = Self { pid };
@@ -43,7 +44,7 @@ impl Tracee {
         Ok(tracee)
     }
 
-    /// Seizes a thread, which runs on as before.
+    /// Seizes a thread, which keeps running.
     pub fn seize_thread(tid: u32) -> io::Result<Self> {
         let pid = libc::pid_t::try_from(tid).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let tracee = Self { pid };
@@ -51,12 +52,13 @@ impl Tracee {
         Ok(tracee)
     }
 
-    /// Its number.
+    /// Its id.
     pub fn pid(&self) -> u32 {
         self.pid.unsigned_abs()
     }
 
-    /// Waits until the process stops, ends, or time is up. Ended processes are not reaped: that is their starter's business.
+    /// Waits until the process stops, exits, or the deadline passes. Exited processes are not reaped: that is
+    /// their parent's job.
     pub fn wait(&self, until: Option<Instant>) -> io::Result<Stop> {
         let Some(until) = until else { return Ok(self.stop_or_none(0)?.unwrap_or(Stop::Late)) };
         loop {
@@ -70,7 +72,7 @@ impl Tracee {
         }
     }
 
-    /// Why it has stopped or ended; nothing if it runs.
+    /// Why it has stopped or exited; `None` if it runs.
     pub fn stop(&self) -> io::Result<Option<Stop>> {
         self.stop_or_none(libc::WNOHANG)
     }
@@ -113,12 +115,12 @@ impl Tracee {
         }))
     }
 
-    /// Lets it run, with a signal or none (0).
+    /// Resumes it, with a signal or none (0).
     pub fn go_on(&self, signal: i32) -> io::Result<()> {
         self.request(libc::PTRACE_CONT, 0, signal as usize)
     }
 
-    /// Leaves it stopped as a whole, but hears when that ends.
+    /// Leaves it in its group stop, but reports the end of that stop.
     pub fn listen(&self) -> io::Result<()> {
         self.request(libc::PTRACE_LISTEN, 0, 0)
     }
@@ -128,71 +130,71 @@ impl Tracee {
         self.request(libc::PTRACE_INTERRUPT, 0, 0)
     }
 
-    /// Lets it run and be nobody's, with the signal that it was stopped at or none (0).
+    /// Resumes and detaches it, with the signal that it was stopped at or none (0).
     pub fn detach(&self, signal: i32) -> io::Result<()> {
         self.request(libc::PTRACE_DETACH, 0, signal as usize)
     }
 
-    /// Forgets it after its end. Somebody else has started it, and hears of it now.
+    /// Reaps it as its tracer after its exit. Its real parent is then notified.
     pub fn reap(&self) {
-        // SAFETY: the status is not asked for.
+        // SAFETY: the status pointer is null, so nothing is written.
         unsafe { libc::waitpid(self.pid, ptr::null_mut(), libc::__WALL | libc::WNOHANG) };
     }
 
-    /// Sends it a signal that was kept from it.
+    /// Sends it a signal that was withheld from it.
     pub fn send(&self, signal: i32) {
-        // SAFETY: takes two integers. The process was traced just now, so the number is still its own.
+        // SAFETY: takes two integers. The process was traced until now, so its id is still valid.
         unsafe { libc::kill(self.pid, signal) };
     }
 
-    /// Whether the signal that it is stopped at comes from an instruction of its own.
+    /// Whether one of its own instructions caused the signal that it is stopped at.
     pub fn signal_is_its_own(&self) -> io::Result<bool> {
-        // SAFETY: the request fills this, of which zero bytes are a value.
+        // SAFETY: the request fills this type, for which zero bytes are a valid value.
         let info: libc::siginfo_t = unsafe { self.get(libc::PTRACE_GETSIGINFO) }?;
         Ok(info.si_code > 0)
     }
 
-    /// All registers but those for floating-point numbers.
+    /// All registers except the floating-point registers.
     pub fn registers(&self) -> io::Result<Registers> {
-        // SAFETY: the request fills this, which is plain integers.
+        // SAFETY: the request fills this type, which is plain integers.
         unsafe { self.get(libc::PTRACE_GETREGS) }
     }
 
-    /// Sets them.
+    /// Sets these registers.
     pub fn set_registers(&self, registers: &Registers) -> io::Result<()> {
         // SAFETY: the request reads this.
         unsafe { self.request_at(libc::PTRACE_SETREGS, 0, ptr::from_ref(registers) as usize) }
     }
 
-    /// The registers for floating-point numbers.
+    /// The floating-point registers.
     pub fn float_registers(&self) -> io::Result<FloatRegisters> {
-        // SAFETY: the request fills this, which is plain integers.
+        // SAFETY: the request fills this type, which is plain integers.
         unsafe { self.get(libc::PTRACE_GETFPREGS) }
     }
 
-    /// Sets them.
+    /// Sets the floating-point registers.
     pub fn set_float_registers(&self, registers: &FloatRegisters) -> io::Result<()> {
         // SAFETY: the request reads this.
         unsafe { self.request_at(libc::PTRACE_SETFPREGS, 0, ptr::from_ref(registers) as usize) }
     }
 
-    /// Reads a word, of code too.
+    /// Reads a word, even of code.
     pub fn word(&self, address: u64) -> io::Result<u64> {
         let mut word = 0_u64;
-        // The system call stores the word where the last argument points to; libc's wrapper would return it.
-        // SAFETY: `word` is writable for eight bytes.
+        // The system call stores the word at the address in the last argument; libc's wrapper would return
+        // it. SAFETY: `word` is writable for eight bytes.
         let result = unsafe {
             libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKDATA, self.pid, address as usize, &raw mut word)
         };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(word) }
     }
 
-    /// Writes a word, over code too.
+    /// Writes a word, even over code.
     pub fn set_word(&self, address: u64, word: u64) -> io::Result<()> {
         self.request(libc::PTRACE_POKEDATA, address as usize, word as usize)
     }
 
-    /// Writes into memory that the process could write to as well.
+    /// Writes to memory that the process itself could write to.
     pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
         let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let remote =
@@ -203,7 +205,7 @@ impl Tracee {
         match usize::try_from(written) {
             Err(_) => Err(io::Error::last_os_error()),
             Ok(written) if written == bytes.len() => Ok(()),
-            Ok(_) => Err(io::Error::new(io::ErrorKind::WriteZero, "only a part could be written")),
+            Ok(_) => Err(io::Error::new(io::ErrorKind::WriteZero, "only part of the data was written")),
         }
     }
 
@@ -216,10 +218,10 @@ impl Tracee {
     /// A request that fills a structure.
     ///
     /// # Safety
-    /// The request fills a `T`, of which zero bytes are a value.
+    /// The request fills a `T`, for which zero bytes are a valid value.
     unsafe fn get<T>(&self, request: libc::c_uint) -> io::Result<T> {
         let mut value = MaybeUninit::<T>::zeroed();
-        // SAFETY: there is room for what the request fills; for the rest, the caller's promise.
+        // SAFETY: there is room for what the request fills; the caller promises the rest.
         unsafe {
             self.request_at(request, 0, value.as_mut_ptr() as usize)?;
             Ok(value.assume_init())
@@ -227,7 +229,7 @@ impl Tracee {
     }
 
     /// # Safety
-    /// `data` is what the request wants: an integer, or a pointer to a structure of the right type.
+    /// `data` is what the request expects: an integer, or a pointer to a structure of the right type.
     unsafe fn request_at(&self, request: libc::c_uint, address: usize, data: usize) -> io::Result<()> {
         // SAFETY: the caller's promise.
         let result = unsafe { libc::ptrace(request, self.pid, address, data) };

@@ -1,4 +1,4 @@
-//! Whether processes have ended, and signals to them.
+//! Detects the exit of processes and sends signals.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,14 +6,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-/// Numbers that no process can have would mean groups of them.
+/// Ids that no process can have would mean process groups.
 fn number(pid: u32) -> io::Result<Pid> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     number.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-/// A descriptor that becomes readable when a process ends, even if nobody collects its exit status. `Ok(None)` when it has ended
-/// already; an error on kernels before 5.3.
+/// A descriptor that becomes readable when a process exits, even if it is not reaped. `Ok(None)` if it has
+/// already exited; an error on kernels before 5.3.
 pub fn watch(pid: u32) -> io::Result<Option<OwnedFd>> {
     match rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty()) {
         Ok(watch) => Ok(Some(watch)),
@@ -22,14 +22,14 @@ pub fn watch(pid: u32) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Whether a watched process has ended.
+/// Whether a watched process has exited.
 pub fn has_ended(process: impl AsFd) -> bool {
     let mut asked = [PollFd::new(&process, PollFlags::IN)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut asked, Some(&at_once)).is_ok() && !asked[0].revents().is_empty()
 }
 
-/// Sends a signal. A process that has ended is no error: it got what it needed.
+/// Sends a signal. A process that has already exited is not an error.
 pub fn send_signal(pid: u32, signal: i32) {
     if let (Ok(pid), Some(signal)) = (number(pid), Signal::from_named_raw(signal)) {
         let _ = rustix::process::kill_process(pid, signal);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_process_is_seen_before_it_is_waited_for() {
+    fn the_exit_of_a_process_is_seen_before_it_is_reaped() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let watched = watch(child.id()).unwrap().unwrap();
         assert!(!has_ended(&watched));

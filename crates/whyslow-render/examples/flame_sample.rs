@@ -1,5 +1,6 @@
-//! Writes a flame graph of a made-up program with every kind of code, for looking at and for the browser tests:
-//! `cargo run -p whyslow-render --example flame_sample -- FILE [flame|icicle|deep|hostile|large|waits]`.
+//! Writes a flame graph of an invented program with every kind of code, for the eye and for the browser
+//! tests: `cargo run -p whyslow-render --example flame_sample -- FILE
+//! [flame|icicle|deep|hostile|large|waits]`.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -12,14 +13,14 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().expect("the file to write");
     let shape = arguments.next().unwrap_or_else(|| "flame".to_owned());
-    let mut made = Made::default();
+    let mut builder = Builder::default();
     match shape.as_str() {
-        "deep" => made.deep(10_000),
-        "hostile" => made.hostile(),
-        "large" => made.program(20_000),
-        _ => made.program(2_000),
+        "deep" => builder.deep(10_000),
+        "hostile" => builder.hostile(),
+        "large" => builder.program(20_000),
+        _ => builder.program(2_000),
     }
-    let (tree, profile) = made.finish();
+    let (tree, profile) = builder.finish();
     let options = FlameOptions {
         title: "rg --threads 4 'whyslow' /usr/src".to_owned(),
         subtitle: "12.4 s of CPU time in 12,391 samples on 4 threads; 99.8 % of stacks complete".to_owned(),
@@ -40,7 +41,7 @@ fn main() {
     std::fs::write(&file, picture).expect("the picture is written");
 }
 
-/// What nodes have by themselves is of each kind of time in turn.
+/// Gives the self values of the nodes to the kinds of time in turn.
 fn kinds_of_time(tree: &CallTree) -> TimeSplit {
     let mut of_node = vec![[0; TimeKind::ALL.len()]; tree.len()];
     for node in (0..tree.len()).rev() {
@@ -53,7 +54,7 @@ fn kinds_of_time(tree: &CallTree) -> TimeSplit {
     TimeSplit { of_node }
 }
 
-/// Names and kinds from which the program is made; `+` marks what is usually inlined.
+/// Names and kinds of the functions; `+` marks those that are usually inlined.
 const FUNCTIONS: &[(&str, CodeKind)] = &[
     ("ripgrep::search::SearchWorker<W>::search", CodeKind::Yours),
     ("ripgrep::main::{{closure}}", CodeKind::Yours),
@@ -85,14 +86,14 @@ const FUNCTIONS: &[(&str, CodeKind)] = &[
     ("[libunknown.so.1]", CodeKind::Unknown),
 ];
 
-struct Made {
+struct Builder {
     profile: Profile,
     ids: HashMap<String, FunctionId>,
     tree: CallTree,
     random: u64,
 }
 
-impl Default for Made {
+impl Default for Builder {
     fn default() -> Self {
         let tree = CallTree {
             parent: vec![0],
@@ -105,7 +106,7 @@ impl Default for Made {
     }
 }
 
-impl Made {
+impl Builder {
     fn random(&mut self, below: u64) -> u64 {
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -143,7 +144,7 @@ impl Made {
         self.tree.len() - 1
     }
 
-    /// A program whose frames split their time at random among what they call.
+    /// Builds a program in which each frame splits its time at random among its callees.
     fn program(&mut self, nodes: usize) {
         let total = self.tree.total_value[0];
         let mut at = 0;
@@ -156,7 +157,7 @@ impl Made {
             at = self.child(at, name, kind, false, total / 100 * 97);
         }
         let mut open = std::collections::VecDeque::from([at]);
-        // A recursion that grows narrower step by step.
+        // A recursion that gets narrower with each step.
         let mut deeper = at;
         for step in 0..24 {
             let value = self.tree.total_value[at] / 4 / (step / 3 + 1);

@@ -1,5 +1,5 @@
-//! Writes the page of a made-up recording of a million samples over 200,000 stacks, and says how long it took:
-//! `cargo run --release -p whyslow-render --example view_sample -- FILE.html [FILE.whyslow]`.
+//! Writes the page of an invented recording with a million samples over 200,000 stacks, and prints how long
+//! it took: `cargo run --release -p whyslow-render --example view_sample -- FILE.html [FILE.whyslow]`.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -52,7 +52,7 @@ fn main() {
     }
 }
 
-/// Numbers that look random and are the same each time (xorshift).
+/// A deterministic pseudo-random generator (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -67,7 +67,7 @@ impl Dice {
         (self.roll() % bound as u64) as usize
     }
 
-    /// Small numbers more often than large ones, like the stacks of a program.
+    /// Returns small numbers more often than large ones, as the stacks of a real program would.
     fn low(&mut self, bound: usize) -> usize {
         let share = self.below(1 << 20) as f64 / f64::from(1 << 20);
         (bound as f64 * share.powi(4)) as usize
@@ -150,7 +150,7 @@ fn symbols(profile: &mut Profile, dice: &mut Dice) {
             .collect();
         profile.frames.set(id, &frames);
     }
-    // Nonsense, but of the size that recordings keep.
+    // Meaningless lines, but as many as a recording keeps.
     for function in 0..64 {
         let bytes = (0..4096).map(|_| dice.roll() as u8).collect();
         profile.code.rows.push(Code {
@@ -161,7 +161,7 @@ fn symbols(profile: &mut Profile, dice: &mut Dice) {
     }
 }
 
-/// A tree in which most nodes are deep, as recordings have them.
+/// Builds a tree in which most nodes are deep, as in real recordings.
 fn stacks(profile: &mut Profile, dice: &mut Dice) {
     let mut tips: Vec<StackId> = Vec::new();
     while profile.stacks.len() < STACKS {
@@ -174,7 +174,7 @@ fn stacks(profile: &mut Profile, dice: &mut Dice) {
     }
 }
 
-/// Every thread is sampled about once per millisecond; it stays in the same corner of the program for a while.
+/// Samples every thread about once per millisecond; a thread remains in one part of the program for a while.
 fn samples(profile: &mut Profile, dice: &mut Dice) {
     let mut samples = Samples::default();
     let mut corner = vec![0; THREADS as usize];

@@ -1,4 +1,4 @@
-//! Text, JSON and pictures from analyses. Nothing here reads a profile's file or prints.
+//! Renders analyses as text, JSON, SVG and HTML. Nothing here reads profile files or prints.
 
 pub mod bench;
 pub mod flame;

@@ -1,8 +1,8 @@
-//! Makes texts from outside harmless: a function's name must not move the cursor or colour the screen.
+//! Makes untrusted text harmless: a function's name must not move the cursor or colour the screen.
 
 use std::borrow::Cow;
 
-/// The text with everything that a terminal could obey, or that hides in it, written out as `\u{1b}`.
+/// Escapes every character that a terminal would obey or that is invisible, as `\u{1b}`.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return text.into();
@@ -18,12 +18,12 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     cleaned.into()
 }
 
-/// A line of source code: tabs become spaces, the rest is cleaned.
+/// Cleans a line of source code; tabs become spaces.
 pub fn clean_source(line: &str) -> String {
     clean(&line.trim_end().replace('\t', "    ")).into_owned()
 }
 
-/// Control characters, and the invisible ones that reorder or join what is around them.
+/// Whether a character is a control character, or invisible and able to reorder or join its neighbours.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

@@ -1,4 +1,4 @@
-//! The picture of growth: size and cost on logarithmic axes, so that a power is a straight line.
+//! The growth plot: size and cost on logarithmic axes, where a power law is a straight line.
 
 use std::fmt::Write as _;
 
@@ -16,10 +16,10 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 290.0;
 const TOP: f64 = 64.0;
 const BOTTOM: f64 = 50.0;
-/// Lines beside that of the whole.
+/// Number of lines in addition to the whole program's.
 const LINES: usize = 7;
 
-/// Colours that those who see few of them can tell apart.
+/// Colours that people with colour blindness can distinguish.
 const COLOURS: [&str; LINES] = ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6d00"];
 
 const STYLE: &str = "\
@@ -28,7 +28,7 @@ svg{font:13px system-ui,sans-serif;background:#fff;color:#1b1f24}text{fill:curre
 .fit{fill:none;stroke-width:1.6}.ahead{stroke-dasharray:4 4}\
 @media(prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}.dim{fill:#9198a1}}";
 
-/// Each run a dot, each function a line up to ten times the largest size.
+/// Draws each run as a dot and each function as a line, up to ten times the largest size.
 pub fn growth_plot(growth: &Growth) -> String {
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\">\n<style>{STYLE}</style>\n"
@@ -36,11 +36,11 @@ pub fn growth_plot(growth: &Growth) -> String {
     label(&mut out, "title", LEFT, 26.0, "start", "How it grows");
     let unit = if growth.sampled { "samples" } else { growth.metric.as_str() };
     let what = format!(
-        "{unit} by size, both on logarithmic axes; dashed: up to ten times the largest size, if it goes on like this"
+        "{unit} by size, both on logarithmic axes; dashed: up to ten times the largest size, if the trend holds"
     );
     label(&mut out, "dim", LEFT, 46.0, "start", &what);
     let mut rows = vec![&growth.whole];
-    // What is steep comes first, whatever its share.
+    // Steep functions come first, whatever their share.
     for row in growth.steep().into_iter().chain(&growth.functions).chain(&growth.with_callees) {
         if rows.len() <= LINES && !rows.contains(&row) {
             rows.push(row);
@@ -74,7 +74,7 @@ pub fn growth_plot(growth: &Growth) -> String {
             row.exponent.map_or(String::new(), |exponent| format!("n^{:.2} ", exponent.interval.estimate));
         labels.push((axes.y_of(end), format!("{power}{}", cut(&row.name, 26)), colour));
     }
-    // Names that would lie on each other are moved apart.
+    // Move overlapping names apart.
     labels.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut free = TOP;
     for (y, text, colour) in labels {
@@ -109,7 +109,7 @@ impl Axes {
         HEIGHT - BOTTOM - share.clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
     }
 
-    /// The part of a line that lies between both ends of the upright axis.
+    /// The part of a line between the two ends of the vertical axis.
     fn visible(&self, exponent: &Exponent, from: f64, to: f64) -> Option<[f64; 2]> {
         let (start, slope) = (exponent.cost_at(1.0).ln(), exponent.interval.estimate);
         if slope.abs() < 1e-9 {
@@ -157,7 +157,7 @@ impl Axes {
         }
         let Some(exponent) = row.exponent else { return };
         for (from, to, class) in [(first, last, "fit"), (last, last * FURTHER, "fit ahead")] {
-            // Where the line leaves the picture it ends.
+            // A line ends where it leaves the plot.
             let Some([from, to]) = self.visible(&exponent, from, to) else { continue };
             let at = |size: f64| (self.x_of(size), self.y_of(exponent.cost_at(size)));
             let ((x1, y1), (x2, y2)) = (at(from), at(to));

@@ -1,3 +1,3 @@
-//! Times and sizes as people read them.
+//! Human-readable times and sizes.
 
 pub use whyslow_analyze::{Count, Percent, bytes, duration, times, value};

@@ -48,7 +48,7 @@ fn times() -> [Profile; 2] {
 }
 
 #[test]
-fn lines_that_allocate_have_counted_changes() {
+fn allocation_sites_have_counted_changes() {
     let [before, after] = heaps();
     let diff = compared(&before, &after, None);
     assert_eq!(diff["schema"], json::DIFF_SCHEMA);
@@ -111,7 +111,7 @@ fn functions_have_margins_and_totals() {
 fn every_name_is_described() {
     let diffs = [heaps(), times()].map(|[before, after]| {
         let mut diff = compared(&before, &after, None);
-        // These are those of reports.
+        // The report's schema describes these.
         for side in ["before", "after"] {
             let fields = diff[side].as_object_mut().unwrap();
             fields["quality"].take();

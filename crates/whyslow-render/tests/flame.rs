@@ -1,4 +1,4 @@
-//! Flame graphs as a reader gets them: always well-formed, complete without scripts, true to the tree.
+//! Flame graphs: always well-formed, complete without scripts, and true to the tree.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -21,7 +21,7 @@ impl Element {
     }
 }
 
-/// Parses strictly; panics when the document is not well-formed or holds a character XML forbids.
+/// Parses strictly; panics if the document is not well-formed or holds a character that XML forbids.
 fn elements(xml: &str) -> Vec<Element> {
     for c in xml.chars() {
         let legal =
@@ -84,7 +84,7 @@ fn drawn(folded: &str, options: &FlameOptions) -> String {
     svg(&CallTree::build(&profile, &Selection::default(), &TreeOptions::default()), &profile, options)
 }
 
-/// A tree of one level with these names, each of the same weight.
+/// A tree of one level with these names, all with the same value.
 fn named(names: &[&str]) -> (CallTree, Profile) {
     let mut profile = Profile::default();
     let mut tree = CallTree {
@@ -123,7 +123,7 @@ const PROGRAM: &str = "
     [unknown] 1";
 
 #[test]
-fn a_small_tree_is_drawn_like_this() {
+fn a_small_tree() {
     let options = FlameOptions {
         title: "app <in>".to_owned(),
         subtitle: "63 ms of CPU time".to_owned(),
@@ -131,7 +131,7 @@ fn a_small_tree_is_drawn_like_this() {
     };
     let picture = drawn(PROGRAM, &options);
     elements(&picture);
-    // Style and script have files of their own.
+    // Style and script have their own files.
     let (before, rest) = picture.split_once("<style>").expect("a style");
     let (_, rest) = rest.split_once("</style>").expect("an end of the style");
     let (rest, _) = rest.split_once("<script><![CDATA[").expect("a script");
@@ -210,7 +210,7 @@ fn frames_lie_on_their_callers_and_never_on_each_other() {
 }
 
 #[test]
-fn what_is_too_narrow_is_counted() {
+fn frames_too_narrow_to_draw_are_counted() {
     let options = FlameOptions { min_width_px: 100.0, ..FlameOptions::default() };
     let picture = drawn("main;a 990\nmain;b;c;d 6\nmain;e 4", &options);
     assert!(picture.contains("4 frames narrower than 100 px (1.0 % of the total) are left out."));
@@ -232,7 +232,7 @@ fn labels_fit_their_frames() {
 }
 
 #[test]
-fn stacks_of_ten_thousand_frames_need_little_of_our_own() {
+fn stacks_of_ten_thousand_frames_do_not_overflow_our_stack() {
     let draw = || {
         let depth = 10_000;
         let (mut tree, profile) = named(&["recurse"]);
@@ -260,7 +260,7 @@ fn stacks_of_ten_thousand_frames_need_little_of_our_own() {
 }
 
 #[test]
-fn nothing_is_drawn_of_nothing() {
+fn an_empty_tree_draws_nothing() {
     let picture = drawn("", &FlameOptions::default());
     elements(&picture);
     assert!(picture.contains("There are no samples."));
@@ -284,11 +284,11 @@ fn trees_of_callers_count_kinds_at_the_leaves() {
 }
 
 #[test]
-fn kinds_of_time_are_the_colours_where_they_are_known() {
+fn known_kinds_of_time_determine_the_colours() {
     let profile = testing::profile("main;a 75\nmain;b 25");
     let tree = CallTree::build(&profile, &Selection::default(), &TreeOptions::default());
     let total = tree.total_value.clone();
-    // Everything runs but half of `a`, which waits for I/O.
+    // Half of `a` waits for I/O; everything else runs.
     let a =
         (0..tree.len()).find(|node| CallTree::name(&profile, tree.label[*node]) == "a").expect("it is there");
     let waits = |node: usize| if total[node] >= total[a] { total[a] / 2 } else { 0 };
@@ -309,7 +309,7 @@ fn kinds_of_time_are_the_colours_where_they_are_known() {
 }
 
 #[test]
-fn changes_are_the_colours_of_two_sides_and_what_is_gone_keeps_its_place() {
+fn changes_determine_the_colours_and_removed_paths_keep_their_place() {
     let before = testing::profile("main;a;old 300\nmain;b 400\nmain;c 200");
     let after = testing::profile("main;a;new 100\nmain;b 410\nmain;c 280");
     let selection = Selection::default();
@@ -323,7 +323,7 @@ fn changes_are_the_colours_of_two_sides_and_what_is_gone_keeps_its_place() {
     };
     // old and a are less than half, the root and main less, c is more, new is new; b is grey.
     assert_eq!(["k14", "k15", "k16", "k17", "k18"].map(lines), [2, 2, 1, 1, 1].map(Some));
-    for word in ["half or less, gone", "not significant", "more", "twice or more, new"] {
+    for word in ["half or less, removed", "within noise", "more", "twice or more, new"] {
         assert!(picture.contains(&format!(">{word}</text>")), "{word}");
     }
     assert!(!picture.contains(">your code") && picture.contains("\"verdicts\":[\"undecided\",\"less\""));
@@ -344,7 +344,7 @@ fn changes_are_the_colours_of_two_sides_and_what_is_gone_keeps_its_place() {
 }
 
 #[test]
-fn a_folded_picture_shows_the_work_and_holds_the_whole() {
+fn a_folded_picture_also_holds_the_unfolded_tree() {
     let start = "clone3;start_thread;std::thread::lifecycle::spawn;__rust_try";
     let profile = testing::profile(&format!(
         "{start};rayon_core::join::join;rayon::iter::left;app::work;app::work;app::work 60
@@ -364,7 +364,7 @@ fn a_folded_picture_shows_the_work_and_holds_the_whole() {
         data.contains("\"whole\":\"") && data.contains("\"wholeRows\":10") && data.contains("\"clone3\""),
         "{data}"
     );
-    // Whose code it is does not change by folding.
+    // Folding does not change the kinds of code.
     let legend = elements.iter().filter(|element| element.text.starts_with("runtime")).count();
     assert_eq!(legend, 1, "{picture}");
 

@@ -138,7 +138,7 @@ fn lines_carry_their_text_and_the_hottest_is_marked() {
     assert_eq!(lines[0]["self_share"], 0.3);
 }
 
-/// The same program, its heap recorded too.
+/// The same program with a heap recording.
 fn with_heap() -> Profile {
     let mut profile = program();
     testing::add_heap(
@@ -232,8 +232,8 @@ fn a_site_is_a_line_of_the_user_with_its_numbers() {
     assert_eq!(site["lifetime_mean_ns"], 600);
     let advice = serde_json::json!({
         "id": "reserve-capacity", "about": "heap", "severity": "note", "fix": null,
-        "message": "with_capacity for 4.00 KiB would spare 1,100 of the reallocations and 4.88 KiB of the copying, and leave 96 B \
-                    of a typical one unused",
+        "message": "`with_capacity` for 4.00 KiB would save 1,100 reallocations and copying 4.88 KiB, but leave 96 B \
+                    unused in a typical block",
     });
     assert_eq!(
         site["growth"],
@@ -257,7 +257,7 @@ fn a_site_is_a_line_of_the_user_with_its_numbers() {
 }
 
 #[test]
-fn without_a_leak_check_there_are_no_classes_but_the_reason() {
+fn without_a_leak_check_the_reason_replaces_the_classes() {
     let mut profile = with_heap();
     profile.meta.heap.as_mut().unwrap().leaks =
         LeakCheck::Impossible(NoLeakCheck::Text { text: "it was killed".to_owned() });
@@ -267,7 +267,7 @@ fn without_a_leak_check_there_are_no_classes_but_the_reason() {
 }
 
 #[test]
-fn counted_values_have_no_error_of_sampling() {
+fn counted_values_have_no_sampling_error() {
     let mut profile = with_heap();
     profile.metrics.remove(0);
     profile.samples.remove(0);

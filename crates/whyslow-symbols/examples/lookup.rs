@@ -1,4 +1,5 @@
-//! Symbolises addresses of one file and says how long it took: `lookup FILE COUNT` or `lookup FILE 0xADDRESS…`.
+//! Symbolises addresses of one file and prints how long it took: `lookup FILE COUNT` or `lookup FILE
+//! 0xADDRESS…`.
 
 use std::path::PathBuf;
 use std::time::Instant;

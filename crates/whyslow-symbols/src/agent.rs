@@ -1,9 +1,9 @@
-//! whyslow's own library inside a program whose heap is recorded. Its file is gone when names are looked up, and what matters
-//! to the reader is whose time it is, not which of its functions ran.
+//! Names whyslow's own agent inside a program with a recorded heap. Its file no longer exists when names are
+//! looked up, and readers need to know that the time is the agent's, not which of its functions ran.
 
 use crate::answers::{Answers, RawFrame, RawFunction};
 
-/// What all its code is called.
+/// The name for all its code.
 const NAME: &str = "[whyslow's agent]";
 const FILE: &str = "/whyslow-agent.so";
 
@@ -12,7 +12,7 @@ pub(crate) fn is_path(module: &str) -> bool {
     module.strip_suffix(" (deleted)").unwrap_or(module).ends_with(FILE)
 }
 
-/// One name for all addresses.
+/// Gives all addresses the same name.
 pub(crate) fn resolve(addresses: &[u64]) -> Answers {
     let mut answers = Answers::default();
     let name = answers.text_id(NAME);
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_agent_is_known_by_its_file() {
+    fn the_agent_is_recognised_by_its_file() {
         assert!(is_path("/run/user/1000/whyslow/heap-12-0/whyslow-agent.so"));
         assert!(is_path("/tmp/whyslow-0/heap-12-0/whyslow-agent.so (deleted)"));
         assert!(!is_path("/usr/lib/not-whyslow-agent.so"));

@@ -1,4 +1,4 @@
-//! What was learned about a module's addresses, before it is put into a profile or the cache.
+//! Symbols of a module's addresses, on their way into a profile or the cache.
 //!
 //! ```text
 //! site     = address, extent of the code around it, frames (outermost first)
@@ -16,13 +16,13 @@ pub(crate) struct TextId(pub u32);
 /// A function as the symbol files name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RawFunction {
-    /// The linker's name, or the plain one where there is no other.
+    /// The linkage name, or the plain one if there is no other.
     pub name: TextId,
     /// The file of its definition.
     pub file: Option<TextId>,
-    /// The line of its definition, 0 when not known.
+    /// The line of its definition, 0 if unknown.
     pub line: u32,
-    /// What async code it is the state machine of, where debug information says so.
+    /// The kind of async code it is the state machine of, if debug info says so.
     pub form: Option<AsyncForm>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct RawFrame {
     pub function: u32,
     /// The file of the line.
     pub file: Option<TextId>,
-    /// The line, 0 when not known.
+    /// The line, 0 if unknown.
     pub line: u32,
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct RawFrame {
 pub(crate) struct Site {
     /// Relative to the module.
     pub address: u64,
-    /// Start and end of the contiguous code of its function; equal when not known.
+    /// Start and end of the contiguous code of its function; equal if unknown.
     pub extent: (u64, u64),
     /// First and last-but-one row of [`Answers::frames`].
     pub frames: (u32, u32),
 }
 
-/// Everything that is known about a set of addresses of one module.
+/// The symbols of a set of addresses of one module.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Answers {
     texts: Vec<Box<str>>,
@@ -60,7 +60,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// The id of a text.
+    /// The id of a text, which is added if new.
     pub(crate) fn text_id(&mut self, text: &str) -> TextId {
         if let Some(&id) = self.text_ids.get(text) {
             return id;
@@ -71,12 +71,12 @@ impl Answers {
         id
     }
 
-    /// The text behind an id.
+    /// The text with an id.
     pub(crate) fn text(&self, id: TextId) -> &str {
         self.texts.get(id.0 as usize).map_or("", |text| text)
     }
 
-    /// The id of a function.
+    /// The id of a function, which is added if new.
     pub(crate) fn function_id(&mut self, function: RawFunction) -> u32 {
         *self.function_ids.entry(function).or_insert_with(|| {
             self.functions.push(function);
@@ -84,7 +84,7 @@ impl Answers {
         })
     }
 
-    /// Adds the meaning of an address, outermost frame first.
+    /// Adds the frames of an address, outermost first.
     pub(crate) fn add(&mut self, address: u64, extent: (u64, u64), frames: &[RawFrame]) {
         let start = self.frames.len() as u32;
         self.frames.extend_from_slice(frames);
@@ -101,7 +101,7 @@ impl Answers {
         &self.texts
     }
 
-    /// Every address, in the order they were added.
+    /// Every address, in the order of addition.
     pub(crate) fn sites(&self) -> &[Site] {
         &self.sites
     }
@@ -111,7 +111,7 @@ impl Answers {
         self.frames.get(site.frames.0 as usize..site.frames.1 as usize).unwrap_or(&[])
     }
 
-    /// Adds the sites of another table that `keep` wants.
+    /// Adds those sites of another table for which `keep` is true.
     pub(crate) fn absorb(&mut self, other: &Answers, mut keep: impl FnMut(&Site) -> bool) {
         let mut texts: Vec<Option<TextId>> = vec![None; other.texts.len()];
         let mut functions: Vec<Option<u32>> = vec![None; other.functions.len()];
@@ -140,8 +140,8 @@ impl Answers {
         }
     }
 
-    /// The same with every address smaller by `base`.
-    pub(crate) fn moved_down(mut self, base: u64) -> Self {
+    /// Subtracts `base` from every address.
+    pub(crate) fn relative_to(mut self, base: u64) -> Self {
         for site in &mut self.sites {
             site.address = site.address.saturating_sub(base);
             site.extent = (site.extent.0.saturating_sub(base), site.extent.1.saturating_sub(base));

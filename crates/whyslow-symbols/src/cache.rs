@@ -1,16 +1,16 @@
-//! The cache on disk: what was learned about a file's addresses, so that the next recording of it needs no debug
-//! information.
+//! The cache on disk: symbols of a file's addresses, so that the next recording of the file does not need its
+//! debug info.
 //!
-//! One file per module, named by its build id, or by path, size and time of change where there is none:
+//! One file per module, named by its build id, or by path, size and modification time if it has none:
 //!
 //! ```text
 //! file    = magic, checksum of the rest, zstd( source evidence texts functions sites )
 //! numbers = LEB128; optional ids are stored plus one, 0 for none
 //! ```
 //!
-//! Files are written beside their name and renamed, so that readers and other writers never see half of one. When
-//! two processes learn at once, the later one's file stays and the earlier one's news is learned again. A file that
-//! is damaged or of another version is ignored and replaced.
+//! Files are written under a temporary name and renamed, so readers and other writers never see half a file.
+//! If two processes write at once, the later file wins, and the earlier one's new symbols are looked up again
+//! next time. A damaged file, or one of another version, is ignored and replaced.
 
 use std::fs;
 use std::hash::Hasher;
@@ -29,15 +29,15 @@ use crate::module::{self, Answer, Question, Source};
 use crate::optimised::Evidence;
 
 const MAGIC: &[u8; 16] = b"whyslow-symbols3";
-/// All files of the cache together; the least recently used go first.
+/// Maximum size of all cache files together; the least recently used are removed first.
 const LARGEST_CACHE: u64 = 256 << 20;
-/// One file, decompressed.
+/// Maximum size of one file, decompressed.
 const LARGEST_FILE: usize = 64 << 20;
-/// A file that is used gets a new time, but not more often than this.
+/// A used file gets a new modification time, but not more often than this.
 const TOUCH_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Answers a question from the cache as far as it goes, then from the module's files; says how many addresses the
-/// cache knew.
+/// Answers a question from the cache where possible, then from the module's files. Also returns how many
+/// addresses the cache had.
 pub(crate) fn resolve(question: &Question, options: &Options) -> (Answer, usize) {
     let Some(path) = options.cache.as_ref().and_then(|folder| file_for(folder, question)) else {
         return (module::resolve(question, options), 0);
@@ -71,12 +71,12 @@ pub(crate) fn resolve(question: &Question, options: &Options) -> (Answer, usize)
     (answer, hits)
 }
 
-/// The file for a module; none for modules that are not worth it.
+/// The cache file of a module; `None` for modules that are not worth caching.
 fn file_for(folder: &Path, question: &Question) -> Option<PathBuf> {
     let folder = folder.join("symbols");
     match question.kind {
         ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown => {}
-        // The kernel has a table of its own; the others are read in no time.
+        // The kernel has its own table; the others are fast to read.
         ModuleKind::Kernel
         | ModuleKind::Vdso
         | ModuleKind::Jit
@@ -111,9 +111,9 @@ fn load(path: &Path) -> Option<Answer> {
     answer
 }
 
-/// Keeps what an answer says, and what the cache knew before.
+/// Stores an answer, together with what the cache had before.
 fn store(path: &Path, answer: &Answer, before: &Answers) {
-    // Names from symbol tables are read in no time, and debug information may be installed later.
+    // Symbol tables are fast to read, and debug info may be installed later.
     if !answer.complete || answer.source != Source::Lines {
         return;
     }
@@ -130,7 +130,7 @@ fn store(path: &Path, answer: &Answer, before: &Answers) {
     }
 }
 
-/// Writes a file whole, under a temporary name first.
+/// Writes a whole file, under a temporary name first.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn cache_files_round_trip() {
         let evidence = Evidence { rust_functions: 300, rust_inlined: 2, flagged_yes: 0, flagged_no: 1 };
         let answers = sample();
         let read = decode(&encode(Source::Lines, &evidence, &answers).unwrap()).unwrap();
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_files_go_first() {
+    fn the_least_recently_used_files_are_removed_first() {
         let folder = tempfile::tempdir().unwrap();
         for (age, name) in [(30, "old"), (20, "middle"), (10, "new")] {
             let path = folder.path().join(name);

@@ -1,4 +1,4 @@
-//! Keeps the machine code of hot functions inside the profile.
+//! Stores the machine code of hot functions in the profile.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_elf::{Elf, ElfFile};
@@ -8,9 +8,9 @@ use crate::hot::Heat;
 use crate::jit;
 use crate::module::{self, Question};
 
-/// Bytes kept of one function.
+/// Maximum bytes kept of one function.
 const LARGEST_FUNCTION: u64 = 64 << 10;
-/// Bytes kept of all functions.
+/// Maximum bytes kept of all functions.
 const LARGEST_TOTAL: usize = 256 << 10;
 
 /// The contiguous code around a location's address.
@@ -32,7 +32,7 @@ struct Seen {
     addresses: Vec<(u64, u64)>,
 }
 
-/// Reads the code of functions with a notable share of the samples, hottest first.
+/// Stores the code of functions with a notable share of the samples, hottest first.
 pub(crate) fn keep(
     profile: &mut Profile,
     questions: &[(ModuleId, &Question)],
@@ -89,8 +89,8 @@ fn ranges(profile: &Profile, extents: &Extents, heat: &Heat) -> Vec<Range> {
     ranges
 }
 
-/// Where to start in a function: at its start, unless the hottest address is beyond what is kept. Then at the first seen
-/// address close before it, since only seen addresses are known to be instructions.
+/// Where to start in a function: at its start, unless the hottest address is beyond the limit. Then at the
+/// first sampled address shortly before it, because only sampled addresses are known to be instructions.
 fn first_kept(start: u64, seen: &[(u64, u64)]) -> u64 {
     let hottest = seen.iter().max().map_or(start, |&(_, address)| address);
     if hottest.saturating_sub(start) < LARGEST_FUNCTION {
@@ -100,7 +100,7 @@ fn first_kept(start: u64, seen: &[(u64, u64)]) -> u64 {
     seen.iter().map(|&(_, address)| address).filter(|&address| address >= earliest).min().unwrap_or(start)
 }
 
-/// Where a module's code is read from.
+/// The source of a module's code.
 enum Bytes<'q> {
     File(ElfFile),
     Image(Vec<u8>),

@@ -1,12 +1,12 @@
-//! Copies of modules' files in a folder, for recordings whose programs are not where they were.
+//! Finds copies of modules in a folder, for recordings of programs that have moved.
 
 use std::path::Path;
 
 use whyslow_elf::{FileBytes, Headers};
 use whyslow_profile::{ModuleId, ModuleKind, Profile, copies_in};
 
-/// The modules that a folder has copies of, as [`crate::Options::files`] takes them. Where a build id was recorded, only a
-/// file with that is a copy.
+/// The modules that have copies in a folder, as [`crate::Options::files`] takes them. If a build id was
+/// recorded, a copy must have it.
 pub fn copies(profile: &Profile, folder: &Path) -> Vec<(ModuleId, FileBytes)> {
     let mut found = Vec::new();
     for (row, module) in profile.modules.iter().enumerate() {

@@ -1,9 +1,10 @@
-//! Names to show: demangled, without hashes and without the suffixes that compilers add to copies of a function.
+//! Display names: demangled, without hashes and without the suffixes that compilers add to copies of a
+//! function.
 
-/// Longer C++ names are shown as they are: demangling them can take very long.
+/// Longer C++ names are shown mangled: demangling them can take very long.
 const LONGEST_CPP_NAME: usize = 8192;
 
-/// Whether a name is mangled in a way known here.
+/// Whether a name is mangled in a supported scheme.
 pub(crate) fn is_mangled(name: &str) -> bool {
     is_rust(name) || name.starts_with("_Z")
 }
@@ -15,7 +16,7 @@ pub(crate) fn is_rust(name: &str) -> bool {
     }
     let name = without_suffixes(name);
     let Some(body) = name.strip_prefix("_ZN").and_then(|body| body.strip_suffix('E')) else { return false };
-    // The last part is `17h` and 16 hexadecimal digits; the oldest compilers put some letters behind them.
+    // The last part is `17h` and 16 hexadecimal digits; the oldest compilers append some letters.
     const LENGTHS: [(usize, &str); 5] = [(16, "17h"), (17, "18h"), (18, "19h"), (19, "20h"), (20, "21h")];
     LENGTHS.iter().any(|&(length, part)| {
         let at = body.len().wrapping_sub(length);
@@ -23,7 +24,8 @@ pub(crate) fn is_rust(name: &str) -> bool {
     })
 }
 
-/// Whether this is the hash of a Rust name: 16 hexadecimal digits, in the oldest names up to 4 letters or digits more.
+/// Whether this is the hash of a Rust name: 16 hexadecimal digits, in the oldest names up to 4 letters or
+/// digits more.
 pub(crate) fn is_hash(text: &str) -> bool {
     text.len() <= 20
         && text.split_at_checked(16).is_some_and(|(hash, version)| {
@@ -32,7 +34,7 @@ pub(crate) fn is_hash(text: &str) -> bool {
         })
 }
 
-/// The name to show for a raw one.
+/// The display name of a raw one.
 ///
 /// | raw | shown |
 /// |---|---|
@@ -51,7 +53,7 @@ pub(crate) fn shown_name(raw: &str) -> String {
         && let Ok(rust) = rustc_demangle::try_demangle(name)
     {
         let text = format!("{rust:#}");
-        // The oldest hashes are not known to the demangler.
+        // The demangler does not recognise the oldest hashes.
         return match text.rsplit_once("::h") {
             Some((path, hash)) if is_hash(hash) => path.to_owned(),
             _ => text,
@@ -70,10 +72,10 @@ pub(crate) fn shown_name(raw: &str) -> String {
 /// The end of a linker stub's name.
 pub(crate) const STUB: &str = "@plt";
 
-/// Cuts `.llvm.123`, `.cold`, `.part.0`, `.isra.0`, symbol versions and the like from the end.
+/// Removes suffixes such as `.llvm.123`, `.cold`, `.part.0`, `.isra.0` and symbol versions.
 ///
-/// Other ends that look like one are part of the name: `main.main.func1.1`, `http.get.200`. Of a mangled name nothing
-/// behind a dot is.
+/// Similar endings can be part of the name: `main.main.func1.1`, `http.get.200`. In a mangled name,
+/// everything after a dot is a suffix.
 pub(crate) fn without_suffixes(raw: &str) -> &str {
     let mut name = match raw.find('@') {
         Some(at) if at > 0 => &raw[..at],
@@ -86,8 +88,8 @@ pub(crate) fn without_suffixes(raw: &str) -> &str {
     name
 }
 
-/// Cuts one suffix: a word that stands alone (`.cold`), a word and its number (`.part.0`), or a number behind a mangled
-/// name.
+/// Removes one suffix: a single word (`.cold`), a word and its number (`.part.0`), or a number after a
+/// mangled name.
 fn without_suffix(name: &str, mangled: bool) -> Option<&str> {
     const ALONE: [&str; 5] = ["cold", "warm", "lto_priv", "localalias", "cfi_jt"];
     const NUMBERED: [&str; 9] =
@@ -135,7 +137,7 @@ mod tests {
             ("compute.llvm.9876543210ABCDEF", "compute"),
             ("compute.__uniq.1234567.part.2.cold", "compute"),
             ("_ZN3Foo3barEi.123", "Foo::bar(int)"),
-            // What is no compiler's suffix is the name.
+            // An ending that is not a compiler's suffix is part of the name.
             ("nested.0", "nested.0"),
             ("main.main.func1.1", "main.main.func1.1"),
             ("http.get.200", "http.get.200"),
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn rust_names_are_told_from_cpp_names() {
+    fn rust_names_are_distinguished_from_cpp_names() {
         assert!(is_rust("_ZN4core3fmt5write17h0123456789abcdefE"));
         assert!(is_rust("_RNvCs1234_7mycrate3foo"));
         assert!(!is_rust("_ZN3Foo3barEv"));

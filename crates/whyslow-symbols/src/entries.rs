@@ -1,4 +1,4 @@
-//! Where a function begins in a file, by the name that people use.
+//! Finds the entry points of a function in a file, by its display name.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use whyslow_elf::{DebugFolders, Elf, ElfFile};
 use crate::demangle::{shown_name, without_suffixes};
 use crate::{go, separate_debug_file};
 
-/// The places at which a function begins: as many as there are instances of a generic one.
+/// The entry points of a function: one per instance if it is generic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entries {
-    /// Its whole name.
+    /// Its full name.
     pub name: String,
-    /// Bytes from the beginning of the file.
+    /// Offsets from the start of the file.
     pub offsets: Vec<u64>,
 }
 
@@ -24,20 +24,20 @@ pub struct Entries {
 pub enum NoEntry {
     /// The file cannot be read.
     Unreadable(String),
-    /// It is no ELF file, such as a script.
+    /// It is not an ELF file, but for example a script.
     NotElf,
-    /// It has no names of functions, or only those for the dynamic linker.
+    /// It has no function names, or only those for the dynamic linker.
     NoSymbols,
-    /// Several functions have names that end so.
+    /// The names of several functions end like this.
     Ambiguous(Vec<String>),
-    /// The debug information knows it, but it has no code of its own: it is inlined wherever it is called.
+    /// Debug info has it, but it has no code of its own: every call is inlined.
     Inlined,
-    /// No such name; names that are like it.
+    /// No such name; similar names.
     Absent(Vec<String>),
 }
 
-/// Finds the entries of a function: by its whole name, by the linker's, or by the end of its path if only one function has it.
-/// Parameters of C++ names can be left out.
+/// Finds the entries of a function: by its full name, by the linkage name, or by the end of its path if only
+/// one function has it. C++ names may omit their parameters.
 pub fn entries(path: &Path, wanted: &str) -> Result<Entries, NoEntry> {
     let file = ElfFile::open(path).map_err(|error| NoEntry::Unreadable(error.to_string()))?;
     let elf = file.parse().map_err(|_| NoEntry::NotElf)?;
@@ -60,11 +60,11 @@ pub fn entries(path: &Path, wanted: &str) -> Result<Entries, NoEntry> {
     }
 }
 
-/// The functions of a file: the linker's name, the shown one, the address.
+/// The functions of a file: linkage name, display name, address.
 #[derive(Debug, Default)]
 struct Functions {
     rows: Vec<(String, String, u64)>,
-    /// Whether there is more than names for the dynamic linker.
+    /// Whether there are more names than those for the dynamic linker.
     full: bool,
 }
 
@@ -75,14 +75,14 @@ enum Found {
 }
 
 impl Functions {
-    /// The symbol tables of a file and of its separate debug file.
+    /// Reads the symbol tables of a file and of its separate debug file.
     fn read(elf: &Elf<'_>, debug: Option<&Elf<'_>>) -> Self {
         let mut functions = Self { rows: Vec::new(), full: elf.has_symbols() || debug.is_some() };
         for elf in std::iter::once(elf).chain(debug) {
             for symbol in elf.object().symbols().chain(elf.object().dynamic_symbols()) {
                 let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
                 let Ok(name) = symbol.name() else { continue };
-                // What chooses an implementation runs once and is not the function.
+                // A resolver (ifunc) that chooses an implementation runs once and is not the function.
                 let is_function = st_info.st_type() == STT_FUNC;
                 if is_function && symbol.is_definition() && !is_part(name) {
                     functions.rows.push((name.to_owned(), shown_name(name), symbol.address()));
@@ -114,7 +114,7 @@ impl Functions {
         places.dedup();
         match places[..] {
             [] => Found::None,
-            // Several names of one place are one function.
+            // Several names for one address are one function.
             [addresses] => {
                 let name = found.keys().min().map(|name| (*name).to_owned()).unwrap_or_default();
                 Found::One(name, addresses.clone())
@@ -127,7 +127,7 @@ impl Functions {
         }
     }
 
-    /// Names that have the last part of the wanted one in them.
+    /// Names that contain the last part of the wanted one.
     fn similar(&self, wanted: &str) -> Vec<String> {
         const MOST: usize = 5;
         let last = last_part(wanted).to_lowercase();
@@ -141,7 +141,7 @@ impl Functions {
     }
 }
 
-/// The places of each name.
+/// The addresses of each name.
 fn by_name<'a>(rows: impl Iterator<Item = &'a (String, String, u64)>) -> FxHashMap<&'a str, Vec<u64>> {
     let mut by_name: FxHashMap<&str, Vec<u64>> = FxHashMap::default();
     for (_, shown, address) in rows {
@@ -157,7 +157,7 @@ fn names(shown: &str, wanted: &str) -> bool {
     shown == wanted || without_parameters(shown) == wanted
 }
 
-/// `Foo::bar` of `Foo::bar(int)`.
+/// `Foo::bar(int)` → `Foo::bar`.
 fn without_parameters(shown: &str) -> &str {
     match shown.strip_suffix(')').and_then(|_| shown.find('(')) {
         Some(at) if at > 0 => &shown[..at],
@@ -169,12 +169,13 @@ fn last_part(name: &str) -> &str {
     without_parameters(name).rsplit("::").next().unwrap_or(name)
 }
 
-/// Whether a symbol is of a part that the compiler has put elsewhere: nobody calls it by the function's name.
+/// Whether a symbol is a part of a function that the compiler moved elsewhere: it is not an entry of the
+/// function.
 fn is_part(raw: &str) -> bool {
     [".cold", ".part."].iter().any(|part| raw.contains(part))
 }
 
-/// Whether a name is among the strings of the debug information, whole.
+/// Whether a name is a complete string of the debug info.
 fn is_in_debug_info(elf: &Elf<'_>, wanted: &str) -> bool {
     let name = last_part(wanted).as_bytes();
     let whole = [b"\0", name, b"\0"].concat();
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_functions_are_no_entries() {
+    fn parts_of_functions_are_not_entries() {
         assert!(is_part("work.cold") && is_part("work.part.0") && is_part("_ZN1a1bEv.cold.12"));
         assert!(!is_part("work") && !is_part("work.constprop.0") && !is_part("_ZN1a1bEv.llvm.123"));
     }

@@ -1,4 +1,4 @@
-//! Puts answers into a profile: texts, functions with their kind, frames, the state of modules.
+//! Writes answers into a profile: texts, functions with their kind, frames, the state of modules.
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -10,21 +10,21 @@ use crate::answers::{Answers, RawFunction, TextId};
 use crate::demangle::{is_rust, shown_name};
 use crate::kind::{Home, Language, Subject, classify, manifest};
 
-/// Finds texts of a profile, and adds those that are new.
+/// Interns texts of a profile.
 #[derive(Debug)]
 pub(crate) struct Texts {
     ids: FxHashMap<Box<str>, StringId>,
 }
 
 impl Texts {
-    /// Knows every text of a profile.
+    /// Starts with every text of a profile.
     pub(crate) fn of(strings: &Strings) -> Self {
         let ids =
             strings.iter().enumerate().map(|(index, text)| (text.into(), StringId::from(index))).collect();
         Self { ids }
     }
 
-    /// The id of a text.
+    /// The id of a text, which is added if new.
     pub(crate) fn id(&mut self, strings: &mut Strings, text: &str) -> StringId {
         if let Some(&id) = self.ids.get(text) {
             return id;
@@ -35,7 +35,7 @@ impl Texts {
     }
 }
 
-/// What is shown of a function.
+/// A function as it is displayed.
 struct Shown {
     name: String,
     raw: String,
@@ -43,7 +43,7 @@ struct Shown {
     crate_name: Option<String>,
 }
 
-/// Adds the functions and frames of one module's locations, which are sorted by address.
+/// Adds the functions and frames of one module's locations, which must be sorted by address.
 pub(crate) fn fill(
     profile: &mut Profile,
     texts: &mut Texts,
@@ -56,7 +56,7 @@ pub(crate) fn fill(
     let module_path = profile.text(row.path).to_owned();
     let surroundings = Surroundings::of(answers, module_kind, &module_path);
     let show = |function: &RawFunction| show(answers, function, &surroundings);
-    // Demangling a few names does not pay for a second thread.
+    // Demangling a few names is not worth a second thread.
     let shown: Vec<Shown> = answers.functions().par_iter().with_min_len(256).map(show).collect();
 
     let mut ids: Vec<Option<StringId>> = vec![None; answers.texts().len()];
@@ -95,8 +95,8 @@ pub(crate) fn fill(
     }
 }
 
-/// For each function the row that stands for it. Of hand-written assembly the debug information knows a line at some
-/// addresses and only the symbol at others: both are the function whose definition is known.
+/// For each function, the row that represents it. For hand-written assembly, debug info has lines at some
+/// addresses and only the symbol at others: both are the function with the known definition.
 fn with_definitions(functions: &[RawFunction]) -> Vec<usize> {
     let defined = functions.iter().enumerate().filter(|(_, function)| function.file.is_some());
     let defined: FxHashMap<TextId, usize> = defined.map(|(row, function)| (function.name, row)).collect();
@@ -108,7 +108,7 @@ fn with_definitions(functions: &[RawFunction]) -> Vec<usize> {
     .collect()
 }
 
-/// What is known of a module for all of its functions.
+/// Facts about a module that apply to all of its functions.
 struct Surroundings<'a> {
     module_kind: ModuleKind,
     module_path: &'a str,
@@ -153,7 +153,7 @@ fn show(answers: &Answers, function: &RawFunction, surroundings: &Surroundings<'
         _ => (stored, None),
     };
     let (raw, name) = match crate::unnamed::shown(raw, module_path) {
-        // There is no linker's name.
+        // There is no linkage name.
         Some(name) => ("", name),
         None if module_kind == ModuleKind::Jit => (raw, raw.to_owned()),
         None => (raw, shown_name(raw)),

@@ -1,4 +1,5 @@
-//! Functions of a file by a part of their name, in one pass over its symbols: large files have hundreds of thousands.
+//! Searches functions of a file by a part of their name, in one pass over its symbols: large files have
+//! hundreds of thousands.
 
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 use whyslow_elf::{Elf, FileBytes};
@@ -10,18 +11,18 @@ use crate::wanted::{Fit, Wanted};
 /// A function of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FunctionSymbol {
-    /// Its name, demangled.
+    /// Its demangled name.
     pub name: String,
     /// Its first byte, relative to the file's image base.
     pub start: u64,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
 }
 
-/// The functions whose name has this part, whether letters are large or small; all of them for an empty part. If there are none, those
-/// that have the parts of a path in this order ([`Fit::Path`]). Sorted by name.
+/// The functions whose name contains this part, ignoring case; all functions for an empty part. If there are
+/// none, those that have the parts of a path in this order ([`Fit::Path`]). Sorted by name.
 pub fn functions(elf: &Elf<'_>, debug: Option<&Elf<'_>>, wanted: &Wanted) -> Vec<FunctionSymbol> {
-    // Demangling is what takes long, and mangled names have nearly every word in them as it is.
+    // Demangling is the slow part, and mangled names contain nearly every word unchanged.
     let (word, is_certain) = wanted.longest_word();
     let lower = word.to_ascii_lowercase();
     let found = matching(elf, debug, wanted, |raw| raw.contains(word));
@@ -63,15 +64,15 @@ fn matching(
     }
     found.sort_unstable();
     found.dedup();
-    // One name per place: the first in the alphabet.
+    // Keep one name per address: the first in the alphabet.
     let mut seen = rustc_hash::FxHashSet::default();
     found.retain(|function| function.size > 0 && seen.insert(function.start));
     found
 }
 
-/// Names of functions that may be meant by a misspelt name: those that have one half of its last word.
+/// Functions that a misspelt name may mean: those that contain one half of its last word.
 pub fn similar_functions(elf: &Elf<'_>, debug: Option<&Elf<'_>>, wanted: &Wanted) -> Vec<String> {
-    /// Demangling as many takes some 20 ms.
+    /// Demangling this many takes about 20 ms.
     const MOST: usize = 8192;
     let mut names = Vec::new();
     let Some((first, second)) = wanted.halves() else { return names };
@@ -86,7 +87,7 @@ pub fn similar_functions(elf: &Elf<'_>, debug: Option<&Elf<'_>>, wanted: &Wanted
     names
 }
 
-/// Calls `each` with the linker's name, the address and the size of every function.
+/// Calls `each` with the linkage name, address and size of every function.
 fn each_symbol(elf: &Elf<'_>, debug: Option<&Elf<'_>>, mut each: impl FnMut(&str, u64, u64)) {
     for elf in std::iter::once(elf).chain(debug) {
         let tables = [elf.object().symbol_table(), elf.object().dynamic_symbol_table()];
@@ -101,7 +102,7 @@ fn each_symbol(elf: &Elf<'_>, debug: Option<&Elf<'_>>, mut each: impl FnMut(&str
     }
 }
 
-/// Bytes up to the next symbol, or to the end of the section.
+/// Bytes up to the next symbol or the end of the section.
 fn until_next(elf: &Elf<'_>, start: u64) -> u64 {
     let tables = [elf.object().symbol_table(), elf.object().dynamic_symbol_table()];
     let starts = tables.iter().flatten().flat_map(ObjectSymbolTable::symbols).map(|symbol| symbol.address());
@@ -113,8 +114,8 @@ fn until_next(elf: &Elf<'_>, start: u64) -> u64 {
     starts.chain(ends).filter(|end| *end > start).min().map_or(0, |end| end - start)
 }
 
-/// The function around an address of a file, relative to its image base: start and end, by its symbols or, where those have no name for it,
-/// by its unwind tables.
+/// The start and end of the function around an address, relative to the image base: from the file's symbols
+/// or, if those have no name for it, from its unwind tables.
 pub fn function_at(elf: &Elf<'_>, file: &FileBytes, address: u64) -> Option<(u64, u64)> {
     let base = elf.image_base();
     let symbols = crate::symtab::Symbols::read(elf);

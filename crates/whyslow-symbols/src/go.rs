@@ -1,4 +1,4 @@
-//! Names of Go's functions where the symbol table was stripped.
+//! Function names of Go programs with a stripped symbol table.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use whyslow_unwind::{GO_TABLES, go_functions};
 use crate::symtab::Symbol;
 use whyslow_elf::Elf;
 
-/// Every function of a Go program, sorted by address; none when it is no Go program.
+/// Every function of a Go program, sorted by address; empty if it is not a Go program.
 pub(crate) fn functions<'a>(elf: &Elf<'a>) -> Vec<Symbol<'a>> {
     let table = GO_TABLES.iter().find_map(|name| match elf.section(name) {
         Cow::Borrowed(bytes) if !bytes.is_empty() => Some(bytes),

@@ -1,4 +1,4 @@
-//! Which places of a profile are hot: decides whose source and code are kept.
+//! Finds the hot places of a profile: their source and code are kept.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{LocationId, Profile};
@@ -13,7 +13,7 @@ pub(crate) struct Heat {
     pub total: u64,
     /// Samples taken at the location.
     pub own: FxHashMap<LocationId, u64>,
-    /// Samples taken at the location or in what it called.
+    /// Samples taken at the location or in its callees.
     pub inclusive: FxHashMap<LocationId, u64>,
 }
 
@@ -31,7 +31,7 @@ impl Heat {
         for (index, &value) in nodes.iter().enumerate().filter(|(_, value)| **value > 0) {
             *heat.own.entry(profile.stacks.location(index.into())).or_default() += value;
         }
-        // Parents come before their children, so one pass from the end carries every value to the root.
+        // Parents precede their children, so one pass from the end carries every value to the root.
         for index in (0..nodes.len()).rev() {
             let value = nodes[index];
             if value == 0 {

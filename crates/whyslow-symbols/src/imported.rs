@@ -1,5 +1,5 @@
-//! For profiles that another tool made: names that are given, not looked up, still say whose code they are, and the
-//! source lines around hot places may be on this machine.
+//! For profiles of other tools: classifies functions by their given names, and keeps the source lines around
+//! hot places if they are on this machine.
 
 use std::borrow::Cow;
 
@@ -10,31 +10,31 @@ use crate::fill::Texts;
 use crate::hot::Heat;
 use crate::kind::{Language, Subject, classify};
 
-/// What another tool says of a function.
+/// A function as another tool describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Given<'a> {
     /// Its name, demangled or not.
     pub name: &'a str,
     /// The file it is in.
     pub file: Option<&'a str>,
-    /// What its module is.
+    /// The kind of its module.
     pub module_kind: ModuleKind,
-    /// The module's path, or the program's name; empty when not known.
+    /// The module's path, or the program's name; empty if unknown.
     pub module_path: &'a str,
 }
 
-/// What whyslow shows of a function.
+/// A function as whyslow shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
-    /// The name to show.
+    /// The display name.
     pub name: String,
-    /// Whose code it is.
+    /// The kind of code.
     pub kind: CodeKind,
     /// The crate or library it belongs to.
     pub crate_name: Option<String>,
 }
 
-/// Judges a function by its name, file and module, as [`crate::symbolize`] does.
+/// Classifies a function by its name, file and module, as [`crate::symbolize`] does.
 ///
 /// ```
 /// use whyslow_profile::{CodeKind, ModuleKind};
@@ -63,13 +63,13 @@ pub fn describe(given: &Given<'_>) -> Described {
     };
     let (mut kind, crate_name) = classify(&subject);
     if kind == CodeKind::Dependency && given.module_path.is_empty() && subject.file.is_none() {
-        // A crate's name alone does not tell the user's own from another's.
+        // A crate's name alone does not distinguish the user's crates from others.
         kind = CodeKind::Unknown;
     }
     Described { name, kind, crate_name }
 }
 
-/// Whether a name is as a linker knows it. Others (demangled already, or of another kind of language) stay as they are.
+/// Whether a name is a linkage name. Others (already demangled, or of another language) are unchanged.
 fn is_symbol(name: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$');
     name.strip_suffix(STUB).unwrap_or(name).bytes().all(letter)
@@ -77,7 +77,8 @@ fn is_symbol(name: &str) -> bool {
         || name.contains("@@")
 }
 
-/// Cuts the hash that older demanglers leave: `app::f::h0123456789abcdef`, in the oldest with some letters behind it.
+/// Removes the hash that older demanglers leave: `app::f::h0123456789abcdef`, in the oldest with some letters
+/// after it.
 fn without_hash(name: &str) -> &str {
     match name.rsplit_once("::h") {
         Some((path, hash)) if is_hash(hash) => path,
@@ -85,20 +86,21 @@ fn without_hash(name: &str) -> &str {
     }
 }
 
-/// Whether a demangler for C++ has left what rustc writes for characters that C++ names cannot have. A name that is still
-/// mangled is no such name.
+/// Whether a C++ demangler has left rustc's escapes for characters that C++ names cannot contain. A name that
+/// is still mangled does not count.
 fn is_escaped(name: &str) -> bool {
     !name.starts_with("_ZN")
         && ["$LT$", "$GT$", "$u20$", "$RF$", "$u7b$"].iter().any(|part| name.contains(part))
 }
 
-/// Undoes that: `_$LT$app..T$u20$as$u20$core..fmt..Debug$GT$::fmt` is `<app::T as core::fmt::Debug>::fmt`.
+/// Decodes the escapes: `_$LT$app..T$u20$as$u20$core..fmt..Debug$GT$::fmt` is `<app::T as
+/// core::fmt::Debug>::fmt`.
 fn unescaped(name: &str) -> Cow<'_, str> {
     if !is_escaped(name) {
         return name.into();
     }
     let mut text = String::with_capacity(name.len());
-    // Before an escape at the start of a part stands a line, because names cannot begin with a dollar.
+    // An underscore precedes an escape at the start of a part, because names cannot start with a dollar.
     let mut rest = name.strip_prefix('_').filter(|rest| rest.starts_with('$')).unwrap_or(name);
     while let Some(next) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix("::_$") {
@@ -118,7 +120,7 @@ fn unescaped(name: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// The character that an escape at the start stands for, and what is behind it.
+/// The character of an escape at the start, and the text after it.
 fn escape(text: &str) -> Option<(char, &str)> {
     let (word, rest) = text.strip_prefix('$')?.split_once('$')?;
     let character = match word {
@@ -135,7 +137,7 @@ fn escape(text: &str) -> Option<(char, &str)> {
     (!character.is_control()).then_some((character, rest))
 }
 
-/// Keeps the source lines around hot places of a profile whose frames have lines already.
+/// Keeps the source lines around hot places of a profile with frames that already have lines.
 pub fn keep_sources(profile: &mut Profile) {
     let mut locations = (0..profile.locations.len()).map(LocationId::from);
     if !locations.any(|location| profile.frames.of(location).iter().any(|frame| frame.file.is_some())) {
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_demangled_already_are_judged_like_mangled_ones() {
+    fn demangled_names_are_classified_like_mangled_ones() {
         assert_eq!(kind("alloc::vec::Vec<T>::push", ""), (CodeKind::Std, Some("alloc".to_owned())));
         assert_eq!(
             kind("<app::T as core::fmt::Debug>::fmt", "app"),
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!(shown("core::fmt::write::h0123456789abcdef"), "core::fmt::write");
         assert_eq!(shown("compute.part.0"), "compute");
         assert_eq!(shown("main.main.func1.1"), "main.main.func1.1");
-        // What a demangler for C++ makes of Rust's older names.
+        // The output of a C++ demangler for Rust's older names.
         assert_eq!(
             shown("_$LT$app..T$u20$as$u20$core..fmt..Debug$GT$::fmt::h0123456789abcdef"),
             "<app::T as core::fmt::Debug>::fmt"

@@ -1,4 +1,4 @@
-//! Functions that have no code of their own because they were inlined wherever they are called, by a part of their name.
+//! Searches functions that exist only inlined into their callers, by a part of their name.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use crate::module::with_debug_info;
 use crate::symtab::Symbols;
 use crate::wanted::{Fit, Wanted};
 
-/// A function that was inlined.
+/// An inlined function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InlinedFunction {
     /// Its name.
     pub name: String,
-    /// The functions whose code it is a part of, by name, each with one call: the file and the line.
+    /// The functions that it is inlined into, by name, each with one call: file and line.
     pub hosts: Vec<(String, Option<(String, u32)>)>,
 }
 
-/// The inlined functions that fit, by the debug information of a file or of its separate debug file. Sorted by name; those that were not
-/// inlined everywhere are among them.
+/// The matching inlined functions, from the debug info of a file or of its separate debug file, sorted by
+/// name. Includes functions that were not inlined everywhere.
 ///
-/// Reading all debug information takes long, so it is not read where no string of it has the longest wanted word.
+/// Reading all debug info is slow, so it is skipped if no string of it contains the longest wanted word.
 pub fn inlined_functions(file: &ElfFile, debug: Option<&ElfFile>, wanted: &Wanted) -> Vec<InlinedFunction> {
     let debug_file = debug.unwrap_or(file);
     let (Ok(elf), Ok(debug_elf)) = (file.parse(), debug_file.parse()) else { return Vec::new() };
     let (word, _) = wanted.longest_word();
     let strings = debug_elf.section(".debug_str");
-    // Split units have their strings in files of their own, and are named here.
+    // Split units have their strings in other files, which are named here.
     if word.is_empty() || !(has_word(&strings, word) || has_word(&strings, ".dwo")) {
         return Vec::new();
     }
@@ -49,7 +49,7 @@ pub fn inlined_functions(file: &ElfFile, debug: Option<&ElfFile>, wanted: &Wante
         let places = found.entry(call.name).or_default();
         places.entry(shown_name(host.name)).or_insert(call.place);
     }
-    // Parts of paths count where nothing has the whole.
+    // Parts of paths count only if no name contains the whole.
     let is_part = |name: &String| wanted.fit(name).is_some_and(|fit| fit <= Fit::Part);
     if found.keys().any(is_part) {
         found.retain(|name, _| is_part(name));
@@ -60,7 +60,7 @@ pub fn inlined_functions(file: &ElfFile, debug: Option<&ElfFile>, wanted: &Wante
         .collect()
 }
 
-/// Whether a text has this word, in large or small letters.
+/// Whether a text contains this word, ignoring case.
 fn has_word(text: &[u8], word: &str) -> bool {
     let has = |text: &[u8], word: &str| String::from_utf8_lossy(text).contains(word);
     has(text, word) || has(&text.to_ascii_lowercase(), &word.to_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! Code made at run time: perf maps (`/tmp/perf-PID.map`) and jitdump files (`jit-PID.dump`).
+//! Code generated at run time: perf maps (`/tmp/perf-PID.map`) and jitdump files (`jit-PID.dump`).
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ struct Piece<'a> {
     lines: Vec<LineRow<'a>>,
 }
 
-/// The perf map of a module called `[jit:PID]`.
+/// The perf map of a module named `[jit:PID]`.
 pub(crate) fn perf_map_path(module: &str) -> Option<PathBuf> {
     let pid: u32 = module.strip_prefix("[jit:")?.strip_suffix(']')?.parse().ok()?;
     Some(PathBuf::from(format!("/tmp/perf-{pid}.map")))
 }
 
-/// Answers for absolute addresses, from the file that belongs to a JIT module.
+/// Resolves absolute addresses with the file of a JIT module.
 pub(crate) fn resolve(module: &str, addresses: &[u64]) -> Option<Answers> {
     with_pieces(module, |pieces| answers(pieces, addresses))
 }
@@ -65,7 +65,8 @@ fn perf_map(text: &str) -> Vec<Piece<'_>> {
     latest_first(rows.collect())
 }
 
-/// Sorts by address; of pieces at one address the one announced last comes first, since it replaced the others.
+/// Sorts by address. Of several pieces at one address, the last announced comes first, because it replaced
+/// the others.
 fn latest_first(mut pieces: Vec<Piece<'_>>) -> Vec<Piece<'_>> {
     pieces.reverse();
     pieces.sort_by_key(|piece| piece.start);
@@ -98,7 +99,7 @@ fn answers(pieces: &[Piece<'_>], addresses: &[u64]) -> Answers {
     answers
 }
 
-/// Reads a jitdump file up to its first damaged record; `None` when it is no such file.
+/// Reads a jitdump file up to its first damaged record; `None` if it is not a jitdump file.
 ///
 /// ```text
 /// file   = "DTiJ" version total_size …                      header
@@ -123,7 +124,7 @@ fn jitdump(bytes: &[u8]) -> Option<Vec<Piece<'_>>> {
         match kind {
             0 => {
                 let Some((index, mut piece)) = body.code_load() else { break };
-                // Debug information is written before the code that it belongs to.
+                // Debug info precedes the code that it belongs to.
                 if let Some(at) = pending_lines.iter().rposition(|(address, _)| *address == piece.start) {
                     piece.lines = pending_lines.swap_remove(at).1;
                 }
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_jitdump_gives_what_is_whole() {
+    fn a_truncated_jitdump_gives_its_complete_records() {
         let bytes = sample();
         for cut in 0..bytes.len() {
             let _ = jitdump(&bytes[..cut]);

@@ -7,21 +7,21 @@ use crate::answers::{Answers, RawFrame, RawFunction};
 /// No kernel function is larger: addresses further from a symbol are in a gap.
 const LARGEST_FUNCTION: u64 = 1 << 20;
 
-/// The functions of a kernel, by their distance from `_text`.
+/// The functions of a kernel, by their offset from `_text`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
     /// Sorted.
     starts: Vec<u64>,
-    /// Where each name ends in `names`.
+    /// The end of each name in `names`.
     ends: Vec<u32>,
-    /// Names, one after the other; a module's functions have its name behind theirs: `f [ext4]`.
+    /// Concatenated names; functions of a kernel module have its name appended: `f [ext4]`.
     names: String,
 }
 
-/// Answers for addresses that are relative to `_text`; `None` when the kernel hides its symbols.
+/// Resolves addresses relative to `_text`; `None` if the kernel hides its symbols.
 ///
-/// Writing `/proc/kallsyms` takes the kernel some 40 ms, so the part that is the same after every boot is kept in the
-/// cache; only addresses in kernel modules, which move, make it be read again.
+/// The kernel takes about 40 ms to produce `/proc/kallsyms`, so the cache keeps the part that is the same
+/// after every boot. Only addresses in kernel modules, which move, require another read.
 pub(crate) fn resolve(addresses: &[u64], cache: Option<&Path>) -> Option<Answers> {
     let file = cache.and_then(table_file);
     if let Some(core) = file.as_deref().and_then(load)
@@ -32,8 +32,8 @@ pub(crate) fn resolve(addresses: &[u64], cache: Option<&Path>) -> Option<Answers
     Some(read(file.as_deref())?.answer(addresses))
 }
 
-/// Makes sure that the cache has the names of this kernel.
-pub(crate) fn learn(cache: &Path) {
+/// Ensures that the cache has the names of this kernel.
+pub(crate) fn cache_names(cache: &Path) {
     if let Some(file) = table_file(cache).filter(|file| !file.exists()) {
         read(Some(&file));
     }
@@ -45,7 +45,7 @@ fn table_file(cache: &Path) -> Option<PathBuf> {
     Some(cache.join("symbols").join(name))
 }
 
-/// Asks the kernel, and keeps what it says of itself in a file.
+/// Reads the kernel's list, and stores its core part in a file.
 fn read(file: Option<&Path>) -> Option<Table> {
     let table = Table::parse(&std::fs::read("/proc/kallsyms").ok()?)?;
     if let Some(file) = file {
@@ -58,7 +58,8 @@ fn read(file: Option<&Path>) -> Option<Table> {
 }
 
 impl Table {
-    /// Reads the text of `kallsyms`: `ffffffff81000000 T _text`, and a tab and the module behind it.
+    /// Parses the text of `kallsyms`: `ffffffff81000000 T _text`, optionally followed by a tab and the
+    /// module.
     pub(crate) fn parse(kallsyms: &[u8]) -> Option<Self> {
         let mut base = 0;
         let mut rows: Vec<(u64, u8, &[u8])> = Vec::with_capacity(kallsyms.len() / 45);
@@ -76,7 +77,7 @@ impl Table {
             return None;
         }
         rows.iter_mut().for_each(|row| row.0 = row.0.wrapping_sub(base));
-        // The kernel has them in order of their addresses, but for those of its modules.
+        // The kernel lists them in order of address, except those of its modules.
         rows.sort();
         rows.dedup_by_key(|row| row.0);
         let mut table = Self::default();
@@ -105,7 +106,7 @@ impl Table {
         self.names.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// The functions of the kernel itself; `None` when there are no others.
+    /// The functions of the kernel itself; `None` if there are no others.
     fn without_modules(&self) -> Option<Self> {
         if !(0..self.starts.len()).any(|row| split_module(self.name(row)).1.is_some()) {
             return None;
@@ -169,18 +170,19 @@ fn store(file: &Path, table: &Table) {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&crate::cache::checksum(&rest));
     bytes.append(&mut rest);
-    // A cache that cannot be written costs time, nothing else.
+    // If the cache cannot be written, only time is lost.
     let _ = crate::cache::write(file, &bytes);
 }
 
-/// The better name of an address is smaller: functions before marks, global before local.
+/// The rank of a name among those of one address, smaller is better: functions before marks, global before
+/// local.
 fn rank(kind: u8, name: &[u8]) -> u8 {
     let mark =
         matches!(name, b"_text" | b"_stext" | b"_etext" | b"_sinittext") || name.ends_with(b"_text_start");
     u8::from(mark) * 2 + u8::from(kind != b'T')
 }
 
-/// The hexadecimal number at the beginning, and what is behind it.
+/// The hexadecimal number at the start, and the text after it.
 fn split_number(line: &[u8]) -> Option<(u64, &[u8])> {
     let digits = line.iter().position(|byte| *byte == b' ').filter(|digits| (1..=16).contains(digits))?;
     let (number, rest) = line.split_at(digits);
@@ -249,7 +251,7 @@ not a line
     }
 
     #[test]
-    fn the_core_is_kept_and_modules_are_not() {
+    fn the_cache_keeps_the_core_without_modules() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("kernel");
         let table = Table::parse(SAMPLE.as_bytes()).unwrap();
@@ -265,16 +267,16 @@ not a line
     }
 
     #[test]
-    fn names_are_learned_once_and_where_the_kernel_shows_them() {
+    fn names_are_read_once_and_only_if_the_kernel_shows_them() {
         let cache = tempfile::tempdir().unwrap();
-        learn(cache.path());
+        cache_names(cache.path());
         let shown = std::fs::read("/proc/kallsyms").ok().is_some_and(|text| Table::parse(&text).is_some());
         let file = table_file(cache.path());
         assert_eq!(file.as_deref().is_some_and(Path::exists), shown && file.is_some());
         if let Some(file) = file.filter(|file| file.exists()) {
             assert!(load(&file).is_some_and(|table| !table.starts.is_empty()));
             std::fs::write(&file, "what is there stays").unwrap();
-            learn(cache.path());
+            cache_names(cache.path());
             assert_eq!(std::fs::read_to_string(&file).unwrap(), "what is there stays");
         }
     }

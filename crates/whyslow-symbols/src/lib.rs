@@ -1,8 +1,8 @@
-//! From an address to its function, inlined frames, source lines and machine code.
+//! Turns addresses into functions, inlined frames, source lines and machine code.
 //!
-//! [`symbolize`] asks, for every location of a profile that has no frames yet, the file of its module: debug
-//! information first (also split, compressed or in a separate file), then symbol tables, the kernel's list of symbols,
-//! the vdso, and the files of JIT compilers. Only addresses that were seen are looked up.
+//! For every location of a profile without frames, [`symbolize`] searches the file of its module: debug info
+//! first (also split, compressed or in a separate file), then symbol tables, the kernel's list of symbols,
+//! the vdso, and the files of JIT compilers. It looks up recorded addresses only.
 
 mod agent;
 mod answers;
@@ -51,18 +51,18 @@ pub use targets::callees;
 pub use wanted::{Fit, Wanted};
 pub use whyslow_elf::{DebugFolders, FileBytes};
 
-/// How to symbolise.
+/// Options for symbolising.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The folder of the cache on disk; no cache when `None`.
+    /// The folder of the cache on disk; `None` for no cache.
     pub cache: Option<PathBuf>,
-    /// Files that are open already, by module: whoever recorded a program may still have what has lost its name since.
+    /// Files that are already open, by module: the recorder may still hold files that were deleted since.
     pub files: Vec<(ModuleId, FileBytes)>,
-    /// Where separate debug files are looked for.
+    /// Where to search for separate debug files.
     pub debug_folders: DebugFolders,
-    /// Keep source lines around hot places.
+    /// Whether to keep source lines around hot places.
     pub keep_sources: bool,
-    /// Keep the machine code of hot functions.
+    /// Whether to keep the machine code of hot functions.
     pub keep_code: bool,
 }
 
@@ -78,18 +78,18 @@ impl Default for Options {
     }
 }
 
-/// What symbolising did.
+/// The result of symbolising.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// Locations that have frames now and had none before.
+    /// Locations that gained frames.
     pub resolved: usize,
-    /// Locations for which nothing was found.
+    /// Locations without any symbol.
     pub unresolved: usize,
-    /// Addresses that the cache knew.
+    /// Addresses found in the cache.
     pub from_cache: usize,
-    /// Modules with a problem: path, and what it is.
+    /// Modules with a problem: path and description.
     pub problems: Vec<(String, String)>,
-    /// Source files that are newer than the module they were compiled into: their lines may have moved.
+    /// Source files newer than the module compiled from them: their lines may have moved.
     pub newer_sources: Vec<String>,
 }
 
@@ -99,10 +99,11 @@ pub fn default_cache_folder() -> Option<PathBuf> {
     Some(cache.join("whyslow"))
 }
 
-/// Makes sure that the usual cache has the names of this machine's kernel, which take a while to read the first time.
-pub fn learn_kernel_names() {
+/// Ensures that the default cache has the names of this machine's kernel, which take a while to read the
+/// first time.
+pub fn cache_kernel_names() {
     if let Some(cache) = default_cache_folder() {
-        kernel::learn(&cache);
+        kernel::cache_names(&cache);
     }
 }
 
@@ -110,9 +111,11 @@ fn absolute(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Says what every location without frames means; adds functions, frames, the state of modules, source lines and code.
+/// Symbolises every location without frames: adds functions, frames, the state of modules, source lines and
+/// code.
 ///
-/// Never fails as a whole: a module that cannot be read is [`whyslow_profile::SymbolState::Missing`] or `Replaced`.
+/// Never fails as a whole: a module that cannot be read is [`whyslow_profile::SymbolState::Missing`] or
+/// `Replaced`.
 pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
     let work = questions(profile, &options.files);
     let answers: Vec<(Answer, usize)> =
@@ -156,7 +159,7 @@ pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
 
 type Work = (ModuleId, Question, Vec<(u64, LocationId)>);
 
-/// For each module: what to ask, and the locations by address.
+/// For each module, the question and the locations by address.
 fn questions(profile: &Profile, files: &[(ModuleId, FileBytes)]) -> Vec<Work> {
     let files: FxHashMap<ModuleId, &FileBytes> = files.iter().map(|(module, file)| (*module, file)).collect();
     let mut by_module: FxHashMap<ModuleId, Vec<(u64, LocationId)>> = FxHashMap::default();

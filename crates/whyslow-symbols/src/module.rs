@@ -1,4 +1,4 @@
-//! Asks the right source about a module's addresses: ELF file, kernel, vdso, JIT files.
+//! Resolves a module's addresses with the right source: ELF file, kernel, vdso, JIT files.
 
 use std::path::Path;
 
@@ -15,23 +15,23 @@ use crate::symtab::Symbols;
 use crate::unnamed::{self, Bounds};
 use crate::{agent, jit, kernel, split};
 
-/// What is asked of a module.
+/// Addresses of a module to resolve.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     /// Its path in the profile.
     pub path: String,
     /// Its build id in the profile.
     pub build_id: Option<String>,
-    /// What it is.
+    /// Its kind.
     pub kind: ModuleKind,
-    /// The file that ran, if somebody still has it open.
+    /// The executed file, if it is still open.
     pub file: Option<FileBytes>,
     /// Sorted, distinct relative addresses.
     pub addresses: Vec<u64>,
 }
 
 impl Question {
-    /// About these addresses of a module of a profile.
+    /// Creates a question about these addresses of a module.
     pub(crate) fn of(
         profile: &Profile,
         module: ModuleId,
@@ -48,35 +48,35 @@ impl Question {
         }
     }
 
-    /// The path without the mark of a deleted file.
+    /// The path without the mark for deleted files.
     pub(crate) fn path(&self) -> &Path {
         Path::new(self.path.strip_suffix(DELETED).unwrap_or(&self.path))
     }
 
-    /// Whether a file's build id is the recorded one, if one was recorded.
+    /// Whether a file has the recorded build id; true if none was recorded.
     fn has_build_id(&self, found: Option<&BuildId>) -> bool {
         self.build_id.as_ref().is_none_or(|recorded| found.is_some_and(|id| id.is(recorded)))
     }
 }
 
-/// What a module's files said.
+/// The symbols from a module's files.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Answer {
     /// One site per address, some without frames.
     pub answers: Answers,
-    /// Where the names came from.
+    /// The source of the names.
     pub source: Source,
-    /// What the units tell about optimisation.
+    /// The units' evidence about optimisation.
     pub evidence: Evidence,
-    /// Whether asking again could not give more: every split unit was found.
+    /// Whether another attempt could not find more: every split unit was found.
     pub complete: bool,
-    /// What went wrong, in words.
+    /// A description of the problem, if there is one.
     pub problem: Option<String>,
-    /// Whether the file that ran is not the one of its name any more.
+    /// Whether the path no longer leads to the executed file.
     pub replaced: bool,
 }
 
-/// Where names came from, before it is known how many of the addresses they cover.
+/// The source of names, before it is known how many addresses they cover.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// Nothing could be read.
@@ -86,7 +86,7 @@ pub(crate) enum Source {
     Stripped,
     /// A symbol table.
     Names,
-    /// Debug information.
+    /// Debug info.
     Lines,
 }
 
@@ -95,7 +95,7 @@ impl Answer {
         Self { problem: Some(problem.into()), ..Self::default() }
     }
 
-    /// The module's state. A program without debug information of its own still carries that of the standard library;
+    /// The module's state. A program without its own debug info still contains that of the standard library;
     /// it has names, not lines.
     pub(crate) fn state(&self) -> SymbolState {
         match self.source {
@@ -174,15 +174,16 @@ fn resolve_image(image: &[u8], question: &Question) -> Answer {
     }
 }
 
-/// Why a module's file cannot be asked.
+/// Why a module's file cannot be used.
 #[derive(Debug)]
 pub(crate) struct NoFile {
     problem: String,
-    /// There is no file of that name any more, or another one.
+    /// The path leads to no file any more, or to another one.
     replaced: bool,
 }
 
-/// The module's file: the one that is open already, or the one that has its name if that is the one that ran.
+/// Opens the module's file: the one that is already open, or the one at its path if that is the executed
+/// file.
 pub(crate) fn open(question: &Question) -> Result<ElfFile, NoFile> {
     if let Some(file) = &question.file {
         return Ok(ElfFile::new(question.path(), file.clone()));
@@ -200,7 +201,7 @@ pub(crate) fn open(question: &Question) -> Result<ElfFile, NoFile> {
     }
 }
 
-/// The file that has the debug information of a file without any of its own, if it is found.
+/// The separate debug file of a file without its own debug info, if one is found.
 pub fn separate_debug_file(path: &Path, elf: &Elf<'_>, folders: &DebugFolders) -> Option<ElfFile> {
     if elf.has_debug_info() {
         return None;
@@ -247,7 +248,7 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
         answer.complete = found.missing_units == 0;
         if found.missing_units > 0 {
             answer.problem =
-                Some(format!("{} split units of debug information were not found", found.missing_units));
+                Some(format!("split debug info is missing: {} units were not found", found.missing_units));
         }
     }
     let stubs = plt::stubs(&elf);
@@ -255,7 +256,8 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
     answer
 }
 
-/// Opens the debug information of a module, with what belongs to it in other files, and hands it on. Nothing if there is none.
+/// Opens the debug info of a module, including its parts in other files, and passes it on. `None` if there is
+/// none.
 pub(crate) fn with_debug_info<T>(
     path: &Path,
     debug_file: &ElfFile,
@@ -288,19 +290,19 @@ pub(crate) fn with_debug_info<T>(
 }
 
 impl Source {
-    /// What symbols alone are.
+    /// The source if there are only symbols.
     fn of(symbols: &Symbols<'_>) -> Self {
         if symbols.full && !symbols.is_empty() { Self::Names } else { Self::Stripped }
     }
 }
 
-/// Virtual addresses made relative to the image base.
+/// Makes virtual addresses relative to the image base.
 fn relative(answers: Answers, base: u64) -> Answers {
-    if base == 0 { answers } else { answers.moved_down(base) }
+    if base == 0 { answers } else { answers.relative_to(base) }
 }
 
-/// Adds the addresses that have no site yet: with the symbol's or the stub's name where there is one, else with the bounds of
-/// their function where the file's unwind tables have them.
+/// Adds the addresses without a site: with the name of a symbol or stub if there is one, else with the bounds
+/// of their function from the file's unwind tables.
 fn name_the_rest(
     symbols: &Symbols<'_>,
     stubs: &[Stub],
@@ -338,10 +340,10 @@ mod tests {
 
     use super::*;
 
-    /// The recorder counts a module's addresses from the base that unwinding uses, and symbols are found by the file's own addresses: both
-    /// must mean the same base, in whatever order a linker has listed the segments.
+    /// The recorder makes a module's addresses relative to the base that unwinding uses, and symbols are
+    /// found by the file's own addresses. Both must use the same base, whatever the order of segments.
     #[test]
-    fn recorder_and_symboliser_count_from_the_same_base() {
+    fn recorder_and_symboliser_use_the_same_base() {
         for order in [[0x1000, 0x9000], [0x9000, 0x1000]] {
             let code = |at: u64| if at == 0x9000 { b"upper" } else { b"lower" };
             let file = order.iter().fold(Built::default(), |file, &at| file.load(at, code(at))).bytes();

@@ -1,4 +1,4 @@
-//! Whether a module was compiled with optimisation, judged from what its units say.
+//! Whether a module was compiled with optimisation, from the evidence in its units.
 //!
 //! | evidence | answer |
 //! |---|---|
@@ -8,17 +8,18 @@
 //! | Rust: at least four such functions, hardly any inlined call | no |
 //! | anything else | unknown |
 //!
-//! A debug build of Rust does have a few inlined calls: `#[inline(always)]`, and those inside of generic functions of
-//! the standard library. So only calls written outside of it count, and there must be more than a few.
+//! A debug build of Rust does have a few inlined calls: `#[inline(always)]`, and those inside generic
+//! functions of the standard library. So only calls written outside it count, and there must be more than a
+//! few.
 
 use whyslow_profile::Optimised;
 
 /// Counts over the units that were read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Evidence {
-    /// Rust functions with wanted addresses, outside of the precompiled standard library.
+    /// Rust functions with wanted addresses, outside the precompiled standard library.
     pub rust_functions: u32,
-    /// Inlined calls in them that are written outside of the standard library.
+    /// Inlined calls in them that are written outside the standard library.
     pub rust_inlined: u32,
     /// Wanted addresses in units whose compiler says that it optimised.
     pub flagged_yes: u32,
@@ -54,9 +55,9 @@ impl Evidence {
     }
 }
 
-/// What a compiler's description of itself says; `None` when it says nothing.
+/// Whether a compiler's producer text says that it optimised; `None` if it does not say.
 pub fn producer_flag(producer: &str) -> Option<bool> {
-    // gcc repeats its code generation flags; others do not.
+    // gcc includes its code generation flags; others do not.
     if !producer.starts_with("GNU ") || !producer.contains(" -") {
         return None;
     }
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn producers_of_gcc_tell_and_others_do_not() {
+    fn only_gcc_producers_state_their_flags() {
         for (producer, flag) in [
             ("GNU C17 13.2.0 -mtune=generic -march=x86-64 -g -O2", Some(true)),
             ("GNU C17 13.2.0 -mtune=generic -march=x86-64 -g", Some(false)),

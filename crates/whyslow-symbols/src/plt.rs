@@ -1,4 +1,4 @@
-//! Names for linker stubs, which have none of their own: `NAME@plt` after the function that a stub jumps to.
+//! Names linker stubs, which have no symbols: `NAME@plt` after the function that a stub jumps to.
 //!
 //! ```text
 //! stub      [endbr64] [bnd] jmp *slot(%rip) …
@@ -14,7 +14,7 @@ const STUB_SECTIONS: [&str; 4] = [".plt", ".plt.sec", ".plt.got", ".iplt"];
 /// Every stub starts at a multiple of this.
 const STEP: usize = 8;
 
-/// A stub that is known by name.
+/// A stub with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stub {
     /// Virtual address of its first byte.
@@ -50,7 +50,7 @@ pub(crate) fn stubs(elf: &Elf<'_>) -> Vec<Stub> {
                 stubs.push(Stub { start: address, end: 0, name: format!("{name}@plt") });
             }
         }
-        // A stub lasts until the next one.
+        // A stub extends to the next one.
         let section_end = section.address().saturating_add(section.size());
         for index in section_start..stubs.len() {
             stubs[index].end = stubs.get(index + 1).map_or(section_end, |next| next.start);

@@ -1,4 +1,4 @@
-//! Keeps the source lines around hot places inside the profile.
+//! Stores the source lines around hot places in the profile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use whyslow_profile::{FunctionId, LocationId, ModuleId, Profile, SourceLine, Str
 use crate::fill::Texts;
 use crate::hot::Heat;
 
-/// Lines kept before and after what was seen of a function.
+/// Lines kept before and after the sampled lines of a function.
 const AROUND: u32 = 5;
-/// Functions that span more lines than this keep windows around the seen lines only.
+/// Functions that span more lines keep only windows around the sampled lines.
 const LONGEST_FUNCTION: u32 = 400;
 const MOST_LINES: usize = 20_000;
 const MOST_BYTES: usize = 1 << 20;
 const LARGEST_FILE: u64 = 16 << 20;
-/// Machine-made files have lines that nobody reads.
+/// Generated files have lines that are too long to read.
 const LONGEST_LINE: usize = 1000;
 
-/// Lines of a file that are wanted, and how hot they are.
+/// Wanted lines of a file, and how hot they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Window {
     value: u64,
@@ -30,7 +30,7 @@ struct Window {
     module: Option<ModuleId>,
 }
 
-/// Reads the lines around hot places; gives back the files that are newer than the module they were compiled into.
+/// Reads the lines around hot places; returns the files that are newer than the module compiled from them.
 pub(crate) fn keep(profile: &mut Profile, texts: &mut Texts, heat: &Heat) -> Vec<String> {
     let windows = windows(profile, heat);
     let mut rows: FxHashMap<(StringId, u32), StringId> =
@@ -66,7 +66,7 @@ pub(crate) fn keep(profile: &mut Profile, texts: &mut Texts, heat: &Heat) -> Vec
     newer
 }
 
-/// When the module's file was last changed.
+/// The modification time of the module's file.
 fn changed(profile: &Profile, module: ModuleId) -> Option<SystemTime> {
     let path = profile.text(profile.modules.get(module.index())?.path);
     fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
@@ -74,7 +74,7 @@ fn changed(profile: &Profile, module: ModuleId) -> Option<SystemTime> {
 
 /// The wanted lines, hottest first.
 fn windows(profile: &Profile, heat: &Heat) -> Vec<Window> {
-    // Each function's own value, the lines seen in it, and the value of each place.
+    // Each function's own value, its sampled lines, and the value of each place.
     let mut own: FxHashMap<FunctionId, u64> = FxHashMap::default();
     for (&location, &value) in &heat.own {
         if let Some(innermost) = profile.frames.of(location).last() {
@@ -145,7 +145,7 @@ impl Text {
         Some(Self { starts, changed: metadata.modified().ok(), content })
     }
 
-    /// A line by its number from 1, without its end.
+    /// A line by its number from 1, without its line end.
     fn line(&self, number: u32) -> Option<&str> {
         let at = (number as usize).checked_sub(1)?;
         let start = *self.starts.get(at)?;
@@ -155,8 +155,8 @@ impl Text {
     }
 }
 
-/// Whether a file is source by its name. Names can come out of another tool's file, and what they name is kept in a
-/// profile that people give away: it must not be a key or a list of passwords.
+/// Whether a file's name is that of a source file. Names can come from another tool's file, and the profile
+/// that keeps the contents may be shared: it must not hold a key or a list of passwords.
 fn is_source(path: &str) -> bool {
     const EXTENSIONS: [&str; 36] = [
         "rs", "c", "h", "cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "h++", "inc", "inl", "ipp", "tcc",
@@ -165,12 +165,13 @@ fn is_source(path: &str) -> bool {
     ];
     match Path::new(path).extension() {
         Some(extension) => EXTENSIONS.iter().any(|known| extension == *known),
-        // The headers of the C++ library.
+        // Headers of the C++ library have no extension.
         None => path.starts_with("/usr/include/") && !path.contains(".."),
     }
 }
 
-/// Where a source file is on this machine. Those of the standard library are in the toolchain that has its commit.
+/// The path of a source file on this machine. Sources of the standard library are in the toolchain with the
+/// same commit.
 fn on_disk(path: &str) -> Option<PathBuf> {
     let Some(rest) = path.strip_prefix("/rustc/") else {
         return path.starts_with('/').then(|| PathBuf::from(path));
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
     use whyslow_profile::{CodeKind, Frame, Function, RelativeAddress, Samples, ThreadId};
 
-    /// A profile with one function that was seen at `lines`, each with one sample.
+    /// A profile with one function sampled at `lines`, once each.
     fn profile_of(file: &str, defined: u32, lines: &[u32]) -> Profile {
         let mut profile = Profile::default();
         let name = profile.strings.push("f");
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_kept_from_its_definition_to_its_last_seen_line() {
+    fn a_function_is_kept_from_its_definition_to_its_last_sampled_line() {
         let rows = kept(20, &[25, 40]);
         let numbers: Vec<u32> = rows.iter().map(|row| row.0).collect();
         assert_eq!(numbers, (15..=45).collect::<Vec<_>>());
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_very_long_function_is_kept_around_its_seen_lines() {
+    fn a_very_long_function_is_kept_around_its_sampled_lines() {
         let numbers: Vec<u32> = kept(3, &[10, 900]).iter().map(|row| row.0).collect();
         assert_eq!(numbers, (5..=15).chain(895..=905).collect::<Vec<_>>());
     }

@@ -1,4 +1,4 @@
-//! Split units of debug information: `.dwo` files and `.dwp` packages.
+//! Split debug info: `.dwo` files and `.dwp` packages.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -26,7 +26,7 @@ pub(crate) fn package_sections<'a>(elf: &Elf<'a>) -> Option<PackageSections<'a>>
     PackageSections::load(load).ok()
 }
 
-/// Opens the split unit that belongs to a skeleton, from the package or from its `.dwo` file, and hands it to `then`.
+/// Opens the split unit of a skeleton, from the package or from its `.dwo` file, and passes it to `then`.
 pub(crate) fn with_unit<T>(
     info: &DebugInfo<'_>,
     skeleton: &Unit<'_>,
@@ -66,12 +66,12 @@ fn split_unit<'a>(
     None
 }
 
-/// Where a skeleton's `.dwo` file may be: where the compiler put it, or next to the module.
+/// Candidates for a skeleton's `.dwo` file: where the compiler wrote it, or next to the module.
 fn dwo_paths(info: &DebugInfo<'_>, skeleton: &Unit<'_>) -> Option<[PathBuf; 2]> {
     let name = info.units.dwarf.attr_string(skeleton, skeleton.dwo_name().ok()??).ok()?;
     let name = Path::new(OsStr::from_bytes(name.slice()));
     let folder =
         skeleton.comp_dir.map_or(Path::new(""), |folder| Path::new(OsStr::from_bytes(folder.slice())));
-    let beside = info.path.parent()?.join(name.file_name()?);
-    Some([folder.join(name), beside])
+    let next_to_module = info.path.parent()?.join(name.file_name()?);
+    Some([folder.join(name), next_to_module])
 }

@@ -1,4 +1,4 @@
-//! Variables that live as long as the program: the names of what threads waited on.
+//! Names static variables that threads waited on.
 
 use object::{Object, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 use whyslow_elf::Elf;
@@ -9,7 +9,7 @@ use crate::demangle::shown_name;
 use crate::fill::Texts;
 use crate::module::{Question, open, separate_debug_file};
 
-/// Names the variables that waits of a profile were on, as far as the files of their modules have names for them.
+/// Names the variables behind a profile's waits, if the files of their modules have names for them.
 pub(crate) fn name(profile: &mut Profile, texts: &mut Texts, options: &Options) {
     let mut wanted: Vec<(ModuleId, RelativeAddress)> =
         profile.wait_details.data.iter().flatten().copied().collect();
@@ -29,7 +29,7 @@ pub(crate) fn name(profile: &mut Profile, texts: &mut Texts, options: &Options) 
     }
 }
 
-/// A variable with the linker's name; its address is relative to the image base.
+/// A variable with its linkage name; its address is relative to the image base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Variable {
     start: u64,
@@ -37,7 +37,7 @@ struct Variable {
     name: String,
 }
 
-/// The variables that addresses of a module are in, each once.
+/// The variables that contain addresses of a module, each once.
 fn variables(question: &Question, options: &Options) -> Vec<Variable> {
     let Ok(file) = open(question) else { return Vec::new() };
     let Ok(elf) = file.parse() else { return Vec::new() };
@@ -56,12 +56,13 @@ fn variables(question: &Question, options: &Options) -> Vec<Variable> {
     found
 }
 
-/// The smallest variable around an address, by the full table or, where there is none, by the names for the dynamic linker.
+/// The smallest variable around an address, from the full table or, without one, from the names for the
+/// dynamic linker.
 fn find(elf: &Elf<'_>, address: u64) -> Option<Variable> {
     let object = elf.object();
     let table = object.symbol_table().or_else(|| object.dynamic_symbol_table());
     let around = table.iter().flat_map(ObjectSymbolTable::symbols).filter(|symbol| {
-        // Addresses of variables that each thread has its own of are no addresses in memory: those have another kind.
+        // Thread-local variables have offsets instead of addresses; their symbols have another kind.
         let covers = address.checked_sub(symbol.address()).is_some_and(|into| into < symbol.size());
         covers && symbol.kind() == SymbolKind::Data && symbol.is_definition()
     });
@@ -83,7 +84,7 @@ mod tests {
     static KNOWN: [u64; 4] = [1, 2, 3, 4];
 
     #[test]
-    fn the_address_inside_of_a_variable_has_its_name_and_code_has_none() {
+    fn addresses_inside_a_variable_have_its_name_and_code_has_none() {
         let exe = std::env::current_exe().unwrap();
         let file = ElfFile::open(&exe).unwrap();
         let elf = file.parse().unwrap();

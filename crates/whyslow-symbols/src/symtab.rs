@@ -1,4 +1,4 @@
-//! Symbol tables: names of functions where there is no debug information.
+//! Symbol tables: names of functions without debug info.
 
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionFlags, SymbolKind};
 
@@ -11,7 +11,7 @@ pub(crate) struct Symbol<'a> {
     pub start: u64,
     /// One past its last byte.
     pub end: u64,
-    /// The linker's name.
+    /// The linkage name.
     pub name: &'a str,
 }
 
@@ -32,7 +32,7 @@ struct Candidate<'a> {
 }
 
 impl<'a> Symbols<'a> {
-    /// Reads `.symtab`, or what Go's runtime has instead, or `.dynsym` where both are missing or empty.
+    /// Reads `.symtab`, or the table of Go's runtime, or `.dynsym` if both are missing or empty.
     pub(crate) fn read(elf: &Elf<'a>) -> Self {
         let object = elf.object();
         let mut code_ends = Vec::new();
@@ -63,27 +63,27 @@ impl<'a> Symbols<'a> {
         Self { rows: with_ends(gather(object.dynamic_symbol_table()), &code_ends), full: false }
     }
 
-    /// The function that owns an address; none in the gaps between functions.
+    /// The function that contains an address; `None` in the gaps between functions.
     pub(crate) fn find(&self, address: u64) -> Option<&Symbol<'a>> {
         let after = self.rows.partition_point(|row| row.start <= address);
-        // Functions seldom overlap: a few steps back find an enclosing one.
+        // Functions rarely overlap: a few steps back find an enclosing one.
         self.rows[..after].iter().rev().take(8).find(|row| address < row.end)
     }
 
-    /// True when there is no name at all.
+    /// Whether there is no name at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 }
 
-/// How many functions have names where there is no debug information: by a full table, or none if there are only names for the dynamic
+/// The number of functions with names in a full symbol table; 0 if there are only names for the dynamic
 /// linker.
 pub fn named_functions(elf: &Elf<'_>) -> usize {
     let symbols = Symbols::read(elf);
     if symbols.full { symbols.rows.len() } else { 0 }
 }
 
-/// Goes by the flag, not by the type: a separate debug file has its code sections without bytes.
+/// Checks the flag, not the type: in a separate debug file, code sections have no bytes.
 fn is_code(flags: SectionFlags) -> bool {
     matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.0 & object::elf::SHF_EXECINSTR.0 != 0)
 }
@@ -96,7 +96,7 @@ fn candidate<'a>(
     let code_end = (*code_ends.get(section)?)?;
     let untyped = match symbol.kind() {
         SymbolKind::Text => false,
-        // Hand-written assembly often leaves the type out.
+        // Hand-written assembly often omits the type.
         SymbolKind::Unknown | SymbolKind::Label => true,
         _ => return None,
     };
@@ -113,7 +113,7 @@ fn candidate<'a>(
     Some(Candidate { symbol: Symbol { start, end, name }, section, rank })
 }
 
-/// One symbol per address; those without a size extend to the next one in their section.
+/// Keeps one symbol per address; symbols without a size extend to the next one in their section.
 fn with_ends<'a>(mut rows: Vec<Candidate<'a>>, code_ends: &[Option<u64>]) -> Vec<Symbol<'a>> {
     rows.sort_by(|a, b| {
         (a.symbol.start, a.rank, a.symbol.name.len(), a.symbol.name).cmp(&(

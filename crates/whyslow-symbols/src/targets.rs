@@ -1,7 +1,7 @@
-//! Names of the functions that kept code calls, directly, by a linker's stub or through a slot of the GOT.
+//! Names the functions that kept code calls, directly, through a linker stub or through a GOT slot.
 //!
 //! ```text
-//! slot   a relocation by name            → that function, of whatever module
+//! slot   a relocation by name            → that function, of any module
 //!        a relocation by address         → the function that starts there
 //!        no relocation                   → the function that starts at the address in the file
 //! ```
@@ -18,7 +18,7 @@ use crate::fill::Texts;
 use crate::module::{Question, open, separate_debug_file};
 use crate::plt;
 
-/// Names what the kept code of a profile calls and the profile has no name for yet.
+/// Names the callees of a profile's kept code that have no name yet.
 pub(crate) fn keep(profile: &mut Profile, texts: &mut Texts, options: &Options) {
     let Some(processor) = Processor::of(&profile.meta.host.arch) else { return };
     let mut wanted: FxHashMap<ModuleId, Vec<Target>> = FxHashMap::default();
@@ -74,7 +74,7 @@ fn named(question: &Question, targets: &[Target], options: &Options) -> Vec<(Tar
     callees(&elf, debug.as_ref(), targets)
 }
 
-/// The functions behind targets of a file's code, as far as its symbols name them. Addresses are relative to its image base.
+/// The callees of a file's code, as far as its symbols name them. Addresses are relative to its image base.
 pub fn callees(elf: &Elf<'_>, debug: Option<&Elf<'_>>, targets: &[Target]) -> Vec<(Target, Callee)> {
     let base = elf.image_base();
     let mut found: Vec<(Target, Callee)> = Vec::new();

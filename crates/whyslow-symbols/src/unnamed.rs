@@ -1,14 +1,14 @@
-//! Functions without a name: where they begin and end is still in the file's unwind tables.
+//! Functions without a name: the file's unwind tables still have their start and end.
 
 use std::ops::Range;
 
 use whyslow_elf::FileBytes;
 use whyslow_unwind::{Cfi, Image};
 
-/// What their names in [`crate::answers::Answers`] begin with; no linker's name does.
+/// The prefix of their names in [`crate::answers::Answers`]; no linkage name starts with it.
 const MARK: &str = "+0x";
 
-/// The functions of a file, by its unwind tables.
+/// The functions of a file, from its unwind tables.
 #[derive(Debug, Default)]
 pub(crate) struct Bounds {
     image: Option<Image>,
@@ -16,7 +16,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Reads a file's tables; nothing is found in a damaged one.
+    /// Reads a file's tables; a damaged file has no functions.
     pub(crate) fn of(file: &FileBytes) -> Self {
         Self { image: Image::from_file(file.clone()).ok(), cfi: Cfi::default() }
     }
@@ -27,7 +27,7 @@ impl Bounds {
     }
 }
 
-/// The name that stands for a function which begins here, until it is known what its module is called.
+/// The placeholder for a function that starts here, until the name of its module is known.
 pub(crate) fn placeholder(start: u64) -> String {
     format!("{MARK}{start:x}")
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_without_a_name_is_called_by_its_module_and_address() {
+    fn a_function_without_a_name_is_named_by_module_and_address() {
         let name = placeholder(0x3a40);
         assert_eq!(shown(&name, "/usr/bin/gzip").as_deref(), Some("gzip+0x3a40"));
         assert_eq!(shown(&name, "/tmp/a b (deleted)").as_deref(), Some("a b+0x3a40"));

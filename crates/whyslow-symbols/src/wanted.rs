@@ -1,31 +1,32 @@
-//! A name as somebody writes it who looks for a function, and how well the names of functions fit it.
+//! A function name as the user types it, and how well function names match it.
 
-/// A function that somebody looks for.
+/// A function to search for.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     text: String,
     lower: String,
-    /// Identifiers of the path, in small letters; empty if it is no path.
+    /// Identifiers of the path in lower case; empty if it is not a path.
     path: Vec<String>,
 }
 
-/// How well a name fits, best first.
+/// How well a name matches, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fit {
-    /// It is the name.
+    /// The text is the name.
     Equal,
-    /// It is the end of the name's path: `Reader::read` of `<app::Reader>::read`.
+    /// The text is the end of the name's path: `Reader::read` of `<app::Reader>::read`.
     End,
-    /// The name has it somewhere, in large or small letters.
+    /// The name contains the text, ignoring case.
     Part,
-    /// Its parts are in the name's path in this order, and the last one is the function: `app::next` of `<app::Reader>::next`.
+    /// The text's parts are in the name's path in this order, and the last one is the function: `app::next`
+    /// of `<app::Reader>::next`.
     PathToEnd,
-    /// Its parts are in the name's path in this order.
+    /// The text's parts are in the name's path in this order.
     Path,
 }
 
 impl Wanted {
-    /// What somebody wrote: a name, a part of one, or some parts of a path.
+    /// Creates it from the user's text: a name, a part of one, or some parts of a path.
     pub fn new(text: &str) -> Self {
         let lower = text.to_lowercase();
         let is_path = text.contains("::");
@@ -33,12 +34,12 @@ impl Wanted {
         Self { text: text.to_owned(), path, lower }
     }
 
-    /// What was written.
+    /// The user's text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// How well a function's name fits.
+    /// How well a function's name matches.
     pub fn fit(&self, name: &str) -> Option<Fit> {
         if name == self.text {
             return Some(Fit::Equal);
@@ -63,8 +64,8 @@ impl Wanted {
         Some(if path.last().is_some_and(|part| part == last) { Fit::PathToEnd } else { Fit::Path })
     }
 
-    /// The longest word of it that the linker's name of the function has in it as it is, and whether that is certain: some words are
-    /// written by demanglers.
+    /// The longest word that the function's linkage name contains unchanged, and whether that is certain:
+    /// some words are added by demanglers.
     pub(crate) fn longest_word(&self) -> (&str, bool) {
         let words = || self.text.split(|letter: char| !is_of_word(letter));
         let of_the_source = words().filter(|word| !MADE_UP.iter().any(|made_up| made_up.contains(word)));
@@ -74,7 +75,8 @@ impl Wanted {
         }
     }
 
-    /// The two halves of the last word: a name with one slip has one of them as it is. None if they are too short to mean anything.
+    /// The two halves of the last word: a name with one typo contains one of them. `None` if they are too
+    /// short to be useful.
     pub(crate) fn halves(&self) -> Option<(&str, &str)> {
         const SHORTEST: usize = 3;
         let last = self.lower.rsplit(|letter: char| !is_of_word(letter)).find(|word| !word.is_empty())?;
@@ -82,7 +84,7 @@ impl Wanted {
     }
 }
 
-/// Words of demangled names that are abbreviated in mangled ones.
+/// Words of demangled names that mangled ones abbreviate.
 const MADE_UP: [&str; 46] = [
     "allocator",
     "as",
@@ -136,16 +138,17 @@ fn is_of_word(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_'
 }
 
-/// A name without the parameters of C++ and without angle brackets.
+/// A name without C++ parameters and without angle brackets.
 fn plain(name: &str) -> String {
     let name = if name.contains("::{") { name } else { name.split_once('(').map_or(name, |(name, _)| name) };
     name.replace(['<', '>'], "")
 }
 
-/// The identifiers of a function's path. Types and traits that it belongs to count (`<A as B>::f`), generic arguments and parameters do not.
+/// The identifiers of a function's path. Types and traits around it count (`<A as B>::f`), generic arguments
+/// and parameters do not.
 fn path(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    // How many brackets of generic arguments are open.
+    // Number of open brackets of generic arguments.
     let mut open = 0_usize;
     let mut rest = name;
     let mut before = None;
@@ -181,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generic_arguments_and_parameters_are_not_of_the_path() {
+    fn generic_arguments_and_parameters_are_not_part_of_the_path() {
         for (name, parts) in [
             ("app::parse", &["app", "parse"][..]),
             ("<app::Reader<R>>::read::<u8>", &["app", "Reader", "read"]),
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_path_fit_below_parts_of_a_name() {
+    fn parts_of_a_path_rank_below_parts_of_a_name() {
         for (wanted, name, fit) in [
             ("a::f", "a::f", Some(Fit::Equal)),
             ("Reader::read", "<app::Reader>::read", Some(Fit::End)),
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_demanglers_write_are_not_looked_for_in_mangled_names() {
+    fn words_of_demanglers_are_not_searched_in_mangled_names() {
         for (wanted, word) in [
             ("app::f::{closure#0}", ("app", true)),
             ("operator new", ("operator", false)),

@@ -1,8 +1,8 @@
-//! Machines as they were found, written down as files.
+//! Tests with the files of real machines.
 
 use super::*;
 
-/// Files and their contents.
+/// Builds a machine from files and their contents.
 fn machine(files: &[(&str, &str)]) -> (Machine, tempfile::TempDir) {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -15,7 +15,7 @@ fn machine(files: &[(&str, &str)]) -> (Machine, tempfile::TempDir) {
 
 const DEVICES: &str = "sys/bus/event_source/devices";
 
-/// A desktop with Intel's Ice Lake: one kind of CPUs, top-down counters, energy.
+/// A desktop with Intel's Ice Lake: one kind of CPU, top-down counters, energy.
 fn ice_lake() -> (Machine, tempfile::TempDir) {
     let files = [
         ("cpu/type", "4\n"),
@@ -59,7 +59,7 @@ fn names_are_looked_up_in_the_table_and_on_the_machine() {
     assert!(machine.has_cpu_counters());
     let cycles = event(&machine, "cycles:u");
     let attr = Attr { exclude_kernel: true, exclude_hypervisor: true, ..Attr::default() };
-    assert_eq!((cycles.attrs, cycles.kind, cycles.says_where), (vec![attr], Kind::Hardware, true));
+    assert_eq!((cycles.attrs, cycles.kind, cycles.sets_modes), (vec![attr], Kind::Hardware, true));
     let slots = event(&machine, "slots");
     assert_eq!(slots.attrs, [Attr { kind: 4, configs: [0x400, 0, 0], ..Attr::default() }]);
     assert_eq!(event(&machine, "task-clock").unit, Unit::Nanoseconds);
@@ -72,7 +72,7 @@ fn names_are_looked_up_in_the_table_and_on_the_machine() {
 }
 
 #[test]
-fn terms_of_a_unit_make_its_words() {
+fn terms_of_a_unit_set_its_config_words() {
     let (machine, _root) = ice_lake();
     let words = |text: &str| event(&machine, text).attrs[0].configs;
     assert_eq!(words("cpu/event=0x3c,umask=0/"), [0x3c, 0, 0]);
@@ -102,13 +102,13 @@ fn tracepoints_have_the_kernels_number() {
 }
 
 #[test]
-fn what_is_not_there_is_named_with_what_comes_near() {
+fn missing_names_come_with_suggestions() {
     let (machine, _root) = ice_lake();
     assert_eq!(error(&machine, "cylces"), "there is no event `cylces`; similar: cycles");
     assert!(error(&machine, "sched:sched_swich").contains("similar: sched:sched_switch"));
     assert!(error(&machine, "cpu/evnt=1/").contains("has no `evnt`; similar: event"));
     assert!(error(&machine, "cpu/event=0x100/").contains("too large"));
-    assert!(error(&machine, "cpu/odd/").contains("needs values"));
+    assert!(error(&machine, "cpu/odd/").contains("needs further values"));
     assert!(error(&machine, "gpu/event=1/").contains("it has cpu, power, software"));
     assert!(error(&machine, "cpu/..%2f=1/").contains("has no"));
     let (bare, _root) = super::tests::machine(&[]);
@@ -119,7 +119,7 @@ fn what_is_not_there_is_named_with_what_comes_near() {
 }
 
 #[test]
-fn on_machines_with_two_kinds_of_cpus_each_has_its_own() {
+fn each_of_two_kinds_of_cpus_has_its_own_attributes() {
     let files = [
         ("cpu_core/type", "4\n"),
         ("cpu_core/format/event", "config:0-7\n"),
@@ -141,7 +141,7 @@ fn on_machines_with_two_kinds_of_cpus_each_has_its_own() {
 }
 
 #[test]
-fn the_list_has_every_name_once_and_each_leads_to_its_event() {
+fn every_listed_name_is_unique_and_resolves() {
     let (machine, _root) = ice_lake();
     let list = machine.list();
     assert!(list.iter().any(|event| event.name == "cpu/topdown-retiring/"));

@@ -1,4 +1,4 @@
-//! What depends on the processor, for x86-64.
+//! The processor-specific part for x86-64.
 
 mod registers;
 

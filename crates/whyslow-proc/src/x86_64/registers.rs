@@ -1,12 +1,12 @@
-//! The registers of a stopped thread, and what they mean.
+//! The registers of a stopped thread and their meaning.
 
 /// The code segment of 64-bit programs.
 const CODE_64: u64 = 0x33;
 
-/// The registers for floating-point numbers.
+/// The floating-point registers.
 pub type FloatRegisters = libc::user_fpregs_struct;
 
-/// All others. The kernel has them in this layout.
+/// All other registers, in the kernel's layout.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy)]
 pub struct Registers(libc::user_regs_struct);
@@ -26,12 +26,12 @@ impl Registers {
         ]
     }
 
-    /// Whether it is in a system call that it has made.
+    /// Whether it is in a system call.
     pub fn are_in_a_call(&self) -> bool {
         self.0.orig_rax.cast_signed() >= 0
     }
 
-    /// Where the process goes on.
+    /// The address of the next instruction.
     pub fn pc(&self) -> u64 {
         self.0.rip
     }
@@ -41,22 +41,22 @@ impl Registers {
         self.0.rsp
     }
 
-    /// What a function or a system call has returned.
+    /// The return value of a function or a system call.
     pub fn returned(&self) -> u64 {
         self.0.rax
     }
 
-    /// The same when no system call is under way that could be repeated.
+    /// The same registers, without a system call that the kernel could restart.
     pub fn outside_of_calls(self) -> Self {
         Self(libc::user_regs_struct { orig_rax: u64::MAX, ..self.0 })
     }
 
-    /// Those of a process that is about to make a system call.
+    /// The registers of a process that is about to make a system call.
     pub fn calling(self, number: i64, [rdi, rsi, rdx, r10, r8, r9]: [u64; 6]) -> Self {
         Self(libc::user_regs_struct { rax: number as u64, rdi, rsi, rdx, r10, r8, r9, ..self.0 })
     }
 
-    /// Those of a process that is at the beginning of a function.
+    /// The registers of a process at the start of a function.
     pub fn entering(self, function: u64, stack: u64, [rdi, rsi, rdx, rcx]: [u64; 4]) -> Self {
         Self(libc::user_regs_struct { rip: function, rsp: stack, rbp: 0, rdi, rsi, rdx, rcx, ..self.0 })
     }

@@ -1,4 +1,4 @@
-//! What may be merged: for people, for a pull request, for programs, for CI.
+//! The result of `whyslow gate`: as text, Markdown, JSON and JUnit XML.
 
 use std::fmt::Write as _;
 
@@ -12,16 +12,16 @@ use crate::sanitize::clean;
 /// The name and version of the schema of `whyslow gate`.
 pub const GATE_SCHEMA: &str = "whyslow-gate/1";
 
-/// What a gate says.
+/// The result of a gate.
 #[derive(Debug, Clone, Copy)]
 pub struct GateView<'a> {
-    /// What base is.
+    /// The name of the base.
     pub base: &'a str,
-    /// The numbers.
+    /// One row per bench and metric.
     pub rows: &'a [Row],
-    /// What became of all.
+    /// The overall outcome.
     pub outcome: Outcome,
-    /// Files that show more, where something failed.
+    /// Files with details about failed rows.
     pub artefacts: &'a [String],
 }
 
@@ -32,14 +32,11 @@ fn headline(view: &GateView<'_>) -> String {
     match view.outcome {
         Outcome::Pass => "pass: nothing got worse".to_owned(),
         Outcome::Regression => format!("regression: {failed} of {} did not pass", view.rows.len()),
-        Outcome::Undecided => format!(
-            "undecided: of {undecided} of {} it cannot be said whether they got worse",
-            view.rows.len()
-        ),
+        Outcome::Undecided => format!("undecided: {undecided} of {} may have got worse", view.rows.len()),
     }
 }
 
-/// Bench, number, base, head, change, what became of it.
+/// The cells of a row: bench, metric, base, head, change, outcome.
 fn cells(row: &Row) -> [String; 6] {
     let value = |value: Option<f64>| value.map_or(String::new(), |value| amount(value, row.unit));
     let changed = match row.ratio {
@@ -60,16 +57,16 @@ fn cells(row: &Row) -> [String; 6] {
     ]
 }
 
-const HEADS: [&str; 6] = ["bench", "number", "base", "head", "change", "verdict"];
+const HEADS: [&str; 6] = ["bench", "metric", "base", "head", "change", "verdict"];
 
-/// For a terminal: rows of cells, the first is the head; and the headline.
+/// The headline and the table for a terminal; the first row is the header.
 pub(crate) fn table(view: &GateView<'_>) -> (String, Vec<Vec<String>>) {
     let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
     rows.extend(view.rows.iter().map(|row| cells(row).to_vec()));
     (headline(view), rows)
 }
 
-/// For a pull request.
+/// Renders a gate as Markdown for a pull request.
 pub fn gate_markdown(view: &GateView<'_>) -> String {
     let mark = match view.outcome {
         Outcome::Pass => "✅",
@@ -77,7 +74,7 @@ pub fn gate_markdown(view: &GateView<'_>) -> String {
         Outcome::Undecided => "❔",
     };
     let mut out = format!(
-        "### {mark} whyslow gate: {}\n\nBeside `{}`, interleaved on the same machine; intervals of 95 % or more.\n\n",
+        "### {mark} whyslow gate: {}\n\nCompared with `{}`, interleaved on the same machine; confidence intervals of 95 % or more.\n\n",
         headline(view),
         clean(view.base).replace('`', "'")
     );
@@ -91,7 +88,7 @@ pub fn gate_markdown(view: &GateView<'_>) -> String {
     if !view.artefacts.is_empty() {
         let _ = writeln!(
             out,
-            "\nWhat changed inside: {}.",
+            "\nSee what changed: {}.",
             view.artefacts
                 .iter()
                 .map(|file| format!("`{}`", clean(file).replace('`', "'")))
@@ -102,7 +99,7 @@ pub fn gate_markdown(view: &GateView<'_>) -> String {
     out
 }
 
-/// Text that stays text in a table of Markdown.
+/// Escapes text for a cell of a Markdown table.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -114,7 +111,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// For CI systems that show tests.
+/// Renders a gate as JUnit XML for CI systems that show test results.
 pub fn gate_junit(view: &GateView<'_>) -> String {
     let failures = view.rows.iter().filter(|row| row.state.fails()).count();
     let skipped = view.rows.iter().filter(|row| row.state == State::Undecided).count();
@@ -167,7 +164,7 @@ struct RowJson<'a> {
     because: Option<&'a str>,
 }
 
-/// For programs.
+/// Renders a gate as JSON.
 pub fn gate_json(view: &GateView<'_>) -> impl Serialize {
     let row = |row: &Row| RowJson {
         bench: "",

@@ -1,4 +1,5 @@
-//! Commands side by side: tables for other documents, and the picture of the pairs. Text for the terminal is in `text`, JSON in `json`.
+//! Results of `whyslow bench`: tables for other documents and the plot of the pairs. Terminal text is in
+//! `text`, JSON in `json`.
 
 pub(crate) mod gate;
 mod strip;
@@ -14,44 +15,44 @@ use whyslow_bench::document::Measured;
 use whyslow_bench::run::MetricUnit;
 use whyslow_bench::{Answer, Comparison, Metric, Summary};
 
-/// Everything that is shown of commands side by side.
+/// The measured commands and their comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct BenchView<'a> {
     /// The runs.
     pub measured: &'a Measured,
-    /// What they say.
+    /// The comparison of the runs.
     pub answer: &'a Answer,
-    /// The command that the others are compared with.
+    /// The baseline: the command that the others are compared with.
     pub reference: usize,
-    /// A difference below this share does not matter.
+    /// Differences below this share do not matter.
     pub margin: f64,
-    /// What is to be said besides.
+    /// Notes and warnings.
     pub remarks: &'a [Remark],
 }
 
 impl<'a> BenchView<'a> {
-    /// What a command is called.
+    /// The name of a command.
     pub(crate) fn name(&self, command: usize) -> &'a str {
         self.measured.commands.get(command).map_or("", |command| &command.contender.name)
     }
 
-    /// A number of a command.
+    /// The summary of one metric of a command.
     pub(crate) fn summary(&self, command: usize, metric: &Metric) -> Option<&'a Summary> {
         self.answer.summaries.get(command)?.iter().find(|summary| summary.metric == *metric)
     }
 
-    /// The comparisons of the metric that decides.
+    /// The comparisons by the deciding metric.
     pub(crate) fn deciding(&self) -> impl Iterator<Item = &'a Comparison> {
         self.answer.comparisons.iter().filter(|comparison| comparison.decides)
     }
 
-    /// The time that decides.
+    /// The deciding metric: wall time or CPU time.
     pub(crate) fn witness(&self) -> Metric {
         self.answer.witness.map_or(Metric::Wall, |(witness, _)| witness.into())
     }
 }
 
-/// A value as people read it.
+/// Formats a value with its unit.
 pub(crate) fn amount(value: f64, unit: MetricUnit) -> String {
     let whole = value.max(0.0).round() as u64;
     match unit {
@@ -61,7 +62,7 @@ pub(crate) fn amount(value: f64, unit: MetricUnit) -> String {
     }
 }
 
-/// A ratio as a change: `-11.6 %`.
+/// Formats a ratio as a change: `-11.6 %`.
 pub(crate) fn change(ratio: f64) -> String {
     match (ratio - 1.0) * 100.0 {
         percent if !percent.is_finite() => "?".to_owned(),
@@ -70,7 +71,7 @@ pub(crate) fn change(ratio: f64) -> String {
     }
 }
 
-/// `0.884 (0.871 to 0.897)`
+/// Formats a ratio with its interval: `0.884 (0.871 to 0.897)`.
 pub(crate) fn ratio_words(comparison: &Comparison) -> String {
     match comparison.ratio {
         None => "-".to_owned(),
@@ -85,14 +86,14 @@ pub(crate) mod testing {
     use whyslow_analyze::Fact;
     use whyslow_bench::document::{MeasuredCommand, SCHEMA, Surroundings};
     use whyslow_bench::judge::judge;
-    use whyslow_bench::{Contender, Course, Options, Run};
+    use whyslow_bench::{Contender, Options, Run, Series};
     use whyslow_profile::{ExitStatus, Host};
     use whyslow_stats::random::Random;
 
     use super::*;
 
-    /// Commands with these times and a noise of 1 %.
-    pub(crate) fn measured(times_ns: &[f64], rounds: usize) -> (Measured, Course) {
+    /// Commands with these times and 1 % noise.
+    pub(crate) fn measured(times_ns: &[f64], rounds: usize) -> (Measured, Series) {
         let mut random = Random::new(4);
         let mut run = |time: f64, place: usize| {
             let wall_ns = (time * (0.01 * random.normal()).exp()) as u64;
@@ -120,7 +121,7 @@ pub(crate) mod testing {
                 .collect::<Vec<_>>()
         };
         let rounds = (0..rounds).map(&mut round).collect::<Vec<_>>();
-        let course = Course::of_rounds(rounds, None);
+        let series = Series::of_rounds(rounds, None);
         let commands = (0..times_ns.len()).map(|command| MeasuredCommand {
             contender: Contender {
                 name: format!("./app-{command} <in|put>"),
@@ -128,7 +129,7 @@ pub(crate) mod testing {
                 parameters: Vec::new(),
             },
             words: vec![format!("./app-{command}")],
-            runs: course.rounds.iter().map(|round| round[command].clone()).collect(),
+            runs: series.rounds.iter().map(|round| round[command].clone()).collect(),
             warmup: Vec::new(),
             exact: vec![("allocations".to_owned(), 1000.0 - 100.0 * command as f64)],
             kept_program: None,
@@ -145,18 +146,18 @@ pub(crate) mod testing {
             },
             commands: commands.collect(),
         };
-        (measured, course)
+        (measured, series)
     }
 
-    /// Lets something look at such commands.
+    /// Calls a function with the view of such commands.
     pub(crate) fn with_view<T>(times_ns: &[f64], rounds: usize, look: impl FnOnce(&BenchView<'_>) -> T) -> T {
-        let (measured, course) = measured(times_ns, rounds);
+        let (measured, series) = measured(times_ns, rounds);
         let contenders =
             measured.commands.iter().map(|command| command.contender.clone()).collect::<Vec<_>>();
         let exact = measured.commands.iter().map(|command| command.exact.clone()).collect::<Vec<_>>();
         let options =
             Options { contenders: &contenders, reference: 0, margin: 0.01, exact: &exact, itself: false };
-        let answer = judge(&course, options);
+        let answer = judge(&series, options);
         let remarks = answer.notes.iter().map(Fact::remark).collect::<Vec<_>>();
         look(&BenchView {
             measured: &measured,

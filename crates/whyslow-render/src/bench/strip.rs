@@ -1,4 +1,4 @@
-//! The picture of the pairs: each pair a dot, the estimate a line, its interval a band.
+//! The strip plot: each pair is a dot, the estimate a line, its interval a band.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ text{fill:currentColor}.dim{fill:#57606a}.title{font-size:16px;font-weight:600}.
 .margin{fill:#57606a;opacity:.10}.dot{fill:#1b1f24;opacity:.55}.axis{stroke:#8c959f}\
 @media(prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}.dim{fill:#9198a1}.dot{fill:#e6edf3}.band{fill:#56b4e9;opacity:.25}.estimate{stroke:#56b4e9}}";
 
-/// A strip for each comparison, or for each command where there is only one.
+/// Draws one strip per comparison, or the runs alone if there is only one command.
 pub fn strip_plot(view: &BenchView<'_>) -> String {
     let strips = strips(view);
     let height = HEAD + strips.len().max(1) as f64 * (STRIP + AXIS) + 12.0;
@@ -32,16 +32,16 @@ pub fn strip_plot(view: &BenchView<'_>) -> String {
     );
     let rounds = view.measured.commands.first().map_or(0, |command| command.runs.len());
     let title = match view.deciding().next() {
-        Some(_) => format!("{} beside {}", view.witness().label(), view.name(view.reference)),
+        Some(_) => format!("{} relative to {}", view.witness().label(), view.name(view.reference)),
         None => format!("{} of {}", view.witness().label(), view.name(view.reference)),
     };
     label(&mut out, "title", LEFT, 26.0, "start", &cut(&title, NAME));
     let what = match view.deciding().next() {
         Some(_) => format!(
-            "{rounds} rounds; a dot is a pair, left is less; line and band: estimate and interval; grey: the margin of {}",
+            "{rounds} rounds; each dot is a pair, left is less; line and band: estimate and interval; grey: the margin of {}",
             change(1.0 + view.margin).trim_start_matches('+')
         ),
-        None => format!("{rounds} rounds; a dot is a run, from the first at the top to the last"),
+        None => format!("{rounds} rounds; each dot is a run, the first at the top"),
     };
     label(&mut out, "dim", LEFT, 46.0, "start", &what);
     for (at, strip) in strips.iter().enumerate() {
@@ -55,11 +55,11 @@ pub fn strip_plot(view: &BenchView<'_>) -> String {
 struct Strip {
     name: String,
     words: String,
-    /// Where the dots are: logarithms of ratios, or values.
+    /// Positions of the dots: logarithms of ratios, or values.
     dots: Vec<f64>,
     /// The estimate and its interval, in the same units.
     interval: Option<[f64; 3]>,
-    /// What a place on the axis is called.
+    /// Formats a position on the axis.
     tick: fn(f64) -> String,
     is_ratio: bool,
 }
@@ -96,8 +96,8 @@ fn strips(view: &BenchView<'_>) -> Vec<Strip> {
             format!(
                 "median {}, {} to {}",
                 amount(summary.median, metric.unit()),
-                amount(summary.least, metric.unit()),
-                amount(summary.most, metric.unit())
+                amount(summary.min, metric.unit()),
+                amount(summary.max, metric.unit())
             )
         }),
         dots: command.runs.iter().filter_map(|run| metric.of(run)).collect(),
@@ -203,7 +203,7 @@ mod tests {
             assert!(svg.contains("./app-1 &lt;in|put>") || svg.contains("./app-1 &lt;in|put&gt;"), "{svg}");
         });
         with_view(&[1e8], 12, |view| assert_eq!(elements(&strip_plot(view), "circle"), 12));
-        // One run, and none.
+        // One run, and no run.
         with_view(&[1e8], 1, |view| assert_eq!(elements(&strip_plot(view), "circle"), 1));
         with_view(&[1e8, 1e8], 0, |view| assert_eq!(elements(&strip_plot(view), "circle"), 0));
     }

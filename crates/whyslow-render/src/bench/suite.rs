@@ -1,8 +1,8 @@
-//! Benchmarks of two builds, as a table for a pull request; and the words that its text has, too.
+//! Benchmarks of two builds as a Markdown table, and the phrases that the terminal text shares with it.
 
 use std::fmt::Write as _;
 
-use whyslow_analyze::duration;
+use whyslow_analyze::{duration, number_of};
 use whyslow_bench::suite::{BASE, Benchmark, HEAD, Standing, Suite};
 use whyslow_stats::{mean, median, variance};
 
@@ -10,7 +10,7 @@ use super::tables::markdown_code;
 use crate::sanitize::clean;
 use crate::units::Percent;
 
-/// A time per iteration, which may be a part of a nanosecond: `0.339 ns`, `73.74 ns`, `1.2 ms`.
+/// Formats a time per iteration, which can be a fraction of a nanosecond: `0.339 ns`, `73.74 ns`, `1.2 ms`.
 pub(crate) fn per_iteration(ns: f64) -> String {
     match ns {
         ns if ns < 9.9995 => format!("{ns:.3} ns"),
@@ -20,7 +20,7 @@ pub(crate) fn per_iteration(ns: f64) -> String {
     }
 }
 
-/// The middle of a side's values.
+/// The median of one side's values.
 pub(crate) fn median_words(values_ns: &[f64]) -> String {
     if values_ns.is_empty() { "-".to_owned() } else { per_iteration(median(values_ns)) }
 }
@@ -31,7 +31,7 @@ pub(crate) fn spread_words(values_ns: &[f64]) -> String {
         .map_or_else(|| "-".to_owned(), |variance| Percent(variance.sqrt() / mean(values_ns)).to_string())
 }
 
-/// `0.884 (0.871 to 0.897)`
+/// Formats a ratio with its interval: `0.884 (0.871 to 0.897)`.
 pub(crate) fn suite_ratio_words(benchmark: &Benchmark) -> String {
     match benchmark.standing.judged().and_then(|judged| judged.ratio) {
         None => "-".to_owned(),
@@ -42,7 +42,7 @@ pub(crate) fn suite_ratio_words(benchmark: &Benchmark) -> String {
     }
 }
 
-/// The verdict, and what it would take or why there is none.
+/// The verdict, with the number of rounds that would decide it or the reason why there is no verdict.
 pub(crate) fn standing_words(benchmark: &Benchmark) -> String {
     let word = benchmark.standing.word();
     match &benchmark.standing {
@@ -55,12 +55,12 @@ pub(crate) fn standing_words(benchmark: &Benchmark) -> String {
     }
 }
 
-/// Whether names of targets are needed to tell benchmarks apart.
+/// Whether benchmarks need the names of their targets to be distinct.
 pub(crate) fn has_targets(suite: &Suite) -> bool {
     suite.benchmarks.windows(2).any(|two| two[0].target != two[1].target)
 }
 
-/// What is called changed, or that nothing is.
+/// A sentence that lists the changed benchmarks, or says that none changed.
 pub(crate) fn outcome_words(suite: &Suite) -> String {
     let count =
         |word: &str| suite.benchmarks.iter().filter(|benchmark| benchmark.standing.word() == word).count();
@@ -68,28 +68,27 @@ pub(crate) fn outcome_words(suite: &Suite) -> String {
     let counts = words.map(|word| (word, count(word))).into_iter().filter(|(_, count)| *count > 0);
     let counts = counts.map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>();
     format!(
-        "Of {} {}: {}.",
-        suite.benchmarks.len(),
-        if suite.benchmarks.len() == 1 { "benchmark" } else { "benchmarks" },
+        "Of {}: {}.",
+        number_of(suite.benchmarks.len() as u64, "benchmark", "benchmarks"),
         counts.join(", ")
     )
 }
 
-/// How sure all of it is.
+/// A sentence about the confidence of all verdicts together.
 pub(crate) fn confidence_words(suite: &Suite) -> String {
     let sure = format!("{:.3}", suite.confidence * 100.0);
     let sure = sure.trim_end_matches('0').trim_end_matches('.');
     if suite.of_another_day {
         return format!(
-            "The base was measured on another day: its values are no pairs, each interval ({sure} %) is wider by the 15 % that days differ by, and nothing is equivalent."
+            "The base was measured on another day: its values are not pairs, each interval ({sure} %) is wider by the 15 % that days differ by, and no benchmark is equivalent."
         );
     }
     format!(
-        "Each interval holds the truth with {sure} %; of what is called faster or slower, at most 5 % is wrong on average (Benjamini and Hochberg over all benchmarks)."
+        "Each interval has {sure} % confidence; on average at most 5 % of the verdicts faster and slower are wrong (Benjamini and Hochberg over all benchmarks)."
     )
 }
 
-/// A table for a pull request.
+/// Renders a suite as a Markdown table for a pull request.
 pub fn suite_markdown(suite: &Suite) -> String {
     let mut out = String::new();
     let targets = has_targets(suite);
@@ -138,7 +137,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Benchmarks with these times and a noise of 1 %; one is new, one vanished, one failed.
+    /// Benchmarks with these times and 1 % noise; one is new, one was removed, one failed.
     pub(crate) fn suite(times_ns: &[[f64; 2]]) -> Suite {
         let mut random = Random::new(3);
         let mut noisy = |ns: f64| (0..10).map(|_| ns * (0.01 * random.normal()).exp()).collect::<Vec<_>>();
@@ -179,7 +178,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn parts_of_nanoseconds_are_shown() {
+    fn fractions_of_nanoseconds_are_shown() {
         assert_eq!(
             [0.339, 9.9996, 73.744, 932.94].map(per_iteration),
             ["0.339 ns", "10.00 ns", "73.74 ns", "932.9 ns"]

@@ -7,7 +7,7 @@ use whyslow_bench::{Comparison, Metric, Summary};
 use super::{BenchView, amount, ratio_words};
 use crate::sanitize::clean;
 
-/// A row per command, times in seconds; the columns that hyperfine has, in its order, and then ours.
+/// Renders one row per command, times in seconds: hyperfine's columns in its order, then whyslow's.
 pub fn csv(view: &BenchView<'_>) -> String {
     let names = view.measured.commands.iter().flat_map(|command| &command.contender.parameters);
     let mut parameters: Vec<&str> = Vec::new();
@@ -32,8 +32,8 @@ pub fn csv(view: &BenchView<'_>) -> String {
             seconds(Metric::Wall, |wall| wall.median),
             seconds(Metric::User, |user| user.mean),
             seconds(Metric::System, |system| system.mean),
-            seconds(Metric::Wall, |wall| wall.least),
-            seconds(Metric::Wall, |wall| wall.most),
+            seconds(Metric::Wall, |wall| wall.min),
+            seconds(Metric::Wall, |wall| wall.max),
         ];
         out.push_str(&cells.join(","));
         for name in &parameters {
@@ -63,7 +63,7 @@ fn comparison<'a>(view: &BenchView<'a>, command: usize) -> Option<&'a Comparison
     view.deciding().find(|comparison| comparison.candidate == command)
 }
 
-/// Quoted where that is needed; what a spreadsheet would take for a formula is not one.
+/// Quotes a cell if needed, and prevents spreadsheets from reading it as a formula.
 fn csv_cell(text: &str) -> String {
     let text = clean(text);
     let is_formula = text.starts_with(['=', '+', '-', '@']);
@@ -74,14 +74,14 @@ fn csv_cell(text: &str) -> String {
     text.into_owned()
 }
 
-/// The rows of both kinds of documents: command, median, range, CPU time, memory, beside the reference.
+/// The rows for Markdown and AsciiDoc: command, median, range, CPU time, memory, ratio to the baseline.
 fn rows(view: &BenchView<'_>) -> Vec<[String; 6]> {
     let row = |command: usize| {
         let of = |metric: Metric| view.summary(command, &metric);
         let shown = |summary: Option<&Summary>, of: fn(&Summary) -> f64| {
             summary.map_or_else(|| "-".to_owned(), |summary| amount(of(summary), summary.metric.unit()))
         };
-        let beside = match comparison(view, command) {
+        let ratio = match comparison(view, command) {
             Some(comparison) => format!("{}, {}", ratio_words(comparison), comparison.word()),
             None if view.measured.commands.len() > 1 => "1".to_owned(),
             None => String::new(),
@@ -91,23 +91,23 @@ fn rows(view: &BenchView<'_>) -> Vec<[String; 6]> {
             shown(of(Metric::Wall), |wall| wall.median),
             format!(
                 "{} to {}",
-                shown(of(Metric::Wall), |wall| wall.least),
-                shown(of(Metric::Wall), |wall| wall.most)
+                shown(of(Metric::Wall), |wall| wall.min),
+                shown(of(Metric::Wall), |wall| wall.max)
             ),
             shown(of(Metric::Cpu), |cpu| cpu.median),
             shown(of(Metric::MaxResident), |memory| memory.median),
-            beside,
+            ratio,
         ]
     };
     (0..view.measured.commands.len()).map(row).collect()
 }
 
 fn heads(view: &BenchView<'_>) -> [String; 6] {
-    let beside = format!("{} beside the reference", view.witness().label());
-    ["command", "wall, median", "range", "CPU", "memory", &beside].map(str::to_owned)
+    let ratio = format!("{} vs. baseline", view.witness().label());
+    ["command", "wall, median", "range", "CPU", "memory", &ratio].map(str::to_owned)
 }
 
-/// A table for a pull request or a README.
+/// Renders a Markdown table for a pull request or a README.
 pub fn markdown(view: &BenchView<'_>) -> String {
     let mut out = format!("| {} |\n|:---|---:|---:|---:|---:|---:|\n", heads(view).join(" | "));
     for [command, rest @ ..] in rows(view) {
@@ -116,14 +116,14 @@ pub fn markdown(view: &BenchView<'_>) -> String {
     out
 }
 
-/// Text as code, whatever is in it.
+/// Formats any text as Markdown inline code.
 pub(super) fn markdown_code(text: &str) -> String {
     let ticks = "`".repeat(text.split(|c| c != '`').map(str::len).max().unwrap_or(0) + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{ticks}{pad}{}{pad}{ticks}", text.replace('|', "\\|"))
 }
 
-/// The same for AsciiDoc.
+/// Renders an AsciiDoc table.
 pub fn asciidoc(view: &BenchView<'_>) -> String {
     let mut out =
         format!("[cols=\"<,>,>,>,>,>\", options=\"header\"]\n|===\n| {}\n", heads(view).join(" | "));

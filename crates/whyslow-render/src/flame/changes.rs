@@ -1,4 +1,4 @@
-//! Frames coloured by what changed: blue is less, orange is more, and grey is what chance explains.
+//! Frames coloured by change: blue is less, orange is more, grey is within noise.
 
 use whyslow_analyze::diff::{Change, Paths, Verdict};
 
@@ -10,24 +10,24 @@ use super::times;
 /// The colour class of the first kind of change; the others follow.
 pub(super) const FIRST_CLASS: usize = times::CLASSES;
 
-/// How many colour classes there are in all.
+/// Number of colour classes in all.
 pub(super) const CLASSES: usize = FIRST_CLASS + WORDS.len();
 
 /// The words of the legend, from the bluest to the most orange.
 pub(crate) const WORDS: [&str; 5] =
-    ["half or less, gone", "less", "not significant", "more", "twice or more, new"];
+    ["half or less, removed", "less", "within noise", "more", "twice or more, new"];
 
-/// Row of [`WORDS`] of what chance explains.
+/// Row of [`WORDS`] for changes within noise.
 const GREY: usize = 2;
 
-/// What changed at each node of a tree.
+/// The change at each node of a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlameChanges {
     of_node: Vec<Change>,
 }
 
 impl FlameChanges {
-    /// Those of the paths of both sides.
+    /// The changes between the call paths of two sides.
     pub fn of(paths: &Paths) -> Self {
         Self { of_node: paths.total.clone() }
     }
@@ -37,7 +37,7 @@ impl FlameChanges {
         FIRST_CLASS + colour(&self.of_node[node as usize])
     }
 
-    /// The entries of the legend: class and words, of the colours that are seen.
+    /// The legend entries (class and words) of the colours in use.
     pub(super) fn legend(&self, layout: &Layout) -> Vec<(usize, String)> {
         let mut seen = [false; WORDS.len()];
         for frame in layout.frames.iter().skip(1) {
@@ -87,7 +87,7 @@ impl FlameChanges {
     }
 }
 
-/// The row of [`WORDS`] that a change is drawn in.
+/// The row of [`WORDS`] that gives a change its colour.
 pub(crate) fn colour(change: &Change) -> usize {
     let large =
         change.after >= change.before.saturating_mul(2) || change.before >= change.after.saturating_mul(2);
@@ -100,11 +100,11 @@ pub(crate) fn colour(change: &Change) -> usize {
     }
 }
 
-/// The row of [`VERDICTS`].
+/// The row of a verdict in [`VERDICTS`].
 pub(crate) fn verdict_code(verdict: Verdict) -> u8 {
     VERDICTS.iter().position(|known| *known == verdict).unwrap_or(0) as u8
 }
 
-/// The verdicts, by their number in the data.
+/// The verdicts in the order of their numbers in the data.
 pub(crate) const VERDICTS: [Verdict; 5] =
     [Verdict::Undecided, Verdict::Less, Verdict::More, Verdict::Same, Verdict::Moved];

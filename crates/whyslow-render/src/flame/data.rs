@@ -1,4 +1,4 @@
-//! The numbers and names that the script works on, as compact JSON.
+//! The numbers and names that the script draws from, as compact JSON.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,8 @@ use super::kinds;
 use super::layout::Layout;
 use super::text::push_json;
 
-/// Appends the functions as `[["name", class, "crate", "short name", folded], …]`, each without its empty or repeated tail.
-/// `folded` is 1 for what stands for several frames.
+/// Appends the functions as `[["name", class, "crate", "short name", folded], …]`, each without its empty or
+/// repeated tail. `folded` is 1 for an entry that stands for several frames.
 pub(super) fn push_functions(out: &mut String, functions: &[Function]) {
     out.push('[');
     for (at, function) in functions.iter().enumerate() {
@@ -42,8 +42,8 @@ pub(super) fn push_functions(out: &mut String, functions: &[Function]) {
 /// up,function,total,self,times,round     all numbers in base 36, 0 may be left out
 /// up        levels back before stepping down: 0 is a child of the frame before, 1 its sibling
 /// function  2 × row of the function, + 1 when inlined
-/// self      only when it is not what the children leave of the total (some of them are hidden), or more follows
-/// times     only for folded recursion: how often the last `round` frames came again
+/// self      only if it differs from total minus children (some children are hidden), or if more fields follow
+/// times     only for folded recursion: how often the last `round` frames repeat
 /// ```
 pub(super) fn push_frames(out: &mut String, layout: &Layout, drawn: Drawn<'_>, rows: &[u32]) {
     let own = explicit_self(layout);
@@ -75,7 +75,7 @@ pub(super) fn push_frames(out: &mut String, layout: &Layout, drawn: Drawn<'_>, r
     out.push('"');
 }
 
-/// The self value of each frame for which `total - Σ children` is not it.
+/// The self value of each frame where it differs from `total - Σ children`.
 fn explicit_self(layout: &Layout) -> Vec<Option<u64>> {
     let mut left: Vec<u64> = layout.frames.iter().map(|frame| frame.value).collect();
     let mut path: Vec<usize> = Vec::new();

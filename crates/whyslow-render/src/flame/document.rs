@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use whyslow_analyze::{CallTree, Count, Percent};
+use whyslow_analyze::{CallTree, Percent, number_of};
 use whyslow_profile::{Profile, Unit};
 
 use super::functions::Functions;
@@ -26,9 +26,9 @@ const HEADER: u32 = 98;
 const COLUMN: f64 = 7.05;
 /// Space between a frame's edge and its label.
 const PAD: f64 = 4.0;
-/// Width that the search box takes from the title.
+/// Width that the search box takes away from the title.
 const SEARCH: u32 = 410;
-/// What the buttons for before and after take beside it.
+/// Width that the before and after buttons take in addition.
 const SIDES: u32 = 190;
 /// Average width of a character of the header's font, generous.
 const HEADER_COLUMN: f64 = 6.9;
@@ -36,7 +36,7 @@ const HEADER_COLUMN: f64 = 6.9;
 pub(super) struct Document<'a> {
     drawn: Drawn<'a>,
     tree: &'a CallTree,
-    /// The tree without folding, and where its frames go; in the data for those who want to see it.
+    /// The unfolded tree and its layout, stored in the data for the "whole" button.
     whole: Option<(Drawn<'a>, Layout)>,
     profile: &'a Profile,
     options: &'a FlameOptions,
@@ -97,12 +97,12 @@ impl<'a> Document<'a> {
         self.out
     }
 
-    /// Rows that are drawn.
+    /// Number of rows drawn.
     fn rows(&self) -> u32 {
         self.rows_of(&self.layout)
     }
 
-    /// The tree that knows every function's own time.
+    /// The unfolded tree, which has every function's own time.
     fn whole_tree(&self) -> &'a CallTree {
         self.whole.as_ref().map_or(self.tree, |(whole, _)| whole.tree)
     }
@@ -192,7 +192,8 @@ impl<'a> Document<'a> {
         self.out.push_str("</g>\n</g>\n");
     }
 
-    /// Left and right edge in tenths of a pixel. Rounding keeps the order of edges, so children stay in their parents.
+    /// Left and right edge in tenths of a pixel. Rounding keeps the order of edges, so children never leave
+    /// their parents.
     fn edges(&self, frame: &Placed) -> (u64, u64) {
         let scale = f64::from(self.width) * 10.0 / self.layout.total.max(1) as f64;
         let edge = |value: u64| (value as f64 * scale).round() as u64;
@@ -251,7 +252,7 @@ impl<'a> Document<'a> {
             );
             x += 18.0 + legend_width("inlined");
         }
-        // In a narrow picture it is drawn smaller.
+        // Shrink the legend in a narrow picture.
         let shrunk = (f64::from(self.width) / (x - f64::from(MARGIN))).min(1.0);
         let (right, down) = (f64::from(MARGIN) * (1.0 - shrunk), 66.0 * (1.0 - shrunk));
         let _ = writeln!(
@@ -260,7 +261,7 @@ impl<'a> Document<'a> {
         );
     }
 
-    /// What the colours are: class and words.
+    /// The legend entries: class and words.
     fn legend_entries(&self) -> Vec<(usize, String)> {
         if let Some(split) = self.drawn.times {
             return times::legend(&split.of_node[0], self.layout.total);
@@ -275,7 +276,7 @@ impl<'a> Document<'a> {
             .collect()
     }
 
-    /// What is not to be seen of a layout.
+    /// A note about the frames that a layout does not show.
     fn note(&self, layout: &Layout) -> String {
         let mut notes = Vec::new();
         if layout.total == 0 {
@@ -292,12 +293,12 @@ impl<'a> Document<'a> {
         }
         let (all, drawn) = (layout.rows, self.rows_of(layout));
         if all > drawn {
-            notes.push(format!("{drawn} of {all} rows are drawn: click a frame to see what is beyond."));
+            notes.push(format!("{drawn} of {all} rows are drawn: click a frame to see the others."));
         }
         notes.join(" ")
     }
 
-    /// The picture in words, for those who do not see it.
+    /// Appends a text summary of the picture for screen readers.
     fn push_summary(&mut self) {
         let parts: Vec<String> = self.legend_entries().into_iter().map(|(_, text)| text).collect();
         let text = format!(
@@ -357,12 +358,12 @@ impl<'a> Document<'a> {
     }
 }
 
-/// `1 frame`, `12,345 frames`.
+/// Formats a count: `1 frame`, `12,345 frames`.
 fn frames(count: u64) -> String {
-    format!("{} {}", Count(count), if count == 1 { "frame" } else { "frames" })
+    number_of(count, "frame", "frames")
 }
 
-/// Our own style or script without indentation and lines of comment: readers of the picture do not need them.
+/// Strips indentation and comment lines from our style sheet or script.
 fn compact(source: &str) -> String {
     let mut lines = String::with_capacity(source.len());
     let kept = source.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
@@ -373,7 +374,7 @@ fn compact(source: &str) -> String {
     lines
 }
 
-/// The name when it fits, else its short form, else the last part of that, cut when even that does not.
+/// The name if it fits, else its short form, else the last part of the short form, cut if needed.
 fn fitting(name: &str, short: &str, fit: usize) -> Option<String> {
     let last = short.rsplit("::").next().filter(|last| !last.contains('}')).unwrap_or(short);
     match [name, short, last].into_iter().find(|text| columns(text) <= fit && !text.is_empty()) {
@@ -382,17 +383,18 @@ fn fitting(name: &str, short: &str, fit: usize) -> Option<String> {
     }
 }
 
-/// About how wide a text of the legend is: letters in its font are narrow or not.
+/// The approximate width of a legend text: letters of its font differ in width.
 fn legend_width(text: &str) -> f64 {
     text.chars().map(|c| if " .fijlrt".contains(c) { 4.5 } else { 7.4 }).sum()
 }
 
-/// What a frame of a width leaves free to its right neighbour, in tenths of a pixel.
+/// The gap between a frame of this width and its right neighbour, in tenths of a pixel.
 fn gap(width: u64) -> u64 {
     if width > 15 { 6 } else { width * 3 / 10 }
 }
 
-/// Appends a frame as a line that the style makes as thick as a row, with a gap to its right neighbour.
+/// Appends a frame as a line with a gap to its right neighbour. The style sheet makes the line as thick as a
+/// row.
 fn push_line(path: &mut String, left: u64, right: u64, middle: u32) {
     let width = right - left;
     let gap = gap(width);

@@ -1,4 +1,4 @@
-// Behaviour of a flame graph: zoom, search, details of a frame, keyboard. Redraws the paths that the file came with.
+// Behaviour of a flame graph: zoom, search, details of a frame, keyboard. Redraws the paths in the file.
 (() => {
 'use strict';
 const svg = document.currentScript.ownerSVGElement;
@@ -21,7 +21,7 @@ function make(parent, tag, attributes = {}, text = '') {
 }
 const columns = text => [...text].length + (text.match(WIDE) || []).length;
 
-// The frames as columns, depth first: what is above frame i are the frames i + 1 up to end[i].
+// The frames as columns, depth first: the frames above frame i are i + 1 up to end[i].
 const functions = data.functions.map(([name, kind, crate = '', short = name, folded = 0]) => {
   const last = /}[^:]*$/.test(short) ? short : short.split('::').pop();
   return { name, kind, crate, short, last, folded, columns: columns(name), shortColumns: columns(short), lastColumns: columns(last) };
@@ -30,7 +30,7 @@ let count, start, total, self, depth, parent, end, code, times, round, byDepth, 
 const fn = i => functions[code[i] >> 1];
 function load(text, splits) {
   const lines = text.split(';');
-  // What of a frame is of each kind of time.
+  // The value of each kind of time in a frame.
   split = splits !== undefined && splits.split(';').map(line => {
     const parts = line.split(',');
     return TIMES.map((_, kind) => parseInt(parts[kind] || '0', 36) || 0);
@@ -56,7 +56,7 @@ function load(text, splits) {
   for (let i = 0; i < count; i++) if (self[i] < 0) self[i] = total[i] - filled[i];
 }
 load(data.frames, data.times);
-// What changed: before, after, class, verdict and the ends of the ratio of each frame.
+// The change of each frame: before, after, class, verdict and the ends of the ratio's interval.
 const change = data.changes && data.changes.split(';').map(line => line.split(',').map(text => parseInt(text, 36) || 0));
 const larger = total.slice(); // widths that have room for both sides
 let side = 0; // 0 shows both sides, 1 before, 2 after
@@ -69,15 +69,15 @@ function weigh() {
   }
   for (let i = 0; i < count; i++) self[i] = Math.max(0, total[i] - filled[i]);
 }
-// How often the frames of folded recursion came again.
+// How often the frames of folded recursion repeat.
 const repeat = i => times[i] < 2 ? '' : round[i] > 1 ? ` (last ${round[i]} ×${times[i]})` : ` (×${times[i]})`;
 
-// What is shown: the zoomed frame, the values from edge to edge, the depth of the first row, the marked frame.
+// The view: the zoomed frame, the values from edge to edge, the depth of the first row, the marked frame.
 let zoomed = 0, view = { start: 0, span: Math.max(total[0], 1) }, base = 0, marked = -1;
 let matched = null, kindWanted = -1, width, column;
 let held = 0, offset = 0; // how far a window without scroll bars can be moved, and is
 
-// Elements that only a script needs; the file itself has the rest.
+// Elements that only the script needs; the file itself has the rest.
 const frames = $('frames'), labels = $('labels'), header = $('header'), note = $('note'), subtitle = $('subtitle');
 const lit = [...$('lit').children];
 const dimGroup = make(frames, 'g', { id: 'dim' });
@@ -90,9 +90,9 @@ const BAR = change ? 590 : 400;
 const bar = make(make(header, 'foreignObject', { y: 8, width: BAR, height: 28 }), 'div', { class: 'bar' });
 const input = make(bar, 'input', { type: 'search', placeholder: 'Search (press /)', 'aria-label': 'Search functions' });
 const regex = make(bar, 'button', { title: 'Regular expression', 'aria-pressed': 'false' }, '.*');
-const whole = data.whole && make(bar, 'button', { title: 'Show also the frames that only start or carry other code, and every call of recursion (w)', 'aria-pressed': 'false' }, 'Whole');
+const whole = data.whole && make(bar, 'button', { title: 'Also show start-up and runtime frames, and every recursive call (w)', 'aria-pressed': 'false' }, 'Whole');
 const sides = change ? ['Both', 'Before', 'After'].map((word, at) => make(bar, 'button', { 'aria-pressed': at === 0,
-  title: ['Each frame as wide as the larger of before and after', 'Only what was before the change', 'Only what is after it'][at] }, word)) : [];
+  title: ['Each frame as wide as the larger of before and after', 'Only before the change', 'Only after the change'][at] }, word)) : [];
 const reset = make(bar, 'button', { title: 'Show everything (Escape)' }, 'Reset');
 const crumbs = make(make(header, 'foreignObject', { x: MARGIN, y: 74, height: 22 }), 'div',
   { class: 'crumbs', role: 'navigation', 'aria-label': 'Zoomed frame' });
@@ -242,9 +242,9 @@ function show(i, x, y) {
   if (!data.callers && !change) make(tip, 'div', {}, `self ${amount(self[i])}, ${share(self[i], whole)}`);
   if (change) describe(change[i]);
   if (split) TIMES.forEach((word, kind) => { if (split[i][kind]) make(tip, 'div', {}, `${word} ${amount(split[i][kind])}, ${share(split[i][kind], total[i])}`); });
-  const about = f.folded ? ['only starts or carries other code', 'w shows whole stacks'] : [KINDS[f.kind], f.crate && 'crate ' + f.crate, code[i] & 1 && 'inlined into its caller'];
+  const about = f.folded ? ['start-up or runtime frames', 'press w for whole stacks'] : [KINDS[f.kind], f.crate && 'crate ' + f.crate, code[i] & 1 && 'inlined into its caller'];
   make(tip, 'div', { class: 'about' }, about.filter(Boolean).join(' · '));
-  // Beside the pointer, inside the window.
+  // Next to the pointer, inside the window.
   const room = width + 2 * MARGIN, wide = Math.min(520, room);
   tipBox.setAttribute('width', wide);
   tipBox.setAttribute('height', 600);
@@ -254,16 +254,16 @@ function show(i, x, y) {
   tipBox.setAttribute('y', Math.max(first, y + 18 + h > last ? y - h - 12 : y + 18));
 }
 
-// Before, after, the change and what it is worth.
+// Before, after, the change and its verdict.
 function describe([before, after, , verdict, low, high]) {
   const difference = after - before, sign = difference < 0 ? '-' : '+';
-  const relative = before && after ? ` (×${(after / before).toFixed(2)}${high ? `, 95 %: ${(low / 1000).toFixed(2)} to ${(high / 1000).toFixed(2)}` : ''})` : after ? ' (new)' : ' (gone)';
+  const relative = before && after ? ` (×${(after / before).toFixed(2)}${high ? `, 95 %: ${(low / 1000).toFixed(2)} to ${(high / 1000).toFixed(2)}` : ''})` : after ? ' (new)' : ' (removed)';
   make(tip, 'div', {}, `before ${amount(before)}, after ${amount(after)}`);
   make(tip, 'div', {}, `change ${difference ? sign : ''}${amount(Math.abs(difference))}${relative}: ${data.verdicts[verdict]}`);
 }
 
 function frameAt(event) {
-  // Not by getScreenCTM: Firefox leaves out how far the window is scrolled.
+  // Not with getScreenCTM: Firefox ignores the scroll position of the window.
   const box = target.getBoundingClientRect();
   const x = (event.clientX - box.left) * width / box.width, y = (event.clientY - box.top) * ROWS * ROW / box.height;
   const row = Math.floor(y / ROW), list = byDepth[base + (data.inverted ? row : ROWS - 1 - row)] || [];
@@ -285,7 +285,7 @@ function search() {
     try {
       const pattern = new RegExp(text, 'i');
       test = f => pattern.test(f.name);
-    } catch (error) { problem = 'Not a regular expression'; }
+    } catch (error) { problem = 'Invalid regular expression'; }
   } else if (text) test = f => f.name.toLowerCase().includes(small);
   matched = test && functions.map(test);
   legend.forEach((item, at) => item.setAttribute('aria-pressed', kinds[at] === kindWanted));
@@ -300,7 +300,7 @@ function showFound(problem = '') {
   subtitle.setAttribute('visibility', crowded ? 'hidden' : 'visible');
 }
 
-// A matched frame inside a matched frame is part of it: counted once.
+// A matched frame inside a matched frame is part of it and counts once.
 function countFound() {
   let sum = 0, names = new Set();
   for (let i = zoomed; i < end[zoomed];) {
@@ -313,7 +313,7 @@ function countFound() {
     (zoomed ? `, ${share(sum, total[zoomed])} of the zoomed frame` : '');
 }
 
-// From the folded picture to the whole one, or back.
+// Switches between the folded and the unfolded picture.
 function toggle() {
   const on = whole.getAttribute('aria-pressed') === 'false';
   whole.setAttribute('aria-pressed', on);
@@ -380,7 +380,7 @@ function move(i) {
   show(i, edges(i)[0] + MARGIN, y + ROW / 2);
 }
 
-// The nearest frame to the left (-1) or right (1) that can be seen.
+// The nearest visible frame to the left (-1) or right (1).
 function beside(i, side) {
   const list = byDepth[depth[i]];
   for (let at = list.indexOf(i) + side; list[at] !== undefined; at += side) {
@@ -420,7 +420,7 @@ if (alone) addEventListener('keydown', event => {
   else if (whole && event.key === 'w' && event.target !== input && !event.ctrlKey && !event.metaKey && !event.altKey) toggle();
 });
 
-// Where the window is in the picture. One that cannot scroll is moved over it.
+// The position of the window in the picture. A window that cannot scroll is moved over it.
 function scrolled() { return held ? offset : alone ? scrollY : 0; }
 function scroll(y) {
   if (!held) return scrollTo(0, y);
@@ -428,7 +428,7 @@ function scroll(y) {
   svg.setAttribute('viewBox', `0 ${offset} ${width + 2 * MARGIN} ${innerHeight}`);
   placeHeader();
 }
-// The header stays in sight.
+// The header remains visible.
 function placeHeader() { header.setAttribute('transform', `translate(0 ${scrolled()})`); }
 
 function resize() {
@@ -439,7 +439,7 @@ function resize() {
     svg.setAttribute('width', wide);
     svg.setAttribute('height', high); // details of a frame may need more room than a small picture has
     svg.setAttribute('viewBox', `0 0 ${wide} ${high}`);
-    // An <object> with a size of its own would shrink the picture to that.
+    // An <object> with its own size would shrink the picture to that.
     held = svg.getBoundingClientRect().height < high - 1 ? high - innerHeight : 0;
     if (held) scroll(offset);
   }

@@ -2,19 +2,19 @@
 
 use std::collections::HashMap;
 
-use whyslow_analyze::{CallTree, Count, Fold, Label};
+use whyslow_analyze::{CallTree, Fold, Label, number_of};
 use whyslow_profile::{CodeKind, Profile};
 
 use super::text::visible;
 use crate::names::short_name;
 
-/// What is shown of a function, as visible text.
+/// A function as visible text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Function {
     pub name: String,
     pub short: String,
     pub crate_name: String,
-    /// `None` for what is no code: the root and the place of missing frames.
+    /// `None` for entries that are not code: the root and the placeholder for missing frames.
     pub kind: Option<CodeKind>,
     /// Whether it stands for several frames that only carry other code.
     pub folded: bool,
@@ -23,8 +23,7 @@ pub(super) struct Function {
 impl Function {
     fn new(profile: &Profile, label: Label, fold: Fold) -> Self {
         if fold.frames > 0 {
-            let frames = if fold.frames == 1 { "frame" } else { "frames" };
-            let name = format!("[{}: {} {frames}]", fold.words(), Count(fold.frames.into()));
+            let name = format!("[{}: {}]", fold.words(), number_of(fold.frames.into(), "frame", "frames"));
             let kind = Some(CallTree::kind(profile, label));
             return Self { short: name.clone(), name, crate_name: String::new(), kind, folded: true };
         }
@@ -50,7 +49,7 @@ impl Function {
     }
 }
 
-/// The functions of some nodes, in the order in which they are first asked for.
+/// The functions of some nodes, in the order of first use.
 pub(super) struct Functions<'a> {
     profile: &'a Profile,
     rows: Vec<Function>,
@@ -62,7 +61,7 @@ impl<'a> Functions<'a> {
         Self { profile, rows: Vec::new(), row_of: HashMap::new() }
     }
 
-    /// The row of a label's function, or of what is folded into a node of it.
+    /// The row of a label's function, or of the fold at its node.
     pub(super) fn row(&mut self, label: Label, fold: Fold) -> u32 {
         *self.row_of.entry((label, fold)).or_insert_with(|| {
             self.rows.push(Function::new(self.profile, label, fold));

@@ -1,9 +1,9 @@
-//! Whose code is how much of a picture, and what the kinds are called in it.
+//! The share of each kind of code in a picture, and the kinds' names in the legend.
 
 use whyslow_analyze::CallTree;
 use whyslow_profile::{CodeKind, Profile};
 
-/// The kinds in the order of the legend, with their words there. Colours are in `flame.css`, as classes `k0`, `k1`, …
+/// The kinds in legend order, with their names there. `flame.css` has their colours as classes `k0`, `k1`, …
 /// by position in this list.
 pub(super) const KINDS: [(CodeKind, &str); 7] = [
     (CodeKind::Yours, "your code"),
@@ -15,7 +15,7 @@ pub(super) const KINDS: [(CodeKind, &str); 7] = [
     (CodeKind::Unknown, "unknown"),
 ];
 
-/// The colour class of what is no code: the root and the place of missing frames.
+/// The colour class of entries that are not code: the root and the placeholder for missing frames.
 pub(super) const NO_CODE: usize = KINDS.len();
 
 /// The colour class of a kind.
@@ -23,8 +23,8 @@ pub(super) fn class(kind: Option<CodeKind>) -> usize {
     kind.and_then(|kind| KINDS.iter().position(|(known, _)| *known == kind)).unwrap_or(NO_CODE)
 }
 
-/// For each row of [`KINDS`], the value of the samples that were taken in such code; `None` where there is no such
-/// code in the tree. In a tree of callers these are the root's children.
+/// For each row of [`KINDS`], the value of the samples taken in such code, or `None` if the tree has no such
+/// code. In a tree of callers these are the root's children.
 pub(super) fn self_values(tree: &CallTree, profile: &Profile, callers: bool) -> [Option<u64>; KINDS.len()] {
     let mut sums = [None; KINDS.len()];
     for (node, &label) in tree.label.iter().enumerate().skip(1) {

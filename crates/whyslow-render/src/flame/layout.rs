@@ -1,4 +1,4 @@
-//! Where each frame goes: order of siblings, depth, position, and which frames are too narrow to draw.
+//! The layout of frames: order of siblings, depth, position, and which frames are too narrow to draw.
 
 use whyslow_analyze::CallTree;
 
@@ -9,7 +9,7 @@ pub(super) struct Placed {
     pub node: u32,
     /// Steps from the root.
     pub depth: u32,
-    /// Value to the left of it.
+    /// The value to its left.
     pub start: u64,
     /// Its total value: it covers `start .. start + value`.
     pub value: u64,
@@ -17,31 +17,33 @@ pub(super) struct Placed {
     pub self_value: u64,
 }
 
-/// The frames of a picture, depth first: a frame comes before its children, siblings from left to right.
+/// The frames of a picture, depth first: a frame precedes its children, and siblings go from left to right.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Layout {
     pub frames: Vec<Placed>,
     /// The value that the whole width stands for.
     pub total: u64,
-    /// Rows that are needed for all frames.
+    /// Number of rows that all frames need.
     pub rows: u32,
-    /// Nodes left out because they are narrower than the minimum. Those without any value are no loss.
+    /// Number of nodes left out because they are narrower than the minimum. Nodes without any value do not
+    /// count.
     pub hidden: u64,
-    /// What they weigh together, each sample counted once.
+    /// Their value in all, each sample counted once.
     pub hidden_value: u64,
 }
 
 impl Layout {
     /// Places every node whose value is at least `minimum`.
     ///
-    /// Siblings are ordered heaviest first: the hottest path runs along the left edge, and slivers gather on the right
-    /// instead of splitting the wide frames. What is too narrow is then always the end of a row of siblings, so
-    /// leaving it out moves nothing.
+    /// Siblings go heaviest first: the hottest path runs along the left edge, and slivers gather on the right
+    /// instead of splitting the wide frames. Nodes that are too narrow are therefore always at the end of a
+    /// row of siblings, so leaving them out moves nothing.
     pub(super) fn new(tree: &CallTree, minimum: u64) -> Self {
         let minimum = minimum.max(1);
         let children = tree.children_from(minimum);
         let mut layout = Self { total: tree.total_value[0], ..Self::default() };
-        // Nodes still to place, the next one on top. No recursion: stacks can be deeper than ours.
+        // Nodes still to place, the next one on top. Not recursive: recorded stacks can be deeper than our
+        // own stack.
         let mut pending = vec![(0u32, 0u32, 0u64, layout.total)];
         while let Some((node, depth, start, room)) = pending.pop() {
             let at = node as usize;
@@ -58,12 +60,13 @@ impl Layout {
             let first = pending.len();
             let mut left = start;
             let end = start + value;
-            // What is neither the node's own nor in a child that is wide enough.
+            // The part that is neither the node's self value nor in a child that is wide enough.
             let mut hidden = tree.total_value[at].saturating_sub(tree.self_value[at]);
             for &child in children.of(node) {
                 let wanted = tree.total_value[child as usize];
                 hidden = hidden.saturating_sub(wanted);
-                // A tree whose children outweigh their parent is wrong, but must not spill over its neighbours.
+                // A tree whose children outweigh their parent is invalid, but must not spill over its
+                // neighbours.
                 let room = end - left;
                 pending.push((child, depth + 1, left, room));
                 left += wanted.min(room);
@@ -83,7 +86,7 @@ mod tests {
     use whyslow_analyze::Label;
     use whyslow_profile::FunctionId;
 
-    /// A tree from rows of (parent, function, total); self values are what the children leave.
+    /// Builds a tree from rows of (parent, function, total); a self value is the total minus the children.
     fn tree(rows: &[(u32, u32, u64)]) -> CallTree {
         let total: Vec<u64> = rows.iter().map(|row| row.2).collect();
         let mut own = total.clone();
@@ -113,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_frames_and_what_is_above_them_are_hidden_and_counted() {
+    fn narrow_frames_and_their_callees_are_hidden_and_counted() {
         let tree = tree(&[(0, 0, 1000), (0, 1, 990), (0, 2, 9), (2, 3, 9), (3, 4, 8), (1, 5, 5)]);
         let layout = Layout::new(&tree, 10);
         assert_eq!(layout.frames.len(), 2);

@@ -1,10 +1,12 @@
-//! Interactive flame graphs: one SVG file that is a picture everywhere, and zooms and searches in a browser.
+//! Interactive flame graphs: one SVG file that is a picture everywhere and can be zoomed and searched in a
+//! browser.
 //!
-//! The file holds the picture itself, laid out at its default width and drawn with a few paths (one per kind of code)
-//! and the labels that fit, so that it is complete where scripts do not run. A script inside redraws it from a compact
-//! table of the frames when the reader zooms, searches or resizes the window. Nothing is loaded from elsewhere.
+//! The file holds the finished picture, laid out at its default width and drawn with a few paths (one per
+//! kind of code) plus the labels that fit, so it is complete even without scripts. An embedded script redraws
+//! it from a compact table of the frames when the reader zooms, searches or resizes the window. The file
+//! loads nothing from elsewhere.
 //!
-//! A folded picture holds the frames of the whole one too: a button goes from one to the other.
+//! A folded picture also holds the frames of the unfolded one; a button switches between them.
 
 pub(crate) mod changes;
 mod data;
@@ -20,29 +22,31 @@ use whyslow_analyze::diff::Paths;
 use whyslow_analyze::{CallTree, Fold, Outline, Repeat, TimeSplit};
 use whyslow_profile::{Profile, Unit};
 
-/// How a flame graph is drawn.
+/// Options for drawing a flame graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlameOptions {
     /// The headline.
     pub title: String,
-    /// A line under it: what was measured, how long, how far to trust it. May be empty.
+    /// A line under the title: metric, duration, quality. May be empty.
     pub subtitle: String,
-    /// An icicle: the root is at the top and callees hang below. Otherwise the root is at the bottom.
+    /// Whether to draw an icicle graph: the root at the top, callees below it. Otherwise the root is at the
+    /// bottom.
     pub inverted: bool,
-    /// Says that the tree was built from the leaves (`TreeOptions::inverted`): a frame's children are its callers.
+    /// Whether the tree was built from the leaves (`TreeOptions::inverted`): a frame's children are its
+    /// callers.
     pub callers: bool,
-    /// Frames narrower than this at the default width are left out of the file, and counted in a note. The default
-    /// is less than can be seen, so that zooming has something to show.
+    /// Frames narrower than this at the default width are left out of the file and counted in a note. The
+    /// default is narrower than one can see, so that zooming has something to show.
     pub min_width_px: f64,
     /// The width of the picture in pixels. In a browser it follows the window.
     pub width: u32,
-    /// Most rows that are drawn at once. Deeper frames are in the file and appear when the reader zooms.
+    /// Maximum number of rows drawn at once. Deeper frames are in the file and appear when the reader zooms.
     pub max_rows: u32,
-    /// What the values count.
+    /// The unit of the values.
     pub unit: Unit,
-    /// The kinds of time of the (whole) tree's nodes: then those are the colours.
+    /// The kinds of time of the (unfolded) tree's nodes. If set, they determine the colours.
     pub times: Option<TimeSplit>,
-    /// What changed at the tree's nodes: then that is the colour.
+    /// The changes at the tree's nodes. If set, they determine the colours.
     pub changes: Option<FlameChanges>,
 }
 
@@ -65,7 +69,7 @@ impl Default for FlameOptions {
 
 /// Draws a call tree.
 ///
-/// Any name is shown as text, and the result is well-formed XML, whatever the names contain.
+/// Names appear as text and the result is well-formed XML, whatever the names contain.
 ///
 /// ```
 /// use whyslow_analyze::{CallTree, Selection, TreeOptions};
@@ -81,14 +85,14 @@ pub fn svg(tree: &CallTree, profile: &Profile, options: &FlameOptions) -> String
     document::Document::new(drawn, None, profile, options).write()
 }
 
-/// Draws the call paths of two sides as one picture: each has the width of the larger of before and after, so what is gone keeps its place. Buttons
-/// show one side alone.
+/// Draws the call paths of two sides as one picture. Each path is as wide as the larger of before and after,
+/// so removed paths keep their place. Buttons show one side alone.
 pub fn diff_svg(paths: &Paths, options: &FlameOptions) -> String {
     let options = FlameOptions { changes: Some(FlameChanges::of(paths)), times: None, ..options.clone() };
     svg(&paths.tree, &paths.profile, &options)
 }
 
-/// Draws a folded tree, with a button that shows the whole one.
+/// Draws a folded tree, with a button that shows the unfolded one.
 pub fn folded_svg(outline: &Outline, whole: &CallTree, profile: &Profile, options: &FlameOptions) -> String {
     let folds = outline.folds.iter().any(|fold| fold.frames > 0);
     if !folds && outline.repeats.iter().all(|repeat| repeat.times < 2) {
@@ -100,12 +104,12 @@ pub fn folded_svg(outline: &Outline, whole: &CallTree, profile: &Profile, option
     document::Document::new(drawn, Some(Drawn::plain(whole, whole_times)), profile, options).write()
 }
 
-/// A tree that is drawn, and what is folded in it.
+/// A tree to draw, with its folds.
 #[derive(Clone, Copy)]
 struct Drawn<'a> {
     tree: &'a CallTree,
     outline: Option<&'a Outline>,
-    /// The kinds of time of its nodes, when those are the colours.
+    /// The kinds of time of its nodes, if they determine the colours.
     times: Option<&'a TimeSplit>,
 }
 

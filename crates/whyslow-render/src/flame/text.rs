@@ -1,4 +1,4 @@
-//! Text that may come from anywhere, made safe for XML, for the script's data, and for a reader's eyes.
+//! Makes untrusted text safe for XML, for the script's data, and for readers.
 
 use crate::names;
 use std::fmt::Write as _;
@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 /// Names longer than this many characters are cut in the file: no screen shows more.
 const LONGEST_NAME: usize = 1_000;
 
-/// The same text with everything that cannot be seen, or that changes how its surroundings are shown, spelt out:
-/// control characters (which XML cannot hold at all), marks of writing direction, invisible spaces.
+/// Spells out every character that is invisible or changes how its surroundings are shown: control characters
+/// (which XML cannot hold at all), marks of writing direction, invisible spaces.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len().min(LONGEST_NAME));
     let mut chars = text.chars();
@@ -22,7 +22,7 @@ pub(crate) fn visible(text: &str) -> String {
                 spell_out(&mut shown, c);
             }
             '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{10ffff}' => spell_out(&mut shown, c),
-            // The last two code points of every plane are no characters.
+            // The last two code points of every plane are not characters.
             c if c as u32 & 0xfffe == 0xfffe => spell_out(&mut shown, c),
             c => shown.push(c),
         }
@@ -51,8 +51,8 @@ pub(crate) fn push_xml(out: &mut String, visible: &str) {
     }
 }
 
-/// Appends visible text as a JSON string that may stand in a CDATA section, also when the picture is pasted into HTML:
-/// nothing in it can end the section (`]]>`) or the script (`</script`, `<!--`).
+/// Appends visible text as a JSON string that is safe in a CDATA section, even when the picture is pasted
+/// into HTML: nothing in it can end the section (`]]>`) or the script (`</script`, `<!--`).
 pub(super) fn push_json(out: &mut String, visible: &str) {
     out.push('"');
     let mut before = ['\0'; 2];
@@ -70,7 +70,7 @@ pub(super) fn push_json(out: &mut String, visible: &str) {
     out.push('"');
 }
 
-/// The longest beginning that fits, with a mark when something is missing; `None` when nothing useful fits.
+/// The longest prefix that fits, with `…` if something is missing; `None` if nothing useful fits.
 pub(super) fn cut(visible: &str, columns: usize) -> Option<String> {
     if columns < 3 {
         return (!visible.is_empty() && names::columns(visible) <= columns).then(|| visible.to_owned());
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_spelt_out() {
+    fn invisible_characters_are_spelt_out() {
         assert_eq!(visible("a\u{202e}b\0c\nd\u{ffff}e"), "a\\u{202e}b\\u{0}c␊d\\u{ffff}e");
         assert_eq!(visible("größe::名前<T>"), "größe::名前<T>");
     }

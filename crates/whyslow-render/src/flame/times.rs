@@ -13,10 +13,10 @@ use super::text::push_json;
 /// The colour class of the first kind of time; the others follow.
 pub(super) const FIRST_CLASS: usize = NO_CODE + 1;
 
-/// How many colour classes there are, with those of kinds of time.
+/// Number of colour classes, including those of the kinds of time.
 pub(super) const CLASSES: usize = FIRST_CLASS + TimeKind::ALL.len();
 
-/// Where the parts of a frame end that goes from `left` to `right`: the class of each part, and its edges.
+/// Splits a frame that spans `left` to `right` into its kinds of time: the class of each part, and its edges.
 pub(super) fn parts(
     split: &[u64; TimeKind::ALL.len()],
     left: u64,
@@ -33,7 +33,7 @@ pub(super) fn parts(
     })
 }
 
-/// The entries of the legend: class and words.
+/// The legend entries: class and words.
 pub(super) fn legend(split: &[u64; TimeKind::ALL.len()], total: u64) -> Vec<(usize, String)> {
     let kinds = (FIRST_CLASS..).zip(TimeKind::ALL).zip(split).filter(|(_, part)| **part > 0);
     kinds
@@ -44,7 +44,7 @@ pub(super) fn legend(split: &[u64; TimeKind::ALL.len()], total: u64) -> Vec<(usi
         .collect()
 }
 
-/// Appends the words of the kinds as a JSON list.
+/// Appends the names of the kinds as a JSON list.
 pub(super) fn push_words(out: &mut String) {
     for (at, kind) in TimeKind::ALL.iter().enumerate() {
         out.push(if at == 0 { '[' } else { ',' });
@@ -53,8 +53,8 @@ pub(super) fn push_words(out: &mut String) {
     out.push(']');
 }
 
-/// Appends the kinds of time of the frames as a JSON string: frames separated by `;`, in each the kinds in base 36 separated by `,`, without the
-/// empty tail.
+/// Appends the kinds of time of the frames as a JSON string. Frames are separated by `;`. Each has its kinds
+/// in base 36, separated by `,`, without the empty tail.
 pub(super) fn push_splits(out: &mut String, layout: &Layout, drawn: Drawn<'_>) {
     let Some(times) = drawn.times else { return };
     out.push('"');
@@ -74,7 +74,7 @@ pub(super) fn push_splits(out: &mut String, layout: &Layout, drawn: Drawn<'_>) {
     out.push('"');
 }
 
-/// Appends a part of a frame as a line that the style makes as thick as a row.
+/// Appends a part of a frame as a line. The style sheet makes the line as thick as a row.
 pub(super) fn push_part(path: &mut String, left: u64, right: u64, middle: u32) {
     let _ = write!(path, "M{} {middle}h{}", left as f64 / 10.0, (right - left) as f64 / 10.0);
 }
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(of([1, 0, 1, 0, 0, 2]), [(8, 100, 125), (10, 125, 150), (13, 150, 200)]);
         assert_eq!(of([0, 0, 7, 0, 0, 0]), [(10, 100, 200)]);
         assert_eq!(of([0; 6]), []);
-        // What is too narrow is left out, and moves nothing.
+        // A part that is too narrow is left out and moves nothing.
         assert_eq!(of([1, 999_999, 0, 0, 0, 0]), [(9, 100, 200)]);
     }
 }

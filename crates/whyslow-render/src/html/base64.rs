@@ -28,22 +28,22 @@ pub(super) fn encode(bytes: &[u8], text: &mut Vec<u8>) {
     }
 }
 
-/// Writes bytes as base64 in blocks of limited length. Only the last block can end with `=`, so the blocks can be
-/// decoded one by one or as one text.
+/// Writes bytes as base64 in blocks of limited length. Only the last block can end with `=`, so the blocks
+/// can be decoded separately or as one text.
 pub(super) struct Blocks<W: Write> {
     out: W,
     tags: [&'static str; 2],
     /// Bytes in a full block.
     full: usize,
-    /// Bytes of the current block that are written.
+    /// Bytes of the current block already written.
     written: usize,
-    /// Bytes that are not written yet, fewer than the block takes.
+    /// Bytes not written yet, fewer than the block still takes.
     waiting: Vec<u8>,
     text: Vec<u8>,
 }
 
 impl<W: Write> Blocks<W> {
-    /// Blocks of at most this many characters, but at least four.
+    /// Starts blocks of at most this many characters, but at least four.
     pub(super) fn new(mut out: W, most_text: usize, tags: [&'static str; 2]) -> io::Result<Self> {
         out.write_all(tags[0].as_bytes())?;
         let full = (most_text / 4).max(1) * 3;
@@ -58,7 +58,7 @@ impl<W: Write> Blocks<W> {
         self.out.write_all(&self.text)
     }
 
-    /// Writes what is left and the last tag.
+    /// Writes the remaining bytes and the closing tag.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.flush_waiting()?;
         self.out.write_all(self.tags[1].as_bytes())
@@ -82,7 +82,7 @@ impl<W: Write> Write for Blocks<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Half a group of three bytes must wait for the rest.
+        // An incomplete group of three bytes must wait for the rest.
         self.out.flush()
     }
 }

@@ -1,4 +1,4 @@
-//! Commands side by side, as the viewer reads them. `viewer/PAYLOAD.md` describes the header.
+//! The viewer's payload for results of `whyslow bench`. `viewer/PAYLOAD.md` describes the header.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use super::payload::SCHEMA;
 use crate::bench::{BenchView, ratio_words};
 use crate::flame::text::{push_xml, visible};
 
-/// Columns of the sentences: names are cut to half of it.
+/// Width of the sentences in columns; names are cut to half of it.
 const WIDTH: usize = 200;
 
 /// Results of `whyslow bench`.
@@ -38,7 +38,7 @@ struct Header<'a> {
 struct Head<'a> {
     file: &'a str,
     answers: Vec<AnswerHead>,
-    /// What else is to be said of all commands.
+    /// Further sentences about all commands.
     more: Vec<String>,
     commands: Vec<CommandHead<'a>>,
     margin: f64,
@@ -70,7 +70,7 @@ struct RemarkHead<'a> {
     fix: Option<&'a str>,
 }
 
-/// Everything by one metric: per command its runs and their numbers, then the comparisons.
+/// One metric: each command's runs and their summary, then the comparisons.
 #[derive(Serialize)]
 struct MetricHead<'a> {
     name: &'a str,
@@ -91,7 +91,7 @@ struct ComparisonHead {
     words: String,
     pairs: usize,
     verdict: &'static str,
-    /// Candidate over baseline of each pair.
+    /// The ratio of candidate to baseline in each pair.
     dots: Vec<f64>,
 }
 
@@ -119,7 +119,7 @@ impl<'a> BenchPage<'a> {
         BenchView { measured, answer, reference: *reference, margin: *margin, remarks: &[] }
     }
 
-    /// What the commands are called.
+    /// The names of the commands.
     pub(super) fn title(&self) -> String {
         let view = self.view();
         match self.stored.measured.commands.len() {
@@ -175,7 +175,7 @@ impl<'a> BenchPage<'a> {
         html
     }
 
-    /// Writes the container, which is all header.
+    /// Writes the container, which consists of the header only.
     pub(super) fn write_container(&self, out: &mut dyn Write) -> io::Result<()> {
         let Stored { measured, margin, remarks, .. } = self.stored;
         let head = |columns| Header {
@@ -211,7 +211,7 @@ impl<'a> BenchPage<'a> {
         Columns::default().write(head, out)
     }
 
-    /// The metrics that some command has, the one that decides first.
+    /// The metrics of the commands, the deciding one first.
     fn metrics(&self) -> Vec<MetricHead<'a>> {
         let Stored { measured, answer, .. } = self.stored;
         let view = self.view();
@@ -251,7 +251,7 @@ impl<'a> BenchPage<'a> {
     }
 }
 
-/// Median, mean, deviation, least, most.
+/// Median, mean, standard deviation, min, max.
 fn numbers(summary: &Summary) -> [f64; 5] {
-    [summary.median, summary.mean, summary.deviation, summary.least, summary.most]
+    [summary.median, summary.mean, summary.deviation, summary.min, summary.max]
 }

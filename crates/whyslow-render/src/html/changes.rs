@@ -1,4 +1,4 @@
-//! What changed between two sides, as the viewer reads it. `viewer/PAYLOAD.md` describes every column.
+//! The viewer's payload for a comparison of two sides. `viewer/PAYLOAD.md` describes every column.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -69,7 +69,7 @@ impl<'a> SideHead<'a> {
     }
 }
 
-/// A number of the whole.
+/// A total of both sides.
 #[derive(Serialize)]
 struct TotalHead<'a> {
     what: &'a str,
@@ -82,7 +82,7 @@ struct TotalHead<'a> {
 }
 
 impl<'a> ChangesView<'a> {
-    /// What both sides are called.
+    /// The names of both sides.
     pub(super) fn title(&self) -> String {
         let name = |file: DiffFile<'a>| match file.profile.meta.command.as_slice() {
             [] => file.name.to_owned(),
@@ -95,7 +95,7 @@ impl<'a> ChangesView<'a> {
         }
     }
 
-    /// The answer in one paragraph; empty where there is nothing to compare.
+    /// The answer in one paragraph; empty if there is nothing to compare.
     fn answer(&self) -> String {
         let verification = Verification::of(self.diff.diff);
         verification.map_or_else(String::new, |verification| {
@@ -193,7 +193,7 @@ impl<'a> ChangesView<'a> {
         columns
     }
 
-    /// Functions, or lines, as they are compared without their callers.
+    /// Adds functions, or lines, compared regardless of their callers.
     fn push_rows(&self, columns: &mut Columns<'a>, texts: &mut Texts<'_>) {
         let rows = &self.diff.diff.rows;
         let of_side = |side: usize| {
@@ -216,7 +216,7 @@ impl<'a> ChangesView<'a> {
         );
         let (before, after) = (self.diff.before.profile, self.diff.after.profile);
         let mut file = |profile: &Profile, place: Place| {
-            place.file.map_or(NONE, |file| texts.made(profile.text(file).to_owned()))
+            place.file.map_or(NONE, |file| texts.add(profile.text(file).to_owned()))
         };
         columns.u32(
             "rows.file",
@@ -238,7 +238,7 @@ impl<'a> ChangesView<'a> {
     }
 }
 
-/// Both values of each change and what it is worth.
+/// Adds both values of each change and its verdict.
 fn push_changes<'c>(
     columns: &mut Columns<'_>,
     table: &str,

@@ -1,4 +1,4 @@
-//! Machine code as the viewer reads it: instructions and where they jump to, loops, and what in them costs more than it must.
+//! The viewer's payload for machine code: instructions, branch targets, loops, and hints.
 
 use std::cmp::Reverse;
 
@@ -10,18 +10,18 @@ use super::container::{Columns, NONE};
 use super::payload::collect;
 use super::texts::Texts;
 
-/// Functions with less of all samples in their own code are shown without hints.
+/// Functions with a smaller share of all samples in their own code get no hints.
 const NOTABLE: f64 = 0.005;
-/// And so are all but so many of them: each takes a look at every stack.
+/// Maximum number of functions with hints: each function takes a pass over every stack.
 const MOST: usize = 50;
 
-/// Where samples of CPU time fall, as far as a reader has to know.
+/// Which instruction CPU samples are attributed to, if the reader has to know.
 pub(super) fn where_samples_fall(profile: &Profile) -> Option<&'static str> {
     let metric = profile.metrics.iter().find(|metric| metric.of == Subject::Cpu)?;
     skid(metric.origin.sampler().trigger).filter(|_| !profile.code.rows.is_empty())
 }
 
-/// Adds the kept code.
+/// Adds the recorded code.
 pub(super) fn push_code<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
     let mut rows = profile.code.rows.iter().collect::<Vec<_>>();
     rows.sort_by_key(|row| (row.module, row.start));
@@ -41,7 +41,7 @@ pub(super) fn push_code<'p>(profile: &'p Profile, columns: &mut Columns<'p>, tex
     tables.push(columns);
 }
 
-/// The functions whose own code has most samples of CPU time.
+/// The functions with the most CPU samples in their own code.
 struct Hot<'p> {
     profile: &'p Profile,
     values: Vec<u64>,
@@ -85,7 +85,7 @@ impl<'p> Hot<'p> {
     }
 }
 
-/// The columns while they grow.
+/// The columns under construction.
 #[derive(Default)]
 struct Tables {
     code: Vec<u32>,
@@ -113,7 +113,7 @@ impl Tables {
             };
             self.code.push(number);
             self.address.push(instruction.address as f64);
-            self.text.push(texts.made(text));
+            self.text.push(texts.add(text));
             self.target.push(target.map_or(NONE, row));
             self.in_loop.push(loop_row(body.loop_of(at)));
         }
@@ -122,8 +122,8 @@ impl Tables {
         }
         for hint in hints {
             let hint_row = self.hints[0].len() as u32;
-            let id = texts.made(hint.kind.id().to_owned());
-            let (sentence, advice) = (texts.made(hint.sentence.clone()), texts.made(hint.advice.clone()));
+            let id = texts.add(hint.kind.id().to_owned());
+            let (sentence, advice) = (texts.add(hint.sentence.clone()), texts.add(hint.advice.clone()));
             push(&mut self.hints, [number, loop_row(hint.in_loop), id, sentence, advice]);
             for at in hint.addresses.iter().filter_map(|address| body.instruction_at(*address)) {
                 push(&mut self.shown, [hint_row, row(at)]);

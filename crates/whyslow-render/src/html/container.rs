@@ -1,16 +1,16 @@
-//! Columns of numbers behind a header that says where each is.
+//! Binary columns behind a header that says where each is.
 
 use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// What `u32` columns hold where there is nothing.
+/// The missing value in `u32` columns.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Every column starts at a multiple of this, so that a reader can look at it in place.
+/// Every column starts at a multiple of this, so a reader can use it in place.
 const ALIGNMENT: usize = 8;
 
-/// The rows of a column, made while they are written.
+/// The rows of a column, generated while they are written.
 pub(super) enum Rows<'p> {
     U8(Box<dyn ExactSizeIterator<Item = u8> + 'p>),
     U32(Box<dyn ExactSizeIterator<Item = u32> + 'p>),
@@ -65,7 +65,7 @@ fn write_all<const N: usize>(rows: impl Iterator<Item = [u8; N]>, out: &mut dyn 
     out.write_all(&buffer)
 }
 
-/// Columns in the order they are written.
+/// Columns in the order in which they are written.
 #[derive(Default)]
 pub(super) struct Columns<'p> {
     columns: Vec<(String, Rows<'p>)>,
@@ -93,7 +93,7 @@ impl<'p> Columns<'p> {
         self.columns.push((name.into(), Rows::F64(Box::new(rows.into_iter()))));
     }
 
-    /// Writes the header, which `head` makes from the description of the columns, and the columns.
+    /// Writes the header, which `head` builds from the description of the columns, and then the columns.
     pub(super) fn write<H: Serialize>(
         self,
         head: impl FnOnce(Description) -> H,
@@ -129,7 +129,7 @@ fn pad(written: usize, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&[0; ALIGNMENT][..written.next_multiple_of(ALIGNMENT) - written])
 }
 
-/// The names of all columns, and where they are.
+/// The name and position of every column.
 pub(super) struct Description(Vec<(String, Column)>);
 
 #[derive(serde::Serialize)]

@@ -1,4 +1,4 @@
-//! Findings as the viewer reads them: their words, their lines, and the stacks that show each.
+//! The viewer's payload for findings: their words, their lines, and the stacks behind each.
 
 use serde::Serialize;
 use whyslow_explain::{Cost, Evidence, Explanation, Finding, Place};
@@ -11,16 +11,16 @@ use super::payload::collect;
 use super::texts::Texts;
 use crate::text;
 
-/// What a profile means.
+/// A profile's findings.
 #[derive(Debug, Clone, Copy)]
 pub struct Explained<'a> {
-    /// The findings, and what the profile looks like.
+    /// The findings, and the shape of the profile.
     pub explanation: &'a Explanation,
     /// The profile's file, as the user would type it.
     pub path: &'a str,
 }
 
-/// What is said of the profile as a whole.
+/// The sentences about the profile as a whole.
 #[derive(Debug, Serialize)]
 pub(super) struct ExplainedHead {
     shape: String,
@@ -33,7 +33,7 @@ impl ExplainedHead {
     }
 }
 
-/// Adds them, those with most to gain first.
+/// Adds the findings, largest gain first.
 pub(super) fn push_findings<'p>(
     profile: &'p Profile,
     findings: &[Finding],
@@ -44,7 +44,7 @@ pub(super) fn push_findings<'p>(
         return;
     }
     let mut text = |name: &str, of: &dyn Fn(&Finding) -> String| {
-        columns.u32(format!("findings.{name}"), collect(findings, |finding| texts.made(of(finding))));
+        columns.u32(format!("findings.{name}"), collect(findings, |finding| texts.add(of(finding))));
     };
     text("id", &|finding| finding.rule.id.to_owned());
     text("title", &|finding| finding.title.clone());
@@ -62,7 +62,7 @@ pub(super) fn push_findings<'p>(
 
     let evidence = rows(findings, |finding| &finding.evidence);
     columns.u32("finding_evidence.finding", collect(&evidence, |(finding, _)| *finding));
-    let words = collect(&evidence, |(_, Evidence { text, .. })| texts.made(text.clone()));
+    let words = collect(&evidence, |(_, Evidence { text, .. })| texts.add(text.clone()));
     columns.u32("finding_evidence.text", words);
     let shares = collect(&evidence, |(_, evidence)| evidence.share.unwrap_or(f64::NAN));
     columns.f64("finding_evidence.share", shares);
@@ -74,7 +74,7 @@ pub(super) fn push_findings<'p>(
     columns.u32("finding_stacks.stack", collect(&stacks, |(_, stack)| stack.0));
 }
 
-/// What each finding has, with the finding's row.
+/// The items of all findings, each with its finding's row.
 fn rows<T>(findings: &[Finding], of: impl Fn(&Finding) -> &Vec<T>) -> Vec<(u32, &T)> {
     (0..).zip(findings).flat_map(|(row, finding)| of(finding).iter().map(move |one| (row, one))).collect()
 }
@@ -93,7 +93,7 @@ fn push_places<'p>(
     columns.u32(format!("{table}.line"), collect(places, |place| place.map_or(0, |place| place.line)));
 }
 
-/// The metric that a cost is counted in, as the viewer numbers it: the main one comes first there.
+/// The viewer's number for the metric of a cost: the main metric is first there.
 fn metric_of(profile: &Profile, of: Cost) -> u32 {
     let about = |subject| profile.metrics.iter().position(|metric| metric.of == subject);
     let named = |name| profile.metrics.iter().position(|metric| profile.text(metric.name) == name);

@@ -1,4 +1,4 @@
-//! The heap as the viewer reads it: the lines that allocate, resolved, and the numbers of the whole.
+//! The viewer's payload for the heap: allocation sites, resolved, and the totals.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ use super::texts::Texts;
 pub(super) struct HeapHead<'p> {
     #[serde(flatten)]
     facts: &'p HeapFacts,
-    /// Whether leaks were looked for.
+    /// Whether leaks were searched for.
     leaks_checked: bool,
     totals: BTreeMap<&'static str, u64>,
-    /// Between which values the totals lie, where they are estimates.
+    /// The intervals of the totals, if they are estimates.
     #[serde(skip_serializing_if = "Option::is_none")]
     intervals: Option<Ends>,
 }
 
 impl<'p> HeapHead<'p> {
-    /// What is known of the heap, when it was recorded.
+    /// The heap facts, if the heap was recorded.
     pub(super) fn of(profile: &'p Profile) -> Option<Self> {
         let facts = profile.meta.heap.as_ref()?;
         let totals = HeapCounts::COLUMNS.iter().copied().zip(profile.heap.totals().numbers()).collect();
@@ -35,7 +35,7 @@ impl<'p> HeapHead<'p> {
     }
 }
 
-/// The lines that allocate, most bytes at the peak first, and their histograms.
+/// Adds the allocation sites, most bytes at the peak first, and their histograms.
 pub(super) fn heap<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
     if profile.heap.is_empty() {
         return;
@@ -66,7 +66,7 @@ pub(super) fn heap<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &
     bars(profile, &rows, columns);
 }
 
-/// The line of every allocating stack, sorted by stack.
+/// Adds the site of every allocating stack, sorted by stack.
 fn stacks<'p>(profile: &Profile, rows: &[SiteRow], columns: &mut Columns<'p>) {
     let sites = (0u32..).zip(rows).flat_map(|(line, row)| row.rows.iter().map(move |&site| (site, line)));
     let lines = sites.map(|(site, line)| (profile.heap.sites[site as usize].stack.0, line));
@@ -75,7 +75,7 @@ fn stacks<'p>(profile: &Profile, rows: &[SiteRow], columns: &mut Columns<'p>) {
     columns.u32("heap_stacks.site", collect(&lines, |(_, line)| *line));
 }
 
-/// Histograms of the stacks, added up per line; sorted by line, what is measured, and bar.
+/// Adds the histograms of the stacks, summed per site and sorted by site, quantity and bar.
 fn bars<'p>(profile: &Profile, rows: &[SiteRow], columns: &mut Columns<'p>) {
     let mut line_of = vec![u32::MAX; profile.heap.sites.len()];
     for (line, row) in (0u32..).zip(rows) {
@@ -94,7 +94,7 @@ fn bars<'p>(profile: &Profile, rows: &[SiteRow], columns: &mut Columns<'p>) {
     columns.f64("heap_bars.blocks", collect(&bars, |(_, blocks)| *blocks as f64));
 }
 
-/// The viewer's number of what stands for a function.
+/// The viewer's number for a label's function.
 pub(super) fn function(profile: &Profile, label: Label) -> u32 {
     let functions = profile.functions.len() as u32;
     let unknown = functions + profile.modules.len() as u32;

@@ -1,7 +1,8 @@
-//! The browser viewer: the payload that carries a profile, a comparison or results of `whyslow bench` to it, and the pages that hold it.
+//! The browser viewer: the payload with a profile, a comparison or results of `whyslow bench`, and the pages
+//! that hold it.
 //!
-//! `viewer/PAYLOAD.md` describes the payload. The viewer itself is the bundle in `viewer/dist`, built from `viewer/src`
-//! and embedded here, so that a page needs nothing from anywhere.
+//! `viewer/PAYLOAD.md` describes the payload. The viewer itself is the bundle in `viewer/dist`, built from
+//! `viewer/src` and embedded here, so that a page loads nothing from elsewhere.
 
 mod base64;
 mod bench;

@@ -1,4 +1,4 @@
-//! The page around the viewer: one file that holds everything, or a short one whose parts a server has.
+//! The page around the viewer: one self-contained file, or a short page that loads its parts from a server.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -29,14 +29,14 @@ pub struct Bundle<'a> {
 }
 
 impl Bundle<'static> {
-    /// The viewer that belongs to this version.
+    /// The viewer of this version.
     pub const EMBEDDED: Self = Self {
         script: include_str!("../../../../viewer/dist/viewer.js"),
         style: include_str!("../../../../viewer/dist/viewer.css"),
     };
 }
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
     /// A profile.
@@ -45,38 +45,38 @@ pub enum Content<'a> {
         profile: &'a Profile,
         /// The name of its file.
         file: &'a str,
-        /// What it means; nothing where nobody asked.
+        /// Its findings, if requested.
         explained: Option<Explained<'a>>,
     },
-    /// What changed between two sides.
+    /// A comparison of two sides.
     Changes(ChangesView<'a>),
-    /// Commands side by side.
+    /// Results of `whyslow bench`.
     Bench(BenchPage<'a>),
 }
 
-/// What a page shows, and how it is written.
+/// A page's content, and how to write it.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
-    /// What is shown.
+    /// The content.
     pub content: Content<'a>,
     /// The viewer.
     pub bundle: Bundle<'a>,
-    /// Most characters in one block of the payload: a string of JavaScript has a limit.
+    /// Maximum number of characters in one block of the payload: JavaScript limits the length of a string.
     pub block_length: usize,
 }
 
 impl<'a> Page<'a> {
-    /// A page of a profile with the embedded viewer.
+    /// Creates a page of a profile with the embedded viewer.
     pub fn new(profile: &'a Profile, file: &'a str) -> Self {
         Self::of(Content::Profile { profile, file, explained: None })
     }
 
-    /// The same with a panel of findings.
+    /// Creates a page of a profile with a panel of findings.
     pub fn explained(profile: &'a Profile, file: &'a str, explained: Explained<'a>) -> Self {
         Self::of(Content::Profile { profile, file, explained: Some(explained) })
     }
 
-    /// A page with the embedded viewer.
+    /// Creates a page with the embedded viewer.
     pub fn of(content: Content<'a>) -> Self {
         Self { content, bundle: Bundle::EMBEDDED, block_length: 8_000_000 }
     }
@@ -102,7 +102,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The main thing for readers without scripts.
+    /// The main result, for readers without scripts.
     fn without_scripts(&self) -> String {
         let html = match self.content {
             Content::Profile { profile, .. } => hottest_functions(profile, &self.title()),
@@ -113,14 +113,15 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Writes the payload of a page: everything that it shows, compressed.
+/// Writes the compressed payload of a page.
 pub fn write_payload(page: &Page<'_>, out: impl Write) -> io::Result<()> {
     let mut out = compressed(out);
     page.write_container(&mut out)?;
     out.finish().map(drop)
 }
 
-/// Writes one self-contained page. It works from disk, without a network, and says the main thing without scripts, too.
+/// Writes one self-contained page. It works from disk and without a network, and shows the main result even
+/// without scripts.
 pub fn write_page(page: &Page<'_>, mut out: impl Write) -> io::Result<()> {
     let Page { bundle, block_length, .. } = *page;
     let policy = format!(
@@ -147,8 +148,8 @@ pub fn write_page(page: &Page<'_>, mut out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The page of a server that has the parts beside it. `query` comes after their names, such as `?token=1`; it has no
-/// characters with a meaning in HTML.
+/// The page of a server that serves the parts next to it. `query` follows their names, such as `?token=1`; it
+/// must not contain characters with a meaning in HTML.
 pub fn served_page(page: &Page<'_>, query: &str) -> String {
     let mut html = head(&page.title());
     let _ = write!(
@@ -160,13 +161,13 @@ pub fn served_page(page: &Page<'_>, query: &str) -> String {
     html
 }
 
-/// The content security policy for [`served_page`]: its own parts, and nothing from elsewhere.
+/// The content security policy for [`served_page`]: it allows the page's own parts and nothing else.
 pub fn served_policy() -> &'static str {
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data: blob:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
-/// The source of a policy that allows exactly this text as a script or style.
+/// The policy source that allows exactly this text as a script or style.
 fn allowed(text: &str) -> String {
     let mut hash = Vec::new();
     base64::encode(&sha256(text.as_bytes()), &mut hash);
@@ -215,21 +216,21 @@ fn hottest_functions(profile: &Profile, title: &str) -> String {
     html
 }
 
-/// A heading, harmless whatever is in it.
+/// Appends a heading, with its text escaped.
 pub(super) fn push_title(html: &mut String, title: &str) {
     html.push_str("<h1>");
     push_xml(html, &visible(title));
     html.push_str("</h1>\n");
 }
 
-/// A paragraph, harmless whatever is in it.
+/// Appends a paragraph, with its text escaped.
 pub(super) fn push_paragraph(html: &mut String, text: &str) {
     html.push_str("<p>");
     push_xml(html, &visible(text));
     html.push_str("</p>\n");
 }
 
-/// A text for terminals without its styles.
+/// Removes terminal styles from a text.
 fn plain(styled: &str) -> String {
     let mut pieces = styled.split('\x1b');
     let first = pieces.next().unwrap_or_default().to_owned();
@@ -241,12 +242,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_embedded_viewer_can_stand_in_a_page() {
+    fn the_embedded_viewer_is_safe_inside_a_page() {
         let Bundle { script, style } = Bundle::EMBEDDED;
         let lower = script.to_ascii_lowercase();
         assert!(!lower.contains("</script") && !lower.contains("<!--"), "it would end its own element");
         assert!(!style.to_ascii_lowercase().contains("</style"));
-        // A browser changes these before it computes the hash.
+        // A browser changes these characters before it computes the hash.
         assert!(!script.contains(['\r', '\0']) && !style.contains(['\r', '\0']));
     }
 
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn styles_of_terminals_are_taken_away() {
+    fn terminal_styles_are_removed() {
         assert_eq!(plain("\x1b[1mgood\x1b[0m: \x1b[31m2\x1b[0m lost"), "good: 2 lost");
         assert_eq!(plain("plain"), "plain");
     }

@@ -1,4 +1,4 @@
-//! How many threads run at once, as the viewer reads it: what it cannot see in samples and waits.
+//! The viewer's payload for parallelism: the facts that it cannot derive from samples and waits.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -13,11 +13,11 @@ use super::texts::Texts;
 /// For the payload's header.
 #[derive(Serialize)]
 pub(super) struct ParallelismHead {
-    /// Threads waited for CPUs for much of their time.
+    /// Whether threads were queued for a CPU for much of their time.
     crowded: bool,
-    /// The recording has its end: threads that nothing more is known of run until then.
+    /// Whether the recording is complete: threads without further records run until its end.
     sealed: bool,
-    /// When that is.
+    /// The end of the recording.
     end_ns: u64,
 }
 
@@ -31,7 +31,8 @@ impl ParallelismHead {
     }
 }
 
-/// Adds the lines of the user's code that CPU time (the metric `cpu`) and waits are charged to, and of each of their stacks its line.
+/// Adds the lines of the user's code that CPU time (the metric `cpu`) and waits are charged to, and the line
+/// of each stack.
 pub(super) fn push_charges<'p>(
     profile: &'p Profile,
     charges: &Charges,

@@ -1,4 +1,4 @@
-//! A profile as the viewer reads it. `viewer/PAYLOAD.md` describes every column.
+//! The viewer's payload for a profile. `viewer/PAYLOAD.md` describes every column.
 
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
-use whyslow_analyze::{CallTree, Charges, Label, Overview, Quality, threads_beside, wait_metric};
+use whyslow_analyze::{CallTree, Charges, Label, Overview, Quality, concurrency, wait_metric};
 use whyslow_profile::{Carrier, LocationId, Profile, Role, Samples, StackId};
 
 use super::code::{push_code, where_samples_fall};
@@ -23,7 +23,8 @@ use crate::names::{generic_name, short_name};
 /// The name and version of the layout.
 pub(super) const SCHEMA: &str = "whyslow-view/1";
 
-/// Of a million samples: 1 gives 12.6 MB in 0.23 s, 4 gives 8.8 MB in 0.5 s, 6 gives 8.6 MB in 0.7 s.
+/// The gzip level. Of a million samples, 1 gives 12.6 MB in 0.23 s, 4 gives 8.8 MB in 0.5 s, 6 gives 8.6 MB
+/// in 0.7 s.
 const EFFORT: u32 = 4;
 
 #[derive(Serialize)]
@@ -74,7 +75,7 @@ struct Context<'p> {
     started_unix_ns: u64,
 }
 
-/// Writes everything that is in a profile, and what it means where that was asked. `file` is the name of the profile's file.
+/// Writes everything in a profile, with its findings if requested. `file` is the name of the profile's file.
 pub(super) fn write_container(
     profile: &Profile,
     quality: &Quality,
@@ -104,7 +105,7 @@ pub(super) fn write_container(
     columns(profile, explained).write(head, out)
 }
 
-/// The compressor of payloads.
+/// The compressor for payloads.
 pub(super) fn compressed<W: Write>(out: W) -> GzEncoder<W> {
     GzEncoder::new(out, Compression::new(EFFORT))
 }
@@ -128,7 +129,7 @@ fn columns<'p>(profile: &'p Profile, explained: Option<Explained<'_>>) -> Column
     columns
 }
 
-/// Processes, threads, modules.
+/// Adds processes, threads and modules.
 fn programs<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
     let rows = &profile.processes;
     columns.u32("processes.pid", rows.iter().map(|row| row.pid));
@@ -149,13 +150,13 @@ fn programs<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Tex
     columns.u8("modules.kind", rows.iter().map(|row| row.kind.code()));
 }
 
-/// Functions, locations, frames.
+/// Adds functions, locations and frames.
 pub(super) fn symbols<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
     let rows = &profile.functions;
     columns.u32("functions.name", collect(rows, |row| texts.of(row.name)));
     let text = |id| profile.text(id);
-    columns.u32("functions.short", collect(rows, |row| texts.made(short_name(text(row.name)))));
-    let generic = collect(rows, |row| generic_name(text(row.name)).map_or(NONE, |name| texts.made(name)));
+    columns.u32("functions.short", collect(rows, |row| texts.add(short_name(text(row.name)))));
+    let generic = collect(rows, |row| generic_name(text(row.name)).map_or(NONE, |name| texts.add(name)));
     columns.u32("functions.generic", generic);
     columns.u32("functions.crate", collect(rows, |row| texts.maybe(row.crate_name)));
     columns.u8("functions.kind", rows.iter().map(|row| row.kind.code()));
@@ -188,7 +189,7 @@ fn stacks<'p>(profile: &'p Profile, columns: &mut Columns<'p>) {
     columns.u32("stacks.location", rows().map(|row| stacks.location(row).0));
 }
 
-/// Metrics, the main one first, and for each a table of samples in order of time.
+/// Adds the metrics, the main one first, each with a table of samples in order of time.
 fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
     let mut rows: Vec<_> = profile
         .metrics
@@ -201,9 +202,9 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
     if main < rows.len() {
         rows[..=main].rotate_right(1);
     }
-    let beside = threads_beside(profile);
+    let concurrency = concurrency(profile);
     let charges = Charges::new(profile, true);
-    push_charges(profile, &charges, beside.as_ref().map(|(cpu, _)| *cpu), columns, texts);
+    push_charges(profile, &charges, concurrency.as_ref().map(|(cpu, _)| *cpu), columns, texts);
     push_tasks(profile, &charges, columns, texts);
     columns.u32("metrics.name", collect(&rows, |(row, ..)| texts.of(row.name)));
     columns.u8("metrics.unit", collect(&rows, |(row, ..)| row.unit.code()));
@@ -218,8 +219,8 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
         };
         columns.u32(column("thread"), each(order.clone()).map(|row| samples.thread[row].0));
         columns.u32(column("stack"), each(order.clone()).map(|row| samples.stack[row].0));
-        if let Some((_, beside)) = beside.as_ref().filter(|(cpu, _)| *cpu == recorded) {
-            let rows = each(order.clone()).map(|row| beside[row]).collect::<Vec<_>>();
+        if let Some((_, concurrency)) = concurrency.as_ref().filter(|(cpu, _)| *cpu == recorded) {
+            let rows = each(order.clone()).map(|row| concurrency[row]).collect::<Vec<_>>();
             columns.u32(column("running"), collect(&rows, |row| row.running));
             columns.u32(column("busy"), collect(&rows, |row| row.busy));
         }
@@ -236,7 +237,7 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
     }
 }
 
-/// The rows by time; `None` when they are in that order.
+/// The rows sorted by time; `None` if they already are.
 fn order(samples: &Samples) -> Option<Rc<[u32]>> {
     if samples.time_ns.is_sorted() {
         return None;
@@ -246,8 +247,8 @@ fn order(samples: &Samples) -> Option<Rc<[u32]>> {
     Some(order.into())
 }
 
-/// Whole microseconds between samples. A pause that does not fit (of more than 71 minutes) is made up for at the next
-/// sample.
+/// Whole microseconds between samples. A pause that does not fit (more than 71 minutes) is caught up at the
+/// next sample.
 fn time_deltas(samples: &Samples, order: Option<Rc<[u32]>>) -> impl ExactSizeIterator<Item = u32> + '_ {
     const MOST: u64 = NONE as u64 - 1;
     let mut reached = 0;
@@ -259,7 +260,7 @@ fn time_deltas(samples: &Samples, order: Option<Rc<[u32]>>) -> impl ExactSizeIte
     })
 }
 
-/// Spans and counters.
+/// Adds spans and counters.
 fn marks<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
     let mut rows = profile.spans.iter().collect::<Vec<_>>();
     rows.sort_by_key(|row| row.start_ns);
@@ -282,7 +283,7 @@ fn marks<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<
     columns.f64("counter_values.value", order.into_iter().map(|row| values.value[row] as f64));
 }
 
-/// Source lines, by file and line.
+/// Adds source lines, by file and line.
 fn sources<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
     let mut rows = collect(&profile.sources.rows, |row| (texts.of(row.file), row.line, row.text));
     rows.sort_by_key(|&(file, line, _)| (file, line));
@@ -291,7 +292,7 @@ fn sources<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
     columns.u32("sources.text", collect(&rows, |&(.., text)| texts.of(text)));
 }
 
-/// A value per row, made at once.
+/// Collects one value per row.
 pub(super) fn collect<R, T>(rows: &[R], value: impl FnMut(&R) -> T) -> Vec<T> {
     rows.iter().map(value).collect()
 }
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_pause_is_made_up_for() {
+    fn a_long_pause_is_caught_up() {
         let hour = 3_600_000_000_000;
         let made = deltas(&[0, 2 * hour, 2 * hour + 1_000]);
         assert_eq!(made[1], NONE - 1);

@@ -1,4 +1,4 @@
-//! SHA-256 (FIPS 180-4), for the hash by which a page's policy allows exactly one script.
+//! SHA-256 (FIPS 180-4), for the hash with which a page's policy allows exactly one script.
 
 /// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
 const K: [u32; 64] = [

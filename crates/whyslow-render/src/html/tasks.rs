@@ -1,4 +1,4 @@
-//! Tasks of async Rust as the viewer reads them: the chains of awaits, and where stacks are.
+//! The viewer's payload for tasks of async Rust: the chains of awaits, and the task of each stack.
 
 use rustc_hash::FxHashMap;
 use whyslow_analyze::{Charges, StackPlace, TaskStacks};
@@ -9,7 +9,7 @@ use super::heap::function;
 use super::payload::collect;
 use super::texts::Texts;
 
-/// Adds them; nothing where no task is on any stack.
+/// Adds the tasks; nothing if no stack has one.
 pub(super) fn push_tasks<'p>(
     profile: &'p Profile,
     charges: &Charges,
@@ -32,7 +32,7 @@ pub(super) fn push_tasks<'p>(
         functions.extend(chain.iter().map(|label| function(profile, *label)));
         starts.push(functions.len() as u32);
     }
-    columns.u32("tasks.executor", collect(&tasks, |(executor, _)| texts.made((*executor).to_owned())));
+    columns.u32("tasks.executor", collect(&tasks, |(executor, _)| texts.add((*executor).to_owned())));
     columns.u32("tasks.function", collect(&tasks, |(_, task)| function(profile, *task)));
     columns.u32("chains.task", of_chains);
     columns.u32("chains.functions", starts);

@@ -1,14 +1,14 @@
-//! The texts that a payload refers to, numbered in the order they are first needed.
+//! The texts that a payload refers to, numbered in the order of first use.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{StringId, Strings};
 
 use super::container::NONE;
 
-/// Collects texts: those of the profile that something refers to, and new ones.
+/// Collects texts: those of the profile that the payload refers to, and new ones.
 pub(super) struct Texts<'p> {
     strings: &'p Strings,
-    /// The number of each text of the profile, if it has one yet.
+    /// The number of each text of the profile, once it has one.
     numbers: Vec<u32>,
     made: FxHashMap<String, u32>,
     bytes: Vec<u8>,
@@ -35,7 +35,7 @@ impl<'p> Texts<'p> {
                 number
             }
             Some(&number) => number,
-            None => self.made(String::new()),
+            None => self.add(String::new()),
         }
     }
 
@@ -45,7 +45,7 @@ impl<'p> Texts<'p> {
     }
 
     /// The number of a new text.
-    pub(super) fn made(&mut self, text: String) -> u32 {
+    pub(super) fn add(&mut self, text: String) -> u32 {
         if let Some(&number) = self.made.get(&text) {
             return number;
         }
@@ -61,7 +61,7 @@ impl<'p> Texts<'p> {
         number
     }
 
-    /// All bytes, and where each text ends in them.
+    /// All bytes, and the end of each text in them.
     pub(super) fn finish(self) -> (Vec<u8>, Vec<u32>) {
         (self.bytes, self.ends)
     }
@@ -72,12 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_texts_that_are_needed_are_kept_and_each_once() {
+    fn texts_in_use_are_kept_once_each() {
         let mut strings = Strings::default();
         let [_, used] = ["unused", "used"].map(|text| strings.push(text));
         let mut texts = Texts::new(&strings);
-        assert_eq!([texts.of(used), texts.made("ret".to_owned()), texts.of(used)], [0, 1, 0]);
-        assert_eq!([texts.made("ret".to_owned()), texts.maybe(None), texts.of(StringId(99))], [1, NONE, 2]);
+        assert_eq!([texts.of(used), texts.add("ret".to_owned()), texts.of(used)], [0, 1, 0]);
+        assert_eq!([texts.add("ret".to_owned()), texts.maybe(None), texts.of(StringId(99))], [1, NONE, 2]);
         assert_eq!(texts.finish(), (b"usedret".to_vec(), vec![4, 7, 7]));
     }
 }

@@ -1,4 +1,4 @@
-//! Waits as the viewer reads them: the reason of each, and the kinds of time that reasons are of.
+//! The viewer's payload for waits: the reason of each wait, and the kind of time of each reason.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use super::heap::function;
 use super::payload::collect;
 use super::texts::Texts;
 
-/// The words of reasons and kinds of time, for the payload's header.
+/// The names of the reasons and kinds of time, for the payload's header.
 #[derive(Serialize)]
 pub(super) struct WaitHead {
     time_kinds: Vec<Kind>,
@@ -31,7 +31,7 @@ struct Word {
 }
 
 impl WaitHead {
-    /// Of a profile that has waits.
+    /// The names, if the profile has waits.
     pub(super) fn of(profile: &Profile) -> Option<Self> {
         wait_metric(profile)?;
         let kind = |kind: TimeKind| Kind { word: kind.word(), state: kind.state() };
@@ -41,13 +41,14 @@ impl WaitHead {
     }
 }
 
-/// For each row of a metric's samples 0 where the thread ran, else 1 + the row of the wait's reason; nothing for metrics without waits.
+/// For each row of a metric's samples: 0 if the thread ran, else 1 + the row of the wait's reason. `None` for
+/// metrics without waits.
 pub(super) fn reasons(profile: &Profile, metric: usize) -> Option<Vec<u8>> {
     let code = |reason| 1 + Reason::ALL.iter().position(|known| *known == reason).unwrap_or(0) as u8;
     Some(row_reasons(profile, metric)?.into_iter().map(|reason| reason.map_or(0, code)).collect())
 }
 
-/// What is known of single waits besides their rows.
+/// Further facts about single waits.
 pub(super) struct Details<'p> {
     profile: &'p Profile,
     metric: usize,
@@ -55,7 +56,7 @@ pub(super) struct Details<'p> {
 }
 
 impl<'p> Details<'p> {
-    /// Of the metric of waits, where anything is known.
+    /// The facts about the waits of a metric, if there are any.
     pub(super) fn of(profile: &'p Profile, metric: usize) -> Option<Self> {
         let details = &profile.wait_details;
         if details.is_empty() || wait_metric(profile) != Some(metric) {
@@ -65,7 +66,7 @@ impl<'p> Details<'p> {
         Some(Self { profile, metric, row_of: row_of.collect() })
     }
 
-    /// Adds a column for each fact, for the rows of the metric's samples in this order.
+    /// Adds a column for each fact, with the rows of the metric's samples in this order.
     pub(super) fn push(&self, columns: &mut Columns<'p>, name: impl Fn(&str) -> String, rows: &[usize]) {
         let samples = &self.profile.samples[self.metric];
         let found = collect(rows, |&row| {
@@ -83,7 +84,8 @@ impl<'p> Details<'p> {
     }
 }
 
-/// Adds the locks that were waited for, and of each wait, in this order, its lock. Nothing where no lock was.
+/// Adds the contended locks, and the lock of each wait in this order. Adds nothing if no thread waited for a
+/// lock.
 pub(super) fn push_locks<'p>(
     profile: &'p Profile,
     metric: usize,
@@ -100,8 +102,8 @@ pub(super) fn push_locks<'p>(
     let of_waits = locks.of_waits(profile, &charges, &profile.samples[metric]);
     columns.u32(name("lock"), collect(rows, |&row| of_waits[row].unwrap_or(NONE)));
     let rows = &locks.rows;
-    columns.u32("locks.kind", collect(rows, |row| texts.made(row.kind.to_owned())));
-    let names = |row: &LockRow| row.name.map_or(NONE, |name| texts.made(name.words(profile)));
+    columns.u32("locks.kind", collect(rows, |row| texts.add(row.kind.to_owned())));
+    let names = |row: &LockRow| row.name.map_or(NONE, |name| texts.add(name.words(profile)));
     columns.u32("locks.name", collect(rows, names));
     let address = |address: Option<u64>| address.map_or(f64::NAN, |address| address as f64);
     columns.f64("locks.address", collect(rows, |row| address(row.address)));

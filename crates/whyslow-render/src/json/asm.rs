@@ -63,16 +63,16 @@ struct InstructionJson<'a> {
     #[serde(rename = "loop")]
     in_loop: Option<usize>,
     block: Option<usize>,
-    /// Where a branch within the function goes.
+    /// The target of a branch within the function.
     target: Option<u64>,
     callee: Option<&'a str>,
     file: Option<&'a str>,
     line: Option<u32>,
-    /// Functions that were inlined here, outermost first.
+    /// Functions inlined here, outermost first.
     inlined: Vec<&'a str>,
 }
 
-/// Everything that is known of the function.
+/// The whole listing.
 pub fn asm(listing: &Listing, syntax: Syntax) -> impl Serialize {
     let body = &listing.body;
     let weights = listing.weights.of_loops(body);

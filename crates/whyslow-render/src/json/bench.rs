@@ -1,4 +1,4 @@
-//! Commands side by side as JSON; `docs/bench-json.md` describes it.
+//! Results of `whyslow bench` as JSON; `docs/bench-json.md` describes it.
 
 use serde::Serialize;
 use whyslow_bench::document::Measured;
@@ -67,7 +67,7 @@ struct DetectableJson {
     share: f64,
 }
 
-/// Everything: every run, the comparisons, the remarks.
+/// Everything: the runs, the comparisons, the remarks.
 pub fn bench(view: &BenchView<'_>) -> impl Serialize {
     let comparison = |comparison: &Comparison| {
         let ratio = comparison.ratio;
@@ -115,7 +115,7 @@ pub fn bench(view: &BenchView<'_>) -> impl Serialize {
 
 fn summary(summary: &Summary) -> SummaryJson<'_> {
     use whyslow_bench::run::MetricUnit;
-    let Summary { metric, median, mean, deviation, least, most } = summary;
+    let Summary { metric, median, mean, deviation, min, max } = summary;
     let unit = match metric.unit() {
         MetricUnit::Nanoseconds => "ns",
         MetricUnit::Bytes => "bytes",
@@ -127,12 +127,12 @@ fn summary(summary: &Summary) -> SummaryJson<'_> {
         median: *median,
         mean: *mean,
         deviation: *deviation,
-        least: *least,
-        most: *most,
+        least: *min,
+        most: *max,
     }
 }
 
-/// The word for why a time decides.
+/// The label of the reason why a metric decides.
 fn reason_label(reason: Reason) -> &'static str {
     match reason {
         Reason::Asked => "asked",
@@ -152,7 +152,7 @@ mod tests {
     use crate::bench::testing::with_view;
 
     #[test]
-    fn what_is_written_can_be_compared_with_later() {
+    fn written_results_can_be_read_back_as_a_baseline() {
         with_view(&[1e8, 0.9e8], 12, |view| {
             let text = super::super::to_string(&bench(view)).unwrap();
             let again = read(&text).unwrap();
@@ -169,7 +169,7 @@ mod tests {
             );
             assert_eq!(json["witness"]["reason"], "undisturbed");
         });
-        // Too few pairs have an estimate and no ends.
+        // With too few pairs there is an estimate but no interval.
         with_view(&[1e8, 0.9e8], 3, |view| {
             let json = serde_json::to_value(bench(view)).unwrap();
             assert!(

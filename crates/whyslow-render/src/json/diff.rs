@@ -1,4 +1,4 @@
-//! What changed between two profiles. `docs/diff-json.md` describes the names.
+//! A comparison of two profiles as JSON. `docs/diff-json.md` describes the names.
 
 use serde::Serialize;
 use whyslow_analyze::diff::{Change, DiffRow, Focus, Move, Place};
@@ -8,7 +8,7 @@ use whyslow_profile::Profile;
 use super::{MetricJson, Named, QualityBody, RemarkJson, Run};
 use crate::text::{DiffFile, DiffView};
 
-/// The name and version of the schema. Fields may be added within a version; none changes its meaning.
+/// The name and version of the schema. A version may gain fields; no field changes its meaning.
 pub const DIFF_SCHEMA: &str = "whyslow-diff/1";
 
 #[derive(Debug, Serialize)]
@@ -163,7 +163,7 @@ struct PathJson {
     total: ChangeJson,
 }
 
-/// A function next to the one that is looked at.
+/// A caller or callee of the function in focus.
 #[derive(Debug, Serialize)]
 struct NeighbourJson<'a> {
     name: std::borrow::Cow<'a, str>,
@@ -198,7 +198,7 @@ impl<'a> FocusJson<'a> {
     }
 }
 
-/// A comparison, with all its rows unless the view says how many.
+/// A comparison, with all its rows unless the view limits them.
 pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
     struct Body<'a> {

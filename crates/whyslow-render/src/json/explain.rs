@@ -1,4 +1,4 @@
-//! Findings as JSON, and as SARIF for tools that show results of analyses.
+//! Findings as JSON, and as SARIF for tools that show analysis results.
 
 use std::borrow::Cow;
 
@@ -99,7 +99,7 @@ impl<'a> FindingJson<'a> {
     }
 }
 
-/// What became of the findings of two profiles.
+/// The findings of two profiles, compared.
 pub fn explained_change<'a>(
     profiles: [&'a Profile; 2],
     changes: &'a [Change<'a>],
@@ -120,7 +120,7 @@ pub fn explained_change<'a>(
     let change = |change: &'a Change<'a>| {
         let rule = change.after.or(change.before)?.rule;
         Some(ChangeJson {
-            became: change.became.label(),
+            became: change.outcome.label(),
             id: rule.id,
             before: change.before.map(|finding| FindingJson::new(profiles[0], finding)),
             after: change.after.map(|finding| FindingJson::new(profiles[1], finding)),
@@ -133,7 +133,7 @@ pub fn explained_change<'a>(
     }
 }
 
-/// Findings in SARIF 2.1.0. `relative` makes a path one of the repository.
+/// Findings in SARIF 2.1.0. `relative` turns a path into one relative to the repository.
 pub fn sarif(
     profile: &Profile,
     explanation: &Explanation,

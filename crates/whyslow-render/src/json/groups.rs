@@ -17,7 +17,7 @@ struct GroupJson<'a> {
     module: Option<ModuleJson<'a>>,
 }
 
-/// What is known of a module beyond its cost.
+/// Facts about a module in addition to its cost.
 #[derive(Debug, Serialize)]
 struct ModuleJson<'a> {
     module_kind: &'static str,

@@ -1,4 +1,4 @@
-//! The heap in JSON: totals, and the lines that allocate.
+//! The heap as JSON: totals and allocation sites.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use whyslow_profile::{HeapCounts, HeapFacts, HeapProcess, HeapSnapshot, LeakChec
 
 use super::RemarkJson;
 
-/// Frames of a site's stack that are written, from the inside out.
+/// Maximum number of frames written of a site's stack, from the inside out.
 const MOST_FRAMES: usize = 256;
 
-/// What every view of a profile with a heap recording has beside its own fields.
+/// The heap fields that every view of a profile with a heap recording has.
 #[derive(Debug, Serialize)]
 pub(super) struct HeapBody<'a> {
     heap: HeapJson<'a>,
@@ -76,7 +76,7 @@ struct SiteJson<'a> {
     intervals: Option<Ends>,
 }
 
-/// A line beside the one that allocates.
+/// A line on the stack of an allocation site.
 #[derive(Debug, Serialize)]
 struct LineJson<'a> {
     function: Cow<'a, str>,
@@ -84,7 +84,7 @@ struct LineJson<'a> {
     line: Option<u32>,
 }
 
-/// A caller of a line, and the part of the line's bytes at the peak that it has.
+/// A caller of a site, and its part of the site's bytes at the peak.
 #[derive(Debug, Serialize)]
 struct StepJson<'a> {
     #[serde(flatten)]
@@ -93,7 +93,7 @@ struct StepJson<'a> {
     peak_bytes: u64,
 }
 
-/// What is counted of the heap as a whole and of each line.
+/// The counts of the whole heap or of one site.
 #[derive(Debug, Serialize)]
 struct Counts {
     allocations: u64,
@@ -146,7 +146,7 @@ struct Unused {
 }
 
 impl<'a> HeapBody<'a> {
-    /// The heap of a profile with at most `limit` lines; `None` when it was not recorded.
+    /// The heap of a profile with at most `limit` sites; `None` if it was not recorded.
     pub(super) fn new(profile: &'a Profile, sites: &Sites, limit: usize) -> Option<Self> {
         let facts = profile.meta.heap.as_ref()?;
         let rows = sites.rows.iter().take(limit).map(|row| SiteJson::new(profile, facts, sites, row));
@@ -239,7 +239,8 @@ impl<'a> LineJson<'a> {
     }
 }
 
-/// Who called a line that holds most of the peak, as far as one had most of it, and those that it is split among then.
+/// The callers of a site that holds most of the peak: the chain as long as one caller has most of it, then
+/// the callers it splits into.
 fn callers<'a>(profile: &'a Profile, sites: &Sites, row: &SiteRow) -> Vec<StepJson<'a>> {
     if row.counts.peak_bytes <= sites.totals.peak_bytes / 2 {
         return Vec::new();
@@ -255,7 +256,7 @@ fn callers<'a>(profile: &'a Profile, sites: &Sites, row: &SiteRow) -> Vec<StepJs
     steps.chain(branches).collect()
 }
 
-/// `app::load at src/load.rs:12`.
+/// Formats a frame: `app::load at src/load.rs:12`.
 fn frame_text(profile: &Profile, frame: &StackFrame) -> String {
     let mut text = CallTree::name(profile, frame.label).into_owned();
     if let Some(file) = frame.file {
@@ -268,7 +269,7 @@ fn frame_text(profile: &Profile, frame: &StackFrame) -> String {
 }
 
 impl Counts {
-    /// The numbers of a line, or of the whole.
+    /// The counts of a site, or of the whole.
     fn new(counts: &HeapCounts, line: Option<&SiteRow>) -> Self {
         let capacity = line.and_then(|row| row.advice.capacity());
         Self {
@@ -291,14 +292,14 @@ impl Counts {
                 spared_reallocations: capacity.map(|capacity| capacity.spared_reallocations),
                 spared_bytes_copied: capacity.map(|capacity| capacity.spared_bytes),
                 typical_unused_bytes: capacity.map(|capacity| capacity.typical_unused),
-                advice: line.and_then(SiteRow::told).map(|advice| advice.remark().into()),
+                advice: line.and_then(SiteRow::capacity_advice).map(|advice| advice.remark().into()),
             },
         }
     }
 }
 
 impl Leaks {
-    /// `None` when no leak check was made.
+    /// `None` if there was no leak check.
     fn new(facts: &HeapFacts, counts: &HeapCounts) -> Option<Self> {
         let checked = matches!(facts.leaks, LeakCheck::AtExit | LeakCheck::AtSnapshot(_));
         let lost = |blocks, bytes| Lost { blocks, bytes };
@@ -313,7 +314,7 @@ impl Leaks {
 }
 
 impl Unused {
-    /// `None` when blocks were not examined.
+    /// `None` if blocks were not examined.
     fn new(facts: &HeapFacts, counts: &HeapCounts) -> Option<Self> {
         facts.unused.then_some(Self {
             bytes: counts.unused_bytes,

@@ -1,4 +1,4 @@
-//! JSON for programs. Names are stable within a schema; `docs/report-json.md` describes them.
+//! JSON output for programs. Names are stable within a schema; `docs/report-json.md` describes them.
 
 mod asm;
 mod bench;
@@ -49,17 +49,17 @@ pub use self::verify::{VERIFY_SCHEMA, verify};
 pub use self::waits::waits;
 use crate::text::{kernel_label, sampling_label, source_label};
 
-/// The name and version of the schema. Fields may be added within a version; none changes its meaning.
+/// The name and version of the schema. A version may gain fields; no field changes its meaning.
 pub const SCHEMA: &str = "whyslow-report/1";
 
-/// A view as indented JSON with a line end.
+/// Formats a view as indented JSON with a trailing newline.
 pub fn to_string(view: &impl Serialize) -> serde_json::Result<String> {
     let mut text = serde_json::to_string_pretty(view)?;
     text.push('\n');
     Ok(text)
 }
 
-/// What every view starts with.
+/// The fields at the start of every view.
 #[derive(Debug, Serialize)]
 struct Head<'a> {
     schema: &'static str,
@@ -74,7 +74,7 @@ struct Head<'a> {
     heap: Option<HeapBody<'a>>,
 }
 
-/// The run that a profile is of.
+/// The recorded run.
 #[derive(Debug, Serialize)]
 struct Run<'a> {
     command: &'a [String],
@@ -107,18 +107,18 @@ struct MetricJson<'a> {
     unit: &'static str,
 }
 
-/// Names the parts of a view that depend on what was asked for.
+/// The inputs that all views share.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The profile.
     pub profile: &'a Profile,
-    /// The metric that was selected.
+    /// The selected metric.
     pub metric: usize,
     /// The quality of the profile.
     pub quality: &'a Quality,
-    /// The lines that allocate; written when the heap was recorded.
+    /// The allocation sites; written if the heap was recorded.
     pub sites: &'a Sites,
-    /// How many of them are written at most.
+    /// Maximum number of sites written.
     pub site_limit: usize,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Values are `_ns` for metrics in nanoseconds and `_value` for others.
+/// A metric's value: `_ns` for metrics in nanoseconds, `_value` for others.
 #[derive(Debug, Serialize)]
 struct Cost {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -219,7 +219,7 @@ struct FunctionJson<'a> {
     counters: Option<RatiosJson>,
 }
 
-/// What counters say of a function: `ipc`, and the events of which there are so many per thousand instructions.
+/// The counter ratios of a function: `ipc`, and events per thousand instructions.
 #[derive(Debug, Serialize)]
 pub(super) struct RatiosJson {
     ipc: Option<RatioJson>,
@@ -254,7 +254,7 @@ impl RatiosJson {
 impl<'a> FunctionJson<'a> {
     fn new(context: &Context<'a>, table: &FunctionTable, row: &FunctionRow) -> Self {
         let profile = context.profile;
-        // What the heap's recorder counted is not a sample of something larger.
+        // The heap recorder's counts are exact: they are not a sample of a larger population.
         let counted = is_counted(profile, context.metric);
         let (raw_name, module) = match row.label {
             Label::Function(id) => {
@@ -289,7 +289,8 @@ struct StepJson<'a> {
     repeat_frames: u32,
 }
 
-/// The main view: the functions, those that time is charged to, at most `limit` of each, the hottest path and the threads.
+/// The main view: functions by self and by own time, at most `limit` of each, the hottest path and the
+/// threads.
 pub fn report<'a>(
     context: &Context<'a>,
     table: &FunctionTable,
@@ -339,8 +340,8 @@ struct NodeJson<'a> {
     step: StepJson<'a>,
 }
 
-/// The nodes of a tree in reading order. A list and not nested objects, because stacks can be deeper than JSON parsers
-/// allow.
+/// The nodes of a tree in reading order. A flat list instead of nested objects, because stacks can be deeper
+/// than JSON parsers allow.
 fn nodes<'a>(context: &Context<'a>, outline: &Outline, whole: u64, min_share: f64) -> Vec<NodeJson<'a>> {
     let items = outline.items(min_share);
     let mut ids = vec![None; outline.tree.len()];
@@ -365,7 +366,7 @@ fn nodes<'a>(context: &Context<'a>, outline: &Outline, whole: u64, min_share: f6
     nodes
 }
 
-/// A call tree, without the branches below a share of everything.
+/// A call tree, without branches below a share of the total.
 pub fn tree<'a>(
     context: &Context<'a>,
     outline: &Outline,
@@ -389,7 +390,7 @@ pub fn tree<'a>(
     }
 }
 
-/// A function, its callers and its callees. The shares of their nodes are of the function's total.
+/// A function, its callers and its callees. Shares of their nodes are relative to the function's total.
 pub fn callers<'a>(context: &Context<'a>, callers: &Callers, min_share: f64) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
     struct Body<'a> {
@@ -486,7 +487,7 @@ struct ProgramJson {
     processes: u64,
 }
 
-/// All threads of one name.
+/// All threads with one name.
 #[derive(Debug, Serialize)]
 struct ThreadNameJson {
     name: String,
@@ -605,7 +606,7 @@ pub fn threads<'a>(context: &Context<'a>, threads: &Threads) -> impl Serialize +
     }
 }
 
-/// What every view says about trust.
+/// The quality fields of every view.
 #[derive(Debug, Serialize)]
 pub(crate) struct QualityBody {
     grade: &'static str,
@@ -645,9 +646,9 @@ impl QualityBody {
             waits: waits.waits,
             whole_stacks: waits.whole,
             whole_share: waits.whole_share,
-            unseen_share: waits.unseen_share,
+            unseen_share: waits.no_stack_share,
             in_turns: waits.in_turns,
-            looked_at: waits.looked_at,
+            looked_at: waits.snapshots,
         });
         Self {
             grade: quality.grade.label(),
@@ -672,7 +673,7 @@ impl QualityBody {
     }
 }
 
-/// The spans of each name, at most `limit` names.
+/// The spans by name, at most `limit` names.
 pub fn spans<'a>(context: &Context<'a>, table: &'a SpanTable, limit: usize) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
     struct Longest<'a> {
@@ -736,12 +737,12 @@ pub fn spans<'a>(context: &Context<'a>, table: &'a SpanTable, limit: usize) -> i
     }
 }
 
-/// The quality alone: what every view starts with.
+/// The quality alone: the fields at the start of every view.
 pub fn quality<'a>(context: &Context<'a>, total_value: u64) -> impl Serialize + use<'a> {
     context.head("quality", context.quality.samples, total_value)
 }
 
-/// The heap alone: what every view of a profile with a heap recording has.
+/// The heap alone: the heap fields of every view of a profile with a heap recording.
 pub fn heap<'a>(context: &Context<'a>, samples: u64, value: u64) -> impl Serialize + use<'a> {
     context.head("heap", samples, value)
 }

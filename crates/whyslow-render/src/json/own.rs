@@ -1,4 +1,4 @@
-//! Functions and lines of the user's own code in JSON.
+//! Functions and lines of the user's own code as JSON.
 
 use serde::Serialize;
 use whyslow_analyze::heap::is_heap_metric;
@@ -7,7 +7,7 @@ use whyslow_profile::Unit;
 
 use super::{Context, Head, Named, RatiosJson};
 
-/// What is charged to a function or line: `_ns` for metrics in nanoseconds and `_value` for others.
+/// The cost charged to a function or line: `_ns` for metrics in nanoseconds, `_value` for others.
 #[derive(Debug, Serialize)]
 struct OwnCost {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ impl OwnCost {
     }
 }
 
-/// What is spent in a function or at a line by itself.
+/// The self cost of a function or line.
 #[derive(Debug, Serialize)]
 struct SelfCost {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ struct BeneathJson<'a> {
 impl<'a> OwnJson<'a> {
     pub(super) fn new(context: &Context<'a>, table: &OwnTable, row: &OwnRow) -> Self {
         let (profile, whole) = (context.profile, table.total_value);
-        // What the heap's recorder counted is not a sample of something larger.
+        // The heap recorder's counts are exact: they are not a sample of a larger population.
         let counted = is_heap_metric(profile, context.metric);
         let text = |id| profile.text(id);
         Self {
@@ -112,7 +112,7 @@ impl<'a> OwnJson<'a> {
     }
 }
 
-/// Which step of the hottest path has the most time charged to it.
+/// The step of the hottest path that the most time is charged to.
 #[derive(Debug, Serialize)]
 pub(super) struct OwnStepJson {
     step: usize,
@@ -131,7 +131,7 @@ impl OwnStepJson {
     }
 }
 
-/// The lines of all functions that cost most, at most `limit` of them.
+/// The most expensive lines of all functions, at most `limit` of them.
 pub fn hot_lines<'a>(context: &Context<'a>, lines: &HotLines, limit: usize) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
     struct LineJson<'a> {

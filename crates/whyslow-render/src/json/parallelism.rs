@@ -1,4 +1,4 @@
-//! How many threads are busy at a time, as JSON.
+//! The number of busy threads over time, as JSON.
 
 use std::borrow::Cow;
 

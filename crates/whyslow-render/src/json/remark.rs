@@ -1,4 +1,4 @@
-//! How remarks are shown as JSON: one way for all of them.
+//! The JSON form of all remarks.
 
 use serde::Serialize;
 use whyslow_analyze::Remark;

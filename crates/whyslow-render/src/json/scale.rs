@@ -38,7 +38,7 @@ struct GrownJson<'a> {
     costs: Vec<[f64; 2]>,
 }
 
-/// Everything, with the cost of every run.
+/// Everything, including the cost of every run.
 pub fn scale(growth: &Growth) -> impl Serialize {
     Scale {
         schema: SCALE_SCHEMA,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_run_is_there() {
+    fn every_run_is_written() {
         let json = serde_json::to_value(scale(&crate::text::growth_for_tests())).unwrap();
         assert_eq!(json["schema"], SCALE_SCHEMA);
         let steep = json["functions"].as_array().unwrap().iter().find(|row| row["steep"] == true).unwrap();

@@ -1,4 +1,4 @@
-//! What was counted, and what could be, as JSON; `docs/stat-json.md` describes it.
+//! Counted and available events as JSON; `docs/stat-json.md` describes it.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,28 +14,28 @@ pub const STAT_SCHEMA: &str = "whyslow-stat/1";
 /// The name and version of the schema of `whyslow list`.
 pub const LIST_SCHEMA: &str = "whyslow-list/1";
 
-/// Everything that is written of what was counted.
+/// The contents of a `whyslow stat` document.
 #[derive(Debug, Clone, Copy)]
 pub struct StatDocument<'a> {
-    /// What was counted.
+    /// The processes and CPUs that were counted.
     pub scope: Scope,
     /// Its command line.
     pub command: &'a [String],
     /// The machine.
     pub host: &'a Host,
-    /// How each run ended; none where nothing was started.
+    /// How each run ended; empty if no command was started.
     pub exits: &'a [Option<ExitStatus>],
-    /// How many runs.
+    /// The number of runs.
     pub runs: usize,
     /// The numbers.
     pub spreads: &'a [Spread],
-    /// The events, with whether they are counted.
+    /// The events, and whether each is counted.
     pub events: &'a [CountedEvent],
-    /// The intervals of each run, if there are any.
+    /// The intervals of each run, if requested.
     pub series: &'a [Vec<Interval>],
-    /// The threads of each run, if that was asked for.
+    /// The threads of each run, if requested.
     pub threads: &'a [Vec<ThreadRow>],
-    /// What is to be said besides.
+    /// Notes and warnings.
     pub remarks: &'a [Remark],
 }
 
@@ -130,7 +130,7 @@ fn by_name(numbers: &[Number]) -> Map<String, Value> {
     numbers.iter().map(|number| (number.name.clone(), Value::from(number.value))).collect()
 }
 
-/// What was counted.
+/// A `whyslow stat` document.
 pub fn stat<'a>(document: &StatDocument<'a>) -> impl Serialize + 'a {
     let numbers = document.spreads.iter().map(|spread| {
         let number = &spread.number;
@@ -177,7 +177,7 @@ pub fn stat<'a>(document: &StatDocument<'a>) -> impl Serialize + 'a {
     }
 }
 
-/// The events that a machine has.
+/// The events of a machine.
 pub fn list<'a>(events: &'a [CountedEvent], remarks: &'a [Remark]) -> impl Serialize + 'a {
     #[derive(Serialize)]
     struct List<'a> {

@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn every_benchmark_has_its_row() {
-        let made = suite(&[[100.0, 90.0], [5.0, 5.0]]);
-        let json = serde_json::to_value(super::suite(&made)).unwrap();
+        let built = suite(&[[100.0, 90.0], [5.0, 5.0]]);
+        let json = serde_json::to_value(super::suite(&built)).unwrap();
         assert_eq!(json["schema"], "whyslow-benchmarks/1");
         let rows = json["benchmarks"].as_array().unwrap();
         let verdicts = rows.iter().map(|row| row["verdict"].as_str().unwrap()).collect::<Vec<_>>();

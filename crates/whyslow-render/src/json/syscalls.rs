@@ -35,7 +35,7 @@ impl From<&SyscallCost> for CostJson {
     }
 }
 
-/// Which lines make system calls, at most `limit` rows.
+/// The lines that make system calls, at most `limit` rows.
 pub fn syscalls<'a>(
     context: &Context<'a>,
     table: &'a SyscallTable,

@@ -1,4 +1,4 @@
-//! Whether a change did what it was meant to. `docs/verify-json.md` describes the names.
+//! The result of `whyslow verify` as JSON. `docs/verify-json.md` describes the names.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::diff::{ChangeJson, FocusJson, MoveJson};
 use super::{MetricJson, Named, RemarkJson};
 use crate::text::{DiffView, VerifyView, verify_summary};
 
-/// The name and version of the schema. Fields may be added within a version; none changes its meaning.
+/// The name and version of the schema. A version may gain fields; no field changes its meaning.
 pub const VERIFY_SCHEMA: &str = "whyslow-verify/1";
 
 #[derive(Debug, Serialize)]
@@ -49,7 +49,7 @@ struct AimJson<'a> {
     focus: FocusJson<'a>,
 }
 
-/// The answer, as the paragraph and as numbers.
+/// The answer, as a paragraph and as numbers.
 pub fn verify<'a>(view: &VerifyView<'a>) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
     struct Body<'a> {

@@ -8,7 +8,7 @@ use whyslow_profile::Profile;
 
 use super::{Context, Head, RemarkJson};
 
-/// Where threads wait, at most `limit` places.
+/// The places where threads wait, at most `limit` of them.
 pub fn waits<'a>(
     context: &Context<'a>,
     table: &'a WaitTable,
@@ -71,7 +71,7 @@ pub fn waits<'a>(
     }
 }
 
-/// What is told of calls that block workers.
+/// Remarks about calls that block worker threads.
 pub(super) fn findings(profile: &Profile, blocked: &[BlockedWorker]) -> Vec<RemarkJson> {
     blocked.iter().map(|row| row.finding(profile).remark().into()).collect()
 }

@@ -6,7 +6,7 @@ use super::short::split_at_top;
 
 const ARGUMENTS: &str = "<…>";
 
-/// `app::Map<K,V>::get::<u32>` → `app::Map<…>::get`; nothing when the name has no arguments or is not made like that.
+/// `app::Map<K,V>::get::<u32>` → `app::Map<…>::get`; `None` if the name has no arguments or another form.
 pub(crate) fn generic_name(name: &str) -> Option<String> {
     if !name.contains('<') {
         return None;

@@ -1,19 +1,20 @@
-//! Takes names of Rust and C++ functions apart: paths, arguments, parameters, operators.
+//! Parses names of Rust and C++ functions: paths, arguments, parameters, operators.
 
-/// The parts of a path, `app`, `Map<int>`, `insert` of `void app::Map<int>::insert(int)`. Return type, parameters and
-/// what is noise in C++ names are left out.
+/// The parts of a path: `app`, `Map<int>`, `insert` for `void app::Map<int>::insert(int)`. Return type,
+/// parameters and C++ noise are left out.
 #[derive(Debug)]
 pub(super) struct Parts(Vec<String>);
 
-/// Brackets with something in them, in short.
+/// Replaces non-empty brackets.
 const ARGUMENTS: &str = "<…>";
 
 impl Parts {
-    /// `None` when brackets do not match or the name has but one part and nothing to leave out.
+    /// `None` if brackets do not match, or if the name has only one part and nothing to leave out.
     pub(super) fn of(name: &str) -> Option<Self> {
         let name = without_noise(name);
         let mask = mask(&name);
-        // The name of a function that gives back a pointer to one stands inside: `int (*app::pick(long))(char)`.
+        // The name of a function that returns a function pointer is in the middle: `int
+        // (*app::pick(long))(char)`.
         if let Some(at) = top_level(&mask, b'(').filter(|&at| name[at..].starts_with("(*")) {
             let end = top_level(&mask[at + 2..], b')')?;
             return Self::of_path(&name[at + 2..at + 2 + end]);
@@ -34,7 +35,7 @@ impl Parts {
         for range in ranges {
             let (text, mask) = (&name[range.clone()], &mask[range]);
             let before_parameters = parameters_start(text, mask).map_or(text, |at| &text[..at]).trim_end();
-            // A space outside of brackets ends a return type.
+            // A space outside brackets ends a return type.
             let start = if is_call { return_type_end(before_parameters, mask) } else { None };
             if start.is_some() {
                 parts.clear();
@@ -51,12 +52,12 @@ impl Parts {
         self.0.join("::")
     }
 
-    /// The path without what is in brackets; of `<T as Trait>` the trait's own name is enough.
+    /// The path without the contents of brackets; `<T as Trait>` keeps the trait's last name.
     pub(super) fn without_arguments(&self) -> String {
         self.plain().join("::")
     }
 
-    /// The first part and as many of the last ones as fit, at least the function and what it is in.
+    /// The first part and as many of the last ones as fit, at least the function and its parent.
     pub(super) fn without_middle(&self, fits: impl Fn(&String) -> bool) -> Option<String> {
         let parts = self.plain();
         let last = parts.len().saturating_sub(self.own_parts() + 1);
@@ -68,14 +69,14 @@ impl Parts {
         super::short_name(&self.with_arguments())
     }
 
-    /// The last part without its arguments, with the function that a closure is in.
+    /// The last part without its arguments; for a closure, with the function around it.
     pub(super) fn last(&self) -> String {
         let parts = self.plain();
         let joined = parts[parts.len().saturating_sub(self.own_parts())..].join("::");
         joined.strip_suffix(ARGUMENTS).map_or(joined.clone(), str::to_owned)
     }
 
-    /// How many of the last parts name the function: a closure's number alone says nothing.
+    /// The number of trailing parts that name the function: a closure's number alone says nothing.
     fn own_parts(&self) -> usize {
         let anonymous = self.0.iter().rev().take_while(|part| part.starts_with(['{', '<'])).count();
         (anonymous + 1).min(self.0.len())
@@ -105,13 +106,13 @@ fn plain(part: &str) -> String {
         return format!("<{of_type} as {of_trait}>");
     }
     if part.starts_with('{') {
-        // The parameters of a lambda.
+        // These are the parameters of a lambda.
         return collapsed(part, &mask, false);
     }
     collapsed(part, &mask, true)
 }
 
-/// The text without what is inside `<…>` and `(…)`; with `marked`, `<…>` stays in its place.
+/// The text without the contents of `<…>` and `(…)`. With `marked`, `<…>` remains as a placeholder.
 fn collapsed(text: &str, mask: &[u8], marked: bool) -> String {
     let mut plain = String::new();
     let mut depth = 0usize;
@@ -131,8 +132,8 @@ fn collapsed(text: &str, mask: &[u8], marked: bool) -> String {
     plain.trim_end().to_owned()
 }
 
-/// The name with everything replaced by `x` that looks like a bracket and is none: `operator<`, `->`, `=>`.
-/// Positions are those of the name.
+/// The name with `x` in place of characters that look like brackets but are not: `operator<`, `->`, `=>`.
+/// Positions are unchanged.
 fn mask(name: &str) -> Vec<u8> {
     const OPERATOR: &[u8] = b"operator";
     const ANONYMOUS: &[u8] = b"(anonymous namespace)";
@@ -144,7 +145,7 @@ fn mask(name: &str) -> Vec<u8> {
         if rest.starts_with(OPERATOR) && (at == 0 || !is_word(name.as_bytes()[at - 1])) {
             let symbol = operator_length(&rest[OPERATOR.len()..]);
             let mut end = at + OPERATOR.len() + symbol;
-            // A space keeps the arguments of `operator<<` apart from it.
+            // A space separates the arguments of `operator<<` from it.
             end += usize::from(name.as_bytes()[end..].starts_with(b" <"));
             mask[at..end].fill(b'x');
             at = end;
@@ -162,7 +163,7 @@ fn mask(name: &str) -> Vec<u8> {
     mask
 }
 
-/// The length of what `operator` overloads, when it is a symbol; a word (`new`, `bool`) up to its parameters.
+/// The length of the symbol after `operator`; for a word (`new`, `bool`), the length up to its parameters.
 fn operator_length(rest: &[u8]) -> usize {
     const SYMBOLS: [&[u8]; 20] = [
         b"()", b"[]", b"<=>", b"<<=", b">>=", b"->*", b"<<", b">>", b"->", b"<=", b">=", b"&&", b"||", b"++",
@@ -177,7 +178,7 @@ fn operator_length(rest: &[u8]) -> usize {
     0
 }
 
-/// Splits where `separator` stands outside all brackets; `None` when brackets do not match.
+/// Splits at each `separator` outside all brackets; `None` if brackets do not match.
 fn split_at_top(mask: &[u8], separator: &[u8]) -> Option<Vec<std::ops::Range<usize>>> {
     let mut parts = Vec::new();
     let mut depth = 0usize;
@@ -202,7 +203,7 @@ fn split_at_top(mask: &[u8], separator: &[u8]) -> Option<Vec<std::ops::Range<usi
     })
 }
 
-/// Where a byte stands outside of other brackets for the first time.
+/// The first position of a byte outside other brackets.
 fn top_level(mask: &[u8], wanted: u8) -> Option<usize> {
     let mut depth = 0usize;
     for (at, &byte) in mask.iter().enumerate() {
@@ -218,12 +219,12 @@ fn top_level(mask: &[u8], wanted: u8) -> Option<usize> {
     None
 }
 
-/// Where the parameters of a part begin, not at its start.
+/// The start of a part's parameters, unless that is the start of the part.
 fn parameters_start(text: &str, mask: &[u8]) -> Option<usize> {
     top_level(mask, b'(').filter(|&at| at > 0 && !text.starts_with('{'))
 }
 
-/// Where the name begins after a return type: behind the last space outside of brackets.
+/// The start of the name after a return type: after the last space outside brackets.
 fn return_type_end(text: &str, mask: &[u8]) -> Option<usize> {
     let mut depth = 0usize;
     let mut end = None;
@@ -238,7 +239,7 @@ fn return_type_end(text: &str, mask: &[u8]) -> Option<usize> {
     end
 }
 
-/// A C++ name without what its library's own arrangements put into it.
+/// A C++ name without details of the standard library's implementation.
 fn without_noise(name: &str) -> String {
     const STRING: &str = "std::basic_string<char, std::char_traits<char>, std::allocator<char>>";
     if !name.contains("std::") && !name.contains("[abi:") {
@@ -259,7 +260,7 @@ fn without_noise(name: &str) -> String {
     name
 }
 
-/// Removes template arguments that begin like this, with all that is in their brackets.
+/// Removes template arguments with this prefix, brackets included.
 fn without_argument(name: &str, start: &str) -> String {
     let mut kept = String::new();
     let mut rest = name;

@@ -1,4 +1,4 @@
-//! Names of functions and places in a limited width: what says least is left out first.
+//! Fits names of functions and places into a limited width: the least informative part goes first.
 
 mod generic;
 mod grammar;
@@ -12,7 +12,7 @@ pub(crate) use width::{beginning, columns, cut, ending};
 use grammar::Parts;
 use whyslow_profile::AsyncForm;
 
-/// The name in at most `width` columns. The first of these that fits:
+/// The name in at most `width` columns: the first of these forms that fits.
 ///
 /// ```text
 /// void app::Map<int, std::allocator<int> >::insert<Key>(Key const&)   the whole name
@@ -20,14 +20,14 @@ use whyslow_profile::AsyncForm;
 /// app::Map<…>::insert<…>                         without arguments
 /// app::…::Map<…>::insert<…>                      without the middle of the path
 /// Map::insert                                    the last two parts
-/// insert                                         the last part, and at last its beginning
+/// insert                                         the last part, and finally a prefix of it
 /// ```
 pub(crate) fn shorten(name: &str, width: usize) -> String {
     if columns(name) <= width {
         return name.to_owned();
     }
     if let (Some(form), path) = AsyncForm::split(name) {
-        // The form says more than the middle of the path, and less than the function.
+        // The form says more than the middle of the path, but less than the function.
         let prefix = form.prefix();
         let short = shorten(path, width.saturating_sub(columns(prefix)));
         return if short.ends_with('…') || short.is_empty() {
@@ -48,14 +48,14 @@ pub(crate) fn shorten(name: &str, width: usize) -> String {
     without_folders(name).filter(fits).unwrap_or_else(|| middle_cut(name, width))
 }
 
-/// Of names with folders in them, as Go's packages have: `…/http.(*conn).serve`.
+/// Shortens names that contain folders, as Go's packages do: `…/http.(*conn).serve`.
 fn without_folders(name: &str) -> Option<String> {
     let path = &name[..name.find(['(', '[', ' ']).unwrap_or(name.len())];
     let at = path.rfind('/')?;
     Some(format!("…{}", &name[at..]))
 }
 
-/// Both ends of a text: the start tells whose it is, the end which part of it.
+/// Both ends of a text: the start names the owner, the end the part.
 fn middle_cut(text: &str, width: usize) -> String {
     if columns(text) <= width || width < 3 {
         return cut(text, width);

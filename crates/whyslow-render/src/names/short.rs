@@ -1,9 +1,9 @@
-//! The part of a function's name that says most, for frames in which the whole name does not fit.
+//! The most informative part of a function's name, for frames in which the whole name does not fit.
 
 use whyslow_profile::AsyncForm;
 
-/// `<alloc::vec::Vec<T> as Drop>::drop` → `Vec::drop`: the last two parts of the path, without generic arguments and
-/// parameter lists. The same text when there is nothing to leave out or the name is not made like that.
+/// `<alloc::vec::Vec<T> as Drop>::drop` → `Vec::drop`: the last two parts of the path, without generic
+/// arguments and parameter lists. The name itself if there is nothing to leave out or it has another form.
 ///
 /// ```text
 /// core::iter::adapters::map::Map<I,F>::fold   →  Map::fold
@@ -41,7 +41,7 @@ fn try_short(name: &str) -> Option<String> {
     Some(short)
 }
 
-/// A part of a path without its generic arguments; of `<Type as Trait>` and `<Type>` the type's own name.
+/// A part of a path without its generic arguments; the type's last name for `<Type as Trait>` and `<Type>`.
 fn plain_part(part: &str) -> Option<String> {
     let Some(inside) = part.strip_prefix('<') else {
         return Some(without_brackets(part));
@@ -78,7 +78,7 @@ fn split_path(name: &str) -> Option<Vec<&str>> {
     split_at_top(name, "::")
 }
 
-/// Splits where `separator` stands outside all brackets; `None` when brackets do not match, as in `operator<`.
+/// Splits at each `separator` outside all brackets; `None` if brackets do not match, as in `operator<`.
 pub(super) fn split_at_top<'a>(text: &'a str, separator: &str) -> Option<Vec<&'a str>> {
     let bytes = text.as_bytes();
     let mut parts = Vec::new();

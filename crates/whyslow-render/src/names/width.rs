@@ -1,13 +1,13 @@
-//! How many columns of a fixed-pitch font a text takes.
+//! The width of text in columns of a fixed-pitch font.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The columns of a text without control characters: wide letters take two, combining ones none.
+/// The columns of a text without control characters: wide characters take two, combining ones none.
 pub(crate) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The longest beginning that takes at most `width` columns.
+/// The longest prefix that takes at most `width` columns.
 pub(crate) fn beginning(text: &str, width: usize) -> &str {
     let mut used = 0;
     let mut kept = 0;
@@ -18,14 +18,14 @@ pub(crate) fn beginning(text: &str, width: usize) -> &str {
         }
         kept = at + c.len_utf8();
     }
-    // Some letters are wider together than one by one.
+    // Some characters are wider together than separately.
     while columns(&text[..kept]) > width {
         kept = text[..kept].char_indices().last().map_or(0, |(at, _)| at);
     }
     &text[..kept]
 }
 
-/// The longest end that takes at most `width` columns.
+/// The longest suffix that takes at most `width` columns.
 pub(crate) fn ending(text: &str, width: usize) -> &str {
     let mut used = 0;
     let mut start = text.len();
@@ -42,7 +42,7 @@ pub(crate) fn ending(text: &str, width: usize) -> &str {
     &text[start..]
 }
 
-/// The end of a text that is too wide gives way to `…`.
+/// Cuts a text that is too wide and ends it with `…`.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

@@ -11,27 +11,27 @@ use crate::names::shorten;
 use crate::sanitize::{clean, clean_source};
 use crate::units::value;
 
-/// How a listing is laid out.
+/// Options for a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsmView {
     /// Columns of the terminal.
     pub width: usize,
-    /// How instructions are written.
+    /// The assembly syntax.
     pub syntax: Syntax,
-    /// Whether blocks without samples are shown, too.
+    /// Whether to show blocks without samples too.
     pub whole: bool,
-    /// Whether source lines stand between the instructions.
+    /// Whether to show source lines between the instructions.
     pub source: bool,
 }
 
-/// Loops that are drawn beside each other; deeper ones share the last column.
+/// Number of loop columns; deeper loops share the last column.
 const DEEPEST: usize = 4;
-/// A longer function is shown without the blocks that have no samples.
+/// Longer functions are shown without the blocks that have no samples.
 const SHORT: usize = 60;
 const SHARE: usize = 7;
 const OFFSET: usize = 8;
 
-/// The code of a function: what it costs, its loops, its hints, its instructions.
+/// Renders a function's code: its cost, loops, hints and instructions.
 pub fn asm(listing: &Listing, view: AsmView) -> String {
     let mut out = String::new();
     head(&mut out, listing, view);
@@ -57,7 +57,7 @@ fn head(out: &mut String, listing: &Listing, view: AsmView) {
         let of = |part: u64| Percent(part as f64 / measure.whole.max(1) as f64);
         let (own, total) = (listing.own(), listing.weights.total());
         let costs = format!(
-            "{} of all {} by itself ({}), {} with what it calls; shares below are of the function with what it calls",
+            "self {} of {} ({}), total {}; shares below are of the function's total",
             of(own),
             clean(&measure.metric),
             value(own, measure.unit),
@@ -111,7 +111,7 @@ fn loops(out: &mut String, listing: &Listing, view: AsmView) {
         push_line(out, &cut(&text, view.width));
     }
     if left_out > 0 {
-        push_line(out, &styled(DIM, format!("{:>SHARE$}  {left_out} more loops with less", "")));
+        push_line(out, &styled(DIM, format!("{:>SHARE$}  {left_out} more loops with smaller shares", "")));
     }
 }
 
@@ -178,9 +178,9 @@ fn instructions(out: &mut String, listing: &Listing, view: AsmView) {
             let called = listing.weights.called.get(index).copied().unwrap_or(0);
             let called = match called {
                 0 => String::new(),
-                called if row.is_call() => format!("   ({} in what it calls)", share(listing, called)),
+                called if row.is_call() => format!("   ({} in callees)", share(listing, called)),
                 // Page faults, interrupts, signals.
-                called => format!("   ({} in what interrupts it)", share(listing, called)),
+                called => format!("   ({} in interrupts and faults)", share(listing, called)),
             };
             let text = format!("{}{called}", clean(&texts[index]));
             let line = cut(&format!("{lead}{text}"), view.width);
@@ -201,7 +201,7 @@ fn hottest(listing: &Listing) -> Option<usize> {
         .map(|(index, _)| index)
 }
 
-/// Where a branch goes: up, down, or out of the function; and what branches go to.
+/// The mark of an instruction: a branch up, down or out of the function, or a branch target.
 fn mark(listing: &Listing, index: usize, lanes: &Lanes) -> char {
     let body = &listing.body;
     let row = &body.instructions[index];
@@ -221,13 +221,13 @@ fn mark(listing: &Listing, index: usize, lanes: &Lanes) -> char {
     }
 }
 
-/// Loops, drawn as brackets at the left.
+/// Loops, drawn as brackets on the left.
 struct Lanes {
-    /// For each column its loops: first and last instruction, and the loop.
+    /// The loops of each column: first and last instruction, and the loop.
     columns: Vec<Vec<(usize, usize, usize)>>,
-    /// Whether a branch of the function goes to an instruction.
+    /// Whether an instruction is a branch target within the function.
     is_target: Vec<bool>,
-    /// The loops around each instruction's innermost one, by column.
+    /// The loops around each loop, by column.
     of: Vec<[Option<usize>; DEEPEST]>,
 }
 
@@ -250,7 +250,7 @@ impl Lanes {
                 is_target[at] = true;
             }
         }
-        // Outer loops come before the loops in them.
+        // Outer loops precede the loops inside them.
         let mut around: Vec<[Option<usize>; DEEPEST]> = Vec::with_capacity(body.loops.len());
         for (at, found) in body.loops.iter().enumerate() {
             let mut path = found.parent.map_or([None; DEEPEST], |parent| around[parent]);
@@ -268,8 +268,8 @@ impl Lanes {
         Self { columns, is_target, of }
     }
 
-    /// One character per column: the bracket of a loop that the instruction is in. Code that seldom runs can lie between the blocks of a
-    /// loop without being in it.
+    /// One character per column: the bracket of a loop around the instruction. Rarely executed code can lie
+    /// between the blocks of a loop without being part of it.
     fn draw(&self, index: usize) -> String {
         let column = |(depth, rows): (usize, &Vec<(usize, usize, usize)>)| {
             let after = rows.partition_point(|&(first, ..)| first <= index);
@@ -289,18 +289,18 @@ impl Lanes {
 
 enum Part {
     Shown(Range<usize>),
-    /// So many instructions.
+    /// The number of instructions left out.
     LeftOut(usize),
 }
 
-/// Blocks that are shown: those with samples and their neighbours in loops with samples, or all.
+/// The blocks to show: those with samples and their neighbours in loops with samples, or all.
 fn shown_blocks(listing: &Listing, view: AsmView) -> Vec<Part> {
     let body = &listing.body;
     let all = body.instructions.len();
     if view.whole || all <= SHORT || !listing.weights.are_known() {
         return vec![Part::Shown(0..all)];
     }
-    /// Fewer instructions are shown, not counted.
+    /// Shorter gaps are shown in full.
     const GAP: usize = 6;
     let mut parts: Vec<Part> = Vec::new();
     for block in &body.blocks {
@@ -320,7 +320,7 @@ fn shown_blocks(listing: &Listing, view: AsmView) -> Vec<Part> {
     parts
 }
 
-/// What was last said about the source.
+/// The source position printed last.
 #[derive(Default)]
 struct Shown {
     functions: Vec<String>,
@@ -328,7 +328,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Says which source the next instruction is of, when that is not said yet.
+    /// Prints the source of the next instruction, unless it is already printed.
     fn before(&mut self, out: &mut String, listing: &Listing, index: usize, view: AsmView) {
         let Some(frames) = listing.frames.get(index).filter(|frames| !frames.is_empty()) else { return };
         let functions: Vec<String> = frames.iter().map(|frame| frame.function.clone()).collect();
@@ -365,7 +365,7 @@ mod tests {
     use super::super::tests::plain;
     use super::*;
 
-    /// A loop that checks an index and divides, and a panic behind it.
+    /// A loop that checks an index and divides, followed by a panic.
     fn listing() -> Listing {
         let bytes = vec![
             0x31, 0xc9, // xor ecx, ecx
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_reach_no_terminal() {
+    fn hostile_names_are_escaped() {
         let text = asm(&listing(), AsmView { width: 100, syntax: Syntax::Intel, whole: true, source: true });
         assert!(!text.contains("rates\u{1b}"), "{text:?}");
     }

@@ -1,4 +1,4 @@
-//! Commands side by side, for people.
+//! Results of `whyslow bench` and `whyslow gate` as text.
 
 use whyslow_bench::gate::Outcome;
 use whyslow_bench::run::MetricUnit;
@@ -13,7 +13,7 @@ use crate::units::Percent;
 
 const NARROWEST: usize = 60;
 
-/// The commands, what beats what, the other numbers, the remarks.
+/// Renders the commands, the verdicts, the other metrics and the remarks.
 pub fn bench(view: &BenchView<'_>, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -42,7 +42,7 @@ pub fn bench(view: &BenchView<'_>, width: usize) -> String {
     out
 }
 
-/// What may be merged.
+/// Renders the result of a gate.
 pub fn gate(view: &GateView<'_>, width: usize) -> String {
     let (headline, rows) = gate::table(view);
     let severity = match view.outcome {
@@ -55,7 +55,7 @@ pub fn gate(view: &GateView<'_>, width: usize) -> String {
     out.push('\n');
     push_wrapped(&mut out, severity_style(severity), &headline, width.max(NARROWEST));
     for file in view.artefacts {
-        push_line(&mut out, &styled(DIM, format!("what changed inside: {}", clean(file))));
+        push_line(&mut out, &styled(DIM, format!("see what changed: {}", clean(file))));
     }
     out
 }
@@ -65,12 +65,13 @@ fn head(out: &mut String, view: &BenchView<'_>, width: usize) {
     let rounds = number_of(first.runs.len() as u64, "round", "rounds");
     let what = match view.measured.commands.len() {
         1 => number_of(first.runs.len() as u64, "run", "runs"),
-        count => format!("{rounds} of {count} commands, each round in another order"),
+        count => format!("{rounds} of {count} commands, in random order in each round"),
     };
     let before = match first.warmup.len() {
         0 => String::new(),
-        1 => "; one before is not counted".to_owned(),
-        count => format!("; {count} before are not counted"),
+        count => {
+            format!("; {} not counted", number_of(count as u64, "warm-up run is", "warm-up runs are"))
+        }
     };
     push_wrapped(out, DIM, &format!("{what}{before}"), width);
     out.push('\n');
@@ -81,7 +82,7 @@ fn name(view: &BenchView<'_>, command: usize, width: usize) -> String {
 }
 
 fn commands(out: &mut String, view: &BenchView<'_>, width: usize) {
-    let heads = ["", "wall, median", "± 1 σ", "least", "most", "CPU", "memory"];
+    let heads = ["", "wall, median", "± 1 σ", "min", "max", "CPU", "memory"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     for command in 0..view.measured.commands.len() {
         let of = |metric: Metric| view.summary(command, &metric);
@@ -91,8 +92,8 @@ fn commands(out: &mut String, view: &BenchView<'_>, width: usize) {
             Some(wall) => row.extend([
                 time(wall.median),
                 Percent(wall.deviation / wall.mean).to_string(),
-                time(wall.least),
-                time(wall.most),
+                time(wall.min),
+                time(wall.max),
             ]),
             None => row.extend(["-"; 4].map(str::to_owned)),
         }
@@ -104,7 +105,7 @@ fn commands(out: &mut String, view: &BenchView<'_>, width: usize) {
     push_rows(out, &rows, 1);
 }
 
-/// The sentence that everything is about.
+/// Prints the verdict of a comparison.
 fn verdict(out: &mut String, view: &BenchView<'_>, comparison: &Comparison, width: usize) {
     let style = match comparison.verdict {
         _ if comparison.ratio.is_none() => BOLD,
@@ -120,7 +121,7 @@ fn verdict(out: &mut String, view: &BenchView<'_>, comparison: &Comparison, widt
     }
 }
 
-/// The other metrics, where something changed or chance may be all there is to it.
+/// Prints the other metrics that changed or are undecided.
 fn details(out: &mut String, view: &BenchView<'_>, width: usize) {
     let rows_of = |candidate: usize| {
         let rows = view
@@ -157,22 +158,23 @@ fn details(out: &mut String, view: &BenchView<'_>, width: usize) {
 }
 
 impl BenchView<'_> {
-    /// Which of several commands beats all others; `None` where none does for sure.
+    /// A sentence that names the command that beats all others; `None` unless one clearly does.
     pub(crate) fn fastest_words(&self, width: usize) -> Option<String> {
         let fastest = self.answer.fastest.filter(|_| self.measured.commands.len() > 2)?;
-        Some(format!("`{}` is the fastest: it beats every other.", name(self, fastest, width)))
+        Some(format!("`{}` is the fastest: it beats every other command.", name(self, fastest, width)))
     }
 
-    /// What this machine can tell apart; `None` where nobody asked.
+    /// A sentence about the smallest differences that this machine can detect; `None` unless requested.
     pub(crate) fn detectable_words(&self) -> Option<String> {
         let found = self.answer.detectable.iter();
-        let found = found.map(|(pairs, share)| format!("{pairs} pairs find {}", Percent(*share)));
+        let found = found.map(|(pairs, share)| format!("{pairs} pairs detect {}", Percent(*share)));
         let found = found.collect::<Vec<_>>();
-        let words = || format!("What this machine can tell apart, four times of five: {}.", found.join(", "));
+        let words =
+            || format!("Differences that this machine detects in 4 of 5 cases: {}.", found.join(", "));
         (!found.is_empty()).then(words)
     }
 
-    /// What beats what, and what that rests on; nothing of that where nothing can be compared.
+    /// The verdict, and its basis; the basis is empty if there is nothing to compare.
     pub(crate) fn verdict_words(&self, comparison: &Comparison, width: usize) -> [String; 2] {
         let (candidate, baseline) =
             (name(self, comparison.candidate, width), name(self, comparison.baseline, width));
@@ -181,7 +183,8 @@ impl BenchView<'_> {
             _ => "wall time",
         };
         let Some(ratio) = comparison.ratio else {
-            let sentence = format!("`{candidate}` cannot be compared with `{baseline}`: there is no {what}.");
+            let sentence =
+                format!("`{candidate}` cannot be compared with `{baseline}`: no {what} was measured.");
             return [sentence, String::new()];
         };
         let interval = if ratio.high.is_finite() {
@@ -203,7 +206,7 @@ impl BenchView<'_> {
                 "`{candidate}` and `{baseline}` are equivalent: their {what}s differ by less than {margin} ({interval})"
             ),
             Verdict::Undecided => format!(
-                "undecided: `{candidate}` has {} {what} beside `{baseline}` ({interval})",
+                "undecided: `{candidate}` has {} {what} compared with `{baseline}` ({interval})",
                 change(ratio.estimate)
             ),
         };
@@ -216,33 +219,33 @@ impl BenchView<'_> {
             let range = match many / few.max(1) {
                 _ if few == many => format!("about {few} pairs in all would decide it"),
                 0..=20 => format!("about {few} to {many} pairs in all would decide it"),
-                _ => format!("if the difference is as it seems, about {few} pairs in all would decide it"),
+                _ => format!("if the estimate holds, about {few} pairs in all would decide it"),
             };
             format!("; {range} (--runs {few}, or --until-decided)")
         });
         [sentence, format!("{confidence}{}", needed.unwrap_or_default())]
     }
 
-    /// How busy the machine was.
+    /// A line about how busy the machine was.
     pub(crate) fn surroundings(&self) -> String {
         let around = &self.measured.surroundings;
         let mut parts = Vec::new();
         if let Some(pressure) = around.cpu_pressure {
-            parts.push(format!("something waited for a CPU for {} of the time", Percent(pressure)));
+            parts.push(format!("processes were queued for a CPU {} of the time", Percent(pressure)));
         }
         if let Some(steal) = around.steal.filter(|steal| *steal > 0.0005) {
-            parts.push(format!("the host took {} of the CPUs", Percent(steal)));
+            parts.push(format!("the hypervisor took {} of the CPU time", Percent(steal)));
         }
         if let Some(governor) = &around.governor {
             parts.push(format!("governor {}", clean(governor)));
         }
         if let Some([low, high]) = around.mhz.filter(|[low, high]| high - low > 100.0) {
-            parts.push(format!("the CPUs' clock went from {low:.0} to {high:.0} MHz"));
+            parts.push(format!("CPU clock {low:.0} to {high:.0} MHz"));
         }
         if parts.is_empty() {
-            "the machine: nothing is known of it".to_owned()
+            "machine: no data on its load".to_owned()
         } else {
-            format!("the machine: {}", parts.join(", "))
+            format!("machine: {}", parts.join(", "))
         }
     }
 }
@@ -256,7 +259,7 @@ pub(super) mod tests {
         with_view(times_ns, rounds, |view| without_colours(&bench(view, 100)))
     }
 
-    /// Without colours.
+    /// Removes colours from a text.
     pub(in crate::text) fn without_colours(text: &str) -> String {
         let mut out = String::new();
         let mut parts = text.split('\x1b');
@@ -268,12 +271,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn two_commands_of_which_one_is_faster() {
+    fn the_faster_of_two_commands() {
         insta::assert_snapshot!(shown(&[1e8, 0.9e8], 12));
     }
 
     #[test]
-    fn what_is_undecided_says_what_it_takes() {
+    fn undecided_comparisons_name_the_pairs_they_need() {
         let text = shown(&[1e8, 0.997e8], 8);
         assert!(
             text.contains("undecided: `./app-1 <in|put>` has")

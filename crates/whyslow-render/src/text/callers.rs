@@ -7,14 +7,14 @@ use super::layout::{BOLD, PLAIN, Page, columns, label_name, number_of, push_line
 use super::tree::{Direction, Drawing, has_folds, push_legend};
 use crate::units::value;
 
-/// Callers above, callees below; shares are of the function's own total.
+/// Renders callers above and callees below; shares are relative to the function's own total.
 pub fn callers(profile: &Profile, callers: &Callers, min_share: f64, page: Page) -> String {
     let mut out = String::new();
     let name = callers.labels.first().map_or(String::new(), |label| label_name(profile, *label));
     let of_all = |part: u64| Percent(part as f64 / callers.whole_value.max(1) as f64);
     push_line(&mut out, &styled(BOLD, page.fit(&name, page.width)));
     let mut costs = format!(
-        "{} of all by itself ({}), {} with its callees ({})",
+        "self {} ({}), total {} ({})",
         of_all(callers.self_value),
         value(callers.self_value, page.unit),
         of_all(callers.total_value),
@@ -25,7 +25,7 @@ pub fn callers(profile: &Profile, callers: &Callers, min_share: f64, page: Page)
     }
     push_wrapped(&mut out, PLAIN, &costs, page.width);
     let outlines = [
-        ("called by", &callers.callers, Direction::Callers, "nothing: it is the outermost function"),
+        ("called by", &callers.callers, Direction::Callers, "nothing: this is the outermost function"),
         ("calls", &callers.callees, Direction::Callees, "nothing"),
     ];
     for (title, outline, direction, nothing) in outlines {

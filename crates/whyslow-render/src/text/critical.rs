@@ -1,4 +1,4 @@
-//! The critical path.
+//! The critical path as text.
 
 use whyslow_analyze::{CriticalPath, Did, PathStep, Percent};
 use whyslow_profile::{Profile, ThreadId};
@@ -14,17 +14,17 @@ use crate::units::duration;
 const SHARE: usize = 8;
 const NUMBER: usize = 10;
 const WHAT: usize = 13;
-/// Stretches that are shown of the way, and how much of the whole one is at least.
+/// Maximum number of stretches shown, and the minimum share of each.
 const STRETCHES: usize = 20;
 const LEAST: f64 = 0.005;
 
-/// What the path is made of, at most `limit` lines of code, and through which threads it goes.
+/// Renders the lines of code on the path, at most `limit`, and the threads that it runs through.
 pub fn critical_path(path: &CriticalPath, profile: &Profile, limit: usize, page: Page) -> String {
     let mut out = String::new();
     let share = |part: u64| Percent(part as f64 / path.total_ns.max(1) as f64);
     let waited = path.total_ns.saturating_sub(path.ran_ns);
     let intro = format!(
-        "the critical path is {} long: {} of it threads ran ({}), {} they waited; what is on it holds up the end, what is not does not",
+        "the critical path takes {}: threads ran {} ({}) and waited {}; only changes on this path make the run shorter",
         duration(path.total_ns),
         duration(path.ran_ns),
         share(path.ran_ns),
@@ -33,7 +33,7 @@ pub fn critical_path(path: &CriticalPath, profile: &Profile, limit: usize, page:
     push_wrapped(&mut out, PLAIN, &intro, page.width);
     if path.unknown_ns > 0 {
         let text = format!(
-            "of {} it is not known who ended the waits: the path may lead elsewhere (`whyslow record --wakers`, as root, knows)",
+            "the waker is unknown for {} of waits, so the path may be wrong there: run `whyslow record --wakers` as root",
             duration(path.unknown_ns)
         );
         push_wrapped(&mut out, DIM, &text, page.width);
@@ -50,7 +50,7 @@ pub fn critical_path(path: &CriticalPath, profile: &Profile, limit: usize, page:
         "{}{}  {}{}  function",
         right("share", SHARE),
         right("time", NUMBER),
-        left("did", WHAT),
+        left("state", WHAT),
         left("thread", thread_column)
     );
     push_line(&mut out, &styled(BOLD, header));
@@ -61,8 +61,8 @@ pub fn critical_path(path: &CriticalPath, profile: &Profile, limit: usize, page:
                 let place = site.file.map(|file| place(&clean(profile.text(file)), site.line, rest * 2 / 5));
                 place.map_or(name.clone(), |place| format!("{name}  {place}"))
             }
-            None if row.did == Did::Ran => "(no sample fell into it)".to_owned(),
-            None => "(others had the CPUs)".to_owned(),
+            None if row.did == Did::Ran => "(no sample)".to_owned(),
+            None => "(other threads had the CPUs)".to_owned(),
         };
         let line = format!(
             "{}{}  {}{}  {function}",
@@ -81,7 +81,7 @@ pub fn critical_path(path: &CriticalPath, profile: &Profile, limit: usize, page:
     out
 }
 
-/// What somebody did, in a word.
+/// The word for a thread's state on the path.
 fn word(did: Did) -> &'static str {
     match did {
         Did::Ran => "ran",
@@ -89,7 +89,7 @@ fn word(did: Did) -> &'static str {
     }
 }
 
-/// Part of the way that is on one thread.
+/// A part of the path on one thread.
 struct Stretch {
     thread: ThreadId,
     start_ns: u64,
@@ -117,7 +117,7 @@ fn push_way(out: &mut String, path: &CriticalPath, profile: &Profile) {
     stretches.retain(|stretch| stretch.end_ns - stretch.start_ns >= least);
     stretches.truncate(STRETCHES);
     out.push('\n');
-    push_line(out, &styled(BOLD, "the way, in the order of time"));
+    push_line(out, &styled(BOLD, "the path in order of time"));
     for stretch in &stretches {
         let length = stretch.end_ns - stretch.start_ns;
         let waited = length.saturating_sub(stretch.ran_ns);

@@ -1,4 +1,4 @@
-//! What changed between two profiles.
+//! A comparison of two profiles as text.
 
 use anstyle::{AnsiColor, Style};
 use whyslow_analyze::diff::{Change, Diff, DiffRow, Focus, Paths, Place, Total, Verdict, Which};
@@ -15,10 +15,10 @@ use super::summary::command_line;
 use crate::sanitize::clean;
 use crate::units::{Count, value};
 
-/// Rows of the main table, and of the other tables, when nobody says how many.
+/// Default number of rows in the main table, and in the other tables.
 const ROWS: usize = 10;
 const FEWER_ROWS: usize = 5;
-/// Undecided rows that are shown then: the largest, of which more samples would tell more.
+/// Number of undecided rows shown by default: the largest, for which more samples help most.
 const UNDECIDED_ROWS: usize = 3;
 
 /// The heading of intervals.
@@ -27,41 +27,41 @@ const INTERVAL: &str = "95 %";
 /// Two spaces and the widest verdict.
 const VERDICT: usize = 11;
 
-/// What the screen is made of.
+/// The contents of the screen.
 #[derive(Debug, Clone, Copy)]
 pub struct DiffView<'a> {
-    /// What changed.
+    /// The comparison.
     pub diff: &'a Diff,
     /// The profile before.
     pub before: DiffFile<'a>,
     /// The profile after.
     pub after: DiffFile<'a>,
-    /// Rows of each table; a screen's worth when not said.
+    /// Rows of each table; a screenful if `None`.
     pub limit: Option<usize>,
-    /// Call paths, when they are asked for.
+    /// Call paths, if requested.
     pub paths: Option<&'a Paths>,
-    /// Functions that are looked at, between their callers and callees.
+    /// The functions in focus, with their callers and callees.
     pub focus: Option<&'a Focus>,
 }
 
 impl DiffView<'_> {
-    /// What the numbers rest on.
+    /// The basis of the numbers: runs, sampling error, intervals.
     pub(crate) fn worth(&self) -> String {
         let pairs = self.diff.runs;
         match (self.diff.counted, pairs) {
             (true, 1) => {
-                "counted exactly; how much one run differs from the next is not known from one run each".to_owned()
+                "counted exactly; a single run per side cannot show run-to-run noise".to_owned()
             }
-            (false, 1) => "± is the sampling error (95 %); of all rows that are called more or less, at most 5 % are so by chance. How \
-                 much one run differs from the next is not known from one run each"
+            (false, 1) => "± is the sampling error (95 %); at most 5 % of the rows marked more or less are false positives. A single run \
+                 per side cannot show run-to-run noise"
                 .to_owned(),
             (true, _) => format!(
-                "numbers are means of {pairs} runs, counted exactly in each; what differs from run to run has a ratio with its 95 % \
-                 interval over the pairs of runs, and at most 5 % of all that is then called more or less is so by chance"
+                "numbers are means of {pairs} runs, each counted exactly; numbers that differ between runs have a ratio with its \
+                 95 % confidence interval over the pairs of runs. At most 5 % of the rows marked more or less are false positives"
             ),
             (false, _) => format!(
-                "numbers are means of {pairs} runs; the ratio has its 95 % interval over the pairs of runs. Of all rows that are \
-                 called more or less, at most 5 % are so by chance; what changed by less than 0.5 % of the whole is not called"
+                "numbers are means of {pairs} runs; the ratio has its 95 % confidence interval over the pairs of runs. At most 5 % \
+                 of the rows marked more or less are false positives; changes below 0.5 % of the total are not marked"
             ),
         }
     }
@@ -74,14 +74,14 @@ pub struct DiffFile<'a> {
     pub name: &'a str,
     /// The profile.
     pub profile: &'a Profile,
-    /// How far to trust it.
+    /// Its quality.
     pub quality: &'a Quality,
     /// The files of the other runs of this side.
     pub more: &'a [String],
 }
 
-/// Both files, why they may not be comparable, what the numbers are worth, totals, the rows that changed most, and the
-/// functions that one side alone has.
+/// Renders both files, reasons why they may not be comparable, the basis of the numbers, the totals, the rows
+/// that changed most, and the functions that only one side has.
 pub fn diff(view: &DiffView<'_>, page: Page) -> String {
     let mut out = head(view, page);
     out.push_str(&totals(view.diff, page));
@@ -152,7 +152,7 @@ fn totals(diff: &Diff, page: Page) -> String {
     };
     let mut lines = cells(true);
     let verdict_width = if sampled { VERDICT } else { 0 };
-    // On a narrow page the share of the change is left out.
+    // A narrow page leaves out the relative change.
     if lines.iter().any(|line| what_width + columns(line) + verdict_width > page.width) {
         lines = cells(false);
     }
@@ -182,14 +182,14 @@ fn rows(view: &DiffView<'_>, page: Page) -> String {
     let own = diff.rows.iter().map(|row| (row, row.own)).collect::<Vec<_>>();
     let total = diff.by_total().into_iter().filter_map(|row| Some((row, row.total?)));
     let total = total.filter(|(row, _)| !passes_on(view, row)).collect::<Vec<_>>();
-    let mut out =
-        table(view, &format!("functions by {metric} in themselves"), &own, (ROWS, UNDECIDED_ROWS), page);
-    let title = format!("functions by {metric} with what they call");
+    let mut out = table(view, &format!("functions by self {metric}"), &own, (ROWS, UNDECIDED_ROWS), page);
+    let title = format!("functions by total {metric}");
     out.push_str(&table(view, &title, &total, (FEWER_ROWS, 0), page));
     out
 }
 
-/// Whether a function only calls, and is not the user's: what starts programs, and what stands between their functions.
+/// Whether a function only calls others and is not the user's: startup code, and glue between the user's
+/// functions.
 fn passes_on(view: &DiffView<'_>, row: &DiffRow) -> bool {
     let (profile, name, place) = found(view, row);
     let kind = place.map_or(CodeKind::Unknown, |place| CallTree::kind(profile, place.label));
@@ -197,7 +197,7 @@ fn passes_on(view: &DiffView<'_>, row: &DiffRow) -> bool {
     is_start_up(&name) || (!users && row.own.before == 0 && row.own.after == 0)
 }
 
-/// The rows that changed most: decided ones, then a few of the others, as many as is usual of each.
+/// Renders the rows that changed most: decided ones, then a few undecided ones.
 fn table(
     view: &DiffView<'_>,
     title: &str,
@@ -209,30 +209,27 @@ fn table(
     let claims = changed.iter().filter(|(_, change)| change.verdict.is_claim()).count();
     let shown = match view.limit {
         Some(limit) => (0..limit.min(changed.len())).collect::<Vec<_>>(),
-        // Decided ones stand first; however many there are, a few of the others are seen too.
+        // Decided rows come first. However many there are, a few undecided ones follow.
         None => (0..claims.min(usual)).chain((claims..changed.len()).take(undecided)).collect(),
     };
-    // What was sampled and came out equal is as undecided as the rest.
+    // Sampled rows with equal values are as undecided as the rest.
     let is_same = |change: &Change| view.diff.counted && change.verdict != Verdict::Undecided;
     let same = rows.iter().filter(|(_, change)| !change.verdict.is_claim() && is_same(change)).count();
-    let mut notes = [(claims, "changed"), (rows.len() - claims - same, "undecided"), (same, "the same")]
+    let mut notes = [(claims, "changed"), (rows.len() - claims - same, "undecided"), (same, "unchanged")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, words)| format!("{} {words}", Count(count as u64)))
         .collect::<Vec<_>>()
         .join(", ");
     if notes.is_empty() {
-        notes.push_str("there are none");
+        notes.push_str("none");
     }
     let mut out = String::from("\n");
     push_line(&mut out, &format!("{} {notes}", styled(BOLD, format!("{title}:"))));
     out.push_str(&lines(view, &shown.iter().map(|&at| *changed[at]).collect::<Vec<_>>(), page));
     let more = claims - shown.iter().filter(|at| **at < claims).count();
     if more > 0 {
-        push_line(
-            &mut out,
-            &styled(DIM, format!("and {} more that changed: -n 0 shows all", Count(more as u64))),
-        );
+        push_line(&mut out, &styled(DIM, format!("and {} more changed: -n 0 shows all", Count(more as u64))));
     }
     out
 }
@@ -279,7 +276,7 @@ fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String
     out
 }
 
-/// The numbers of changes in columns, below their heading; each with the sides that have it.
+/// The numbers of changes in columns, under a heading. Each change has flags for the sides that have it.
 fn number_lines(diff: &Diff, rows: &[(Change, [bool; 2])], sampled: bool) -> Vec<String> {
     let several = diff.runs > 1;
     let [error, interval] = match several {
@@ -292,7 +289,7 @@ fn number_lines(diff: &Diff, rows: &[(Change, [bool; 2])], sampled: bool) -> Vec
         let [error, interval] = match there {
             [true, true] if several => ratio_cells(change),
             [false, _] if several => ["new".to_owned(), String::new()],
-            [_, false] if several => ["gone".to_owned(), String::new()],
+            [_, false] if several => ["removed".to_owned(), String::new()],
             _ => [if sampled { margin(change, diff.unit) } else { share(*there, change) }, String::new()],
         };
         [before, after, difference, error, interval]
@@ -300,7 +297,7 @@ fn number_lines(diff: &Diff, rows: &[(Change, [bool; 2])], sampled: bool) -> Vec
     aligned(std::iter::once(header).chain(cells).collect())
 }
 
-/// Changes with a text each, as a table of its own.
+/// Renders changes with one text each as a separate table.
 fn texts(view: &DiffView<'_>, heading: &str, rows: &[(Change, String)], page: Page) -> String {
     let mut out = String::new();
     if rows.is_empty() {
@@ -322,7 +319,7 @@ fn texts(view: &DiffView<'_>, heading: &str, rows: &[(Change, String)], page: Pa
     out
 }
 
-/// As much of the end of a text as fits.
+/// The end of a text, cut to fit.
 fn ending(text: &str, room: usize) -> String {
     if columns(text) <= room {
         return text.to_owned();
@@ -336,7 +333,7 @@ fn ending(text: &str, room: usize) -> String {
     format!("…{rest}")
 }
 
-/// The paths that changed at their end.
+/// Renders the paths whose ends changed.
 fn path_table(view: &DiffView<'_>, paths: &Paths, page: Page) -> String {
     let nodes = paths.by_own();
     let claims = nodes.iter().filter(|node| paths.own[**node as usize].verdict.is_claim()).count();
@@ -348,9 +345,9 @@ fn path_table(view: &DiffView<'_>, paths: &Paths, page: Page) -> String {
     };
     let rows = nodes.iter().take(shown).map(row).collect::<Vec<_>>();
     let mut out = String::from("\n");
-    let title = format!("call paths by {} at their end:", clean(&view.diff.metric));
+    let title = format!("call paths by self {}:", clean(&view.diff.metric));
     let words = match claims {
-        0 => "none is called changed".to_owned(),
+        0 => "no decided change".to_owned(),
         claims => format!("{} changed", Count(claims as u64)),
     };
     push_line(&mut out, &format!("{} {words}", styled(BOLD, title)));
@@ -358,11 +355,11 @@ fn path_table(view: &DiffView<'_>, paths: &Paths, page: Page) -> String {
     out
 }
 
-/// A function between its callers and callees.
+/// Renders a function between its callers and callees.
 fn neighbours(view: &DiffView<'_>, focus: &Focus, page: Page) -> String {
     let mut out = String::from("\n");
-    let itself = [(focus.own, "in itself".to_owned()), (focus.total, "with what it calls".to_owned())];
-    push_line(&mut out, &styled(BOLD, "the function that is looked at:"));
+    let itself = [(focus.own, "self".to_owned()), (focus.total, "total".to_owned())];
+    push_line(&mut out, &styled(BOLD, "function in focus:"));
     out.push_str(&texts(view, "", &itself, page));
     for (title, heading, rows) in
         [("called by:", "caller", &focus.callers), ("calls:", "callee", &focus.callees)]
@@ -379,7 +376,7 @@ fn neighbours(view: &DiffView<'_>, focus: &Focus, page: Page) -> String {
     out
 }
 
-/// What became part of another function, a line each.
+/// Renders the functions that became part of another function, one line each.
 fn moves(view: &DiffView<'_>, page: Page) -> String {
     let mut out = String::new();
     for one in &view.diff.moves {
@@ -390,10 +387,11 @@ fn moves(view: &DiffView<'_>, page: Page) -> String {
         };
         let callees =
             one.callees.iter().map(|callee| page.fit(&name(*callee), page.width / 3)).collect::<Vec<_>>();
-        let [is, was] = if one.swallowed { ["now part of", "gained"] } else { ["no longer part of", "lost"] };
+        let [is, was] =
+            if one.swallowed { ["is now part of", "gained"] } else { ["is no longer part of", "lost"] };
         let difference = u64::try_from(one.difference.unsigned_abs()).unwrap_or(u64::MAX);
         let words = format!(
-            "{} ({}) {is} {}, which {was} {} in itself and is unchanged with what it calls",
+            "{} ({}) {is} {}, which {was} {} self; its total is unchanged",
             callees.join(", "),
             value(one.value, view.diff.unit),
             page.fit(&name(one.caller), page.width / 3),
@@ -407,7 +405,7 @@ fn moves(view: &DiffView<'_>, page: Page) -> String {
     out
 }
 
-/// Cells in columns that are as wide as they need, each to the right of two spaces; empty columns take no room.
+/// Right-aligns cells in columns as wide as needed, two spaces apart; empty columns take no room.
 fn aligned<const N: usize>(cells: Vec<[String; N]>) -> Vec<String> {
     let mut widths = [0; N];
     for row in &cells {
@@ -419,7 +417,7 @@ fn aligned<const N: usize>(cells: Vec<[String; N]>) -> Vec<String> {
     cells.into_iter().map(line).collect()
 }
 
-/// Functions that one side alone has, in a sentence.
+/// Renders the functions that only one side has, in a sentence.
 fn only(view: &DiffView<'_>, which: Which, page: Page) -> String {
     let functions = view.diff.only(which);
     let decided = functions.iter().filter(|only| only.decided).count();
@@ -440,8 +438,7 @@ fn only(view: &DiffView<'_>, which: Which, page: Page) -> String {
         .collect::<Vec<_>>();
     let more = functions.len() - shown;
     if more > 0 {
-        let words =
-            if decided > shown || view.diff.counted { "more" } else { "with too few samples to tell" };
+        let words = if decided > shown || view.diff.counted { "more" } else { "with too few samples" };
         pieces.push(format!("{} {words}", Count(more as u64)));
     }
     let last = pieces.len() - 1;
@@ -456,7 +453,7 @@ fn only(view: &DiffView<'_>, which: Which, page: Page) -> String {
     out
 }
 
-/// The profile in which a row is found, its name and its place there: after, when it is in both.
+/// The profile of a row, and the row's name and place in it. A row in both profiles uses `after`.
 pub(super) fn found<'a>(view: &DiffView<'a>, row: &DiffRow) -> (&'a Profile, String, Option<Place>) {
     let (profile, place) = match (row.after, row.before) {
         (Some(place), _) => (view.after.profile, Some(place)),
@@ -471,7 +468,7 @@ fn place_words(view: &DiffView<'_>, row: &DiffRow, width: usize) -> String {
     known.map_or(String::new(), |(file, line)| place(&clean(profile.text(file)), line, width))
 }
 
-/// Before, after and the difference; a side where there is nothing has a dash.
+/// Before, after and the difference; a dash for a side without a value.
 pub(super) fn numbers(change: &Change, unit: Unit, there: [bool; 2]) -> [String; 3] {
     let number = |number: u64, there: bool| if there { value(number, unit) } else { "-".to_owned() };
     let difference = change.difference();
@@ -488,7 +485,7 @@ fn margin(change: &Change, unit: Unit) -> String {
     change.margin.map_or(String::new(), |margin| value(margin.ceil() as u64, unit))
 }
 
-/// The ratio of after to before with its interval; nothing where there are too few samples for one.
+/// The ratio of after to before with its interval; empty if there are too few samples.
 pub(super) fn ratio_cells(change: &Change) -> [String; 2] {
     let number = |ratio: f64| match ratio {
         ratio if ratio < 9.995 => format!("{ratio:.2}"),
@@ -504,7 +501,7 @@ pub(super) fn ratio_cells(change: &Change) -> [String; 2] {
     })
 }
 
-/// `-94.9 %`, `×12.3`, and nothing where there is no change or was nothing before.
+/// `-94.9 %` or `×12.3`; empty without a change or without a value before.
 pub(super) fn relative(change: &Change) -> String {
     match change.relative() {
         Some(share) if share != 0.0 => {
@@ -522,7 +519,7 @@ pub(super) fn relative(change: &Change) -> String {
 fn share(there: [bool; 2], change: &Change) -> String {
     match there {
         [false, _] => "new".to_owned(),
-        [_, false] => "gone".to_owned(),
+        [_, false] => "removed".to_owned(),
         _ => relative(change),
     }
 }

@@ -1,7 +1,7 @@
-//! Findings as text: for a terminal, and as annotations of a pull request.
+//! Findings as text: for a terminal, and as annotations on a pull request.
 
 use whyslow_analyze::{CallTree, Percent};
-use whyslow_explain::{Became, Change, Evidence, Explanation, Finding, Place, Shape};
+use whyslow_explain::{Change, Evidence, Explanation, Finding, Outcome, Place, Shape};
 use whyslow_profile::Profile;
 
 use super::layout::{
@@ -11,12 +11,13 @@ use crate::names;
 use crate::sanitize::clean;
 use crate::units::{Count, times};
 
-/// What stands before everything that belongs to a finding.
+/// The indentation of everything that belongs to a finding.
 const INDENT: &str = "   ";
-/// The width of a place, at most.
+/// The maximum width of a place.
 const PLACE: usize = 48;
 
-/// All findings, at most `limit`; what the profile looks like when there are none. `file` is what the user would type.
+/// Renders at most `limit` findings, or the shape of the profile if there are none. `file` is the path as the
+/// user would type it.
 pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file: &str, page: Page) -> String {
     let mut out = String::new();
     for (number, finding) in explanation.findings.iter().take(limit).enumerate() {
@@ -30,8 +31,7 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
         push_line(&mut out, &styled(DIM, format!("+{more} more: -n 0 shows all")));
     }
     if explanation.allowed > 0 {
-        let allowed =
-            format!("{} left out, since somebody has allowed it", Count(explanation.allowed as u64));
+        let allowed = format!("{} not shown: allowed", Count(explanation.allowed as u64));
         push_line(&mut out, &styled(DIM, allowed));
     }
     push_wrapped(
@@ -43,14 +43,14 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
     out
 }
 
-/// A line or two per finding, for the one-screen answer.
+/// One or two lines per finding, for the one-screen summary.
 pub(super) fn short_findings(
     profile: &Profile,
     findings: &[Finding],
     most: usize,
     width: usize,
 ) -> Vec<String> {
-    /// A place that leaves room for the words.
+    /// Width of a place that leaves room for the words.
     const SHORT: usize = 28;
     let lines = |finding: &Finding| {
         let place = finding.place.and_then(|place| Some((place.file?, place.line)));
@@ -82,7 +82,7 @@ fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Fi
         high * 100.0
     );
     if let Some(speedup) = finding.max_speedup {
-        words.push_str(&format!(", so at most {} times as fast without it", times(speedup)));
+        words.push_str(&format!("; at most {} times as fast without it", times(speedup)));
     }
     words.push_str(&format!("; confidence: {}", finding.confidence.label()));
     for line in wrap(&words, room) {
@@ -105,7 +105,7 @@ fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Fi
         .filter(|evidence| evidence.place != finding.place || evidence.place.is_none());
     for evidence in evidence {
         let words = clean(&evidence_words(profile, evidence, room)).into_owned();
-        // A sentence is worth its lines; names are cut.
+        // Sentences wrap; names are cut.
         let lines = match evidence.place {
             None => wrap(&words, room.saturating_sub(2)),
             Some(_) => vec![cut(&words, room.saturating_sub(2))],
@@ -129,7 +129,7 @@ fn evidence_words(profile: &Profile, evidence: &Evidence, room: usize) -> String
     evidence.place.map_or(words.clone(), |place| format!("{words} {}", place_words(profile, &place, room)))
 }
 
-/// A function and its line: `app::parse  src/main.rs:12`.
+/// Formats a function and its line: `app::parse  src/main.rs:12`.
 fn place_words(profile: &Profile, place: &Place, room: usize) -> String {
     let line = place
         .file
@@ -138,44 +138,44 @@ fn place_words(profile: &Profile, place: &Place, room: usize) -> String {
     format!("{}{line}", names::shorten(&name, room.saturating_sub(columns(&line)).max(20)))
 }
 
-/// What the profile looks like, and where to look.
+/// The shape of the profile in a sentence, with the next command.
 pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
     let file = clean(file);
     let hides = (0..profile.stacks.len()).any(|stack| profile.is_not_sampled(stack.into()));
     let time = if hides { "sampled time" } else { "time" };
     match shape {
         Shape::TooFew { samples, needed } => format!(
-            "{} samples are too few to tell ({} are needed): record a longer run, or raise the rate with -F",
+            "too few samples: {} of the {} needed. Record a longer run, or raise the rate with -F",
             Count(*samples),
             Count(*needed)
         ),
         Shape::Waiting { share } => format!(
-            "the program waits: nothing of it ran for {} of the time. `whyslow record --off-cpu` shows for what",
+            "the program mostly waits: no thread ran for {} of the time. `whyslow record --off-cpu` shows what it waits for",
             Percent(*share)
         ),
         Shape::Hotspot { function, share } => format!(
-            "one hotspot: {} has {} of the {time} with all that it calls. Look at its lines: whyslow report {file} lines",
+            "one hotspot: {} and its callees take {} of the {time}. See its lines: whyslow report {file} lines",
             clean(&CallTree::name(profile, *function)),
             Percent(*share)
         ),
         Shape::Frameworks { share } => format!(
-            "{} of the {time} is in code of others that your code did not call: look at how they are set up: whyslow report {file} crates",
+            "{} of the {time} is in code that your code did not call. Check how that code is configured: whyslow report {file} crates",
             Percent(*share)
         ),
         Shape::Spread { largest, functions } => format!(
-            "spread out: {functions} functions have 1 % or more of the {time}, the first of them {}. Look for what they have in common: whyslow report {file} tree",
+            "spread out: {functions} functions take 1 % or more of the {time} each, the largest {}. Look for common callers: whyslow report {file} tree",
             Percent(*largest)
         ),
     }
 }
 
-/// Findings as annotations that a CI shows beside the lines of a pull request.
+/// Renders findings as annotations that CI shows next to the lines of a pull request.
 pub fn annotations(
     profile: &Profile,
     explanation: &Explanation,
     relative: impl Fn(&str) -> String,
 ) -> String {
-    // Percent, line ends, and in properties also colons and commas, have a meaning there.
+    // The format gives a meaning to percent signs and line ends, and in properties also to colons and commas.
     let escaped = |text: &str| clean(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
     let mut out = String::new();
@@ -200,7 +200,7 @@ pub fn annotations(
     out
 }
 
-/// What became of the findings of two profiles.
+/// Renders the findings of two profiles, compared.
 pub fn explained_change(profiles: [&Profile; 2], changes: &[Change<'_>], page: Page) -> String {
     let mut out = String::new();
     for change in changes {
@@ -216,7 +216,7 @@ pub fn explained_change(profiles: [&Profile; 2], changes: &[Change<'_>], page: P
         };
         let head = format!(
             "{:<9} {:>8} → {:>8}  ",
-            change.became.label(),
+            change.outcome.label(),
             share(change.before),
             share(change.after)
         );
@@ -232,7 +232,7 @@ pub fn explained_change(profiles: [&Profile; 2], changes: &[Change<'_>], page: P
                 ),
             );
         }
-        if change.became == Became::New || change.became == Became::More {
+        if change.outcome == Outcome::New || change.outcome == Outcome::More {
             let title = format!("{}do: ", " ".repeat(columns(&head)));
             push_titled(
                 &mut out,
@@ -243,7 +243,7 @@ pub fn explained_change(profiles: [&Profile; 2], changes: &[Change<'_>], page: P
         }
     }
     if changes.is_empty() {
-        push_wrapped(&mut out, BOLD, "no known pattern stands out in either", page.width);
+        push_wrapped(&mut out, BOLD, "no known pattern stands out in either profile", page.width);
     }
     out
 }

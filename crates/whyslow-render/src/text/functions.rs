@@ -16,13 +16,13 @@ const SHARE: usize = 8;
 const TIME: usize = 10;
 const KIND: usize = 11;
 
-/// The functions of a table in its order, at most `limit` of them.
+/// Renders the functions of a table in its order, at most `limit` of them.
 pub fn functions(profile: &Profile, table: &FunctionTable, limit: usize, page: Page) -> String {
     let mut out = String::new();
     let what = if is_heap_metric(profile, page.metric) {
-        Some("self is what a function allocates without calling another")
+        Some("self: allocated by the function itself, without its callees")
     } else {
-        page.counted.then_some("counted; self is what a function takes without calling another")
+        page.counted.then_some("counted; self: the function itself, without its callees")
     };
     let intro = intro(profile, table.total_value, table.total_samples, what, page);
     push_wrapped(&mut out, PLAIN, &intro, page.width);
@@ -39,20 +39,20 @@ pub fn functions(profile: &Profile, table: &FunctionTable, limit: usize, page: P
     out
 }
 
-/// What a table is about: the sum of everything, how exact shares are where they are samples, and what else to know.
+/// The line above a table: the total, the error of sampled shares, and other notes.
 pub(super) fn intro(profile: &Profile, value: u64, samples: u64, what: Option<&str>, page: Page) -> String {
     let mut intro = page.whole(profile, value);
     if !page.counted {
         intro.push_str(&format!(" in {}", number_of(samples, "sample", "samples")));
         if samples > 0 {
             let rough = Share::new(1, 2, samples).margin_95() * 100.0;
-            intro.push_str(&format!("; a share of 50 % is exact to ±{rough:.1} points"));
+            intro.push_str(&format!("; sampling error of a 50 % share: ±{rough:.1} points"));
         }
     }
     what.map_or(intro.clone(), |what| format!("{intro}; {what}"))
 }
 
-/// The header and the first rows of a table; with `times`, also the value of self.
+/// Renders the header and the first rows of a table; with `times`, also the self values.
 pub(super) fn rows(
     profile: &Profile,
     table: &FunctionTable,
@@ -68,7 +68,7 @@ pub(super) fn rows(
     let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
     let name_width = rest.saturating_sub(if place_width > 0 { place_width + 2 } else { 0 });
     let shown = &table.rows[..table.rows.len().min(limit)];
-    // Names get the room that places do not need, and the other way round.
+    // Names get the room that places do not need, and vice versa.
     let places = shown.iter().map(|row| definition(profile, row.label, place_width)).collect::<Vec<_>>();
     let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
     let widest = if widest > 0 { widest.max("where".len()) } else { 0 };
@@ -110,7 +110,7 @@ pub(super) fn rows(
     out
 }
 
-/// Where a function is defined.
+/// The place where a function is defined.
 pub(super) fn definition(profile: &Profile, label: Label, width: usize) -> String {
     let Label::Function(id) = label else { return String::new() };
     let function = &profile.functions[id.index()];

@@ -11,10 +11,10 @@ use crate::units::{Count, Percent, value};
 const SHARE: usize = 8;
 const TIME: usize = 10;
 const KIND: usize = 11;
-/// What is known of a module's symbols.
+/// Width of the symbols column.
 const SYMBOLS: usize = 12;
 
-/// Modules or crates by what they cost themselves, at most `limit` of them.
+/// Renders modules or crates by self cost, at most `limit` of them.
 pub fn groups(profile: &Profile, groups: &Groups, by: GroupBy, limit: usize, page: Page) -> String {
     let (what, many) = match by {
         GroupBy::Module => ("module", "modules"),
@@ -57,7 +57,7 @@ pub fn groups(profile: &Profile, groups: &Groups, by: GroupBy, limit: usize, pag
     out
 }
 
-/// The end of a path says most of it.
+/// Cuts the start of a path: its end says most.
 fn short(name: &str, width: usize) -> String {
     if columns(name) <= width || !name.contains('/') {
         return cut(name, width);

@@ -12,18 +12,18 @@ pub(super) use crate::names::{columns, cut, place};
 use crate::sanitize::clean;
 use crate::units::{bytes, value};
 
-/// How a view is laid out.
+/// The layout of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     /// Columns of the terminal.
     pub width: usize,
     /// The metric: a row of `Profile::metrics`.
     pub metric: usize,
-    /// What values count.
+    /// The unit of the values.
     pub unit: Unit,
-    /// Whether every value was counted, and none is a sample.
+    /// Whether values are exact counts instead of samples.
     pub counted: bool,
-    /// Whether names are shown whole, also where they do not fit.
+    /// Whether to show names in full even where they do not fit.
     pub full_names: bool,
 }
 
@@ -31,7 +31,7 @@ impl Page {
     /// Narrower pages are laid out for this width and wrap.
     const NARROWEST: usize = 60;
 
-    /// A page for one metric of a profile.
+    /// Creates a page for one metric of a profile.
     pub fn new(profile: &Profile, metric: usize, width: usize) -> Self {
         let unit = profile.metrics.get(metric).map_or(Unit::Nanoseconds, |metric| metric.unit);
         Self {
@@ -43,18 +43,18 @@ impl Page {
         }
     }
 
-    /// The same with whole names.
+    /// The same page with full names.
     #[must_use]
     pub fn with_full_names(self, full_names: bool) -> Self {
         Self { full_names, ..self }
     }
 
-    /// A function's name in at most this many columns, unless names are to be whole.
+    /// A function's name in at most this many columns, unless names are shown in full.
     pub(super) fn fit(self, name: &str, width: usize) -> String {
         if self.full_names { name.to_owned() } else { shorten(name, width) }
     }
 
-    /// A sum over the whole selection: `2.00 s`, `1.19 MiB of live-at-peak`, `382 page-faults`.
+    /// Formats a sum over the whole selection: `2.00 s`, `1.19 MiB of live-at-peak`, `382 page-faults`.
     pub(super) fn whole(self, profile: &Profile, sum: u64) -> String {
         let count = sum;
         let sum = value(sum, self.unit);
@@ -73,20 +73,20 @@ impl Page {
     }
 }
 
-/// Whether it really happened; models count by names of their own.
+/// Whether a metric counts real events; simulators count under their own names.
 fn is_event(metric: &Metric) -> bool {
     metric.of == Subject::Event && metric.origin != Origin::Simulated
 }
 
-/// What page faults mean in memory.
+/// The memory that page faults stand for.
 fn fresh_memory(name: &str, faults: u64) -> Option<String> {
-    /// The processors that are known here have no smaller pages.
+    /// No supported processor has smaller pages.
     const PAGE: u64 = 4096;
     let (plain, _) = name.split_once(':').unwrap_or((name, ""));
     let memory = bytes(faults.saturating_mul(PAGE));
     match plain {
-        "page-faults" | "minor-faults" => Some(format!(", {memory} of fresh memory if all pages have 4 KiB")),
-        "major-faults" => Some(format!(", {memory} or more were read from disk while the program waited")),
+        "page-faults" | "minor-faults" => Some(format!(", {memory} of new memory with 4 KiB pages")),
+        "major-faults" => Some(format!(", at least {memory} read from disk while the program waited")),
         _ => None,
     }
 }
@@ -115,7 +115,7 @@ pub(super) fn grade_style(grade: Grade) -> Style {
     }
 }
 
-/// The text in a style; the caller's stream takes the style away where it is not wanted.
+/// Adds a style to text; the caller's stream removes styles where they are not wanted.
 pub(super) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
@@ -125,17 +125,17 @@ pub(super) fn label_name(profile: &Profile, label: Label) -> String {
     clean(&CallTree::name(profile, label)).into_owned()
 }
 
-/// The text and spaces up to a width.
+/// Pads text on the right up to a width.
 pub(super) fn left(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// Spaces up to a width, and the text.
+/// Pads text on the left up to a width.
 pub(super) fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// Breaks a text into lines of at most `width` columns: at spaces, and inside of words that are wider.
+/// Breaks text into lines of at most `width` columns, at spaces and inside words that are wider.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let words = text.split_whitespace().flat_map(|mut word| {
         let mut pieces = Vec::new();
@@ -153,7 +153,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     flow(words.map(|word| (word.to_owned(), columns(word))), " ", width)
 }
 
-/// Puts pieces, each with its width, on as few lines as they fit, with a gap between them.
+/// Puts pieces, each with its width, on as few lines as possible, with a gap between them.
 pub(super) fn flow(pieces: impl Iterator<Item = (String, usize)>, gap: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<(String, usize)> = Vec::new();
     for (piece, piece_width) in pieces {
@@ -169,7 +169,7 @@ pub(super) fn flow(pieces: impl Iterator<Item = (String, usize)>, gap: &str, wid
     lines.into_iter().map(|(line, _)| line).collect()
 }
 
-/// Lines after a title, in its indentation.
+/// Appends lines after a title, indented by its width.
 pub(super) fn push_titled(out: &mut String, title: &str, style: Style, lines: &[String]) {
     for (index, line) in lines.iter().enumerate() {
         let lead = if index == 0 { styled(style, title) } else { " ".repeat(columns(title)) };
@@ -177,18 +177,19 @@ pub(super) fn push_titled(out: &mut String, title: &str, style: Style, lines: &[
     }
 }
 
-/// A text in a style, broken into lines.
+/// Appends wrapped text in a style.
 pub(super) fn push_wrapped(out: &mut String, style: Style, text: &str, width: usize) {
     wrap(text, width).iter().for_each(|line| push_line(out, &styled(style, line)));
 }
 
-/// Ends every line of a text, and leaves no spaces before its end.
+/// Appends a line without trailing spaces.
 pub(super) fn push_line(out: &mut String, line: &str) {
     out.push_str(line.trim_end());
     out.push('\n');
 }
 
-/// A table: the first columns to the left, all others to the right; the first row is the head.
+/// Appends a table: the first `at_left` columns are left-aligned, the others right-aligned. The first row is
+/// the header.
 pub(super) fn push_rows(out: &mut String, rows: &[Vec<String>], at_left: usize) {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..count)

@@ -1,4 +1,4 @@
-//! The source of a function with what each line costs.
+//! The source of a function with the cost of each line.
 
 use anstyle::AnsiColor;
 use whyslow_analyze::{LineRow, Lines, Percent};
@@ -10,17 +10,17 @@ use crate::units::value;
 
 const SHARE: usize = 8;
 const LINE: usize = 7;
-/// Lines shown around one that costs something.
+/// Lines shown around a line with a cost.
 const CONTEXT: u32 = 2;
 
-/// The lines of a function; shares are of the function's own total.
+/// Renders the lines of a function; shares are relative to the function's own total.
 pub fn lines(profile: &Profile, lines: &Lines, page: Page) -> String {
     let mut out = String::new();
     let name = lines.labels.first().map_or(String::new(), |label| label_name(profile, *label));
     let of_all = |part: u64| Percent(part as f64 / lines.whole_value.max(1) as f64);
     push_line(&mut out, &styled(BOLD, page.fit(&name, page.width)));
     let costs = format!(
-        "{} of all by itself, {} with its callees ({}); shares below are of the function",
+        "self {}, total {} ({}); shares below are of the function's total",
         of_all(lines.self_value),
         of_all(lines.total_value),
         value(lines.total_value, page.unit)
@@ -28,7 +28,7 @@ pub fn lines(profile: &Profile, lines: &Lines, page: Page) -> String {
     push_wrapped(&mut out, PLAIN, &costs, page.width);
     if lines.rows.iter().all(|row| row.line == 0) {
         out.push('\n');
-        let why = "No lines are known: the code was built without debug information.";
+        let why = "No line numbers: the code was built without debug info.";
         push_wrapped(&mut out, PLAIN, why, page.width);
         let fix = "Put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml.";
         push_wrapped(&mut out, PLAIN, fix, page.width);
@@ -70,7 +70,7 @@ fn write_file(out: &mut String, profile: &Profile, lines: &Lines, rows: &[LineRo
             .map(|text| clean_source(profile.text(text)));
         let text = match (text, line) {
             (Some(text), _) => text,
-            (None, 0) => "(line not known)".to_owned(),
+            (None, 0) => "(unknown line)".to_owned(),
             (None, _) => "(source text not in the profile)".to_owned(),
         };
         let numbers = format!("{own:>SHARE$}{total:>SHARE$}{number:>LINE$}{mark} ");
@@ -86,7 +86,7 @@ fn write_file(out: &mut String, profile: &Profile, lines: &Lines, rows: &[LineRo
     }
 }
 
-/// The lines with samples and those around them whose text is there.
+/// The lines with samples, and the lines around them that have source text.
 fn lines_to_show(profile: &Profile, file: Option<StringId>, rows: &[LineRow]) -> Vec<u32> {
     let mut shown = Vec::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! Locks that threads waited for.
+//! Contended locks as text.
 
 use whyslow_analyze::{LockRow, LockSite, LockTable, Percent, Site};
 use whyslow_profile::{Profile, ThreadId};
@@ -9,22 +9,22 @@ use super::layout::{
 use crate::sanitize::clean;
 use crate::units::duration;
 
-/// Lines of code that are shown of each lock.
+/// Lines of code shown for each lock.
 const SITES: usize = 4;
 /// Rows of the graph.
 const EDGES: usize = 10;
 const WHAT: usize = 13;
 const SHARE: usize = 8;
 
-/// The locks, at most `limit`.
+/// Renders the locks, at most `limit`.
 pub fn locks(table: &LockTable, profile: &Profile, limit: usize, page: Page) -> String {
     let mut out = String::new();
     if table.rows.is_empty() {
-        push_line(&mut out, "no thread waited for a lock; `report FILE waits` has what else was waited for");
+        push_line(&mut out, "no thread waited for a lock; `report FILE waits` shows the other waits");
         return out;
     }
     let intro = format!(
-        "threads waited {} for {} in all, {}; parked and idle threads, conditions and joins are not among them",
+        "threads waited {} for {} in all, {}; parked and idle threads, condition variables and joins are not included",
         duration(table.total_ns),
         number_of(table.rows.len() as u64, "lock", "locks"),
         number_of(table.count, "time", "times")
@@ -40,7 +40,7 @@ pub fn locks(table: &LockTable, profile: &Profile, limit: usize, page: Page) -> 
     }
     if !table.graph.is_empty() {
         out.push('\n');
-        push_line(&mut out, &styled(BOLD, "who waited for whom"));
+        push_line(&mut out, &styled(BOLD, "contention between threads"));
         for edge in table.graph.iter().take(EDGES) {
             let line = format!(
                 "{}  {} waited for {}, {}",
@@ -59,7 +59,7 @@ pub fn locks(table: &LockTable, profile: &Profile, limit: usize, page: Page) -> 
     if table.rows.iter().all(|row| row.holders.is_empty()) {
         out.push('\n');
         let hint =
-            "where the locks were held is not in this recording: `whyslow record --wakers`, as root, has it";
+            "this recording does not show where the locks were held: run `whyslow record --wakers` as root";
         push_wrapped(&mut out, DIM, hint, page.width);
     }
     out
@@ -72,7 +72,7 @@ fn push_lock(out: &mut String, row: &LockRow, profile: &Profile, page: Page) {
         format!("{}{name}{address}, first waited for in {}", row.kind, site_words(profile, row.site, page));
     push_wrapped(out, BOLD, &title, page.width);
     let numbers = format!(
-        "  {} in {}: mean {}, p50 {}, p99 {}, longest {}",
+        "  {} in {}: mean {}, p50 {}, p99 {}, max {}",
         duration(row.total_ns),
         number_of(row.count, "wait", "waits"),
         duration(row.mean_ns()),
@@ -81,7 +81,7 @@ fn push_lock(out: &mut String, row: &LockRow, profile: &Profile, page: Page) {
         duration(row.max_ns)
     );
     push_line(out, &numbers);
-    for (what, sites) in [("waited in", &row.waiters), ("let go in", &row.holders)] {
+    for (what, sites) in [("waited in", &row.waiters), ("released in", &row.holders)] {
         for (at, site) in sites.iter().take(SITES).enumerate() {
             let what = if at == 0 { what } else { "" };
             let share = Percent(site.total_ns as f64 / row.total_ns.max(1) as f64).to_string();
@@ -104,7 +104,7 @@ fn of_site(profile: &Profile, row: &LockSite, page: Page) -> String {
     }
 }
 
-/// A line of code as `function (file:line)`.
+/// Formats a line of code as `function (file:line)`.
 pub(super) fn site_words(profile: &Profile, site: Site, page: Page) -> String {
     let room = page.width.saturating_sub(WHAT + SHARE + 4);
     let name = page.fit(&label_name(profile, site.label), room * 3 / 5);
@@ -114,7 +114,7 @@ pub(super) fn site_words(profile: &Profile, site: Site, page: Page) -> String {
     }
 }
 
-/// A thread by its name and number: names are often the same.
+/// A thread's name and id: several threads often have the same name.
 pub(super) fn thread_name(profile: &Profile, thread: ThreadId) -> String {
     let row = &profile.threads[thread.index()];
     format!("{} ({})", clean(profile.text(row.name)), row.tid)

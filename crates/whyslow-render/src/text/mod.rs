@@ -1,5 +1,5 @@
-//! Text for terminals. Every view is a function from an analysis to a string with ANSI styles, which the caller's
-//! stream takes away where they are not wanted.
+//! Text for terminals. Every view is a function from an analysis to a string with ANSI styles. The caller's
+//! stream removes the styles where they are not wanted.
 
 mod asm;
 mod bench;

@@ -1,4 +1,4 @@
-//! Functions and lines of the user's own code, with everything they call that is not.
+//! Functions and lines of the user's code, each with the library code it calls.
 
 use whyslow_analyze::{By, CallTree, HotLine, HotLines, Label, Nearness, OwnRow, OwnTable};
 use whyslow_profile::{CodeKind, Profile};
@@ -15,15 +15,15 @@ use crate::units::{Percent, value};
 const SHARE: usize = 8;
 const TIME: usize = 10;
 const KIND: usize = 11;
-/// Between two columns of text.
+/// Spaces between two columns of text.
 const GAP: usize = 2;
-/// A column with less than this is left out.
+/// Narrower columns are left out.
 const NARROWEST: usize = 12;
 
-/// What `own` means.
-pub(super) const MEANING: &str = "own: with everything it calls that is not yours";
+/// The meaning of `own`.
+pub(super) const MEANING: &str = "own: your function plus the libraries it calls";
 
-/// The functions that time is charged to, at most `limit` of them.
+/// Renders the functions that time is charged to, at most `limit` of them.
 pub fn own_functions(profile: &Profile, table: &OwnTable, limit: usize, page: Page) -> String {
     let mut out = String::new();
     let intro = intro(profile, table.total_value, table.total_samples, None, page);
@@ -42,7 +42,7 @@ fn push_more(out: &mut String, all: usize, limit: usize, one: &str, many: &str) 
     }
 }
 
-/// The header and the first rows; with `numbers`, also self and the value.
+/// Renders the header and the first rows; with `numbers`, also self and the value.
 pub(super) fn own_rows(
     profile: &Profile,
     table: &OwnTable,
@@ -55,7 +55,7 @@ pub(super) fn own_rows(
         return String::new();
     }
     let share = |part: u64| Percent(part as f64 / table.total_value.max(1) as f64).to_string();
-    // Whose a function is goes without saying where all are the user's.
+    // The kind column is needed only if some function is not the user's.
     let kinds = shown.iter().any(|row| row.nearness != Nearness::Own);
     let mut header = right("own", SHARE);
     if numbers {
@@ -79,7 +79,7 @@ pub(super) fn own_rows(
     );
     let names = names.iter().map(|name| page.fit(name, widths.name)).collect::<Vec<_>>();
     let mosts = mosts.iter().map(|most| most.text(widths.most, page)).collect::<Vec<_>>();
-    // Names may need less once they are shortened.
+    // Shortened names may need less room.
     let name_column = widest(&mut names.iter().map(|name| columns(name))).max("function".len());
     let cells = |name: String, name_width: usize, place: &str, most: &str| {
         let mut text = name + &" ".repeat(name_column.saturating_sub(name_width) + GAP);
@@ -93,12 +93,7 @@ pub(super) fn own_rows(
     };
     let mut out = String::new();
     let title = cut("hottest line", widths.place);
-    header.push_str(&cells(
-        "function".to_owned(),
-        "function".len(),
-        &title,
-        &cut("most of it in", widths.most),
-    ));
+    header.push_str(&cells("function".to_owned(), "function".len(), &title, &cut("mostly in", widths.most)));
     push_line(&mut out, &styled(BOLD, header.trim_end()));
     for (((row, name), place), most) in shown.iter().zip(&names).zip(&places).zip(&mosts) {
         let kind = CallTree::kind(profile, row.label);
@@ -118,7 +113,7 @@ pub(super) fn own_rows(
     out
 }
 
-/// A function's name; of one that debug information names without its path, the crate is told all the same.
+/// A function's name, with its crate if debug info names the function without a path.
 pub(super) fn name_in_crate(profile: &Profile, label: Label) -> String {
     let name = label_name(profile, label);
     let crate_name = match label {
@@ -136,7 +131,7 @@ pub(super) fn name_in_crate(profile: &Profile, label: Label) -> String {
     }
 }
 
-/// The line of a function with the most time; where it is defined, when no line is known.
+/// The hottest line of a function, or its definition if no line is known.
 fn hottest_line(profile: &Profile, row: &OwnRow, width: usize) -> String {
     match row.line {
         Some(hottest) => place(&clean(profile.text(hottest.file)), hottest.line, width),
@@ -144,7 +139,7 @@ fn hottest_line(profile: &Profile, row: &OwnRow, width: usize) -> String {
     }
 }
 
-/// Where the larger part of a function's own time is: in itself or in something beneath it.
+/// The function that has most of another function's own time: itself or a callee.
 struct Most {
     share: String,
     name: String,
@@ -170,7 +165,7 @@ impl Most {
     }
 }
 
-/// How wide the columns of text are; 0 for one that is left out.
+/// The widths of the text columns; 0 for a column that is left out.
 struct Widths {
     name: usize,
     place: usize,
@@ -178,13 +173,13 @@ struct Widths {
 }
 
 impl Widths {
-    /// Gives each column what it needs, and takes from the longest where that is more than there is.
+    /// Gives each column the width it needs; if the room is too small, the longest column shrinks.
     fn share_out(room: usize, name: usize, place: usize, most: usize) -> Self {
         let gap = |width: usize| if width > 0 { width + GAP } else { 0 };
         let place = if place > 0 && room >= 5 * NARROWEST { place.max("hottest line".len()) } else { 0 };
-        let most = most.max("most of it in".len());
+        let most = most.max("mostly in".len());
         let rest = room.saturating_sub(gap(place) + GAP);
-        // Names of the user's own functions are longer than half of the room only where the others need less.
+        // Function names take more than half of the room only if the other columns need less.
         let half = rest * 9 / 16;
         let most = most.min(rest.saturating_sub(name.min(half)));
         if most < NARROWEST {
@@ -194,14 +189,14 @@ impl Widths {
     }
 }
 
-/// The lines that cost most over all functions, at most `limit` of them.
+/// Renders the most expensive lines of all functions, at most `limit` of them.
 pub fn hot_lines(profile: &Profile, lines: &HotLines, limit: usize, page: Page) -> String {
     let mut out = String::new();
     let intro = intro(profile, lines.total_value, lines.total_samples, None, page);
     push_wrapped(&mut out, PLAIN, &intro, page.width);
     let meaning = match lines.by {
-        By::Own => "own: with everything it calls that is not yours; see --by self",
-        By::SelfValue => "self: what is spent at a line itself; see --by own",
+        By::Own => "own: your line plus the libraries it calls; see --by self",
+        By::SelfValue => "self: the line itself; see --by own",
     };
     push_wrapped(&mut out, DIM, meaning, page.width);
     out.push('\n');
@@ -237,7 +232,7 @@ pub fn hot_lines(profile: &Profile, lines: &HotLines, limit: usize, page: Page) 
     push_more(&mut out, lines.rows.len(), limit, "more line", "more lines");
     if lines.rows.iter().all(|row| row.line == 0) {
         out.push('\n');
-        let why = "No lines are known: the code was built without debug information.";
+        let why = "No line numbers: the code was built without debug info.";
         push_wrapped(&mut out, PLAIN, why, page.width);
     }
     out

@@ -1,4 +1,4 @@
-//! How many threads are busy at a time.
+//! The number of busy threads over time, as text.
 
 use whyslow_analyze::{BusyFunction, Parallelism, Percent, SerialPart};
 use whyslow_profile::Profile;
@@ -10,20 +10,20 @@ use crate::units::duration;
 const THREADS: usize = 8;
 const SHARE: usize = 9;
 const TIME: usize = 10;
-/// Functions of one level.
+/// Functions shown per level.
 const MOST_FUNCTIONS: usize = 3;
-/// Columns of a line.
+/// Width of a place.
 const PLACE: usize = 30;
-/// The heights of the curve's letters.
+/// The heights of the curve's characters.
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The share of time in which 0, 1, 2, … threads were busy, what ran then, and the curve.
+/// Renders the share of time with 0, 1, 2, … busy threads, the functions that ran, and the curve.
 pub fn parallelism(parallelism: &Parallelism, profile: &Profile, page: Page) -> String {
     let mut out = String::new();
     let intro = if parallelism.exact {
-        "threads that were busy at a time: that ran, or could have run and had no CPU"
+        "busy threads over time: running, or queued for a CPU"
     } else {
-        "threads that ran at a time, estimated from CPU samples; exact with waits: whyslow record --off-cpu"
+        "running threads over time, estimated from CPU samples; for exact numbers: whyslow record --off-cpu"
     };
     push_wrapped(&mut out, PLAIN, intro, page.width);
     if let Some(part) = parallelism.serial_part(profile) {
@@ -35,7 +35,7 @@ pub fn parallelism(parallelism: &Parallelism, profile: &Profile, page: Page) -> 
         &styled(
             BOLD,
             format!(
-                "{}{}{}  what ran",
+                "{}{}{}  running functions",
                 right("threads", THREADS),
                 right("share", SHARE),
                 right("time", TIME)
@@ -67,7 +67,7 @@ pub fn parallelism(parallelism: &Parallelism, profile: &Profile, page: Page) -> 
     out
 }
 
-/// A line of letters as high as the threads that were busy.
+/// A line of characters whose heights are the numbers of busy threads.
 fn curve(parallelism: &Parallelism, page: Page) -> String {
     let busy = |at: usize| {
         let slice = &parallelism.curve[at];
@@ -88,7 +88,7 @@ fn curve(parallelism: &Parallelism, page: Page) -> String {
     let mut out = String::from("\n");
     push_line(&mut out, &letters.collect::<String>());
     let words = format!(
-        "over {}, a letter is {}; the highest are {most:.1} threads",
+        "{} in all, {} per character; peak: {most:.1} threads",
         duration(parallelism.duration_ns),
         duration(parallelism.duration_ns / width.max(1) as u64)
     );
@@ -98,7 +98,7 @@ fn curve(parallelism: &Parallelism, page: Page) -> String {
 
 /// `41 % of the wall time ran on one thread, in parse (app.rs:12)`.
 pub(super) fn serial_words(part: &SerialPart, profile: &Profile) -> String {
-    /// From this share on all of it is said to be there.
+    /// From this share on, the sentence names the function without a share.
     const NEARLY_ALL: f64 = 0.9;
     let SerialPart { share, exact, function } = part;
     let about = if *exact { "" } else { "about " };

@@ -1,4 +1,4 @@
-//! How far a profile can be trusted, in words.
+//! The quality of a profile as text.
 
 use whyslow_analyze::{Fact, HeapQuality, Quality, Remark, Severity, WaitQuality};
 use whyslow_profile::{KernelView, Sampling, Trigger};
@@ -10,7 +10,7 @@ use crate::units::{Count, Percent, bytes};
 
 const KEY: usize = 20;
 
-/// Everything that is known of a profile's quality.
+/// Renders all facts about a profile's quality.
 pub fn quality(quality: &Quality, width: usize) -> String {
     let mut out = String::new();
     push_line(&mut out, &headline(quality));
@@ -20,8 +20,8 @@ pub fn quality(quality: &Quality, width: usize) -> String {
     };
     if let Some(heap) = &quality.heap {
         fact("allocations", Count(heap.allocations).to_string());
-        fact("how", counting_words(heap));
-        fact("heap stacks whole", Percent(1.0 - heap.cut_share).to_string());
+        fact("method", counting_words(heap));
+        fact("complete heap stacks", Percent(1.0 - heap.cut_share).to_string());
         fact("lost heap events", Count(heap.lost_events).to_string());
     }
     if let Some(waits) = &quality.waits {
@@ -39,10 +39,10 @@ pub fn quality(quality: &Quality, width: usize) -> String {
     out
 }
 
-/// What only CPU samples have.
+/// Adds the facts about CPU samples.
 fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
     if quality.counted {
-        fact("how", "counted, not sampled".to_owned());
+        fact("method", "counted, not sampled".to_owned());
     } else {
         fact("samples", Count(quality.samples).to_string());
     }
@@ -50,7 +50,7 @@ fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
         let rate = quality.frequency_hz;
         fact(
             "expected",
-            format!("{} at {rate} per second of CPU time: {} came", Count(expected), Percent(achieved)),
+            format!("{} at {rate} per second of CPU time: {} recorded", Count(expected), Percent(achieved)),
         );
     }
     fact("source", source_words(quality));
@@ -61,36 +61,36 @@ fn sampling(quality: &Quality, fact: &mut dyn FnMut(&str, String)) {
     fact("stacks complete", Percent(1.0 - quality.truncated_share).to_string());
     fact(
         "unresolved",
-        format!("{} of the samples end in code without a name", Percent(quality.unresolved_share)),
+        format!("{} of the samples end in code without symbols", Percent(quality.unresolved_share)),
     );
-    fact("without any name", Percent(quality.nameless_share).to_string());
+    fact("no frame resolved", Percent(quality.nameless_share).to_string());
     let lost = number_of(quality.lost, "sample", "samples");
     fact("lost", format!("{lost}, {}", number_of(quality.lost_records, "other record", "other records")));
     fact("throttled", number_of(quality.throttled, "time", "times"));
 }
 
-/// What only waits have.
+/// Adds the facts about waits.
 fn waiting(quality: &Quality, waits: &WaitQuality, fact: &mut dyn FnMut(&str, String)) {
     fact("waits", Count(waits.waits).to_string());
-    let how = match (waits.looked_at, waits.in_turns) {
-        (true, _) => "threads were looked at while they waited",
-        (false, true) => "the kernel gave them, in turns because there were too many waits",
-        (false, false) => "the kernel gave one with each wait",
+    let how = match (waits.snapshots, waits.in_turns) {
+        (true, _) => "snapshots of waiting threads",
+        (false, true) => "from the kernel, sampled because there were too many waits",
+        (false, false) => "from the kernel, one per wait",
     };
     fact("stacks", how.to_owned());
     fact(
-        "whole stacks",
+        "complete stacks",
         format!("{}, {} of the waiting time", Count(waits.whole), Percent(waits.whole_share)),
     );
-    fact("without a stack", format!("{} of the waiting time", Percent(waits.unseen_share)));
+    fact("without a stack", format!("{} of the waiting time", Percent(waits.no_stack_share)));
     let lost = number_of(quality.lost, "record", "records");
     fact("lost", format!("{lost}, {}", number_of(quality.lost_records, "other record", "other records")));
 }
 
 fn counting_words(heap: &HeapQuality) -> String {
     match heap.sample_bytes {
-        None if heap.allocations == 0 => "no allocation seen".to_owned(),
-        None if heap.partly_seen => "not every allocation could be seen".to_owned(),
+        None if heap.allocations == 0 => "no allocation recorded".to_owned(),
+        None if heap.partly_seen => "some allocations not recorded".to_owned(),
         None => "every allocation counted".to_owned(),
         Some(size) => format!("one sample per {} on average", bytes(size)),
     }
@@ -123,20 +123,20 @@ pub fn headline(quality: &Quality) -> String {
     text
 }
 
-/// `15 waits, 14 with whole stacks (99.9 % of the time), 0 lost`.
+/// Formats `15 waits, 14 with complete stacks (99.9 % of the time), 0 lost`.
 fn wait_words(waits: &WaitQuality, lost: u64) -> String {
     let mut text = number_of(waits.waits, "wait", "waits");
     if waits.waits > 0 {
         let (whole, share) = (Count(waits.whole), Percent(waits.whole_share));
-        text.push_str(&format!(", {whole} with whole stacks ({share} of the time)"));
+        text.push_str(&format!(", {whole} with complete stacks ({share} of the time)"));
     }
     if waits.in_turns {
-        text.push_str(", in turns");
+        text.push_str(", stacks sampled");
     }
     text + &format!(", {} lost", Count(lost))
 }
 
-/// The verdict in plain words on one line: the headline and the worst thing that is wrong.
+/// The verdict on one line without styles: the headline and the worst problem.
 pub fn verdict(quality: &Quality) -> String {
     match worst(quality) {
         Some(worst) => {
@@ -146,7 +146,7 @@ pub fn verdict(quality: &Quality) -> String {
     }
 }
 
-/// The verdict for the top of a view: the headline, and below it the worst thing that is wrong.
+/// The verdict for the top of a view: the headline, and below it the worst problem.
 pub fn verdict_lines(quality: &Quality, page: Page) -> String {
     let mut out = String::new();
     push_line(&mut out, &headline(quality));
@@ -156,7 +156,7 @@ pub fn verdict_lines(quality: &Quality, page: Page) -> String {
     out
 }
 
-/// The worst that is wrong; notes are for those who ask.
+/// The worst problem; notes appear only in the view `quality`.
 fn worst(quality: &Quality) -> Option<Remark> {
     quality.warnings.first().map(Fact::remark).filter(|worst| worst.severity > Severity::Note)
 }
@@ -167,7 +167,7 @@ fn worst_words(quality: &Quality, worst: &Remark) -> String {
     if more > 0 { format!("{words} (+{more} more: `report FILE quality`)") } else { words }
 }
 
-/// The word for what triggered the samples, as in JSON.
+/// The JSON label of the samples' trigger.
 pub(crate) fn source_label(quality: &Quality) -> String {
     match &quality.imported_from {
         Some(tool) => format!("imported: {tool}"),
@@ -175,7 +175,7 @@ pub(crate) fn source_label(quality: &Quality) -> String {
     }
 }
 
-/// The word for what is seen of the kernel, as in JSON.
+/// The JSON label of the kernel's visibility.
 pub(crate) fn kernel_label(kernel: KernelView) -> &'static str {
     match kernel {
         KernelView::Unknown => "unknown",
@@ -186,33 +186,30 @@ pub(crate) fn kernel_label(kernel: KernelView) -> &'static str {
     }
 }
 
-/// The word for what samples are bound to, as in JSON.
+/// The JSON label of the sampler.
 pub(crate) fn sampling_label(sampling: Sampling) -> &'static str {
     match sampling {
         Sampling::Unknown => "unknown",
         Sampling::Cpus => "cpus",
         Sampling::Threads => "threads",
         Sampling::Timers => "timers",
-        Sampling::Looks => "looks",
+        Sampling::Ptrace => "looks",
     }
 }
 
 fn sampling_words(quality: &Quality) -> String {
     match quality.sampling {
-        Sampling::Cpus => "each CPU: a thread gets its share however short it lives".to_owned(),
+        Sampling::Cpus => "per CPU: even short-lived threads get their share".to_owned(),
         Sampling::Timers => format!(
-            "each thread by itself, at ticks of the clock: no sample stands for {} of the CPU time",
+            "per thread, at clock ticks: {} of the CPU time has no sample",
             Percent(quality.not_sampled_share)
         ),
-        Sampling::Looks => format!(
-            "each thread that runs, from the outside: no sample stands for {} of the CPU time",
+        Sampling::Ptrace => format!(
+            "running threads, by ptrace: {} of the CPU time has no sample",
             Percent(quality.not_sampled_share)
         ),
         Sampling::Threads => {
-            format!(
-                "each thread by itself: {} of the CPU time has no sample",
-                Percent(quality.not_sampled_share)
-            )
+            format!("per thread: {} of the CPU time has no sample", Percent(quality.not_sampled_share))
         }
         Sampling::Unknown => sampling_label(quality.sampling).to_owned(),
     }
@@ -220,11 +217,11 @@ fn sampling_words(quality: &Quality) -> String {
 
 fn source_words(quality: &Quality) -> String {
     match quality.trigger {
-        Trigger::Cycles => "cycles: the hardware's counter".to_owned(),
-        Trigger::CpuClock => "cpu-clock: the kernel's timer".to_owned(),
-        Trigger::Timer => "timer: the program's own, on the CPU clock of each thread".to_owned(),
-        Trigger::Look => "look: the thread is stopped for a moment, as by a debugger".to_owned(),
-        Trigger::Event => "the event itself, every so many times".to_owned(),
+        Trigger::Cycles => "cycles: hardware counter".to_owned(),
+        Trigger::CpuClock => "cpu-clock: kernel timer".to_owned(),
+        Trigger::Timer => "timer: CPU timers in the program, one per thread".to_owned(),
+        Trigger::Ptrace => "look: ptrace stops the thread briefly".to_owned(),
+        Trigger::Event => "the event: one sample every N occurrences".to_owned(),
         Trigger::Unknown => clean(&source_label(quality)).into_owned(),
     }
 }
@@ -232,15 +229,15 @@ fn source_words(quality: &Quality) -> String {
 fn kernel_words(quality: &Quality) -> String {
     match quality.kernel {
         KernelView::Hidden if quality.missing_kernel_share == 0.0 => {
-            "hidden: no time in it was counted".to_owned()
+            "hidden: no kernel time was counted".to_owned()
         }
         KernelView::Hidden => {
             let how =
                 if quality.sampling == Sampling::Threads { "has no sample" } else { "is not in the profile" };
             format!("hidden: {} of the CPU time {how}", Percent(quality.missing_kernel_share))
         }
-        KernelView::Unnamed => "unnamed: its time is there, its functions have no names".to_owned(),
-        KernelView::Callers => "not seen: its time counts for the code that called it".to_owned(),
+        KernelView::Unnamed => "unnamed: kernel time is included, without function names".to_owned(),
+        KernelView::Callers => "not recorded: kernel time counts for the calling code".to_owned(),
         kernel => kernel_label(kernel).to_owned(),
     }
 }

@@ -1,16 +1,16 @@
-//! Columns with what counters of the CPU say of functions.
+//! Table columns with ratios of CPU counters per function.
 
 use whyslow_analyze::{Label, Ratio, RatioKind, Ratios};
 
 use super::layout::{DIM, Page, columns, push_wrapped, right};
 use crate::sanitize::clean;
 
-/// Columns of misses that fit beside names.
+/// Number of columns that fit next to the names.
 fn most_columns(page: Page) -> usize {
     if page.width >= 120 { 4 } else { 3 }
 }
 
-/// `IPC`, `LLC-load/k`.
+/// The column heading: `IPC`, `LLC-load/k`.
 fn title(kind: &RatioKind) -> String {
     match kind {
         RatioKind::Ipc => "IPC".to_owned(),
@@ -30,18 +30,18 @@ fn titles(ratios: &Ratios, page: Page) -> Vec<String> {
     ratios.columns.iter().map(title).take(most_columns(page)).collect()
 }
 
-/// The heads of the columns; nothing where there are no counters.
+/// The column headings; empty without counters.
 pub(super) fn header(ratios: &Ratios, page: Page) -> String {
     titles(ratios, page).iter().map(|title| right(title, width(title))).collect()
 }
 
-/// What they say of a function.
+/// The cells of a function.
 pub(super) fn cells(ratios: &Ratios, label: Label, page: Page) -> String {
     let cells = titles(ratios, page).into_iter().zip(ratios.of(label));
     cells.map(|(title, ratio)| right(&cell(ratio), width(&title))).collect()
 }
 
-/// `1.25`, `?` where there are too few samples to tell.
+/// Formats a ratio: `1.25`, or `?` with too few samples.
 fn cell(ratio: Option<Ratio>) -> String {
     match ratio {
         None => "-".to_owned(),
@@ -53,17 +53,17 @@ fn cell(ratio: Option<Ratio>) -> String {
     }
 }
 
-/// What the columns mean, and what they are of everything.
+/// Appends the meaning of the columns, with the ratios of the whole program.
 pub(super) fn push_meaning(out: &mut String, ratios: &Ratios, page: Page) {
     if ratios.columns.is_empty() {
         return;
     }
     let all =
         ratios.columns.iter().zip(&ratios.whole).take(most_columns(page)).map(|(kind, whole)| match kind {
-            RatioKind::Ipc => format!("IPC: instructions per cycle, {} of all", cell(*whole)),
+            RatioKind::Ipc => format!("IPC: instructions per cycle, {} overall", cell(*whole)),
             RatioKind::PerThousandInstructions(event) => {
                 format!(
-                    "{}: {} per thousand instructions, {} of all",
+                    "{}: {} per thousand instructions, {} overall",
                     title(kind),
                     clean(event),
                     cell(*whole)

@@ -1,4 +1,4 @@
-//! How remarks are shown as text: one way for all of them.
+//! The text form of all remarks.
 
 use anstyle::{AnsiColor, Style};
 use whyslow_analyze::{Remark, Severity};
@@ -24,7 +24,7 @@ pub fn remark_lines(remark: &Remark, width: usize) -> String {
     out
 }
 
-/// What to do about a remark, where something can be done.
+/// Appends the fix of a remark, if it has one.
 pub(super) fn push_fix(out: &mut String, remark: &Remark, width: usize) {
     if let Some(fix) = &remark.fix {
         let label = "  fix: ";
@@ -32,7 +32,7 @@ pub(super) fn push_fix(out: &mut String, remark: &Remark, width: usize) {
     }
 }
 
-/// Words that matter so much, wrapped.
+/// Appends wrapped words after the label of their severity.
 pub(super) fn push_remark(out: &mut String, severity: Severity, words: &str, width: usize) {
     let label = format!("{}: ", severity.label());
     push_titled(out, &label, severity_style(severity), &wrap(words, width.saturating_sub(columns(&label))));
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remark_is_harmless_and_has_its_fix() {
+    fn a_remark_is_escaped_and_has_its_fix() {
         let remark = Remark::note("an-id", About::Heap, "\x1b[31mred").or("type\x07 this");
         let line = remark_line(&remark);
         assert!(line.starts_with("note: ") && line.contains("; fix: type"), "{line}");

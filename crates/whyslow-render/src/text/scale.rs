@@ -1,4 +1,4 @@
-//! How a program grows with its input, for people.
+//! The growth of a program with its input, as text.
 
 use whyslow_analyze::Severity;
 use whyslow_analyze::scale::{Grown, Growth};
@@ -11,10 +11,10 @@ use crate::sanitize::clean;
 use crate::units::Percent;
 
 const NARROWEST: usize = 60;
-/// Rows of functions that are shown; JSON has all.
+/// Number of functions shown; JSON has all.
 const ROWS: usize = 15;
 
-/// The whole, what will dominate, the functions.
+/// Renders the growth of the whole program, the functions that will dominate, and the tables.
 pub fn scale(growth: &Growth, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -28,15 +28,15 @@ pub fn scale(growth: &Growth, width: usize) -> String {
     );
     push_wrapped(&mut out, DIM, &head, width);
     out.push('\n');
-    push_wrapped(&mut out, BOLD, &format!("The whole program grows with {}.", grows(&growth.whole)), width);
+    push_wrapped(&mut out, BOLD, &format!("The whole program grows as {}.", grows(&growth.whole)), width);
     for function in growth.steep() {
         let at = function
             .place
             .as_ref()
             .map_or(String::new(), |(file, line)| format!(" ({})", place(file, *line, width / 2)));
-        let with = if growth.with_callees.contains(function) { " with all it calls" } else { "" };
+        let with = if growth.with_callees.contains(function) { " with its callees" } else { "" };
         let words = format!(
-            "{}{at}{with} grows with {}: {} of the time at {}, {} at ten times that, if it goes on like this.",
+            "{}{at}{with} grows as {}: {} of the time at {}, {} at ten times that size if the trend holds.",
             clean(&function.name),
             grows(function),
             Percent(function.share),
@@ -48,11 +48,11 @@ pub fn scale(growth: &Growth, width: usize) -> String {
     if growth.steep().is_empty() {
         let words = match growth.dominating() {
             Some(function) => format!(
-                "No function is known to grow faster than n log n; {} will have most of it at ten times the size, with {}.",
+                "No function clearly grows faster than n log n. At ten times the size, {} has the largest share: {}.",
                 clean(&function.name),
                 Percent(function.projected_share)
             ),
-            None => "There are too few samples to say anything of functions.".to_owned(),
+            None => "There are too few samples to analyse functions.".to_owned(),
         };
         push_wrapped(&mut out, BOLD, &words, width);
     }
@@ -60,27 +60,27 @@ pub fn scale(growth: &Growth, width: usize) -> String {
     let (few, share) = growth.too_few;
     if few > 0 {
         let words = format!(
-            "{} with fewer than 5 samples at the largest size are left out ({} of it)",
+            "{} with fewer than 5 samples at the largest size are left out ({} of the total)",
             number_of(few as u64, "function", "functions"),
             Percent(share)
         );
         push_line(&mut out, &styled(DIM, words));
     }
-    functions(&mut out, "with all they call", &growth.with_callees, width);
+    functions(&mut out, "with callees", &growth.with_callees, width);
     numbers(&mut out, growth);
     out
 }
 
 /// `n^1.98 (1.78 to 2.17), as n^2 does`
 fn grows(grown: &Grown) -> String {
-    let Some(exponent) = grown.exponent else { return "too little to say".to_owned() };
+    let Some(exponent) = grown.exponent else { return "an unknown power (too little data)".to_owned() };
     let words = match &grown.shapes {
         Some(Shapes::OneOf(all)) => {
             let labels = all.iter().map(|fit| fit.shape.label()).collect::<Vec<_>>();
-            format!(", as {} would", labels.join(" or "))
+            format!(", which fits {}", labels.join(" or "))
         }
         Some(Shapes::None) => {
-            format!("; no single shape fits, and at the top it is n^{:.2}", exponent.at_the_top)
+            format!("; no single shape fits, and at the largest sizes it is n^{:.2}", exponent.at_the_top)
         }
         None => String::new(),
     };
@@ -98,7 +98,7 @@ fn functions(out: &mut String, head: &str, functions: &[Grown], width: usize) {
     }
     out.push('\n');
     let mut rows =
-        vec![[head, "share", "at 10 n", "exponent", "at the top", "shape"].map(str::to_owned).to_vec()];
+        vec![[head, "share", "at 10 n", "exponent", "largest sizes", "shape"].map(str::to_owned).to_vec()];
     for function in functions.iter().take(ROWS) {
         let shape = match &function.shapes {
             Some(Shapes::OneOf(all)) => {
@@ -157,7 +157,7 @@ pub(crate) mod tests {
     use whyslow_analyze::scale::Observed;
     use whyslow_analyze::{Selection, testing};
 
-    /// A program with a linear function and a quadratic one that hides.
+    /// A program with a linear function and a quadratic one that is still cheap.
     pub(crate) fn growth() -> Growth {
         let observed = |size: f64| {
             let thousands = size / 1000.0;
@@ -181,7 +181,7 @@ pub(crate) mod tests {
     fn the_hidden_quadratic_is_named() {
         let text = scale(&growth(), 100);
         assert!(
-            text.contains("deduplicate grows with n^2") || text.contains("deduplicate grows with n^1.9"),
+            text.contains("deduplicate grows as n^2") || text.contains("deduplicate grows as n^1.9"),
             "{text}"
         );
         assert!(text.contains("2.9 % of the time at 16k, 2"), "{text}");

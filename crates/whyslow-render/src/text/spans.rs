@@ -8,10 +8,10 @@ use crate::units::{Count, duration, value};
 
 const SHARE: usize = 8;
 const NUMBER: usize = 10;
-/// The least room for a name.
+/// The minimum width of a name.
 const NAME: usize = 20;
 
-/// A number of a row as text.
+/// Formats a number of a row.
 type Number = fn(&SpanRow, Page) -> String;
 
 /// The columns between the share and the name.
@@ -25,18 +25,17 @@ const COLUMNS: [(&str, Number); 7] = [
     ("max", |row, _| duration(row.max_ns)),
 ];
 
-/// The spans of each name, at most `limit` names.
+/// Renders the spans by name, at most `limit` names.
 pub fn spans(table: &SpanTable, limit: usize, page: Page) -> String {
     let mut out = String::new();
     if table.rows.is_empty() {
-        let none =
-            "no spans: the program marks none (the crate whyslow-mark does), or the filters leave none";
+        let none = "no spans: the program has no marks (the crate whyslow-mark adds them), or the filters exclude them";
         push_wrapped(&mut out, PLAIN, none, page.width);
         return out;
     }
     let share = |part: u64| Percent(part as f64 / table.total_value.max(1) as f64);
     let rows = table.rows.iter().take(limit).map(|row| (clean(&row.name), row)).collect::<Vec<_>>();
-    // Of columns that do not fit, the mean and the percentiles go first.
+    // If the columns do not fit, the mean and the percentiles go first.
     let mut columns = COLUMNS.to_vec();
     for spare in ["mean", "p50", "p95", "max"] {
         if SHARE + NUMBER * columns.len() + 2 + NAME > page.width {

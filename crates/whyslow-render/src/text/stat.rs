@@ -1,4 +1,4 @@
-//! What was counted, and what could be.
+//! Counted and available events as text.
 
 use whyslow_analyze::stat::{Interval, Number, NumberUnit, Spread, ThreadRow};
 use whyslow_analyze::{Remark, number_of};
@@ -8,24 +8,24 @@ use super::remark::remark_lines;
 use crate::sanitize::clean;
 use crate::units::{Count, Percent, bytes, duration};
 
-/// Everything that is shown of what was counted.
+/// The contents of `whyslow stat`.
 #[derive(Debug, Clone, Copy)]
 pub struct StatView<'a> {
-    /// How many runs the numbers are of.
+    /// The number of runs.
     pub runs: usize,
     /// The numbers.
     pub spreads: &'a [Spread],
-    /// Each thread, of the only run.
+    /// The threads, if there is only one run.
     pub threads: &'a [ThreadRow],
-    /// What is to be said besides.
+    /// Notes and warnings.
     pub remarks: &'a [Remark],
 }
 
-/// Rows of threads that are shown; JSON has all.
+/// Number of threads shown; JSON has all.
 const THREADS: usize = 40;
 const NARROWEST: usize = 60;
 
-/// The numbers, the threads, the remarks.
+/// Renders the numbers, the threads and the remarks.
 pub fn stat(view: &StatView<'_>, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -47,7 +47,7 @@ pub fn stat(view: &StatView<'_>, width: usize) -> String {
     out
 }
 
-/// Name, number, what it suggests.
+/// Renders name, number and suggestion.
 fn one_run(out: &mut String, spreads: &[Spread], width: usize) {
     let rows: Vec<(String, String, &Number)> =
         spreads.iter().map(|spread| (label(&spread.number), shown(&spread.number), &spread.number)).collect();
@@ -70,7 +70,7 @@ fn label(number: &Number) -> String {
     clean(&number.label).into_owned()
 }
 
-/// What a number suggests, and how far it is a number of everything.
+/// The suggestion of a number, and its limits: user mode only, counted for part of the time.
 fn suggestion(number: &Number) -> String {
     let mut parts = Vec::new();
     if number.unit == NumberUnit::PerThousandInstructions {
@@ -86,7 +86,7 @@ fn suggestion(number: &Number) -> String {
     parts.join("; ")
 }
 
-/// A number as people read it.
+/// Formats a number with its unit.
 fn shown(number: &Number) -> String {
     let value = amount(number.value, &number.unit);
     if number.at_most { format!("≤ {value}") } else { value }
@@ -97,7 +97,7 @@ fn amount(value: f64, unit: &NumberUnit) -> String {
     match unit {
         NumberUnit::Nanoseconds => duration(whole()),
         NumberUnit::Bytes => bytes(whole()),
-        // The mean of several runs.
+        // The mean of several runs has a fraction.
         NumberUnit::Count if value < 10.0 && value.fract() != 0.0 => format!("{value:.1}"),
         NumberUnit::Count => Count(whole()).to_string(),
         NumberUnit::Ratio if value < 0.1 => format!("{value:.3}"),
@@ -108,9 +108,9 @@ fn amount(value: f64, unit: &NumberUnit) -> String {
     }
 }
 
-/// Name, mean, how far the mean may be off, middle, smallest, largest.
+/// Renders name, mean, the error of the mean, median, min and max.
 fn several_runs(out: &mut String, view: &StatView<'_>) {
-    let mut table = vec![["", "mean", "± 95 %", "median", "least", "most"].map(str::to_owned)];
+    let mut table = vec![["", "mean", "± 95 %", "median", "min", "max"].map(str::to_owned)];
     for spread in view.spreads {
         let of = |value| amount(value, &spread.number.unit);
         let margin = match spread.margin {
@@ -120,13 +120,13 @@ fn several_runs(out: &mut String, view: &StatView<'_>) {
         };
         let mean = shown(&spread.number);
         let row =
-            [label(&spread.number), mean, margin, of(spread.median), of(spread.least()), of(spread.most())];
+            [label(&spread.number), mean, margin, of(spread.median), of(spread.min()), of(spread.max())];
         table.push(row);
     }
     push_line(
         out,
         &format!(
-            "{}: the mean of each number, and the interval that holds the true mean in 95 of 100 cases",
+            "{}: the mean of each number and its 95 % confidence interval",
             number_of(view.runs as u64, "run", "runs")
         ),
     );
@@ -134,14 +134,14 @@ fn several_runs(out: &mut String, view: &StatView<'_>) {
     push_table(out, &table);
 }
 
-/// The first column to the left, all others to the right; the first row is the head.
+/// Appends a table: the first column is left-aligned, the others right-aligned. The first row is the header.
 fn push_table<const N: usize>(out: &mut String, table: &[[String; N]]) {
     let rows: Vec<Vec<String>> = table.iter().map(|row| row.to_vec()).collect();
     push_rows(out, &rows, 1);
 }
 
 fn threads(out: &mut String, threads: &[ThreadRow], width: usize) {
-    let mut rows = vec![vec!["thread".to_owned(), "number".to_owned()]];
+    let mut rows = vec![vec!["thread".to_owned(), "tid".to_owned()]];
     if let Some(first) = threads.first() {
         rows[0].extend(first.numbers.iter().map(label));
     }
@@ -161,7 +161,7 @@ fn threads(out: &mut String, threads: &[ThreadRow], width: usize) {
     }
 }
 
-/// The head of a time series.
+/// The header of a time series.
 pub fn interval_head(interval: &Interval) -> String {
     let mut out = String::new();
     let cells = std::iter::once(right("until", TIME)).chain(interval.numbers.iter().map(|number| {
@@ -172,7 +172,7 @@ pub fn interval_head(interval: &Interval) -> String {
     out
 }
 
-/// One interval.
+/// Renders one interval.
 pub fn interval_line(interval: &Interval) -> String {
     let mut out = String::new();
     let until = right(&format!("{:.3} s", interval.end_ns as f64 / 1e9), TIME);
@@ -182,27 +182,27 @@ pub fn interval_line(interval: &Interval) -> String {
     out
 }
 
-/// Columns of a moment, and of a number, which must be known before all of them are.
+/// Widths of a time and of a number. They are fixed because intervals are printed as they arrive.
 const TIME: usize = 10;
 fn cell_width(label: &str) -> usize {
     const NUMBER: usize = 9;
     columns(label).max(NUMBER)
 }
 
-/// Events of one kind that a machine has.
+/// The events of one kind on a machine.
 #[derive(Debug, Clone)]
 pub struct EventGroup<'a> {
-    /// What kind.
+    /// The name of the kind.
     pub title: &'a str,
-    /// What is the same for all of them, such as why none is counted.
+    /// A remark about all of them, such as why none can be counted.
     pub remark: Option<String>,
-    /// What stands for rows where those are too many.
+    /// A summary in place of the rows, if there are too many.
     pub words: Option<String>,
-    /// Name, description, and what stands against counting it.
+    /// Name, description, and the obstacle to counting it.
     pub rows: Vec<(String, String, Option<String>)>,
 }
 
-/// The events of a machine, by kind.
+/// Renders the events of a machine, by kind.
 pub fn events(groups: &[EventGroup<'_>], remarks: &[Remark], width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn events_stand_below_their_kind_with_what_is_against_them() {
+    fn events_are_grouped_by_kind_with_their_obstacles() {
         let row = |name: &str, not: Option<&str>| {
             (name.to_owned(), "what it counts".to_owned(), not.map(str::to_owned))
         };
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_and_intervals_have_their_numbers_below_each_other() {
+    fn numbers_of_threads_and_intervals_are_aligned() {
         let rows = [(7, "main", 1e9), (8, "worker\n", 2e6)].map(|(tid, name, ns)| ThreadRow {
             pid: 7,
             tid,

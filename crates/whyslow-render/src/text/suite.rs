@@ -1,4 +1,4 @@
-//! Benchmarks of two builds, for people.
+//! Benchmarks of two builds as text.
 
 use whyslow_bench::suite::{BASE, Benchmark, HEAD, Suite};
 
@@ -10,10 +10,10 @@ use crate::bench::suite::{
 use crate::sanitize::clean;
 
 const NARROWEST: usize = 60;
-/// What the columns beside the name take.
+/// Width of the columns after the name.
 const COLUMNS: usize = 64;
 
-/// The benchmarks, target by target, and how sure that is.
+/// Renders the benchmarks, target by target, and the confidence of the verdicts.
 pub fn suite(suite: &Suite, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -21,15 +21,11 @@ pub fn suite(suite: &Suite, width: usize) -> String {
     let benchmarks = number_of(suite.benchmarks.len() as u64, "benchmark", "benchmarks");
     let order = match &suite.base {
         Some(base) if !suite.of_another_day => {
-            format!(
-                "; {} and {} next to each other, in an order that is drawn anew",
-                clean(base),
-                clean(&suite.head)
-            )
+            format!("; {} and {} interleaved in random order", clean(base), clean(&suite.head))
         }
         _ => String::new(),
     };
-    let stopped = if suite.interrupted { "; stopped before the end" } else { "" };
+    let stopped = if suite.interrupted { "; stopped early" } else { "" };
     push_wrapped(&mut out, DIM, &format!("{rounds} of {benchmarks}{order}{stopped}"), width);
     let several = has_targets(suite);
     for of_target in suite.benchmarks.chunk_by(|one, other| one.target == other.target) {
@@ -89,15 +85,15 @@ mod tests {
 
     #[test]
     fn a_table_with_verdicts() {
-        let made = suite(&[[100.0, 90.0], [5.0, 5.0], [1000.0, 1100.0]]);
-        insta::assert_snapshot!(without_colours(&super::suite(&made, 100)));
+        let built = suite(&[[100.0, 90.0], [5.0, 5.0], [1000.0, 1100.0]]);
+        insta::assert_snapshot!(without_colours(&super::suite(&built, 100)));
     }
 
     #[test]
-    fn without_a_base_there_is_the_spread() {
-        let mut made = suite(&[[100.0, 90.0]]);
-        (made.base, made.benchmarks[0].standing) = (None, whyslow_bench::suite::Standing::Alone);
-        made.benchmarks[1].target = "other".to_owned();
-        insta::assert_snapshot!(without_colours(&super::suite(&made, 100)));
+    fn without_a_base_the_table_shows_the_spread() {
+        let mut built = suite(&[[100.0, 90.0]]);
+        (built.base, built.benchmarks[0].standing) = (None, whyslow_bench::suite::Standing::Alone);
+        built.benchmarks[1].target = "other".to_owned();
+        insta::assert_snapshot!(without_colours(&super::suite(&built, 100)));
     }
 }

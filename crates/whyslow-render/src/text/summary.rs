@@ -1,4 +1,4 @@
-//! The one-screen answer.
+//! The one-screen summary.
 
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{
@@ -25,7 +25,7 @@ use super::waits::findings;
 use crate::sanitize::clean;
 use crate::units::{Count, bytes, duration};
 
-/// A terminal's usual height; the answer stays within it.
+/// The usual height of a terminal; the summary fits into it.
 const SCREEN: usize = 24;
 const MOST_FUNCTIONS: usize = 10;
 const FEWEST_FUNCTIONS: usize = 5;
@@ -33,50 +33,50 @@ const MOST_WARNINGS: usize = 3;
 const PATH_LINES: usize = 3;
 const MOST_BLOCKED: usize = 2;
 const MOST_FINDINGS: usize = 3;
-/// What stands before the findings.
+/// The title of the findings.
 const WHY: &str = "why: ";
-/// A second program with at least this share is worth a line; then all from the lesser share on are in it.
+/// If a second program has at least this share, a line lists all programs from the lesser share on.
 const NOTABLE_PROGRAM: f64 = 0.05;
 const LEAST_PROGRAM: f64 = 0.01;
 
-/// What the one-screen answer is made of.
+/// The contents of the one-screen summary.
 #[derive(Debug, Clone, Copy)]
 pub struct Summary<'a> {
     /// The profile.
     pub profile: &'a Profile,
-    /// What the table of functions is by.
+    /// The order of the table of functions.
     pub by: By,
-    /// Its functions, by self.
+    /// Its functions, by self time.
     pub functions: &'a FunctionTable,
-    /// Its functions that time is charged to.
+    /// Its functions, by own time.
     pub own: &'a OwnTable,
     /// Its hottest path.
     pub hot_path: &'a HotPath,
-    /// How long it waited, if that is worth telling.
+    /// How long it waited, if that is worth a line.
     pub waited: Option<&'a Waited>,
-    /// Calls that block workers of an executor, the longest first.
+    /// Calls that block worker threads of an executor, the longest first.
     pub blocked: &'a [BlockedWorker],
-    /// What ran on one thread alone, if that is worth telling.
+    /// The part that ran on a single thread, if that is worth a line.
     pub serial: Option<SerialPart>,
     /// Its system calls, if they were recorded.
     pub syscalls: Option<&'a SyscallTable>,
-    /// Patterns that explain some of it, those with most to gain first.
+    /// Its findings, largest gain first.
     pub findings: &'a [Finding],
     /// Its threads and processes.
     pub threads: &'a Threads,
-    /// How far to trust it.
+    /// Its quality.
     pub quality: &'a Quality,
-    /// The file that holds it, as the user would type it; `None` when it could not be written.
+    /// Its file, as the user would type it; `None` if it could not be written.
     pub file: Option<&'a str>,
 }
 
-/// How long, how many samples, how far to trust it, the hottest functions, the hottest path, and what to type next.
+/// Renders duration, samples, quality, the hottest functions, the hottest path, and the next commands.
 pub fn summary(summary: &Summary<'_>, page: Page) -> String {
     let Summary { profile, quality, .. } = *summary;
     let file = summary.file.map(|file| quoted(&clean(file)));
     let foot = foot(summary, file.as_deref(), page);
     let lines = |text: &str| text.lines().count();
-    // The header of the table and the fewest functions must fit too; then warnings, then more functions.
+    // The table's header and the minimum number of functions must fit; then warnings, then more functions.
     let mut head = String::new();
     for warnings in (0..=MOST_WARNINGS.min(quality.warnings.len())).rev() {
         head = self::head(summary, warnings, file.as_deref(), page);
@@ -146,11 +146,12 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
     head
 }
 
-/// What events that were recorded beside CPU time add up to, in whose code most of them are, and what to type to see the rest.
+/// One line per event recorded in addition to CPU time: its total, the user's function with most of it, and
+/// the next command.
 fn event_lines(profile: &Profile, file: Option<&str>, page: Page) -> Vec<String> {
-    /// More would leave no room for functions.
+    /// More lines would leave no room for functions.
     const MOST: usize = 4;
-    let is_beside =
+    let is_additional =
         |metric: &usize| *metric != profile.main_metric() && profile.metrics[*metric].of == Subject::Event;
     let line = |metric: usize| {
         let weights = Selection { metric, ..Selection::default() }.weigh(profile);
@@ -166,19 +167,19 @@ fn event_lines(profile: &Profile, file: Option<&str>, page: Page) -> Vec<String>
         }
         line
     };
-    (0..profile.metrics.len()).filter(is_beside).take(MOST).map(line).collect()
+    (0..profile.metrics.len()).filter(is_additional).take(MOST).map(line).collect()
 }
 
-/// How long it waited, and what to type to see where.
+/// How long the program waited, and the command that shows where.
 fn waited_line(waited: &Waited, file: Option<&str>, command: &[String]) -> String {
-    /// Reasons that are named.
+    /// Maximum number of reasons listed.
     const MOST: usize = 4;
     match waited {
         Waited::Recorded(table, life_ns) => {
             let queued: u64 =
                 table.reasons.iter().filter(|(reason, _)| *reason == Reason::Cpu).map(|(_, ns)| ns).sum();
             let mut text = format!(
-                "the first thread was blocked for {} of {}",
+                "the main thread was blocked for {} of {}",
                 duration(table.total_ns - queued),
                 duration(*life_ns)
             );
@@ -189,7 +190,7 @@ fn waited_line(waited: &Waited, file: Option<&str>, command: &[String]) -> Strin
                 text.push_str(&format!(" ({})", reasons.join(", ")));
             }
             if queued * 100 >= *life_ns {
-                text.push_str(&format!(", and waited {} for a CPU", duration(queued)));
+                text.push_str(&format!(", and queued {} for a CPU", duration(queued)));
             }
             match file {
                 Some(file) => format!("{text}: whyslow report {file} waits"),
@@ -199,21 +200,20 @@ fn waited_line(waited: &Waited, file: Option<&str>, command: &[String]) -> Strin
         Waited::Mostly { idle_ns, wall_ns, first } => {
             let first = first.as_ref().map_or(String::new(), |times| {
                 format!(
-                    " (the first thread was blocked for {}, {})",
+                    " (the main thread was blocked for {}, {})",
                     duration(times.blocked_ns),
                     number_of(times.waits, "time", "times")
                 )
             });
             format!(
-                "mostly waits: nothing of it ran for {} of {}{first}; this shows where: whyslow record --off-cpu -- {}",
+                "mostly waits: no thread ran for {} of {}{first}; to see where: whyslow record --off-cpu -- {}",
                 duration(*idle_ns),
                 duration(*wall_ns),
                 command_line(command)
             )
         }
         Waited::Queued { queued_ns, ran_ns } => format!(
-            "its threads ran for {} and waited {} for a CPU: other programs had the CPUs, or it has more busy threads than there are \
-             CPUs",
+            "threads ran {} and queued {} for a CPU: the machine is busy, or the program has more busy threads than CPUs",
             duration(*ran_ns),
             duration(*queued_ns)
         ),
@@ -259,7 +259,7 @@ fn times(profile: &Profile) -> String {
     text + &exit_words(profile)
 }
 
-/// Which programs used the time, when several did.
+/// The programs that used the time, if there are several.
 fn programs(threads: &Threads) -> Option<String> {
     if threads.programs_from(NOTABLE_PROGRAM).len() < 2 {
         return None;
@@ -272,7 +272,7 @@ fn programs(threads: &Threads) -> Option<String> {
     Some(format!("programs: {}", shown.collect::<Vec<_>>().join(", ")))
 }
 
-/// How the program ended, when it is worth saying.
+/// How the program ended, unless it exited with code 0.
 pub(super) fn exit_words(profile: &Profile) -> String {
     match profile.meta.exit {
         Some(ExitStatus::Code(code)) if code != 0 => format!(", exit code {code}"),
@@ -281,7 +281,8 @@ pub(super) fn exit_words(profile: &Profile) -> String {
     }
 }
 
-/// ` (SIGTERM)`; nothing for signals that programs seldom end by. Linux has the same numbers on every machine that whyslow runs on.
+/// ` (SIGTERM)`; empty for signals that rarely end programs. Linux numbers them the same on every
+/// architecture that whyslow supports.
 fn signal_name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
@@ -300,24 +301,24 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// The heap in a sentence, when it was recorded beside CPU time.
+/// The heap in a sentence, if it was recorded together with CPU time.
 fn heap_line(profile: &Profile, facts: &HeapFacts) -> String {
     let sites = Sites::build(profile);
     let totals = &sites.totals;
     let mut text = format!(
-        "heap: {} allocations, {} in all, {} at the peak",
-        Count(totals.allocations),
+        "heap: {}, {} in all, {} at the peak",
+        number_of(totals.allocations, "allocation", "allocations"),
         bytes(totals.bytes_allocated),
         bytes(facts.peak_bytes)
     );
     if let Some(row) = sites.rows.first().filter(|row| row.counts.peak_bytes > 0) {
         let share = Percent(row.counts.peak_bytes as f64 / totals.peak_bytes.max(1) as f64);
-        text.push_str(&format!(", {share} of it by {}", line_words(profile, row)));
+        text.push_str(&format!(", {share} by {}", line_words(profile, row)));
     }
     text
 }
 
-/// The steps with arrows, broken into lines. Where there are too many, what is not the user's own is left out first.
+/// The steps with arrows, wrapped. If there are too many, steps outside the user's code are left out first.
 fn hottest_path(summary: &Summary<'_>, page: Page) -> String {
     let title = "hottest path: ";
     let room = page.width - columns(title);
@@ -328,7 +329,7 @@ fn hottest_path(summary: &Summary<'_>, page: Page) -> String {
         kept.retain(|&index| pieces[index].keep);
         lines = path_lines(&pieces, &kept, room);
     }
-    // The outermost says what the program was doing, the innermost where the time is.
+    // Keep the outermost step (what the program was doing) and the innermost (where the time is).
     while lines.len() > PATH_LINES && kept.len() > 2 {
         kept.remove(1);
         lines = path_lines(&pieces, &kept, room);
@@ -344,7 +345,7 @@ struct Piece {
     text: String,
     /// The columns of the text.
     width: usize,
-    /// Whether it is the user's own, or where the path ends.
+    /// Whether it is the user's code or the end of the path.
     keep: bool,
 }
 
@@ -357,9 +358,9 @@ fn path_pieces(summary: &Summary<'_>, room: usize, page: Page) -> Vec<Piece> {
         let mut after = repeat_note(step.repeat);
         if index == path.own_step {
             after.push_str(&format!(" {}", share(path.own_value)));
-            // A tenth by other paths is no reason for more words.
+            // A tenth through other paths is not worth mentioning.
             if path.path_value < path.own_value / 10 * 9 {
-                after.push_str(&format!(" ({} by this path)", share(path.path_value)));
+                after.push_str(&format!(" ({} on this path)", share(path.path_value)));
             }
         } else if index == last {
             after.push_str(&format!(" {}", share(step.total_value)));
@@ -379,7 +380,7 @@ fn path_pieces(summary: &Summary<'_>, room: usize, page: Page) -> Vec<Piece> {
     pieces.collect()
 }
 
-/// The pieces with these numbers on as few lines as they fit, with marks where some are left out.
+/// The pieces with these numbers on as few lines as possible, with `→ …` in place of omitted ones.
 fn path_lines(pieces: &[Piece], kept: &[usize], room: usize) -> Vec<String> {
     let mut shown = Vec::new();
     let mut before: Option<usize> = None;
@@ -395,7 +396,7 @@ fn path_lines(pieces: &[Piece], kept: &[usize], room: usize) -> Vec<String> {
     flow(shown.into_iter(), " ", room)
 }
 
-/// What to type next.
+/// The line with the next commands.
 pub(super) fn next_commands(commands: Vec<String>, width: usize) -> String {
     let title = "next:  ";
     let pieces = commands.into_iter().map(|command| {
@@ -407,12 +408,12 @@ pub(super) fn next_commands(commands: Vec<String>, width: usize) -> String {
     out
 }
 
-/// A command as it would be typed.
+/// A command line as the user would type it.
 pub(super) fn command_line(words: &[String]) -> String {
     words.iter().map(|word| quoted(&clean(word))).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell needs it.
+/// Quotes a word for the shell if needed.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -13,14 +13,15 @@ use crate::units::{Count, bytes, duration};
 
 const SHARE: usize = 8;
 const NUMBER: usize = 10;
-/// The least room for a name.
+/// The minimum width of a name.
 const NAME: usize = 20;
-/// Files that are named of one row, and errors.
+/// Maximum number of files, and of errors, listed per row.
 const MOST_NAMED: usize = 3;
-/// Below this share of the time of calls that do not only wait, a row has no advice: most programs read a few small files when they start.
+/// Rows below this share of the time in calls that do more than wait get no advice: most programs read a few
+/// small files at start.
 const NOTABLE: f64 = 0.01;
 
-/// A number of a row as text.
+/// Formats a number of a row.
 type Number = fn(&SyscallRow) -> String;
 
 /// The columns between the share and the call.
@@ -33,19 +34,19 @@ const COLUMNS: [(&str, Number); 6] = [
     ("max", |row| duration(row.cost.max_ns)),
 ];
 
-/// Which lines make system calls, at most `limit` rows.
+/// Renders the lines that make system calls, at most `limit` rows.
 pub fn syscalls(table: &SyscallTable, profile: &Profile, limit: usize, page: Page) -> String {
     let mut out = String::new();
     let share = |part: u64| part as f64 / table.all.total_ns.max(1) as f64;
     let mut intro = format!(
-        "{} took {} in all, from their beginning to their end, waiting included",
+        "{} took {} in all, including waiting",
         number_of(table.all.count, "system call", "system calls"),
         duration(table.all.total_ns)
     );
     if table.waiting_ns > 0 {
         intro.push_str(&format!("; {} of that in calls that only wait", duration(table.waiting_ns)));
     }
-    intro.push_str("; each is charged to the line of yours that led to it");
+    intro.push_str("; each is charged to the line of your code that led to it");
     push_wrapped(&mut out, PLAIN, &intro, page.width);
     if let Some(advice) = table.advice() {
         out.push_str(&remark_lines(&advice.remark(), page.width));
@@ -57,7 +58,7 @@ pub fn syscalls(table: &SyscallTable, profile: &Profile, limit: usize, page: Pag
     let shown = &table.rows[..table.rows.len().min(limit)];
     let calls: Vec<String> = shown.iter().map(|row| clean(profile.text(row.call)).into_owned()).collect();
     let call_width = calls.iter().map(|call| columns(call)).max().unwrap_or(0).max("call".len());
-    // Of columns that do not fit, the percentiles go first.
+    // If the columns do not fit, the percentiles go first.
     let mut numbers = COLUMNS.to_vec();
     for spare in ["p50", "p99", "max"] {
         if SHARE + NUMBER * numbers.len() + call_width + 2 * NAME > page.width {
@@ -117,7 +118,7 @@ pub fn syscalls(table: &SyscallTable, profile: &Profile, limit: usize, page: Pag
     out
 }
 
-/// On what files, and with what errors.
+/// The files and errors of a row.
 fn about(row: &SyscallRow, profile: &Profile) -> Option<String> {
     let mut parts = Vec::new();
     let named = row.targets.iter().take(MOST_NAMED).map(|(target, cost)| {
@@ -142,14 +143,14 @@ fn about(row: &SyscallRow, profile: &Profile) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The most costly place, in a sentence.
+/// The most expensive row, in a sentence.
 pub fn costliest_syscall(table: &SyscallTable, profile: &Profile, file: Option<&str>) -> Option<String> {
     let row = table.most_costly(profile)?;
     let call = clean(profile.text(row.call));
     let waited = match table.waiting_ns {
-        0 => "most of it".to_owned(),
+        0 => "mostly".to_owned(),
         waiting_ns => {
-            format!("{} of that in calls that only wait, and most of the rest", duration(waiting_ns))
+            format!("{} of that in calls that only wait, the rest mostly", duration(waiting_ns))
         }
     };
     let mut text = format!(
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
     use crate::text::tests::plain;
 
-    /// Adds calls of this length at the line of a sample.
+    /// Adds calls of this duration at the line of a sample.
     fn add(
         profile: &mut Profile,
         sample: usize,
@@ -224,7 +225,7 @@ mod tests {
         profile.syscalls.push(row);
     }
 
-    fn made() -> Profile {
+    fn profile_with_calls() -> Profile {
         let mut profile = testing::profile(
             "app::log@src/app.rs:3;std::io::write 1\napp::find@src/app.rs:9;std::fs::open 1",
         );
@@ -244,15 +245,14 @@ mod tests {
 
     #[test]
     fn calls_have_their_lines_files_errors_and_advice() {
-        let text = shown(&made(), 10, 120);
+        let text = shown(&profile_with_calls(), 10, 120);
         insta::assert_snapshot!(text, @r"
-        1,040 system calls took 2.08 ms in all, from their beginning to their end, waiting included; each is charged to the line
-        of yours that led to it
+        1,040 system calls took 2.08 ms in all, including waiting; each is charged to the line of your code that led to it
 
            share     total     calls     bytes       p50       p99       max  call    function   line
           96.2 %   2.00 ms     1,000  11.7 KiB   2.00 µs   2.00 µs   2.00 µs  write   app::log   src/app.rs:3
                   on /tmp/\u{1b}[31mlog
-                  12 B each on average: in full pages of 4 KiB the same bytes are 3 calls instead of 1,000; collect them in a
+                  12 B each on average: with a 4 KiB buffer the same bytes take 3 calls instead of 1,000; write through a
                   buffer, such as BufWriter or setvbuf
            3.8 %   80.0 µs        40             2.00 µs   2.00 µs   2.00 µs  openat  app::find  src/app.rs:9
                   40 failed: 40 ENOENT
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_narrow_page_has_no_percentiles_and_a_limit_says_what_it_leaves_out() {
-        let text = shown(&made(), 1, 60);
+        let text = shown(&profile_with_calls(), 1, 60);
         assert!(!text.contains("p50") && !text.contains("openat") && text.contains("more"), "{text}");
         let without = testing::profile("main 1");
         assert_eq!(shown(&without, 10, 80).lines().count(), 2, "nothing but that there is nothing");
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn json_has_the_same_numbers() {
-        let profile = made();
+        let profile = profile_with_calls();
         let (table, quality, sites) = (table(&profile), Quality::of(&profile), Sites::build(&profile));
         let context = crate::json::Context {
             profile: &profile,

@@ -1,4 +1,4 @@
-//! Tasks of async Rust.
+//! Tasks of async Rust as text.
 
 use whyslow_analyze::{BlockedWorker, Percent, TaskChain, TaskTable};
 use whyslow_profile::Profile;
@@ -11,12 +11,12 @@ use crate::units::duration;
 
 const SHARE: usize = 8;
 const NUMBER: usize = 10;
-/// Chains of one task.
+/// Chains shown per task.
 const MOST_CHAINS: usize = 3;
-/// A chain with less of its task is chance.
+/// Chains with a smaller share of their task are noise.
 const LEAST_CHAIN: f64 = 0.05;
 
-/// Tasks by CPU and blocked time, at most `limit`, each with its chains of awaits.
+/// Renders tasks by CPU and blocked time, at most `limit`, each with its chains of awaits.
 pub fn tasks(
     table: &TaskTable,
     blocked: &[BlockedWorker],
@@ -26,12 +26,12 @@ pub fn tasks(
 ) -> String {
     let mut out = String::new();
     if table.rows.is_empty() {
-        let words = "no task of tokio, async-executor (async-std, smol) or futures-executor is on any stack";
+        let words = "no stack has a task of tokio, async-executor (async-std, smol) or futures-executor";
         push_wrapped(&mut out, PLAIN, words, page.width);
         return out;
     }
     let mut intro = format!(
-        "tasks took {} of {} CPU time; {} ran on threads of executors outside of tasks",
+        "tasks took {} of {} CPU time; executor threads ran {} outside tasks",
         duration(table.cpu_ns),
         duration(table.total_ns),
         duration(table.executor_ns)
@@ -40,14 +40,14 @@ pub fn tasks(
         intro.push_str(&format!(", {} on threads for blocking calls", duration(table.blocking_ns)));
     }
     if !table.has_waits {
-        intro.push_str("; calls that block a worker are shown with waits: whyslow record --off-cpu");
+        intro.push_str("; to see calls that block a worker thread: whyslow record --off-cpu");
     }
     push_wrapped(&mut out, PLAIN, &intro, page.width);
     out.push_str(&findings(profile, blocked, limit, page));
     out.push('\n');
     let blocked_title = if table.has_waits { right("blocked", NUMBER) } else { String::new() };
     let header =
-        format!("{}{}{blocked_title}  task, and what it awaits", right("share", SHARE), right("CPU", NUMBER));
+        format!("{}{}{blocked_title}  task and its awaits", right("share", SHARE), right("CPU", NUMBER));
     push_line(&mut out, &styled(BOLD, header));
     let blocked_time = |ns: u64| match table.has_waits {
         true => right(&if ns > 0 { duration(ns) } else { "-".to_owned() }, NUMBER),

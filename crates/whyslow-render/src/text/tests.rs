@@ -1,4 +1,4 @@
-//! What the views look like.
+//! Tests of the text views.
 
 use proptest::prelude::*;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
@@ -57,7 +57,7 @@ fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
     let charges = Charges::new(profile, true);
     let own = OwnTable::build(profile, &weights, &charges);
     let waited = Waited::of(profile, &charges);
-    let made = Summary {
+    let built = Summary {
         profile,
         by,
         functions: &FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue),
@@ -73,7 +73,7 @@ fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
         quality: &Quality::of(profile),
         file: Some("app.whyslow"),
     };
-    plain(&summary(&made, Page::new(profile, 0, width)))
+    plain(&summary(&built, Page::new(profile, 0, width)))
 }
 
 fn findings(profile: &Profile) -> Vec<whyslow_explain::Finding> {
@@ -87,15 +87,16 @@ fn findings(profile: &Profile) -> Vec<whyslow_explain::Finding> {
     .findings
 }
 
-/// A program that does next to nothing is told to be one, with the command that shows where it waits.
+/// The summary of a mostly waiting program says so, and has the command that shows where it waits.
 #[test]
-fn a_program_that_mostly_waits_is_told_so() {
+fn mostly_waiting_program_gets_a_note() {
     let mut waits = program();
     waits.meta.exit = Some(whyslow_profile::ExitStatus::Code(0));
     waits.meta.duration_ns = 10_000_000_000;
-    let said = one_screen(&waits, 200);
-    let expected = "mostly waits: nothing of it ran for 8.00 s of 10.0 s; this shows where: whyslow record --off-cpu -- ./app";
-    assert!(said.contains(expected), "{said}");
+    let text = one_screen(&waits, 200);
+    let expected =
+        "mostly waits: no thread ran for 8.00 s of 10.0 s; to see where: whyslow record --off-cpu -- ./app";
+    assert!(text.contains(expected), "{text}");
     waits.meta.duration_ns = 3_000_000_000;
     assert!(!one_screen(&waits, 200).contains("mostly waits"));
 }
@@ -114,28 +115,28 @@ fn parallel() -> Profile {
 }
 
 #[test]
-fn the_serial_part_of_a_parallel_program_is_told() {
-    let said = one_screen(&parallel(), 200);
+fn reports_the_serial_part_of_a_parallel_program() {
+    let text = one_screen(&parallel(), 200);
     let expected = "about 40.0 % of the wall time ran on one thread, in app::parse (app.rs:12): whyslow report app.whyslow parallelism";
-    assert!(said.contains(expected), "{said}");
+    assert!(text.contains(expected), "{text}");
     assert!(!one_screen(&program(), 200).contains("on one thread"));
 }
 
 #[test]
-fn threads_that_run_at_a_time() {
+fn busy_threads_over_time() {
     let profile = parallel();
     let built = Parallelism::build(&profile, &Selection::default(), &Charges::new(&profile, true)).unwrap();
     insta::assert_snapshot!(plain(&parallelism(&built, &profile, Page::new(&profile, 0, 80))), @"
-    threads that ran at a time, estimated from CPU samples; exact with waits:
+    running threads over time, estimated from CPU samples; for exact numbers:
     whyslow record --off-cpu
     about 40.0 % of the wall time ran on one thread, in app::parse (app.rs:12)
 
-     threads    share      time  what ran
+     threads    share      time  running functions
            1   40.0 %    400 ms   100.0 %  app::parse  app.rs:12
            2   60.0 %    600 ms   100.0 %  app::work  app.rs:20
 
     ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄████████████████████████████████████████████████
-    over 1.00 s, a letter is 12.5 ms; the highest are 2.0 threads
+    1.00 s in all, 12.5 ms per character; peak: 2.0 threads
     ");
 }
 
@@ -146,12 +147,12 @@ fn summary_of_a_good_recording() {
     1.50 s wall, 2.00 s CPU (1.33 cores busy), 2 threads
     good: 2,000 samples, 100.0 % of stacks complete, 0 lost
 
-         own  function                        hottest line    most of it in
+         own  function                        hottest line    mostly in
       45.0 %  app::parse::Parser::next_token  src/parse.rs:3   30.0 % core::str::Chars::next
       30.0 %  app::leaf                       src/work.rs:5    30.0 % itself
       24.0 %  app::eval                       src/eval.rs:7    20.0 % dep::hash::Map::get
        1.0 %  app::run                        src/main.rs:4     1.0 % [libz.so.1]
-              own: with everything it calls that is not yours; see --by self
+              own: your function plus the libraries it calls; see --by self
 
     hottest path: app::main → app::run → app::parse::Parser::next_token 45.0 %
                   ⇢ core::str::Chars::next 30.0 %
@@ -192,26 +193,26 @@ fn the_hottest_path_keeps_the_users_own_frames() {
 }
 
 #[test]
-fn a_path_that_is_a_small_part_of_its_end_says_so() {
+fn hot_path_shows_its_share_of_the_last_function() {
     let callers = (0..10).map(|caller| format!("app::main;app::c{caller};app::hot {}\n", 30 + caller));
     let text = one_screen(&testing::profile(&callers.collect::<String>()), 100);
-    assert!(text.contains("app::main → app::c9 → app::hot 100.0 % (11.3 % by this path)\n"), "{text}");
+    assert!(text.contains("app::main → app::c9 → app::hot 100.0 % (11.3 % on this path)\n"), "{text}");
 }
 
 #[test]
-fn without_code_of_the_user_the_nearest_there_is_stands_for_it() {
+fn without_user_code_time_is_charged_to_the_nearest_code() {
     let profile = testing::profile("_start;dep::run;dep::poll;std::wait 200\n_start;std::exit;sys_exit 100");
     let text = one_screen(&profile, 100);
     let table = text.lines().skip(4).take(3).collect::<Vec<_>>().join("\n");
     insta::assert_snapshot!(table, @r"
-       own  kind       function   most of it in
+       own  kind       function   mostly in
     66.7 %  dependency dep::poll   66.7 % std::wait
     33.3 %  std        std::exit   33.3 % sys_exit
     ");
 }
 
 #[test]
-fn summary_with_every_kind_of_trouble_stays_on_one_screen() {
+fn summary_with_every_warning_fits_one_screen() {
     let mut profile = program();
     profile.meta.kernel = KernelView::Hidden;
     profile.meta.system_time_ns = profile.meta.user_time_ns / 4;
@@ -229,19 +230,19 @@ fn summary_with_every_kind_of_trouble_stays_on_one_screen() {
     (SIGTERM)
     poor: 2,000 samples, 100.0 % of stacks complete, 400 lost, recording incomplete
     serious: app (95.0 % of the samples) was built without optimisation
-      fix: build with `cargo build --release`; `cargo whyslow` does it by itself
+      fix: build with `cargo build --release`; `cargo whyslow` does it for you
     serious: 400 samples were lost (16.7 % of all)
-      fix: record with a lower rate: -F 500
+      fix: record at a lower rate: -F 500
     warning: the recording is incomplete: the recorder was killed
-      fix: record again and end with Ctrl-C, not `kill -9`; what is here is right
+      fix: stop whyslow with Ctrl-C, not `kill -9`; what was recorded is right
     +3 more: whyslow report app.whyslow quality
 
-         own  function                    hottest line    most of it in
+         own  function                    hottest line    mostly in
       45.0 %  app::…::Parser::next_token  src/parse.rs:3   30.0 % Chars::next
       30.0 %  app::leaf                   src/work.rs:5    30.0 % itself
       24.0 %  app::eval                   src/eval.rs:7    20.0 % Map::get
        1.0 %  app::run                    src/main.rs:4     1.0 % [libz.so.1]
-              own: with everything it calls that is not yours; see --by self
+              own: your function plus the libraries it calls; see --by self
 
     hottest path: app::main → app::run → app::parse::Parser::next_token 45.0 %
                   ⇢ core::str::Chars::next 30.0 %
@@ -259,14 +260,14 @@ fn summary_of_cpu_time_and_heap() {
         "app::main@m.rs:3;dep::load@d.rs:7;malloc : allocations=1200 bytes_allocated=5000000 peak_bytes=2000000",
     );
     let text = one_screen(&profile, 100);
-    let heap = "heap: 1,200 allocations, 4.77 MiB in all, 1.91 MiB at the peak, 100.0 % of it by dep::load (d.rs:7)\n\
-                for app::main (m.rs:3)\ngood";
+    let heap = "heap: 1,200 allocations, 4.77 MiB in all, 1.91 MiB at the peak, 100.0 % by dep::load (d.rs:7) for\n\
+                app::main (m.rs:3)\ngood";
     assert!(text.contains(heap), "{text}");
     assert!(text.ends_with("   whyslow report app.whyslow heap\n"), "{text}");
 }
 
 #[test]
-fn heap_values_are_named_by_their_metric() {
+fn heap_values_name_their_metric() {
     let mut profile = program();
     testing::add_heap(&mut profile, "app::main;app::load : peak_bytes=2048\napp::main : peak_bytes=2048");
     let metric = Selection::metric_named(&profile, "live-at-peak").unwrap();
@@ -274,17 +275,17 @@ fn heap_values_are_named_by_their_metric() {
     let page = Page::new(&profile, metric, 100);
     let table = FunctionTable::build(&profile, &selection, true, SortBy::Total);
     insta::assert_snapshot!(plain(&functions(&profile, &table, 8, page)), @r"
-    4.00 KiB of live-at-peak; self is what a function allocates without calling another
+    4.00 KiB of live-at-peak; self: allocated by the function itself, without its callees
 
         self   total      self  kind       function   where
       50.0 % 100.0 %  2.00 KiB  yours      app::main  src/main.rs:1
       50.0 %  50.0 %  2.00 KiB  yours      app::load
     ");
-    let made = Callers::build(&profile, &selection, "app::load", true).unwrap();
-    let text = plain(&callers(&profile, &made, 0.01, page));
-    assert!(text.contains("50.0 % with its callees (2.00 KiB)\n"), "{text}");
-    let made = Quality::of(&profile);
-    assert!(plain(&quality(&made, 80)).contains("allocations         0\n"));
+    let built = Callers::build(&profile, &selection, "app::load", true).unwrap();
+    let text = plain(&callers(&profile, &built, 0.01, page));
+    assert!(text.contains("total 50.0 % (2.00 KiB)\n"), "{text}");
+    let built = Quality::of(&profile);
+    assert!(plain(&quality(&built, 80)).contains("allocations         0\n"));
 }
 
 #[test]
@@ -292,11 +293,11 @@ fn summary_of_nothing() {
     insta::assert_snapshot!(one_screen(&Profile::default(), 80), @r#"
     0 ns wall, 0 ns CPU, 0 threads
     poor: 0 samples, 0 lost, recording incomplete
-    serious: there is no sample in the recording
-      fix: the program used next to no CPU time: record a longer run, or raise the
+    serious: the recording has no samples
+      fix: the program used almost no CPU time: record a longer run, or raise the
            rate with -F 10000
     warning: the recording is incomplete: the recorder was killed
-      fix: record again and end with Ctrl-C, not `kill -9`; what is here is right
+      fix: stop whyslow with Ctrl-C, not `kill -9`; what was recorded is right
 
 
     saved: app.whyslow
@@ -305,7 +306,7 @@ fn summary_of_nothing() {
     "#);
 }
 
-/// Every view as text.
+/// Renders every view as text.
 fn every_view(profile: &Profile, width: usize) -> Vec<String> {
     let everything = Selection::default();
     let page = Page::new(profile, 0, width);
@@ -314,7 +315,7 @@ fn every_view(profile: &Profile, width: usize) -> Vec<String> {
     let own = OwnTable::build(profile, &weights, &charges);
     let table = FunctionTable::build(profile, &everything, true, SortBy::Total);
     let outline = Outline::build(profile, &everything, &TreeOptions::default());
-    let made = Quality::of(profile);
+    let built = Quality::of(profile);
     let mut texts = vec![
         one_screen(profile, width),
         one_screen_by(profile, width, By::SelfValue),
@@ -322,8 +323,8 @@ fn every_view(profile: &Profile, width: usize) -> Vec<String> {
         own_functions(profile, &own, 9, page),
         tree(profile, &outline, TreeView::default(), page),
         spans(&SpanTable::build(profile, &everything), 9, page),
-        quality(&made, page.width),
-        verdict_lines(&made, page),
+        quality(&built, page.width),
+        verdict_lines(&built, page),
     ];
     for by in [By::Own, By::SelfValue] {
         texts.push(hot_lines(profile, &HotLines::build(profile, &weights, &charges, by), 9, page));
@@ -331,14 +332,15 @@ fn every_view(profile: &Profile, width: usize) -> Vec<String> {
     if let Some(row) = table.rows.first() {
         let name = whyslow_analyze::CallTree::name(profile, row.label);
         texts.extend(
-            Callers::build(profile, &everything, &name, true).map(|made| callers(profile, &made, 0.0, page)),
+            Callers::build(profile, &everything, &name, true)
+                .map(|built| callers(profile, &built, 0.0, page)),
         );
-        texts.extend(Lines::build(profile, &everything, &name).map(|made| lines(profile, &made, page)));
+        texts.extend(Lines::build(profile, &everything, &name).map(|built| lines(profile, &built, page)));
     }
     texts.into_iter().map(|text| plain(&text)).collect()
 }
 
-/// Names that nobody would choose.
+/// Unusual names.
 fn names() -> impl Strategy<Value = String> {
     let pieces = vec![
         "a",
@@ -397,19 +399,19 @@ fn whole_names_are_shown_on_request() {
 }
 
 #[test]
-fn nothing_is_not_exact_and_one_is_not_several() {
+fn intro_counts_agree_with_nouns_and_empty_tables_have_no_error() {
     let shown = |folded: &str| {
         let profile = testing::profile(folded);
         let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
         plain(&functions(&profile, &table, 1, Page::new(&profile, 0, 80)))
     };
     assert!(shown("").starts_with("0 ns in 0 samples\n"), "{}", shown(""));
-    assert!(shown("main;f 1").starts_with("1.00 ms in 1 sample; a share"), "{}", shown("main;f 1"));
+    assert!(shown("main;f 1").starts_with("1.00 ms in 1 sample; sampling error"), "{}", shown("main;f 1"));
     assert!(shown("main;f 1").ends_with("and 1 more function\n"), "{}", shown("main;f 1"));
 }
 
 #[test]
-fn the_verdict_names_the_worst_that_is_wrong() {
+fn the_verdict_names_the_worst_problem() {
     let mut profile = program();
     let page = Page::new(&profile, 0, 80);
     let shown = |profile: &Profile| plain(&verdict_lines(&Quality::of(profile), page));
@@ -432,24 +434,24 @@ fn table_of_own_functions_and_lines() {
     let table = OwnTable::build(&profile, &weights, &charges);
     let page = Page::new(&profile, 0, 110);
     insta::assert_snapshot!(plain(&own_functions(&profile, &table, 3, page)), @r"
-    2.00 s in 2,000 samples; a share of 50 % is exact to ±2.2 points
-    own: with everything it calls that is not yours; see --by self, --by total
+    2.00 s in 2,000 samples; sampling error of a 50 % share: ±2.2 points
+    own: your function plus the libraries it calls; see --by self, --by total
 
-         own    self       own  function                        hottest line    most of it in
+         own    self       own  function                        hottest line    mostly in
       45.0 %  15.0 %    900 ms  app::parse::Parser::next_token  src/parse.rs:3   30.0 % core::str::Chars::next
       30.0 %  30.0 %    600 ms  app::leaf                       src/work.rs:5    30.0 % itself
       24.0 %   0.0 %    480 ms  app::eval                       src/eval.rs:7    20.0 % dep::hash::Map::get
     and 1 more function
     ");
-    let made = HotLines::build(&profile, &weights, &charges, By::Own);
-    let text = plain(&hot_lines(&profile, &made, 3, page));
+    let built = HotLines::build(&profile, &weights, &charges, By::Own);
+    let text = plain(&hot_lines(&profile, &built, 3, page));
     assert!(text.contains("  30.0 %   0.0 %  src/parse.rs:3  "), "{text}");
     assert!(text.contains("while let Some(c) = self.chars.next() {\n"), "{text}");
     assert!(text.ends_with("more lines\n"), "{text}");
 }
 
 #[test]
-fn counters_of_the_cpu_are_columns_beside_functions() {
+fn cpu_counters_are_columns_in_the_function_table() {
     let mut profile = testing::profile("main;fast 100\nmain;slow 100\nmain;rare 2");
     let sampled = Origin::Sampled(Sampler { trigger: Trigger::Event, rate_hz: 997 });
     let by = |fast, slow| move |name: &str| if name == "fast" { fast } else { slow };
@@ -460,12 +462,12 @@ fn counters_of_the_cpu_are_columns_beside_functions() {
     let mut own = OwnTable::build(&profile, &everything.weigh(&profile), &Charges::new(&profile, true));
     own.ratios = Ratios::own(&profile, &everything, true);
     insta::assert_snapshot!(plain(&own_functions(&profile, &own, 9, Page::new(&profile, 0, 120))), @r"
-    202 ms in 202 samples; a share of 50 % is exact to ±6.9 points
-    own: with everything it calls that is not yours; see --by self, --by total
-    IPC: instructions per cycle, 1.32 of all; cache/k: cache-misses per thousand instructions, 10.1 of all; ?: too few
+    202 ms in 202 samples; sampling error of a 50 % share: ±6.9 points
+    own: your function plus the libraries it calls; see --by self, --by total
+    IPC: instructions per cycle, 1.32 overall; cache/k: cache-misses per thousand instructions, 10.1 overall; ?: too few
     samples
 
-         own    self       own    IPC  cache/k  function  most of it in
+         own    self       own    IPC  cache/k  function  mostly in
       49.5 %  49.5 %    100 ms   3.00        0  fast       49.5 % itself
       49.5 %  49.5 %    100 ms   0.50     40.0  slow       49.5 % itself
        1.0 %   1.0 %   2.00 ms      ?        ?  rare        1.0 % itself
@@ -478,12 +480,12 @@ fn counters_of_the_cpu_are_columns_beside_functions() {
 }
 
 #[test]
-fn page_faults_are_told_in_bytes_and_events_by_name() {
+fn page_faults_show_bytes_and_events_show_their_name() {
     let mut profile = testing::profile("main;fill 10");
     testing::add_event(&mut profile, "page-faults:u", Origin::Counted, |_| 256);
     testing::add_event(&mut profile, "sched:sched_switch", Origin::Counted, |_| 1);
     let whole = |metric| Page::new(&profile, metric, 100).whole(&profile, 2560);
-    assert_eq!(whole(1), "2,560 page-faults:u, 10.0 MiB of fresh memory if all pages have 4 KiB");
+    assert_eq!(whole(1), "2,560 page-faults:u, 10.0 MiB of new memory with 4 KiB pages");
     assert_eq!(whole(2), "2,560 sched:sched_switch");
     assert_eq!(whole(0), "2.56 µs", "CPU time is as before");
 }
@@ -494,7 +496,7 @@ fn table_of_functions() {
     let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
     let text = plain(&functions(&profile, &table, 8, Page::new(&profile, 0, 110)));
     insta::assert_snapshot!(text, @r#"
-    2.00 s in 2,000 samples; a share of 50 % is exact to ±2.2 points
+    2.00 s in 2,000 samples; sampling error of a 50 % share: ±2.2 points
 
         self   total      self  kind       function                        where
        0.0 %  70.0 %      0 ns  runtime    __libc_start_main
@@ -515,7 +517,7 @@ fn top_down_tree() {
     let outline = folded(&profile, &TreeOptions::default());
     let text = plain(&tree(&profile, &outline, TreeView::default(), Page::new(&profile, 0, 80)));
     insta::assert_snapshot!(text, @r#"
-    2.00 s; below each function are its callees; branches from 1.0 % up
+    2.00 s; callees below each function; branches of 1.0 % or more
 
        total    self
       70.0 %   0.0 %  [start-up: 3 frames] → app::main → app::run
@@ -528,12 +530,12 @@ fn top_down_tree() {
       30.0 %  30.0 %  clone3 → app::work → app::visit (×500) → app::leaf
 
     dashed lines and arrows: inlined by the compiler
-    [… frames]: they only start or carry other code; --unfolded shows them
+    [… frames]: start-up and runtime frames; --unfolded shows them
     "#);
 }
 
 #[test]
-fn a_tree_of_an_executor_is_short_and_can_be_had_whole() {
+fn executor_frames_are_folded_unless_unfolded() {
     let start =
         "clone3;start_thread;std::thread::lifecycle::spawn;__rust_try;rayon_core::registry::main_loop";
     let halves = ["rayon_core::join::join;rayon::iter::left", "rayon_core::job::execute;rayon::iter::right"];
@@ -545,23 +547,23 @@ fn a_tree_of_an_executor_is_short_and_can_be_had_whole() {
     let text =
         |outline: &Outline| plain(&tree(&profile, outline, TreeView::default(), Page::new(&profile, 0, 80)));
     insta::assert_snapshot!(text(&folded(&profile, &TreeOptions::default())), @r#"
-    320 ms; below each function are its callees; branches from 1.0 % up
+    320 ms; callees below each function; branches of 1.0 % or more
 
        total    self
      100.0 % 100.0 %  [thread start, rayon: 15 frames] → app::render → app::pixel
 
-    [… frames]: they only start or carry other code; --unfolded shows them
+    [… frames]: start-up and runtime frames; --unfolded shows them
     "#);
     let whole = text(&Outline::build(&profile, &Selection::default(), &TreeOptions::default()));
     assert!(whole.lines().count() > 15 && !whole.contains("frames]"), "{whole}");
-    let made = Threads::build(&profile, &Selection::default());
-    insta::assert_snapshot!(plain(&threads(&profile, &made, 1, Page::new(&profile, 0, 80))), @r#"
-      share    used  samples  threads  threads called
+    let built = Threads::build(&profile, &Selection::default());
+    insta::assert_snapshot!(plain(&threads(&profile, &built, 1, Page::new(&profile, 0, 80))), @r#"
+      share    used  samples  threads  thread name
     100.0 %  320 ms      320        2  rayon-*
 
      share    used  samples  thread   tid  pid  start  end
     50.0 %  160 ms      160  rayon-0  100  100   0 ns    -
-    and 1 more threads
+    and 1 more thread
     "#);
 }
 
@@ -582,12 +584,12 @@ fn several_programs_are_summed_up() {
     }
     let text = one_screen(&profile, 80);
     assert!(text.contains("\nprograms: cc1 62.0 % in 2 processes, as 34.0 %, app 4.0 %\n"), "{text}");
-    let made = Threads::build(&profile, &Selection::default());
-    insta::assert_snapshot!(plain(&threads(&profile, &made, 2, Page::new(&profile, 0, 80))), @r#"
+    let built = Threads::build(&profile, &Selection::default());
+    insta::assert_snapshot!(plain(&threads(&profile, &built, 2, Page::new(&profile, 0, 80))), @r#"
      share     used  samples  processes  program
     62.0 %  62.0 ms       62          2  cc1
     34.0 %  34.0 ms       34          1  as
-    and 1 more programs
+    and 1 more program
 
      share     used  samples  threads  process  pid
     34.0 %  34.0 ms       34        1  as       203
@@ -610,7 +612,7 @@ fn inverted_tree() {
     let view = TreeView { inverted: true, min_share: 0.05 };
     let text = plain(&tree(&profile, &outline, view, Page::new(&profile, 0, 120)));
     insta::assert_snapshot!(text, @r#"
-    2.00 s; below each function are its callers; branches from 5.0 % up
+    2.00 s; callers below each function; branches of 5.0 % or more
 
        total
       30.0 %  core::str::Chars::next ⇠ app::parse::Parser::next_token ← app::run ← app::main ← [start-up: 3 frames]
@@ -619,17 +621,17 @@ fn inverted_tree() {
       15.0 %  app::parse::Parser::next_token ← app::run ← app::main ← [start-up: 3 frames]
 
     dashed lines and arrows: inlined by the compiler
-    [… frames]: they only start or carry other code; --unfolded shows them
+    [… frames]: start-up and runtime frames; --unfolded shows them
     "#);
 }
 
 #[test]
 fn callers_and_callees() {
     let profile = program();
-    let made = Callers::folded(&profile, &Selection::default(), "next_token", true).unwrap();
-    insta::assert_snapshot!(plain(&callers(&profile, &made, 0.01, Page::new(&profile, 0, 100))), @r#"
+    let built = Callers::folded(&profile, &Selection::default(), "next_token", true).unwrap();
+    insta::assert_snapshot!(plain(&callers(&profile, &built, 0.01, Page::new(&profile, 0, 100))), @r#"
     app::parse::Parser::next_token
-    15.0 % of all by itself (300 ms), 45.0 % with its callees (900 ms), 900 samples
+    self 15.0 % (300 ms), total 45.0 % (900 ms), 900 samples
 
     called by (shares of app::parse::Parser::next_token)
        total
@@ -640,18 +642,17 @@ fn callers_and_callees() {
       66.7 %  66.7 %  └┄ core::str::Chars::next
 
     dashed lines and arrows: inlined by the compiler
-    [… frames]: they only start or carry other code; --unfolded shows them
+    [… frames]: start-up and runtime frames; --unfolded shows them
     "#);
 }
 
 #[test]
 fn lines_with_source() {
     let profile = program();
-    let made = Lines::build(&profile, &Selection::default(), "next_token").unwrap();
-    insta::assert_snapshot!(plain(&lines(&profile, &made, Page::new(&profile, 0, 80))), @r#"
+    let built = Lines::build(&profile, &Selection::default(), "next_token").unwrap();
+    insta::assert_snapshot!(plain(&lines(&profile, &built, Page::new(&profile, 0, 80))), @r#"
     app::parse::Parser::next_token
-    15.0 % of all by itself, 45.0 % with its callees (900 ms); shares below are of
-    the function
+    self 15.0 %, total 45.0 % (900 ms); shares below are of the function's total
 
         self   total   line  src/parse.rs
                           1  fn next_token(&mut self) -> Token {
@@ -666,36 +667,35 @@ fn lines_with_source() {
 fn lines_without_source_or_debug_info() {
     let profile = program();
     let page = Page::new(&profile, 0, 80);
-    let made = Lines::build(&profile, &Selection::default(), "app::eval").unwrap();
-    insta::assert_snapshot!(plain(&lines(&profile, &made, page)), @r#"
+    let built = Lines::build(&profile, &Selection::default(), "app::eval").unwrap();
+    insta::assert_snapshot!(plain(&lines(&profile, &built, page)), @r#"
     app::eval
-    0.0 % of all by itself, 24.0 % with its callees (480 ms); shares below are of
-    the function
+    self 0.0 %, total 24.0 % (480 ms); shares below are of the function's total
 
         self   total   line  src/eval.rs
               83.3 %      7▶ (source text not in the profile)
               16.7 %      8  (source text not in the profile)
     "#);
-    let made = Lines::build(&profile, &Selection::default(), "malloc").unwrap();
-    assert!(plain(&lines(&profile, &made, page)).contains("debug = \"line-tables-only\""));
+    let built = Lines::build(&profile, &Selection::default(), "malloc").unwrap();
+    assert!(plain(&lines(&profile, &built, page)).contains("debug = \"line-tables-only\""));
 }
 
 #[test]
 fn table_of_threads() {
     let mut profile = program();
     profile.threads[1].end_ns = Some(1_200 * SAMPLE_NS);
-    let made = Threads::build(&profile, &Selection::default());
-    insta::assert_snapshot!(plain(&threads(&profile, &made, 10, Page::new(&profile, 0, 100))), @r#"
+    let built = Threads::build(&profile, &Selection::default());
+    insta::assert_snapshot!(plain(&threads(&profile, &built, 10, Page::new(&profile, 0, 100))), @r#"
      share    used  samples  thread  tid  pid  start     end
     70.0 %  1.40 s    1,400  main    100  100   0 ns       -
     30.0 %  600 ms      600  worker  101  100   0 ns  1.20 s
     "#);
     assert!(
-        plain(&threads(&profile, &made, 1, Page::new(&profile, 0, 100))).ends_with("and 1 more threads\n")
+        plain(&threads(&profile, &built, 1, Page::new(&profile, 0, 100))).ends_with("and 1 more thread\n")
     );
 }
 
-/// Numbers as large as they get, and names as long as Linux keeps them and longer.
+/// The largest numbers, and names as long as Linux keeps them and longer.
 #[test]
 fn tables_of_threads_fit_the_page() {
     let mut profile = program();
@@ -705,22 +705,22 @@ fn tables_of_threads_fit_the_page() {
         (thread.start_ns, thread.end_ns) = (123_456_789_000, Some(234_567_890_000));
     }
     profile.processes[0].pid = 4_194_300;
-    let made = Threads::build(&profile, &Selection::default());
+    let built = Threads::build(&profile, &Selection::default());
     for width in [60, 80, 96, 200] {
-        let text = plain(&threads(&profile, &made, 10, Page::new(&profile, 0, width)));
+        let text = plain(&threads(&profile, &built, 10, Page::new(&profile, 0, width)));
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= width, "{widest} columns on a page of {width}:\n{text}");
         assert!(text.contains("4194301"), "{text}");
         assert_eq!(text.contains("start"), width >= 80, "{text}");
     }
-    let narrow = plain(&threads(&profile, &made, 10, Page::new(&profile, 0, 80)));
+    let narrow = plain(&threads(&profile, &built, 10, Page::new(&profile, 0, 80)));
     assert!(narrow.contains("tokio-runtim…"), "{narrow}");
     let whole = Page::new(&profile, 0, 80).with_full_names(true);
-    assert!(plain(&threads(&profile, &made, 10, whole)).contains("tokio-runtime-worker-of-the-third-pool"));
+    assert!(plain(&threads(&profile, &built, 10, whole)).contains("tokio-runtime-worker-of-the-third-pool"));
 }
 
 #[test]
-fn the_quality_of_waits_is_of_waits() {
+fn quality_of_waits_reports_waits_only() {
     let mut profile = program();
     let waits = std::mem::take(&mut profile.samples[0]);
     let metric = profile.set_metric(whyslow_profile::Metric::off_cpu_time(), waits);
@@ -729,20 +729,20 @@ fn the_quality_of_waits_is_of_waits() {
     profile.meta.notes.push(sampled.into());
     let of_waits = Quality::of_metric(&profile, metric);
     insta::assert_snapshot!(plain(&quality(&of_waits, 80)), @"
-    good: 2,000 waits, 2,000 with whole stacks (100.0 % of the time), in turns, 4 lost
+    good: 2,000 waits, 2,000 with complete stacks (100.0 % of the time), stacks sampled, 4 lost
 
     waits               2,000
-    stacks              the kernel gave them, in turns because there were too many
-                        waits
-    whole stacks        2,000, 100.0 % of the waiting time
+    stacks              from the kernel, sampled because there were too many waits
+    complete stacks     2,000, 100.0 % of the waiting time
     without a stack     0.0 % of the waiting time
     lost                4 records, 0 other records
     recording           complete
 
     note: 4 samples were lost (0.2 % of all)
-      fix: record with a lower rate: -F 500
-    note: 2,000 of 2,000 waits have a stack: beyond 10,000 a second they are taken
-          in turns, so that the program is not held up; all are counted and timed
+      fix: record at a lower rate: -F 500
+    note: 2,000 of 2,000 waits have a stack: above 10,000 waits a second whyslow
+          takes only some stacks, to keep the overhead low; all waits are counted
+          and timed
     ");
     let json = serde_json::to_value(crate::json::QualityBody::new(&of_waits)).unwrap();
     assert_eq!((&json["waits"]["waits"], &json["waits"]["in_turns"]), (&2000.into(), &true.into()));
@@ -761,12 +761,12 @@ fn quality_in_full() {
     fair: 2,000 samples, 100.0 % of stacks complete, 4 lost
 
     samples             2,000
-    expected            2,000 at 1000 per second of CPU time: 100.2 % came
-    source              cpu-clock: the kernel's timer
+    expected            2,000 at 1000 per second of CPU time: 100.2 % recorded
+    source              cpu-clock: kernel timer
     kernel              hidden: 20.0 % of the CPU time is not in the profile
     stacks complete     100.0 %
-    unresolved          5.0 % of the samples end in code without a name
-    without any name    0.0 %
+    unresolved          5.0 % of the samples end in code without symbols
+    no frame resolved   0.0 %
     lost                4 samples, 0 other records
     throttled           0 times
     recording           complete
@@ -774,13 +774,13 @@ fn quality_in_full() {
     warning: kernel time is not in the profile: 20.0 % of the CPU time is missing
       fix: `sudo sysctl kernel.perf_event_paranoid=1`, then record again
     note: 4 samples were lost (0.2 % of all)
-      fix: record with a lower rate: -F 500
+      fix: record at a lower rate: -F 500
     note: a note from the recorder
     "#);
 }
 
 #[test]
-fn hostile_names_reach_no_terminal() {
+fn hostile_names_are_escaped() {
     let mut profile = testing::profile("main;evil@f.rs:1 300\nworker: main;evil@f.rs:1 10");
     let hostile = profile.strings.push("ev\x1b[2Jil\r\n\u{202e}::x");
     for function in &mut profile.functions {
@@ -829,7 +829,7 @@ fn a_very_deep_tree_is_drawn_on_a_small_stack() {
 }
 
 #[test]
-fn spans_stand_under_each_other() {
+fn table_of_spans() {
     let mut profile = program();
     let spans =
         [("load", 0, 0, 500), ("load", 0, 700, 900), ("par\x1b[31mse\n", 0, 100, 101), ("tick", 1, 3, 3)];

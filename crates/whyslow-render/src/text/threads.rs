@@ -3,20 +3,22 @@
 use whyslow_analyze::{NameRow, Percent, ThreadRow, Threads};
 use whyslow_profile::{Profile, ThreadTimes};
 
-use super::layout::{BOLD, DIM, Page, columns, cut, left, push_line, push_wrapped, right, styled};
+use super::layout::{BOLD, DIM, Page, columns, cut, left, number_of, push_line, push_wrapped, right, styled};
 use crate::sanitize::clean;
 use crate::units::{Count, duration, value};
 
-/// Columns that are only nice to have make room for so much of a name. Linux keeps 15 letters of a thread's.
+/// Optional columns give way until a name has this many columns. Linux keeps 15 characters of a thread's
+/// name.
 const NAME_LEAST: usize = 12;
 const GAP: usize = 2;
 
-/// Numbers to the right in columns as wide as they need; one column of names to the left, which gets what is left of the page.
+/// Right-aligned numbers in columns as wide as needed, and one left-aligned column of names that gets the
+/// rest of the page.
 struct Table {
     heads: Vec<&'static str>,
     /// The column of names.
     name: usize,
-    /// How many columns at the end may be left out on a narrow page.
+    /// Number of columns at the end that a narrow page may leave out.
     optional: usize,
     rows: Vec<Vec<String>>,
 }
@@ -54,18 +56,18 @@ impl Table {
     }
 }
 
-/// What the processes of each program and the threads of each name used, where there are several; then each process and
-/// each thread, at most `limit` of each.
+/// Renders the sums by program and by thread name, if there are several, then each process and each thread,
+/// at most `limit` of each.
 pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -> String {
     let mut out = String::new();
-    // Values of the heap are rows of its timeline.
+    // Heap values are rows of its timeline, not samples.
     let samples = if page.counted { "rows" } else { "samples" };
     let used = |part: u64, samples: u64| {
         let share = Percent(part as f64 / threads.total_value.max(1) as f64);
         vec![share.to_string(), value(part, page.unit), Count(samples).to_string()]
     };
     let name = |id| clean(profile.text(id)).into_owned();
-    let mut sums = |rows: &[NameRow], of: usize, [what, who, others]: [&'static str; 3]| {
+    let mut sums = |rows: &[NameRow], of: usize, [what, who, one, many]: [&'static str; 4]| {
         if rows.len() == of {
             return;
         }
@@ -77,11 +79,15 @@ pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -
         let heads = vec!["share", "used", samples, what, who];
         let rows_shown = rows.iter().take(limit).map(cells).collect();
         Table { heads, name: 4, optional: 0, rows: rows_shown }.push(&mut out, page);
-        write_more(&mut out, rows.len(), limit, others);
+        write_more(&mut out, rows.len(), limit, one, many);
         out.push('\n');
     };
-    sums(&threads.programs, threads.processes.len(), ["processes", "program", "programs"]);
-    sums(&threads.thread_names, threads.rows.len(), ["threads", "threads called", "names"]);
+    sums(
+        &threads.programs,
+        threads.processes.len(),
+        ["processes", "program", "more program", "more programs"],
+    );
+    sums(&threads.thread_names, threads.rows.len(), ["threads", "thread name", "more name", "more names"]);
     if threads.processes.len() > 1 {
         let rows = threads.processes.iter().take(limit).map(|row| {
             let process = &profile.processes[row.process.index()];
@@ -91,7 +97,7 @@ pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -
         });
         let heads = vec!["share", "used", samples, "threads", "process", "pid"];
         Table { heads, name: 4, optional: 0, rows: rows.collect() }.push(&mut out, page);
-        write_more(&mut out, threads.processes.len(), limit, "processes");
+        write_more(&mut out, threads.processes.len(), limit, "more process", "more processes");
         out.push('\n');
     }
 
@@ -117,13 +123,13 @@ pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -
     }
     heads.extend(["start", "end"]);
     Table { heads, name: 3, optional: 2, rows: rows.collect() }.push(&mut out, page);
-    write_more(&mut out, threads.rows.len(), limit, "threads");
+    write_more(&mut out, threads.rows.len(), limit, "more thread", "more threads");
     let estimated =
         |row: &ThreadRow| profile.threads[row.thread.index()].times.map(|t| t.queued_estimated_ns);
     let estimated_ns: u64 = threads.rows.iter().filter_map(estimated).fold(0, u64::saturating_add);
     if estimated_ns > 0 {
         let about = format!(
-            "queued: {} of all is an estimate by the kernel's accounts of its threads: between being woken and being given a CPU",
+            "queued: {} of the total is estimated from the kernel's accounting: the time between wake-up and getting a CPU",
             duration(estimated_ns)
         );
         push_wrapped(&mut out, DIM, &about, page.width);
@@ -131,8 +137,8 @@ pub fn threads(profile: &Profile, threads: &Threads, limit: usize, page: Page) -
     out
 }
 
-fn write_more(out: &mut String, all: usize, limit: usize, what: &str) {
+fn write_more(out: &mut String, all: usize, limit: usize, one: &str, many: &str) {
     if all > limit {
-        push_line(out, &styled(DIM, format!("and {} more {what}", Count((all - limit) as u64))));
+        push_line(out, &styled(DIM, format!("and {}", number_of((all - limit) as u64, one, many))));
     }
 }

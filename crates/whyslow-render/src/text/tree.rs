@@ -9,15 +9,15 @@ use super::layout::{
 use crate::units::Count;
 
 const SHARE: usize = 8;
-/// Names are not squeezed below this many columns: deeper calls are left out instead.
+/// Minimum width of a name; deeper calls are left out instead.
 const NAME: usize = 24;
 
-/// How a tree is drawn.
+/// Options for drawing a tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TreeView {
     /// Whether callers are below their callees.
     pub inverted: bool,
-    /// Branches with a smaller share of everything are left out.
+    /// Branches with a smaller share of the total are left out.
     pub min_share: f64,
 }
 
@@ -27,16 +27,12 @@ impl Default for TreeView {
     }
 }
 
-/// A whole tree: heaviest branch first, a chain of calls that has no other branch on one line.
+/// Renders a whole tree: heaviest branch first, unbranched chains of calls on one line.
 pub fn tree(profile: &Profile, outline: &Outline, view: TreeView, page: Page) -> String {
     let mut out = String::new();
     let all = page.whole(profile, outline.total_value());
-    let what = if view.inverted {
-        "below each function are its callers"
-    } else {
-        "below each function are its callees"
-    };
-    let intro = format!("{all}; {what}; branches from {} up", Percent(view.min_share));
+    let what = if view.inverted { "callers below each function" } else { "callees below each function" };
+    let intro = format!("{all}; {what}; branches of {} or more", Percent(view.min_share));
     push_wrapped(&mut out, PLAIN, &intro, page.width);
     out.push('\n');
     let direction = if view.inverted { Direction::Callers } else { Direction::Callees };
@@ -47,7 +43,7 @@ pub fn tree(profile: &Profile, outline: &Outline, view: TreeView, page: Page) ->
     out
 }
 
-/// Says what dashes and brackets mean, where there are any.
+/// Appends the meaning of dashes and brackets, if there are any.
 pub(super) fn push_legend(out: &mut String, folds: bool) {
     let dashes = out.contains(['┄', '⇢', '⇠']);
     if dashes || folds {
@@ -57,33 +53,30 @@ pub(super) fn push_legend(out: &mut String, folds: bool) {
         push_line(out, &styled(DIM, "dashed lines and arrows: inlined by the compiler"));
     }
     if folds {
-        push_line(
-            out,
-            &styled(DIM, "[… frames]: they only start or carry other code; --unfolded shows them"),
-        );
+        push_line(out, &styled(DIM, "[… frames]: start-up and runtime frames; --unfolded shows them"));
     }
 }
 
-/// Whether anything is folded into the nodes of an outline.
+/// Whether any node of an outline has folded frames.
 pub(super) fn has_folds(outline: &Outline) -> bool {
     outline.folds.iter().any(|fold| fold.frames > 0)
 }
 
-/// What is below a node.
+/// The relation of a node's children to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Callers,
     Callees,
 }
 
-/// A tree on its way to text. Shares are of `whole`.
+/// A tree to draw. Shares are relative to `whole`.
 pub(super) struct Drawing<'a> {
     pub(super) profile: &'a Profile,
     pub(super) outline: &'a Outline,
     pub(super) whole: u64,
     pub(super) min_share: f64,
     pub(super) direction: Direction,
-    /// Whether the root stands above the drawing, and its children hang from it.
+    /// Whether the root is printed above the drawing and its children hang from it.
     pub(super) below: bool,
     pub(super) page: Page,
 }
@@ -92,7 +85,7 @@ struct Branch {
     node: u32,
     /// Lines of the branches around it.
     prefix: String,
-    /// What connects it to its parent, and what stands below that.
+    /// The connection to its parent, and the line below that.
     connector: &'static str,
     below: &'static str,
 }
@@ -119,7 +112,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Whether the callee of these two was inlined into the caller.
+    /// Whether the callee of this edge was inlined into the caller.
     fn is_inline_edge(&self, above: u32, below: u32) -> bool {
         let callee = if self.direction == Direction::Callees { below } else { above };
         self.outline.tree.inlined[callee as usize]
@@ -150,7 +143,7 @@ impl Drawing<'_> {
         branches.collect()
     }
 
-    /// The node and those below it as long as there is one branch and next to nothing is spent outside of it.
+    /// The node and its descendants as long as there is one branch and almost nothing is spent outside it.
     fn chain(&self, node: u32) -> Vec<u32> {
         let total = &self.outline.tree.total_value;
         let spare = self.min_value() / 10;
@@ -166,7 +159,8 @@ impl Drawing<'_> {
         chain
     }
 
-    /// Writes a chain on as few lines as it fits. Each line has the total of its first and the self of its last node.
+    /// Writes a chain on as few lines as possible. Each line has the total of its first node and the self
+    /// value of its last.
     fn write_chain(&self, out: &mut String, chain: &[u32], indent: &str, prefix: &str) {
         let mut lead = indent;
         let mut line: Vec<u32> = Vec::new();
@@ -241,7 +235,7 @@ fn fold_note(fold: Fold) -> String {
     format!("[{}: {}]", fold.words(), number_of(fold.frames.into(), "frame", "frames"))
 }
 
-/// ` (×500)`, or for a cycle of several functions ` (last 2 ×250)`; nothing without recursion.
+/// ` (×500)`, or for a cycle of several functions ` (last 2 ×250)`; empty without recursion.
 pub(crate) fn repeat_note(repeat: Repeat) -> String {
     match repeat {
         Repeat { times: 0 | 1, .. } => String::new(),

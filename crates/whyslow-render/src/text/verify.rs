@@ -1,4 +1,4 @@
-//! Whether a change did what it was meant to: one paragraph and one table, for a terminal or as Markdown.
+//! The result of `whyslow verify`: one paragraph and one table, for a terminal or as Markdown.
 
 use whyslow_analyze::Percent;
 use whyslow_analyze::diff::{Change, DiffRow, Focus, Verdict, Verification};
@@ -11,21 +11,21 @@ use crate::names::short_name;
 use crate::sanitize::clean;
 use crate::units::{times, value};
 
-/// Changed rows in the table.
+/// Number of changed rows in the table.
 const ROWS: usize = 5;
 
-/// What is shown.
+/// The contents of `whyslow verify`.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifyView<'a> {
     /// The comparison.
     pub diff: DiffView<'a>,
-    /// What it says about the change.
+    /// The conclusions about the change.
     pub verification: &'a Verification,
-    /// The functions that the change aimed at.
+    /// The target functions of the change.
     pub aim: Option<&'a Focus>,
 }
 
-/// What functions that are aimed at are called: the name of one, or how many there are.
+/// The name of the target functions: one name, and how many more there are.
 pub(crate) fn aim_name(aim: &Focus) -> String {
     match &aim.names[..] {
         [name] => short_name(&clean(name)),
@@ -34,7 +34,7 @@ pub(crate) fn aim_name(aim: &Focus) -> String {
     }
 }
 
-/// The paragraph and the table, for a terminal.
+/// Renders the paragraph and the table for a terminal.
 pub fn verify(view: &VerifyView<'_>, page: Page) -> String {
     let mut out = String::new();
     for caveat in &view.diff.diff.caveats {
@@ -61,7 +61,7 @@ pub fn verify(view: &VerifyView<'_>, page: Page) -> String {
     out
 }
 
-/// The same as Markdown, for a write-up.
+/// Renders them as Markdown.
 pub fn verify_markdown(view: &VerifyView<'_>) -> String {
     let mut out = String::new();
     push_line(&mut out, &escaped(&summary(view)));
@@ -84,7 +84,7 @@ pub fn verify_markdown(view: &VerifyView<'_>) -> String {
     out
 }
 
-/// Text that Markdown takes as it is.
+/// Escapes text for Markdown.
 fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -108,19 +108,19 @@ pub fn summary(view: &VerifyView<'_>) -> String {
         Verdict::Less => "less",
         Verdict::More if is_time => "slower",
         Verdict::More => "more",
-        Verdict::Same => "the same",
+        Verdict::Same => "unchanged",
         Verdict::Undecided | Verdict::Moved => "undecided",
     };
     let name = clean(&whole.what).replace('-', " ");
     sentences.push(format!("{word}: {name} {}.", change_words(&whole.change, whole.unit)));
     if diff.runs == 1 {
-        sentences.push("How much one run differs from the next is not known from one run each.".to_owned());
+        sentences.push("A single run per side cannot show run-to-run noise.".to_owned());
     }
     if let Some(focus) = view.aim {
         sentences.extend(aim_words(focus, diff.unit));
     } else if let Some(row) = verification.better.first() {
         sentences.push(format!(
-            "Most is saved in {}: {}.",
+            "The largest saving is in {}: {}.",
             name_of(view, row),
             change_words(&row.own, diff.unit)
         ));
@@ -142,8 +142,8 @@ pub fn summary(view: &VerifyView<'_>) -> String {
     let aimed = |row: &&DiffRow| !is_aim(view, row);
     let worse = verification.worse.iter().filter(aimed).take(ROWS).collect::<Vec<_>>();
     sentences.push(match &worse[..] {
-        [] if diff.counted => "Nothing else got more.".to_owned(),
-        [] => "Nothing else is called worse.".to_owned(),
+        [] if diff.counted => "Nothing else increased.".to_owned(),
+        [] => "No other regression was found.".to_owned(),
         rows => {
             let words = rows.iter().map(|row| {
                 format!("{} ({})", name_of(view, row), numbers(&row.own, diff.unit, [true; 2])[2])
@@ -153,12 +153,14 @@ pub fn summary(view: &VerifyView<'_>) -> String {
     });
     if let Some(hot) = verification.hottest.first() {
         let bound = match hot.at_most() {
-            Some(factor) => format!("without it everything would be {} times as fast at most", times(factor)),
+            Some(factor) => {
+                format!("without it, everything would be at most {} times as fast", times(factor))
+            }
             None => "there is nothing else".to_owned(),
         };
         let bound = if is_time { bound } else { bound.replace("times as fast", "times smaller") };
         sentences.push(format!(
-            "Hottest now is {} with {} by itself, {}: {bound}.",
+            "The hottest function is now {} with {} self, {}: {bound}.",
             name_of(view, &hot.row),
             value(hot.row.own.after, diff.unit),
             Percent(hot.share)
@@ -169,17 +171,17 @@ pub fn summary(view: &VerifyView<'_>) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Whether a function that was aimed at shrank, and where its time went.
+/// Sentences about the target functions: whether they shrank, and where their time went.
 fn aim_words(focus: &Focus, unit: Unit) -> Vec<String> {
     let did = match focus.total.verdict {
         Verdict::Less => "shrank",
         Verdict::More => "grew",
-        Verdict::Same => "is what it was",
+        Verdict::Same => "is unchanged",
         Verdict::Undecided => "is undecided",
         Verdict::Moved => "moved",
     };
     let mut sentences = vec![format!(
-        "{}, which was aimed at, {did}: {} with what it calls, {} by itself.",
+        "The target {} {did}: total {}, self {}.",
         aim_name(focus),
         change_words(&focus.total, unit),
         change_words(&focus.own, unit)
@@ -194,12 +196,12 @@ fn aim_words(focus: &Focus, unit: Unit) -> Vec<String> {
     });
     let changed = changed.collect::<Vec<_>>();
     if !changed.is_empty() {
-        sentences.push(format!("Of what it calls changed: {}.", changed.join(", ")));
+        sentences.push(format!("Changed callees: {}.", changed.join(", ")));
     }
     sentences
 }
 
-/// `1.20 s → 900 ms, ×0.75 (95 %: 0.72..0.78)`.
+/// Formats a change: `1.20 s → 900 ms, ×0.75 (95 %: 0.72..0.78)`.
 fn change_words(change: &Change, unit: Unit) -> String {
     let [before, after, _] = numbers(change, unit, [true, true]);
     let words = format!("{before} → {after}");
@@ -227,7 +229,7 @@ fn is_aim(view: &VerifyView<'_>, row: &DiffRow) -> bool {
 
 const COLUMNS: usize = 7;
 
-/// The cells of the table, with its heading.
+/// The cells of the table, including its header.
 fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
     let VerifyView { verification, .. } = *view;
     let diff = view.diff.diff;
@@ -249,8 +251,8 @@ fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
         push(clean(&total.what).replace('-', " "), &total.change, total.unit);
     }
     if let Some(focus) = view.aim {
-        push(format!("{}, with what it calls", aim_name(focus)), &focus.total, diff.unit);
-        push(format!("{}, by itself", aim_name(focus)), &focus.own, diff.unit);
+        push(format!("{}, total", aim_name(focus)), &focus.total, diff.unit);
+        push(format!("{}, self", aim_name(focus)), &focus.own, diff.unit);
     }
     let mut named = Vec::new();
     let changed = diff.rows.iter().filter(|row| row.own.verdict.is_claim()).take(ROWS);

@@ -14,10 +14,10 @@ use crate::units::{Count, duration};
 const SHARE: usize = 8;
 const NUMBER: usize = 10;
 const REASON: usize = 13;
-/// The least room for a name.
+/// The minimum width of a name.
 const NAME: usize = 20;
 
-/// A number of a row as text.
+/// Formats a number of a row.
 type Number = fn(&WaitRow) -> String;
 
 /// The columns between the share and the reason.
@@ -29,7 +29,7 @@ const COLUMNS: [(&str, Number); 5] = [
     ("max", |row| duration(row.max_ns)),
 ];
 
-/// Where threads wait, at most `limit` places.
+/// Renders the places where threads wait, at most `limit` of them.
 pub fn waits(
     table: &WaitTable,
     blocked: &[BlockedWorker],
@@ -40,7 +40,7 @@ pub fn waits(
     let mut out = String::new();
     let share = |part: u64| Percent(part as f64 / table.total_ns.max(1) as f64);
     let intro = format!(
-        "threads waited {} in all, {}; each wait is charged to the line of yours that led to it",
+        "threads waited {} in all, {}; each wait is charged to the line of your code that led to it",
         duration(table.total_ns),
         number_of(table.count, "time", "times")
     );
@@ -52,10 +52,15 @@ pub fn waits(
         .reasons
         .iter()
         .map(|(reason, total)| format!("{} {} ({})", reason.label(), duration(*total), share(*total)));
-    push_wrapped(&mut out, PLAIN, &format!("for: {}", reasons.collect::<Vec<_>>().join(", ")), page.width);
+    push_wrapped(
+        &mut out,
+        PLAIN,
+        &format!("reasons: {}", reasons.collect::<Vec<_>>().join(", ")),
+        page.width,
+    );
     out.push_str(&findings(profile, blocked, limit, page));
     out.push('\n');
-    // Of columns that do not fit, the percentiles go first.
+    // If the columns do not fit, the percentiles go first.
     let mut numbers = COLUMNS.to_vec();
     for spare in ["p50", "p99", "max"] {
         if SHARE + NUMBER * numbers.len() + REASON + 2 * NAME > page.width {
@@ -100,7 +105,7 @@ pub fn waits(
     out
 }
 
-/// What is told of calls that block workers.
+/// Remarks about calls that block worker threads.
 pub(super) fn findings(profile: &Profile, blocked: &[BlockedWorker], limit: usize, page: Page) -> String {
     let shown = blocked.iter().take(limit);
     shown.map(|row| remark_lines(&row.finding(profile).remark(), page.width)).collect()

@@ -1,4 +1,4 @@
-//! Whether a page describes every name of a JSON document.
+//! Checks that a page describes every name of a JSON document.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ fn names(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Fails if a name of these documents is not in the page.
+/// Fails if the page lacks a name of these documents.
 pub(crate) fn assert_described<'a>(documents: impl IntoIterator<Item = &'a Value>, page: &str) {
     let mut found = Vec::new();
     documents.into_iter().for_each(|document| names(document, &mut found));

@@ -1,4 +1,4 @@
-//! Results of `whyslow bench` arrive in the viewer as they were judged.
+//! Results of `whyslow bench` reach the viewer with their verdicts.
 
 use serde_json::{Value, json};
 use whyslow_bench::stored::read_stored;
@@ -14,7 +14,7 @@ fn run(place: u32, wall_ns: u64) -> Value {
     })
 }
 
-/// Two commands, the second of which takes a tenth less in every pair.
+/// Two commands; the second takes a tenth less in every pair.
 fn runs() -> Value {
     let runs = |factor: u64, first: u32| {
         let round =
@@ -30,7 +30,7 @@ fn runs() -> Value {
     })
 }
 
-/// The same with what was said of it: another verdict than the runs would give now.
+/// The same with stored verdicts that differ from what the runs would give now.
 fn said() -> Value {
     let mut said = runs();
     let comparison = |metric: &str, ratio: f64, verdict: &str, decides: bool, pairs: usize| {
@@ -61,12 +61,15 @@ fn head(file: &Value) -> Value {
 }
 
 #[test]
-fn what_was_said_of_results_is_shown_as_it_was() {
+fn stored_verdicts_are_shown_unchanged() {
     let head = head(&said());
     let answer = &head["answers"][0];
     assert_eq!(answer["verdict"], "undecided");
     let sentence = answer["sentence"].as_str().unwrap();
-    assert_eq!(sentence, "Undecided: `./new <b>` has -10.0 % wall time beside `./old` (-30.0 % to +10.0 %)");
+    assert_eq!(
+        sentence,
+        "Undecided: `./new <b>` has -10.0 % wall time compared with `./old` (-30.0 % to +10.0 %)"
+    );
     assert!(
         answer["basis"].as_str().unwrap().contains("12 pairs, 95 % confidence; about 20 to 400 pairs"),
         "{answer}"
@@ -86,14 +89,14 @@ fn what_was_said_of_results_is_shown_as_it_was() {
     let dots = wall["comparisons"][0]["dots"].as_array().unwrap();
     assert_eq!(dots.len(), 12);
     assert!(dots.iter().all(|dot| (dot.as_f64().unwrap() - 0.9).abs() < 1e-6), "{dots:?}");
-    // Runs of another day are no pairs.
+    // Runs of different days are not pairs.
     let cpu = head["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "cpu-time").unwrap();
     assert_eq!(cpu["comparisons"][0]["dots"], json!([]));
     assert_eq!(cpu["comparisons"][0]["verdict"], "faster");
 }
 
 #[test]
-fn kept_runs_that_nobody_judged_are_judged_when_they_are_looked_at() {
+fn stored_runs_without_verdicts_are_judged_on_view() {
     let head = head(&runs());
     assert_eq!(head["answers"][0]["verdict"], "faster");
     assert!(
@@ -106,12 +109,12 @@ fn kept_runs_that_nobody_judged_are_judged_when_they_are_looked_at() {
     let allocations = metrics.iter().find(|metric| metric["name"] == "allocations").unwrap();
     assert_eq!(allocations["comparisons"][0]["verdict"], "less");
     assert_eq!(allocations["summaries"][1][0], 40.0);
-    // Memory that is not known is in no run.
+    // No run has memory if it is not known.
     assert!(metrics.iter().all(|metric| metric["name"] != "max-resident"));
 }
 
 #[test]
-fn commands_of_one_name_are_told_apart_by_their_order() {
+fn commands_with_the_same_name_are_distinguished_by_order() {
     let mut file = said();
     let mut third = file["commands"][1].clone();
     third["runs"] = file["commands"][0]["runs"].clone();
@@ -125,8 +128,8 @@ fn commands_of_one_name_are_told_apart_by_their_order() {
     assert_eq!(wall.iter().map(|row| row["candidate"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(wall[1]["dots"][0], 1.0, "the third has the times of the first");
     let more = [
-        "`./new <b>` is the fastest: it beats every other.",
-        "What this machine can tell apart, four times of five: 10 pairs find 20.0 %.",
+        "`./new <b>` is the fastest: it beats every other command.",
+        "Differences that this machine detects in 4 of 5 cases: 10 pairs detect 20.0 %.",
     ];
     assert_eq!(head["more"], json!(more));
 }
@@ -144,7 +147,7 @@ fn results_without_a_command_or_a_run_are_shown_too() {
 }
 
 #[test]
-fn the_page_says_the_verdict_without_scripts() {
+fn the_page_shows_the_verdict_without_scripts() {
     let stored = read_stored(&said().to_string()).unwrap();
     let page = Page::of(Content::Bench(BenchPage { stored: &stored, file: "result.json" }));
     let mut out = Vec::new();
@@ -160,7 +163,7 @@ fn the_page_says_the_verdict_without_scripts() {
 }
 
 #[test]
-fn what_is_cut_or_newer_is_refused() {
+fn truncated_or_newer_files_are_refused() {
     let text = said().to_string();
     for cut in (0..text.len()).step_by(text.len() / 40) {
         assert!(read_stored(&text[..cut]).is_err(), "{cut}");

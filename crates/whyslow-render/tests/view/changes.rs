@@ -1,4 +1,4 @@
-//! What changed between two sides arrives in the viewer as it was judged.
+//! Comparisons of two sides reach the viewer with their verdicts.
 
 use whyslow_analyze::diff::{Diff, Paths, Runs, Side};
 use whyslow_analyze::{Quality, Selection, testing};
@@ -8,7 +8,7 @@ use whyslow_render::text::{DiffFile, DiffView};
 
 use crate::decoder::{NONE, Payload};
 
-/// Lets something look at the page of a comparison.
+/// Calls a function with the page of a comparison.
 fn with_page<T>(
     before: &[Profile],
     after: &[Profile],
@@ -86,8 +86,8 @@ fn call_paths_have_both_sides_colours_and_verdicts() {
                 "main: 300→500 more, more",
                 "main;a: 100→300 more, twice or more, new",
                 "main;a;new: 0→300 more, twice or more, new",
-                "main;a;old: 100→0 less, half or less, gone",
-                "main;b: 200→200 undecided, not significant",
+                "main;a;old: 100→0 less, half or less, removed",
+                "main;b: 200→200 undecided, within noise",
             ]
         );
         assert_eq!(payload.f64("paths.total")[0], paths.tree.total_value[0] as f64);
@@ -127,7 +127,7 @@ fn several_runs_have_ratios_with_intervals_and_q() {
 }
 
 #[test]
-fn lines_that_allocate_have_their_place_and_no_callees() {
+fn allocation_sites_have_their_place_and_no_callees() {
     let before = testing::heap_profile("main;app::load@l.rs:7 : allocations=6 bytes_allocated=600");
     let after = testing::heap_profile("main;app::load@l.rs:8 : allocations=1 bytes_allocated=480");
     with_page(&[before], &[after], |page, _, _| {
@@ -139,7 +139,7 @@ fn lines_that_allocate_have_their_place_and_no_callees() {
 }
 
 #[test]
-fn the_page_says_the_answer_without_scripts() {
+fn the_page_shows_the_answer_without_scripts() {
     let [before, mut after] = times();
     after.meta.command.push("<b>".to_owned());
     with_page(&[before], &[after], |page, _, _| {

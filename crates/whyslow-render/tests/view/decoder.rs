@@ -1,4 +1,4 @@
-//! A second reader of `viewer/PAYLOAD.md`, written without looking at the writer.
+//! A second reader of `viewer/PAYLOAD.md`, written independently of the writer.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -86,7 +86,7 @@ impl Payload {
     }
 }
 
-/// The payload blocks of a page, each decoded by itself.
+/// The payload blocks of a page, each decoded separately.
 pub(crate) fn blocks(page: &str) -> Vec<(usize, Vec<u8>)> {
     let tag = "<script type=\"application/octet-stream\" class=\"payload\">";
     let texts = page.split(tag).skip(1).map(|rest| rest.split("</script>").next().unwrap());

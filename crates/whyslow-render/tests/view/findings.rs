@@ -1,4 +1,4 @@
-//! Findings arrive in the viewer: their words, their lines, and the stacks that show them.
+//! Findings reach the viewer: their words, their lines, and the stacks behind them.
 
 use whyslow_analyze::{Selection, testing};
 use whyslow_explain::{Allowed, Explanation, Question, explain};
@@ -60,7 +60,7 @@ fn findings_are_those_of_explain_in_their_order() {
 }
 
 #[test]
-fn a_finding_names_the_line_that_is_responsible_and_what_speaks_for_it() {
+fn a_finding_names_its_line_and_evidence() {
     let profile = program();
     let explanation = explained(&profile, &Allowed::default());
     let payload = payload(&profile, Some(&explanation));
@@ -75,13 +75,13 @@ fn a_finding_names_the_line_that_is_responsible_and_what_speaks_for_it() {
     let rows = payload.u32("finding_evidence.finding");
     let own = (0..rows.len()).filter(|at| rows[*at] as usize == row).collect::<Vec<_>>();
     let texts = payload.texts("finding_evidence.text");
-    let told = own.iter().map(|at| texts[*at].clone().unwrap()).collect::<Vec<_>>();
-    assert_eq!(told, evidence.iter().map(|evidence| evidence.text.clone()).collect::<Vec<_>>());
-    assert!(!told.is_empty(), "something speaks for it");
+    let words = own.iter().map(|at| texts[*at].clone().unwrap()).collect::<Vec<_>>();
+    assert_eq!(words, evidence.iter().map(|evidence| evidence.text.clone()).collect::<Vec<_>>());
+    assert!(!words.is_empty(), "something speaks for it");
 }
 
 #[test]
-fn the_stacks_that_show_a_finding_weigh_its_share() {
+fn the_stacks_of_a_finding_add_up_to_its_share() {
     let profile = program();
     let explanation = explained(&profile, &Allowed::default());
     let payload = payload(&profile, Some(&explanation));
@@ -98,7 +98,7 @@ fn the_stacks_that_show_a_finding_weigh_its_share() {
 }
 
 #[test]
-fn the_metric_that_shows_a_finding_is_numbered_as_the_viewer_has_it() {
+fn the_metric_of_a_finding_has_the_viewers_number() {
     let mut profile = program();
     // Another metric before the main one: the viewer has the main one first.
     let mut samples = Samples::default();
@@ -120,7 +120,7 @@ fn the_metric_that_shows_a_finding_is_numbered_as_the_viewer_has_it() {
 }
 
 #[test]
-fn what_is_allowed_is_counted_and_the_shape_is_told_in_words() {
+fn allowed_findings_are_counted_and_the_shape_is_a_sentence() {
     let profile = program();
     let mut allowed = Allowed::default();
     allowed.rules.insert("sip-hash".to_owned());
@@ -133,7 +133,7 @@ fn what_is_allowed_is_counted_and_the_shape_is_told_in_words() {
 }
 
 #[test]
-fn where_nobody_asked_there_is_nothing_and_where_nothing_was_found_only_the_shape() {
+fn findings_are_absent_unless_requested_and_without_any_only_the_shape_is_shown() {
     let profile = program();
     let without = payload(&profile, None);
     assert!(without.header.get("explained").is_none());

@@ -1,4 +1,4 @@
-//! The payload and the page of the viewer, decoded again the way a browser does it.
+//! The payload and the page of the viewer, decoded as a browser would.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test fails the test")]
 

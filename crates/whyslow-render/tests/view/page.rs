@@ -16,7 +16,7 @@ fn page_with(profile: &Profile, block_length: usize) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The page with its payload left out.
+/// The page without its payload.
 fn without_payload(page: &str) -> String {
     let tag = "class=\"payload\">";
     let (before, rest) = page.split_once(tag).unwrap();
@@ -25,7 +25,7 @@ fn without_payload(page: &str) -> String {
 }
 
 #[test]
-fn a_small_page_looks_like_this() {
+fn a_small_page() {
     insta::assert_snapshot!(without_payload(&page_with(&program(), 1 << 20)));
 }
 
@@ -67,7 +67,7 @@ fn the_real_viewer_is_inside() {
     assert!(page.contains(Bundle::EMBEDDED.script) && page.contains(Bundle::EMBEDDED.style));
 }
 
-/// Names that try to get out of every place they are shown in.
+/// Names that try to break out of every context they are shown in.
 const HOSTILE: [&str; 7] = [
     "</script><script>alert(1)</script>",
     "</title></noscript><img src=x onerror=alert(2)>",
@@ -108,7 +108,7 @@ fn hostile_names_stay_text() {
 }
 
 #[test]
-fn a_very_long_name_is_cut_in_what_is_shown_without_scripts() {
+fn a_very_long_name_is_cut_in_the_table_without_scripts() {
     let mut profile = testing::profile("main 30");
     profile.functions[0].name = profile.strings.push(&"x".repeat(100_000));
     let page = page_with(&profile, 1 << 20);
@@ -146,5 +146,5 @@ fn a_served_page_asks_for_its_parts_with_the_token() {
 #[test]
 fn a_profile_without_samples_has_a_page() {
     let page = page_with(&Profile::default(), 1 << 20);
-    assert!(page.contains("there is no sample in the recording"));
+    assert!(page.contains("the recording has no samples"));
 }

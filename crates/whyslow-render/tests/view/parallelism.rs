@@ -1,4 +1,4 @@
-//! What the viewer needs to tell how many threads ran, and what was charged for it.
+//! The payload has what the viewer needs to show how many threads ran and which lines are charged.
 
 use whyslow_analyze::{elapsed_time, testing};
 use whyslow_profile::{Profile, ThreadTimes};
@@ -29,7 +29,7 @@ fn payload(profile: &Profile) -> Payload {
 }
 
 #[test]
-fn each_sample_of_cpu_time_says_how_many_threads_ran_beside_it() {
+fn each_cpu_sample_says_how_many_threads_ran() {
     let profile = parallel();
     let payload = payload(&profile);
     assert_eq!(payload.u32("samples.0.running"), [1, 1, 2, 2, 2, 2, 2, 2], "in the order of time");
@@ -59,7 +59,7 @@ fn stacks_name_the_line_that_they_are_charged_to() {
 }
 
 #[test]
-fn the_header_has_what_samples_do_not_tell() {
+fn the_header_has_the_facts_that_samples_lack() {
     let mut profile = parallel();
     let facts = |profile: &Profile| {
         let head = &payload(profile).header["parallelism"];
@@ -73,7 +73,7 @@ fn the_header_has_what_samples_do_not_tell() {
 }
 
 #[test]
-fn a_heap_has_none_of_it() {
+fn a_heap_profile_has_no_parallelism() {
     let heap = testing::heap_profile("app::f;malloc : allocations=1 bytes_allocated=4");
     let payload = payload(&heap);
     assert!(!payload.names().iter().any(|name| name.ends_with(".running")));

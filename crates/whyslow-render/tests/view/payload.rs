@@ -1,4 +1,4 @@
-//! Everything that is in a profile arrives in the viewer.
+//! Everything in a profile reaches the viewer.
 
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{Quality, testing};
@@ -21,7 +21,7 @@ fn or_none(id: Option<u32>) -> u32 {
     id.unwrap_or(NONE)
 }
 
-/// Compares numbers where "nothing" is NaN.
+/// Compares numbers where NaN means "missing".
 #[track_caller]
 fn same(decoded: &[f64], expected: impl Iterator<Item = Option<u64>>) {
     let shown = |value: f64| if value.is_nan() { None } else { Some(value) };
@@ -186,7 +186,7 @@ fn machine_code_as_instructions() {
 }
 
 #[test]
-fn code_of_another_architecture_is_not_guessed_at() {
+fn code_of_another_architecture_is_not_decoded() {
     let mut profile = program();
     profile.meta.host.arch = "s390x".to_owned();
     let payload = payload(&profile);
@@ -206,14 +206,14 @@ fn an_empty_profile_has_every_table() {
 }
 
 #[test]
-fn only_texts_that_are_referred_to_travel() {
+fn only_referenced_texts_are_written() {
     let payload = payload(&testing::profile("main;parse 3"));
     let bytes = String::from_utf8(payload.u8("strings.bytes")).unwrap();
     assert!(bytes.contains("parse") && !bytes.contains("_raw_"), "{bytes}");
 }
 
 #[test]
-fn any_text_arrives_as_it_is() {
+fn any_text_arrives_unchanged() {
     let mut profile = testing::profile("main 3");
     let hostile = "</script>\u{202e}\0\u{1b}[31m\"'&".repeat(1000);
     profile.functions[0].name = profile.strings.push(&hostile);
@@ -221,7 +221,7 @@ fn any_text_arrives_as_it_is() {
 }
 
 #[test]
-fn the_lines_of_a_heap_and_its_facts() {
+fn allocation_sites_and_heap_facts() {
     let mut profile = testing::heap_profile(
         "app::main@m.rs:3;app::load@l.rs:7;alloc::vec::Vec::push@v.rs:1 : allocations=3 bytes_allocated=300 peak_bytes=200 grown=4 growth_chains=1 largest_grown=256 bytes_grown_to=256 growth=linear
          app::main@m.rs:4;app::load@l.rs:7 : allocations=2 bytes_allocated=20 peak_bytes=5
@@ -248,7 +248,7 @@ fn the_lines_of_a_heap_and_its_facts() {
     assert_eq!(heap["peak_bytes"], 205);
     assert_eq!(heap["leaks_checked"], true);
     assert_eq!(heap["totals"]["allocations"], 7);
-    // The two stacks that end in one line of the user's are one row.
+    // The two stacks that end in one line of the user's code are one row.
     let functions = payload.texts("functions.name");
     let rows = payload.u32("heap.function");
     assert_eq!(functions[rows[0] as usize].as_deref(), Some("app::load"));
@@ -284,7 +284,7 @@ fn the_lines_of_a_heap_and_its_facts() {
 }
 
 #[test]
-fn a_profile_without_a_heap_has_no_columns_of_one() {
+fn a_profile_without_a_heap_has_no_heap_columns() {
     let payload = payload(&program());
     assert!(payload.header.get("heap").is_none());
     assert!(!payload.names().iter().any(|name| name.starts_with("heap")));

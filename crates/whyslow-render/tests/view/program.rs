@@ -22,7 +22,7 @@ pub(crate) fn program() -> Profile {
     profile.processes[0].end_ns = Some(9_000_000);
     profile.threads[1].start_ns = 500;
 
-    // Not in order of time.
+    // Deliberately not in order of time.
     let main = &mut profile.samples[0];
     main.time_ns.swap(0, 5);
     let unit = Unit::Bytes;

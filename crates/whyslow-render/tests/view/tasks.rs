@@ -1,4 +1,4 @@
-//! Tasks of async Rust arrive in the viewer: their chains, and where each stack is.
+//! Tasks of async Rust reach the viewer: their chains, and the task of each stack.
 
 use whyslow_analyze::testing;
 use whyslow_profile::{Metric, Profile, Samples, StackId, ThreadId};
@@ -15,7 +15,8 @@ fn payload(profile: &Profile) -> Payload {
     Payload::decode(&bytes)
 }
 
-/// A task that awaits, one that reads a file on its worker, the executor itself, a call that may block, and none of these.
+/// A task that awaits, one that reads a file on its worker thread, the executor itself, a call that may
+/// block, and unrelated code.
 fn tasks() -> (Profile, Vec<StackId>) {
     let mut profile = testing::profile(&format!(
         "{WORKER};{POLL};async fn app::request;async fn app::middle;app::spin 1
@@ -32,7 +33,7 @@ fn tasks() -> (Profile, Vec<StackId>) {
 }
 
 #[test]
-fn every_stack_says_in_which_task_it_is() {
+fn every_stack_names_its_task() {
     let (profile, stacks) = tasks();
     let payload = payload(&profile);
     let places = payload.u32("stacks.place");
@@ -52,7 +53,7 @@ fn every_stack_says_in_which_task_it_is() {
 }
 
 #[test]
-fn waits_that_block_a_worker_name_what_is_called() {
+fn waits_that_block_a_worker_name_the_callee() {
     let (profile, stacks) = tasks();
     let payload = payload(&profile);
     assert_eq!(payload.u32("blocking.stack"), [stacks[1].0]);

@@ -1,4 +1,4 @@
-//! Waits arrive in the viewer with their reasons and what is known of each.
+//! Waits reach the viewer with their reasons and details.
 
 use whyslow_analyze::{Reason, testing};
 use whyslow_profile::{Metric, Profile, Samples, StackId, ThreadId, WaitDetail, WokenBy};
@@ -6,7 +6,7 @@ use whyslow_render::html::{Page, write_payload};
 
 use crate::decoder::{NONE, Payload};
 
-/// A sample of CPU time, a lock and an idle thread of a pool, whose stacks are in this order; waits out of order.
+/// A CPU sample, a lock wait and an idle pool thread, with stacks in this order; the waits are out of order.
 fn waits() -> Profile {
     let mut profile = testing::profile(
         "main;f 1
@@ -51,12 +51,12 @@ fn each_wait_has_its_reason_in_the_order_of_time() {
 }
 
 #[test]
-fn locks_are_a_table_and_each_wait_for_one_names_it() {
+fn each_lock_wait_names_its_row_in_the_lock_table() {
     let payload = payload(&waits());
     assert_eq!(payload.u32("samples.1.lock"), [0, NONE], "an idle thread waits for no lock");
     assert_eq!(payload.texts("locks.kind"), [Some("lock".to_owned())]);
     assert_eq!(payload.texts("locks.name"), [None]);
-    assert!(payload.f64("locks.address")[0].is_nan(), "nobody told where it is");
+    assert!(payload.f64("locks.address")[0].is_nan(), "its address is unknown");
     assert_eq!(payload.u32("locks.process"), [0]);
     let name = payload.texts("functions.name")[payload.u32("locks.function")[0] as usize].clone();
     assert_eq!(name.as_deref(), Some("main"), "your function that waits");
@@ -66,7 +66,7 @@ fn locks_are_a_table_and_each_wait_for_one_names_it() {
 }
 
 #[test]
-fn what_is_known_of_single_waits_stands_beside_them() {
+fn details_of_single_waits_have_their_own_columns() {
     let mut profile = waits();
     assert!(!payload(&profile).names().contains(&"samples.1.cpu"));
     profile.wait_details.push(WaitDetail {

@@ -1,4 +1,4 @@
-//! Which unit owns which address.
+//! Maps addresses to units.
 
 use std::sync::OnceLock;
 
@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use super::unit::Ranges;
 use super::{Dwarf, Slice, Unit};
 
-/// Overlapping units that are asked about one address.
+/// Maximum number of overlapping units to search for one address.
 const CANDIDATES: usize = 4;
 
-/// A unit that is opened when it is needed.
+/// A unit that is opened on demand.
 struct Slot<'a> {
     header: gimli::UnitHeader<Slice<'a>>,
     offset: usize,
@@ -38,7 +38,7 @@ impl<'a> Units<'a> {
         Self { dwarf, slots }
     }
 
-    /// True when there is no unit.
+    /// Whether there is no unit.
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -49,12 +49,12 @@ impl<'a> Units<'a> {
         slot.unit.get_or_init(|| self.dwarf.unit(slot.header).ok()).as_ref()
     }
 
-    /// The units that may have code: all but those that say that they have none.
+    /// The units that may have code: all except those that declare none.
     pub(crate) fn rows_with_code(&self) -> Vec<usize> {
         (0..self.slots.len()).filter(|&row| self.declares_code(row).unwrap_or(true)).collect()
     }
 
-    /// The unit that holds an entry, and the entry's offset in it.
+    /// The unit that contains an entry, and the entry's offset in it.
     pub(crate) fn holding(
         &self,
         offset: gimli::DebugInfoOffset<usize>,
@@ -64,14 +64,14 @@ impl<'a> Units<'a> {
         Some((unit, offset.to_unit_offset(&unit.header)?))
     }
 
-    /// For each unit that may know of some of the sorted addresses: its row and those addresses.
+    /// For each unit that may cover some of the sorted addresses: its row and those addresses.
     pub(crate) fn questions(&self, addresses: &[u64]) -> Vec<(usize, Vec<u64>)> {
         let mut asked =
             Asked { addresses, times: vec![0; addresses.len()], units: vec![Vec::new(); self.slots.len()] };
         let mut indexed = vec![false; self.slots.len()];
         self.ask_by_aranges(&mut asked, &mut indexed);
         if asked.times.contains(&0) {
-            // Not every compiler writes .debug_aranges, and not for every unit.
+            // Some compilers write no .debug_aranges, or not for every unit.
             let any_indexed = indexed.contains(&true);
             let may_have_code =
                 |&row: &usize| !indexed[row] && (!any_indexed || self.declares_code(row).unwrap_or(true));
@@ -97,7 +97,7 @@ impl<'a> Units<'a> {
             let offset = header.debug_info_offset().0;
             let Ok(row) = self.slots.binary_search_by_key(&offset, |slot| slot.offset) else { continue };
             let mut entries = header.entries();
-            // An entry whose range overflows is an error that can be passed over; others end the list.
+            // An entry with an overflowing range is an error that can be skipped; others end the list.
             while let Some(entry) = entries.next().transpose() {
                 let Ok(entry) = entry else { continue };
                 if entry.length() > 0 {
@@ -108,15 +108,15 @@ impl<'a> Units<'a> {
         }
     }
 
-    /// Whether a unit's root entry has an attribute for addresses. Reads no more than the start of the unit's list of
-    /// abbreviations: most units of a Rust program have no code, and parsing all their lists would take longer than
-    /// everything else.
+    /// Whether a unit's root entry has an attribute for addresses. Reads only the start of the unit's list of
+    /// abbreviations: most units of a Rust program have no code, and parsing all their lists would take
+    /// longer than everything else.
     fn declares_code(&self, row: usize) -> Option<bool> {
         let header = &self.slots[row].header;
         let root = header.range_from(header.root_offset()..).ok()?.read_uleb128().ok()?;
         let mut list = *self.dwarf.debug_abbrev.reader();
         list.skip(header.debug_abbrev_offset().0).ok()?;
-        // The root's abbreviation comes first, or nearly so.
+        // The root's abbreviation is the first one, or nearly so.
         for _ in 0..4 {
             let code = list.read_uleb128().ok()?;
             let _tag = list.read_uleb128().ok()?;
@@ -146,7 +146,7 @@ impl<'a> Units<'a> {
         None
     }
 
-    /// The ranges that a unit's root entry declares, or else those of its line table.
+    /// The ranges that a unit's root entry declares, else those of its line table.
     fn root_ranges(&self, row: usize) -> Vec<gimli::Range> {
         let mut found = Vec::new();
         if !matches!(self.slots[row].header.type_(), UnitType::Compilation | UnitType::Skeleton(_)) {

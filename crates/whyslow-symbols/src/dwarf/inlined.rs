@@ -1,4 +1,4 @@
-//! Which functions were inlined, and into which code: one pass over all units that have code.
+//! Finds inlined functions and the code that contains them, in one pass over all units with code.
 
 use gimli::{AttributeValue, UnitOffset};
 use rayon::prelude::*;
@@ -10,24 +10,25 @@ use super::unit::Ranges;
 use super::{DebugInfo, Dwarf, Slice, Unit};
 use crate::split;
 
-/// A call that was inlined.
+/// An inlined call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct InlinedCall {
-    /// The function that was called.
+    /// The callee.
     pub name: String,
-    /// An address of the code that it became a part of.
+    /// An address of the code that contains it.
     pub host: u64,
-    /// The file and line of the call, where known.
+    /// The file and line of the call, if known.
     pub place: Option<(String, u32)>,
 }
 
 impl DebugInfo<'_> {
-    /// Inlined calls of functions that `shown` has a name for; it is given the linker's name, or else that of the source.
+    /// Inlined calls of functions for which `shown` returns a name. Its argument is the linkage name, or else
+    /// the source name.
     pub(crate) fn inlined_calls(&self, shown: impl Fn(&str) -> Option<String> + Sync) -> Vec<InlinedCall> {
         let of_unit = |row: usize| {
             let mut calls = Vec::new();
             let Some(unit) = self.units.get(row) else { return calls };
-            // A damaged unit ends early; what was found before stands.
+            // A damaged unit ends early; earlier results remain valid.
             match unit.dwo_id {
                 None => {
                     let walk = Walk { info: Some(self), dwarf: self.units.dwarf, unit, lines: Some(unit) };
@@ -46,7 +47,8 @@ impl DebugInfo<'_> {
     }
 }
 
-/// One pass over a unit. References out of it are followed where `info` is given, files are named by the unit of `lines`.
+/// One pass over a unit. References to other units are followed if `info` is given; the unit of `lines` names
+/// the files.
 struct Walk<'u, 'a> {
     info: Option<&'u DebugInfo<'a>>,
     dwarf: &'u Dwarf<'a>,
@@ -54,11 +56,11 @@ struct Walk<'u, 'a> {
     lines: Option<&'u Unit<'a>>,
 }
 
-/// What an entry says of itself.
+/// The attributes of an entry.
 #[derive(Default)]
 struct Entry {
     ranges: Ranges,
-    /// What it is an instance of: whether that is in the same unit, and where.
+    /// The abstract origin: whether it is in the same unit, and its offset.
     origin: Option<(bool, usize)>,
     file: Option<u64>,
     line: u32,
@@ -94,7 +96,7 @@ impl<'a> Walk<'_, 'a> {
                 self.attribute(&entries.read_attribute(spec)?, &mut entry);
                 let Some(origin) = entry.origin.filter(|_| is_inlined && name.is_none()) else { continue };
                 name.clone_from(names.entry(origin).or_insert_with(|| self.name(offset, shown)));
-                // Most calls are of others, and nothing more is asked of those.
+                // Most calls are of other functions; skip them.
                 if name.is_none() {
                     entries.skip_attributes(&abbreviation.attributes()[at + 1..])?;
                     break;

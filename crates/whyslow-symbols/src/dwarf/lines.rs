@@ -7,7 +7,7 @@ use super::Unit;
 pub(crate) struct Line {
     /// Index in the unit's list of files.
     pub file: u64,
-    /// The line, 0 for code that belongs to none.
+    /// The line, 0 for code without one.
     pub line: u32,
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn lines_of(unit: &Unit<'_>, wanted: &[u64]) -> Vec<Option<Line>> {
     let Some(program) = unit.line_program.clone() else { return found };
     let mut rows = program.rows();
     let mut previous: Option<(u64, Line)> = None;
-    // A damaged program ends here; what was found before stands.
+    // A damaged program ends here; earlier results remain valid.
     while let Ok(Some((_, row))) = rows.next_row() {
         let address = row.address();
         if let Some((start, line)) = previous {

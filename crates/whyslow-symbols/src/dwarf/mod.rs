@@ -1,7 +1,7 @@
-//! Debug information: finds the units that own the wanted addresses and asks each of them, in parallel.
+//! Debug info: finds the units that own the wanted addresses and searches them in parallel.
 //!
-//! Unlike a general symboliser this one knows all its questions beforehand. Each unit is read once, from front to
-//! back; only what covers a wanted address is kept; units without a wanted address are never opened.
+//! Unlike a general symboliser, this one knows all addresses beforehand. It reads each unit once, from front
+//! to back, keeps only what covers a wanted address, and never opens units without a wanted address.
 
 mod index;
 mod inlined;
@@ -22,7 +22,7 @@ use whyslow_elf::Elf;
 
 pub(crate) use index::Units;
 
-/// The reader of all DWARF here: ELF files of the supported machines are little-endian.
+/// The reader for all DWARF here: ELF files of the supported machines are little-endian.
 pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
 /// Sections of one file.
 pub(crate) type Dwarf<'a> = gimli::Dwarf<Slice<'a>>;
@@ -69,17 +69,17 @@ fn load<'a>(elf: &Elf<'a>, name: impl Fn(gimli::SectionId) -> Option<&'static st
     }
 }
 
-/// A view of sections as gimli wants it.
+/// Sections as gimli expects them.
 pub(crate) fn borrow<'a>(sections: &'a Sections<'_>) -> Dwarf<'a> {
     sections.borrow(|bytes| slice(bytes))
 }
 
-/// Bytes as gimli wants them.
+/// Bytes as gimli expects them.
 pub(crate) fn slice(bytes: &[u8]) -> Slice<'_> {
     Slice::new(bytes, gimli::LittleEndian)
 }
 
-/// All debug information of one module.
+/// All debug info of one module.
 pub(crate) struct DebugInfo<'a> {
     /// The units of the file.
     pub units: Units<'a>,
@@ -87,27 +87,27 @@ pub(crate) struct DebugInfo<'a> {
     pub supplementary: Option<Units<'a>>,
     /// The package of its split units.
     pub package: Option<gimli::DwarfPackage<Slice<'a>>>,
-    /// Names where debug information has none.
+    /// Names for functions that debug info does not name.
     pub symbols: &'a Symbols<'a>,
-    /// The module's file: split units are looked for next to it.
+    /// The module's file: split units are searched next to it.
     pub path: &'a Path,
 }
 
-/// What a unit, or all of them, said.
+/// The results of one unit, or of all.
 #[derive(Default)]
 pub(crate) struct Found {
     /// Addresses with at least one function. Addresses are virtual, not relative.
     pub answers: Answers,
     /// Addresses with a line but no function: address, file, line.
     pub lines: Vec<(u64, Option<String>, u32)>,
-    /// What the units tell about optimisation.
+    /// The units' evidence about optimisation.
     pub evidence: Evidence,
     /// Split units that could not be found.
     pub missing_units: usize,
 }
 
 impl DebugInfo<'_> {
-    /// Asks about sorted, distinct virtual addresses.
+    /// Resolves sorted, distinct virtual addresses.
     pub(crate) fn resolve(&self, addresses: &[u64]) -> Found {
         let questions = self.units.questions(addresses);
         let parts: Vec<Found> =

@@ -4,26 +4,26 @@ use gimli::{AttributeValue, UnitOffset};
 
 use super::{DebugInfo, Dwarf, Unit};
 
-/// References followed from one entry to the next.
+/// Maximum number of references followed from one entry to the next.
 const LONGEST_CHAIN: usize = 16;
 
-/// What an entry, and those it refers to, say about a function.
+/// The facts about a function from an entry and the entries it refers to.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Identity<'a> {
-    /// The linker's name.
+    /// The linkage name.
     pub linkage: Option<&'a [u8]>,
     /// The name in the source.
     pub plain: Option<&'a [u8]>,
     /// The file of the definition: which unit's table, which row.
     pub file: Option<(FileTable, u64)>,
-    /// The line of the definition, 0 when not known.
+    /// The line of the definition, 0 if unknown.
     pub line: u32,
 }
 
-/// A unit whose line table holds a file name.
+/// A unit whose line table has a file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum FileTable {
-    /// The unit that is being resolved (its skeleton, when it is split).
+    /// The unit being resolved (its skeleton, if it is split).
     Own,
     /// Another unit of the same file, by the offset of one of its entries.
     Other(usize),
@@ -40,8 +40,8 @@ struct Place<'u, 'a> {
     table: FileTable,
 }
 
-/// Follows an entry of `unit` to everything that is said about its function. `info` is what references out of the
-/// unit are followed into; split units have none.
+/// Collects everything about the function of an entry of `unit`. References out of the unit are followed into
+/// `info`; split units have none.
 pub(crate) fn identity<'u, 'a: 'u>(
     info: Option<&'u DebugInfo<'a>>,
     dwarf: &'u Dwarf<'a>,

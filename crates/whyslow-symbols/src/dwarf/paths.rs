@@ -1,4 +1,4 @@
-//! Paths of source files, joined and tidied.
+//! Joins and normalises paths of source files.
 
 use super::{Dwarf, Unit};
 
@@ -27,7 +27,7 @@ fn push(path: &mut String, part: &str) {
     path.push_str(part);
 }
 
-/// Removes `.` and `a/..` from a path by its text alone.
+/// Removes `.` and `a/..` from a path, without access to the file system.
 pub(crate) fn tidy(path: &str) -> String {
     if !path.contains("/.") && !path.contains("//") && !path.starts_with("./") {
         return path.to_owned();

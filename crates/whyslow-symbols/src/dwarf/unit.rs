@@ -12,7 +12,7 @@ use crate::answers::{RawFrame, RawFunction, TextId};
 use crate::optimised::{Evidence, producer_flag};
 use crate::split;
 
-/// Answers for the sorted addresses that lie in one unit.
+/// Resolves the sorted addresses in one unit.
 pub(crate) fn resolve(info: &DebugInfo<'_>, row: usize, wanted: &[u64]) -> Found {
     let mut found = Found::default();
     let Some(unit) = info.units.get(row) else { return found };
@@ -99,12 +99,12 @@ impl Files<'_, '_> {
     }
 }
 
-/// A function, or a call that was inlined into one, that covers wanted addresses.
+/// A function, or a call inlined into one, that covers wanted addresses.
 struct Node {
     entry: UnitOffset<usize>,
-    /// The node it is inlined into; none for a function.
+    /// The node it is inlined into; `None` for a function.
     parent: Option<usize>,
-    /// The function at the end of the parents.
+    /// The function at the end of the chain of parents.
     function: usize,
     depth: u32,
     call_file: Option<u64>,
@@ -129,7 +129,7 @@ impl Walk {
             inlined_from: Vec::new(),
             functions: 0,
         };
-        // A damaged unit ends here; what was found before stands.
+        // A damaged unit ends here; earlier results remain valid.
         let _ = walk.entries(unit.unit_ref(dwarf), wanted);
         walk
     }
@@ -142,7 +142,8 @@ impl Walk {
         while !entries.is_empty() {
             let offset = entries.next_offset();
             let depth = entries.next_depth();
-            // Every entry closes the scopes beside it, also a lexical block, which may hold further inlined calls.
+            // Every entry closes the scopes of its siblings, even a lexical block, which may contain further
+            // inlined calls.
             while scopes.last().is_some_and(|&(open, _)| open >= depth) {
                 scopes.pop();
             }
@@ -212,7 +213,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Makes a node the innermost one of an address if it is deeper, and inside of the same function.
+    /// Makes a node the innermost one of an address if it is deeper and inside the same function.
     fn cover(&mut self, index: usize, id: usize, range: (u64, u64)) {
         let node = &self.nodes[id];
         match &mut self.innermost[index] {
@@ -265,7 +266,8 @@ fn answer<'u, 'a: 'u>(
                     let start = lines.at(extent.0).filter(|line| node.parent.is_none() && line.line > 0);
                     let start =
                         start.map(|start| (files.text(found, FileTable::Own, start.file), start.line));
-                    // The first instruction can be another function's, inlined. What was seen of this one is its own.
+                    // The first instruction can belong to another, inlined function. The sampled lines of
+                    // this one are its own.
                     let seen = start.filter(|start| file.is_none() || start.0 == file).unwrap_or((file, 0));
                     let function =
                         function_id(files, found, &identity, symbol.map(|symbol| symbol.name), seen);
@@ -273,7 +275,7 @@ fn answer<'u, 'a: 'u>(
                     function
                 }
             };
-            // A line of 0 is code that the compiler ascribes to no line; its file says nothing either.
+            // Line 0 is code that the compiler attributes to no line; its file is meaningless too.
             let shown_file = file.filter(|_| line > 0);
             frames.extend(function.map(|function| RawFrame { function, file: shown_file, line }));
             file = node.call_file.and_then(|index| files.text(found, FileTable::Own, index));
@@ -291,9 +293,9 @@ fn answer<'u, 'a: 'u>(
     }
 }
 
-/// The row of a function. Its own linkage name comes first, then a mangled symbol at its address (debug information
-/// that has only line tables leaves linkage names out), then the plain name. Where the definition is not said, it is
-/// taken to be at the first line of the function, or in the file that it was seen in.
+/// The row of a function. Its own linkage name has priority, then a mangled symbol at its address (debug info
+/// with only line tables omits linkage names), then the plain name. Without a stated definition, the first
+/// line of the function counts as the definition, or the file it was sampled in.
 fn function_id(
     files: &mut Files<'_, '_>,
     found: &mut Found,
@@ -350,7 +352,7 @@ fn evidence<'a>(
     evidence
 }
 
-/// The attributes of an entry that say which addresses it covers.
+/// The attributes of an entry that determine its addresses.
 #[derive(Default)]
 pub(crate) struct Ranges {
     low: Option<u64>,
@@ -360,7 +362,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Looks at an attribute of the entry.
+    /// Reads an attribute of the entry.
     pub(crate) fn attribute<'a>(
         &mut self,
         unit: UnitRef<'_, Slice<'a>>,
@@ -382,7 +384,7 @@ impl Ranges {
         }
     }
 
-    /// Calls `each` for every range that is not empty.
+    /// Calls `each` for every non-empty range.
     pub(crate) fn each(&self, unit: UnitRef<'_, Slice<'_>>, mut each: impl FnMut(gimli::Range)) {
         if let Some(list) = self.list {
             let Ok(mut list) = unit.ranges(list) else { return };

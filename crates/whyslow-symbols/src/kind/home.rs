@@ -1,4 +1,5 @@
-//! Where a program's own source is, for programs that were installed from a registry: all of it looks like dependencies.
+//! Finds the own source of programs that were installed from a registry, where all of it looks like
+//! dependencies.
 
 use std::fs;
 use std::path::Path;
@@ -6,20 +7,20 @@ use std::path::Path;
 use super::names::{crate_of_name, same_family};
 use super::paths::{Package, package_of_path, program_name};
 
-/// The packages that are the program's own.
+/// The program's own packages.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Home {
-    /// Folders of packages that hold functions of the program's own crate.
+    /// Folders of packages with functions of the program's own crate.
     folders: Vec<String>,
     /// Names of these packages.
     packages: Vec<String>,
-    /// The repositories that their manifests name.
+    /// The repositories in their manifests.
     repositories: Vec<String>,
 }
 
 impl Home {
-    /// Looks for the packages among the functions of a program: the file that defines `main`, and those of the crate
-    /// that has the program's name. A manifest is asked only there.
+    /// Finds the packages by the functions of a program: the file that defines `main`, and those of the crate
+    /// with the program's name. Only their manifests are read.
     pub(crate) fn of<'a>(
         module_path: &str,
         functions: impl Iterator<Item = (&'a str, &'a str)>,
@@ -42,7 +43,7 @@ impl Home {
         home
     }
 
-    /// Whether a source file belongs to the program's own packages or to others of their repository.
+    /// Whether a source file belongs to the program's own packages, or to others of their repository.
     pub(crate) fn owns(&self, file: &str, manifest: impl Fn(&str) -> Option<String>) -> bool {
         if self.folders.is_empty() {
             return false;
@@ -53,7 +54,7 @@ impl Home {
         }
         match manifest(folder).as_deref().and_then(repository) {
             Some(its) if !self.repositories.is_empty() => self.repositories.contains(&its),
-            // Without manifests the names have to do.
+            // Without manifests, compare the names.
             _ => self.packages.iter().any(|package| same_family(&name, package)),
         }
     }
@@ -64,8 +65,8 @@ pub(crate) fn manifest(folder: &str) -> Option<String> {
     fs::read_to_string(Path::new(folder).join("Cargo.toml")).ok()
 }
 
-/// The repository that a manifest names, without what differs between its packages:
-/// `github.com/me/app` of `repository = "https://github.com/me/app/tree/main/crates/core"`.
+/// The repository in a manifest, without the part that differs between its packages: `github.com/me/app` of
+/// `repository = "https://github.com/me/app/tree/main/crates/core"`.
 fn repository(manifest: &str) -> Option<String> {
     let value =
         manifest.lines().find_map(|line| line.trim().strip_prefix("repository")?.trim().strip_prefix('='))?;
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_built_where_its_source_is_has_no_package_to_look_for() {
+    fn a_program_built_next_to_its_source_has_no_package() {
         let home = Home::of("/x/app", [("app::main", "/home/me/app/src/main.rs")].into_iter(), manifest);
         assert_eq!(home, Home::default());
         assert!(!home.owns(&format!("{REGISTRY}/app-core-1.0.0/src/lib.rs"), manifest));

@@ -1,4 +1,4 @@
-//! What a function's name says: its crate, and whether it allocates or starts the program.
+//! Facts from a function's name: its crate, and whether it allocates or starts the program.
 
 use whyslow_profile::{Carrier, Role};
 
@@ -12,7 +12,7 @@ pub(super) fn crate_of_name(name: &str) -> Option<&str> {
     first_part(own_type).or_else(|| first_part(the_trait?))
 }
 
-/// The identifier before the first `::`, after references and the like.
+/// The identifier before the first `::`, after references and similar prefixes.
 fn first_part(path: &str) -> Option<&str> {
     let mut path = path.trim_start();
     loop {
@@ -45,7 +45,7 @@ fn closing_bracket(text: &str) -> Option<usize> {
     None
 }
 
-/// Splits `T as Trait` at the ` as ` that is outside of brackets.
+/// Splits `T as Trait` at the ` as ` outside brackets.
 fn split_as(text: &str) -> (&str, Option<&str>) {
     let mut depth = 0_usize;
     let bytes = text.as_bytes();
@@ -81,7 +81,7 @@ pub(super) fn is_std_crate(name: &str) -> bool {
     )
 }
 
-/// Whether two crates are of one project: `app`, `app_core`, `app_cli` are.
+/// Whether two crates belong to one project, like `app`, `app_core` and `app_cli`.
 pub(super) fn same_family(crate_name: &str, program: &str) -> bool {
     let first_word = |name: &str| name.split('_').find(|word| !word.is_empty()).map(str::to_owned);
     crate_name == program
@@ -135,7 +135,7 @@ pub(super) fn is_allocator(subject: &Subject<'_>, crate_name: Option<&str>) -> b
     is_c_allocator(name)
 }
 
-/// Whether `name` is `PREFIX` + `ITEM`, or something inside of it.
+/// Whether `name` is `PREFIX` + `ITEM`, or something inside it.
 fn is_item(name: &str, prefix: &str, item: &str) -> bool {
     name.strip_prefix(prefix)
         .and_then(|rest| rest.strip_prefix(item))
@@ -224,11 +224,12 @@ fn is_c_allocator(name: &str) -> bool {
         || MIMALLOC.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether it only starts programs or threads, or catches their panics; `whyslow_profile::Carrier` has the names.
+/// Whether the function only starts programs or threads, or catches their panics; `whyslow_profile::Carrier`
+/// has the names.
 pub(super) fn is_start_up(subject: &Subject<'_>) -> bool {
     let name = subject.name;
     if name == "main" {
-        // The C entry point that rustc makes has no source; a C program's own does.
+        // The C entry point that rustc generates has no source; a C program's own `main` does.
         return subject.language == Language::Rust && subject.file.is_none();
     }
     let starts = |carrier: Carrier| carrier.starts() || carrier.role() == Role::PanicCatching;

@@ -1,4 +1,4 @@
-//! What the path of a source file, of a program or of a library says.
+//! Facts from the path of a source file, a program or a library.
 
 use whyslow_profile::CodeKind;
 
@@ -30,7 +30,8 @@ pub(super) fn std_crate_of_path(path: &str) -> Option<String> {
     })
 }
 
-/// Headers whose code the compiler puts into the user's program: the C++ standard library's templates and libc's inline functions.
+/// Headers with code that the compiler puts into the user's program: templates of the C++ standard library
+/// and libc's inline functions.
 pub(super) fn header_of_path(path: &str) -> Option<(CodeKind, &'static str)> {
     if path.contains("/c++/v1/") {
         return Some((CodeKind::Std, "libc++"));
@@ -52,15 +53,15 @@ pub(super) fn installed_header_of_path(path: &str) -> Option<&str> {
     Some(first.split('.').next().unwrap_or(first))
 }
 
-/// A package whose source was fetched: where it is, and its name as a crate.
+/// A package with fetched source: its folder, and its crate name.
 pub(super) struct Package<'a> {
     pub(super) folder: &'a str,
     pub(super) name: String,
 }
 
-/// The package of a file in cargo's registry, a git checkout, Debian's registry, or a folder of copies.
+/// The package of a file in cargo's registry, a git checkout, Debian's registry, or a vendor folder.
 pub(super) fn package_of_path(path: &str) -> Option<Package<'_>> {
-    // The folder ends behind so many parts of the rest.
+    // The folder ends after this many parts of the rest.
     let package = |rest: &str, parts: usize| {
         let length = rest.match_indices('/').nth(parts - 1).map(|(at, _)| at)?;
         let folder = &path[..path.len() - rest.len() + length];
@@ -89,7 +90,7 @@ fn checked_out(rest: &str) -> Option<String> {
     let mut parts = rest.split('/');
     let repository = parts.next()?;
     let _revision = parts.next()?;
-    // In a repository with several crates the one meant is the folder that holds `src`.
+    // In a repository with several crates, the folder that holds `src` is the crate.
     let folders: Vec<&str> = parts.take_while(|&part| part != "src").collect();
     let is_file = folders.last().is_some_and(|last| last.contains('.'));
     Some(match folders.last() {
@@ -145,7 +146,7 @@ pub(super) fn is_system_path(path: &str) -> bool {
         .any(|folder| path.starts_with(folder))
 }
 
-/// `NAME` of `NAME-1.2.3` or `NAME-1.2.3-beta.1`; the whole text where there is no version.
+/// `NAME` of `NAME-1.2.3` or `NAME-1.2.3-beta.1`; the whole text without a version.
 fn without_version(package: &str) -> &str {
     let is_version = |text: &str| {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();

@@ -41,7 +41,7 @@ fn main() {
 }
 "#;
 
-/// Runs a program that must do its work; gives `false` when it is missing.
+/// Runs a program that must succeed; `false` if it is not installed.
 pub(crate) fn run(program: &str, folder: &Path, arguments: &[&str]) -> bool {
     match Command::new(program).args(arguments).current_dir(folder).output() {
         Ok(output) => {
@@ -64,7 +64,7 @@ pub(crate) fn rust_program(folder: &Path, flags: &[&str]) -> Option<PathBuf> {
     run("rustc", folder, &arguments).then(|| folder.join("app"))
 }
 
-/// Every address of the function whose symbol is, or else contains, `name`, relative to the image base.
+/// Every address of the function with a symbol that is, or else contains, `name`, relative to the image base.
 pub(crate) fn addresses_of(file: &Path, name: &str) -> Vec<u64> {
     let bytes = std::fs::read(file).unwrap();
     let elf = object::File::parse(&*bytes).unwrap();
@@ -133,7 +133,7 @@ pub(crate) fn options() -> Options {
     }
 }
 
-/// The same with folders to look for debug files in.
+/// The same with folders to search for debug files.
 pub(crate) fn with_folders(debug_folders: DebugFolders) -> Options {
     Options { debug_folders, ..options() }
 }

@@ -1,4 +1,4 @@
-//! Programs that are compiled here, in many flavours of debug information, and must give the same answers.
+//! Compiles programs with many flavours of debug info, which must all give the same answers.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn has_chain_of(program: &Path, what: &str) {
 }
 
 #[track_caller]
-fn tells_where_functions_are_inlined(flags: &[&str]) {
+fn assert_inlined_functions_are_found(flags: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = rust_program(folder.path(), flags) else { return };
     let file = ElfFile::open(&program).unwrap();
@@ -50,10 +50,10 @@ fn tells_where_functions_are_inlined(flags: &[&str]) {
 }
 
 #[test]
-fn functions_without_code_are_found_where_they_are_inlined() {
-    tells_where_functions_are_inlined(&["-O", "-g"]);
-    tells_where_functions_are_inlined(&["-O", "-Cdebuginfo=1", "-Csymbol-mangling-version=v0"]);
-    tells_where_functions_are_inlined(&["-O", "-g", "-Cdwarf-version=5", "-Csplit-debuginfo=unpacked"]);
+fn inlined_functions_are_found_in_their_callers() {
+    assert_inlined_functions_are_found(&["-O", "-g"]);
+    assert_inlined_functions_are_found(&["-O", "-Cdebuginfo=1", "-Csymbol-mangling-version=v0"]);
+    assert_inlined_functions_are_found(&["-O", "-g", "-Cdwarf-version=5", "-Csplit-debuginfo=unpacked"]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn inlined_calls_with_dwarf_5() {
 }
 
 #[test]
-fn inlined_calls_with_limited_debug_information() {
+fn inlined_calls_with_limited_debug_info() {
     chain_of(&["-O", "-Cdebuginfo=1"]);
     chain_of(&["-O", "-Cdebuginfo=line-tables-only"]);
 }
@@ -83,7 +83,7 @@ fn a_program_at_a_fixed_address() {
 }
 
 #[test]
-fn split_units_beside_the_objects() {
+fn split_units_next_to_the_objects() {
     chain_of(&["-O", "-g", "-Csplit-debuginfo=unpacked"]);
     chain_of(&["-O", "-g", "-Csplit-debuginfo=unpacked", "-Cdwarf-version=5"]);
 }
@@ -95,7 +95,7 @@ fn split_units_in_a_package() {
 }
 
 #[test]
-fn copies_of_programs_that_are_gone() {
+fn copies_of_deleted_programs() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = rust_program(folder.path(), &["-O", "-g"]) else { return };
     let id = build_id(&program);
@@ -104,13 +104,13 @@ fn copies_of_programs_that_are_gone() {
     let whole_path = copies.join(program.strip_prefix("/").unwrap());
     for copy in [whole_path, copies.join("app")] {
         std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
-        let mut gone = profile(&program, Some(&id), &addresses);
+        let mut deleted = profile(&program, Some(&id), &addresses);
         std::fs::rename(&program, &copy).unwrap();
         let found =
             |profile: &Profile| Options { files: whyslow_symbols::copies(profile, &copies), ..options() };
-        let options = found(&gone);
-        let summary = symbolize(&mut gone, &options);
-        assert!(has_chain(&gone), "{} {summary:?}", copy.display());
+        let options = found(&deleted);
+        let summary = symbolize(&mut deleted, &options);
+        assert!(has_chain(&deleted), "{} {summary:?}", copy.display());
         let mut other = profile(&program, Some("0123456789abcdef0123456789abcdef01234567"), &addresses);
         let options = found(&other);
         symbolize(&mut other, &options);
@@ -139,7 +139,7 @@ fn compressed_sections() {
     }
 }
 
-/// A program, a copy of it without debug information, and the debug information alone.
+/// A program, a copy of it without debug info, and the debug info alone.
 fn separated(link: bool) -> Option<(tempfile::TempDir, Vec<u64>)> {
     let folder = tempfile::tempdir().unwrap();
     let program = rust_program(folder.path(), &["-O", "-g"])?;
@@ -157,13 +157,13 @@ fn a_separate_debug_file_by_link() {
     let mut linked = profile(&folder.path().join("stripped"), None, &addresses);
     symbolize(&mut linked, &options());
     assert!(has_chain(&linked), "{:#?}", frames(&linked));
-    // The symbol table is in the debug file too: it names code without debug information, such as the C start-up.
+    // The debug file has the symbol table too: it names code without debug info, such as the C start-up code.
     let start = addresses_of(&folder.path().join("app"), "_start");
     let mut named = profile(&folder.path().join("stripped"), None, &start[..1]);
     symbolize(&mut named, &options());
     assert_eq!(frames(&named)[0][0].0, "_start");
 
-    // A file with another checksum is another build's.
+    // A file with another checksum belongs to another build.
     let debug = folder.path().join("app.debug");
     let mut bytes = std::fs::read(&debug).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -206,7 +206,7 @@ fn a_debug_file_that_debuginfod_has_downloaded() {
 }
 
 #[test]
-fn the_functions_of_a_stripped_program_are_told_apart() {
+fn the_functions_of_a_stripped_program_are_distinct() {
     let Some((folder, outer)) = separated(false) else { return };
     let main = addresses_of(&folder.path().join("app"), "3app4main");
     let addresses = [outer.as_slice(), &main].concat();
@@ -240,7 +240,7 @@ fn a_stripped_go_program_keeps_its_names() {
 }
 
 #[test]
-fn a_program_without_its_own_debug_information_has_names() {
+fn a_program_without_its_own_debug_info_has_names() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = rust_program(folder.path(), &["-O", "-Cdebuginfo=0", "-Cstrip=none"]) else { return };
     let mut profile = profile(&program, None, &addresses_of(&program, "5outer"));
@@ -279,7 +279,7 @@ fn optimised_with(flags: &[&str]) -> Option<Optimised> {
 }
 
 #[test]
-fn debug_and_release_builds_are_told_apart() {
+fn debug_and_release_builds_are_distinguished() {
     assert!(optimised_with(&["-g"]).is_none_or(|found| found != Optimised::Yes));
     assert!(optimised_with(&["-O", "-g"]).is_none_or(|found| found == Optimised::Yes));
 }
@@ -391,7 +391,7 @@ fn source_lines_and_code_of_hot_functions_are_kept() {
     let code = &profile.code.rows[0];
     assert_eq!((code.start.0, code.bytes.len()), (addresses[0], addresses.len()));
 
-    // A file that is saved after the build is kept, and said to be newer.
+    // A file saved after the build is kept, and reported as newer.
     let source = std::fs::File::options().append(true).open(folder.path().join("app.rs")).unwrap();
     source.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
     let mut later = crate::common::profile(&program, None, &addresses);
@@ -400,7 +400,7 @@ fn source_lines_and_code_of_hot_functions_are_kept() {
 }
 
 #[test]
-fn names_of_what_kept_code_calls_are_kept() {
+fn callees_of_kept_code_are_named() {
     let source = "#include <stdlib.h>
 #include <string.h>
 __attribute__((noinline)) static long helper(long x) { return x * 3; }
@@ -413,7 +413,7 @@ __attribute__((noinline)) long busy(char *to, const char *from, long size) {
 }
 int main(int count, char **words) { return (int)busy(words[0], words[count - 1], count); }
 ";
-    // With stubs of the linker, through slots of the GOT, and at fixed addresses.
+    // With linker stubs, through GOT slots, and at fixed addresses.
     for arguments in [&["-O1", "-g"][..], &["-O1", "-g", "-fno-plt"], &["-O1", "-g", "-static", "-no-pie"]] {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("app.c"), source).unwrap();
@@ -436,7 +436,7 @@ int main(int count, char **words) { return (int)busy(words[0], words[count - 1],
             profile.targets.iter().map(|row| profile.text(row.name).replace("@plt", "")).collect();
         names.sort();
         names.dedup();
-        // A static program chooses its memcpy when it starts, and calls it by a stub that has no name.
+        // A static program chooses its memcpy at start, and calls it through a stub without a name.
         let is_static = arguments.contains(&"-static");
         for wanted in ["free", "helper", "malloc", "memcpy"].iter().take(if is_static { 3 } else { 4 }) {
             let has = names.iter().any(|name| name == wanted || name.ends_with(wanted));
@@ -449,7 +449,7 @@ int main(int count, char **words) { return (int)busy(words[0], words[count - 1],
 
         let count = profile.targets.len();
         symbolize(&mut profile, &options());
-        assert_eq!(profile.targets.len(), count, "what is known is not looked for again");
+        assert_eq!(profile.targets.len(), count, "known targets are not searched again");
     }
 }
 
@@ -497,7 +497,7 @@ fn functions_of_the_running_kernel() {
     };
     let folder = tempfile::tempdir().unwrap();
     let options = Options { cache: Some(folder.path().to_owned()), ..options() };
-    // The second time the answer comes from the kept table.
+    // The second answer comes from the cached table.
     for _ in 0..2 {
         let mut profile = profile(std::path::Path::new("[kernel]"), None, &[read.wrapping_sub(base) + 1]);
         profile.modules[0].kind = whyslow_profile::ModuleKind::Kernel;

@@ -1,4 +1,4 @@
-//! Damaged files must never make symbolising panic or run away.
+//! Damaged files must never make symbolising panic or hang.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ int busy(int *data, int count) { int sum = 0; for (int at = 0; at < count; at++)
 int other(int x) { return twice(x) - 1; }
 ";
 
-/// A library with debug information, its code's addresses.
+/// A library with debug info, and the addresses of its code.
 fn library(folder: &Path, flags: &[&str]) -> Option<(Vec<u8>, Vec<u64>)> {
     std::fs::write(folder.join("lib.c"), C).unwrap();
     let mut arguments = vec!["lib.c", "-o", "lib.so", "-shared", "-fPIC", "-nostdlib", "-O2", "-g"];

@@ -1,4 +1,4 @@
-//! Symbolises real programs, compiled on the spot.
+//! Symbolises real programs that the tests compile.
 #![expect(clippy::unwrap_used, reason = "a failing helper must fail its test")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! What a comparison looks like.
+//! Tests of comparisons as text.
 
 use whyslow_analyze::diff::Side;
 use whyslow_analyze::{Selection, testing};
@@ -56,7 +56,7 @@ fn a_counted_heap_is_compared_line_by_line() {
             good: every allocation counted, 100.0 % of stacks complete, 0 lost
     after:  after.whyslow, ./app
             good: every allocation counted, 100.0 % of stacks complete, 0 lost
-    counted exactly; how much one run differs from the next is not known from one run each
+    counted exactly; a single run per side cannot show run-to-run noise
 
                              before     after     change
     allocations              10,996       116    -10,880   -98.9 %
@@ -69,11 +69,11 @@ fn a_counted_heap_is_compared_line_by_line() {
     definitely lost           700 B       0 B     -700 B  -100.0 %
     still reachable           544 B     544 B          0
 
-    lines by bytes-allocated: 4 changed, 1 the same
+    lines by bytes-allocated: 4 changed, 1 unchanged
         before    after     change           function              where
       2.73 MiB  820 KiB  -1.93 MiB  -70.7 %  app::load::numbers    …/me/app/src/load.rs:13
       1.12 MiB  800 KiB   -343 KiB  -30.0 %  app::count            …/me/app/src/main.rs:40
-         700 B        -     -700 B     gone  app::old::<…>::parse  …/me/app/src/old.rs:3
+         700 B        -     -700 B  removed  app::old::<…>::parse  …/me/app/src/old.rs:3
              -     64 B      +64 B      new  app::fresh            …/me/app/src/main.rs:70
 
     only before: app::old::<alloc::string::String>::parse 700 B
@@ -82,16 +82,16 @@ fn a_counted_heap_is_compared_line_by_line() {
 }
 
 #[test]
-fn as_many_rows_as_asked_for_are_shown() {
+fn the_limit_sets_the_number_of_rows() {
     let [before, after] = heaps();
     let allocations = Selection::metric_named(&before, metric::ALLOCATIONS).unwrap();
     let text = screen(&before, &after, allocations, Some(1), 80);
     let (_, rows) = text.split_once("lines by").unwrap();
     insta::assert_snapshot!(rows, @r"
-     allocations: 4 changed, 1 the same
+     allocations: 4 changed, 1 unchanged
       before  after   change           function    where
       10,013     13  -10,000  -99.9 %  app::count  …/src/main.rs:40
-    and 3 more that changed: -n 0 shows all
+    and 3 more changed: -n 0 shows all
 
     only before: app::old::<alloc::string::String>::parse 7
     only after: app::fresh 2
@@ -99,10 +99,10 @@ fn as_many_rows_as_asked_for_are_shown() {
 }
 
 #[test]
-fn what_is_the_same_is_said_once() {
+fn unchanged_rows_are_counted_not_listed() {
     let [before, _] = heaps();
     let text = screen(&before, &before, 0, None, 100);
-    assert!(text.ends_with("\nlines by bytes-allocated: 4 the same\n"), "{text}");
+    assert!(text.ends_with("\nlines by bytes-allocated: 4 unchanged\n"), "{text}");
 }
 
 #[test]
@@ -126,31 +126,31 @@ fn sampled_functions_have_intervals_and_verdicts() {
             good: 882 samples, 100.0 % of stacks complete, 0 lost
     after:  after.whyslow, ./app --fast
             good: 360 samples, 100.0 % of stacks complete, 0 lost
-    warning: the program had other arguments: none before, `--fast` after
-    warning: they were sampled at different rates: -F 1000 before, -F 99 after
-    ± is the sampling error (95 %); of all rows that are called more or less, at most 5 % are so by
-    chance. How much one run differs from the next is not known from one run each
+    warning: the arguments differ: none before, `--fast` after
+    warning: the sampling rates differ: -F 1000 before, -F 99 after
+    ± is the sampling error (95 %); at most 5 % of the rows marked more or less are false positives. A
+    single run per side cannot show run-to-run noise
 
                before   after   change        ±
     cpu time   882 ms  360 ms  -522 ms  69.1 ms  -59.2 %  less
     wall time  882 ms  360 ms  -522 ms           -59.2 %
     user time  882 ms  360 ms  -522 ms           -59.2 %
 
-    functions by cpu-time in themselves: 2 changed, 6 undecided
+    functions by self cpu-time: 2 changed, 6 undecided
        before    after    change        ±             function         where
        700 ms   200 ms   -500 ms  58.9 ms  less       core::str::next  /rustc/lib.rs:1
       30.0 ms        -  -30.0 ms  11.1 ms  less       app::slow_path   src/main.rs:1
       50.0 ms  60.0 ms  +10.0 ms  20.7 ms  undecided  app::hash        src/main.rs:1
       2.00 ms        -  -2.00 ms  3.92 ms  undecided  app::rare        src/main.rs:1
 
-    functions by cpu-time with what they call: 4 changed, 2 undecided
+    functions by total cpu-time: 4 changed, 2 undecided
        before   after    change        ±             function         where
        882 ms  360 ms   -522 ms  69.1 ms  less       app::main        src/main.rs:1
        700 ms  200 ms   -500 ms  58.9 ms  less       core::str::next  /rustc/lib.rs:1
        800 ms  300 ms   -500 ms  65.1 ms  less       app::parse       src/parse.rs:1
       30.0 ms       -  -30.0 ms  11.1 ms  less       app::slow_path   src/main.rs:1
 
-    only before: app::slow_path 30.0 ms, 1 with too few samples to tell
+    only before: app::slow_path 30.0 ms, 1 with too few samples
     ");
 }
 

@@ -1,4 +1,4 @@
-//! The heap on one screen.
+//! The heap report as text.
 
 mod part;
 mod sections;
@@ -24,29 +24,29 @@ use super::summary::{command_line, exit_words, next_commands, quoted};
 use crate::sanitize::clean;
 use crate::units::{Count, bytes, duration};
 
-/// Lines of code in the main tables, and in the others, when nobody says how many.
+/// Default number of allocation sites in the main tables, and in the others.
 const ROWS: usize = 5;
 const FEWER_ROWS: usize = 3;
 const MOST_WARNINGS: usize = 3;
-/// Lines below this share of everything are shown on demand only.
+/// Sites below this share of the total are shown only on demand.
 const LEAST_SHARE: f64 = 0.005;
 /// Temporary allocations below this share are not worth a section.
 const NOTABLE: f64 = 0.01;
 
-/// What the screen is made of.
+/// The contents of the heap report.
 #[derive(Debug, Clone, Copy)]
 pub struct HeapView<'a> {
     /// The profile.
     pub profile: &'a Profile,
-    /// Its allocating lines.
+    /// Its allocation sites.
     pub sites: &'a Sites,
-    /// How far to trust it.
+    /// Its quality.
     pub quality: &'a Quality,
-    /// Rows of each table; a screen's worth when not said.
+    /// Rows of each table; a screenful if `None`.
     pub limit: Option<usize>,
     /// Whether to show sizes, lifetimes and threads too.
     pub histograms: bool,
-    /// After a recording: the file that holds it, as the user would type it.
+    /// After a recording: its file, as the user would type it.
     pub saved: Option<&'a str>,
 }
 
@@ -55,7 +55,7 @@ impl HeapView<'_> {
         self.limit.unwrap_or(ROWS)
     }
 
-    /// How many rows a main table has: as many as were asked for, else a few, and none that hardly matter.
+    /// The number of rows of a main table: as many as requested, else a few that matter.
     fn notable(&self, values: impl Iterator<Item = u64>, whole: u64) -> usize {
         let least = match self.limit {
             Some(_) => 0.0,
@@ -63,7 +63,7 @@ impl HeapView<'_> {
         };
         let values = values.take(self.rows()).collect::<Vec<_>>();
         match values.iter().take_while(|value| **value as f64 >= least).count() {
-            // Many lines that do little each.
+            // Many sites with a small share each.
             0 => values.len(),
             notable => notable,
         }
@@ -73,14 +73,14 @@ impl HeapView<'_> {
         self.limit.unwrap_or(FEWER_ROWS)
     }
 
-    /// ` ±12.0 %` behind a number of the whole program, where it is an estimate.
+    /// ` ±12.0 %` after a number of the whole program, if it is an estimate.
     fn roughly(&self, unit: Unit, number: impl Fn(&HeapCounts) -> u64 + 'static) -> String {
         let interval = self.sites.intervals.as_ref();
         let interval = interval.map(|intervals| intervals.of_all(self.profile, &number, unit));
         margin(interval, number(&self.sites.totals))
     }
 
-    /// The same of a line.
+    /// The same for a number of one site.
     fn roughly_of(&self, row: &SiteRow, unit: Unit, number: impl Fn(&HeapCounts) -> u64 + 'static) -> String {
         let interval = self.sites.intervals.as_ref();
         let interval = interval.map(|intervals| intervals.of_row(self.profile, row, &number, unit));
@@ -88,8 +88,8 @@ impl HeapView<'_> {
     }
 }
 
-/// Totals, how far to trust them, the lines that allocate, what is temporary, grown, leaked and unused, how live bytes
-/// went over time, and what to type next. What there is nothing to say about is left out.
+/// Renders totals, quality, allocation sites, temporary, growing, leaked and unused memory, live bytes over
+/// time, and the next commands. Empty sections are left out.
 pub fn heap(view: &HeapView<'_>, page: Page) -> String {
     let Some(facts) = &view.profile.meta.heap else { return "the heap was not recorded\n".to_owned() };
     let mut out = head(view, facts, page);
@@ -120,7 +120,7 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
         push_line(&mut out, &title);
         if facts.processes > 1 {
             let whose = format!(
-                "what is live or lost is its own; all else is of {} processes together",
+                "live and lost memory is of this process; all other numbers are of {} processes together",
                 facts.processes
             );
             wrap(&whose, page.width).iter().for_each(|line| push_line(&mut out, line));
@@ -154,12 +154,12 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let mut most =
         format!("peak {}{of_peak}{together} at {}", bytes(facts.peak_bytes), duration(facts.peak_ns));
     if profile.meta.max_resident_bytes > 0 {
-        most.push_str(&format!(" (resident at most {})", bytes(profile.meta.max_resident_bytes)));
+        most.push_str(&format!(" (max resident {})", bytes(profile.meta.max_resident_bytes)));
     }
     most.push_str(match (&facts.snapshot, profile.meta.exit) {
         (Some(_), _) => ", live now ",
         (None, Some(_)) => ", live at exit ",
-        // The program went on without us.
+        // The program kept running after the recording.
         (None, None) => ", live at the end ",
     });
     most.push_str(&match totals.live_at_exit_blocks {
@@ -177,7 +177,7 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     }
     let quality = quality.of_heap_alone();
     push_line(&mut out, &headline(&quality));
-    // Why leaks were not looked for stands where the leaks would.
+    // The leak section itself says why leaks were not searched for.
     let warnings = quality.warnings.iter().filter(|warning| !matches!(warning, Warning::NoLeakCheck(_)));
     let warnings = warnings.collect::<Vec<_>>();
     for warning in warnings.iter().take(MOST_WARNINGS) {
@@ -190,7 +190,7 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     out
 }
 
-/// The lines that have the most at the peak, in all, and most often.
+/// Renders the sites with the most bytes at the peak, the most bytes in all, and the most allocations.
 fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let totals = &view.sites.totals;
     let mut out = wrappers(view, page);
@@ -199,9 +199,9 @@ fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let now = format!("{} in {}", bytes(totals.live_at_exit_bytes), blocks_of(totals.live_at_exit_blocks));
     let live_now = ("live now", SiteOrder::LiveAtExit, totals.live_at_exit_bytes, now);
     let always = [
-        ("at the peak", SiteOrder::Peak, totals.peak_bytes, at_peak),
+        ("live at peak", SiteOrder::Peak, totals.peak_bytes, at_peak),
         ("allocated in all", SiteOrder::Bytes, totals.bytes_allocated, bytes(totals.bytes_allocated)),
-        ("most often", SiteOrder::Allocations, totals.allocations, blocks_of(totals.allocations)),
+        ("most allocations", SiteOrder::Allocations, totals.allocations, blocks_of(totals.allocations)),
     ];
     for (title, order, whole, note) in facts.snapshot.map(|_| live_now).into_iter().chain(always) {
         let rows = view.sites.by(order);
@@ -235,7 +235,7 @@ fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
         let mostly_for = view.sites.mostly_for(order);
         if let Some(mostly) = &mostly_for {
             let own = &mostly.0;
-            // The way is the same in most tables.
+            // Most tables have the same call path, so print it once.
             let trail = match said.replace(*own) {
                 Some(before) if before == *own => Trail::default(),
                 _ => view.sites.inside(view.profile, own, order),
@@ -243,7 +243,7 @@ fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
             push_indented(&mut out, &way_in(view.profile, mostly, &trail, whole), page);
         }
         let mut notes = own_notes(view.profile, rows, mostly_for.as_ref().map(|(own, _)| own));
-        // A line that holds most is opened up, once.
+        // A site that holds most bytes shows its callers, once.
         if let (Some(row), Some(note)) = (rows.first(), notes.first_mut())
             && row.key(order) > whole / 2
             && !opened.contains(&row.stack)
@@ -261,14 +261,14 @@ fn tables(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     out
 }
 
-/// Which functions of the program everybody allocates through.
+/// Names the functions of the program that nearly all allocations go through.
 fn wrappers(view: &HeapView<'_>, page: Page) -> String {
     let names = view.sites.wrappers.evident.iter().map(|&label| label_name(view.profile, label));
     let names = names.collect::<Vec<_>>();
     let mut out = String::new();
     if !names.is_empty() {
         let text = format!(
-            "nearly everything is allocated through {}: its callers are shown instead",
+            "nearly all allocations go through {}: its callers are shown instead",
             names.join(" and ")
         );
         push_line(&mut out, "");
@@ -284,19 +284,15 @@ fn temporary(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
         return String::new();
     }
     let others = match facts.temporary_within {
-        0 | 1 => "another".to_owned(),
-        within => format!("{within} others"),
+        0 | 1 => "again".to_owned(),
+        within => format!("{within} more times"),
     };
-    let note = match totals.temporary {
-        1 => format!("1 allocation ({}) was freed before its thread made {others}", Percent(share)),
-        many => {
-            format!(
-                "{} allocations ({}) were freed before their thread made {others}",
-                Count(many),
-                Percent(share)
-            )
-        }
-    };
+    let (was, its) = if totals.temporary == 1 { ("was", "its") } else { ("were", "their") };
+    let note = format!(
+        "{} ({}) {was} freed before {its} thread allocated {others}",
+        number_of(totals.temporary, "allocation", "allocations"),
+        Percent(share)
+    );
     let rows = view.sites.by(SiteOrder::Temporary);
     let cells = rows.iter().take(view.fewer_rows()).map(|row| {
         let of_all = Percent(row.counts.temporary as f64 / totals.temporary.max(1) as f64);
@@ -327,7 +323,7 @@ fn foot(file: &str, facts: &HeapFacts, page: Page) -> String {
     out
 }
 
-/// A blank line and the title of a section, with how many of its rows follow.
+/// Appends a blank line and the title of a section, with the number of rows that follow.
 fn push_section(out: &mut String, title: &str, note: &str, shown: usize, all: usize, page: Page) {
     out.push('\n');
     let title = format!("{title}: ");
@@ -344,24 +340,24 @@ fn push_section(out: &mut String, title: &str, note: &str, shown: usize, all: us
     push_titled(out, &title, BOLD, &lines);
 }
 
-/// ` ±12.0 %`: how far an estimate may be off; nothing for what was counted.
+/// The error of an estimate as ` ±12.0 %`; empty for exact counts.
 fn margin(interval: Option<Interval>, number: u64) -> String {
     let margin = |interval: Interval| format!(" ±{}", Percent(interval.relative(number)));
     interval.filter(|_| number > 0).map_or_else(String::new, margin)
 }
 
-/// `1 block`, `20,008 blocks`.
+/// Formats a count: `1 block`, `20,008 blocks`.
 fn blocks_of(count: u64) -> String {
     number_of(count, "block", "blocks")
 }
 
-/// The same for a column of them.
+/// The same, padded for a column.
 fn blocks_under_each_other(count: u64) -> String {
     let padding = if count == 1 { " " } else { "" };
     format!("{}{padding}", blocks_of(count))
 }
 
-/// Lines after an indentation.
+/// Appends wrapped, indented lines.
 fn push_indented(out: &mut String, text: &str, page: Page) {
     const INDENT: &str = "  ";
     push_titled(out, INDENT, DIM, &wrap(text, page.width.saturating_sub(INDENT.len())));

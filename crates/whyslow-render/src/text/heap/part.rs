@@ -12,8 +12,9 @@ use crate::text::quality::headline;
 use crate::text::summary::command_line;
 use crate::units::{Count, bytes};
 
-/// What is counted of each thread: what it allocates, what of it is there when the whole recording has its peak, and at the end. `sites` are those of the
-/// chosen threads, `chosen` the processes that were chosen as a whole.
+/// Renders the counts that exist per thread: allocations, their live bytes at the recording's overall peak,
+/// and at the end. `sites` belong to the chosen threads; `chosen` lists the processes that were chosen as a
+/// whole.
 pub fn heap_part(view: &HeapView<'_>, chosen: &[HeapProcess], page: Page) -> String {
     let HeapView { profile, sites, quality, .. } = *view;
     let totals = &sites.totals;
@@ -26,15 +27,15 @@ pub fn heap_part(view: &HeapView<'_>, chosen: &[HeapProcess], page: Page) -> Str
     if let [process] = chosen {
         let name = format!("{} ({})", clean(&process.name), process.pid);
         lines[0].insert_str(0, &format!("{name}: "));
-        lines.push(format!("its own peak {}, {}", bytes(process.peak_bytes), end_of(process)));
+        lines.push(format!("own peak {}, {}", bytes(process.peak_bytes), end_of(process)));
     }
     lines.iter().flat_map(|line| wrap(line, page.width)).for_each(|line| push_line(&mut out, &line));
     push_line(&mut out, &headline(&quality.of_heap_alone()));
     let tables = [
-        ("at the peak of all processes", SiteOrder::Peak, totals.peak_bytes, bytes(totals.peak_bytes)),
+        ("live at the peak of all processes", SiteOrder::Peak, totals.peak_bytes, bytes(totals.peak_bytes)),
         ("allocated in all", SiteOrder::Bytes, totals.bytes_allocated, bytes(totals.bytes_allocated)),
         (
-            "most often",
+            "most allocations",
             SiteOrder::Allocations,
             totals.allocations,
             number_of(totals.allocations, "block", "blocks"),
@@ -65,7 +66,7 @@ pub fn heap_part(view: &HeapView<'_>, chosen: &[HeapProcess], page: Page) -> Str
     }
     out.push_str(&processes(view, chosen, page));
     out.push('\n');
-    let rest = "leaks, growth, sizes and lifetimes are known of all processes together: leave --process and --thread out";
+    let rest = "leaks, growth, sizes and lifetimes exist only for all processes together: run without --process and --thread";
     wrap(rest, page.width).iter().for_each(|line| push_line(&mut out, &styled(DIM, line)));
     out
 }

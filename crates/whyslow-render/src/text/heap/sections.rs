@@ -1,4 +1,4 @@
-//! The parts of the heap's screen.
+//! The sections of the heap report.
 
 use whyslow_analyze::heap::{Grower, SiteOrder, SiteRow, Trail, TrailStep, live_over_time};
 use whyslow_analyze::{
@@ -17,13 +17,13 @@ use crate::units::{Count, bytes, duration};
 
 const VALUE: usize = 12;
 const SHARE: usize = 9;
-/// The widest name and place in a sentence.
+/// Maximum width of a name and place in a sentence.
 const IN_SENTENCE: usize = 40;
-/// Columns of the line over time.
+/// Width of the sparkline of live bytes.
 const SPARKS: usize = 72;
 
-/// One row per line of code: a value, its share, something beside it, the function and the place; beneath it what its note
-/// says.
+/// Renders one row per site: a value, its share, a second value, the function and the place; below it the
+/// row's note.
 pub(super) fn site_table(
     profile: &Profile,
     rows: &[&SiteRow],
@@ -67,7 +67,8 @@ pub(super) fn site_table(
     out
 }
 
-/// Beneath each row: the line of the user's own that it allocates for, unless that was said of all of them.
+/// The note below each row: the user's line that it allocates for, unless that was already printed for all
+/// rows.
 pub(super) fn own_notes(profile: &Profile, rows: &[&SiteRow], said: Option<&StackFrame>) -> Vec<String> {
     let note = |row: &&SiteRow| match &row.own {
         Some(own) if Some(own) != said => format!("for {}", frame_words(profile, own)),
@@ -76,8 +77,8 @@ pub(super) fn own_notes(profile: &Profile, rows: &[&SiteRow], said: Option<&Stac
     rows.iter().map(note).collect()
 }
 
-/// `>99.9 % for app::run (src/main.rs:7) → dep::build → dep::new 88.0 %`: the way from the user's line inwards, with shares of
-/// everything.
+/// `>99.9 % for app::run (src/main.rs:7) → dep::build → dep::new 88.0 %`: the call path from the user's line
+/// inwards, with shares of the total.
 pub(super) fn way_in(
     profile: &Profile,
     (own, value): &(StackFrame, u64),
@@ -91,7 +92,8 @@ pub(super) fn way_in(
     format!("{share} for {}{way}", frame_words(profile, own))
 }
 
-/// `called by load (load.c:3) ← a (a.c:9) 50.0 %, b (b.c:2) 41.0 %`, with shares of the line; empty when nobody is known to.
+/// `called by load (load.c:3) ← a (a.c:9) 50.0 %, b (b.c:2) 41.0 %`, with shares of the site; empty if no
+/// caller is known.
 pub(super) fn called_by(profile: &Profile, trail: &Trail) -> String {
     let name = |frame: &StackFrame| {
         let name = shorten(&label_name(profile, frame.label), IN_SENTENCE);
@@ -107,7 +109,7 @@ pub(super) fn called_by(profile: &Profile, trail: &Trail) -> String {
     if parts.is_empty() { String::new() } else { format!("called by {}", parts.join(" ← ")) }
 }
 
-/// Names of steps, and their shares where they are others than before.
+/// Names of steps, with their shares where these change.
 fn step_words(
     steps: &[TrailStep],
     whole: u64,
@@ -134,7 +136,7 @@ fn place_of(profile: &Profile, file: Option<StringId>, line: u32, width: usize) 
     file.map_or(String::new(), |file| place(&clean(profile.text(file)), line, width))
 }
 
-/// `app::load (src/load.rs:12)`, for sentences.
+/// Formats `app::load (src/load.rs:12)`, for sentences.
 fn name_and_place(profile: &Profile, label: Label, file: Option<StringId>, line: u32) -> String {
     let name = shorten(&label_name(profile, label), IN_SENTENCE);
     match place_of(profile, file, line, IN_SENTENCE) {
@@ -147,7 +149,7 @@ fn frame_words(profile: &Profile, frame: &StackFrame) -> String {
     name_and_place(profile, frame.label, frame.file, frame.line)
 }
 
-/// The same for an allocating line and the user's that it allocates for.
+/// The same for an allocation site, with the user's line that it allocates for.
 pub(crate) fn line_words(profile: &Profile, row: &SiteRow) -> String {
     let line = name_and_place(profile, row.label, row.file, row.line);
     match &row.own {
@@ -156,7 +158,7 @@ pub(crate) fn line_words(profile: &Profile, row: &SiteRow) -> String {
     }
 }
 
-/// Blocks that grew step by step where one allocation would have done.
+/// Renders blocks that grew step by step where one allocation would suffice.
 pub(super) fn growth_chains(view: &HeapView<'_>, page: Page) -> String {
     let rows = view.sites.by(SiteOrder::Copied);
     if rows.is_empty() {
@@ -165,7 +167,7 @@ pub(super) fn growth_chains(view: &HeapView<'_>, page: Page) -> String {
     let totals = &view.sites.totals;
     let shown = rows.len().min(view.fewer_rows());
     let note = format!(
-        "{} made larger {}, {} copied",
+        "{} grew {}, {} copied",
         blocks_of(totals.growth_chains),
         times(totals.grown),
         bytes(totals.bytes_copied)
@@ -190,12 +192,12 @@ fn growth_sentence(profile: &Profile, row: &SiteRow) -> String {
     let grew = match counts.growth_chains {
         0 | 1 => format!("{one} in {at} grew {} to {largest}, {copied} copied", times(counts.grown)),
         chains => format!(
-            "{} {many} in {at} grew {} in all, to {largest} at most, {copied} copied",
+            "{} {many} in {at} grew {} in all, up to {largest}, {copied} copied",
             Count(chains),
             times(counts.grown)
         ),
     };
-    match row.told() {
+    match row.capacity_advice() {
         Some(advice) => format!("{grew}: {}", advice.remark().text),
         None => grew,
     }
@@ -205,7 +207,7 @@ fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{} times", Count(count)) }
 }
 
-/// What nothing points to any more, by class.
+/// Renders the leaked blocks, by class.
 pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let totals = &view.sites.totals;
     let mut out = String::new();
@@ -213,12 +215,12 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
         LeakCheck::AtExit | LeakCheck::AtSnapshot(_) => {}
         _ if totals.live_at_exit_blocks == 0 => return out,
         LeakCheck::NotDone => {
-            push_section(&mut out, "leaks", "not looked for", 0, 0, page);
+            push_section(&mut out, "leaks", "not checked", 0, 0, page);
             return out;
         }
         LeakCheck::Impossible(why) => {
             let words = clean(&no_leak_check(why)).into_owned();
-            push_section(&mut out, "leaks", &format!("not looked for: {words}"), 0, 0, page);
+            push_section(&mut out, "leaks", &format!("not checked: {words}"), 0, 0, page);
             push_fix(&mut out, &Warning::NoLeakCheck(why.clone()).remark(), page.width);
             return out;
         }
@@ -282,7 +284,7 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
     out
 }
 
-/// What nothing was ever written to.
+/// Renders memory that was never written to.
 pub(super) fn unused(view: &HeapView<'_>, page: Page) -> String {
     let totals = &view.sites.totals;
     let rows = view.sites.by(SiteOrder::Unused);
@@ -313,7 +315,7 @@ pub(super) fn unused(view: &HeapView<'_>, page: Page) -> String {
     out
 }
 
-/// What was not looked at for bytes that nothing was written to, and why: the lines with the most of it.
+/// The blocks that were not examined for unwritten bytes, with the reason and the sites with most of them.
 fn passed_over(view: &HeapView<'_>) -> String {
     let totals = &view.sites.totals;
     if totals.passed_over_blocks == 0 {
@@ -329,27 +331,27 @@ fn passed_over(view: &HeapView<'_>) -> String {
         lines.push_str(&format!(" and {} more lines", rows.len() - shown));
     }
     format!(
-        "; not looked at: {} in {} above 4 MiB, since it would take too long ({lines})",
+        "; not examined: {} in {} above 4 MiB, because that would take too long ({lines})",
         bytes(totals.passed_over_bytes),
         blocks_of(totals.passed_over_blocks)
     )
 }
 
-/// How live bytes went from the start to the end, and the lines whose bytes only grow.
+/// Renders live bytes from start to end, and the sites whose bytes only grow.
 pub(super) fn over_time(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let profile = view.profile;
     let line = live_over_time(profile, SPARKS.min(page.width.saturating_sub(4)));
     let most = line.iter().copied().max().unwrap_or(0);
     let growing = view.sites.by(SiteOrder::Growing);
-    // A snapshot of one process among several has no line.
+    // A snapshot of one process among several has no timeline.
     if most == 0 && (facts.snapshot.is_none() || growing.is_empty()) {
         return String::new();
     }
     let class = match facts.growth.as_str() {
-        "flat" => "stay at a level",
+        "flat" => "flat",
         "linear" => "grow steadily",
-        "sawtooth" => "rise and fall again and again",
-        "unbounded" => "grow without end",
+        "sawtooth" => "rise and fall repeatedly",
+        "unbounded" => "keep growing",
         _ => "",
     };
     let mut out = String::from("\n");
@@ -366,7 +368,7 @@ pub(super) fn over_time(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> S
     let growing = growing.collect::<Vec<_>>();
     if !growing.is_empty() {
         let text = growing.join("; ");
-        let title = "  only ever growing: ";
+        let title = "  never shrinking: ";
         let style = severity_style(Severity::Warning);
         let lines = wrap(&text, page.width.saturating_sub(columns(title)));
         push_titled(&mut out, title, style, &lines);
@@ -383,7 +385,7 @@ fn sparkline(values: &[u64], most: u64) -> String {
     values.iter().map(bar).collect()
 }
 
-/// The processes, where there were several: each had its peak at a time of its own.
+/// Renders the processes, if there are several: each has its own peak at its own time.
 pub(super) fn processes(view: &HeapView<'_>, all: &[HeapProcess], page: Page) -> String {
     let mut out = String::new();
     if all.len() < 2 {
@@ -399,7 +401,7 @@ pub(super) fn processes(view: &HeapView<'_>, all: &[HeapProcess], page: Page) ->
     out
 }
 
-/// What a process had when it ended.
+/// The live memory of a process at its exit.
 pub(super) fn end_of(process: &HeapProcess) -> String {
     match (process.executed, process.live_at_exit_blocks) {
         (true, _) => "executed another program".to_owned(),

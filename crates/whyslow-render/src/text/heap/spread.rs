@@ -6,14 +6,14 @@ use whyslow_profile::{HeapFacts, HistogramOf, Profile, ThreadId};
 
 use super::HeapView;
 use crate::sanitize::clean;
-use crate::text::layout::{BOLD, DIM, Page, columns, cut, left, push_line, right, styled};
+use crate::text::layout::{BOLD, DIM, Page, columns, cut, left, number_of, push_line, right, styled};
 use crate::units::{Count, bytes, duration};
 
 const BAR: usize = 40;
 const LABEL: usize = 24;
 const NUMBER: usize = 14;
 const NAME: usize = 24;
-/// Threads and transfers when nobody says how many.
+/// Default number of threads and of pairs of threads.
 const ROWS: usize = 10;
 
 pub(super) fn spread(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
@@ -36,7 +36,7 @@ pub(super) fn spread(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Stri
     out
 }
 
-/// A bar per power of two, from the first that has blocks to the last.
+/// Renders one bar per power of two, from the first with blocks to the last.
 fn push_bars(out: &mut String, title: &str, bars: &[u64], unit: fn(u64) -> String, page: Page) {
     let Some(first) = bars.iter().position(|blocks| *blocks > 0) else { return };
     let all = bars.iter().fold(0u64, |sum, blocks| sum.saturating_add(*blocks));
@@ -93,7 +93,7 @@ fn push_threads(out: &mut String, view: &HeapView<'_>) {
             ),
         );
     }
-    push_more(out, rows.len(), limit, "threads");
+    push_more(out, rows.len(), limit, "more thread", "more threads");
 }
 
 fn push_transfers(out: &mut String, view: &HeapView<'_>) {
@@ -107,15 +107,15 @@ fn push_transfers(out: &mut String, view: &HeapView<'_>) {
     let limit = view.limit.unwrap_or(ROWS);
     for row in rows.iter().take(limit) {
         let (from, to) = (thread_name(profile, row.from), thread_name(profile, row.to));
-        let size = format!("{} in {} blocks", bytes(row.bytes), Count(row.blocks));
-        push_line(out, &format!("  {to} frees what {from} allocated: {size}"));
+        let size = format!("{} in {}", bytes(row.bytes), number_of(row.blocks, "block", "blocks"));
+        push_line(out, &format!("  {to} frees memory of {from}: {size}"));
     }
-    push_more(out, rows.len(), limit, "pairs");
+    push_more(out, rows.len(), limit, "more pair", "more pairs");
 }
 
-fn push_more(out: &mut String, all: usize, limit: usize, what: &str) {
+fn push_more(out: &mut String, all: usize, limit: usize, one: &str, many: &str) {
     if all > limit {
-        push_line(out, &styled(DIM, format!("and {} more {what}", Count((all - limit) as u64))));
+        push_line(out, &styled(DIM, format!("and {}", number_of((all - limit) as u64, one, many))));
     }
 }
 

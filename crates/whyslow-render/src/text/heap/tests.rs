@@ -1,4 +1,4 @@
-//! What the heap's screen looks like.
+//! Tests of the heap report as text.
 
 use whyslow_analyze::{Selection, testing};
 use whyslow_profile::{
@@ -105,10 +105,10 @@ fn one_screen_of_everything() {
     insta::assert_snapshot!(text, @r#"
     ./app 'my file.json'
     100 ms wall, 500,065 allocations (5,000,650 per second), 500,058 frees, 6.07 MiB in all
-    peak 1.19 MiB at 61.0 ms (resident at most 5.00 MiB), live at exit 1.19 MiB in 7 blocks
+    peak 1.19 MiB at 61.0 ms (max resident 5.00 MiB), live at exit 1.19 MiB in 7 blocks
     good: every allocation counted, 100.0 % of stacks complete, 0 lost
 
-    at the peak: 1.19 MiB in 6 blocks (2 of 4 lines)
+    live at peak: 1.19 MiB in 6 blocks (2 of 4 lines)
         1.00 MiB   84.1 %  1 block   app::cache::Cache::insert  src/cache.rs:40
                            called by app::main (main.rs:9)
          192 KiB   15.8 %  3 blocks  dep::buffer::Buffer::new   …/dep-1.2/src/buffer.rs:77
@@ -121,18 +121,19 @@ fn one_screen_of_everything() {
          256 KiB    4.1 %        4 blocks  dep::buffer::Buffer::new   …/src/buffer.rs:77
                            for app::load (src/load.rs:7)
 
-    most often: 500,065 blocks (1 of 7 lines)
+    most allocations: 500,065 blocks (1 of 7 lines)
          500,000  >99.9 %  3.81 MiB  app::parse::token  src/parse.rs:12
 
-    temporary: 499,990 allocations (>99.9 %) were freed before their thread made another
+    temporary: 499,990 allocations (>99.9 %) were freed before their thread allocated again
          499,990  100.0 %  of 500,000 blocks  app::parse::token  src/parse.rs:12
 
-    growing blocks: 100,001 blocks made larger 200,017 times, 1.76 MiB copied
+    growing blocks: 100,001 blocks grew 200,017 times, 1.76 MiB copied
       a Vec in app::cache::Cache::insert (src/cache.rs:40) grew 17 times to 1.00 MiB, 1.00 MiB copied:
-      with_capacity for 1.00 MiB would spare all of that, at no cost to a typical one
-      100,000 Strings in app::parse::token (src/parse.rs:12) grew 200,000 times in all, to 64 B at most,
-      781 KiB copied: with_capacity for 40 B would spare 150,000 of the reallocations and 586 KiB of the
-      copying, and leave 8 B of a typical one unused
+      `with_capacity` for 1.00 MiB would save all of these reallocations, with nothing unused in a
+      typical block
+      100,000 Strings in app::parse::token (src/parse.rs:12) grew 200,000 times in all, up to 64 B, 781
+      KiB copied: `with_capacity` for 40 B would save 150,000 reallocations and copying 586 KiB, but
+      leave 8 B unused in a typical block
 
     leaks: 192 KiB definitely lost in 3 blocks, 80 B indirectly lost in 1 block, 120 B possibly lost in
            1 block, 1.00 MiB still reachable in 2 blocks
@@ -145,10 +146,10 @@ fn one_screen_of_everything() {
          195 KiB  100.0 %  of 256 KiB  dep::buffer::Buffer::new  …/dep-1.2/src/buffer.rs:77
                            for app::load (src/load.rs:7)
 
-    live bytes over time: grow without end
+    live bytes over time: keep growing
       ▁▁▁▁▁▁▁▁▁▁▁▁▁▁██▁▁▁▁▁▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃
       0                                                                 100 ms
-      only ever growing: app::cache::Cache::insert (src/cache.rs:40) to 1.00 MiB
+      never shrinking: app::cache::Cache::insert (src/cache.rs:40) to 1.00 MiB
 
     saved: app.whyslow
     next:  whyslow view app.whyslow   whyslow flame app.whyslow --metric live-at-peak
@@ -157,7 +158,7 @@ fn one_screen_of_everything() {
 }
 
 #[test]
-fn a_heap_that_is_all_for_one_line_shows_the_way_in_and_who_allocates() {
+fn a_site_with_most_bytes_shows_its_call_path_and_callers() {
     let start = "_start;app::main@src/main.rs:3;dep::build@d.rs:1;dep::new@d.rs:2";
     let profile = testing::heap_profile(&format!(
         "{start};dep::core@d.rs:7;alloc::sync::new;malloc : allocations=2 bytes_allocated=400 peak_bytes=400 peak_blocks=2
@@ -165,9 +166,9 @@ fn a_heap_that_is_all_for_one_line_shows_the_way_in_and_who_allocates() {
          _start;app::main@src/main.rs:4;dep::read@r.rs:2 : allocations=1 bytes_allocated=100 peak_bytes=100 peak_blocks=1"
     ));
     let text = screen(&profile, 100, |_| {});
-    let (from, to) = (text.find("at the peak").unwrap(), text.find("most often").unwrap());
+    let (from, to) = (text.find("live at peak").unwrap(), text.find("most allocations").unwrap());
     insta::assert_snapshot!(&text[from..to], @r#"
-    at the peak: 800 B in 6 blocks
+    live at peak: 800 B in 6 blocks
       87.5 % for app::main (src/main.rs:3) → dep::build → dep::new → dep::core 50.0 %
            400 B   50.0 %  2 blocks  dep::core  d.rs:7
            300 B   37.5 %  3 blocks  dep::pool  d.rs:8
@@ -184,7 +185,7 @@ fn a_heap_that_is_all_for_one_line_shows_the_way_in_and_who_allocates() {
 }
 
 #[test]
-fn wrappers_that_are_passed_over_are_named() {
+fn skipped_wrappers_are_named() {
     let line = |name: &str, bytes: u64| {
         format!(
             "main@m.c:1;{name}@{name}.c:7;room@r.c:2;malloc : allocations=2 bytes_allocated={bytes} peak_bytes={bytes} peak_blocks=2\n"
@@ -195,9 +196,9 @@ fn wrappers_that_are_passed_over_are_named() {
     let text = screen(&testing::heap_profile(&callers.concat()), 100, |view| view.limit = Some(1));
     let (from, to) = (text.find("nearly").unwrap(), text.find("allocated in all").unwrap());
     insta::assert_snapshot!(&text[from..to], @r#"
-    nearly everything is allocated through room: its callers are shown instead
+    nearly all allocations go through room: its callers are shown instead
 
-    at the peak: 1000 B in 10 blocks (1 of 5 lines)
+    live at peak: 1000 B in 10 blocks (1 of 5 lines)
            900 B   90.0 %  2 blocks  a  a.c:7
                            called by main (m.c:1)
     "#);
@@ -216,25 +217,25 @@ fn a_program_that_frees_everything_has_little_to_say() {
     peak 1.00 KiB at 0 ns, live at exit nothing
     good: every allocation counted, 100.0 % of stacks complete, 0 lost
 
-    at the peak: 1.00 KiB in 1 block
+    live at peak: 1.00 KiB in 1 block
         1.00 KiB  100.0 %  1 block   app::main  src/main.rs:3
 
     allocated in all: 2.00 KiB
         2.00 KiB  100.0 %  2 blocks  app::main  src/main.rs:3
 
-    most often: 2 blocks
+    most allocations: 2 blocks
                2  100.0 %  2.00 KiB  app::main  src/main.rs:3
 
     leaks: none
 
-    live bytes over time: stay at a level
+    live bytes over time: flat
       █████████████████████████████
       0                                                                 100 ms
     "#);
 }
 
 #[test]
-fn histograms_threads_and_who_frees_for_whom() {
+fn histograms_threads_and_cross_thread_frees() {
     let text = screen(&program(), 100, |view| {
         view.histograms = true;
         view.limit = Some(1);
@@ -256,11 +257,11 @@ fn histograms_threads_and_who_frees_for_whom() {
 
     threads      allocated        blocks     at peak     freed by others    freed for others
     main (100)    6.07 MiB       500,025    1.19 MiB                  17                   3
-    and 1 more threads
+    and 1 more thread
 
     freed by another thread:
-      main (100) frees what worker (101) allocated: 1.95 KiB in 3 blocks
-    and 1 more pairs
+      main (100) frees memory of worker (101): 1.95 KiB in 3 blocks
+    and 1 more pair
 
     allocators: malloc
 
@@ -271,7 +272,7 @@ fn histograms_threads_and_who_frees_for_whom() {
 }
 
 #[test]
-fn lost_events_and_a_missing_leak_check_are_said() {
+fn lost_events_and_a_missing_leak_check_are_reported() {
     let mut profile = program();
     let facts = profile.meta.heap.as_mut().unwrap();
     facts.lost_events = 12;
@@ -282,15 +283,14 @@ fn lost_events_and_a_missing_leak_check_are_said() {
         text.contains("poor: every allocation counted, 100.0 % of stacks complete, 12 lost\nserious: 12 "),
         "{text}"
     );
-    assert_eq!(text.matches("not looked for").count(), 1);
-    let leaks =
-        "leaks: not looked for: signal 9 ended the program\n  fix: `whyslow heap --snapshot PID` looks at";
+    assert_eq!(text.matches("not checked").count(), 1);
+    let leaks = "leaks: not checked: signal 9 ended the program\n  fix: `whyslow heap --snapshot PID` checks";
     assert!(text.contains(leaks), "{text}");
     assert_eq!(text.matches("12 allocations and frees were lost").count(), 1, "{text}");
 }
 
 #[test]
-fn beside_cpu_time_the_heap_is_judged_by_itself() {
+fn heap_quality_is_separate_from_cpu_time_quality() {
     let mut profile = testing::profile("main;a 3");
     testing::add_heap(&mut profile, "main@m.rs:1 : allocations=5 bytes_allocated=8");
     let text = screen(&profile, 100, |_| {});
@@ -298,7 +298,7 @@ fn beside_cpu_time_the_heap_is_judged_by_itself() {
 }
 
 #[test]
-fn a_program_that_went_on_has_no_exit() {
+fn a_program_still_running_has_no_live_at_exit() {
     let mut profile = program();
     profile.meta.exit = None;
     let text = screen(&profile, 100, |_| {});
@@ -306,13 +306,13 @@ fn a_program_that_went_on_has_no_exit() {
 }
 
 #[test]
-fn one_of_a_kind_is_not_many() {
+fn counts_agree_with_nouns() {
     let profile = testing::heap_profile(
         "main@m.rs:1 : allocations=1 bytes_allocated=8 frees=1 bytes_freed=8 temporary=1",
     );
     let text = screen(&profile, 100, |_| {});
     assert!(text.contains("1 allocation (10 per second), 1 free, 8 B in all"), "{text}");
-    assert!(text.contains("1 allocation (100.0 %) was freed before its thread made another"), "{text}");
+    assert!(text.contains("1 allocation (100.0 %) was freed before its thread allocated again"), "{text}");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn more_rows_are_shown_on_demand() {
     let text = screen(&program(), 100, |view| view.limit = Some(2));
     assert!(text.contains("allocated in all: 6.07 MiB (2 of 7 lines)"), "{text}");
     let few = screen(&program(), 100, |_| {});
-    assert!(few.contains("most often: 500,065 blocks (1 of 7 lines)"), "{few}");
+    assert!(few.contains("most allocations: 500,065 blocks (1 of 7 lines)"), "{few}");
     let all = screen(&program(), 100, |view| view.limit = Some(usize::MAX));
     assert!(!all.contains(" lines"), "{all}");
 }
@@ -335,7 +335,7 @@ fn no_line_is_wider_than_the_page() {
 }
 
 #[test]
-fn hostile_names_reach_no_terminal() {
+fn hostile_names_are_escaped() {
     let mut profile = program();
     let hostile = profile.strings.push("ev\x1b[2Jil\r\n\u{202e}::x");
     for function in &mut profile.functions {
@@ -373,13 +373,15 @@ fn a_snapshot_shows_what_is_live_now() {
     profile.meta.heap.as_mut().unwrap().processes = 3;
     let text = screen(&profile, 100, |_| {});
     assert!(
-        text.contains("\nwhat is live or lost is its own; all else is of 3 processes together\n"),
+        text.contains(
+            "\nlive and lost memory is of this process; all other numbers are of 3 processes together\n"
+        ),
         "{text}"
     );
 }
 
 #[test]
-fn a_part_says_what_is_known_of_it() {
+fn a_part_shows_only_per_thread_counts() {
     let profile = testing::heap_profile(
         "sh: app::load@l.rs:7 : allocations=3 bytes_allocated=300 peak_bytes=200
          cc: app::work@w.rs:9 : allocations=2 bytes_allocated=5000 peak_bytes=4096 live_at_exit_bytes=8",
@@ -405,10 +407,10 @@ fn a_part_says_what_is_known_of_it() {
     let text = plain(&heap_part(&view, &[process], Page::new(&profile, 0, 80)));
     for line in [
         "cc (7): 2 allocations, 4.88 KiB in all",
-        "its own peak 4.00 KiB, 8 B live at exit in 1 block",
-        "at the peak of all processes: 4.00 KiB",
+        "own peak 4.00 KiB, 8 B live at exit in 1 block",
+        "live at the peak of all processes: 4.00 KiB",
         "app::work",
-        "leaks, growth, sizes and lifetimes are known of all processes together",
+        "leaks, growth, sizes and lifetimes exist only for all processes together",
     ] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }

@@ -1,4 +1,4 @@
-//! Systems that whyslow does not record on: nothing is ever recorded.
+//! The stub for systems that whyslow does not support: nothing is ever recorded.
 
 use super::wire::Kind;
 
