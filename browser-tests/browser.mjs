@@ -1,6 +1,6 @@
-// A real browser, and pages in it that have no network and of which everything that goes wrong is written down.
+// A real browser, with pages that have no network and record every problem.
 //
-// TEST_BROWSER chooses Chromium (usual) or Firefox, which is driven by WebDriver BiDi.
+// TEST_BROWSER selects Chromium (default) or Firefox, which is driven through WebDriver BiDi.
 
 import { existsSync } from 'node:fs';
 import { chromium, firefox } from 'playwright-core';
@@ -8,7 +8,7 @@ import { chromium, firefox } from 'playwright-core';
 export const FIREFOX = process.env.TEST_BROWSER === 'firefox';
 const EXECUTABLE = FIREFOX ? process.env.FIREFOX ?? '/usr/bin/firefox-esr' : process.env.CHROMIUM ?? '/usr/bin/chromium';
 
-/** What may be missing under CI, where everything else is installed: nothing is to pass by being skipped. */
+/** What may be missing in CI, where everything else is installed: no test may pass by being skipped. */
 const MAY_BE_MISSING = [
   // Debian has no newer one.
   'profiler-cli needs node 24 (NODE24=/path/to/node)',
@@ -28,24 +28,24 @@ export const missing = without(existsSync(EXECUTABLE),
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
-/** Only what never comes takes so long, however busy the machine is. */
+/** Long enough for any busy machine: only something that never happens takes this long. */
 const PATIENCE = 120_000;
 
-/** By BiDi a page cannot wish for less motion, so the browser does. */
+/** BiDi cannot set reduced motion for a page, so the browser's preferences do. */
 const PREFERENCES = { 'ui.prefersReducedMotion': 1 };
 
 export const launch = (args = FLAGS) => FIREFOX
   ? firefox.launch({ channel: 'moz-firefox', executablePath: EXECUTABLE, firefoxUserPrefs: PREFERENCES, timeout: PATIENCE })
   : chromium.launch({ executablePath: EXECUTABLE, args, timeout: PATIENCE });
 
-/** A page that may ask only for addresses that begin with `allowed`, and a list of what went wrong in it. */
+/** A page that may only request addresses that start with `allowed`, and a list of its problems. */
 export async function newPage(browser, settings = {}, allowed = 'file:') {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, reducedMotion: 'reduce', ...settings });
   context.setDefaultTimeout(PATIENCE);
   const problems = [];
   await context.route('**', route => {
     if (route.request().url().startsWith(allowed)) return route.continue();
-    problems.push(`asked the network for ${route.request().url()}`);
+    problems.push(`requested ${route.request().url()}`);
     return route.abort();
   });
   const page = await context.newPage();
@@ -55,5 +55,5 @@ export async function newPage(browser, settings = {}, allowed = 'file:') {
   return { page, problems };
 }
 
-/** Waits by a timer of the page: the page's own timers that are due before come first, however slow the machine is. */
+/** Waits with a timer of the page: the page's own earlier timers run first, however slow the machine is. */
 export const pause = (page, ms) => page.evaluate(ms => new Promise(done => setTimeout(done, ms)), ms);

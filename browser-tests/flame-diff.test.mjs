@@ -1,4 +1,4 @@
-// A flame graph of what changed, in a real browser: details, the sides alone, the legend.
+// The differential flame graph (SVG) in a real browser: details, single sides, the legend.
 //
 // WHYSLOW names the executable.
 
@@ -24,7 +24,7 @@ function sample(folder) {
   return svg;
 }
 
-describe('a flame graph of what changed', { skip }, () => {
+describe('a differential flame graph', { skip }, () => {
   let browser, page, problems, folder;
 
   before(async () => {
@@ -50,19 +50,19 @@ describe('a flame graph of what changed', { skip }, () => {
     return page.textContent('.tip');
   };
 
-  test('has a colour for what is less, more, new, gone and neither', async () => {
+  test('has colours for less, more, new, removed and within noise', async () => {
     assert.deepEqual(await Promise.all(['k14', 'k15', 'k16', 'k17', 'k18'].map(lines)), [3, 2, 1, 1, 1]);
     assert.deepEqual(problems, []);
   });
 
-  test('says what was before, what is after, and what that is worth', async () => {
+  test('shows before, after and the change with its verdict', async () => {
     assert.match(await details('parse'), /parse.*before 3,000, after 1,200.*change -1,800 \(×0\.40\): less/s);
-    assert.match(await details('gone'), /before 900, after 0.*\(gone\): less/s);
+    assert.match(await details('gone'), /before 900, after 0.*\(removed\): less/s);
     assert.match(await details('fresh'), /before 0, after 700.*\(new\): more/s);
     assert.match(await details('same'), /change \+10 \(×1\.00\): undecided/s);
   });
 
-  test('shows one side alone and both again', async () => {
+  test('shows one side alone, then both again', async () => {
     const both = await labels();
     assert.ok(both.includes('gone') && both.includes('fresh'), both.join());
     await page.click('.bar button >> text=Before');
@@ -73,16 +73,16 @@ describe('a flame graph of what changed', { skip }, () => {
     assert.ok(!names.includes('gone') && names.includes('fresh'), names.join());
     const width = await page.$$eval('#lit path', all => Math.max(...all.flatMap(path =>
       (path.getAttribute('d').match(/h[\d.]+/g) ?? []).map(text => +text.slice(1)))));
-    assert.ok(width > 1070, `the root fills the picture: ${width}`);
+    assert.ok(width > 1070, `the root fills the graph: ${width}`);
     await page.click('.bar button >> text=Both');
     assert.deepEqual(await labels(), both);
     assert.deepEqual(problems, []);
   });
 
-  test('dims all but one kind of change when its legend is pressed', async () => {
-    await page.click('.kind >> text=not significant');
+  test('a click in the legend dims all other changes', async () => {
+    await page.click('.kind >> text=within noise');
     assert.deepEqual(await Promise.all(['k14', 'k16', 'k18'].map(lines)), [0, 1, 0]);
-    await page.click('.kind >> text=not significant');
+    await page.click('.kind >> text=within noise');
     assert.equal(await lines('k14'), 3);
   });
 });

@@ -1,7 +1,8 @@
-// A flame graph in a real browser: zoom, search, details, keyboard, hostile names, and the picture without scripts.
+// The flame graph (SVG) in a real browser: zoom, search, details, keyboard, hostile names, and the image
+// without scripts.
 //
-// FLAME_SVG names the file to open; without it the sample of whyslow-render is made with cargo. What is asserted of
-// names and numbers is read from the file's own data, so any flame graph with at least three rows will do.
+// FLAME_SVG names the file to open; without it cargo builds the sample of whyslow-render. Expected names and
+// numbers come from the file's own data, so any flame graph with at least three rows works.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -29,7 +30,7 @@ async function open(file, settings = {}) {
   await page.goto(pathToFileURL(file).href);
 }
 
-// The frames of the open file, decoded here a second time, independently of the script.
+// The frames of the open file, decoded here independently of the script.
 const decode = () => page.evaluate(() => {
   const data = JSON.parse(document.querySelector('#data').textContent);
   const path = [], all = [];
@@ -48,7 +49,7 @@ const decode = () => page.evaluate(() => {
   return { rows: data.rows, row: data.row, header: data.header, margin: data.margin, inverted: data.inverted, all };
 });
 
-/** Where a frame is on the page while everything is shown. */
+/** The position of a frame on the page while everything is shown. */
 async function middle(frame) {
   const { rows, row, header, margin, inverted, all } = frames;
   const [width, scroll] = await page.evaluate(() => [+document.documentElement.getAttribute('width'), scrollY]);
@@ -56,14 +57,17 @@ async function middle(frame) {
   return [margin + (width - 2 * margin) * (frame.start + frame.total / 2) / all[0].total, y];
 }
 
-/** The same, after the window was moved to it where the picture is higher: a driver's own clicks move the window too. */
+/**
+ * The same, after scrolling to it where the image is higher than the window: a driver's own clicks scroll
+ * too.
+ */
 async function within(frame) {
   const [, y] = await middle(frame);
   await page.evaluate(([y, header]) => { if (y < header || y > innerHeight) scrollBy(0, y - (header + innerHeight) / 2); }, [y, frames.header]);
   return middle(frame);
 }
 
-// The lines of one path, or of all frames that are drawn strongly.
+// The lines of one path, or of all undimmed frames.
 const lines = selector => page.evaluate(selector => [...document.querySelectorAll(selector)]
   .flatMap(path => (path.getAttribute('d') ?? '').split('M').slice(1))
   .map(line => /^(\S+) (\S+)h(\S+)$/.exec(line).slice(1).map(Number)), selector);
@@ -74,7 +78,7 @@ const percent = (value, whole) => {
   return share.toFixed(share < 10 ? 2 : 1) + ' %';
 };
 
-/** A frame wide enough to hit that has a caller other than the root and is narrower than everything. */
+/** A frame wide enough to click, with a caller other than the root, and narrower than the root. */
 const wide = () => frames.all.find(frame => frame.depth >= 2 && frame.total < frames.all[0].total * .9 &&
   frame.total > frames.all[0].total * .05 && frame.depth < frames.rows);
 
@@ -88,7 +92,7 @@ after(async () => {
   if (folder) rmSync(folder, { recursive: true });
 });
 
-/** A height of the window in which two rows fit. */
+/** A window height in which two rows fit. */
 const low = () => frames.header + 2 * frames.row + frames.margin;
 
 describe('a flame graph', () => {
@@ -100,8 +104,8 @@ describe('a flame graph', () => {
   });
   const quiet = () => assert.deepEqual(problems, []);
 
-  test('has frames at all', () => {
-    assert.ok(frames.all.length > 3 && wide(), 'the picture is too small for these tests');
+  test('has frames', () => {
+    assert.ok(frames.all.length > 3 && wide(), 'the graph is too small for these tests');
     quiet();
   });
 
@@ -125,7 +129,7 @@ describe('a flame graph', () => {
     quiet();
   });
 
-  test('moves smoothly when motion is wanted', async () => {
+  test('animates unless reduced motion is preferred', async () => {
     await open(file, { reducedMotion: 'no-preference' });
     await page.mouse.click(...await within(wide()));
     await page.waitForFunction(name => [...document.querySelectorAll('.crumbs button')].at(-1)?.getAttribute('title') === name, wide().name);
@@ -144,12 +148,12 @@ describe('a flame graph', () => {
     quiet();
   });
 
-  test('finds the frame under the pointer in a picture that is scrolled', async () => {
+  test('finds the frame under the pointer in a scrolled image', async () => {
     const height = low();
     await page.setViewportSize({ width: 1000, height });
     await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
     await page.waitForFunction(() => scrollY > 0);
-    // Frames below the header, which stays in sight.
+    // Frames below the header, which remains visible.
     const seen = [];
     for (const frame of frames.all) {
       const [x, y] = await middle(frame);
@@ -166,7 +170,7 @@ describe('a flame graph', () => {
     quiet();
   });
 
-  test('is as wide as the <object> it is in, and scrolls there', async () => {
+  test('fills the width of its <object>, and scrolls there', async () => {
     const around = join(folder, 'around.html');
     writeFileSync(around, `<!doctype html><title>around</title><body style="margin: 0"><object data="${pathToFileURL(file)}" type="image/svg+xml" width="700" height="${low()}">`);
     await open(around);
@@ -179,7 +183,7 @@ describe('a flame graph', () => {
     });
     const before = await root();
     assert.ok(Math.abs(before.left - frames.margin) < 1 && Math.abs(before.width - (700 - 2 * frames.margin)) < 1, JSON.stringify(before));
-    assert.ok(frames.inverted || before.bottom <= low(), 'the root is in sight');
+    assert.ok(frames.inverted || before.bottom <= low(), 'the root is visible');
     assert.ok(Math.abs(before.header) < 1, 'and so is the header');
     await page.mouse.move(350, frames.header + frames.row);
     await page.mouse.wheel(0, frames.inverted ? 60 : -60);
@@ -188,14 +192,14 @@ describe('a flame graph', () => {
     quiet();
   });
 
-  test('has its header on top on paper', { skip: FIREFOX && 'Firefox does not emulate paper' }, async () => {
+  test('prints its header on top', { skip: FIREFOX && 'Firefox does not emulate paper' }, async () => {
     await page.setViewportSize({ width: 1000, height: low() });
     await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
     await page.waitForFunction(() => scrollY > 0 && document.querySelector('#header').getBoundingClientRect().top > -1);
     await page.emulateMedia({ media: 'print' });
     const [header, bar] = await page.evaluate(() => [document.querySelector('#header').getBoundingClientRect().top + scrollY, document.querySelector('.bar').getClientRects().length]);
     assert.ok(Math.abs(header) < 1, `the header is ${header} from the top`);
-    assert.equal(bar, 0, 'nothing to press');
+    assert.equal(bar, 0, 'no controls');
     quiet();
   });
 
@@ -215,21 +219,21 @@ describe('a flame graph', () => {
     await page.keyboard.type(text.toUpperCase().slice(0, 60));
     const small = text.slice(0, 60).toLowerCase();
     assert.ok((await found()).includes(`Matched ${matchedShare(name => name.toLowerCase().includes(small))} in `), await found());
-    assert.ok((await lines('#dim path')).length > 0, 'what does not match is dimmed');
+    assert.ok((await lines('#dim path')).length > 0, 'other frames are dimmed');
     await page.keyboard.press('Escape');
     assert.equal(await found(), '');
     assert.equal((await lines('#dim path')).length, 0);
     quiet();
   });
 
-  test('finds regular expressions, and bears wrong ones', async () => {
+  test('finds regular expressions, and reports invalid ones', async () => {
     await page.keyboard.press('Control+f');
     await page.keyboard.type('^.*a.*$');
     assert.ok((await found()).startsWith('Matched 0.00 %'), 'plain text first');
     await page.click('text=.*');
     assert.ok((await found()).includes(matchedShare(name => /^.*a.*$/i.test(name))), await found());
     await page.fill('.bar input', '(((');
-    assert.equal(await found(), 'Not a regular expression');
+    assert.equal(await found(), 'Invalid regular expression');
     assert.equal(await page.getAttribute('.bar input', 'aria-invalid'), 'true');
     await page.fill('.bar input', 'x');
     assert.match(await found(), /^Matched/);
@@ -244,7 +248,7 @@ describe('a flame graph', () => {
     quiet();
   });
 
-  test('can be used by keyboard alone', async () => {
+  test('works with the keyboard alone', async () => {
     for (let presses = 0; presses < 20; presses++) {
       await page.keyboard.press('Tab');
       if (await page.evaluate(() => document.activeElement?.id === 'frames')) break;
@@ -276,7 +280,7 @@ describe('a flame graph', () => {
     quiet();
   });
 
-  test('labels stay inside their frames', async () => {
+  test('labels remain inside their frames', async () => {
     await page.mouse.click(...await within(wide()));
     const outside = await page.evaluate(() => {
       const right = new Map();
@@ -291,7 +295,7 @@ describe('a flame graph', () => {
     quiet();
   });
 
-  test('is the same picture without scripts', { skip: FIREFOX && 'a test cannot turn scripts off in Firefox' }, async () => {
+  test('is the same image without scripts', { skip: FIREFOX && 'a test cannot turn scripts off in Firefox' }, async () => {
     await open(file, { viewport: { width: 1200, height: 700 } });
     const [scripted, labels] = [(await lines('#lit path')).length, await page.locator('#labels text').count()];
     await open(file, { viewport: { width: 1200, height: 700 }, javaScriptEnabled: false });
@@ -318,7 +322,7 @@ describe('a folded flame graph', { skip: without(process.env.WHYSLOW, 'WHYSLOW n
   };
   const labels = () => page.locator('#labels text').allTextContents();
 
-  test('shows the work at once, and whole stacks after one click', async () => {
+  test('shows the work first, and whole stacks after one click', async () => {
     await open(make());
     const folded = ['all', '[thread start, rayon: 13 frames]', '[start-up: 3 frames]', 'app::render', 'app::main', 'app::pixel', 'app::visit (×30)'];
     assert.deepEqual((await labels()).sort(), folded.sort());
@@ -335,24 +339,24 @@ describe('a folded flame graph', { skip: without(process.env.WHYSLOW, 'WHYSLOW n
     assert.deepEqual((await labels()).sort(), folded.sort());
     frames = await decode();
     await page.mouse.move(...await within(frames.all[1]));
-    assert.match(await page.textContent('.tip'), /^\[thread start, rayon: 13 frames\]total 80, 80\.0 %self 0, 0\.00 %only starts or carries other code/);
+    assert.match(await page.textContent('.tip'), /^\[thread start, rayon: 13 frames\]total 80, 80\.0 %self 0, 0\.00 %start-up or runtime frames/);
     assert.deepEqual(problems, []);
   });
 
-  test('is whole from the start when asked for', async () => {
+  test('opens with whole stacks on request', async () => {
     await open(make('--unfolded'));
     assert.ok((await labels()).includes('clone3'));
     assert.equal(await page.getByRole('button', { name: 'Whole' }).count(), 0);
   });
 
-  test('is a picture without scripts', async () => {
+  test('is an image without scripts', async () => {
     await open(make(), { javaScriptEnabled: false });
     assert.ok((await labels()).includes('[thread start, rayon: 13 frames]'));
   });
 });
 
 describe('samples', { skip: process.env.FLAME_SVG ? 'FLAME_SVG is set' : false }, () => {
-  test('hostile names are shown as text and do nothing', async () => {
+  test('hostile names are shown as text', async () => {
     await open(sample('hostile'), { viewport: { width: 6000, height: 400 } });
     frames = await decode();
     const labels = await page.locator('#labels text').allTextContents();
@@ -369,7 +373,7 @@ describe('samples', { skip: process.env.FLAME_SVG ? 'FLAME_SVG is set' : false }
     assert.deepEqual(problems, []);
   });
 
-  test('kinds of time are parts of each frame, in the legend and in its details', async () => {
+  test('kinds of time split each frame, in the legend and in its details', async () => {
     const file = sample('waits');
     const drawn = () => page.$$eval('#lit path', paths => paths.filter(path => path.getAttribute('d')).map(path => path.getAttribute('class')));
     await open(file, { javaScriptEnabled: false });
@@ -381,10 +385,10 @@ describe('samples', { skip: process.env.FLAME_SVG ? 'FLAME_SVG is set' : false }
     assert.match(legend.join(' | '), /^running [\d.]+ m?s, [\d.]+ % \| waiting for a CPU .* \| blocked: threads .* \| blocked: I\/O .* \| blocked: other .* \| idle /);
     await page.mouse.move(...await within(frames.all[0]));
     const tip = await page.locator('.tip div').allTextContents();
-    assert.deepEqual(tip.slice(2, 8).map(line => line.replace(/ [\d.]+ m?s, .*/, '')), legend.map(line => line.replace(/ [\d.]+ m?s, .*/, '')), 'the root has what the legend has');
+    assert.deepEqual(tip.slice(2, 8).map(line => line.replace(/ [\d.]+ m?s, .*/, '')), legend.map(line => line.replace(/ [\d.]+ m?s, .*/, '')), 'the root matches the legend');
     const parts = await page.evaluate(() => JSON.parse(document.querySelector('#data').textContent).times.split(';')[0].split(',').map(text => parseInt(text, 36)));
     assert.equal(parts.reduce((a, b) => a + b), frames.all[0].total);
-    // A frame whose kinds end early has no others.
+    // A frame with fewer kinds in its data has no others.
     const leaf = frames.all.findLast(frame => frame.total > frames.all[0].total / 50 && !frames.all.some(other => other.parent === frame.id));
     await page.mouse.move(...await within(leaf));
     const kinds = (await page.locator('.tip div').allTextContents()).filter(line => legend.some(word => line.startsWith(word.replace(/ [\d.]+ m?s, .*/, ''))));
@@ -399,7 +403,7 @@ describe('samples', { skip: process.env.FLAME_SVG ? 'FLAME_SVG is set' : false }
     assert.deepEqual(problems, []);
   });
 
-  test('what is too deep to draw is reached by zooming', async () => {
+  test('zooming reaches frames too deep to draw', async () => {
     await open(sample('deep'));
     frames = await decode();
     const deepest = Math.max(...frames.all.map(frame => frame.depth));
@@ -407,7 +411,7 @@ describe('samples', { skip: process.env.FLAME_SVG ? 'FLAME_SVG is set' : false }
     for (let clicks = 0; clicks < 3; clicks++) {
       await page.evaluate(() => scrollTo(0, 0));
       const header = await page.evaluate(() => document.querySelector('#header').getBoundingClientRect().top);
-      assert.ok(Math.abs(header) < 1, 'the header stays in sight');
+      assert.ok(Math.abs(header) < 1, 'the header remains visible');
       await page.mouse.click(30, frames.header + frames.row / 2);
     }
     const tip = await page.evaluate(() => document.querySelector('.crumbs').textContent);

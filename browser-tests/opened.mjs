@@ -1,5 +1,5 @@
-// One page of the viewer at a time, opened from disk with the network denied, and what tests ask of it. Importing this file starts
-// the browser before the tests and ends it after them.
+// One viewer page at a time, opened from disk with the network denied, and helpers for tests. Importing this
+// file starts the browser before the tests and closes it after them.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { FIREFOX, launch, missing, newPage, pause } from './browser.mjs';
 
 const ROW = 18, EDGE = 4;
 
-/** The open page, what went wrong in it, the browser, and a folder of the tests' own. */
+/** The open page, its problems, the browser, and a folder for the tests. */
 export let page, problems, browser, folder;
 const written = new Map();
 
@@ -27,7 +27,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The page of a made-up profile, written once. */
+/** The page of a generated profile, written once. */
 export function pageOf(name, container, options = {}) {
   if (!written.has(name)) {
     const file = join(folder, `${name}.html`);
@@ -37,7 +37,7 @@ export function pageOf(name, container, options = {}) {
   return written.get(name);
 }
 
-/** Opens a file, or an address that the page may also ask for more. */
+/** Opens a file, or an address that the page may make requests to. */
 export async function open(where, hash = '', { allowed = 'file:', ...settings } = {}) {
   await page?.context().close();
   ({ page, problems } = await newPage(browser, settings, allowed));
@@ -52,10 +52,10 @@ export const facts = () => page.textContent('.facts');
 export const found = () => page.textContent('.found');
 export const crumbs = () => page.locator('.crumbs button').allTextContents();
 export const tip = async () => (await page.locator('.tip').count()) ? page.locator('.tip').innerText() : '';
-/** The address, when what is still to be written to it has been. */
+/** The address, after pending changes are written to it. */
 export const hash = async () => { await pause(page, 250); return page.evaluate(() => location.hash); };
 
-/** Where a frame is: `across` from 0 to 1 of the picture, `depth` rows from the root. */
+/** The position of a frame: `across` from 0 to 1 of the graph, `depth` rows from the root. */
 export async function frame(across, depth, rootOnTop = false) {
   const { x, y, width, height } = await box('.flame-window canvas');
   const down = EDGE + (depth + .5) * ROW;
@@ -64,13 +64,13 @@ export async function frame(across, depth, rootOnTop = false) {
 export const clickFrame = async (...where) => { await page.mouse.click(...await frame(...where)); await settled(); };
 export const hoverFrame = async (...where) => {
   const [x, y] = await frame(...where);
-  // A pointer that stays where it is says nothing to Firefox.
+  // Firefox sends no event for a pointer that does not move.
   await page.mouse.move(x - 1, y);
   await page.mouse.move(x, y);
   await settled();
   return tip();
 };
-/** On a slow machine Firefox takes the halves of a double-click for two clicks. */
+/** On a slow machine Firefox treats a double-click as two clicks. */
 export async function doubleClick(locator, options) {
   if (!FIREFOX) return locator.dblclick(options);
   await locator.click(options);
@@ -88,7 +88,7 @@ export async function brush(from, to) {
   await settled();
 }
 
-/** The rows of a table as texts, cells joined by ` | `; empty cells stay. */
+/** The rows of a table as texts, cells joined by ` | `; empty cells are kept. */
 export const rows = label => page.$eval(`#panel table[aria-label="${label}"]`, table =>
   [...table.querySelectorAll('tbody tr:not(.space)')].map(row => [...row.cells].map(cell => cell.textContent.replace(/\s+/g, ' ').trim()).join(' | ')));
 export const column = async (label, at) => (await rows(label)).map(row => row.split(' | ')[at]);

@@ -1,5 +1,6 @@
-// What whyslow exports, read by the other tools' own code: speedscope's viewer, pprof's decoder (pprof-format), Valgrind's
-// viewer of DHAT files, and the Firefox Profiler's loader (profiler-cli, which needs node 24: set NODE24 where `node` is older).
+// whyslow's exports, read by other tools' own code: speedscope's viewer, pprof's decoder (pprof-format),
+// Valgrind's DHAT viewer, and the Firefox Profiler's loader (profiler-cli, which needs node 24: set NODE24
+// where `node` is older).
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -44,7 +45,7 @@ describe('speedscope', () => {
 
   after(() => browser?.close());
 
-  // Opens a file as speedscope's own command does, and gives the rows of its table of functions for each thread.
+  // Opens a file as speedscope's own command does. Returns the rows of its function table for each thread.
   async function load(name) {
     problems.length = 0;
     const script = join(folder, `${name}.js`);
@@ -57,7 +58,8 @@ describe('speedscope', () => {
     const threads = [];
     for (;;) {
       await page.getByText('Symbol Name').waitFor();
-      // The head of the table is there before its rows, and the rows of the thread before until the next frame.
+      // The table's heading appears before its rows, and the previous thread's rows remain until the next
+      // frame.
       await page.waitForFunction(() => [...document.querySelectorAll('table tr')].some(row => /%\)$/.test(row.children[0]?.innerText.trim() ?? '')));
       await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
       const rows = await page.$$eval('table tr', rows => rows.map(row => [...row.children].map(cell => cell.innerText.trim())));
@@ -72,7 +74,7 @@ describe('speedscope', () => {
     return threads;
   }
 
-  // The sum over threads, which have no function in common but in name.
+  // The sum over threads, which share functions only by name.
   const merged = threads => {
     const sum = {};
     for (const rows of threads) {
@@ -159,7 +161,7 @@ describe("Valgrind's DHAT viewer", () => {
       assert.match(shown, /Total: +3,077 bytes \(100%.*in 7 blocks/);
       assert.match(shown, /At t-gmax: +2,000 bytes/);
       assert.match(shown, /At t-end: +1,000 bytes/);
-      assert.match(shown, /3,050 bytes .* in 4 blocks/, 'places that read the same are one');
+      assert.match(shown, /3,050 bytes .* in 4 blocks/, 'equal locations are merged');
       assert.match(shown, /app::load \(src\/load\.rs:7\)/);
       assert.deepEqual(problems, []);
     } finally {
@@ -176,7 +178,7 @@ describe('the Firefox Profiler', () => {
   const ask = (...args) => execFileSync(node, [cli, ...args], { encoding: 'utf8', env: { ...process.env, HOME: folder } });
 
   test('loads our file and finds the totals, markers and threads', { skip }, () => {
-    // Its daemon gives up when it is slow to start, which says nothing about our file.
+    // Its daemon gives up when it starts slowly, which says nothing about our file.
     const load = attempts => {
       try {
         return ask('load', join(folder, 'firefox.json'));

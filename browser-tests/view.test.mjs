@@ -1,5 +1,5 @@
-// `whyslow view` as a user meets it: a program is recorded, the saved page is opened from disk with the network denied,
-// and the server's printed address is opened. What is expected of names is what `whyslow report` says.
+// `whyslow view` from a user's perspective: records a program, opens the saved page from disk with the
+// network denied, and opens the server's printed address. Expected names come from `whyslow report`.
 //
 // WHYSLOW names the executable; VIEW_PROFILE a profile to use instead of recording the bundled slow program.
 
@@ -18,7 +18,7 @@ const WHYSLOW = process.env.WHYSLOW;
 const GOLDEN = fileURLToPath(new URL('../crates/whyslow-profile/tests/golden/v1.whyslow', import.meta.url));
 const skip = without(WHYSLOW, 'WHYSLOW does not name the executable') || missing;
 
-/** Function names on one line, as the viewer may shorten or mark them: only their last words are compared. */
+/** The viewer may shorten or tag function names: only their last words are compared. */
 const lastWord = name => name.replace(/<.*$/, '').split('::').at(-1).replace(/[^\w]+$/, '');
 
 describe('whyslow view', { skip }, () => {
@@ -42,11 +42,11 @@ describe('whyslow view', { skip }, () => {
   function record() {
     if (process.env.VIEW_PROFILE) return copyFileSync(process.env.VIEW_PROFILE, profile);
     spawnSync(WHYSLOW, ['-q', 'lab'], { cwd: folder, stdio: 'ignore' });
-    // Where this machine refuses to record, any profile will do.
+    // Where this machine cannot record, any profile will do.
     if (!existsSync(profile)) copyFileSync(GOLDEN, profile);
   }
 
-  /** Opens an address; everything outside of `allowed` is denied and a problem. */
+  /** Opens an address; a request outside `allowed` is denied and counts as a problem. */
   async function open(address, allowed, settings = {}) {
     let page;
     ({ page, problems } = await newPage(browser, settings, allowed));
@@ -56,7 +56,7 @@ describe('whyslow view', { skip }, () => {
     return page;
   }
 
-  /** The viewer is there, and shows the hottest functions. */
+  /** The viewer has started and shows the hottest functions. */
   async function showsTheProfile(page) {
     await page.waitForSelector('[role=tablist], [role=alert]');
     assert.equal(await page.locator('[role=alert]').count(), 0, await page.locator('body').innerText());
@@ -87,13 +87,13 @@ describe('whyslow view', { skip }, () => {
     const panel = page.locator('[role=tabpanel]');
     await panel.getByText(/\b(mov|cmp|lea)\b/).first().waitFor();
     const text = await panel.innerText();
-    assert.match(text, /\bj\w+ 0x[0-9a-f]+ <\+0x[0-9a-f]+>/, 'jumps say where they go');
+    assert.match(text, /\bj\w+ 0x[0-9a-f]+ <\+0x[0-9a-f]+>/, 'jumps show their targets');
     assert.match(text, /fn find_customer/, 'the source of the function');
     assert.deepEqual(problems, []);
     await page.context().close();
   });
 
-  test('without scripts the file still says which functions are hot', { skip: FIREFOX && 'a test cannot turn scripts off in Firefox' }, async () => {
+  test('without scripts the file still lists the hot functions', { skip: FIREFOX && 'a test cannot turn scripts off in Firefox' }, async () => {
     const page = await open(pathToFileURL(html).href, 'file:', { javaScriptEnabled: false });
     const text = await page.locator('body').innerText();
     assert.ok(text.includes(report.functions[0].name.slice(0, 900)), text);
@@ -102,7 +102,7 @@ describe('whyslow view', { skip }, () => {
     await page.context().close();
   });
 
-  test('the policy of the file stops what is injected', async () => {
+  test('the file’s content security policy blocks injected code', async () => {
     const page = await open(pathToFileURL(html).href, 'file:');
     await page.waitForSelector('[role=tablist]');
     assert.deepEqual(problems, []);
@@ -114,7 +114,7 @@ describe('whyslow view', { skip }, () => {
       return [window.injected === true, answered];
     });
     assert.deepEqual(ran, [false, false]);
-    // Firefox tells its own console only.
+    // Firefox reports only to its own console.
     assert.ok(FIREFOX || problems.length >= 2 && problems.every(problem => /Content[- ]Security[- ]Policy/.test(problem)), problems.join('\n'));
     await page.context().close();
   });
@@ -136,7 +136,7 @@ describe('whyslow view', { skip }, () => {
       const origin = new URL(address).origin;
       const page = await open(address, origin);
       await showsTheProfile(page);
-      // Without the token: nothing.
+      // Without the token the server refuses.
       const status = await new Promise((done, fail) => get(`${origin}/profile`, answer => done(answer.statusCode)).on('error', fail));
       assert.equal(status, 403);
       // Another site's page cannot read it, token or not.

@@ -1,5 +1,5 @@
-// Nothing of the viewer stands in the way: no panel, light or dark, has anything that axe-core objects to, and what it cannot see
-// is tried with the keyboard.
+// Accessibility: axe-core finds no violations in any panel, light or dark, and keyboard tests cover what it
+// cannot check.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -16,14 +16,14 @@ import { facts, open, page, pageOf, problems, settled } from './opened.mjs';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const realistic = () => pageOf('realistic', SHAPES.realistic);
 
-/** What axe objects to: the rule, and where. */
+/** axe's violations: the rule, and where. */
 async function objections(where) {
   await page.evaluate(`window.axe ?? (() => { ${AXE} })(); 0`);
   const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
   return violations.flatMap(({ id, help, nodes }) => nodes.map(node => `${where}: ${id} (${help}): ${node.target} ${node.html.slice(0, 160)}`));
 }
 
-describe('axe-core objects to nothing', () => {
+describe('axe-core finds no violations', () => {
   for (const theme of ['light', 'dark']) {
     test(`in ${theme} panels`, async () => {
       const all = [];
@@ -34,7 +34,7 @@ describe('axe-core objects to nothing', () => {
           await tab.click();
           await settled();
           all.push(...await objections(await tab.textContent()));
-          // A chosen function fills the panels after it.
+          // A selected function fills the following panels.
           if (await tab.textContent() === 'Functions') await page.locator('#panel tbody tr').nth(1).click();
         }
       }
@@ -43,7 +43,7 @@ describe('axe-core objects to nothing', () => {
     });
   }
 
-  test('in the help, the menu of a frame, and a search', async () => {
+  test('in the help dialog, a frame’s context menu, and the search', async () => {
     await open(realistic());
     const all = [];
     await page.fill('#search', 'a');
@@ -61,7 +61,7 @@ describe('axe-core objects to nothing', () => {
   });
 });
 
-test('processes are chosen with the keyboard', async () => {
+test('processes can be selected with the keyboard', async () => {
   await open(realistic());
   const whole = await facts();
   await page.keyboard.press('t');

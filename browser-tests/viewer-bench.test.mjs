@@ -1,4 +1,5 @@
-// Results of `whyslow bench` in a real browser: verdicts, tables, pairs, runs, the choice of a metric, and that whyslow writes the same.
+// Results of `whyslow bench` in a real browser: verdicts, tables, pairs, runs, selecting a metric, and that
+// whyslow writes the same.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -17,7 +18,7 @@ const cells = label => page.$$eval(`[aria-label="${label}"] tbody tr`, rows => r
 const number = (selector, attribute) => page.$$eval(selector, (all, attribute) => all.map(element => Number(element.getAttribute(attribute))), attribute);
 
 describe('results of whyslow bench', () => {
-  test('say the verdict, and show each pair with the interval', async () => {
+  test('show the verdict, and each pair with the interval', async () => {
     await open(three());
     assert.match(await page.textContent('.bench-answer'), /^`\.\/app <new>` is faster than `\.\/app old`: -10\.0 % wall time/);
     assert.match(await page.textContent('[aria-label=Answer]'), /is the fastest\..*the machine was busy end what else runs/s);
@@ -28,39 +29,39 @@ describe('results of whyslow bench', () => {
     const [none] = await number(`${first}.none`, 'x1'), [estimate] = await number(`${first}.estimate`, 'x1');
     assert.ok(dots.every(x => x < none), 'all pairs are left of no change');
     assert.ok(band < estimate && estimate < band + wide && band + wide < none);
-    assert.equal(await page.locator(`${first}figcaption`).textContent(), './app <new> beside ./app old: faster −10.0 % (−10.6 % to −9.4 %)');
+    assert.equal(await page.locator(`${first}figcaption`).textContent(), './app <new> vs ./app old: faster −10.0 % (−10.6 % to −9.4 %)');
     assert.deepEqual(problems, []);
   });
 
-  test('have every run in the order of rounds, and as a table', async () => {
+  test('show all runs by round, also as a table', async () => {
     await open(three());
     assert.equal(await page.locator('.run').count(), 36);
     assert.equal(await page.locator('.course').count(), 3);
     assert.match(await page.locator('.run title').first().textContent(), /^\.\/app old, round 1: 100 ms$/);
     await page.locator('summary').click();
-    const rows = await cells('Every run');
+    const rows = await cells('All runs');
     assert.equal(rows.length, 12);
     assert.match(rows[1], /^2 \| 101 ms \| 90\.9 ms \| /);
   });
 
-  test('can be looked at by another metric, and keep that in the address', async () => {
+  test('switch to another metric, and keep it in the address', async () => {
     await open(three());
-    assert.match((await cells('Numbers of each command'))[0], /^\.\/app old \| 106 ms/);
+    assert.match((await cells('Statistics per command'))[0], /^\.\/app old \| 106 ms/);
     await page.getByRole('combobox', { name: 'Metric' }).selectOption('max-resident');
     await settled();
-    assert.match((await cells('Numbers of each command'))[1], /^\.\/app <new> \| 24\.0 MiB/);
+    assert.match((await cells('Statistics per command'))[1], /^\.\/app <new> \| 24\.0 MiB/);
     const address = await hash();
     assert.match(address, /bench-metric=max-resident/);
     await open(three(), address);
-    assert.match((await cells('Numbers of each command'))[1], /24\.0 MiB/);
+    assert.match((await cells('Statistics per command'))[1], /24\.0 MiB/);
     await page.getByRole('button', { name: 'wall-time' }).first().click();
     await settled();
-    assert.match((await cells('Numbers of each command'))[0], /106 ms/);
+    assert.match((await cells('Statistics per command'))[0], /106 ms/);
     assert.deepEqual((await cells('Comparisons by metric')).map(row => row.split(' | ').slice(0, 2).concat(row.split(' | ').at(-1)).join(' ')),
       ['wall-time ./app <new> faster', 'wall-time ./app --other undecided', 'max-resident ./app <new> more', 'max-resident ./app --other more']);
   });
 
-  test('of one command have its runs and no comparison', async () => {
+  test('with one command show its runs and no comparison', async () => {
     await open(pageOf('alone', () => measured({ commands: 1 })));
     assert.match(await page.textContent('[aria-label=Answer]'), /nothing to compare it with/);
     assert.equal(await page.locator('.bench-strip').count(), 0);
@@ -68,7 +69,7 @@ describe('results of whyslow bench', () => {
     assert.deepEqual(problems, []);
   });
 
-  test('stand in nobody’s way: axe-core, light and dark, wide and narrow', async () => {
+  test('are accessible: axe-core, light and dark, wide and narrow', async () => {
     for (const theme of ['light', 'dark']) {
       for (const viewport of [{ width: 1300, height: 900 }, { width: 420, height: 800 }]) {
         await open(three(), `#theme=${theme}`, { viewport });
@@ -86,7 +87,7 @@ describe('results of whyslow bench', () => {
     assert.deepEqual(problems, []);
   });
 
-  test('are written by whyslow as they are shown here', { skip: without(WHYSLOW, 'WHYSLOW does not name the executable') }, async () => {
+  test('match the page that whyslow writes', { skip: without(WHYSLOW, 'WHYSLOW does not name the executable') }, async () => {
     const [json, html] = ['result.json', 'result.html'].map(name => join(folder, name));
     execFileSync(WHYSLOW, ['bench', '-q', '--runs', '8', '--warmup', '0', '--export-json', json, 'true', 'sleep 0.03'], { stdio: 'ignore' });
     execFileSync(WHYSLOW, ['view', json, '-o', html], { stdio: 'ignore' });

@@ -1,5 +1,6 @@
-// The viewer in a real browser, opened from disk with the network denied: timeline, brush, threads, flame graph,
-// keyboard, themes, hostile names, damaged files. The pages are made up (viewer/test) around the built bundle.
+// The viewer in a real browser, opened from disk with the network denied: timeline, time selection, threads,
+// flame graph, keyboard, themes, hostile names, damaged files. The pages are generated (viewer/test) around
+// the built bundle.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -15,7 +16,7 @@ import { box, brush, clickFrame, crumbs, doubleClick, facts, folder, found, fram
 
 const LABELS = 212;
 
-/** The page of a made-up profile. */
+/** The page of a generated profile. */
 const pageOf = shape => opened.pageOf(shape, SHAPES[shape], shape === 'realistic' ? { block: 100_000 } : {});
 const open = (file, { hash = '', ...settings } = {}) => opened.open(file, hash, settings);
 const pressed = name => page.getByRole('button', { name, exact: true }).getAttribute('aria-pressed');
@@ -23,7 +24,7 @@ const pressed = name => page.getByRole('button', { name, exact: true }).getAttri
 describe('a small profile with known answers', () => {
   beforeEach(() => open(pageOf('small')));
 
-  test('opens and says what it holds', async () => {
+  test('opens and shows its totals', async () => {
     assert.match(await facts(), /10\.0 ms · 100 samples · 10\.0 ms/);
     assert.equal(await page.title(), 'app · whyslow');
     assert.deepEqual(await page.locator('.tabs [role=tab]').allTextContents(), ['Flame', 'Functions', 'Call tree', 'Source', 'Stack chart', 'Spans', 'Quality']);
@@ -54,7 +55,7 @@ describe('a small profile with known answers', () => {
     assert.match(await hoverFrame(.97, 1), /app::work/);
   });
 
-  test('a brush is followed by everything; ranges nest', async () => {
+  test('everything follows the time selection; ranges nest', async () => {
     await brush(.001, .601);
     assert.match(await facts(), /(59|60|61) samples/);
     assert.match(await hoverFrame(.5, 1), /app::main/);
@@ -66,7 +67,7 @@ describe('a small profile with known answers', () => {
     assert.match(await facts(), /2[345] samples/);
     await doubleClick(page.locator('.timeline-window canvas'), { position: { x: 100, y: 40 } });
     await settled();
-    assert.equal(await page.locator('.ranges button').count(), 2, 'a double-click elsewhere only takes the brush away');
+    assert.equal(await page.locator('.ranges button').count(), 2, 'a double-click elsewhere only clears the time selection');
     assert.match(await facts(), /60 samples/);
     await brush(.5, .9);
     await doubleClick(page.locator('.timeline-window canvas'), { position: { x: 600, y: 40 } });
@@ -86,7 +87,7 @@ describe('a small profile with known answers', () => {
     assert.match(await facts(), /100 samples/);
   });
 
-  test('the edge of a brush can be moved; a click takes it away', async () => {
+  test('the edge of the time selection can be dragged; a click clears it', async () => {
     await brush(.2, .4);
     const { x, width } = await box('.timeline-window canvas');
     await brush((await box('.timeline-brush')).x / width - x / width + .2 / width, .8);
@@ -107,7 +108,7 @@ describe('a small profile with known answers', () => {
     await thread('main').click();
     assert.match(await facts(), /60 samples/);
     await thread('main').click();
-    assert.match(await facts(), /100 samples/, 'a second click brings all back');
+    assert.match(await facts(), /100 samples/, 'a second click selects all');
     await thread('main').click();
     await page.getByRole('button', { name: 'All threads' }).click();
     assert.match(await facts(), /100 samples/);
@@ -130,11 +131,11 @@ describe('a small profile with known answers', () => {
   });
 
   test('callers, icicle, inlined, generics, recursion', async () => {
-    await page.keyboard.press('w'); // every call of recursion
-    await page.getByRole('button', { name: 'Callers' }).click();
+    await page.keyboard.press('w'); // every recursive call
+    await page.getByRole('button', { name: 'Invert', exact: true }).click();
     await settled();
     assert.match(await hoverFrame(.1, 1, true), /alloc::alloc::alloc[^]*30\.0 %/);
-    await page.getByRole('button', { name: 'Callers' }).click();
+    await page.getByRole('button', { name: 'Invert', exact: true }).click();
     await page.getByRole('button', { name: 'Icicle' }).click();
     await settled();
     assert.match(await hoverFrame(.1, 1, true), /app::main/);
@@ -214,7 +215,7 @@ describe('a small profile with known answers', () => {
     assert.equal(await page.evaluate(() => document.activeElement.className), 'flame-scroll');
   });
 
-  test('free zoom and pan with the wheel and by dragging; Escape puts it right', async () => {
+  test('the wheel zooms and dragging pans; Escape resets', async () => {
     const [x, y] = await frame(.8, 1);
     await page.mouse.move(x, y);
     await page.keyboard.down('Control');
@@ -228,7 +229,7 @@ describe('a small profile with known answers', () => {
     await page.mouse.move(...await frame(.95, 1));
     await page.mouse.up();
     await settled();
-    assert.deepEqual(await crumbs(), ['all'], 'a drag is no click');
+    assert.deepEqual(await crumbs(), ['all'], 'a drag is not a click');
     assert.match(await hoverFrame(.02, 1), /app::main/);
     await page.locator('.flame-scroll').focus();
     await page.keyboard.press('Escape');
@@ -244,12 +245,12 @@ describe('a small profile with known answers', () => {
     assert.equal(await colour(), 'rgb(23, 25, 30)');
     await page.keyboard.press('d');
     assert.equal(await colour(), 'rgb(255, 255, 255)');
-    if (FIREFOX) return; // it takes no wish for colours from a test
+    if (FIREFOX) return; // a test cannot set its colour scheme
     await open(pageOf('small'), { colorScheme: 'dark' });
     assert.equal(await colour(), 'rgb(23, 25, 30)');
   });
 
-  test('? lists the keys; tabs by number and arrows', async () => {
+  test('? lists the shortcuts; numbers and arrows switch tabs', async () => {
     await page.keyboard.press('?');
     assert.match(await page.locator('dialog').innerText(), /Undo, redo/);
     await page.keyboard.press('Escape');
@@ -265,7 +266,7 @@ describe('a small profile with known answers', () => {
     assert.deepEqual(problems, []);
   });
 
-  test('everything can be reached with Tab, and shows where the focus is', async () => {
+  test('Tab reaches everything, with a visible focus', async () => {
     const seen = new Set();
     for (let n = 0; n < 60; n++) {
       await page.keyboard.press('Tab');
@@ -280,7 +281,7 @@ describe('a small profile with known answers', () => {
     }
   });
 
-  test('the canvas has a table behind it', async () => {
+  test('the canvas has an accessible table', async () => {
     await page.waitForFunction(() => document.querySelectorAll('.flame table tbody tr').length >= 8);
     const rows = await page.locator('.flame table tbody tr').allInnerTexts();
     assert.ok(rows.length >= 8, rows.join('\n'));
@@ -308,7 +309,7 @@ describe('a realistic profile', () => {
     assert.deepEqual(problems, []);
   });
 
-  test('the timeline says what is under the pointer; a span is brushed by a click; the wheel zooms time', async () => {
+  test('the timeline describes what is under the pointer; a click selects a span; the wheel zooms', async () => {
     const { x, y, width } = await box('.timeline-window canvas');
     const hover = async (across, down) => { await page.mouse.move(x + width * across, y + down); await settled(); return page.textContent('.timeline-hover'); };
     assert.match(await hover(.05, 10), /resident memory [\d.]+ MiB/);
@@ -344,7 +345,7 @@ describe('a realistic profile', () => {
     assert.deepEqual(problems, []);
   });
 
-  test('callers inside a narrow frame have all their detail', async () => {
+  test('callers inside a narrow frame have full detail', async () => {
     await page.keyboard.press('i');
     await settled();
     await clickFrame(.9, 1, true);
@@ -367,7 +368,7 @@ test('10,000 frames deep: scrolls to the innermost, zooms, searches, collapses',
   assert.match(await hash(), /z=[0-9a-z.]{15000,}/);
   await page.keyboard.press('Escape');
   await page.fill('#search', 'recurse');
-  assert.equal(await found(), '10,000 places · 50.0 % matched');
+  assert.equal(await found(), '10,000 matches · 50.0 % matched');
   await page.locator('#search').blur();
   await page.keyboard.press('i');
   await settled();
@@ -378,7 +379,7 @@ test('10,000 frames deep: scrolls to the innermost, zooms, searches, collapses',
   assert.deepEqual(problems, []);
 });
 
-test('a profile without times has no timeline, and an empty one opens', async () => {
+test('a profile without timestamps has no timeline, and an empty one opens', async () => {
   const p = new Payload();
   const stack = p.stack(NONE, p.location(NONE, 1, [[p.fn('main', 'app'), undefined, 0]]));
   p.metric('count', 0);
@@ -388,14 +389,14 @@ test('a profile without times has no timeline, and an empty one opens', async ()
     writeFileSync(file, pageText(gzipSync(bytes)));
     await open(file);
     assert.match(await facts(), words);
-    assert.match(await page.textContent('.timeline'), /no times/);
+    assert.match(await page.textContent('.timeline'), /no timestamps/);
     assert.equal(await page.locator('.timeline-tracks').count(), 0);
     for (const key of ['2', '3', '4', '5', '6', '7', '1', 'i', 'g', 'o']) { await page.keyboard.press(key); await settled(); }
     assert.deepEqual(problems, []);
   }
 });
 
-test('a thousand threads: only those in sight exist', async () => {
+test('a thousand threads: only those in view are rendered', async () => {
   await open(pageOf('threads'));
   assert.ok(await page.locator('.track').count() < 40);
   await page.locator('.timeline-tracks').focus();
@@ -425,28 +426,28 @@ test('hostile names are text everywhere', async () => {
   assert.deepEqual(problems, []);
 });
 
-describe('what cannot be shown is said', () => {
+describe('unreadable profiles give a message', () => {
   const message = async text => {
     const file = join(folder, 'broken.html');
     writeFileSync(file, text);
     await open(file);
-    // Firefox also says so by itself.
+    // Firefox also reports this itself.
     assert.deepEqual(problems.filter(problem => !/ReadableStream.*without reaching the stream end/.test(problem)), []);
     return page.textContent('[role=alert]');
   };
   const good = () => gzipSync(SHAPES.small());
 
-  test('no profile in the page', async () => assert.match(await message(pageText(new Uint8Array())), /holds no profile/));
-  test('cut short', async () => assert.match(await message(pageText(good().subarray(0, 900))), /damaged or cut short/));
+  test('no profile in the page', async () => assert.match(await message(pageText(new Uint8Array())), /contains no profile/));
+  test('truncated', async () => assert.match(await message(pageText(good().subarray(0, 900))), /damaged or truncated/));
   test('not compressed', async () => assert.match(await message(pageText(Buffer.from('hello world'))), /not compressed/));
   test('not base64', async () => assert.match(await message(pageText(good()).replace('class="payload">', 'class="payload">*')), /not base64/));
-  test('not a profile', async () => assert.match(await message(pageText(gzipSync('nothing of the kind'))), /cut short|damaged/));
+  test('not a profile', async () => assert.match(await message(pageText(gzipSync('nothing of the kind'))), /truncated|damaged/));
 });
 
-test('served: the profile is fetched with the token of the address', async () => {
-  const payload = gzipSync(SHAPES.small()), asked = [];
+test('served: fetches the profile with the token of the address', async () => {
+  const payload = gzipSync(SHAPES.small()), requested = [];
   const server = createServer((request, response) => {
-    asked.push(request.url);
+    requested.push(request.url);
     if (request.url === '/?token=abc') response.setHeader('content-type', 'text/html').end(pageText(new Uint8Array()));
     else if (request.url === '/profile?token=abc') response.end(payload);
     else { response.statusCode = 403; response.end(); }
@@ -456,7 +457,7 @@ test('served: the profile is fetched with the token of the address', async () =>
     const address = `http://127.0.0.1:${server.address().port}/`;
     await opened.open(`${address}?token=abc`, '', { allowed: address });
     assert.match(await facts(), /100 samples/);
-    assert.ok(asked.includes('/profile?token=abc'));
+    assert.ok(requested.includes('/profile?token=abc'));
   } finally {
     server.close();
   }

@@ -1,4 +1,5 @@
-// Columns of counters in the panel of functions: a made-up profile with known answers, and whether an imported one has the numbers of `whyslow report`.
+// Counter columns in the function table: a generated profile with known answers, and an imported one that
+// must match `whyslow report`.
 //
 // WHYSLOW names the executable.
 
@@ -14,10 +15,10 @@ import { brush, folder, open, page, pageOf, problems, rows, settled } from './op
 
 const WHYSLOW = process.env.WHYSLOW;
 const heads = () => page.$$eval('#panel table[aria-label="Functions"] th', heads => heads.map(head => head.textContent.replace(/\s+/g, ' ').trim()));
-/** Of each function the cells of the first two counters. */
+/** For each function, the cells of the first two counters. */
 const counters = async () => Object.fromEntries((await rows('Functions')).map(row => row.split(' | ')).map(cells => [cells[6], cells.slice(4, 6)]));
 
-test('functions have IPC and misses per thousand instructions, by self and by total', async () => {
+test('functions have IPC and misses per thousand instructions, for self and total', async () => {
   await open(pageOf('counted', counted), '#tab=functions');
   assert.deepEqual((await heads()).slice(4, 7), ['IPC', 'LLC-load/k', 'Function']);
   assert.deepEqual(await counters(), { 'app::fast': ['3.00', '0'], 'app::slow': ['0.50', '40.0'], 'app::rare': ['?', '0'], 'app::main': ['-', '-'] });
@@ -29,12 +30,12 @@ test('functions have IPC and misses per thousand instructions, by self and by to
   assert.deepEqual(problems, []);
 });
 
-test('without counters there are no such columns', async () => {
+test('without counters there are no counter columns', async () => {
   await open(pageOf('small', small), '#tab=functions');
   assert.equal((await heads())[4], 'Function');
 });
 
-test('an imported profile has the numbers of the report', { skip: without(WHYSLOW, 'WHYSLOW does not name the executable') }, async () => {
+test('an imported profile matches the report', { skip: without(WHYSLOW, 'WHYSLOW does not name the executable') }, async () => {
   const whyslow = (...args) => execFileSync(WHYSLOW, args, { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
   const lines = [];
   for (let at = 0; at < 300; at++) {

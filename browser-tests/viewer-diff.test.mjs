@@ -1,4 +1,5 @@
-// What changed between two sides, in a real browser: frames, sides, table, search, keys, narrow windows, and that whyslow writes the same.
+// A comparison of two sides in a real browser: frames, sides, table, search, keys, narrow windows, and that
+// whyslow writes the same.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -23,7 +24,7 @@ const colourAt = (across, depth) => page.evaluate(([across, depth]) => {
 const frames = async () => { await page.waitForTimeout(400); return page.$$eval('.flame .hidden tbody tr', all => all.map(row => row.cells[0].textContent)); };
 
 describe('what changed', () => {
-  test('is a flame graph of both sides in the colours of the verdicts', async () => {
+  test('is a flame graph of both sides, coloured by verdict', async () => {
     await open(changes());
     assert.equal(await page.textContent('.diff-sentence'), 'Faster: cpu time 8.90 µs → 7.31 µs.');
     assert.equal(await page.title(), './app old → ./app new · whyslow'.replaceAll('./app', 'app'));
@@ -31,21 +32,21 @@ describe('what changed', () => {
     assert.deepEqual([await colourAt(.1, 2), await colourAt(.5, 2), await colourAt(.7, 2), await colourAt(.88, 2), await colourAt(.97, 2)],
       ['#4f8fdc', '#d5d8dc', '#f8c98f', '#4f8fdc', '#ec8a2f']);
     assert.equal(await colourAt(.5, 1), '#a9d0f5', 'everything is a little less');
-    assert.deepEqual(await page.locator('.legend li').allTextContents(), ['half or less, gone', 'less', 'not significant', 'more', 'twice or more, new']);
+    assert.deepEqual(await page.locator('.legend li').allTextContents(), ['half or less, removed', 'less', 'within noise', 'more', 'twice or more, new']);
     assert.deepEqual(problems, []);
   });
 
-  test('tells of a frame what was before and after, and what that is worth', async () => {
+  test('shows a frame’s before, after and change with its verdict', async () => {
     await open(changes());
     const tip = await hoverFrame(.1, 3);
     assert.match(tip, /parse\s+total 3,000 → 1,200: less\s+−1,800 \(×0\.40, 95 %: ± 130\)/);
-    assert.match(await hoverFrame(.88, 2), /gone\s+total 900 → 0: less\s+−900 \(gone/);
+    assert.match(await hoverFrame(.88, 2), /gone\s+total 900 → 0: less\s+−900 \(removed/);
     assert.match(await hoverFrame(.5, 2), /same.*undecided/s);
     await open(carried());
     assert.match(await hoverFrame(.1, 4), /parse.*×0\.40, 95 %: 0\.36 to 0\.44, q 0\.012/s);
   });
 
-  test('can be seen before, after, and both again, by button and key', async () => {
+  test('shows before, after and both, by button and key', async () => {
     await open(changes());
     const both = await frames();
     assert.ok(both.includes('gone') && both.includes('fresh'), both.join());
@@ -60,11 +61,11 @@ describe('what changed', () => {
     assert.deepEqual(await frames(), both);
   });
 
-  test('has a table that sorts, searches and shows where a function is', async () => {
+  test('has a table that sorts, searches and highlights a function', async () => {
     await open(changes());
     assert.deepEqual(await column('Changes', 0), ['parse', 'gone', 'fresh', 'hash', 'same', 'main', 'load']);
     assert.equal((await rows('Changes'))[0], 'parse | 3,000 | 1,200 | −1,800 | ×0.40 | ± 130 | less | src/app.rs:13');
-    assert.equal((await rows('Changes'))[1].split(' | ')[2], '', 'nothing stands where a side lacks it');
+    assert.equal((await rows('Changes'))[1].split(' | ')[2], '', 'a missing side leaves no frame');
     await grid('Changes').getByRole('button', { name: 'Change' }).click();
     assert.deepEqual((await column('Changes', 0)).slice(0, 2), ['fresh', 'hash']);
     await page.getByRole('button', { name: 'With callees' }).click();
@@ -78,12 +79,12 @@ describe('what changed', () => {
     await page.fill('#search', 'ha');
     await settled();
     assert.deepEqual(await column('Changes', 0), ['hash']);
-    assert.match(await found(), /1 place.*1 function/);
+    assert.match(await found(), /1 match · .*1 function/);
     assert.equal(await colourAt(.7, 2), '#f8c98f');
     assert.deepEqual(problems, []);
   });
 
-  test('is zoomed and walked through with the keyboard, and keeps that in its address', async () => {
+  test('zooms and moves with the keyboard, and keeps the zoom in the address', async () => {
     await open(changes());
     await clickFrame(.1, 2);
     assert.deepEqual(await crumbs(), ['all', 'main', 'load']);
@@ -101,11 +102,11 @@ describe('what changed', () => {
     await page.keyboard.press('u');
     assert.deepEqual(await crumbs(), ['all']);
     await page.keyboard.press('?');
-    assert.match(await page.textContent('dialog'), /Both sides, before, after/);
+    assert.match(await page.textContent('dialog'), /Show both sides, before, after/);
     assert.doesNotMatch(await page.textContent('dialog'), /Merge generic/);
   });
 
-  test('folds what only starts the program, until whole stacks are asked for', async () => {
+  test('folds start-up frames until whole stacks are on', async () => {
     await open(carried());
     assert.equal((await frames())[1], '[start-up: 3 frames]');
     await page.keyboard.press('w');
@@ -113,7 +114,7 @@ describe('what changed', () => {
     assert.match(await hash(), /whole/);
   });
 
-  test('stands in nobody’s way: axe-core, light and dark, wide and narrow', async () => {
+  test('is accessible: axe-core, light and dark, wide and narrow', async () => {
     for (const theme of ['light', 'dark']) {
       for (const viewport of [{ width: 1400, height: 900 }, { width: 1800, height: 900 }, { width: 420, height: 800 }]) {
         await open(carried(), `#theme=${theme}`, { viewport });
@@ -129,14 +130,14 @@ describe('what changed', () => {
     assert.deepEqual(problems, []);
   });
 
-  test('of lines that allocate has lines', async () => {
+  test('of allocation sites has lines', async () => {
     await open(pageOf('lines', () => compared({ lines: true })));
-    assert.equal(await page.locator('.diff-table h2').textContent(), 'Lines that allocate');
+    assert.equal(await page.locator('.diff-table h2').textContent(), 'Allocation sites');
     assert.equal(await page.getByRole('button', { name: 'With callees' }).count(), 0);
-    assert.deepEqual(await grid('Changes').getByRole('columnheader').allTextContents(), ['Function', 'Before', 'After', 'Change', 'Ratio', 'Verdict', 'Line'], 'what was counted has no interval');
+    assert.deepEqual(await grid('Changes').getByRole('columnheader').allTextContents(), ['Function', 'Before', 'After', 'Change', 'Ratio', 'Verdict', 'Line'], 'counted values have no interval');
   });
 
-  test('is written by whyslow as it is shown here', { skip: without(WHYSLOW, 'WHYSLOW does not name the executable') }, async () => {
+  test('matches the page that whyslow writes', { skip: without(WHYSLOW, 'WHYSLOW does not name the executable') }, async () => {
     const [old, now, html] = ['old.folded', 'new.folded', 'diff.html'].map(name => join(folder, name));
     writeFileSync(old, 'main;load;parse 3000\nmain;load 500\nmain;hash 2000\nmain;gone 900\nmain;same 2500\n');
     writeFileSync(now, 'main;load;parse 1200\nmain;load 500\nmain;hash 2400\nmain;fresh 700\nmain;same 2510\n');

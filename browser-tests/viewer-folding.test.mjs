@@ -1,5 +1,5 @@
-// What is folded, in a real browser: the flame graph opens on the user's code, whole stacks are one click away, and "Only
-// your code" holds in every panel.
+// Folding in a real browser: the flame graph opens on the user's code, whole stacks are one click away, and
+// "Only your code" applies to every panel.
 
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
@@ -14,7 +14,7 @@ describe('a profile of an executor', () => {
   beforeEach(() => open(pageOf('executor', executor)));
 
   test('opens with the work two rows above the root', async () => {
-    assert.match(await hoverFrame(.1, 1), /^\[thread start, rayon: 13 frames\][^]*total 8\.40 ms, 84\.0 %[^]*w shows whole stacks/);
+    assert.match(await hoverFrame(.1, 1), /^\[thread start, rayon: 13 frames\][^]*total 8\.40 ms, 84\.0 %[^]*press w for whole stacks/);
     assert.match(await hoverFrame(.1, 2), /^app::render[^]*80\.0 %/);
     await clickFrame(.1, 1);
     assert.deepEqual(await crumbs(), ['all', '[thread start, rayon: 13 frames]']);
@@ -31,22 +31,22 @@ describe('a profile of an executor', () => {
     assert.match(await hoverFrame(.1, 1), /^clone3/);
   });
 
-  test('recursion is one row that says so', async () => {
+  test('recursion is one row with a count', async () => {
     await page.locator('#search').fill('visit');
     assert.match(await found(), /4\.00 % matched/);
     assert.match(await hoverFrame(.97, 4), /^app::visit \(×30\)/);
   });
 
-  test('a search for what is folded finds its row', async () => {
+  test('searching for a folded function finds its row', async () => {
     await page.locator('#search').fill('join::join');
     await settled();
-    assert.match(await found(), /1 place/);
+    assert.match(await found(), /1 match ·/);
     await page.keyboard.press('Enter');
     await settled();
     assert.match(await tip(), /^\[thread start, rayon: 13 frames\]/);
   });
 
-  test('the call tree folds the same, and shows it whole', async () => {
+  test('the call tree folds the same frames, and shows whole stacks', async () => {
     await openTab('Call tree');
     const names = await column('Call tree', 4);
     assert.equal(names[0], '▾[thread start, rayon: 13 frames]');

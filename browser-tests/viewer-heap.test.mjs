@@ -41,7 +41,7 @@ async function open(name, hash = '', settings = {}) {
   await page.waitForSelector('#panel');
 }
 
-const LINES = '#panel table[aria-label="Lines that allocate"]';
+const LINES = '#panel table[aria-label="Allocation sites"]';
 const rows = () => page.$eval(LINES, table => [...table.querySelectorAll('tbody tr:not(.space)')].map(row => [...row.cells].map(cell => cell.textContent.trim()).join(' | ')));
 const about = () => page.innerText('.heap-about');
 const facts = () => page.innerText('.facts');
@@ -50,7 +50,7 @@ const hash = async () => { await pause(page, 250); return page.evaluate(() => lo
 const ms = time => (time * 1e6).toString(36);
 
 describe('the heap panel', () => {
-  test('is there when the heap was recorded', async () => {
+  test('exists when the heap was recorded', async () => {
     await open('small', 'tab=heap');
     assert.equal(await page.locator('#tab-heap').count(), 0);
     assert.equal(await page.getAttribute('#tab-flame', 'aria-selected'), 'true', 'an address for another profile');
@@ -61,14 +61,14 @@ describe('the heap panel', () => {
     assert.equal(await page.getAttribute('#tab-heap', 'aria-selected'), 'true');
   });
 
-  test('says what the whole program did', async () => {
+  test('shows the totals of the program', async () => {
     await open('heap', 'tab=heap');
     const totals = (await page.innerText('.heap-totals')).replace(/\s+/g, ' ');
     assert.equal(totals, 'Peak 37.1 MiB at 595 ms Allocated 48.0 MiB 111,500 allocations Temporary 80.7 % 90,000 blocks Live at exit 9.77 MiB 10,000 blocks Leaked 1.95 MiB definitely Over time linear live bytes');
     assert.match(await about(), /The whole program[^]*Freed by another thread\s+1,000[^]*Definitely lost\s+1\.95 MiB in 2,000 blocks/);
   });
 
-  test('sorts the lines that allocate in every order', async () => {
+  test('sorts the allocation sites in every order', async () => {
     await open('heap', 'tab=heap');
     assert.deepEqual(await rows(), [
       '84.2 % | 31.3 MiB | 500 | 31.3 MiB | sawtooth | known::parse::tokens | src/parse.rs:40',
@@ -89,12 +89,12 @@ describe('the heap panel', () => {
     assert.match(await hash(), /p\.heap-order=chains/);
   });
 
-  test('knows more about the chosen line: advice, sizes, lifetimes', async () => {
+  test('shows details of the selected site: advice, sizes, lifetimes', async () => {
     await open('heap', 'tab=heap');
     await page.locator(`${LINES} tbody tr`, { hasText: 'parse::tokens' }).click();
-    assert.match(await about(), /Each Vec grew 10\.0 times on average\. with_capacity for 64\.0 KiB would spare all of that, at no cost to a typical one\./);
+    assert.match(await about(), /Each Vec grew 10\.0 times on average\. with_capacity for 64\.0 KiB would save all of these reallocations, with nothing unused in a typical block\./);
     const bars = await page.$$eval('.histogram', all => all.map(table => `${table.caption.textContent}: ${[...table.rows].map(row => `${row.cells[0].textContent} ${row.cells[1].textContent}`).join(', ')}`));
-    assert.deepEqual(bars, ['Sizes of blocks: < 128 KiB 500', 'Lifetimes of freed blocks: < 268 ms 200, < 537 ms 240, < 1.07 s 60']);
+    assert.deepEqual(bars, ['Block sizes: < 128 KiB 500', 'Lifetimes of freed blocks: < 268 ms 200, < 537 ms 240, < 1.07 s 60']);
   });
 
   test('a click selects the stack, Enter shows it in the flame graph', async () => {
@@ -116,18 +116,18 @@ describe('the heap panel', () => {
     assert.match(await facts(), /37\.1 MiB/);
   });
 
-  test('works in the dark and on a narrow page, for screen readers too', async () => {
+  test('works in the dark theme, in a narrow window and for screen readers', async () => {
     await open('heap', 'tab=heap&theme=dark', { viewport: { width: 800, height: 700 } });
     assert.equal(await page.getAttribute(LINES, 'aria-rowcount'), '3');
     const inside = await page.$$eval('.heap, .heap-about, .heap-totals', all => all.every(element => element.getBoundingClientRect().right <= innerWidth + 1));
-    assert.ok(inside, 'nothing beside the page');
+    assert.ok(inside, 'the page does not overflow');
     const colours = await page.$eval('.heap-totals .bad b', element => [getComputedStyle(element).color, getComputedStyle(document.body).backgroundColor]);
     assert.deepEqual(colours, ['rgb(255, 165, 102)', 'rgb(23, 25, 30)']);
   });
 });
 
 describe('live bytes', () => {
-  test('are those at the end of the brush', async () => {
+  test('are those at the end of the time selection', async () => {
     await open('heap', `m=${METRIC.live}`);
     assert.equal(await facts(), '1.00 s · live at 1.00 s: 9.77 MiB');
     await open('heap', `m=${METRIC.live}&b=${ms(90)}-${ms(95)}&tab=functions`);
@@ -136,15 +136,15 @@ describe('live bytes', () => {
     assert.match(first, /6\.25 MiB86\.5 %.*grow_one/);
   });
 
-  test('move with the keys of the timeline', async () => {
+  test('follow the keys of the timeline', async () => {
     await open('heap', `m=${METRIC.live}&b=0-${ms(500)}`);
     assert.match(await facts(), /live at 500 ms: 36\.3 MiB$/);
     await page.keyboard.press('t');
     await page.keyboard.press('Alt+ArrowRight');
-    assert.match(await facts(), /live at 600 ms: 6\.04 MiB$/, 'the tokens are gone');
+    assert.match(await facts(), /live at 600 ms: 6\.04 MiB$/, 'the tokens are freed');
   });
 
-  test('every metric of a heap can be chosen, in its unit', async () => {
+  test('every heap metric can be selected, in its unit', async () => {
     await open('both');
     const names = await page.locator('.metric option').allTextContents();
     assert.deepEqual(names, ['cpu-time', 'bytes-allocated', 'allocations', 'bytes-freed', 'live-at-peak', 'live-at-exit', 'temporary-allocations', 'live at the end of the range']);
@@ -162,7 +162,7 @@ describe('live bytes', () => {
 });
 
 describe('the timeline', () => {
-  test('has the live heap and the resident set, and the peak marked', async () => {
+  test('shows the live heap and the resident set, and marks the peak', async () => {
     await open('heap');
     const labels = await page.locator('.track').allInnerTexts();
     assert.deepEqual(labels.slice(0, 2).map(text => text.replace(/\s+/g, ' ')), ['live heap peak 37.1 MiB', 'resident set ≤ 43.1 MiB']);
@@ -179,7 +179,7 @@ describe('the timeline', () => {
     assert.deepEqual(names.slice(0, 3), ['live heap · known', 'resident set', 'live heap · child']);
   });
 
-  test('hovering says how much was live', async () => {
+  test('hovering shows the live bytes', async () => {
     await open('heap');
     const box = await page.locator('.timeline-window canvas').boundingBox();
     await page.mouse.move(box.x + box.width * .505, box.y + 10);
@@ -188,7 +188,7 @@ describe('the timeline', () => {
   });
 });
 
-test('names of strangers stay texts in the heap panel', async () => {
+test('untrusted names remain text in the heap panel', async () => {
   const { Payload } = await import('../viewer/test/make-payload.mjs');
   const p = new Payload();
   const thread = p.thread(p.process(1, 'app'), 1, 'main');
@@ -211,7 +211,7 @@ test('names of strangers stay texts in the heap panel', async () => {
   }
 });
 
-test('the brush and the threads filter the lines: what they allocated there', async () => {
+test('the time and thread selection filter the allocation sites', async () => {
   await open('heap', `tab=heap&p.heap-order=total&b=${ms(0)}-${ms(100)}`);
   assert.match(await page.innerText('.heap > .status'), /allocated in the selected time/);
   // Ten steps: parse 10 × 64 KiB each, cache 100 × 1 KiB, job 20 × 4 KiB in every second one, print 1,000 × 32 B.

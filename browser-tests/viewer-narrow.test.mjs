@@ -1,11 +1,14 @@
-// The viewer in narrow windows, in a real browser: nothing is cut off, nothing lies over anything else.
+// The viewer in narrow windows, in a real browser: nothing is cut off, nothing overlaps.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { realistic } from '../viewer/test/make-payload.mjs';
 import { open, page, pageOf, problems } from './opened.mjs';
 
-/** Controls that cannot be clicked where they are: outside of the window, cut by what is around them, or under something else. */
+/**
+ * Controls that cannot be clicked at their position: outside the window, clipped by a parent, or under
+ * something else.
+ */
 const unreachable = () => page.evaluate(() => {
   const out = [];
   for (const element of document.querySelectorAll('.header button, .header select, .header input, .tabs button, .toolbar button, .toolbar select, .timeline-bar > :not(details) button, .timeline-bar summary, .tools button, .tools select')) {
@@ -18,7 +21,7 @@ const unreachable = () => page.evaluate(() => {
 });
 
 for (const width of [600, 760, 900, 1100, 1250, 1400]) {
-  test(`${width} pixels: every control can be reached in every panel`, async () => {
+  test(`${width} pixels: every control is reachable in every panel`, async () => {
     for (const tab of ['flame', 'functions', 'tree', 'source', 'chart', 'spans', 'quality']) {
       await open(pageOf('realistic', realistic), `#tab=${tab}&q=scan&fn=5&x=h9&b=1z141z4-2bjyxtu`, { viewport: { width, height: 900 } });
       assert.deepEqual(await unreachable(), [], `${tab} at ${width}`);

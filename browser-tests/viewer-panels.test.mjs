@@ -1,6 +1,7 @@
-// The tables, trees, listings and charts of the viewer in a real browser, on a profile whose numbers are known.
+// The tables, trees, listings and charts of the viewer in a real browser, on a profile with known numbers.
 //
-// viewer/test/known.mjs says where each number comes from. The page is opened over file:// with the network denied.
+// viewer/test/known.mjs says where each number comes from. The page is opened over file:// with the network
+// denied.
 
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
@@ -55,7 +56,7 @@ describe('functions', () => {
     assert.equal(await grid('Functions').locator('th[aria-sort]').getAttribute('aria-sort'), 'ascending');
     await heading('Crate').click();
     await heading('Crate').click();
-    assert.deepEqual((await column('Functions', 5)), ['dep', 'core', 'app', 'app', 'app', 'app', ''], 'what is unknown stays last');
+    assert.deepEqual((await column('Functions', 5)), ['dep', 'core', 'app', 'app', 'app', 'app', ''], 'unknown values remain last');
     for (const name of ['Kind', 'Defined at']) await heading(name).click();
     assert.equal((await column('Functions', 7))[0], 'core/num.rs:50');
     assert.match(await hash(), /p\.functions-sort=place/);
@@ -92,14 +93,14 @@ describe('functions', () => {
     assert.match(await hash(), /tab=source/);
   });
 
-  test('100,000 rows: few are in the page, the last can be reached', async () => {
+  test('100,000 rows: few are rendered, the last is reachable', async () => {
     await open('many', 'tab=functions');
     assert.equal(await grid('Functions').getAttribute('aria-rowcount'), '100002');
     assert.ok((await rows('Functions')).length < 120);
     await grid('Functions').focus();
     await page.keyboard.press('End');
     await page.waitForFunction(() => document.querySelector('#panel table tr[aria-selected=true]'));
-    assert.match(await cursor('Functions'), /many::main/, 'without own time it is the last');
+    assert.match(await cursor('Functions'), /many::main/, 'without self time it is the last');
     assert.equal(await grid('Functions').locator('tr[aria-selected=true]').getAttribute('aria-rowindex'), '100002');
   });
 });
@@ -121,7 +122,7 @@ describe('sandwich', () => {
     assert.deepEqual(await rows('Callees'), ['10.0 ms | 10.0 % | 10.0 ms | 10.0 % | memcpy | src/walk.rs:7']);
   });
 
-  test('a click walks on, and back', async () => {
+  test('a click goes to the function, Back returns', async () => {
     await open('known', `tab=functions&fn=${fn.hash}`);
     assert.deepEqual((await column('Callers', 2)).map(name => name.replace(/[▾▸]\s*/, '')).filter(name => name !== 'app::main').sort(), ['app::sum', 'app::work']);
     await rowWith('Callers', 'app::sum').click();
@@ -135,7 +136,7 @@ describe('sandwich', () => {
     assert.match(await page.innerText('.sandwich .tools'), /app::(sum|work)/);
   });
 
-  test('focus, hide and merge change every number and are undone', async () => {
+  test('focus, hide and merge change every number and can be undone', async () => {
     await open('known', `tab=functions&fn=${fn.walk}`);
     await page.getByRole('button', { name: 'Focus', exact: true }).click();
     assert.deepEqual(await column('Functions', 4), ['app::walk', 'memcpy']);
@@ -166,7 +167,7 @@ describe('sandwich', () => {
 describe('call tree', () => {
   const names = async () => (await rows('Call tree')).map(row => row.split(' | ')[4].replace(/^[▾▸]\s*/, ''));
 
-  test('the heaviest path is open, recursion is one row', async () => {
+  test('the heaviest path is expanded, recursion is one row', async () => {
     await open('known', 'tab=tree');
     assert.deepEqual((await rows('Call tree')).map(row => row.replace(/[▾▸]\s*/, '')), [
       '90.0 ms | 90.0 % |  |  | app::main | src/main.rs:1',
@@ -178,7 +179,7 @@ describe('call tree', () => {
     ]);
   });
 
-  test('the keyboard opens, closes and goes in and out', async () => {
+  test('the keyboard expands, collapses, and steps in and out', async () => {
     await open('known', 'tab=tree');
     await grid('Call tree').focus();
     await page.keyboard.press('Home');
@@ -188,7 +189,7 @@ describe('call tree', () => {
     assert.deepEqual(await names(), ['app::main', 'app::sum', 'core::num::add inlined', 'dep::hash', 'app::walk ×3', 'memcpy', 'app::work']);
     await page.keyboard.press('End');
     await page.keyboard.press('Enter');
-    assert.equal((await names()).length, 8, 'Enter opens');
+    assert.equal((await names()).length, 8, 'Enter expands');
     await page.keyboard.press('ArrowRight');
     assert.match(await cursor('Call tree'), /dep::hash/);
     await page.keyboard.press('ArrowLeft');
@@ -197,7 +198,7 @@ describe('call tree', () => {
     assert.deepEqual([await row.getAttribute('aria-level'), await row.getAttribute('aria-expanded'), await row.getAttribute('aria-setsize')], ['1', 'true', '2']);
   });
 
-  test('inverted: own time, then who called it', async () => {
+  test('inverted: self time, then callers', async () => {
     await open('known', 'tab=tree');
     await page.getByRole('button', { name: 'Inverted' }).click();
     const shown = (await rows('Call tree, inverted')).map(row => row.replace(/[▾▸]\s*/, ''));
@@ -211,7 +212,7 @@ describe('call tree', () => {
     assert.equal(await grid('Call tree').count(), 1, 'undone');
   });
 
-  test('what is open stays open when the time changes', async () => {
+  test('expanded rows remain expanded when the time changes', async () => {
     await open('known', 'tab=tree');
     const before = await names();
     assert.deepEqual(before.slice(0, 3), ['app::main', 'app::sum', 'core::num::add inlined']);
@@ -225,7 +226,7 @@ describe('call tree', () => {
     ]);
   });
 
-  test('the search goes from match to match and opens the way there', async () => {
+  test('the search goes from match to match and expands the path', async () => {
     await open('known', 'tab=tree');
     await grid('Call tree').focus();
     await page.keyboard.press('Home');
@@ -277,7 +278,7 @@ describe('source and code', () => {
     ]);
   });
 
-  test('loops are drawn, jumps lead to their targets, and a hint marks its instructions', async () => {
+  test('draws loops, jumps go to their targets, and a hint highlights its instructions', async () => {
     await open('known', `tab=source&fn=${fn.sum}`);
     const drawn = await grid('Instructions').locator('tbody tr').evaluateAll(rows => rows.map(row => row.querySelector('.lanes i')?.className));
     assert.deepEqual(drawn, ['', 'first', 'in', 'in', 'last', '']);
@@ -296,7 +297,7 @@ describe('source and code', () => {
     assert.equal(await grid('Instructions').locator('tr.shows-hint').count(), 0);
   });
 
-  test('inlined code is shown where it was written', async () => {
+  test('inlined code is shown in its own file', async () => {
     await open('known', `tab=source&fn=${fn.sum}`);
     await page.locator('.files button', { hasText: 'num.rs' }).click();
     assert.match((await rows('Source lines')).find(row => row.includes('a + b')), /57\.1 % \| 57\.1 % \| 40\.0 ms \| 52/);
@@ -305,7 +306,7 @@ describe('source and code', () => {
     assert.match((await rows('Instructions'))[2], /^100\.0 %/, 'the code it was inlined into');
   });
 
-  test('. and , go through the hot lines of all files', async () => {
+  test('. and , step through the hot lines of all files', async () => {
     await open('known', `tab=source&fn=${fn.sum}`);
     await grid('Source lines').focus();
     for (const [key, text] of [['.', 'a + b'], ['.', 'for item'], ['.', 'seen(hash'], ['.', 'total = add'], [',', 'seen(hash']]) {
@@ -320,22 +321,22 @@ describe('source and code', () => {
     assert.match(await cursor('Source lines'), /total = add/);
   });
 
-  test('lines and instructions mark each other', async () => {
+  test('lines and instructions highlight each other', async () => {
     await open('known', `tab=source&fn=${fn.sum}`);
     await rowWith('Source lines', 'for item').hover();
     assert.deepEqual(await grid('Instructions').locator('tr.linked').allInnerTexts().then(texts => texts.map(text => /2004/.test(text))), [true]);
     await rowWith('Instructions', 'call dep::hash').hover();
     assert.match(await grid('Source lines').locator('tr.linked').innerText(), /seen\(hash/);
     await rowWith('Instructions', 'add rbx').click();
-    assert.match(await cursor('Source lines'), /a \+ b/, 'to the file where the inlined line was written');
+    assert.match(await cursor('Source lines'), /a \+ b/, 'goes to the file of the inlined line');
   });
 
-  test('says why there is nothing to show, and what to do', async () => {
+  test('says why there is no source or code, and what to do', async () => {
     await open('known', `tab=source&fn=${fn.copy}`);
     assert.match(await page.innerText('.source .halves'), /no line numbers.*line-tables-only/s);
     await open('known', `tab=source&fn=${fn.hash}`);
-    assert.match(await page.innerText('.source .halves'), /text of dep\/hash\.rs is not in the profile/);
-    assert.match(await page.innerText('.source .halves'), /hottest functions only/);
+    assert.match(await page.innerText('.source .halves'), /does not contain the source of dep\/hash\.rs/);
+    assert.match(await page.innerText('.source .halves'), /only for the hottest functions/);
     await open('known', `tab=source&fn=${fn.copy}&b=0-${(1e6).toString(36)}`);
     assert.match(await page.innerText('.source .halves'), /No selected sample/);
     await open('known', 'tab=source');
@@ -344,21 +345,21 @@ describe('source and code', () => {
 });
 
 describe('stack chart', () => {
-  const told = () => rows('Stack chart as a table');
+  const boxRows = () => rows('Stack chart as a table');
 
-  test('a frame that stays is one box', async () => {
+  test('an unchanged frame is one box', async () => {
     await open('known', 'tab=chart');
-    const boxes = await told();
+    const boxes = await boxRows();
     assert.ok(boxes.includes('app::sum | 2 | 0 ns | 70.0 ms'), boxes.join('\n'));
     assert.ok(boxes.includes('core::num::add | 3 | 20.0 ms | 40.0 ms'));
     assert.ok(boxes.includes('app::walk | 2 | 70.0 ms | 20.0 ms'));
     assert.ok(boxes.includes('memcpy | 5 | 70.0 ms | 10.0 ms'));
   });
 
-  test('another thread, zoom, the time as the selection, undo', async () => {
+  test('another thread, zoom, selecting the visible time, undo', async () => {
     await open('known', 'tab=chart');
     await page.locator('.chart select').selectOption({ label: 'worker · known 11' });
-    assert.deepEqual(await told(), ['app::work | 1 | 90.0 ms | 10.0 ms', 'dep::hash | 2 | 90.0 ms | 10.0 ms']);
+    assert.deepEqual(await boxRows(), ['app::work | 1 | 90.0 ms | 10.0 ms', 'dep::hash | 2 | 90.0 ms | 10.0 ms']);
     await page.locator('.chart select').selectOption({ label: 'main · known 10' });
     await page.locator('.chart canvas').focus();
     for (const key of ['+', '+', '+', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
@@ -369,7 +370,7 @@ describe('stack chart', () => {
     assert.match(await facts(), /100 samples/);
   });
 
-  test('the wheel zooms, dragging moves, a click selects, the tooltip tells', async () => {
+  test('the wheel zooms, dragging pans, a click selects, hovering shows a tooltip', async () => {
     await open('known', 'tab=chart');
     const canvas = page.locator('.chart canvas');
     const box = await canvas.boundingBox();
@@ -405,11 +406,11 @@ describe('quality', () => {
     assert.match(text, /poor/i);
     assert.match(text, /30 samples were lost\s+Do: Record with a larger buffer/);
     assert.match(text, /The clock is <b>slow<\/b>/);
-    assert.match(text, /Samples lost\s+30/);
+    assert.match(text, /Lost samples\s+30/);
     assert.match(text, /997 samples per second/);
   });
 
-  test('a line above every panel while something is wrong, and none otherwise', async () => {
+  test('a banner above every panel while something is wrong, and none otherwise', async () => {
     await open('known', 'tab=functions');
     assert.match(await page.innerText('.quality-banner'), /Quality: poor\s+30 samples were lost/);
     await page.getByRole('button', { name: /What to do/ }).click();
@@ -438,7 +439,7 @@ describe('every panel', () => {
     assert.match((await rows('Source lines')).join('\n'), /100\.0 % \| 100\.0 % \| 1\.00 MiB \| 12/);
   });
 
-  test('follows the brush and the threads', async () => {
+  test('follows the time and thread selection', async () => {
     await open('known', `tab=functions&b=0-${(20e6).toString(36)}`);
     assert.deepEqual(await column('Functions', 4), ['app::sum', 'app::main']);
     await open('known', 'tab=functions&t=1');
@@ -447,7 +448,7 @@ describe('every panel', () => {
     assert.deepEqual((await rows('Source lines')).filter(row => row.includes('%')), ['100.0 % | 100.0 % | 20.0 ms | 12 | for item in items {']);
   });
 
-  test('a selected function is the same in all panels', async () => {
+  test('all panels share the selected function', async () => {
     await open('known', 'tab=tree');
     await rowWith('Call tree', 'app::walk').click();
     await page.keyboard.press('2');
@@ -471,7 +472,7 @@ describe('every panel', () => {
     }
   });
 
-  test('has tables that screen readers can read, and works in the dark', async () => {
+  test('has tables for screen readers, and works in the dark theme', async () => {
     await open('known', `tab=functions&theme=dark&fn=${fn.sum}`);
     for (const [tab, roles] of [['2', ['grid', 'treegrid']], ['3', ['treegrid']], ['4', ['grid']], ['6', ['grid']]]) {
       await page.keyboard.press(tab);

@@ -1,4 +1,5 @@
-// The panel of threads at once: made-up profiles with known answers, and whether a real one has the numbers of `whyslow report FILE parallelism`.
+// The parallelism panel: generated profiles with known answers, and a real one that must match `whyslow
+// report FILE parallelism`.
 //
 // WHYSLOW names the executable.
 
@@ -14,36 +15,36 @@ import { brush, column, facts, folder, grid, hash, open, page, pageOf, problems,
 
 const WHYSLOW = process.env.WHYSLOW;
 const known = () => pageOf('parallel', parallel);
-const said = () => page.locator('.parallelism > .status').innerText();
+const summary = () => page.locator('.parallelism > .status').innerText();
 
-describe('the panel of threads at once', () => {
-  test('shows how long how many threads were busy, and what ran alone', async () => {
+describe('the parallelism panel', () => {
+  test('shows the time per number of busy threads, and what ran alone', async () => {
     await open(known(), '#tab=parallelism');
-    assert.deepEqual(await rows('Threads at once'), ['1 | 40.0 % | 400 ms', '2 | 60.0 % | 600 ms']);
-    assert.deepEqual(await rows('What ran'), ['100.0 % | 400 ms | app::parse | /src/app.rs:12']);
-    assert.match(await said(), /^About 40\.0 % of the wall time ran on one thread, in app::parse \(app\.rs:12\)\. .*--off-cpu\.$/);
-    await grid('Threads at once').locator('tbody tr').last().click();
+    assert.deepEqual(await rows('Concurrent threads'), ['1 | 40.0 % | 400 ms', '2 | 60.0 % | 600 ms']);
+    assert.deepEqual(await rows('Functions by elapsed time'), ['100.0 % | 400 ms | app::parse | /src/app.rs:12']);
+    assert.match(await summary(), /^About 40\.0 % of the wall time ran on one thread, in app::parse \(app\.rs:12\)\. .*--off-cpu\.$/);
+    await grid('Concurrent threads').locator('tbody tr').last().click();
     await settled();
-    assert.deepEqual(await rows('What ran'), ['95.0 % | 570 ms | app::work | /src/app.rs:20', '5.00 % | 30.0 ms | app::log | /src/app.rs:30']);
+    assert.deepEqual(await rows('Functions by elapsed time'), ['95.0 % | 570 ms | app::work | /src/app.rs:20', '5.00 % | 30.0 ms | app::log | /src/app.rs:30']);
     assert.match(await hash(), /p\.parallelism-level=2/);
     assert.deepEqual(problems, []);
   });
 
-  test('is exact with waits, and follows the brush and the threads', async () => {
+  test('is exact with waits, and follows the time and thread selection', async () => {
     await open(pageOf('exact', () => parallel({ waits: true })), '#tab=parallelism');
-    assert.match(await said(), /^40\.0 % of the wall time ran on one thread, in app::parse \(app\.rs:12\)\. Busy are threads that ran, and those that could have run/);
+    assert.match(await summary(), /^40\.0 % of the wall time ran on one thread, in app::parse \(app\.rs:12\)\. Busy threads are running or queued for a CPU\./);
     await brush(.5, .9);
-    assert.deepEqual(await column('Threads at once', 0), ['2']);
-    assert.doesNotMatch(await said(), /one thread/);
+    assert.deepEqual(await column('Concurrent threads', 0), ['2']);
+    assert.doesNotMatch(await summary(), /one thread/);
     await page.keyboard.press('Escape');
     await open(pageOf('exact', () => parallel({ waits: true })), '#tab=parallelism&t=0.1');
-    assert.deepEqual(await rows('Threads at once'), ['1 | 100.0 % | 1.00 s']);
+    assert.deepEqual(await rows('Concurrent threads'), ['1 | 100.0 % | 1.00 s']);
     assert.deepEqual(problems, []);
   });
 
-  test('leads to the flame graph of elapsed time', async () => {
+  test('links to the flame graph of elapsed time', async () => {
     await open(known(), '#tab=parallelism');
-    await grid('What ran').focus();
+    await grid('Functions by elapsed time').focus();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await settled();
@@ -52,7 +53,7 @@ describe('the panel of threads at once', () => {
     assert.match(await facts(), /1\.00 s$/, 'what ran alone counts in full, what ran on two threads half');
   });
 
-  test('is not there for a profile that does not tell', async () => {
+  test('is missing for a profile without this data', async () => {
     await open(pageOf('small', small));
     assert.equal(await page.getByRole('tab', { name: 'Parallelism' }).count(), 0);
     assert.equal(await page.locator('.metric option', { hasText: 'elapsed-time' }).count(), 0);
@@ -62,7 +63,7 @@ describe('the panel of threads at once', () => {
 describe('of a real profile', { skip: without(WHYSLOW, 'WHYSLOW does not name the executable') }, () => {
   const whyslow = (...args) => execFileSync(WHYSLOW, args, { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
 
-  /** Two threads of samples in `perf script`'s words: `worker` begins a third of a second later. */
+  /** Two threads of samples in the format of `perf script`: `worker` starts a third of a second later. */
   function script() {
     const lines = [];
     for (let ms = 0; ms < 1000; ms++) {
@@ -88,7 +89,7 @@ describe('of a real profile', { skip: without(WHYSLOW, 'WHYSLOW does not name th
   const percent = text => Number(/([\d.]+) %/.exec(text)[1]);
 
   for (const name of ['imported', 'sampled', 'waits']) {
-    test(`${name}: the numbers are those of the report`, async t => {
+    test(`${name}: matches the report`, async t => {
       const file = made(name);
       if (!existsSync(file)) return t.skip('this machine refuses to record');
       const html = join(folder, `${name}.html`);
@@ -102,10 +103,10 @@ describe('of a real profile', { skip: without(WHYSLOW, 'WHYSLOW does not name th
         for (const { threads, share, functions } of report.levels) {
           if (share < .001) continue;
           await open(html, `#tab=parallelism&p.parallelism-level=${threads}${at}`);
-          const shown = (await rows('Threads at once')).find(row => row.startsWith(`${threads} |`));
+          const shown = (await rows('Concurrent threads')).find(row => row.startsWith(`${threads} |`));
           assert.ok(shown && Math.abs(percent(shown) - 100 * share) < .06, `${shown} and ${share}`);
           if (threads === 0) continue;
-          const ran = await rows('What ran');
+          const ran = await rows('Functions by elapsed time');
           for (const [row, { function: fn, share }] of functions.slice(0, 3).entries()) {
             const [shownShare, , shownName] = ran[row].split(' | ');
             assert.ok(shownName === fn && Math.abs(percent(shownShare) - 100 * share) < .06, `${ran[row]} and ${fn} ${share}`);
@@ -113,7 +114,7 @@ describe('of a real profile', { skip: without(WHYSLOW, 'WHYSLOW does not name th
           }
         }
         assert.ok(compared > 0, 'something ran');
-        assert.equal((await said()).includes('on one thread'), report.serial !== null, await said());
+        assert.equal((await summary()).includes('on one thread'), report.serial !== null, await summary());
         if (!range) {
           const elapsed = JSON.parse(whyslow('report', file, 'functions', '--metric', 'elapsed-time', '--by', 'self', '--format', 'json', '-n', '3'));
           await open(html, '#tab=functions');

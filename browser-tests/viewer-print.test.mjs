@@ -1,4 +1,4 @@
-// What the viewer puts on paper: the current panel in full length, light, under a header that says what it is of.
+// Printing the viewer: the whole current panel, light, under a header with the command, quality and date.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -19,13 +19,13 @@ function many(count) {
   return p.container();
 }
 
-/** What a browser does before it takes the page for paper, and after. */
+/** The events a browser sends before and after printing. */
 const print = event => page.evaluate(event => { dispatchEvent(new Event(event)); }, event);
 const names = () => page.locator('#panel tbody tr:not(.space)').count();
 
-test('a table is printed in full length, with a limit that is told', async () => {
+test('a table prints completely, up to a stated limit', async () => {
   await open(pageOf('many', () => many(700)), '#tab=functions');
-  assert.ok(await names() < 200, 'on the screen only what is in sight');
+  assert.ok(await names() < 200, 'the screen has only the rows in view');
   await print('beforeprint');
   assert.equal(await names(), 700);
   await print('afterprint');
@@ -38,12 +38,12 @@ test('a table is printed in full length, with a limit that is told', async () =>
   assert.deepEqual(problems, []);
 });
 
-test('a flame graph is printed with all its rows, light, whatever is in sight', async () => {
+test('a flame graph prints with all its rows, light, whatever is in view', async () => {
   await open(pageOf('realistic', SHAPES.realistic), '#theme=dark', { viewport: { width: 1200, height: 420 } });
   const height = () => page.$eval('.flame-window canvas', canvas => parseFloat(canvas.style.height));
   const rows = await page.evaluate(() => document.querySelector('.flame-scroll').scrollHeight);
   const before = await height();
-  assert.ok(before < rows, 'not all rows are in sight');
+  assert.ok(before < rows, 'not all rows are in view');
   await print('beforeprint');
   assert.ok(await height() >= rows, `${await height()} of ${rows}`);
   assert.equal(await page.getAttribute('html', 'data-theme'), 'light');
@@ -54,7 +54,7 @@ test('a flame graph is printed with all its rows, light, whatever is in sight', 
   assert.deepEqual(problems, []);
 });
 
-test('paper says what was profiled, how good that is and when; nothing on it is to be pressed', { skip: FIREFOX && 'Firefox does not emulate paper' }, async () => {
+test('print shows the command, quality and date, and no controls', { skip: FIREFOX && 'Firefox does not emulate paper' }, async () => {
   await open(pageOf('many', () => many(700)), '#tab=functions');
   await page.emulateMedia({ media: 'print' });
   const header = await page.locator('header').innerText();

@@ -1,4 +1,5 @@
-// "Save this view as HTML" in a real browser: out of a served page and out of a file, the saved page opens on the same view.
+// "Save this view as HTML" in a real browser: from a served page and from a file, the saved page opens with
+// the same view.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -23,7 +24,7 @@ async function saved(name) {
   return { file, suggested: download.suggestedFilename() };
 }
 
-test('a served page is saved as one file that opens on the same view, and once more from there', async () => {
+test('a served page saves as one file that opens with the same view, and can be saved again', async () => {
   const answers = { '/': ['text/html', SERVED], '/viewer.js': ['text/javascript', dist('viewer.js')], '/viewer.css': ['text/css', dist('viewer.css')], '/profile': ['application/octet-stream', gzipSync(SHAPES.realistic())] };
   const server = createServer((request, response) => {
     const { pathname, search } = new URL(request.url, 'http://x');
@@ -52,7 +53,7 @@ test('a served page is saved as one file that opens on the same view, and once m
   assert.equal(await page.getAttribute('html', 'data-theme'), 'dark');
   assert.match(readFileSync(join(folder, 'first.html'), 'utf8'), /<noscript><h1>a &amp; b<\/h1><\/noscript>/);
   assert.match(await page.getAttribute('meta[http-equiv]', 'content'), /script-src 'sha256-/);
-  // Another view, saved out of the file.
+  // Another view, saved from the file.
   await page.fill('#search', '');
   await page.keyboard.press('Tab');
   await page.getByRole('tab', { name: 'Functions' }).click();
@@ -61,13 +62,13 @@ test('a served page is saved as one file that opens on the same view, and once m
   assert.equal(await page.getAttribute('#tab-functions', 'aria-selected'), 'true');
   assert.equal(await page.inputValue('#search'), '');
   await open(file, '#tab=tree');
-  assert.equal(await page.getAttribute('#tab-tree', 'aria-selected'), 'true', 'an address counts more');
+  assert.equal(await page.getAttribute('#tab-tree', 'aria-selected'), 'true', 'an address takes precedence');
   assert.deepEqual(problems, []);
 });
 
-test('a server that is gone is said', async () => {
+test('reports a stopped server', async () => {
   await open(pageOf('known', known));
   await page.evaluate(() => { document.head.insertAdjacentHTML('beforeend', '<link rel="stylesheet" href="file:///nowhere.css">'); });
   await page.getByRole('button', { name: 'Save this view as HTML' }).click();
-  await page.waitForFunction(() => /Not saved/.test(document.querySelector('.said')?.textContent));
+  await page.waitForFunction(() => /Not saved/.test(document.querySelector('.save-status')?.textContent));
 });

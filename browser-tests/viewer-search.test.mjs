@@ -1,4 +1,4 @@
-// The search of the viewer in a real browser: what matches, the way from match to match in every panel, hostile patterns.
+// The viewer's search in a real browser: matches, going from match to match in every panel, hostile patterns.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
@@ -15,7 +15,7 @@ describe('a small profile with known answers', () => {
   test('search: matched share with recursion counted once, next and previous, regular expressions', async () => {
     await page.keyboard.press('/');
     await page.keyboard.type('PARSE');
-    assert.equal(await found(), '2 places · 60.0 % matched');
+    assert.equal(await found(), '2 matches · 60.0 % matched');
     await page.keyboard.press('Enter');
     await settled();
     assert.match(await tip(), /app::parse[^]*total 6\.00 ms/);
@@ -26,11 +26,11 @@ describe('a small profile with known answers', () => {
     await settled();
     assert.match(await tip(), /total 6\.00 ms/);
     await page.fill('#search', '^(app::work|alloc)');
-    assert.equal(await found(), 'no match');
+    assert.equal(await found(), 'no matches');
     await page.getByRole('button', { name: 'Regular expression' }).click();
-    assert.equal(await found(), '2 places · 68.0 % matched');
+    assert.equal(await found(), '2 matches · 68.0 % matched');
     await page.fill('#search', '(');
-    assert.match(await found(), /Not a regular expression/);
+    assert.match(await found(), /Invalid regular expression/);
     assert.equal(await page.getAttribute('#search', 'aria-invalid'), 'true');
     await page.locator('#search').press('Escape');
     assert.equal(await page.inputValue('#search'), '');
@@ -40,23 +40,23 @@ describe('a small profile with known answers', () => {
   test('the matched share is of the zoomed frame', async () => {
     await clickFrame(.1, 1);
     await page.fill('#search', 'alloc');
-    assert.equal(await found(), '1 place · 50.0 % matched');
+    assert.equal(await found(), '1 match · 50.0 % matched');
   });
 });
 
 describe('from match to match', () => {
   const selected = () => page.evaluate(() => new URLSearchParams(location.hash.slice(1)).get('fn'));
 
-  test('n and N say which of how many, and select it', async () => {
+  test('n and N show the position among the matches, and select it', async () => {
     await open(pageOf('known', known), '#q=sum');
-    assert.equal(await found(), '1 place · 70.0 % matched');
+    assert.equal(await found(), '1 match · 70.0 % matched');
     await page.keyboard.press('n');
     await settled();
     assert.equal(await found(), '1 of 1 · 70.0 % matched');
     assert.match(await tip(), /app::sum/);
     await page.waitForFunction(() => /fn=1(&|$)/.test(location.hash));
     await page.fill('#search', 'app::');
-    assert.match(await found(), /^4 places · 100\.0 %/);
+    assert.match(await found(), /^4 matches · 100\.0 %/);
     await page.locator('#search').blur();
     await page.keyboard.press('N');
     await settled();
@@ -67,7 +67,7 @@ describe('from match to match', () => {
 
   test('in the function table and the source', async () => {
     await open(pageOf('known', known), '#tab=functions&q=app::');
-    assert.match(await found(), /^4 places/);
+    assert.match(await found(), /^4 matches/);
     for (const [key, name, at] of [['n', 'app::sum', 1], ['n', 'app::walk', 2], ['N', 'app::sum', 1], ['N', 'app::work', 4]]) {
       await page.keyboard.press(key);
       await settled();
@@ -84,9 +84,9 @@ describe('from match to match', () => {
     assert.match(await page.textContent('.source .tools'), /app::sum/);
   });
 
-  test('in the stack chart, in the order of time', async () => {
+  test('in the stack chart, in time order', async () => {
     await open(pageOf('known', known), '#tab=chart&q=walk');
-    assert.match(await found(), /^1 place/);
+    assert.match(await found(), /^1 match ·/);
     await page.fill('#search', 'sum');
     await page.locator('#search').press('Enter');
     await settled();
@@ -95,31 +95,31 @@ describe('from match to match', () => {
     assert.equal(await selected(), '1');
   });
 
-  test('in spans by their names, in the heap by the function that allocates', async () => {
+  test('in spans by name, in the heap by allocating function', async () => {
     await open(pageOf('known', known), '#tab=spans&q=jo');
     await page.keyboard.press('n');
     await settled();
     assert.match(await cursor('Spans by name'), /^job/);
     assert.match(await found(), /^1 of 1/);
     await open(pageOf('heap', heap), '#tab=heap');
-    const name = await page.locator('#panel table[aria-label="Lines that allocate"] tbody tr').nth(1).locator('.name .text').textContent();
+    const name = await page.locator('#panel table[aria-label="Allocation sites"] tbody tr').nth(1).locator('.name .text').textContent();
     await page.fill('#search', name);
     await page.locator('#search').press('Enter');
     await settled();
-    assert.ok((await cursor('Lines that allocate')).includes(name));
+    assert.ok((await cursor('Allocation sites')).includes(name));
     assert.match(await found(), /^1 of [1-9]/);
   });
 });
 
-test('a pattern with nested repeats out of an address does not freeze the page', async () => {
+test('a pattern with nested repeats in the address does not freeze the page', async () => {
   const long = () => {
     const p = new Payload();
     p.metric('cpu', 1);
     p.sample(0, 0, p.thread(p.process(1, 'long'), 1, 'main'), p.stack(0xffffffff, p.location(0xffffffff, 1, [[p.fn(`${'a'.repeat(5000)}!`, 'app'), undefined, 0]])), 1000);
     return p.container();
   };
-  for (const [pattern, says] of [['(a+)+$', /no match/], ['(a|a)*!$', /1 place/], ['(.*)*x', /no match/], ['(a{90}){90}', /Too large/], ['(a)\\1', /not supported/]]) {
+  for (const [pattern, message] of [['(a+)+$', /no matches/], ['(a|a)*!$', /1 match ·/], ['(.*)*x', /no matches/], ['(a{90}){90}', /Pattern too large/], ['(a)\\1', /not supported/]]) {
     await open(pageOf('long', long), `#on=re&q=${encodeURIComponent(pattern)}`);
-    assert.match(await found(), says, pattern);
+    assert.match(await found(), message, pattern);
   }
 });

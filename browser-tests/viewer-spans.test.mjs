@@ -1,4 +1,4 @@
-// Spans in the viewer in a real browser: their table, and what they filter. viewer/test/known.mjs has the numbers.
+// Spans in the viewer in a real browser: their table and their filter. viewer/test/known.mjs has the numbers.
 
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
@@ -13,7 +13,7 @@ const PROFILES = { known, plain: () => known({ spans: false, warnings: false }) 
 const open = (name, hash = '', settings = {}) => opened.open(pageOf(name, PROFILES[name]), `#${hash}`, { viewport: { width: 1300, height: 850 }, ...settings });
 
 describe('spans', () => {
-  test('names with their lengths, and what is inside', async () => {
+  test('names with their durations, and the samples inside', async () => {
     await open('known', 'tab=spans');
     assert.deepEqual(await rows('Spans by name'), [
       'everything | 1 | 100 ms | 100 ms | 100 ms | 100 ms | 100 ms | 100 ms | 100 ms',
@@ -28,7 +28,7 @@ describe('spans', () => {
     ]);
   });
 
-  test('one span filters every panel; the chip leads back; undo too', async () => {
+  test('one span filters every panel; the chip and undo remove the filter', async () => {
     await open('known', 'tab=spans');
     await rowWith('Spans by name', 'request').click();
     await doubleClick(rowWith('Spans named request', 'GET /b'));
@@ -45,7 +45,7 @@ describe('spans', () => {
     assert.equal((await rows('Functions')).length, 7);
   });
 
-  test('all spans of a name, by keyboard', async () => {
+  test('all spans with a name, by keyboard', async () => {
     await open('known', 'tab=spans');
     await grid('Spans by name').focus();
     for (const key of ['Home', 'ArrowDown', 'Enter']) await page.keyboard.press(key);
@@ -73,7 +73,7 @@ describe('spans', () => {
     assert.equal((await column('Spans by name', 0))[0], 'request');
   });
 
-  test('without spans it says how to have some', async () => {
+  test('without spans it says how to add some', async () => {
     await open('plain', 'tab=spans');
     assert.match(await page.innerText('.spans'), /whyslow-mark/);
   });
@@ -82,11 +82,11 @@ describe('spans', () => {
 describe('a main thread that waits for its pool', () => {
   const openPool = (hash = '', settings = {}) => opened.open(pageOf('pool', pool), `#${hash}`, { viewport: { width: 1300, height: 850 }, ...settings });
 
-  test('filtered to its span it says that the thread waited, and offers all threads', async () => {
+  test('filtered to its span it says that other threads have samples, and offers all threads', async () => {
     await openPool('s=o0');
     assert.match(await facts(), /· 0 samples ·/);
     assert.match(await page.innerText('.flame-empty'), /own thread has no samples inside/);
-    await page.getByRole('button', { name: 'All threads during it' }).click();
+    await page.getByRole('button', { name: 'Show all threads' }).click();
     await settled();
     assert.match(await facts(), /· 80 samples ·/);
     assert.match(await page.textContent('.chip'), /Inside span, all threads job/);
@@ -96,27 +96,27 @@ describe('a main thread that waits for its pool', () => {
     assert.match(await facts(), /· 0 samples ·/);
     for (const tab of ['functions', 'tree']) {
       await openPool(`s=n0&tab=${tab}`);
-      await page.locator('#panel').getByRole('button', { name: 'All threads during it' }).click();
+      await page.locator('#panel').getByRole('button', { name: 'Show all threads' }).click();
       assert.match(await facts(), /· 80 samples ·/);
     }
     await openPool('s=o5');
     assert.match(await page.innerText('.flame-empty'), /own thread has no samples/, 'the helper runs then');
     await openPool(`s=o5&b=${(91e6).toString(36)}-${(92e6).toString(36)}&t=3`);
-    assert.match(await page.innerText('.flame-empty'), /No samples are selected/, 'nobody does on the selected thread');
+    assert.match(await page.innerText('.flame-empty'), /No samples selected/, 'the selected thread has no samples');
   });
 
-  test('the table has both, and the choice holds for the next filter', async () => {
+  test('the table has both, and the choice applies to the next filter', async () => {
     await openPool('tab=spans');
     const row = (await rows('Spans by name')).find(row => row.startsWith('job'));
     assert.match(row, /\| 0 ns \| 80\.0 ms$/);
-    await page.getByRole('button', { name: 'all threads during it' }).click();
+    await page.getByRole('button', { name: 'all threads', exact: true }).click();
     await doubleClick(rowWith('Spans by name', 'job'));
     assert.match(await facts(), /· 80 samples ·/);
     await page.getByRole('button', { name: 'its thread' }).click();
     assert.match(await facts(), /· 0 samples ·/);
   });
 
-  test('spans are below their thread, each in a lane of its own while it overlaps', async () => {
+  test('spans are below their thread, overlapping ones in separate lanes', async () => {
     await openPool();
     const labels = await page.locator('.track').evaluateAll(tracks => tracks.map(track => `${track.querySelector('.track-name').textContent} ${track.offsetHeight}`));
     assert.deepEqual(labels, ['memory 30', 'Spans 20', 'pool 21', 'worker 8 26', 'spans 44', 'worker 11 26', 'main 26', 'spans 20', 'sleeper 26', 'other 21', 'helper 26']);
@@ -126,13 +126,13 @@ describe('a main thread that waits for its pool', () => {
     await page.mouse.click(tracks.x + tracks.width * .3, spans.y + 4 + 12 * 2.5);
     await settled();
     assert.match(await page.textContent('.brushed'), /30\.0 ms/);
-    // Folded they are one line.
+    // Collapsed, they are one line.
     await page.locator('.track.inside').first().locator('.track-twisty').click();
     await settled();
     assert.equal(await page.locator('.track.inside').first().evaluate(track => track.offsetHeight), 20);
   });
 
-  test('tracks are hidden and processes folded; the address keeps it', async () => {
+  test('tracks can be hidden and processes collapsed; the address keeps it', async () => {
     await openPool();
     const names = () => page.locator('.track .track-name').allTextContents();
     const box = name => page.getByRole('checkbox', { name });
@@ -155,15 +155,15 @@ describe('a main thread that waits for its pool', () => {
     assert.deepEqual(await names(), ['pool', 'worker 8', 'worker 11', 'main', 'other', 'helper']);
     await page.locator('.track.thread', { hasText: 'main' }).click();
     await page.locator('.track-chooser summary').click();
-    await box('Threads that are not selected').uncheck();
+    await box('Unselected threads').uncheck();
     await settled();
     assert.deepEqual(await names(), ['pool', 'main', 'other']);
-    await page.getByRole('button', { name: 'Everything as at first' }).click();
+    await page.getByRole('button', { name: 'Reset' }).click();
     await settled();
     assert.equal((await names()).length, 11);
   });
 
-  test('threads of one name have their number; shares are of the brushed time', async () => {
+  test('threads that share a name show their number; shares are of the selected time', async () => {
     await openPool();
     const shares = () => page.locator('.track.thread').evaluateAll(tracks => Object.fromEntries(tracks.map(track => [track.querySelector('.track-name').textContent, track.querySelector('.track-value').textContent])));
     assert.deepEqual(await shares(), { 'worker 8': '40.0 %', 'worker 11': '40.0 %', main: '10.0 %', sleeper: '0.00 %', helper: '10.0 %' });

@@ -1,4 +1,4 @@
-// What can be done with rows of tables in a real browser: copying, the menu, call sites, and places that open in an editor.
+// Table rows in a real browser: copying, the context menu, call sites, and opening locations in an editor.
 
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
@@ -13,7 +13,7 @@ const fn = { main: 0, sum: 1, add: 2, walk: 3, hash: 4, work: 5, copy: 6 };
 const open = (hash = '', name = 'known', container = known) => opened.open(pageOf(name, container), `#${hash}`, { viewport: { width: 1400, height: 900 } });
 
 
-test('rows are copied with tabs between the cells: the selected ones, or all', async () => {
+test('copies rows with tabs between the cells: the selected ones, or all', async () => {
   await open('tab=functions');
   await grid('Functions').focus();
   await page.keyboard.press('ArrowDown');
@@ -31,7 +31,7 @@ test('rows are copied with tabs between the cells: the selected ones, or all', a
   assert.equal((await copied()).split('\n').length, 4);
 });
 
-test('a tree is copied with its levels', async () => {
+test('copies a tree with its levels', async () => {
   await open('tab=tree');
   await grid('Call tree').focus();
   await page.keyboard.press('Control+a');
@@ -39,7 +39,7 @@ test('a tree is copied with its levels', async () => {
   assert.deepEqual(lines.slice(0, 4), ['Function', 'app::main', '  app::sum', '    core::num::add']);
 });
 
-/** The text of the copy event, as the table made it. */
+/** The text of the copy event, as the table wrote it. */
 async function copied() {
   await page.evaluate(() => {
     window.text = undefined;
@@ -51,7 +51,7 @@ async function copied() {
   return page.evaluate(() => window.text);
 }
 
-test('rows have the menu of frames, by pointer and keyboard', async () => {
+test('rows have the frames’ context menu, by pointer and keyboard', async () => {
   for (const [hash, label] of [['tab=functions', 'Functions'], ['tab=tree', 'Call tree'], [`tab=functions&fn=${fn.hash}`, 'Callers']]) {
     await open(hash);
     await rowWith(label, 'app::sum').click({ button: 'right' });
@@ -74,7 +74,7 @@ test('rows have the menu of frames, by pointer and keyboard', async () => {
   assert.equal(await page.locator('.menu').count(), 1);
 });
 
-test('callers, callees and the tooltip say at which line', async () => {
+test('callers, callees and the tooltip show the line of the call', async () => {
   await open(`tab=functions&fn=${fn.sum}`);
   assert.deepEqual(await column('Callers', 3), ['src/main.rs:2']);
   assert.deepEqual(await column('Callees', 4), ['core::num::add inlined', 'dep::hash']);
@@ -87,17 +87,17 @@ test('callers, callees and the tooltip say at which line', async () => {
   assert.match(await hoverFrame(.1, 2, true), /app::sum[^]*calls it at src\/sum\.rs:13/);
 });
 
-test('a place opens in the editor that was chosen, and is remembered', async () => {
+test('a location opens in the chosen editor, and the choice is saved', async () => {
   await open(`tab=source&fn=${fn.sum}`);
   await page.evaluate(() => { HTMLAnchorElement.prototype.click = function () { window.opened = this.href; }; });
   await page.getByRole('button', { name: 'Open in editor' }).click();
   await page.waitForSelector('dialog[open]');
-  await page.getByLabel('Its address').fill('javascript:alert({path})');
-  assert.match(await page.textContent('#editor-wrong'), /opens no editor/);
-  assert.equal(await page.getByRole('button', { name: 'Keep' }).isDisabled(), true);
+  await page.getByLabel('URL').fill('javascript:alert({path})');
+  assert.match(await page.textContent('#editor-wrong'), /does not open an editor/);
+  assert.equal(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled(), true);
   await page.locator('.editor-form select').selectOption({ label: 'Visual Studio Code' });
-  await page.getByLabel('Folder of relative paths').fill('/home/me/app');
-  await page.getByRole('button', { name: 'Keep' }).click();
+  await page.getByLabel('Folder for relative paths').fill('/home/me/app');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByRole('button', { name: 'Open in editor' }).click();
   assert.equal(await page.evaluate(() => window.opened), 'vscode://file/home/me/app/src/sum.rs:13');
   await page.reload();
@@ -106,6 +106,6 @@ test('a place opens in the editor that was chosen, and is remembered', async () 
   await page.getByRole('tab', { name: 'Functions' }).click();
   await rowWith('Callees', 'dep::hash').click({ button: 'right' });
   await page.getByRole('menuitem', { name: 'Open src/sum.rs:14' }).click();
-  assert.equal(await page.evaluate(() => window.opened), 'vscode://file/home/me/app/src/sum.rs:14', 'the place of the call');
+  assert.equal(await page.evaluate(() => window.opened), 'vscode://file/home/me/app/src/sum.rs:14', 'the location of the call');
   assert.match(await cursor('Functions'), /app::sum/);
 });

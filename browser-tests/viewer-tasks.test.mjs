@@ -1,4 +1,5 @@
-// The panel of tasks: a made-up profile with known answers, and whether an imported one has the numbers of `whyslow report FILE tasks`.
+// The tasks panel: a generated profile with known answers, and an imported one that must match `whyslow
+// report FILE tasks`.
 //
 // WHYSLOW names the executable.
 
@@ -16,11 +17,11 @@ const WHYSLOW = process.env.WHYSLOW;
 const known = () => pageOf('tasks', tasks);
 const about = async () => (await page.locator('.locks-about').innerText()).replace(/\s+/g, ' ');
 
-describe('the panel of tasks', () => {
-  test('has the time of each, what it awaits, and what blocks workers', async () => {
+describe('the tasks panel', () => {
+  test('shows each task’s time, its await chains, and calls that block worker threads', async () => {
     await open(known(), '#tab=tasks');
     assert.deepEqual(await rows('Tasks'), ['76.9 % | 80.0 ms | 80.0 ms | async fn app::request | tokio', '9.62 % | 10.0 ms |  | async fn app::connection | tokio']);
-    assert.match(await page.locator('#panel [role=status]').innerText(), /^Tasks took 90\.0 ms of 104 ms CPU time; 10\.0 ms ran on threads of executors outside of tasks, 4\.00 ms on threads for blocking calls\.$/);
+    assert.match(await page.locator('#panel [role=status]').innerText(), /^Tasks used 90\.0 ms of 104 ms CPU time; 10\.0 ms ran on executor threads outside tasks, 4\.00 ms on threads for blocking calls\.$/);
     assert.match(await about(), /^All tasks .*std::fs::read from async fn app::request \(app\.rs:40\), on tokio 80\.0 ms 2×$/);
     await rowWith('Tasks', 'request').click();
     await settled();
@@ -48,14 +49,14 @@ describe('the panel of tasks', () => {
     assert.match(await facts(), /104 ms$/, 'and back');
   });
 
-  test('follows the brush', async () => {
+  test('follows the time selection', async () => {
     await open(known(), '#tab=tasks');
     await brush(.2, .45);
     assert.equal((await rows('Tasks')).length, 1);
     assert.doesNotMatch(await about(), /std::fs::read/);
   });
 
-  test('says how more can be known, and is not there without tasks', async () => {
+  test('says how to record more, and is missing without tasks', async () => {
     await open(pageOf('sampled-tasks', () => tasks({ waits: false })), '#tab=tasks');
     assert.match(await page.locator('#panel [role=status]').innerText(), /whyslow record --off-cpu\.$/);
     await open(pageOf('small', small));
@@ -63,7 +64,7 @@ describe('the panel of tasks', () => {
   });
 });
 
-test('an imported profile has the numbers of the report', { skip: without(WHYSLOW, 'WHYSLOW does not name the executable') }, async () => {
+test('an imported profile matches the report', { skip: without(WHYSLOW, 'WHYSLOW does not name the executable') }, async () => {
   const whyslow = (...args) => execFileSync(WHYSLOW, args, { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
   const worker = ['clone3', 'tokio::runtime::scheduler::multi_thread::worker::run'], poll = ['tokio::runtime::task::harness::poll', 'tokio::runtime::task::core::poll'];
   const kinds = [

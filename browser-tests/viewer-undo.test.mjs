@@ -1,4 +1,5 @@
-// The state of the viewer in a real browser: in the address, undone and redone, also with the browser's own Back and Forward.
+// The viewer's state in a real browser: in the address, undo and redo, also with the browser's own Back and
+// Forward.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
@@ -34,18 +35,18 @@ describe('a small profile', () => {
     assert.deepEqual(problems, []);
   });
 
-  test('an address typed into the open page is followed; nonsense is ignored', async () => {
+  test('an address typed into the open page is applied; nonsense is ignored', async () => {
     await page.evaluate(() => { location.hash = '#on=inv&tab=functions'; });
     await settled();
-    assert.equal(await pressed('Callers'), 'true');
+    assert.equal(await pressed('Invert'), 'true');
     assert.equal(await page.getAttribute('#tab-functions', 'aria-selected'), 'true');
     await open(pageOf(), { hash: '#m=zz&t=99.zz&r=5-1.-&x=f999999.q&z=zzz&fn=zzzzz&tab=none&c=red' });
     assert.match(await facts(), /100 samples/);
     assert.deepEqual(problems, []);
   });
 
-  test('the first entry has its number at once', async () => {
-    // A step in the page's first moment must not leave an entry behind it that knows no step.
+  test('the first entry has its number immediately', async () => {
+    // A step right after the page opens must not leave an entry without a step number behind it.
     assert.deepEqual(await page.evaluate(() => history.state), { step: 0 });
   });
 
@@ -53,7 +54,7 @@ describe('a small profile', () => {
     const before = await page.evaluate(() => history.length);
     await clickFrame(.1, 1);
     await clickFrame(.1, 2);
-    await page.keyboard.press('2'); // another panel is no step
+    await page.keyboard.press('2'); // another panel is not a step
     await page.keyboard.press('1');
     await settled();
     assert.equal(await page.evaluate(() => history.length), before + 2);
@@ -69,7 +70,7 @@ describe('a small profile', () => {
     assert.match(await hash(), /z=/);
   });
 
-  test('undo takes the browser along, and a new step ends what could be redone', async () => {
+  test('undo moves the browser’s history, and a new step clears redo', async () => {
     await clickFrame(.1, 1);
     await clickFrame(.1, 2);
     await page.keyboard.press('u');
@@ -83,17 +84,17 @@ describe('a small profile', () => {
     await page.keyboard.press('l');
     await settled();
     assert.equal(await pressed('Inlined'), 'false');
-    // The browser arrives where it was sent.
+    // The browser has reached the entry.
     await page.waitForFunction(() => history.state?.step === 3);
     await page.goBack();
     await page.waitForFunction(() => document.querySelector('[title^="Show inlined"]').getAttribute('aria-pressed') === 'true');
-    assert.equal(await pressed('Callers'), 'false');
+    assert.equal(await pressed('Invert'), 'false');
     await page.goBack();
-    await page.waitForFunction(() => document.querySelector('[title^="Callers instead"]').getAttribute('aria-pressed') === 'true');
+    await page.waitForFunction(() => document.querySelector('[title^="Show callers instead"]').getAttribute('aria-pressed') === 'true');
     assert.equal(await page.getByRole('button', { name: 'Redo' }).isDisabled(), false);
   });
 
-  test('Back works after the page was loaded anew', async () => {
+  test('Back works after a reload', async () => {
     await clickFrame(.1, 1);
     await clickFrame(.1, 2);
     await hash();
@@ -106,7 +107,7 @@ describe('a small profile', () => {
     await shows('app::parse');
   });
 
-  test('a number leads into its panel', async () => {
+  test('a number key goes into its panel', async () => {
     const focused = () => page.evaluate(() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.id);
     for (const [key, name] of [['2', /^Functions/], ['3', /^Call tree/], ['1', /^Flame graph/], ['1', /^Flame graph/], ['5', /^Stack chart/]]) {
       await page.keyboard.press(key);
@@ -117,6 +118,6 @@ describe('a small profile', () => {
     await settled();
     await page.keyboard.press('ArrowDown');
     await settled();
-    assert.equal(await page.locator('#panel tr[aria-selected=true]').count(), 1, 'its keys work at once');
+    assert.equal(await page.locator('#panel tr[aria-selected=true]').count(), 1, 'its keys work immediately');
   });
 });

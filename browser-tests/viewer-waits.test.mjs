@@ -1,4 +1,4 @@
-// Waits in the viewer: lanes of kinds of time, threads at once, CPUs.
+// Waits in the viewer: thread state lanes, concurrent threads, CPUs.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -7,7 +7,7 @@ import { small } from '../viewer/test/make-payload.mjs';
 import { box, brush, cursor, frame, grid, hash, hoverFrame, open, page, pageOf, problems, rows, settled } from './opened.mjs';
 
 const known = () => pageOf('waits', waits);
-/** The middle of a track by a text of its label, in pixels of the page; `down` from its top. */
+/** The middle of a track, found by a text of its label, in page pixels; `down` from its top. */
 async function trackAt(text, across, down) {
   const label = await page.locator('.track', { hasText: text }).first().boundingBox(), canvas = await box('.timeline-window canvas');
   return [canvas.x + canvas.width * across, label.y + down];
@@ -20,28 +20,28 @@ async function hoverTrack(text, across, down) {
   return page.textContent('.timeline-hover');
 }
 const STATES = 34, CURVE = 12;
-/** The colour of the canvas at a place, as red, green, blue. */
+/** The colour of the canvas at a position, as red, green, blue. */
 const colourAt = ([x, y]) => page.evaluate(([x, y]) => {
   const canvas = document.querySelector('.timeline-window canvas'), { left, top } = canvas.getBoundingClientRect(), ratio = canvas.width / canvas.clientWidth;
   return [...canvas.getContext('2d').getImageData(Math.round((x - left) * ratio), Math.round((y - top) * ratio), 1, 1).data.slice(0, 3)];
 }, [x, y]);
 
-describe('the lanes of threads', () => {
-  test('tell state, reason, length and line', async () => {
+describe('the thread state lanes', () => {
+  test('show state, reason, duration and line', async () => {
     await open(known());
     assert.match(await hoverTrack('main', .2, STATES), /main · blocked: other \(sleep\) for 30\.0 ms · waits::nap app\.rs:12/);
     assert.match(await hoverTrack('main', .6, STATES), /main · blocked: threads \(lock\) for 30\.0 ms · waits::locked app\.rs:20 · woken by worker/);
     assert.match(await hoverTrack('main', .825, STATES), /main · waiting for a CPU for 5\.00 ms · waits::compute app\.rs:40/);
     assert.match(await hoverTrack('main', .95, STATES), /main · running for 15\.0 ms$/);
-    assert.match(await hoverTrack('main', .2, CURVE), /main 0\.00 %/, 'the curve above says what it said');
+    assert.match(await hoverTrack('main', .2, CURVE), /main 0\.00 %/, 'the curve above is unchanged');
     assert.deepEqual(problems, []);
   });
 
-  test('have colours apart, and a legend with the sums', async () => {
+  test('have distinct colours, and a legend with the sums', async () => {
     await open(known());
     const legend = await page.locator('.time-legend li').allTextContents();
     assert.deepEqual(legend, ['running 85.0 ms', 'waiting for a CPU 5.00 ms', 'blocked: threads 30.0 ms', 'blocked: I/O 50.0 ms', 'blocked: other 30.0 ms', 'idle 100 ms']);
-    // Patterns are over the colours: the most frequent one of several places counts.
+    // Patterns cover the colours: takes the most frequent colour of several positions.
     const colours = [];
     for (const across of [.05, .2, .6, .825]) {
       const seen = new Map();
@@ -72,7 +72,7 @@ describe('the lanes of threads', () => {
     assert.equal(await page.locator('.brushed').count(), 0);
   });
 
-  test('can be hidden, and are a table for those who do not see them', async () => {
+  test('can be hidden, and have a table for screen readers', async () => {
     await open(known());
     const rows = await page.$$eval('.timeline table tbody tr', rows => rows.map(row => [...row.cells].map(cell => cell.textContent).join(' | ')));
     assert.equal(rows.find(row => row.startsWith('main')), 'main | 35.0 ms | 5.00 ms | 30.0 ms | 0 ns | 30.0 ms | 0 ns | 1');
@@ -80,50 +80,50 @@ describe('the lanes of threads', () => {
     const high = async () => (await page.locator('.track.thread').first().boundingBox()).height;
     const before = await high();
     await page.click('.track-chooser summary');
-    await page.getByLabel('Kinds of time of threads').click();
+    await page.getByRole('checkbox', { name: 'Thread states' }).click();
     await settled();
     assert.equal(await high(), before - 16);
     assert.deepEqual(problems, [], 'a hostile name does nothing');
   });
 });
 
-test('without waits nothing is said of them', async () => {
+test('without waits there are no thread states', async () => {
   await open(pageOf('small', small));
   assert.equal(await page.locator('.time-legend').count(), 0);
-  assert.equal(await page.locator('.track', { hasText: 'Threads at once' }).count(), 0);
+  assert.equal(await page.locator('.track', { hasText: 'Concurrent threads' }).count(), 0);
 });
 
-test('how many threads do what at once', async () => {
+test('counts concurrent threads by state', async () => {
   await open(known());
-  assert.match(await hoverTrack('Threads at once', .6, 20), /(0|0\.\d+|1) running, 1 blocked: threads, (0|0\.\d+|1) blocked: I\/O$|1 blocked: threads/);
-  assert.equal(await page.locator('.track', { hasText: 'Threads at once' }).locator('.track-value').textContent(), '≤ 2');
+  assert.match(await hoverTrack('Concurrent threads', .6, 20), /(0|0\.\d+|1) running, 1 blocked: threads, (0|0\.\d+|1) blocked: I\/O$|1 blocked: threads/);
+  assert.equal(await page.locator('.track', { hasText: 'Concurrent threads' }).locator('.track-value').textContent(), '≤ 2');
 });
 
 describe('CPUs', () => {
-  test('show which thread ran on each, and where it came from', async () => {
+  test('show the thread on each CPU, and where it moved from', async () => {
     await open(known());
     assert.equal(await page.locator('.track', { hasText: '4 CPUs' }).locator('.track-value').textContent(), '49 migrations');
-    assert.match(await hoverTrack('CPU 0', .05, 8), /CPU 0 · main for 10\.0 ms · 1 migration of it in all$/);
-    assert.match(await hoverTrack('CPU 1', .45, 8), /CPU 1 · main for 10\.0 ms · came from CPU 0 · 1 migration of it in all$/);
-    assert.match(await hoverTrack('CPU 1', .9, 8), /CPU 1 · none of these threads/);
+    assert.match(await hoverTrack('CPU 0', .05, 8), /CPU 0 · main for 10\.0 ms · 1 migration in total$/);
+    assert.match(await hoverTrack('CPU 1', .45, 8), /CPU 1 · main for 10\.0 ms · moved from CPU 0 · 1 migration in total$/);
+    assert.match(await hoverTrack('CPU 1', .9, 8), /CPU 1 · no recorded thread/);
     await page.mouse.click(...await trackAt('CPU 1', .45, 8));
     await settled();
     assert.equal(await page.textContent('.brushed b'), '40.0 ms – 50.0 ms');
   });
 
-  test('are folded where they are many, until they are asked for', async () => {
+  test('are collapsed when there are many, until expanded', async () => {
     await open(pageOf('cpus', () => waits({ cpus: 20 })));
     assert.equal(await page.locator('.track.cpu').count(), 0);
     await page.locator('.track', { hasText: '20 CPUs' }).locator('.track-twisty').click();
     await settled();
     assert.ok(await page.locator('.track.cpu').count() > 5);
     await page.click('.track-chooser summary');
-    assert.equal(await page.getByLabel('Lanes of 20 CPUs').isChecked(), true);
+    assert.equal(await page.getByLabel('Lanes for 20 CPUs').isChecked(), true);
     await page.keyboard.press('Escape');
   });
 });
 
-test('400,000 waits are drawn, at any zoom', async () => {
+test('draws 400,000 waits at any zoom', async () => {
   await open(pageOf('many', manyWaits));
   assert.match(await hoverTrack('worker-0', .5, STATES), /worker-0 · \d+ waits in /);
   for (let turn = 0; turn < 6; turn++) {
@@ -152,19 +152,19 @@ describe('the flame graph of wall time', () => {
     assert.deepEqual(await legend(), ['running 85.0 ms, 28.3 %', 'waiting for a CPU 5.00 ms, 1.67 %', 'blocked: threads 30.0 ms, 10.0 %', 'blocked: I/O 50.0 ms, 16.7 %', 'blocked: other 30.0 ms, 10.0 %', 'idle 100 ms, 33.3 %']);
     const tip = await hoverFrame(.9, 0);
     assert.match(tip, /running 85\.0 ms, 28\.3 %\s+waiting for a CPU 5\.00 ms, 1\.67 %/);
-    // The root from left to right: running, waiting for a CPU, threads, I/O, other, idle.
+    // The root from left to right: running, queued for a CPU, threads, I/O, other, idle.
     await page.mouse.move(5, 5);
     const at = async across => pixel(await frame(across, 0));
     const colours = [];
     for (const across of [.2, .29, .35, .45, .6, .9]) colours.push(await at(across));
     assert.equal(new Set(colours).size, 6, colours.join(' | '));
-    // For those who do not see it.
+    // For screen readers.
     await page.waitForFunction(() => [...document.querySelectorAll('.flame table td')].some(cell => cell.textContent === 'running 50.0 ms (50.0 %), blocked: I/O 50.0 ms (50.0 %)'));
   });
 
-  test('has its colours only where there are kinds of time, unless another way is chosen', async () => {
+  test('has these colours only where there are kinds of time, unless another scheme is selected', async () => {
     await open(known());
-    assert.equal(await selected(), 'kind', 'CPU time as ever');
+    assert.equal(await selected(), 'kind', 'CPU time is unchanged');
     assert.equal(await page.locator('.toolbar option[value=time]').count(), 0);
     await page.selectOption('.metric select', '2');
     await settled();
@@ -175,10 +175,10 @@ describe('the flame graph of wall time', () => {
     assert.match(await hash(), /c=kind/);
     await page.selectOption('.metric select', '1');
     await settled();
-    assert.equal(await selected(), 'kind', 'what was chosen stays');
+    assert.equal(await selected(), 'kind', 'the choice is kept');
   });
 
-  test('dims what is not of the chosen kind, by mouse and keyboard', async () => {
+  test('dims everything but the selected kind, by mouse and keyboard', async () => {
     await open(known(), '#m=2');
     const idle = await frame(.9, 0), running = await frame(.2, 0);
     const before = [await pixel(idle), await pixel(running)];
@@ -197,11 +197,11 @@ describe('the flame graph of wall time', () => {
   });
 });
 
-describe('the panel of locks', () => {
+describe('the locks panel', () => {
   const open_ = () => open(pageOf('locks', locks), '#tab=locks');
   const about = () => page.locator('.locks-about').innerText();
 
-  test('is there when locks were waited for', async () => {
+  test('exists when threads waited for locks', async () => {
     await open(pageOf('without', () => waits({ cpus: 0 })));
     assert.equal(await page.getByRole('tab', { name: 'Locks' }).count(), 0);
     await open_();
@@ -213,17 +213,17 @@ describe('the panel of locks', () => {
     assert.match(await page.textContent('.locks > .status'), /waited 41\.0 ms for 2 locks/);
   });
 
-  test('tells who waited for the chosen lock, where, and who let them wait', async () => {
+  test('shows where threads waited for the selected lock, and which threads held it', async () => {
     await open_();
-    assert.match(await about(), /All locks[\s\S]*Which thread waited for which[\s\S]*worker[\s\S]*main/);
+    assert.match(await about(), /All locks[\s\S]*Waiting threads and lock holders[\s\S]*worker[\s\S]*main/);
     await grid('Locks').locator('tbody tr').first().click();
     await settled();
-    assert.match(await about(), /std Mutex app::LOCK at 0x7f0012345678[\s\S]*Waited for at[\s\S]*locks::update app\.rs:20[\s\S]*20\.0 ms[\s\S]*Let go at, by whom[\s\S]*locks::hold app\.rs:60\s+main/);
+    assert.match(await about(), /std Mutex app::LOCK at 0x7f0012345678[\s\S]*Waits at[\s\S]*locks::update app\.rs:20[\s\S]*20\.0 ms[\s\S]*Released at, by thread[\s\S]*locks::hold app\.rs:60\s+main/);
     assert.ok((await about()).includes(EVIL), 'a hostile name is text');
     await page.keyboard.press('ArrowDown');
     await settled();
     assert.match(await cursor('Locks'), /parking_lot/);
-    assert.match(await about(), /Who held it is not known\. record --wakers/);
+    assert.match(await about(), /The holder is not known\. whyslow record --wakers/);
     await page.keyboard.press('Enter');
     await settled();
     assert.equal(await page.getByRole('tab', { name: 'Flame' }).getAttribute('aria-selected'), 'true');
@@ -238,11 +238,11 @@ describe('the panel of locks', () => {
   });
 });
 
-describe('the panel of the critical path', () => {
+describe('the critical path panel', () => {
   const open_ = (more = '') => open(pageOf('waits', waits), `#tab=critical${more}`);
   const way = () => page.locator('.locks-about tbody tr').allInnerTexts();
 
-  test('is there when it is known who ended waits, and goes through them', async () => {
+  test('exists when wakers are known, and follows them', async () => {
     await open(pageOf('without', () => waits({ cpus: 0 })));
     assert.equal(await page.getByRole('tab', { name: 'Critical path' }).count(), 0);
     await open_();
@@ -251,13 +251,13 @@ describe('the panel of the critical path', () => {
       '15.0 % | 15.0 ms | ran | main | waits::compute app.rs:40',
       '40.0 % | 40.0 ms | file | worker | waits::read app.rs:30',
       '40.0 % | 40.0 ms | ran | worker | waits::work app.rs:28',
-      '5.00 % | 5.00 ms | cpu | main | (others had the CPUs)',
+      '5.00 % | 5.00 ms | cpu | main | (queued for a CPU)',
     ]);
     assert.match(await page.textContent('.locks > .status'), /55\.0 ms running \(55\.0 %\), 45\.0 ms waiting/);
     assert.deepEqual((await way()).map(row => row.split(/\s+/).join(' ')), ['0 ns worker 80.0 ms 40.0 ms', '80.0 ms main 20.0 ms 15.0 ms']);
   });
 
-  test('a part of the way selects its time, whose path is another', async () => {
+  test('a part of the path selects its time, which has its own path', async () => {
     await open_();
     await page.locator('.locks-about tbody button').last().click();
     await settled();

@@ -1,5 +1,5 @@
-// Builds dist/viewer.js and dist/viewer.css. The same sources give the same bytes: versions are pinned and nothing
-// from the machine or the clock goes in.
+// Builds dist/viewer.js and dist/viewer.css. The same sources give the same bytes: versions are pinned, and
+// nothing from the machine or the clock goes in.
 
 import { fileURLToPath } from 'node:url';
 import { readFileSync } from 'node:fs';

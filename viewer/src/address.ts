@@ -1,35 +1,42 @@
-// The state in the address, and the steps of undo in the browser's own history: Back is undo, Forward is redo.
+// The state in the address, and the undo steps in the browser's history: Back is undo, Forward is redo.
 //
-// Each step has one entry there, which knows its number. What is no step (the panel, the selected function) only rewrites the
-// entry that is shown. The state changes at once and the browser follows: going to an entry takes it a moment.
+// Each step has one history entry, which stores the step's number. Changes that are not steps (the panel, the
+// selected function) only rewrite the current entry. The state changes immediately and the browser follows:
+// going to an entry takes it a while.
 
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { change, toHash, travel, type History, type State } from './state.ts';
 
-/** What an entry of the browser's history knows. */
+/** The data stored in an entry of the browser's history. */
 interface Entry { step: number }
 
-/** The step of an entry; nothing when the reader wrote the address. */
+/** The step of an entry; undefined if the user typed the address. */
 function stepOf(entry: unknown): number | undefined {
   const step = (entry as Partial<Entry> | null)?.step;
   return Number.isSafeInteger(step) ? step : undefined;
 }
 
-/** The step that the page was opened at: a page that is loaded anew has its entries still. */
+/** The step at which the page was opened: a reloaded page keeps its history entries. */
 export const firstStep = (): number => stepOf(history.state) ?? 0;
 
-/** The state that was asked for: in the address, or in a saved page until the address says something. */
+/** The requested state: from the address, or from a saved page if the address has none. */
 export const givenAddress = (): string =>
   location.hash.length > 1 || stepOf(history.state) !== undefined ? location.hash : document.getElementById('app')?.dataset.view ?? '';
 
-/** Patience with a browser that does not arrive where it was sent: whoever arrives later is taken for the reader. */
+/**
+ * How long to wait for the browser to reach an entry, in milliseconds. A later arrival counts as the user's
+ * own navigation.
+ */
 const LOST = 10_000;
 
 export function useAddress(steps: History, fromAddress: () => State, set: (step: (steps: History) => History) => void): void {
   const latest = useRef(steps);
   latest.current = steps;
-  /** The entry that the browser is at, how many steps have had theirs, and whether it is on its way to another entry. */
-  const browser = useRef({ at: steps.at, made: steps.made, isAway: false, isReaders: false });
+  /**
+   * The entry the browser is at, how many steps have an entry, and whether the browser is on its way to
+   * another entry.
+   */
+  const browser = useRef({ at: steps.at, made: steps.made, isAway: false, isByUser: false });
   const timers = useRef<{ rewrite?: ReturnType<typeof setTimeout>; lost?: ReturnType<typeof setTimeout> }>({});
 
   const rewrite = (): void => {
@@ -50,8 +57,9 @@ export function useAddress(steps: History, fromAddress: () => State, set: (step:
     const { at, made, past, present } = latest.current, now = browser.current;
     clearTimeout(timers.current.rewrite);
     if (now.isAway) return;
-    if (now.isReaders) Object.assign(now, { at, made, isReaders: false }); // its entry is there already
-    // An entry without a number would be taken for an address that the reader wrote when the browser comes back to it.
+    if (now.isByUser) Object.assign(now, { at, made, isByUser: false }); // its entry already exists
+    // When the browser returns to an entry without a number, it would count as an address that the user
+    // typed.
     if (stepOf(history.state) === undefined) rewrite();
     const fresh = made - now.made, base = at - fresh;
     if (fresh ? now.at > base : now.at !== at) return goTo(base);
@@ -60,11 +68,11 @@ export function useAddress(steps: History, fromAddress: () => State, set: (step:
       const state = now.at + 1 === at ? present : past[past.length - (at - now.at - 1)] ?? present;
       history.pushState({ step: ++now.at } satisfies Entry, '', `#${toHash(state)}`);
     }
-    // Not for every move of a drag: browsers limit how often an address may change.
+    // Not on every move of a drag: browsers limit how often an address may change.
     timers.current.rewrite = setTimeout(rewrite, 150);
   };
 
-  // With the render and not after the next frame: a timer of a state that is gone would bring that back.
+  // With the render, not after the next frame: the timer of an outdated state would restore that state.
   useLayoutEffect(follow, [steps]);
   useEffect(() => {
     const onPop = ({ state }: PopStateEvent): void => {
@@ -72,8 +80,8 @@ export function useAddress(steps: History, fromAddress: () => State, set: (step:
       if (step === undefined) {
         if (now.isAway) arrive(latest.current.at);
         const next = change(latest.current, fromAddress());
-        now.isReaders = next !== latest.current;
-        if (now.isReaders) set(() => next);
+        now.isByUser = next !== latest.current;
+        if (now.isByUser) set(() => next);
         else rewrite();
       } else if (now.isAway) {
         arrive(step);

@@ -1,4 +1,4 @@
-// Sums: known answers, and random profiles against a slow and plain way of adding up.
+// Sums: known answers, and random profiles checked against a slow, simple implementation.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,7 +17,7 @@ function treeOf(model: Model, options: Partial<ShapeOptions> = {}, selection: Pa
   return { shape, tree, functions: functionValues(shape, tree, model.functionCount) };
 }
 
-/** `main > parse` → total, of all nodes with any weight. */
+/** `main > parse` → total, for all nodes with weight. */
 function paths(model: Model, tree: { parent: Uint32Array; fn: Uint32Array; total: Float64Array }): Record<string, number> {
   const out: Record<string, number> = {};
   for (let node = 1; node < tree.fn.length; node++) {
@@ -29,7 +29,7 @@ function paths(model: Model, tree: { parent: Uint32Array; fn: Uint32Array; total
 const byName = (model: Model, values: Float64Array): Record<string, number> =>
   Object.fromEntries([...values].map((value, fn) => [model.short(fn), value / 100_000]).filter(([, value]) => value));
 
-test('a brush that moves weighs what one that is drawn anew does', () => {
+test('moving the time selection gives the same weights as selecting anew', () => {
   for (let seed = 1; seed <= 20; seed++) {
     const { profile: { samples: [samples], stacks } } = randomProfile(seed);
     const end = samples!.time.at(-1)!, threads = seed % 2 ? undefined : Uint8Array.from({ length: 64 }, (_, at) => at % 2);
@@ -64,7 +64,7 @@ test('the tree of a small profile', () => {
   assert.equal(total['app::main'], 60);
 });
 
-test('inlined frames can be left out: their callers have their weight', () => {
+test('hidden inlined frames count towards their callers', () => {
   const model = new Model(decode(small()));
   const { tree } = treeOf(model, { inline: false });
   const found = paths(model, tree);
@@ -111,7 +111,7 @@ test('focus, hide and merge, alone and one after the other', () => {
   const both = run({ kind: 'focus', fn: map }, { kind: 'hide', fn: alloc });
   assert.equal(both.whole, 30);
   assert.deepEqual(both.found, { 'Map::next': 30, 'Map::next > app::parse': 20 });
-  // After the focus the outer call of parse is no longer there to be hidden.
+  // After the focus, the outer call of parse is no longer there to hide.
   assert.equal(run({ kind: 'focus', fn: map }, { kind: 'hide', fn: parse }).whole, 10);
   assert.equal(run({ kind: 'hide', fn: parse }, { kind: 'focus', fn: map }).whole, 0);
   assert.equal(run({ kind: 'focus', fn: parse }, { kind: 'focus', fn: alloc }).whole, 30);
@@ -136,7 +136,7 @@ test('callers of a small profile', () => {
   assert.equal(narrow['[libz.so.1] > app::work'], undefined);
 });
 
-test('matches are counted once, inside the zoomed frame only', () => {
+test('matches count once, only inside the zoomed frame', () => {
   const model = new Model(decode(small()));
   const { tree } = treeOf(model);
   const matched = new Uint8Array(model.functionCount).map((_, fn) => model.name(fn).includes('parse') || model.name(fn).includes('alloc') ? 1 : 0);
@@ -150,11 +150,11 @@ test('threads, time ranges and spans select samples', () => {
   const whole = (selection: Partial<Selection>) => treeOf(model, {}, selection).tree.total[0]! / 100_000;
   assert.equal(whole({ threads: Uint8Array.of(1, 0) }), 60);
   assert.equal(whole({ range: [0, 1_000_001] }), 10);
-  assert.equal(whole({ range: [1_000_000, 2_000_000] }), 10, 'the end is not included');
+  assert.equal(whole({ range: [1_000_000, 2_000_000] }), 10, 'the end is exclusive');
   assert.equal(countSamples(model.profile.samples[0]!, { ...ALL, threads: Uint8Array.of(0, 1), range: [0, 6_200_000] }), 1);
 });
 
-test('spans count on their own thread, or on all without one', () => {
+test('spans count on their own thread, or on all threads if they have none', () => {
   const p = new Payload();
   const [a, b] = [p.thread(p.process(1, 'x'), 1, 'a'), p.thread(0, 2, 'b')];
   const stack = p.stack(NONE, p.location(NONE, 1, [[p.fn('f'), undefined, 0]]));
@@ -186,7 +186,7 @@ test('stacks 10,000 deep', () => {
   assert.equal(up.total[0], 200e6);
 });
 
-/** A random profile, its stacks as lists of functions for the plain way. */
+/** A random profile, with its stacks as lists of functions for the simple implementation. */
 function randomProfile(seed: number) {
   const p = new Payload(), next = random(seed);
   const pick = (count: number) => Math.floor(next() * count);
@@ -203,7 +203,7 @@ function randomProfile(seed: number) {
   return new Model(decode(p.container()));
 }
 
-/** The functions of a stack, outermost first; nothing when a transform drops it. */
+/** The functions of a stack, outermost first; undefined when a transform drops it. */
 function plainStack(model: Model, stack: number, options: ShapeOptions): number[] | undefined {
   const { stacks, locations, frames } = model.profile;
   const chain: number[] = [];
@@ -229,12 +229,12 @@ function plainStack(model: Model, stack: number, options: ShapeOptions): number[
   return path;
 }
 
-test('random profiles give the same as adding up plainly', () => {
+test('random profiles give the same sums as the simple implementation', () => {
   for (let seed = 1; seed <= 60; seed++) {
     const model = randomProfile(seed), next = random(seed * 77);
     const samples = model.profile.samples[0]!;
     const fnCount = model.profile.functions.count;
-    // A focus on a function that an earlier step removed is not possible in the viewer.
+    // The viewer cannot focus on a function that an earlier step removed.
     const kinds = ['focus', 'hide', 'merge'] as const;
     const transforms: Transform[] = [];
     for (let n = Math.floor(next() * 3); n > 0; n--) {
@@ -277,7 +277,7 @@ test('random profiles give the same as adding up plainly', () => {
   }
 });
 
-test('of a wait the part counts that lies in the range, also of one that ends behind it', () => {
+test('a wait counts for its part inside the range, even if it ends after it', () => {
   const samples = {
     time: Float64Array.of(50, 110, 150, 300), thread: Uint32Array.of(0, 0, 0, 0), stack: Uint32Array.of(0, 1, 2, 3),
     value: Float64Array.of(20, 50, 20, 160), reason: Uint8Array.of(1, 1, 1, 1),
@@ -287,7 +287,7 @@ test('of a wait the part counts that lies in the range, also of one that ends be
   assert.equal(countSamples(samples, { ...ALL, range }), 3);
   assert.deepEqual([...stackWeights(samples, 4, ALL)], [20, 50, 20, 160]);
   assert.equal(movedWeights(samples, { ...ALL, range }, new Float64Array(4), [0, 4]), undefined);
-  // Samples of CPU time are moments.
+  // Samples of CPU time are points in time.
   const { reason, ...moments } = samples;
   assert.deepEqual([...stackWeights(moments, 4, { ...ALL, range })], [0, 50, 20, 0]);
 });

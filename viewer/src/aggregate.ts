@@ -1,4 +1,4 @@
-// Adds samples up: per stack, per node of a call tree, per function. Pure functions over columns, without recursion:
+// Sums samples: per stack, per call tree node, per function. Pure functions over columns, without recursion:
 // a stack can be deeper than JavaScript's own.
 
 import { KIND, type Model } from './model.ts';
@@ -6,11 +6,11 @@ import { NONE, type SampleTable } from './payload.ts';
 
 /** Which samples count. */
 export interface Selection {
-  /** 1 for each thread that counts; nothing when all do. */
+  /** 1 for each thread that counts; undefined when all do. */
   threads: Uint8Array | undefined;
-  /** From (included) to (excluded), in nanoseconds; nothing for all of the time. */
+  /** From (inclusive) to (exclusive), in nanoseconds; undefined for all of the time. */
   range: readonly [number, number] | undefined;
-  /** 1 for each sample that counts; nothing when all do. */
+  /** 1 for each sample that counts; undefined when all do. */
   mask: Uint8Array | undefined;
 }
 
@@ -19,22 +19,28 @@ export type Transform =
   | { kind: 'focus'; fn: number }
   /** Only stacks without this function. */
   | { kind: 'hide'; fn: number }
-  /** The function's frames are left out: what they weigh belongs to their callers. */
+  /** The function's frames are left out: their weight goes to their callers. */
   | { kind: 'merge'; fn: number };
 
 export interface ShapeOptions {
-  /** Inlined functions are frames of their own. */
+  /** Inlined functions get their own frames. */
   inline: boolean;
   /** Instances of a generic function are one function. */
   generics: boolean;
   /** A function that is already on the stack is not entered a second time. */
   collapse: boolean;
-  /** Only the user's own functions are frames; what others weigh belongs to the nearest of these around them. */
+  /**
+   * Only the user's own functions are frames. The weight of other code goes to the nearest of them around
+   * it.
+   */
   own: boolean;
   transforms: readonly Transform[];
 }
 
-/** A tree without values: it depends on what is merged, not on which samples are selected. A parent comes before its children. */
+/**
+ * A tree without values: it depends on what is merged, not on which samples are selected. Parents come
+ * before their children.
+ */
 export interface Shape {
   /** Node 0 is the root, its own parent. */
   parent: Uint32Array;
@@ -51,13 +57,16 @@ export interface Shape {
   nodeOfStack: Uint32Array;
 }
 
-/** A call tree with values: node 0 is the root; in a tree of callers, `total` of a node is what its root-side function weighs by itself. */
+/**
+ * A call tree with values. Node 0 is the root. In a tree of callers, `total` of a node is the self weight of
+ * its root-side function.
+ */
 export interface CallTree extends Omit<Shape, 'nodeOfStack' | 'outermost'> {
   self: Float64Array;
   total: Float64Array;
 }
 
-/** The first row whose time is at least `time`. */
+/** The first row with a time of at least `time`. */
 export function lowerBound(times: Float64Array, time: number): number {
   let low = 0, high = times.length;
   while (low < high) {
@@ -68,12 +77,12 @@ export function lowerBound(times: Float64Array, time: number): number {
   return low;
 }
 
-/** The first row of a time, and the first behind it. */
+/** The first row of a time range, and the first row after it. */
 export type Rows = readonly [number, number];
 
 /**
- * The rows that a range of time may have a part of. Rows of metrics with waits are stretches that end at their time: one that ends
- * behind the range can have begun in it.
+ * The rows that may overlap a time range. Rows of metrics with waits are intervals that end at their time:
+ * one that ends after the range can start in it.
  */
 export function rowsOf(samples: SampleTable, range: Selection['range']): Rows {
   const { time } = samples;
@@ -82,7 +91,7 @@ export function rowsOf(samples: SampleTable, range: Selection['range']): Rows {
   return [lowerBound(time, range[0]), lowerBound(time, range[1] + behind)];
 }
 
-/** What a row weighs in a range of time: of a stretch, the part that lies in it. */
+/** The weight of a row in a time range: for an interval, the part inside the range. */
 export function weightIn({ time, value, reason }: SampleTable, range: Selection['range']): (row: number) => number {
   if (!range || !reason) return row => value[row]!;
   const [start, end] = range;
@@ -99,7 +108,7 @@ function longest(samples: SampleTable): number {
   return most;
 }
 
-/** What the selected samples weigh, per stack. */
+/** The weight of the selected samples, per stack. */
 export function stackWeights(samples: SampleTable, stackCount: number, selection: Selection): Float64Array {
   const weights = new Float64Array(stackCount);
   const [from, to] = rowsOf(samples, selection.range);
@@ -108,11 +117,12 @@ export function stackWeights(samples: SampleTable, stackCount: number, selection
 }
 
 /**
- * The same from the weights of other rows, by what is between the two; nothing when that is more than there is now. Values are whole
- * numbers, so that taking away gives exactly what was there before.
+ * The same, computed from the weights of other rows by the difference between the two; undefined when that
+ * difference is larger than the current selection. Values are integers, so that subtracting restores the
+ * earlier value exactly.
  */
 export function movedWeights(samples: SampleTable, selection: Selection, before: Float64Array, [low, high]: Rows): Float64Array | undefined {
-  // A range cuts stretches in another place each time.
+  // Each range cuts intervals at a different place.
   if (samples.reason) return undefined;
   const [from, to] = rowsOf(samples, selection.range);
   if (Math.abs(from - low) + Math.abs(to - high) >= to - from) return undefined;
@@ -147,7 +157,10 @@ export function countSamples(samples: SampleTable, { threads, range, mask }: Sel
   return count;
 }
 
-/** 1 for each sample inside one of the given spans (of its thread, when the span has one and not all threads count); the end is outside. */
+/**
+ * 1 for each sample inside one of the given spans (on the span's thread, if it has one and not all threads
+ * count). The end is exclusive.
+ */
 export function spanMask(model: Model, samples: SampleTable, spans: Iterable<number>, isEverywhere = false): Uint8Array {
   const { spans: table } = model.profile;
   const perThread = new Map<number, [number, number][]>();
@@ -250,7 +263,7 @@ export function buildShape(model: Model, options: ShapeOptions): Shape {
   const growing = new Growing(model.root);
   const nodeOf = new Uint32Array(stacks.count);
 
-  // A transform applies to the frames that the transforms before it left: those inside of all earlier focuses.
+  // A transform applies to the frames that the transforms before it left: those inside all earlier focuses.
   const focuses: number[] = [];
   const hideAfter = new Map<number, number>(), mergeAfter = new Map<number, number>();
   for (const { kind, fn } of options.transforms) {
@@ -279,7 +292,7 @@ export function buildShape(model: Model, options: ShapeOptions): Shape {
       if (!plain) {
         if (passed < focuses.length && focuses[passed] === fn) {
           passed++;
-          node = 0; // the frames around it are left out
+          node = 0; // drops the frames around it
         }
         const hide = hideAfter.get(fn);
         if (hide !== undefined && passed >= hide) drop = true;
@@ -308,7 +321,7 @@ export function buildShape(model: Model, options: ShapeOptions): Shape {
     model.functionCount);
 }
 
-/** Node → how far it is from the root. */
+/** Node → its distance from the root. */
 export function depths(parent: Uint32Array): Uint32Array {
   const depth = new Uint32Array(parent.length);
   for (let node = 1; node < parent.length; node++) depth[node] = depth[parent[node]!]! + 1;
@@ -327,7 +340,7 @@ export function childLists(parent: Uint32Array): { firstChild: Uint32Array; chil
   return { firstChild, children };
 }
 
-/** A shape of a tree whose children, depths and recursion are not known yet. */
+/** The shape of a tree for which children, depths and recursion are not known yet. */
 export function shapeOf({ parent, fn, inlined, nodeOfStack }: Pick<Shape, 'parent' | 'fn' | 'inlined' | 'nodeOfStack'>, functionCount: number): Shape {
   const { firstChild, children } = childLists(parent);
   return {
@@ -357,7 +370,7 @@ function findOutermost(parent: Uint32Array, fn: Uint32Array, firstChild: Uint32A
   }
 }
 
-/** The values of a tree for the given weights of stacks. */
+/** The values of a tree for the given stack weights. */
 export function addUp(shape: Shape, weights: Float64Array): CallTree {
   const { parent, nodeOfStack } = shape;
   const self = new Float64Array(parent.length);
@@ -372,7 +385,7 @@ export function addUp(shape: Shape, weights: Float64Array): CallTree {
   return { ...shape, self, total };
 }
 
-/** Self and total per function; a function that is on a stack several times counts once. */
+/** Self and total per function. A function that is on a stack several times counts once. */
 export function functionValues(shape: Shape, tree: CallTree, functionCount: number): { self: Float64Array; total: Float64Array } {
   const self = new Float64Array(functionCount), total = new Float64Array(functionCount);
   const { fn, outermost } = shape;
@@ -387,23 +400,27 @@ export function functionValues(shape: Shape, tree: CallTree, functionCount: numb
 }
 
 export interface InvertOptions {
-  /** Nodes that weigh less are not entered: an inverted tree of everything can be far larger than the tree itself. */
+  /**
+   * Nodes that weigh less are not entered: an inverted tree of everything can be far larger than the tree
+   * itself.
+   */
   minimum: number;
   /** No more nodes than this. */
   limit: number;
   /** Only samples taken in this function. */
   of?: number;
-  /** Only this path of functions is entered, and everything below its end. */
+  /** Enter only this path of functions, and everything below its end. */
   path?: readonly number[];
 }
 
 /**
  * The tree of callers: below the root are the functions in which samples were taken, below each its callers.
- * `self` of a node is what ends there: the outermost function of a stack.
+ * `self` of a node is the weight of stacks that end there: those with this function outermost.
  */
 export function invert(tree: CallTree, root: number, { minimum, limit, of, path = [] }: InvertOptions): CallTree {
-  // Places in the call tree (the next frame outwards) and what goes through each. A node owns the slice `low .. high` of them,
-  // its children parts of that slice: places with one function have different callers, so none ever become the same.
+  // Places in the call tree (the next frame outwards) and the weight that goes through each. A node owns the
+  // slice `low .. high` of them, its children parts of that slice: places with one function have different
+  // callers, so no two ever become the same.
   let count = 0;
   for (let node = 1; node < tree.self.length; node++) if (tree.self[node]! > 0 && (of === undefined || tree.fn[node] === of)) count++;
   const place = new Uint32Array(count), weight = new Float64Array(count);
@@ -413,11 +430,11 @@ export function invert(tree: CallTree, root: number, { minimum, limit, of, path 
     functions = Math.max(functions, tree.fn[node]! + 1);
     if (tree.self[node]! > 0 && (of === undefined || tree.fn[node] === of)) { place[at] = node; weight[at++] = tree.self[node]!; }
   }
-  const childOf = new Uint32Array(functions); // function → its child of the node at hand, 0 for none
+  const childOf = new Uint32Array(functions); // function → its child of the current node, 0 for none
 
   const up = new Columns(root);
   up.high[0] = count;
-  let onPath = 0, steps = 0; // the end of the path as far as it is built
+  let onPath = 0, steps = 0; // the last node of the path built so far
   for (let node = 0; node < up.count; node++) {
     if (node > 0 && (up.total[node]! < minimum || up.count >= limit)) continue;
     const depth = up.depth[node]!;
@@ -435,7 +452,7 @@ export function invert(tree: CallTree, root: number, { minimum, limit, of, path 
       if (child === 0) child = childOf[fn] = up.add(node, fn, depth + 1);
       up.total[child]! += weight[i]!;
       up.inlined[child]! &= tree.inlined[here]!;
-      up.high[child]!++; // for now how many
+      up.high[child]!++; // a count for now
     }
     let start = low;
     for (let child = first; child < up.count; child++) {
@@ -506,7 +523,10 @@ function widened<T extends Uint32Array | Uint8Array | Float64Array>(next: T, old
   return next;
 }
 
-/** What matches weigh together inside of `within`, each sample counted once, and how many nodes with any weight match. */
+/**
+ * The total weight of matches inside `within`, each sample counted once, and the number of matching nodes
+ * with weight.
+ */
 export function matchedValue(tree: CallTree, isMatch: (node: number) => boolean, within: number): { value: number; nodes: number } {
   const state = new Uint8Array(tree.parent.length); // 1 inside of `within`, 2 inside of a match as well
   let value = 0, nodes = 0;

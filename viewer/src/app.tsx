@@ -1,4 +1,4 @@
-// The application: one state, its history and its address; the layout around the panels.
+// The application: one state with its history and address, and the layout around the panels.
 //
 // Panels get `{ model, state, dispatch, dark }`: see panels/README.md.
 
@@ -47,7 +47,7 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   tasks: { title: 'Tasks', Panel: TasksPanel },
 };
 
-/** Panels that not every profile has something for. */
+/** Panels that not every profile has data for. */
 const WITHIN: Partial<Record<Tab, (model: Model) => boolean>> = {
   findings: model => model.profile.explained !== undefined,
   heap: model => model.profile.heap.count > 0,
@@ -74,7 +74,7 @@ export function App({ model }: { model: Model }) {
   const goForward = useCallback(() => setHistory(redo), []);
 
   useAddress(history, () => fromAddress(model), setHistory);
-  // A key that asks for a panel also goes into it.
+  // A key that opens a panel also moves the focus into it.
   const wantsFocus = useRef(false);
   useLayoutEffect(() => {
     if (wantsFocus.current) focusPanel();
@@ -113,7 +113,7 @@ export function App({ model }: { model: Model }) {
   );
 }
 
-/** Into what the keys of the panel work on: its picture or table. */
+/** Focuses the part of the panel that its keys work on: the canvas or the table. */
 function focusPanel(): void {
   const panel = document.getElementById('panel');
   (panel?.querySelector<HTMLElement>('[tabindex="0"]') ?? panel)?.focus();

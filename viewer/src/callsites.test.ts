@@ -1,4 +1,4 @@
-// Call sites: the line of the caller, by what goes through it, for the selected samples.
+// Call sites: the line of the caller, by the weight that goes through it, for the selected samples.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,7 +8,10 @@ import { Model } from './model.ts';
 import { decode } from './payload.ts';
 import { START } from './state.ts';
 
-/** main calls work at lines 2 (1 sample) and 3 (5 samples); work at line 12 has inner inlined (line 22), which calls leaf. */
+/**
+ * main calls work at lines 2 (1 sample) and 3 (5 samples). At line 12, work has inner inlined (line 22),
+ * which calls leaf.
+ */
 function profile(): Model {
   const p = new Payload();
   const thread = p.thread(p.process(1, 'x'), 1, 'main');

@@ -1,4 +1,5 @@
-// Where functions call each other: for each pair of caller and callee the lines of the calls, and what goes through each.
+// Where functions call each other: for each caller and callee, the lines of the calls and the weight that
+// goes through each.
 
 import { weights } from './derive.ts';
 import type { Model } from './model.ts';
@@ -6,13 +7,13 @@ import { NONE } from './payload.ts';
 import type { State } from './state.ts';
 
 export interface CallSite {
-  /** `src/main.rs:12`: the line that most of the calls come from. */
+  /** `src/main.rs:12`: the line with most of the calls. */
   place: string;
   /** How many other lines have the same call. */
   more: number;
 }
 
-/** Each call of each stack, and the lines they come from: what does not depend on the samples that are selected. */
+/** Each call of each stack, and its line: the part that does not depend on the selected samples. */
 interface Calls {
   /** Call → its stack and its line (a row of the arrays below). */
   stack: Uint32Array;
@@ -26,7 +27,7 @@ interface Calls {
 const known = new WeakMap<Model, Map<string, Calls>>();
 const sums = new WeakMap<Float64Array, Map<Calls, Float64Array>>();
 
-/** Pairs of functions as one number. */
+/** A pair of functions as one number. */
 const pairOf = (model: Model, caller: number, callee: number): number => caller * model.functionCount + callee;
 
 function callsOf(model: Model, { inline, generics }: Pick<State, 'inline' | 'generics'>): Calls {
@@ -43,7 +44,7 @@ function findCalls(model: Model, inline: boolean, generics: boolean): Calls {
   const stack: number[] = [], line: number[] = [];
   const calls = { lines: new Map<number, number[]>(), file: [] as number[], number: [] as number[] };
   const rows = new Map<number, Map<number, number>>();
-  /** The function of a frame; of code without names as in `buildShape`. */
+  /** The function of a frame; for code without symbols, as in `buildShape`. */
   const functionOf = (location: number, frame: number): number => {
     if (frame < locations.frames[location + 1]!) return same[frames.function[frame]!]!;
     if (location === 0) return model.truncated;
@@ -78,7 +79,7 @@ function findCalls(model: Model, inline: boolean, generics: boolean): Calls {
   return { ...calls, stack: Uint32Array.from(stack), line: Uint32Array.from(line) };
 }
 
-/** What goes through each line, for the selected samples. */
+/** The weight that goes through each line, for the selected samples. */
 function valuesOf(model: Model, state: State, calls: Calls): Float64Array {
   const own = weights(model, state);
   let of = sums.get(own);
@@ -93,7 +94,7 @@ function valuesOf(model: Model, state: State, calls: Calls): Float64Array {
   return values;
 }
 
-/** The line from which a function calls another; nothing when it does not, or when the line is not known. */
+/** The line from which a function calls another; undefined when it does not, or when the line is not known. */
 export function callSite(model: Model, state: State, caller: number, callee: number): CallSite | undefined {
   const calls = callsOf(model, state), values = valuesOf(model, state, calls);
   const lines = (calls.lines.get(pairOf(model, caller, callee)) ?? []).filter(line => values[line]! > 0);

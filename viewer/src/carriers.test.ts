@@ -1,4 +1,4 @@
-// Folding and "only your code": what is shown of an executor, and that nothing is lost.
+// Folding and "only your code": how executors are shown, and that no weight is lost.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,7 +15,7 @@ import { START, type State } from './state.ts';
 const model = new Model(decode(executor()));
 const fnOf = (name: string): number => Array.from({ length: model.functionCount }, (_, fn) => fn).find(fn => model.name(fn) === name)!;
 
-/** The nodes with any weight, as `path total`, the heaviest first. */
+/** The nodes with weight, as `path total`, heaviest first. */
 function lines(tree: CallTree): string[] {
   const shown: [string, number][] = [];
   for (let node = 1; node < tree.parent.length; node++) {
@@ -27,7 +27,7 @@ function lines(tree: CallTree): string[] {
   return shown.sort((a, b) => b[1] - a[1]).map(([path, total]) => `${path} ${total}`);
 }
 
-test('boilerplate is one row, and the same work on many paths is added up', () => {
+test('boilerplate folds into one row, and the same work on many paths is summed', () => {
   const worker = '[thread start, rayon: 13 frames]', main = '[start-up: 3 frames] > std::rt::lang_start';
   assert.deepEqual(lines(flameTree(model, START)), [
     `${worker} 84`,
@@ -50,10 +50,10 @@ test('whole stacks have every frame, and the same total', () => {
   assert.equal(whole, callTree(model, { ...START, whole: true }));
   assert.equal(whole.total[0], flameTree(model, START).total[0]);
   assert.ok(lines(whole).length > 90);
-  assert.ok(lines(foldedTree(model, { ...START, whole: true })).some(line => line.includes('app::visit (×30)')), 'recursion stays folded in the call tree');
+  assert.ok(lines(foldedTree(model, { ...START, whole: true })).some(line => line.includes('app::visit (×30)')), 'recursion remains folded in the call tree');
 });
 
-test('a brush changes values, not what is folded', () => {
+test('the time selection changes values, not the folding', () => {
   const part: State = { ...START, brush: [0, 1e6] };
   assert.equal(flameTree(model, part).parent.length, flameTree(model, START).parent.length);
   assert.equal(flameTree(model, part).total[0], 9 * 100_000);
@@ -70,12 +70,12 @@ test('a selected carrier is shown between its callers and callees', () => {
   assert.ok(calleesOf(tree, fn).roots.some(branch => model.name(branch.fn) === 'app::render'));
 });
 
-test('a search for a folded function finds the row that stands for it', () => {
+test('searching for a folded function finds its row', () => {
   const found = search(model, { ...START, search: 'join::join' });
   assert.ok(found.kind === 'found' && found.count === 1 && found.matched[model.carrierFunction(4)] === 1);
 });
 
-test('only your code: what others take counts to the nearest own function', () => {
+test('only your code: other code counts towards your nearest function', () => {
   const own: State = { ...START, own: true };
   assert.deepEqual(lines(flameTree(model, own)), [
     'app::render 80', 'app::render > app::pixel 80', 'app::main 14', 'app::main > app::load 10', 'app::shade 4', 'app::shade > app::tone 4',

@@ -1,34 +1,35 @@
-// Folds what only carries other code: start-up, thread starts, executors, panic catching, calls that are passed on. Which
-// functions those are comes with the profile; the rules are those of `whyslow report tree` (folding.rs in whyslow-analyze).
+// Folds frames that only carry other code: start-up, thread starts, executors, panic catching, forwarded
+// calls. The profile says which functions those are. The rules are those of `whyslow report tree` (folding.rs
+// in whyslow-analyze).
 
 import { Growing, type Shape } from './aggregate.ts';
 
-/** Shorter chains are read faster than what would stand for them. */
+/** Shorter chains are faster to read than a folded row. */
 const LEAST_FRAMES = 3;
 
-/** What is folded of a profile. */
+/** What to fold in a profile. */
 export interface Carriers {
-  /** Function → its family; -1 for one that stays. */
+  /** Function → its family; -1 for one that is not folded. */
   readonly of: Int8Array;
-  /** Whether code of one family counts to the other around it. */
+  /** Whether code of one family counts as part of the other family around it. */
   joins(family: number, around: number): boolean;
-  /** The function that stands for a family. */
+  /** The function that represents a family. */
   fn(family: number): number;
-  /** What is not worth a branch of its own. */
+  /** Too little weight for a separate branch. */
   readonly small: number;
 }
 
-/** A tree without values whose carriers are folded. Node 0 is the root, its own parent. */
+/** A tree without values, with its carriers folded. Node 0 is the root, its own parent. */
 export interface Carried extends Pick<Shape, 'parent' | 'fn' | 'inlined'> {
-  /** Where each node of the whole tree went. */
+  /** Node of the whole tree → its folded node. */
   nodeOf: Uint32Array;
-  /** Frames on the deepest stack that a node stands for; 0 when it is itself. */
+  /** Frames on the deepest stack that a node represents; 0 when it is a plain frame. */
   hidden: Uint32Array;
-  /** Their families, a bit for each. */
+  /** Their families, one bit each. */
   families: Uint32Array;
 }
 
-/** `totals`: what each node of the tree weighs, whichever samples are selected. */
+/** `totals`: the weight of each node over all samples, independent of the selection. */
 export function foldCarriers(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, totals: Float64Array, carriers: Carriers): Carried {
   const inRegion = regions(tree, carriers);
   if (!inRegion.includes(1)) {
@@ -38,14 +39,14 @@ export function foldCarriers(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, tot
   return joinNeighbours(foldRegions(tree, inRegion, carriers), tree, totals, carriers);
 }
 
-/** Every node stays where it is. */
+/** The identity: every node maps to itself. */
 function same(count: number): Uint32Array {
   const nodes = new Uint32Array(count);
   for (let node = 0; node < count; node++) nodes[node] = node;
   return nodes;
 }
 
-/** 1 for each node of a chain of carriers that is long enough somewhere. */
+/** 1 for each node of a chain of carriers that is long enough on some stack. */
 function regions({ parent, fn }: Pick<Shape, 'parent' | 'fn'>, { of }: Carriers): Uint8Array {
   const deepest = new Uint32Array(parent.length);
   const carried = (node: number): boolean => node !== 0 && of[fn[node]!]! >= 0;
@@ -70,7 +71,7 @@ function foldRegions(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, inRegion: U
   const nodeOf = new Uint32Array(count);
   const inside = new Int8Array(count).fill(-1), frames = new Uint32Array(count);
   const hidden = new Uint32Array(count), families = new Uint32Array(count);
-  const only = new Int32Array(count); // the function of a folded node that stands for no other; -1 for several
+  const only = new Int32Array(count); // the function of a folded node with a single function; -1 for several
   for (let node = 1; node < count; node++) {
     const above = tree.parent[node]!, fn = tree.fn[node]!;
     const under = nodeOf[above]!;
@@ -79,11 +80,11 @@ function foldRegions(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, inRegion: U
       continue;
     }
     const own = carriers.of[fn]!, around = inside[above]!;
-    const stays = around >= 0 && carriers.joins(own, around);
-    const family = stays ? around : own;
-    const at = stays ? under : growing.child(under, carriers.fn(own), 0);
+    const isJoined = around >= 0 && carriers.joins(own, around);
+    const family = isJoined ? around : own;
+    const at = isJoined ? under : growing.child(under, carriers.fn(own), 0);
     inside[node] = family;
-    frames[node] = stays ? frames[above]! + 1 : 1;
+    frames[node] = isJoined ? frames[above]! + 1 : 1;
     nodeOf[node] = at;
     only[at] = hidden[at] === 0 || only[at] === fn ? fn : -1;
     hidden[at] = Math.max(hidden[at]!, frames[node]!);
@@ -92,12 +93,15 @@ function foldRegions(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>, inRegion: U
   return { growing, nodeOf, hidden, families, only };
 }
 
-/** One node where a folded one has nothing worth showing but another folded one; and no folding of one frame. */
+/**
+ * Joins a folded node with a folded child when nothing else below it is worth showing; and never folds a
+ * single frame.
+ */
 function joinNeighbours({ growing: { parent, fn, inlined, count }, nodeOf, hidden, families, only }: Regions,
   tree: Pick<Shape, 'parent'>, totals: Float64Array, { small }: Carriers): Carried {
   const total = new Float64Array(count);
   for (let node = 0; node < totals.length; node++) {
-    // A node that was merged into the one around it is a part of that.
+    // A node merged into its parent is a part of it.
     if (node === 0 || nodeOf[node] !== nodeOf[tree.parent[node]!]) total[nodeOf[node]!]! += totals[node]!;
   }
   const joins = (node: number): boolean => !!hidden[node] && !!hidden[parent[node]!] && total[parent[node]!]! - total[node]! <= small;

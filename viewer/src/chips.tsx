@@ -1,4 +1,4 @@
-// What is left out or changed at the moment, each with a button that takes it back.
+// The active filters and transforms, each with a button that removes it.
 
 import type { PanelProps } from './panel.ts';
 
@@ -21,5 +21,5 @@ export function Chips({ model, state, dispatch }: Pick<PanelProps, 'model' | 'st
 
 function Chip({ word, name, remove }: { word: string; name: string; remove: () => void }) {
   const shown = name.slice(0, 100);
-  return <li class="chip"><span class="quiet">{word}</span> <bdi title={name.slice(0, 500)}>{shown}</bdi> <button type="button" class="icon" aria-label={`Remove: ${word} ${shown}`} title="Take back" onClick={remove}>×</button></li>;
+  return <li class="chip"><span class="quiet">{word}</span> <bdi title={name.slice(0, 500)}>{shown}</bdi> <button type="button" class="icon" aria-label={`Remove: ${word} ${shown}`} title="Remove" onClick={remove}>×</button></li>;
 }

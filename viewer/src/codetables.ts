@@ -1,16 +1,16 @@
-// The tables of machine code in a payload: what is kept, its instructions and loops, and what in those costs more than it must.
+// The machine code tables of a payload: code ranges, instructions, loops, and hints about avoidable cost.
 
 import { damaged, NONE, within, type Columns } from './container.ts';
 
 export interface CodeTables {
   code: { count: number; module: Uint32Array; start: Float64Array; end: Float64Array };
-  /** `target` is the instruction that it jumps to, `loop` the innermost one that it is in; or NONE. */
+  /** `target` is the instruction it jumps to, `loop` the innermost loop around it; or NONE. */
   instructions: { count: number; code: Uint32Array; address: Float64Array; text: Uint32Array; target: Uint32Array; loop: Uint32Array };
-  /** From the first to the last instruction; a loop comes before those in it. */
+  /** From the first to the last instruction. A loop comes before its inner loops. */
   loops: { count: number; code: Uint32Array; parent: Uint32Array; first: Uint32Array; last: Uint32Array };
-  /** The heaviest of each code first; `loop` is NONE for what is in none. */
+  /** Heaviest first within each code range. `loop` is NONE outside loops. */
   hints: { count: number; code: Uint32Array; loop: Uint32Array; id: Uint32Array; sentence: Uint32Array; advice: Uint32Array };
-  /** The instructions that show each hint. */
+  /** The instructions behind each hint. */
   hintInstructions: { count: number; hint: Uint32Array; instruction: Uint32Array };
 }
 
@@ -33,7 +33,7 @@ export function readCode(columns: Columns): CodeTables {
   };
 }
 
-/** Nothing behind this can index out of bounds or go round in circles. */
+/** After this check, nothing can index out of bounds or loop forever. */
 export function checkCode({ code, instructions, loops, hints, hintInstructions }: CodeTables, bounds: { texts: number; modules: number }): void {
   within('code.module', code.module, bounds.modules, true);
   within('instructions.code', instructions.code, code.count, false);

@@ -1,8 +1,8 @@
-// Reads a container of PAYLOAD.md: a header, and columns of numbers that it describes.
+// Reads a container (see PAYLOAD.md): a header and the columns of numbers that it describes.
 
 export const NONE = 0xffffffff;
 
-/** The payload cannot be shown; the message is for the reader of the page. */
+/** The payload cannot be shown. The message is for the user. */
 export class PayloadError extends Error {}
 
 interface Column { type: string; offset: number; length: number }
@@ -11,11 +11,11 @@ export interface Container { header: Record<string, unknown>; columns: Columns }
 
 const SIZES: Record<string, number> = { u8: 1, u32: 4, f64: 8 };
 
-/** Reads a container (already unzipped). */
+/** Reads a decompressed container. */
 export function readContainer(bytes: Uint8Array): Container {
-  if (bytes.length < 4) throw new PayloadError('The profile in this page is cut short: it has no header.');
+  if (bytes.length < 4) throw new PayloadError('The profile in this page is truncated: it has no header.');
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  if (length > bytes.length - 4) throw new PayloadError('The profile in this page is cut short: its header is incomplete.');
+  if (length > bytes.length - 4) throw new PayloadError('The profile in this page is truncated: its header is incomplete.');
   let header: unknown;
   try {
     header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
@@ -23,15 +23,15 @@ export function readContainer(bytes: Uint8Array): Container {
     throw new PayloadError('The profile in this page is damaged: its header cannot be read.');
   }
   if (!isRecord(header) || typeof header.schema !== 'string' || !isRecord(header.columns)) {
-    throw new PayloadError('The profile in this page is damaged: its header is not one of a profile.');
+    throw new PayloadError('The profile in this page is damaged: its header does not describe a profile.');
   }
   if (header.schema !== 'whyslow-view/1') {
-    throw new PayloadError(`This viewer reads whyslow-view/1, but the profile is ${header.schema}. Use the whyslow that wrote it.`);
+    throw new PayloadError(`This viewer reads whyslow-view/1, but the profile is ${header.schema}. Open it with the whyslow version that wrote it.`);
   }
   const columns: Record<string, Column> = {};
   for (const [name, column] of Object.entries(header.columns)) {
     if (!isRecord(column) || typeof column.type !== 'string' || !isCount(column.offset) || !isCount(column.length)) {
-      throw new PayloadError(`The profile in this page is damaged: column ${name} is not described.`);
+      throw new PayloadError(`The profile in this page is damaged: its header describes column ${name} incorrectly.`);
     }
     columns[name] = { type: column.type, offset: column.offset, length: column.length };
   }
@@ -67,7 +67,7 @@ export class Columns {
     return bytes ? new Float64Array(bytes.buffer, bytes.byteOffset, count) : new Float64Array(count).fill(missing);
   }
 
-  /** The bytes of a column, at an address that typed arrays accept; nothing when the column is missing. */
+  /** The bytes of a column, at an address that typed arrays accept; undefined when the column is missing. */
   private bytes(name: string, type: string, count: number): Uint8Array | undefined {
     const column = this.columns[name];
     if (!column) return undefined;
@@ -77,16 +77,16 @@ export class Columns {
     if (column.length !== count) {
       throw new PayloadError(`The profile in this page is damaged: column ${name} has ${column.length} rows instead of ${count}.`);
     }
-    if (end > this.data.length) throw new PayloadError(`The profile in this page is cut short: column ${name} is incomplete.`);
+    if (end > this.data.length) throw new PayloadError(`The profile in this page is truncated: column ${name} is incomplete.`);
     const bytes = this.data.subarray(column.offset, end);
     return bytes.byteOffset % size ? bytes.slice() : bytes;
   }
 }
 
 export const damaged = (name: string, row: number) =>
-  new PayloadError(`The profile in this page is damaged: row ${row} of column ${name} refers to nothing.`);
+  new PayloadError(`The profile in this page is damaged: row ${row} of column ${name} is out of range.`);
 
-/** Every row refers to one of `bound` things, or to none where it may. */
+/** Checks that every row refers to one of `bound` things, or to none where `optional`. */
 export function within(name: string, column: Uint32Array, bound: number, optional: boolean): void {
   for (let i = 0; i < column.length; i++) {
     const value = column[i]!;

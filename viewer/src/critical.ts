@@ -1,4 +1,5 @@
-// The critical path: what the end of the selected time had to wait for, followed backwards, as `whyslow report FILE critical-path` does it.
+// The critical path: what delayed the end of the selected time, followed backwards. Same result as `whyslow
+// report FILE critical-path`.
 
 import { lowerBound } from './aggregate.ts';
 import { timeRange, type State } from './state.ts';
@@ -6,27 +7,30 @@ import { NONE } from './payload.ts';
 import type { Model } from './model.ts';
 import { placeOfStack, waitsOf, type Waits } from './waits.ts';
 
-/** What a metric is the cost of, when that is CPU time: a code of `Subject`. */
+/** The code of `Subject` for CPU time. */
 const OF_CPU = 1;
 
-/** What a thread did: it ran, or a row of `reasons` is why it waited. */
+/** What a thread did: it ran, or waited for a reason (a row of `reasons`). */
 export const RAN = -1;
 
-/** A stretch of the path, and the stack of a wait that is on it. */
+/** A stretch of the path, with the stack if it is a wait. */
 export interface PathStep { thread: number; did: number; start: number; end: number; stack: number }
 
-/** What one line has of the path. */
+/** The part of the path at one line. */
 export interface PathRow { did: number; thread: number; place: string; total: number }
 
-/** A part of the path that is on one thread. */
+/** A part of the path on one thread. */
 export interface PathPart { thread: number; start: number; end: number; ran: number }
 
 export interface CriticalPath { steps: PathStep[]; rows: PathRow[]; parts: PathPart[]; total: number; ran: number }
 
-/** The reason of a thread that only misses a CPU: where it happens to be says nothing. */
+/** The reason of a thread that is queued for a CPU. Its stack is arbitrary and not shown. */
 const CPU_REASON = 'cpu';
 
-/** The path that leads to the end of the selected time on the first of the selected threads; nothing without recorded waits. */
+/**
+ * The path to the end of the selected time on the first of the selected threads; undefined without recorded
+ * waits.
+ */
 export function criticalPath(model: Model, state: State): CriticalPath | undefined {
   const waits = waitsOf(model);
   if (!waits) return undefined;
@@ -41,10 +45,10 @@ export function criticalPath(model: Model, state: State): CriticalPath | undefin
   };
 }
 
-/** Whether it is known of any wait who ended it. */
+/** Whether the waker of any wait is known. */
 export const knowsWakers = (model: Model): boolean => waitsOf(model)?.table.details?.waker.some(waker => waker !== NONE) ?? false;
 
-/** The last wait that a thread had begun before a time: its place in the lists of `waits`; -1 for none. */
+/** The last wait that a thread started before a time: its index in the lists of `waits`; -1 for none. */
 function lastBefore({ first, begin }: Waits, thread: number, time: number): number {
   let low = first[thread]!, high = first[thread + 1]!;
   while (low < high) {
@@ -86,14 +90,14 @@ function backFrom(model: Model, waits: Waits, thread: number, time: number, from
       }
       const reason = table.reason![row[at]!]! - 1, queued = model.profile.reasons[reason]?.word === CPU_REASON;
       add(reason, begin[at]!, time, queued ? NONE : table.stack[row[at]!]!);
-      // A wait without length must not stop the way back.
+      // A wait of length zero must not stop the walk.
       time = Math.min(begin[at]!, time - 1);
     }
   }
   return steps;
 }
 
-/** The thread that stands for the one that started this one: the first of its process, or of the process before. */
+/** Stands in for the thread that started this one: the first thread of its process, or of the parent process. */
 function starterOf({ profile: { threads, processes } }: Model, thread: number): number {
   const process = threads.process[thread]!;
   const wanted = threads.tid[thread] === processes.pid[process] ? processes.parent[process]! : process;
@@ -102,7 +106,7 @@ function starterOf({ profile: { threads, processes } }: Model, thread: number): 
   return first < 0 || first === thread ? NONE : first;
 }
 
-/** Adds a path up. Where threads ran, their samples of CPU time share it. */
+/** Sums a path. Where threads ran, their CPU samples share the time. */
 function rowsOf(model: Model, steps: readonly PathStep[]): PathRow[] {
   const sums = new Map<string, PathRow>(), places = new Map<number, string>();
   const placeOf = (stack: number): string => {
@@ -125,7 +129,7 @@ function rowsOf(model: Model, steps: readonly PathStep[]): PathRow[] {
     let of = running.get(thread);
     if (!of) running.set(thread, of = { ran: 0, sampled: new Map(), all: 0 });
     of.ran += end - start;
-    // A sample stands for the time before it.
+    // A sample represents the time before it.
     for (let row = lowerBound(samples.time, start + 1), last = lowerBound(samples.time, end + 1); row < last; row++) {
       if (samples.thread[row] !== thread) continue;
       const place = placeOf(samples.stack[row]!);

@@ -1,5 +1,5 @@
-// What panels ask of a model and a state: call trees, function tables, matches. Each answer is kept until something it
-// depends on changes, so every panel may ask in every render.
+// What panels compute from a model and a state: call trees, function tables, matches. Each result is cached
+// until an input changes, so every panel may call these in every render.
 
 import { addUp, buildShape, countSamples, functionValues, invert, movedWeights, rowsOf, shapeOf, spanMask, stackWeights, weightIn, type CallTree, type Rows, type Selection, type Shape } from './aggregate.ts';
 import { foldCarriers } from './carriers.ts';
@@ -12,7 +12,7 @@ import { Pattern, PatternError } from './regex.ts';
 import { namedLike } from './spanrows.ts';
 import { timeRange, type State } from './state.ts';
 
-/** Remembers the last few answers of one question, per model. */
+/** Caches the last few results of one function, per model. */
 function remembered<T>(keep: number, key: (state: State) => string, answer: (model: Model, state: State) => T): (model: Model, state: State) => T {
   const known = new WeakMap<Model, Map<string, T>>();
   return (model, state) => {
@@ -37,7 +37,7 @@ const shapeKey = (state: State) => JSON.stringify([state.inline, state.generics,
 const foldKey = (state: State) => `${shapeKey(state)} ${state.metric} ${state.whole}`;
 const treeKey = (state: State) => `${shapeKey(state)} ${selectionKey(state)}`;
 
-/** 1 for each sample inside the chosen spans; nothing when all samples count. */
+/** 1 for each sample inside the chosen spans; undefined when all samples count. */
 const chosenSpans = remembered<{ mask: Uint8Array | undefined }>(2, maskKey, (model, { metric, spans }) => {
   const samples = model.profile.samples[metric];
   if (!spans || !samples) return { mask: undefined };
@@ -57,15 +57,18 @@ export function selection(model: Model, state: State): Selection {
   return { threads, range: timeRange(state), mask: chosenSpans(model, state).mask };
 }
 
-/** The moment that live bytes are shown of. */
+/** The point in time for which live bytes are shown. */
 export const liveAt = (model: Model, state: State): number => timeRange(state)?.[1] ?? model.duration;
 
-/** The weights that were asked for last, and the samples that they are of. */
+/** The last computed weights, and the rows they cover. */
 interface Weighed { key: string; rows: Rows; weights: Float64Array }
 
 const weighed = new WeakMap<Model, Weighed>();
 
-/** Weights of the selected samples; while a brush is moved, made of those before by what it gains and leaves. */
+/**
+ * Weights of the selected samples. While the user drags the time selection, they are updated by the rows it
+ * gains and loses.
+ */
 function brushedWeights(model: Model, state: State, samples: SampleTable, count: number): Float64Array {
   const key = JSON.stringify([state.metric, state.threads, state.spans]), chosen = selection(model, state);
   const before = weighed.get(model);
@@ -75,17 +78,17 @@ function brushedWeights(model: Model, state: State, samples: SampleTable, count:
   return weights;
 }
 
-/** What the selected samples weigh, per stack of the profile. */
+/** The weight of the selected samples, per stack. */
 export const weights = remembered<Float64Array>(2, selectionKey, (model, state) => {
   const samples = model.profile.samples[state.metric];
   const { count } = model.profile.stacks;
   if (!samples) return new Float64Array(count);
   const weights = brushedWeights(model, state, samples, count);
-  // A free of a block from before the recording has no allocation to be taken from.
+  // A free of a block from before the recording has no allocation to subtract from.
   return state.metric === model.live ? weights.map(weight => Math.max(0, weight)) : weights;
 });
 
-/** What each thread weighs in the selected time and spans, whichever threads are selected. */
+/** The weight of each thread in the selected time and spans, independent of the selected threads. */
 export const threadValues = remembered<Float64Array>(2, state => JSON.stringify([state.metric, timeRange(state), state.spans]), (model, state) => {
   const values = new Float64Array(Math.max(1, model.profile.threads.count));
   const samples = model.profile.samples[model.drawn(state.metric)];
@@ -101,31 +104,31 @@ export const sampleCount = remembered<number>(4, selectionKey, (model, state) =>
   return samples ? countSamples(samples, selection(model, state)) : 0;
 });
 
-/** The tree without values: inline, generics, recursion and transforms applied. */
+/** The tree without values: inlining, generics, recursion and transforms applied. */
 export const shape = remembered<Shape>(3, shapeKey, (model, state) => buildShape(model, state));
 
-/** What all samples of the metric weigh, per stack: what is folded does not depend on the selected ones. */
+/** The weight of all samples of the metric, per stack: folding does not depend on the selection. */
 const allWeights = remembered<Float64Array>(2, state => String(state.metric), (model, state) => {
   const samples = model.profile.samples[model.drawn(state.metric)];
   const { count } = model.profile.stacks;
   return samples ? stackWeights(samples, count, { threads: undefined, range: undefined, mask: undefined }) : new Float64Array(count);
 });
 
-/** A tree without values, its recursion and what only carries other code folded. */
+/** A tree without values, with recursion and carriers folded. */
 export interface FoldedShape extends Shape {
   /** Rounds on the deepest stack per node; 0 without recursion. */
   times: Uint32Array;
   /** Frames in one round per node. */
   frames: Uint8Array;
-  /** Frames on the deepest stack that a node stands for because they only carry other code; 0 when it is itself. */
+  /** Frames on the deepest stack that a folded node represents; 0 for a plain frame. */
   hidden: Uint32Array;
-  /** Their families, a bit for each. */
+  /** Their families, one bit each. */
   families: Uint32Array;
 }
 
 export type FoldedTree = CallTree & Omit<FoldedShape, keyof Shape>;
 
-/** A function with more of everything by itself is always shown; the same as in `whyslow report`. */
+/** A function with a larger share of self weight is always shown; the same limit as in `whyslow report`. */
 const NOTABLE = 0.01;
 
 function fold(model: Model, state: State, keep: number | undefined): FoldedShape {
@@ -150,22 +153,25 @@ function fold(model: Model, state: State, keep: number | undefined): FoldedShape
   return { ...shapeOf({ ...round, nodeOfStack }, model.functionCount), times: round.times, frames: round.frames, ...out };
 }
 
-/** The tree as it is read: folded, unless whole stacks are asked for, and recursion always. */
+/** The tree as shown: recursion is always folded, carriers unless whole stacks are on. */
 const foldedShape = remembered<FoldedShape>(3, foldKey, (model, state) => fold(model, state, undefined));
 
 /** The same with values. */
 export const foldedTree = remembered<FoldedTree>(2, state => `${foldKey(state)} ${selectionKey(state)}`, (model, state) =>
   addUp(foldedShape(model, state), weights(model, state)) as FoldedTree);
 
-/** The same with the selected function in it, even if it only carries other code. */
+/** The same, with the selected function in it even if it is a carrier. */
 export const treeAroundFunction = remembered<FoldedTree>(2, state => `${foldKey(state)} ${selectionKey(state)} ${state.fn}`, (model, state) =>
   state.fn === undefined || model.carrier(state.fn) < 0 ? foldedTree(model, state)
     : addUp(fold(model, state, state.fn), weights(model, state)) as FoldedTree);
 
-/** The shape of the flame graph, when it shows callees. */
+/** The shape of the flame graph when it shows callees. */
 export const flameShape = (model: Model, state: State): Shape => (state.whole ? shape(model, state) : foldedShape(model, state));
 
-/** 1 for each frame of the flame graph all of whose samples show the marked finding; nothing without one, and among callers. */
+/**
+ * 1 for each frame of the flame graph that only has samples of the highlighted finding; undefined without
+ * one, and when the graph is inverted.
+ */
 export const findingFrames = remembered<{ marked: Uint8Array | undefined }>(2, state => `${foldKey(state)} ${state.inverted} ${state.finding}`, (model, state) => {
   const { finding, inverted } = state;
   return { marked: finding === undefined || inverted ? undefined : framesOf(model, flameShape(model, state), allWeights(model, state), finding) };
@@ -180,25 +186,28 @@ export const callTree = remembered<CallTree>(2, treeKey, (model, state) => addUp
 export const functionTable = remembered<{ self: Float64Array; total: Float64Array }>(2, treeKey, (model, state) =>
   functionValues(shape(model, state), callTree(model, state), model.functionCount));
 
-/** No picture is wider than so many narrow frames. */
+/** No canvas is wider than this many narrow frames. */
 const FINEST = 2500;
 
-/** What everything weighs together. */
+/** The total weight. */
 export const whole = (model: Model, state: State): number => callTree(model, state).total[0]!;
 
-/** The tree of callers. Nodes lighter than 1/2,500 of everything have no children here; ask {@link callersOf} for one function. */
+/**
+ * The tree of callers. Nodes lighter than 1/2,500 of the total have no children here; use {@link callersOf}
+ * for one function.
+ */
 export const callers = remembered<CallTree>(2, state => `${foldKey(state)} ${selectionKey(state)}`, (model, state) => {
   const tree = flameBase(model, state);
   return invert(tree, model.root, { minimum: tree.total[0]! / FINEST, limit: 400_000 });
 });
 
-/** What the flame graph draws: the call tree, or callers with all detail inside the zoomed frame. */
+/** The tree that the flame graph draws: callees, or callers with full detail inside the zoomed frame. */
 export const flameTree = remembered<CallTree>(2, state => `${foldKey(state)} ${selectionKey(state)} ${state.inverted ? state.zoom.join() : '-'}`, (model, state) => {
   const tree = flameBase(model, state);
   if (!state.inverted) return tree;
   let up = callers(model, state);
-  // Frames inside of a narrow one are not in the tree of everything: build it again around the zoomed frame. The path
-  // may lead further down than the coarser tree does, so several steps can be needed.
+  // Frames inside a narrow one are not in the tree of everything: build it again around the zoomed frame. The
+  // path may lead further down than the coarser tree does, so this can take several steps.
   for (let step = 0, last = 0; step < 6 && state.zoom.length; step++) {
     const { node, whole } = nodeAt(up, state.zoom);
     if (node === last || up.total[node]! > up.total[0]! / 4) break;
@@ -209,13 +218,13 @@ export const flameTree = remembered<CallTree>(2, state => `${foldKey(state)} ${s
   return up;
 });
 
-/** The tree of callers of the samples that were taken in one function itself. */
+/** The tree of callers for samples in one function itself. */
 export function callersOf(model: Model, state: State, fn: number, minimum: number): CallTree {
   return invert(callTree(model, state), model.root, { minimum, limit: 100_000, of: fn });
 }
 
 export interface Search {
-  /** 1 for each function (or span) whose name matches. */
+  /** 1 for each function (or span) with a matching name. */
   matched: Uint8Array;
   /** How many match. */
   count: number;
@@ -225,7 +234,7 @@ export type SearchResult = { kind: 'none' } | { kind: 'invalid'; message: string
 
 const searchKey = (state: State) => JSON.stringify([state.search, state.regex]);
 
-/** Whether a name has what is searched for. Throws a `PatternError`. */
+/** Returns a test for names that match the search. Throws a `PatternError`. */
 function matcher({ search: text, regex }: State): (name: string) => boolean {
   if (regex) {
     const pattern = new Pattern(text);
@@ -235,7 +244,7 @@ function matcher({ search: text, regex }: State): (name: string) => boolean {
   return name => name.toLowerCase().includes(small);
 }
 
-/** 1 for each of `count` names that has what is searched for. */
+/** 1 for each of `count` names that match the search. */
 function matching(state: State, count: number, nameOf: (at: number) => string): SearchResult {
   if (!state.search) return { kind: 'none' };
   try {
@@ -249,7 +258,7 @@ function matching(state: State, count: number, nameOf: (at: number) => string): 
   }
 }
 
-/** Which functions the search text matches. */
+/** The functions that match the search. */
 export const search = remembered<SearchResult>(4, searchKey, (model, state) => {
   const found = matching(state, model.functionCount, fn => model.name(fn));
   if (found.kind !== 'found') return found;
@@ -261,6 +270,6 @@ export const search = remembered<SearchResult>(4, searchKey, (model, state) => {
   return { ...found, count: found.count - 1 };
 });
 
-/** Which spans the search text matches, by their names. */
+/** The spans with names that match the search. */
 export const searchSpans = remembered<SearchResult>(2, searchKey, (model, state) =>
   matching(state, model.profile.spans.count, span => model.text(model.profile.spans.name[span]!)));

@@ -1,10 +1,10 @@
-// The address of a place for an editor: encoded, absolute, and never one that runs something in the page.
+// Editor URLs: encoded, absolute, and never one that runs code in the page.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addressOf, PRESETS, wrongAddress } from './editor.ts';
 
-test('a place becomes an address', () => {
+test('a location becomes a URL', () => {
   const of = (address: string, place: string, folder = ''): string | undefined => addressOf({ address, folder }, place);
   assert.equal(of('vscode://file/{path}:{line}', '/home/me/a b/x#1.rs:12'), 'vscode://file/home/me/a%20b/x%231.rs:12');
   assert.equal(of('vscode://file{path}:{line}', '/x.rs:3'), 'vscode://file/x.rs:3');
@@ -12,12 +12,12 @@ test('a place becomes an address', () => {
   assert.equal(of('jetbrains://open?file={path}&line={line}', '/x&y.rs'), 'jetbrains://open?file=/x%26y.rs&line=1');
   assert.equal(of('vscode://file/{path}:{line}', 'src/main.rs:7', '/home/me/app/'), 'vscode://file/home/me/app/src/main.rs:7');
   assert.equal(of('vscode://file/{path}:{line}', 'src/main.rs:7'), undefined, 'relative to nothing');
-  assert.equal(of('vscode://file/{path}:{line}', '/rustc/0123/library/core/src/x.rs:7'), undefined, 'on no machine');
+  assert.equal(of('vscode://file/{path}:{line}', '/rustc/0123/library/core/src/x.rs:7'), undefined, 'not on this machine');
   assert.equal(of('', '/x.rs:7'), undefined);
   for (const [, address] of PRESETS) assert.equal(wrongAddress(address), '', address);
 });
 
-test('addresses that would run something are refused', () => {
+test('URLs that would run code are refused', () => {
   for (const address of ['javascript:alert("{path}")', 'JavaScript:{path}', 'data:text/html,{path}', 'blob:{path}', 'file://{path}', '{path}', 'vscode://file', ' javascript:{path}']) {
     assert.notEqual(wrongAddress(address), '', address);
     assert.equal(addressOf({ address, folder: '' }, '/x.rs:1'), undefined);

@@ -1,9 +1,9 @@
-// Opening a place in the source in the reader's editor: by an address that the editor listens to, which the reader chooses once.
+// Opens source locations in the user's editor, through a URL scheme that the user chooses once.
 
 export interface Editor {
-  /** An address with `{path}` and `{line}`; empty when none was chosen. */
+  /** A URL with `{path}` and `{line}`; empty when none is chosen. */
   address: string;
-  /** The folder that relative paths begin in. */
+  /** The folder that relative paths start in. */
   folder: string;
 }
 
@@ -19,7 +19,7 @@ export const PRESETS: readonly (readonly [string, string])[] = [
 const KEY = 'whyslow-editor';
 const NONE_CHOSEN: Editor = { address: '', folder: '' };
 
-/** What was chosen before; a browser may keep nothing. */
+/** The saved choice. Browsers may refuse to store it. */
 export function chosenEditor(): Editor {
   try {
     const { address, folder } = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Editor>;
@@ -33,20 +33,23 @@ export function keepEditor(editor: Editor): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(editor));
   } catch {
-    // It holds for this page then: there is nowhere to keep it.
+    // Without storage, the choice holds for this page only.
   }
 }
 
-/** Why an address cannot be used; empty when it can, or when there is none. */
+/** Why a URL cannot be used; empty when it can, or when there is none. */
 export function wrongAddress(address: string): string {
   if (!address) return '';
-  if (!/^[a-z][a-z0-9+.-]*:/i.test(address)) return 'It has to begin with a scheme, such as vscode:';
-  // An address must not be able to run anything in this page.
-  if (/^(javascript|data|blob|vbscript|about|file):/i.test(address)) return 'This scheme opens no editor';
-  return address.includes('{path}') ? '' : 'It has no {path}';
+  if (!/^[a-z][a-z0-9+.-]*:/i.test(address)) return 'The URL must start with a scheme, such as vscode:';
+  // A URL must not be able to run code in this page.
+  if (/^(javascript|data|blob|vbscript|about|file):/i.test(address)) return 'This scheme does not open an editor';
+  return address.includes('{path}') ? '' : 'The URL has no {path}';
 }
 
-/** The address of a place such as `src/main.rs:12`; nothing when no editor was chosen or the path leads nowhere on this machine. */
+/**
+ * The URL for a location such as `src/main.rs:12`; undefined when no editor is chosen or the path does not
+ * exist on this machine.
+ */
 export function addressOf({ address, folder }: Editor, place: string): string | undefined {
   if (!address || wrongAddress(address)) return undefined;
   const [, path, line] = /^(.*?)(?::(\d+))?$/s.exec(place)!;
@@ -58,7 +61,7 @@ export function addressOf({ address, folder }: Editor, place: string): string | 
     .replace('{line}', line ?? '1');
 }
 
-/** Opens a place in the editor; gives whether that was possible. */
+/** Opens a location in the editor. Returns whether that was possible. */
 export function openInEditor(place: string): boolean {
   const address = addressOf(chosenEditor(), place);
   if (!address) return false;
@@ -68,5 +71,5 @@ export function openInEditor(place: string): boolean {
   return true;
 }
 
-/** The clipboard, where the browser allows it. */
+/** Copies to the clipboard, where the browser allows it. */
 export const copy = (text: string): void => void navigator.clipboard?.writeText(text).catch(() => undefined);

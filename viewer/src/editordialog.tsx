@@ -1,4 +1,4 @@
-// Where the reader chooses the editor that places in the source are opened in.
+// The dialog in which the user chooses an editor for source locations.
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { chosenEditor, keepEditor, PRESETS, wrongAddress } from './editor.ts';
@@ -18,24 +18,24 @@ export function EditorDialog({ close }: { close: () => void }) {
   return (
     <dialog ref={dialog} class="help editor" onClose={close} aria-labelledby="editor-title">
       <form class="editor-form" onSubmit={keep}>
-        <h2 id="editor-title">Open places in an editor</h2>
+        <h2 id="editor-title">Open source locations in an editor</h2>
         <label>Editor
           <select value={isPreset || !editor.address ? editor.address : 'other'} onChange={event => setEditor({ ...editor, address: event.currentTarget.value === 'other' ? 'editor://open?file={path}&line={line}' : event.currentTarget.value })}>
-            <option value="">None: copy the place instead</option>
+            <option value="">None: copy the location instead</option>
             {PRESETS.map(([name, address]) => <option key={name} value={address}>{name}</option>)}
-            <option value="other">Another</option>
+            <option value="other">Other</option>
           </select>
         </label>
-        <label>Its address
+        <label>URL
           <input type="text" value={editor.address} spellcheck={false} aria-invalid={!!wrong} aria-describedby="editor-wrong" placeholder="vscode://file/{path}:{line}"
             onInput={event => setEditor({ ...editor, address: event.currentTarget.value.trim() })} />
         </label>
-        <p id="editor-wrong" class="quiet" role="status">{wrong || 'The editor has to have registered it. {path} and {line} are filled in.'}</p>
-        <label>Folder of relative paths
+        <p id="editor-wrong" class="quiet" role="status">{wrong || 'The editor must have registered this URL scheme. The viewer fills in {path} and {line}.'}</p>
+        <label>Folder for relative paths
           <input type="text" value={editor.folder} spellcheck={false} placeholder="/home/me/project" onInput={event => setEditor({ ...editor, folder: event.currentTarget.value.trim() })} />
         </label>
         <div class="editor-buttons">
-          <button type="submit" disabled={!!wrong}>Keep</button>
+          <button type="submit" disabled={!!wrong}>Save</button>
           <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>
         </div>
       </form>

@@ -1,16 +1,17 @@
-// CPU time as a share of the time that passed: one more metric, each sample divided by how many threads ran at its moment.
+// CPU time as a share of wall time: an extra metric, each sample divided by the number of threads that ran at
+// its time.
 
 import { NONE, type Profile } from './payload.ts';
 
-/** What the metric is called. */
+/** The name of the metric. */
 export const ELAPSED_TIME = 'elapsed-time';
-/** What a metric is the cost of, when that is time that passed: a code of `Subject`. */
+/** The code of `Subject` for wall time. */
 const OF_WALL = 4;
 
-/** The row of CPU time of which it is known how many threads ran beside each sample; -1 for none. */
+/** The row of CPU time that has the number of running threads for each sample; -1 for none. */
 export const cpuMetric = ({ samples }: Pick<Profile, 'samples'>): number => samples.findIndex(({ running }) => running !== undefined);
 
-/** The profile with the metric, and its row; nothing where it is not known how many threads ran. */
+/** The profile with the extra metric, and its row; undefined without the number of running threads. */
 export function withElapsed(profile: Profile): { profile: Profile; elapsed: number | undefined } {
   const cpu = cpuMetric(profile);
   if (cpu < 0) return { profile, elapsed: undefined };

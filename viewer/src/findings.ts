@@ -1,4 +1,5 @@
-// Findings as the panel shows them, where their lines are, and the frames of the flame graph that show them. All of it was found by whyslow.
+// Findings as the panel shows them: their texts, their lines, and the frames of the flame graph that show
+// them. whyslow computes them; the viewer only displays them.
 
 import { addUp, type Shape } from './aggregate.ts';
 import { codeAt } from './instructions.ts';
@@ -7,7 +8,7 @@ import { clean } from './names.ts';
 import { NONE } from './payload.ts';
 import type { State } from './state.ts';
 
-/** A line of code; nothing where one is not known. */
+/** A line of code; undefined or NONE where it is not known. */
 export interface FindingPlace { fn: number | undefined; file: number; line: number }
 
 export interface FindingEvidence extends FindingPlace { text: string; share: number | undefined }
@@ -16,7 +17,7 @@ export interface Finding extends FindingPlace {
   row: number;
   id: string;
   title: string;
-  /** What the share is of: `CPU time`. */
+  /** The whole that the share refers to: `CPU time`. */
   of: string;
   share: number;
   low: number;
@@ -24,20 +25,20 @@ export interface Finding extends FindingPlace {
   confidence: string;
   advice: string;
   verify: string;
-  /** How many times as fast at most; nothing where it is not about time. */
+  /** How many times as fast at most; undefined where the finding is not about time. */
   maxSpeedup: number | undefined;
   evidence: FindingEvidence[];
-  /** The line as the profile keeps it. */
+  /** The source line in the profile. */
   source: string | undefined;
   /** Whether stacks show it. */
   hasFrames: boolean;
-  /** Whether the machine code of its line is kept. */
+  /** Whether the profile has machine code for its line. */
   hasCode: boolean;
 }
 
 const number = (value: number): number | undefined => (Number.isNaN(value) ? undefined : value);
 
-/** All findings, those with most to gain first. */
+/** All findings, largest possible gain first. */
 export function findingsOf(model: Model): Finding[] {
   const { findings, findingEvidence, findingStacks } = model.profile;
   const place = (table: { function: Uint32Array; file: Uint32Array; line: Uint32Array }, row: number): FindingPlace =>
@@ -55,7 +56,7 @@ export function findingsOf(model: Model): Finding[] {
     id: model.text(findings.id[row]!), title: model.text(findings.title[row]!), of: model.text(findings.of[row]!), confidence: model.text(findings.confidence[row]!),
     advice: model.text(findings.advice[row]!), verify: model.text(findings.verify[row]!),
     share: findings.share[row]!, low: findings.low[row]!, high: findings.high[row]!, maxSpeedup: number(findings.maxSpeedup[row]!),
-    // What stands above need not be said twice.
+    // Evidence at the finding's own line is already shown above.
     evidence: evidence[row]!.filter(one => one.fn === undefined || keyOf(one) !== keyOf(at)),
     source: sources.get(`${at.file} ${at.line}`), hasFrames: shown[row] === 1, hasCode: coded.has(keyOf(at)),
   }));
@@ -63,7 +64,7 @@ export function findingsOf(model: Model): Finding[] {
 
 const keyOf = ({ fn, file, line }: FindingPlace): string => `${fn} ${file} ${line}`;
 
-/** The texts of lines that the profile keeps, by file and line. */
+/** Source lines in the profile, by file and line. */
 function sourceLines(model: Model, places: readonly FindingPlace[]): Map<string, string> {
   const { sources } = model.profile, found = new Map<string, string>();
   const wanted = new Set(places.filter(({ file, line }) => file !== NONE && line > 0).map(({ file, line }) => `${file} ${line}`));
@@ -75,7 +76,7 @@ function sourceLines(model: Model, places: readonly FindingPlace[]): Map<string,
   return found;
 }
 
-/** The lines among these with a sampled address in kept machine code. */
+/** The lines that have a sampled address in recorded machine code. */
 function linesWithCode(model: Model, places: readonly FindingPlace[]): Set<string> {
   const { locations, frames } = model.profile, found = new Set<string>();
   const wanted = new Set(places.filter(({ fn, file }) => fn !== undefined && file !== NONE).map(keyOf));
@@ -91,10 +92,10 @@ function linesWithCode(model: Model, places: readonly FindingPlace[]): Set<strin
   return found;
 }
 
-/** What the profile looks like as a whole, harmless to show. */
+/** The summary of the whole profile, safe to show. */
 export const shapeWords = (model: Model): string => clean(model.profile.explained?.shape ?? '');
 
-/** 1 for each frame all of whose samples show a finding. `weights` is what each stack weighs. */
+/** 1 for each frame that only has samples of a finding. `weights` is the weight of each stack. */
 export function framesOf(model: Model, shape: Shape, weights: Float64Array, finding: number): Uint8Array {
   const { findingStacks } = model.profile;
   const own = new Float64Array(weights.length);
@@ -103,18 +104,18 @@ export function framesOf(model: Model, shape: Shape, weights: Float64Array, find
     if (findingStacks.finding[row] === finding) own[stack] = weights[stack]!;
   }
   const all = addUp(shape, weights).total, part = addUp(shape, own).total;
-  // Sums of many values in another order differ in their last digits.
+  // Sums in a different order differ in their last digits.
   return Uint8Array.from(all, (total, node) => (node > 0 && total > 0 && part[node]! >= total * (1 - 1e-9) ? 1 : 0));
 }
 
-/** The outermost of marked frames, the heaviest first. */
+/** The outermost of the highlighted frames, heaviest first. */
 export function outermostFrames(parent: Uint32Array, total: Float64Array, marked: Uint8Array): number[] {
   const found: number[] = [];
   for (let node = 1; node < marked.length; node++) if (marked[node] && !marked[parent[node]!] && total[node]! > 0) found.push(node);
   return found.sort((a, b) => total[b]! - total[a]! || a - b);
 }
 
-/** The view that shows the frames of a finding: the flame graph of callees, in the metric that the finding is about. */
+/** The view that shows the frames of a finding: the flame graph of callees, in the finding's metric. */
 export function toFrames(model: Model, finding: Finding): Partial<State> {
   const metric = model.profile.findings.metric[finding.row]!;
   return { tab: 'flame', finding: finding.row, search: '', inverted: false, zoom: [], ...(metric === NONE ? {} : { metric }), ...(finding.fn === undefined ? {} : { fn: finding.fn }) };
@@ -122,14 +123,14 @@ export function toFrames(model: Model, finding: Finding): Partial<State> {
 
 const KEY = 'source-line';
 
-/** The view that shows the line of a finding in the source; nothing where the line is not known. */
+/** The view that shows the source line of a finding; undefined where the line is not known. */
 export function toLine(model: Model, state: State, { row, fn, file, line }: Finding): Partial<State> | undefined {
   if (fn === undefined || fn >= model.profile.functions.count || file === NONE || line === 0) return undefined;
   const metric = model.profile.findings.metric[row]!;
   return { tab: 'source', fn, ...(metric === NONE ? {} : { metric }), panel: { ...state.panel, [KEY]: [fn, file, line].join('.') } };
 }
 
-/** The line that the source panel was sent to, if that is one of the selected function. */
+/** The line that the source panel was asked to show, if it belongs to the selected function. */
 export function wantedLine({ fn, panel }: State): { file: number; line: number } | undefined {
   const [of, file, line] = (panel[KEY] ?? '').split('.').map(Number);
   return of === fn && file !== undefined && line !== undefined && file >= 0 && line > 0 ? { file, line } : undefined;

@@ -1,12 +1,12 @@
-// The tables of findings in a payload: what was found, what speaks for it, and the stacks that show it.
+// The finding tables of a payload: findings, their evidence, and the stacks that show them.
 
 import { isCount, isRecord, NONE, within, type Columns } from './container.ts';
 
-/** What is said of the profile as a whole. */
+/** The summary of the whole profile. */
 export interface ExplainedFacts {
-  /** What it looks like, and where to look. */
+  /** A sentence that describes the profile and the next step. */
   shape: string;
-  /** How many more were found where somebody has allowed them. */
+  /** How many findings are not shown because the user allowed them. */
   allowed: number;
 }
 
@@ -44,7 +44,10 @@ export function readFindings(columns: Columns): FindingTables {
   };
 }
 
-/** Nothing behind this can index out of bounds; `named` is how many functions there are with those that stand for code without a name. */
+/**
+ * After this check, nothing can index out of bounds. `named` counts the functions plus the stand-ins for
+ * code without symbols.
+ */
 export function checkFindings({ findings, findingEvidence, findingStacks }: FindingTables, bounds: { texts: number; named: number; metrics: number; stacks: number }): void {
   for (const column of ['id', 'title', 'of', 'confidence', 'advice', 'verify', 'file'] as const) within(`findings.${column}`, findings[column], bounds.texts, true);
   within('findings.function', findings.function, bounds.named, true);

@@ -1,7 +1,7 @@
-// Folds recursion in a call tree: `f` calling itself 500 times becomes one node that says so.
+// Folds recursion in a call tree: `f` calling itself 500 times becomes one node with a count.
 //
-// The shape of the folded tree does not depend on the samples that are selected, so it is made once per tree; a brush
-// only adds the values up again.
+// The shape of the folded tree does not depend on the selected samples, so it is built once per tree. A new
+// time selection only sums the values again.
 
 import { Growing, type Shape } from './aggregate.ts';
 
@@ -14,15 +14,15 @@ export interface Folded extends Pick<Shape, 'parent' | 'fn' | 'inlined'> {
   times: Uint32Array;
   /** Frames in one round per node. */
   frames: Uint8Array;
-  /** Where each node of the whole tree went. */
+  /** Node of the whole tree → its folded node. */
   nodeOf: Uint32Array;
 }
 
-/** Folds a tree; parents stay before their children. */
+/** Folds a tree. Parents remain before their children. */
 export function foldRecursion(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>): Folded {
   const count = tree.parent.length;
   const nodeOf = new Uint32Array(count);
-  // Per node of the whole tree: the round it is in, so that its children can go on with it.
+  // Per node of the whole tree: the round it is in, so that its children can continue it.
   const roundFrames = new Uint8Array(count);
   const roundTimes = new Uint32Array(count);
   const sinceRound = new Uint32Array(count);
@@ -61,7 +61,10 @@ export function foldRecursion(tree: Pick<Shape, 'parent' | 'fn' | 'inlined'>): F
   };
 }
 
-/** Frames of the round that a call of `name` from `node` completes again; 0 when it completes none. */
+/**
+ * The number of frames in the round that a call of `name` from `node` completes again; 0 when it completes
+ * none.
+ */
 function roundBack({ parent, fn }: Growing, node: number, name: number): number {
   let end = node;
   for (let frames = 1; frames <= LONGEST_CYCLE && end !== 0; frames++, end = parent[end]!) {

@@ -1,4 +1,4 @@
-// Numbers as people read them; the same digits as in the text reports.
+// Formats numbers, with the same digits as the text reports.
 
 export const UNIT_COUNT = 0;
 export const UNIT_NANOSECONDS = 1;
@@ -22,7 +22,7 @@ export const bytes = (size: number): string => scaled(size, SIZE);
 /** `4,812`. */
 export const count = (number: number): string => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',');
 
-/** `1.05`, `2.4`, `18`: a bound is worth no more digits. */
+/** `1.05`, `2.4`, `18`: more digits would be false precision for a bound. */
 export const times = (factor: number): string => factor.toFixed(factor < 1.995 ? 2 : factor < 9.95 ? 1 : 0);
 
 /** A value in its metric's unit. */
@@ -31,7 +31,7 @@ export function amount(value: number, unit: number): string {
   return unit === UNIT_BYTES ? bytes(value) : count(value);
 }
 
-/** `12.3 %`; never 0 for what is not nothing. */
+/** `12.3 %`; never 0 for a value above 0. */
 export function share(value: number, whole: number): string {
   const percent = whole ? 100 * value / whole : 0;
   return (percent > 0 && percent < .01 ? '<0.01' : percent.toFixed(percent < 10 ? 2 : 1)) + ' %';

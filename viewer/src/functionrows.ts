@@ -13,7 +13,7 @@ export interface FunctionSort {
   descending: boolean;
 }
 
-/** `self`, or `-name` for the other way round than a column usually goes. */
+/** `self`, or `-name` for the reverse of a column's default direction. */
 export function parseSort(text: string | undefined): FunctionSort {
   const plain = text?.replace(/^-/, '');
   const column = SORTS.find(known => known === plain) ?? 'self';
@@ -54,7 +54,7 @@ function order(model: Model, { column, descending }: FunctionSort, self: Float64
   };
   return (a, b) => {
     const left = text(a), right = text(b);
-    // What is not known comes last, whichever way the rest goes.
+    // Unknown values come last in both directions.
     if (!left !== !right) return left ? -1 : 1;
     return left === right ? usual(a, b) : left < right ? -sign : sign;
   };

@@ -1,4 +1,4 @@
-// The top line: what was profiled, the metric, the search, undo, theme, saving and help.
+// The top line: the profiled command, metric, search, undo, theme, save and help.
 
 import { useEffect } from 'preact/hooks';
 import { amount, count, duration } from './format.ts';
@@ -17,7 +17,7 @@ interface HeaderProps extends PanelProps { undo: (() => void) | undefined; redo:
 export function Header({ model, state, dispatch, dark, undo, redo, help }: HeaderProps) {
   const { context, metrics } = model.profile;
   const command = Array.isArray(context.command) ? clean(context.command.map(String).join(' ')) : '';
-  // The program's own name says more than the folder it is in.
+  // The program's name says more than its folder.
   const title = command.replace(/^\S*\/(?=[^\s/])/, '') || clean(String(context.file)) || 'profile';
   useEffect(() => { document.title = `${title.slice(0, 80)} · whyslow`; }, [title]);
   return (
@@ -40,19 +40,19 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
         <button type="button" class="icon" onClick={() => dispatch({ theme: dark ? 'light' : 'dark' })} aria-label={dark ? 'Light theme' : 'Dark theme'}
           title={dark ? 'Light theme (d)' : 'Dark theme (d)'}>{dark ? '☀' : '☾'}</button>
         <SaveButton file={String(context.file ?? '')} state={state} />
-        <button type="button" class="icon" onClick={help} aria-label="Keys" title="Keys (?)">?</button>
+        <button type="button" class="icon" onClick={help} aria-label="Keyboard shortcuts" title="Keyboard shortcuts (?)">?</button>
       </div>
     </header>
   );
 }
 
-/** What the amount is of. Samples of the heap are sums, so their number says nothing. */
+/** What the amount refers to. Heap samples are sums, so their number means nothing. */
 function about(model: Model, state: State): string {
   if (state.metric === model.live) return `live at ${duration(liveAt(model, state))}: `;
   return !model.isSampled(state.metric) ? '' : `${count(sampleCount(model, state))} samples · `;
 }
 
-/** What a metric is called where one is chosen. */
+/** The name of a metric in the metric selector. */
 function metricTitle(model: Model, metric: number): string {
   if (metric === model.live) return 'live at the end of the range';
   const name = model.metricName(metric);

@@ -1,12 +1,12 @@
-// Values out of a header, whatever is in it.
+// Reads values from a header, whatever it contains.
 
 import { isRecord } from './container.ts';
 import { clean } from './names.ts';
 
-/** Nobody reads more. */
+/** Longer texts are cut. */
 const LONGEST = 20_000;
 
-/** A text of strangers, harmless to show; empty where there is none. */
+/** Untrusted text, safe to show; empty where there is none. */
 export const textOf = (value: unknown): string => (typeof value === 'string' ? clean(value.slice(0, LONGEST)) : '');
 export const textsOf = (value: unknown): string[] => (Array.isArray(value) ? value.map(textOf) : []);
 /** The objects of a list. */

@@ -1,4 +1,5 @@
-// The heap: live bytes at any time, orders of the lines that allocate, and the way to the flame graph. test/heap.mjs has the numbers.
+// The heap: live bytes at any time, sort orders of the allocation sites, and the link to the flame graph.
+// test/heap.mjs has the numbers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,7 +7,7 @@ import { heap } from '../test/heap.mjs';
 import { random, small } from '../test/make-payload.mjs';
 import { callTree, whole } from './derive.ts';
 import { nodeAt } from './flame/path.ts';
-import { advice, askedBy, askers, bars, inFlame, margin, ordersOf, sites, sorted } from './heap.ts';
+import { advice, requestedByKind, requesterKinds, bars, inFlame, margin, ordersOf, sites, sorted } from './heap.ts';
 import { sitesIn } from './heaptime.ts';
 import { difference } from './live.ts';
 import { Model } from './model.ts';
@@ -22,12 +23,12 @@ test('live bytes are those at the end of the selected time', () => {
   assert.equal(live({}), 100 * cache, 'at the end');
   assert.equal(live({ brush: [0, 95 * MS] }), 10 * cache + 10 * parse, 'job is freed in every second step');
   assert.equal(live({ brush: [90 * MS, 95 * MS] }), live({ brush: [0, 95 * MS] }), 'the start of the range does not matter');
-  assert.equal(live({ ranges: [[0, 500 * MS]], brush: [10 * MS, 85 * MS] }), 9 * (cache + parse) + job, 'the brush counts, not the range around it');
+  assert.equal(live({ ranges: [[0, 500 * MS]], brush: [10 * MS, 85 * MS] }), 9 * (cache + parse) + job, 'the time selection counts, not the range around it');
   assert.equal(live({ brush: [0, 595 * MS] }), model.profile.heapFacts!.peakBytes);
   assert.equal(live({ brush: [0, 85 * MS], threads: [1] }), job, 'of a thread');
 });
 
-test('live bytes go with every moment of a random heap', () => {
+test('live bytes are right at every time of a random heap', () => {
   const next = random(7);
   const table = (count: number): SampleTable => {
     const time = Float64Array.from({ length: count }, () => Math.floor(next() * 50)).sort();
@@ -41,7 +42,7 @@ test('live bytes go with every moment of a random heap', () => {
   }
 });
 
-test('a snapshot shows what is live then, not at an exit', () => {
+test('a snapshot shows blocks live at that time, not at exit', () => {
   const model = new Model(decode(heap({ snapshot: { pid: 7, time_ns: 1e9 } })));
   assert.equal(model.profile.heapFacts!.isSnapshot, true);
   const [first, ...others] = ordersOf(sites(model), true);
@@ -56,7 +57,7 @@ test('a profile without a heap has no live bytes', () => {
   assert.equal(plain.profile.heap.count, 0);
 });
 
-test('every order shows the lines that have something of it, most first', () => {
+test('every order shows the sites with a value, largest first', () => {
   const all = sites(model);
   const names = (id: string): string[] => sorted(all, ordersOf(all, false).find(order => order.id === id)!).map(site => model.short(model.profile.heap.function[site.row]!));
   assert.deepEqual(names('peak'), ['parse::tokens', 'cache::insert']);
@@ -66,41 +67,41 @@ test('every order shows the lines that have something of it, most first', () => 
   assert.deepEqual(names('leaks'), ['cache::insert']);
   assert.deepEqual(names('growing'), ['cache::insert']);
   assert.deepEqual(names('chains'), ['parse::tokens']);
-  assert.deepEqual(ordersOf(all, false).map(order => order.id), ['peak', 'total', 'count', 'temporary', 'leaks', 'exit', 'growing', 'chains'], 'unused bytes were not looked for');
+  assert.deepEqual(ordersOf(all, false).map(order => order.id), ['peak', 'total', 'count', 'temporary', 'leaks', 'exit', 'growing', 'chains'], 'unused bytes were not recorded');
 });
 
-test('memory belongs to whoever asked for it, not to the allocator', () => {
-  const asked = [...askedBy(model, START)];
-  assert.deepEqual(asked, [0, model.profile.heapFacts!.totals.bytes_allocated, 0, 0, 0, 0, 0]);
+test('memory counts for the code that requested it, not for the allocator', () => {
+  const requested = [...requestedByKind(model, START)];
+  assert.deepEqual(requested, [0, model.profile.heapFacts!.totals.bytes_allocated, 0, 0, 0, 0, 0]);
   const hidden: State = { ...START, transforms: [{ kind: 'hide', fn: model.profile.heap.function[0]! }] };
-  assert.equal(askedBy(model, hidden)[1], asked[1]! - 500 * 65536, 'of what is shown');
+  assert.equal(requestedByKind(model, hidden)[1], requested[1]! - 500 * 65536, 'only for the shown stacks');
   const plain = new Model(decode(small()));
-  const names = [...new Set([...askers(plain)])].sort();
-  assert.deepEqual(names, [0, 1], 'of yours, or of code without a name');
+  const names = [...new Set([...requesterKinds(plain)])].sort();
+  assert.deepEqual(names, [0, 1], 'yours, or code without a symbol');
 });
 
-test('estimated totals say how rough they are', () => {
+test('estimated totals show their error', () => {
   const facts = { ...model.profile.heapFacts!, intervals: new Map<string, [number, number]>([['allocations', [80, 130]]]) };
   assert.equal(margin(facts, 'allocations', 100), ' ±30.0 %');
   assert.equal(margin(facts, 'peak_bytes', 100), '', 'counted');
 });
 
-test('advice is given to what grows often', () => {
+test('sites that grow often get advice', () => {
   const [parse, cache] = sites(model);
-  assert.equal(advice(parse!), 'Each Vec grew 10.0 times on average. with_capacity for 64.0 KiB would spare all of that, at no cost to a typical one.');
+  assert.equal(advice(parse!), 'Each Vec grew 10.0 times on average. with_capacity for 64.0 KiB would save all of these reallocations, with nothing unused in a typical block.');
   assert.equal(advice({ ...parse!, capacity: 1024, sparedReallocations: 400, sparedBytes: 2048, typicalUnused: 512 }),
-    'Each Vec grew 10.0 times on average. with_capacity for 1.00 KiB would spare 400 of the reallocations and 2.00 KiB of the copying, and leave 512 B of a typical one unused.');
+    'Each Vec grew 10.0 times on average. with_capacity for 1.00 KiB would save 400 reallocations and copying 2.00 KiB, but leave 512 B unused in a typical block.');
   assert.equal(advice(cache!), '');
 });
 
-test('histograms of a line and of the whole', () => {
+test('histograms of a site and of the whole program', () => {
   assert.deepEqual(bars(model, 3, 'size'), [{ label: '< 32 B', blocks: 20000 }, { label: '< 64 B', blocks: 80000 }]);
   assert.deepEqual(bars(model, 3, 'lifetime').map(bar => bar.blocks), [12000, 70000, 0, 18000], 'without gaps');
   assert.equal(bars(model, undefined, 'size').reduce((sum, bar) => sum + bar.blocks, 0), 111_500);
   assert.deepEqual(bars(model, 1, 'lifetime'), []);
 });
 
-test('a line leads to its function in the flame graph, whatever is merged or hidden', () => {
+test('a site links to its function in the flame graph, whatever is merged or hidden', () => {
   const changes: Partial<State>[] = [{}, { inverted: true }, { generics: true }, { inline: false }, { transforms: [{ kind: 'hide', fn: model.profile.heap.function[0]! }] }];
   for (const change of changes) {
     const state: State = { ...START, ...change };
@@ -112,7 +113,7 @@ test('a line leads to its function in the flame graph, whatever is merged or hid
   }
 });
 
-test('the whole time and all threads have what the whole run has', () => {
+test('selecting all time and threads gives the numbers of the whole run', () => {
   const all = sites(model);
   for (const state of [START, { ...START, brush: [0, 1000 * MS] as const }, { ...START, threads: [0, 1] }]) {
     const part = sitesIn(model, state, all);

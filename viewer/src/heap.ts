@@ -1,4 +1,4 @@
-// The lines that allocate: what they can be sorted by, what each order shows of them, and how sizes and lifetimes spread.
+// Allocation sites: their sort orders, the columns of each order, and histograms of sizes and lifetimes.
 
 import { shape, weights } from './derive.ts';
 import { pathOf } from './flame/path.ts';
@@ -10,7 +10,7 @@ import type { State } from './state.ts';
 export const GROWTH_WORDS = ['', 'flat', 'linear', 'sawtooth', 'unbounded'] as const;
 const LINEAR = 2, UNBOUNDED = 4;
 
-/** The numbers of one line, by the names of the columns. */
+/** The numbers of one site, by column name. */
 export type Numbers = (column: HeapColumn) => number;
 
 export interface Cell { title: string; help?: string; width: string; text: (site: Site, totals: Numbers) => string }
@@ -20,7 +20,7 @@ export interface Site {
   numbers: Numbers;
   growth: number;
   grower: number;
-  /** Bytes that would have spared growing; NaN when nothing grew. */
+  /** The capacity in bytes that would have avoided growing; NaN when nothing grew. */
   capacity: number;
   sparedReallocations: number;
   sparedBytes: number;
@@ -34,7 +34,7 @@ export interface Order {
   /** The metric that shows the same in the flame graph. */
   metric: string;
   key: (site: Site) => number;
-  /** What decides between lines that are equal. */
+  /** Decides between equal sites. */
   tie?: (site: Site) => number;
   cells: readonly Cell[];
 }
@@ -44,41 +44,41 @@ const some = (value: number, text: (value: number) => string): string => (value 
 const size = (title: string, column: HeapColumn, help?: string): Cell => cell(title, '5.6rem', ({ numbers }) => some(numbers(column), bytes), help);
 const number = (title: string, column: HeapColumn, help?: string): Cell => cell(title, '5.6rem', ({ numbers }) => some(numbers(column), count), help);
 const mean = cell('Mean size', '5.6rem', ({ numbers }) => bytes(numbers('bytes_allocated') / Math.max(1, numbers('allocations'))));
-const life = cell('Mean life', '5.6rem', ({ numbers }) => duration(numbers('lifetime_ns') / Math.max(1, numbers('allocations'))), 'How long a block lived on average');
+const life = cell('Mean life', '5.6rem', ({ numbers }) => duration(numbers('lifetime_ns') / Math.max(1, numbers('allocations'))), 'Average lifetime of a block');
 const part = (column: HeapColumn, of: HeapColumn, title: string, help: string): Cell =>
   cell(title, '5rem', ({ numbers }) => share(numbers(column), numbers(of)), help);
-const growth = cell('Over time', '6rem', site => GROWTH_WORDS[site.growth] ?? '', 'How its live bytes went over time');
+const growth = cell('Over time', '6rem', site => GROWTH_WORDS[site.growth] ?? '', 'How its live bytes change over time');
 
 const bySize = (column: HeapColumn) => ({ numbers }: Site): number => numbers(column);
 
-/** What is said of blocks that were not freed: at the end of a program, or in one that went on. */
+/** Labels for blocks that were not freed: at the exit of a program, or at a snapshot of a running one. */
 export const liveWords = (isSnapshot: boolean): { title: string; column: string; help: string } => (isSnapshot
-  ? { title: 'Live at snapshot', column: 'Live', help: 'Blocks that were not freed yet' }
-  : { title: 'Live at exit', column: 'Live at exit', help: 'Blocks that were never freed' });
+  ? { title: 'Live at snapshot', column: 'Live', help: 'Blocks not freed yet' }
+  : { title: 'Live at exit', column: 'Live at exit', help: 'Blocks never freed' });
 
 const ordersIn = (isSnapshot: boolean, live = liveWords(isSnapshot)): readonly Order[] => [
-  { id: 'peak', title: 'Peak', help: 'What was live when the most bytes were', metric: 'live-at-peak', key: bySize('peak_bytes'),
+  { id: 'peak', title: 'Peak', help: 'Live at the peak, when most bytes were live', metric: 'live-at-peak', key: bySize('peak_bytes'),
     cells: [size('At peak', 'peak_bytes'), number('Blocks', 'peak_blocks'), size('Allocated', 'bytes_allocated'), growth] },
-  { id: 'total', title: 'Bytes', help: 'Bytes asked for over the whole run', metric: 'bytes-allocated', key: bySize('bytes_allocated'),
+  { id: 'total', title: 'Bytes', help: 'Bytes allocated over the whole run', metric: 'bytes-allocated', key: bySize('bytes_allocated'),
     cells: [size('Allocated', 'bytes_allocated'), number('Allocations', 'allocations'), mean, life] },
-  { id: 'count', title: 'Allocations', help: 'Calls of the allocator', metric: 'allocations', key: bySize('allocations'),
+  { id: 'count', title: 'Allocations', help: 'Calls to the allocator', metric: 'allocations', key: bySize('allocations'),
     cells: [number('Allocations', 'allocations'), size('Allocated', 'bytes_allocated'), mean, life] },
-  { id: 'temporary', title: 'Temporary', help: 'Blocks that were freed before their thread allocated again', metric: 'temporary-allocations', key: bySize('temporary'),
-    cells: [number('Temporary', 'temporary'), number('Allocations', 'allocations'), part('temporary', 'allocations', 'Of them', 'Share of its own allocations'), mean] },
-  { id: 'leaks', title: 'Leaks', help: `${live.help} and to which no pointer leads`, metric: 'live-at-exit',
+  { id: 'temporary', title: 'Temporary', help: 'Blocks freed before their thread allocated again', metric: 'temporary-allocations', key: bySize('temporary'),
+    cells: [number('Temporary', 'temporary'), number('Allocations', 'allocations'), part('temporary', 'allocations', 'Temporary %', 'Share of its allocations'), mean] },
+  { id: 'leaks', title: 'Leaks', help: `${live.help} that no pointer leads to`, metric: 'live-at-exit',
     key: ({ numbers }) => numbers('definitely_lost_bytes') + numbers('indirectly_lost_bytes') + numbers('possibly_lost_bytes'),
-    cells: [size('Definitely', 'definitely_lost_bytes', 'No pointer to them exists'), size('Indirectly', 'indirectly_lost_bytes', 'Only lost blocks point to them'),
-      size('Possibly', 'possibly_lost_bytes', 'Only pointers into their middle exist'), size('Reachable', 'reachable_bytes', `Still in use at the ${isSnapshot ? 'snapshot' : 'end'}`)] },
+    cells: [size('Definitely', 'definitely_lost_bytes', 'No pointer leads to them'), size('Indirectly', 'indirectly_lost_bytes', 'Only lost blocks point to them'),
+      size('Possibly', 'possibly_lost_bytes', 'Only pointers into their middle lead to them'), size('Reachable', 'reachable_bytes', `Still reachable at the ${isSnapshot ? 'snapshot' : 'end'}`)] },
   { id: 'exit', title: live.title, help: live.help, metric: 'live-at-exit', key: bySize('live_at_exit_bytes'),
     cells: [size(live.column, 'live_at_exit_bytes'), number('Blocks', 'live_at_exit_blocks'), size('Allocated', 'bytes_allocated'), growth] },
-  { id: 'growing', title: 'Growing', help: 'Lines whose live bytes only grow with time', metric: 'live',
+  { id: 'growing', title: 'Growing', help: 'Sites where live bytes only grow', metric: 'live',
     key: site => (site.growth === LINEAR || site.growth === UNBOUNDED ? Math.max(1, site.numbers('max_bytes')) : 0),
-    cells: [growth, size('Most', 'max_bytes', 'The most bytes it had at once'), size(live.column, 'live_at_exit_bytes'), number('Allocations', 'allocations')] },
-  { id: 'chains', title: 'Reallocation', help: 'Blocks that grew again and again', metric: 'bytes-allocated', key: bySize('bytes_copied'), tie: bySize('grown'),
-    cells: [size('Copied', 'bytes_copied', 'Bytes that growing copied'), number('Times grown', 'grown'), number('Blocks', 'growth_chains', 'Blocks that grew at least once'),
-      size('Largest', 'largest_grown', 'The largest size that one reached')] },
-  { id: 'unused', title: 'Unused', help: 'Bytes that nothing was ever written to', metric: 'unused-bytes', key: bySize('unused_bytes'),
-    cells: [size('Unused', 'unused_bytes'), part('unused_bytes', 'examined_bytes', 'Of it', 'Share of the bytes that were examined'), number('Allocations', 'allocations'), mean] },
+    cells: [growth, size('Max', 'max_bytes', 'Its highest live bytes'), size(live.column, 'live_at_exit_bytes'), number('Allocations', 'allocations')] },
+  { id: 'chains', title: 'Reallocation', help: 'Blocks reallocated again and again', metric: 'bytes-allocated', key: bySize('bytes_copied'), tie: bySize('grown'),
+    cells: [size('Copied', 'bytes_copied', 'Bytes copied while growing'), number('Times grown', 'grown'), number('Blocks', 'growth_chains', 'Blocks that grew at least once'),
+      size('Largest', 'largest_grown', 'Largest size of a block')] },
+  { id: 'unused', title: 'Unused', help: 'Bytes never written', metric: 'unused-bytes', key: bySize('unused_bytes'),
+    cells: [size('Unused', 'unused_bytes'), part('unused_bytes', 'examined_bytes', 'Unused %', 'Share of the examined bytes'), number('Allocations', 'allocations'), mean] },
 ];
 
 export const sites = (model: Model): Site[] => {
@@ -91,13 +91,13 @@ export const sites = (model: Model): Site[] => {
 
 const has = ({ key, tie }: Order) => (site: Site): boolean => key(site) > 0 || (tie?.(site) ?? 0) > 0;
 
-/** The lines that have something of what an order is by, most first. */
+/** The sites with a value in an order, largest first. */
 export function sorted(sites: readonly Site[], order: Order): Site[] {
   const { key, tie = () => 0 } = order;
   return sites.filter(has(order)).sort((a, b) => key(b) - key(a) || tie(b) - tie(a) || a.row - b.row);
 }
 
-/** The orders in which there is anything to see; the peak always. Of a snapshot what is live comes first. */
+/** The orders with anything to show; always the peak. For a snapshot, live blocks come first. */
 export function ordersOf(sites: readonly Site[], isSnapshot: boolean): Order[] {
   const orders = ordersIn(isSnapshot).filter(order => order.id === 'peak' || sites.some(has(order)));
   return isSnapshot ? orders.sort((a, b) => Number(b.id === 'exit') - Number(a.id === 'exit')) : orders;
@@ -105,19 +105,25 @@ export function ordersOf(sites: readonly Site[], isSnapshot: boolean): Order[] {
 
 const GROWERS = ['block', 'Vec', 'String'];
 
-/** The capacity that would spare a line's blocks to grow, what it saves and what it costs; empty where none helps. */
+/**
+ * The capacity that would keep a site's blocks from growing, what it saves and what it costs; empty where
+ * none helps.
+ */
 export function advice({ numbers, capacity, grower, sparedReallocations, sparedBytes, typicalUnused }: Site): string {
   if (!(capacity > 0)) return '';
   const what = GROWERS[grower] ?? 'block';
   const grown = `Each ${what} grew ${(numbers('grown') / Math.max(1, numbers('growth_chains'))).toFixed(1)} times on average`;
   const reserve = grower === 0 ? `Allocating ${bytes(capacity)} at first` : `with_capacity for ${bytes(capacity)}`;
-  const spared = sparedReallocations >= numbers('grown') ? 'all of that'
-    : `${count(sparedReallocations)} of the reallocations and ${bytes(sparedBytes)} of the copying`;
-  const cost = typicalUnused > 0 ? `and leave ${bytes(typicalUnused)} of a typical one unused` : 'at no cost to a typical one';
-  return `${grown}. ${reserve} would spare ${spared}, ${cost}.`;
+  const spared = sparedReallocations >= numbers('grown') ? 'all of these reallocations'
+    : `${count(sparedReallocations)} reallocations and copying ${bytes(sparedBytes)}`;
+  const cost = typicalUnused > 0 ? `but leave ${bytes(typicalUnused)} unused in a typical block` : 'with nothing unused in a typical block';
+  return `${grown}. ${reserve} would save ${spared}, ${cost}.`;
 }
 
-/** ` ±12.0 %` behind an estimated total: how far the farther end of its interval is; nothing for what was counted. */
+/**
+ * ` ±12.0 %` after an estimated total: the distance to the farther end of its interval; empty for counted
+ * totals.
+ */
 export function margin(facts: HeapFacts, name: string, value: number): string {
   const ends = facts.intervals.get(name);
   return ends && value > 0 ? ` ±${share(Math.max(ends[1] - value, value - ends[0]), value)}` : '';
@@ -125,7 +131,7 @@ export function margin(facts: HeapFacts, name: string, value: number): string {
 
 export interface Bar { label: string; blocks: number }
 
-/** The bars of a line's histogram, or of the whole program's (`row` undefined), without gaps in between. */
+/** The bars of a site's histogram, or of the whole program's (`row` undefined), without gaps. */
 export function bars(model: Model, row: number | undefined, of: 'size' | 'lifetime'): Bar[] {
   const { heapBars } = model.profile;
   const wanted = of === 'size' ? 0 : 1;
@@ -143,29 +149,38 @@ export function bars(model: Model, row: number | undefined, of: 'size' | 'lifeti
   }));
 }
 
-/** The changes that show a line's heaviest stack in the flame graph: down to the line's function, what it calls below it. */
+/**
+ * The changes that show a site's heaviest stack in the flame graph: down to the site's function, with its
+ * callees below.
+ */
 export function inFlame(model: Model, state: State, row: number): Partial<State> {
   const { heap } = model.profile;
   const fn = model.sameAs[heap.function[row]!] ?? heap.function[row]!;
-  let look: Partial<State> = { inverted: false };
-  let tree = shape(model, { ...state, ...look });
+  let changes: Partial<State> = { inverted: false };
+  let tree = shape(model, { ...state, ...changes });
   if (tree.nodeOfStack[heap.stack[row]!] === NONE) {
-    look = { ...look, transforms: [] };
-    tree = shape(model, { ...state, ...look });
+    changes = { ...changes, transforms: [] };
+    tree = shape(model, { ...state, ...changes });
   }
   const path = pathOf(tree, tree.nodeOfStack[heap.stack[row]!]!);
   const wanted = state.generics ? model.generic[fn] ?? fn : fn;
   const end = path.lastIndexOf(wanted);
-  return { ...look, fn: wanted, zoom: end < 0 ? path : path.slice(0, end + 1) };
+  return { ...changes, fn: wanted, zoom: end < 0 ? path : path.slice(0, end + 1) };
 }
 
-/** Kinds of code by how much they say about who wanted memory: whoever allocates does it through std and the allocator. */
+/**
+ * Kinds of code, ranked by how well they name the requester of memory: every allocation goes through std and
+ * the allocator.
+ */
 const RANK: readonly number[] = [2, 0, 1, 3, 3, 3, 3];
-const asked = new WeakMap<Model, Uint8Array>();
+const cache = new WeakMap<Model, Uint8Array>();
 
-/** Stack → the kind of code that asked for the memory: the innermost of yours, else of a dependency, else the innermost. */
-export function askers(model: Model): Uint8Array {
-  const known = asked.get(model);
+/**
+ * Stack → the kind of code that requested the memory: the innermost of yours, else of a dependency, else the
+ * innermost.
+ */
+export function requesterKinds(model: Model): Uint8Array {
+  const known = cache.get(model);
   if (known) return known;
   const { stacks, locations, frames, functions } = model.profile;
   const kinds = new Uint8Array(stacks.count);
@@ -178,13 +193,13 @@ export function askers(model: Model): Uint8Array {
     if (first === last && location !== 0) meet(locations.module[location] === NONE ? KIND.unknown : model.kind(functions.count + locations.module[location]!));
     kinds[stack] = Math.max(0, kind);
   }
-  asked.set(model, kinds);
+  cache.set(model, kinds);
   return kinds;
 }
 
-/** Kind of code → what it asked for, of the stacks that are shown. */
-export function askedBy(model: Model, state: State): Float64Array {
-  const kinds = askers(model), tree = shape(model, state), out = new Float64Array(RANK.length);
+/** Kind of code → the memory it requested, over the shown stacks. */
+export function requestedByKind(model: Model, state: State): Float64Array {
+  const kinds = requesterKinds(model), tree = shape(model, state), out = new Float64Array(RANK.length);
   weights(model, state).forEach((weight, stack) => { if (weight && tree.nodeOfStack[stack] !== NONE) out[kinds[stack]!]! += weight; });
   return out;
 }

@@ -1,4 +1,5 @@
-// The lines that allocate, for a part of the time or of the threads: what each allocated there, added up from the samples.
+// Allocation sites for a part of the time or of the threads: what each allocated there, summed from the
+// samples.
 
 import { selection } from './derive.ts';
 import { lowerBound } from './aggregate.ts';
@@ -7,10 +8,10 @@ import type { Model } from './model.ts';
 import { NONE, type HeapColumn } from './payload.ts';
 import { timeRange, type State } from './state.ts';
 
-/** The metrics that have a time, and the column that each is the sum of. */
+/** The metrics that have timestamps, and the column that each sums up to. */
 const TIMED: Partial<Record<HeapColumn, string>> = { bytes_allocated: 'bytes-allocated', allocations: 'allocations', temporary: 'temporary-allocations' };
 
-/** Stack → the line (row of `heap`) that its allocations belong to; NONE of stacks that do not allocate. */
+/** Stack → the site (row of `heap`) of its allocations; NONE for stacks that do not allocate. */
 function lineOfStack({ profile: { stacks, heapStacks } }: Model): Uint32Array {
   const of = new Uint32Array(stacks.count).fill(NONE);
   heapStacks.stack.forEach((stack, at) => { of[stack] = heapStacks.site[at]!; });
@@ -20,7 +21,10 @@ function lineOfStack({ profile: { stacks, heapStacks } }: Model): Uint32Array {
 /** Whether only a part of the time or of the threads is selected. */
 export const isPart = (state: State): boolean => timeRange(state) !== undefined || state.threads !== undefined;
 
-/** The lines that allocated in the selected time on the selected threads: those numbers are of it, the others of the whole run. */
+/**
+ * The sites that allocated in the selected time on the selected threads. Timed columns cover only the
+ * selection, the others the whole run.
+ */
 export function sitesIn(model: Model, state: State, sites: readonly Site[]): Site[] {
   if (!isPart(state)) return [...sites];
   const line = lineOfStack(model), count = model.profile.heap.count;
@@ -41,7 +45,7 @@ export function sitesIn(model: Model, state: State, sites: readonly Site[]): Sit
   return sites.filter(({ row }) => allocations[row]! > 0).map(site => ({
     ...site,
     numbers: column => sums.get(column)?.[site.row]
-      // The mean lifetime is known of the whole run only.
+      // The mean lifetime is known only for the whole run.
       ?? (column === 'lifetime_ns' ? site.numbers(column) * allocations[site.row]! / Math.max(1, site.numbers('allocations')) : site.numbers(column)),
   }));
 }

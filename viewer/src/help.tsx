@@ -1,4 +1,4 @@
-// The list of keys.
+// The dialog with the keyboard shortcuts.
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { KEYS, type Key, type Place } from './keys.ts';
@@ -11,7 +11,7 @@ export function Help({ close, keys: all = KEYS }: { close: () => void; keys?: re
   return (
     <dialog ref={dialog} class="help" onClose={close} onClick={event => { if (event.target === dialog.current) dialog.current?.close(); }} aria-labelledby="help-title">
       <div class="help-body">
-        <h2 id="help-title">Keys</h2>
+        <h2 id="help-title">Keyboard shortcuts</h2>
         {PLACES.map(([place, title]) => {
           const keys = all.filter(key => key.place === place);
           return keys.length > 0 && (

@@ -1,4 +1,4 @@
-// What the instructions of one function cost: its samples' addresses put into the machine code that the profile holds.
+// The cost of a function's instructions: maps its samples' addresses to the machine code in the profile.
 
 import { lowerBound } from './bounds.ts';
 import type { Cost, FunctionCosts } from './lines.ts';
@@ -9,7 +9,7 @@ export type Machine = Pick<Profile, 'locations' | 'code' | 'instructions'>;
 
 export interface InstructionCost extends Cost {
   readonly instruction: number;
-  /** Rows of `FunctionCosts.lines` that samples at this instruction were at. */
+  /** Rows of `FunctionCosts.lines` that samples at this instruction belong to. */
   readonly lines: number[];
 }
 
@@ -18,7 +18,7 @@ export interface CodePiece extends Cost {
   readonly instructions: InstructionCost[];
 }
 
-/** The pieces of machine code that the function's samples are in, the heaviest first. */
+/** The pieces of machine code with the function's samples, heaviest first. */
 export function codePieces(machine: Machine, costs: FunctionCosts): CodePiece[] {
   const pieces = new Map<number, CodePiece>();
   for (const cost of costs.locations) {
@@ -49,7 +49,7 @@ function emptyPiece(machine: Machine, row: number): CodePiece {
   return { code: row, self: 0, total: 0, instructions };
 }
 
-/** The piece of machine code that an address is in; -1 when none is kept. */
+/** The piece of machine code that contains an address; -1 when the profile has none. */
 export function codeAt(machine: Machine, module: number, address: number): number {
   const after = lowerBound(
     machine.code.module.length,

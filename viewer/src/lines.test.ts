@@ -1,4 +1,5 @@
-// Lines and instructions of a function: inlined code counts where it was written, a sample counts once per line.
+// Lines and instructions of a function: inlined code counts at its own source line, a sample counts once per
+// line.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +10,7 @@ import { NONE } from './payload.ts';
 type Frame = [fn: number, file: number, line: number];
 interface Place { address: number; frames: Frame[] }
 
-/** Tables of locations and stacks; a stack is a parent, a location and the value of its samples. */
+/** Tables of locations and stacks. A stack is a parent, a location and the value of its samples. */
 function tables(places: Place[], stacks: [parent: number, location: number, value: number][]) {
   const starts = [0];
   for (const place of places) starts.push(starts.at(-1)! + place.frames.length);
@@ -44,7 +45,7 @@ const shown = (found: FunctionCosts): string[] =>
 
 const MAIN = 0, SUM = 1, ADD = 2;
 
-test('inlined code counts where it was written, the call has it in its total', () => {
+test('inlined code counts at its own line, and in the total of the call', () => {
   const data = tables(
     [
       { address: 10, frames: [[MAIN, 7, 3]] },
@@ -69,7 +70,7 @@ test('recursion counts a sample once per line', () => {
   assert.deepEqual(costs(data, SUM).whole, { self: 15, total: 15 });
 });
 
-test('stacks without value are passed over', () => {
+test('stacks without value are skipped', () => {
   const data = tables([{ address: 1, frames: [[SUM, 7, 3]] }, { address: 2, frames: [] }], [
     [NONE, 1, 0], [NONE, 1, 3], [1, 0, 0], [1, 0, 2], [3, 1, 1], [NONE, 0, 0],
   ]);
@@ -81,7 +82,7 @@ test('10,000 frames of recursion', () => {
   assert.deepEqual(shown(costs(tables([{ address: 1, frames: [[SUM, 7, 3]] }], stacks), SUM)), ['7:3 10000/10000']);
 });
 
-test('samples go to the instruction that holds their address', () => {
+test('samples count for the instruction at their address', () => {
   const data = tables(
     [
       { address: 100, frames: [[SUM, 7, 20]] },

@@ -1,19 +1,19 @@
-// What the source lines of one function cost, with the code that was inlined into it.
+// The cost of one function's source lines, including the code inlined into it.
 //
-// A location is an address with its frames, the outermost first. The part of a location that belongs to the function is
-// the function's frame and every frame inlined into it; so a line of another file that was inlined counts where it was
-// written, and the line with the call has it in its total.
+// A location is an address with its frames, outermost first. The function's part of a location is its own
+// frame and every frame inlined into it. So an inlined line of another file counts at that line, and the line
+// with the call includes it in its total.
 
 import { NONE, type Profile } from './payload.ts';
 
 /** The tables of the payload that this needs. */
 export type CodeTables = Pick<Profile, 'stacks' | 'locations' | 'frames'>;
 
-/** What a line, a file or an address costs; a sample counts once in each. */
+/** The cost of a line, a file or an address. A sample counts once in each. */
 export interface Cost {
-  /** Samples that were exactly here. */
+  /** Samples exactly here. */
   self: number;
-  /** Samples that were here or in something called from here. */
+  /** Samples here or in something called from here. */
   total: number;
 }
 
@@ -28,30 +28,30 @@ export interface FileCost extends Cost {
 
 export interface LocationCost extends Cost {
   readonly location: number;
-  /** Rows of `lines` that the location's part of the function touches, outermost first. */
+  /** Rows of `lines` in the function's part of the location, outermost first. */
   readonly lines: readonly number[];
 }
 
 export interface FunctionCosts {
-  /** The function with what was inlined into it. */
+  /** The function with everything inlined into it. */
   readonly whole: Cost;
   readonly lines: LineCost[];
-  /** Files with lines of the function, those with most own time first. */
+  /** Files with lines of the function, most self time first. */
   readonly files: FileCost[];
   readonly locations: LocationCost[];
 }
 
 /**
- * Adds the samples up per line, file and address of the functions that `isWanted` names. With `isShown`, what other functions
- * weigh belongs to the nearest line of a shown one around them.
+ * Sums the samples per line, file and address of the functions that `isWanted` selects. With `isShown`, the
+ * weight of other functions goes to the nearest line of a shown function around them.
  */
 export function functionCosts(tables: CodeTables, weights: Float64Array, isWanted: (fn: number) => boolean, isShown?: (fn: number) => boolean): FunctionCosts {
   const parts = new Parts(tables, isWanted, isShown);
   const stackSelf = isShown ? atShown(tables, weights, isShown) : weights;
   const { parent, location } = tables.stacks;
   const stackTotal = withCallees(parent, stackSelf);
-  // Only stacks whose own location belongs to the function matter. They are a tree of their own, mostly a small one:
-  // `above` of each is the next one around it.
+  // Only stacks with a location of the function matter. They form a tree, usually a small one: `above` of
+  // each is the next one around it.
   const found: number[] = [];
   const above: number[] = [];
   const nearest = new Int32Array(parent.length).fill(-1);
@@ -66,7 +66,7 @@ export function functionCosts(tables: CodeTables, weights: Float64Array, isWante
   }
 
   const whole: Cost = { self: 0, total: 0 };
-  // How often each line, file and location is on the stack that the walk is at.
+  // How often each line, file and location is on the stack during the walk.
   const openLines = new Uint32Array(parts.lines.length);
   const openFiles = new Uint32Array(parts.files.length);
   const openLocations = new Uint32Array(parts.locations.length);
@@ -100,7 +100,7 @@ export function functionCosts(tables: CodeTables, weights: Float64Array, isWante
   return { whole, lines: parts.lines, files, locations: parts.locations };
 }
 
-/** What each stack weighs with the callees of its innermost location that have no shown frame. */
+/** The weight of each stack including the callees of its innermost location that have no shown frame. */
 function atShown({ stacks, locations, frames }: CodeTables, weights: Float64Array, isShown: (fn: number) => boolean): Float64Array {
   const hasShown = new Uint8Array(locations.count);
   for (let location = 0; location < locations.count; location++) {
@@ -118,7 +118,7 @@ function atShown({ stacks, locations, frames }: CodeTables, weights: Float64Arra
   return moved;
 }
 
-/** Enters and leaves every node of a forest, depth first; -1 is the parent of roots. Deep trees are no problem. */
+/** Enters and leaves every node of a forest, depth first, without recursion. Roots have the parent -1. */
 function walk(parent: readonly number[], enter: (node: number) => void, leave: (node: number) => void): void {
   const child = new Int32Array(parent.length).fill(-1);
   const sibling = new Int32Array(parent.length).fill(-1);
@@ -146,7 +146,7 @@ function walk(parent: readonly number[], enter: (node: number) => void, leave: (
   }
 }
 
-/** What each stack weighs with everything called from it. */
+/** The weight of each stack including everything called from it. */
 function withCallees(parent: Uint32Array, self: Float64Array): Float64Array {
   const total = self.slice();
   for (let stack = parent.length - 1; stack >= 0; stack--) {
@@ -156,7 +156,7 @@ function withCallees(parent: Uint32Array, self: Float64Array): Float64Array {
   return total;
 }
 
-/** The part of a location that belongs to the function: rows of the lines and files it touches. */
+/** The function's part of a location: the rows of its lines and files. */
 interface Part {
   readonly row: number;
   readonly lines: readonly number[];
@@ -170,7 +170,7 @@ class Parts {
   readonly locations: LocationCost[] = [];
   readonly fileRowOfLine: number[] = [];
   private readonly parts: Part[] = [];
-  /** Location → place in `parts`; -1 for those without the function. */
+  /** Location → index in `parts`; -1 for those without the function. */
   private readonly partOf: Int32Array;
   private readonly rowOfLine = new Map<number, number>();
   private readonly rowOfFile = new Map<number, number>();

@@ -1,23 +1,23 @@
-// Live bytes of the heap at a time: one more metric, made of what was allocated and what was freed up to then.
+// Live heap bytes at a time: an extra metric, computed from bytes allocated and bytes freed up to then.
 
 import { UNIT_BYTES } from './format.ts';
 import { NONE, type Profile, type SampleTable } from './payload.ts';
 
-/** What a metric is the cost of, when that is memory: a code of `Subject`. */
+/** The code of `Subject` for memory. */
 export const OF_HEAP = 2;
-/** The names of the counters of a heap recording: see PAYLOAD.md. */
+/** The names of the counters in a heap recording: see PAYLOAD.md. */
 export const LIVE_COUNTER = 'heap-live';
 export const RESIDENT_COUNTER = 'resident-set';
 
 export interface Live {
   profile: Profile;
-  /** The row of the metric; nothing when the profile has no timeline of a heap. */
+  /** The row of the metric; undefined when the profile has no heap timeline. */
   live: number | undefined;
-  /** The row of the bytes that were allocated, which stands for it where single samples are shown. */
+  /** The row of allocated bytes, which replaces it where single samples are shown. */
   allocated: number | undefined;
 }
 
-/** The profile with the metric of live bytes: allocations count up, frees count down. */
+/** The profile with the live bytes metric: allocations add, frees subtract. */
 export function withLive(profile: Profile, nameOf: (metric: number) => string): Live {
   const rows = Array.from({ length: profile.metrics.count }, (_, metric) => metric);
   const find = (name: string): number | undefined => rows.find(metric => nameOf(metric) === name);
@@ -38,7 +38,7 @@ export function withLive(profile: Profile, nameOf: (metric: number) => string): 
   };
 }
 
-/** Both tables in order of time, the second one with negative values. */
+/** Merges both tables by time; the values of the second one become negative. */
 export function difference(more: SampleTable, less: SampleTable): SampleTable {
   const count = more.time.length + less.time.length;
   const out: SampleTable = {

@@ -1,4 +1,4 @@
-// Gets the payload: from the blocks in the page, or from the server that served it.
+// Loads the payload from the blocks in the page, or from the server.
 
 import { decodeResults, type Results } from './bench/results.ts';
 import { isRecord, PayloadError, readContainer } from './container.ts';
@@ -10,10 +10,10 @@ interface WithFromBase64 { fromBase64?: (text: string) => Uint8Array<ArrayBuffer
 
 let loaded: Blob | undefined;
 
-/** The payload as it came, for a page that is saved. */
+/** The payload as loaded, for saving the page. */
 export const zipped = (): Blob | undefined => loaded;
 
-/** What a page can show. */
+/** The kinds of payload that a page can show. */
 export type Loaded = { kind: 'profile'; model: Model } | { kind: 'changes'; model: Model; changes: Changes } | { kind: 'results'; results: Results };
 
 export async function load(): Promise<Loaded> {
@@ -29,21 +29,21 @@ function fromBlocks(blocks: Iterable<HTMLScriptElement>): Blob {
   const parts: Uint8Array<ArrayBuffer>[] = [];
   for (const block of blocks) {
     parts.push(base64((block.textContent ?? '').trim()));
-    block.textContent = ''; // the text is not needed a second time
+    block.textContent = ''; // the text is no longer needed
   }
   return new Blob(parts);
 }
 
-/** A file opened from disk may not fetch: then the page lacks its profile. */
+/** A page opened from disk may not fetch; without blocks it has no profile. */
 async function fromServer(): Promise<Blob> {
-  if (location.protocol === 'file:') throw new PayloadError('This page holds no profile. Was the file cut short? Write it again with `whyslow view FILE -o FILE.html`.');
+  if (location.protocol === 'file:') throw new PayloadError('This page contains no profile. The file may be truncated: write it again with `whyslow view FILE -o FILE.html`.');
   let answer: Response;
   try {
     answer = await fetch('profile' + location.search);
   } catch {
     throw new PayloadError('`whyslow view` does not answer. Is it still running?');
   }
-  if (!answer.ok) throw new PayloadError(`\`whyslow view\` answered ${answer.status} ${answer.statusText}. Open the address that it printed.`);
+  if (!answer.ok) throw new PayloadError(`\`whyslow view\` answered ${answer.status} ${answer.statusText}. Open the URL that it printed.`);
   return answer.blob();
 }
 
@@ -73,6 +73,6 @@ async function unzip(zipped: Blob): Promise<Uint8Array> {
     const stream = zipped.stream().pipeThrough(new DecompressionStream('gzip'));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   } catch {
-    throw new PayloadError('The profile in this page is damaged or cut short: it cannot be decompressed.');
+    throw new PayloadError('The profile in this page is damaged or truncated: it cannot be decompressed.');
   }
 }

@@ -1,4 +1,4 @@
-// Locks: how long they were waited for, where, and because of whom.
+// Locks: how long threads waited for them, where, and which thread held them.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ import { START } from './state.ts';
 
 const MS = 1e6;
 
-test('waits are added up per lock', () => {
+test('waits are summed per lock', () => {
   const model = new Model(decode(locks()));
   assert.deepEqual(lockRows(model, START), [
     { lock: 0, count: 15, total: 40 * MS, p99: 4 * MS, longest: 4 * MS, holder: 0 },
@@ -26,7 +26,7 @@ test('only the selected time and threads count, whichever metric is shown', () =
   assert.deepEqual(lockRows(model, { ...START, brush: [95 * MS, 99 * MS] }), []);
 });
 
-test('who waited where, and who let them wait', () => {
+test('lists where threads waited, and which threads held the lock', () => {
   const model = new Model(decode(locks()));
   const { waiters, holders } = lockSites(model, START, 0);
   assert.deepEqual(waiters.map(({ place, count, total }) => [place, count, total / MS]), [['locks::update app.rs:20', 10, 20], ['locks::read app.rs:21', 5, 20]]);

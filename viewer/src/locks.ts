@@ -1,4 +1,5 @@
-// Locks that threads waited for in the selected time: how long, where, and who let them wait. Pure functions over columns.
+// Locks that threads waited for in the selected time: how long, where, and which thread held them. Pure
+// functions over columns.
 
 import { rowsOf, weightIn } from './aggregate.ts';
 import { selection } from './derive.ts';
@@ -15,17 +16,17 @@ export interface LockRow {
   total: number;
   p99: number;
   longest: number;
-  /** The thread that let others wait for most of the time; NONE when not known. */
+  /** The thread that kept others waiting longest; NONE when not known. */
   holder: number;
 }
 
-/** Where a lock was waited for, or where (and by which thread) it was let go. */
+/** Where threads waited for a lock, or where (and by which thread) it was released. */
 export interface LockSite { place: string; thread: number; count: number; total: number }
 
 /** How long one thread waited for another. */
 export interface WaitEdge { waiter: number; holder: number; count: number; total: number }
 
-/** Visits the selected waits for locks: rows of the table of waits. */
+/** Visits the selected waits for locks: rows of the wait table. */
 function eachWait(model: Model, state: State, visit: (row: number, lock: number, value: number) => void): void {
   const metric = waitMetric(model), table = model.profile.samples[metric], locks = table?.lock;
   if (!table || !locks) return;
@@ -38,7 +39,7 @@ function eachWait(model: Model, state: State, visit: (row: number, lock: number,
   }
 }
 
-/** The least of sorted values that so many of a hundred do not exceed. */
+/** The smallest of the sorted values that at least `percent` percent of them do not exceed. */
 const quantile = (sorted: Float64Array, percent: number): number => sorted[Math.max(1, Math.ceil(sorted.length * percent / 100)) - 1] ?? 0;
 
 class Sums<K> {
@@ -52,7 +53,7 @@ class Sums<K> {
   }
 }
 
-/** The locks that were waited for, most time first. */
+/** The locks with waits, most time first. */
 export function lockRows(model: Model, state: State): LockRow[] {
   const lengths = new Map<number, number[]>(), holders = new Map<number, Sums<number>>();
   const table = model.profile.samples[waitMetric(model)]!;
@@ -75,7 +76,10 @@ export function lockRows(model: Model, state: State): LockRow[] {
   }).sort((a, b) => b.total - a.total || a.lock - b.lock);
 }
 
-/** Where a lock was waited for, and who let it go: whoever ended a wait held the lock until then. Most time first. */
+/**
+ * Where threads waited for a lock, and which threads released it: the thread that ended a wait held the lock
+ * until then. Most time first.
+ */
 export function lockSites(model: Model, state: State, wanted: number): { waiters: LockSite[]; holders: LockSite[] } {
   const table = model.profile.samples[waitMetric(model)]!, places = new Map<number, string>();
   const placeOf = (stack: number): string => {
@@ -96,7 +100,7 @@ export function lockSites(model: Model, state: State, wanted: number): { waiters
   };
 }
 
-/** Which thread waited for which, for one lock or all, most time first. */
+/** Which thread waited for which, for one lock or for all, most time first. */
 export function waitGraph(model: Model, state: State, wanted: number | undefined): WaitEdge[] {
   const table = model.profile.samples[waitMetric(model)]!, edges = new Sums<[number, number]>();
   eachWait(model, state, (row, lock, value) => {
@@ -112,7 +116,7 @@ export function lockName(model: Model, lock: number): string {
   return `${model.text(kind[lock]!).slice(0, 60) || 'lock'}${variable && ` ${variable}`}${Number.isNaN(where) ? '' : ` at 0x${where.toString(16)}`}`;
 }
 
-/** Where it was first waited for: `update app.rs:20`. */
+/** The first place where a thread waited for it: `update app.rs:20`. */
 export function lockSite(model: Model, lock: number): string {
   const { function: fn, file, line } = model.profile.locks, path = model.text(file[lock]!), name = path.slice(path.lastIndexOf('/') + 1);
   return `${model.short(fn[lock]!)}${name && ` ${name}`}${name && line[lock] ? `:${line[lock]}` : ''}`;

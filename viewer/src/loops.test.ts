@@ -1,4 +1,4 @@
-// Loops of machine code: what they cost, how they are drawn, and which hints are shown of a piece.
+// Loops in machine code: their cost, how they are drawn, and the hints of a piece.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,7 +6,10 @@ import type { CodePiece } from './instructions.ts';
 import { hintsOf, lanesOf, loopsOf } from './loops.ts';
 import { NONE } from './payload.ts';
 
-/** Code 1 has the instructions 2 to 8: an outer loop over 3 to 7 with an inner one over 4 to 5, and 6, which lies between but is in none. */
+/**
+ * Code 1 has the instructions 2 to 8: an outer loop over 3 to 7 with an inner one over 4 to 5, and 6, which
+ * lies between them but is in no loop.
+ */
 const machine = {
   instructions: {
     count: 9, code: Uint32Array.of(0, 0, 1, 1, 1, 1, 1, 1, 1), address: new Float64Array(9), text: new Uint32Array(9),
@@ -24,17 +27,17 @@ const piece: CodePiece = {
   instructions: self.map((value, at) => ({ instruction: 2 + at, self: value, total: value, lines: [] })),
 };
 
-test('a loop has what its instructions and the loops in it have, and nothing of the code between', () => {
+test('a loop has the cost of its instructions and inner loops, without the code between', () => {
   const loops = loopsOf(machine, piece);
   assert.deepEqual(loops.map(({ name, depth, self, total }) => [name, depth, self, total]), [['L1', 0, 330, 330], ['L2', 1, 300, 300]]);
 });
 
-test('loops are drawn from their first to their last instruction, dotted past what is not in them', () => {
+test('loops are drawn from their first to their last instruction, dotted past code outside them', () => {
   const lanes = lanesOf(machine, piece, loopsOf(machine, piece));
   assert.deepEqual(lanes, [['', ''], ['first', ''], ['in', 'first'], ['in', 'last'], ['past', ''], ['last', ''], ['', '']]);
 });
 
-test('only hints of the piece, with their loop and their instructions', () => {
+test('shows only the hints of the piece, with their loop and instructions', () => {
   const loops = loopsOf(machine, piece);
   const found = hintsOf(machine, piece, loops).map(({ hint, loop, at }) => [hint, loop?.name, at]);
   assert.deepEqual(found, [[1, 'L2', [2, 3]], [2, undefined, [6]]]);

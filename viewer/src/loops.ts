@@ -1,28 +1,32 @@
-// The loops of a piece of machine code: what each costs, how they are drawn beside the instructions, and what in them costs more than it must.
+// The loops of a piece of machine code: their cost, how they are drawn next to the instructions, and hints
+// about avoidable cost.
 
 import type { CodeTables } from './codetables.ts';
 import type { CodePiece } from './instructions.ts';
 import type { Cost } from './lines.ts';
 import { NONE } from './payload.ts';
 
-/** Loops that are drawn beside each other; deeper ones are part of the last. */
+/** How many nested loops have their own lane; deeper ones share the last. */
 const DEEPEST = 4;
 
 export interface LoopCost extends Cost {
   readonly loop: number;
   /** As `whyslow asm` calls it: `L1`. */
   readonly name: string;
-  /** 0 for a loop that is in no other. */
+  /** 0 for an outermost loop. */
   readonly depth: number;
 }
 
-/** What is drawn in one column beside an instruction: nothing, the line of a loop with its ends, or a line past code that lies between. */
+/**
+ * What one lane shows next to an instruction: nothing, the line of a loop with its ends, or a dotted line
+ * past code that is not in the loop.
+ */
 export type Lane = '' | 'first' | 'in' | 'last' | 'only' | 'past';
 
 export interface CodeHint {
   readonly hint: number;
   readonly loop: LoopCost | undefined;
-  /** Places in `CodePiece.instructions`, ascending. */
+  /** Indices into `CodePiece.instructions`, ascending. */
   readonly at: number[];
 }
 
@@ -45,7 +49,7 @@ export function loopsOf({ loops, instructions }: Pick<CodeTables, 'loops' | 'ins
   return found;
 }
 
-/** What is drawn beside each instruction of a piece, by column. */
+/** What each lane shows next to each instruction of a piece. */
 export function lanesOf({ loops, instructions }: Pick<CodeTables, 'loops' | 'instructions'>, piece: CodePiece, costs: readonly LoopCost[]): Lane[][] {
   const columns = costs.reduce((most, { depth }) => Math.max(most, Math.min(depth + 1, DEEPEST)), 0);
   const begin = piece.instructions[0]?.instruction ?? 0;
@@ -62,7 +66,7 @@ export function lanesOf({ loops, instructions }: Pick<CodeTables, 'loops' | 'ins
   return lanes;
 }
 
-/** The hints of a piece, the heaviest first. */
+/** The hints of a piece, heaviest first. */
 export function hintsOf({ hints, hintInstructions }: Pick<CodeTables, 'hints' | 'hintInstructions'>, piece: CodePiece, costs: readonly LoopCost[]): CodeHint[] {
   const begin = piece.instructions[0]?.instruction ?? 0;
   const found = new Map<number, CodeHint>();

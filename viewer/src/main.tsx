@@ -1,4 +1,4 @@
-// Starts the viewer: loads the profile, then shows the application or what went wrong.
+// Starts the viewer: loads the payload, then shows the application or an error.
 
 import { render } from 'preact';
 import { App } from './app.tsx';
@@ -27,9 +27,9 @@ async function start(): Promise<void> {
     render(shown(loaded), root);
     performance.mark('whyslow-shown');
   } catch (problem) {
-    const text = problem instanceof PayloadError ? problem.message : `The profile cannot be shown: ${String(problem)}`;
+    const text = problem instanceof PayloadError ? problem.message : `Cannot show the profile: ${String(problem)}`;
     if (!(problem instanceof PayloadError)) console.error(problem);
-    render(<div class="message" role="alert"><h1>This profile cannot be opened</h1><p>{text}</p></div>, root);
+    render(<div class="message" role="alert"><h1>Cannot open this profile</h1><p>{text}</p></div>, root);
   }
 }
 

@@ -1,13 +1,13 @@
-// The matches of the search in the panel that is shown: how many there are, which one was gone to, and the way to the next.
+// The search matches in the current panel: how many, which one is selected, and how to go to the next.
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 interface Matches {
   of: number;
-  /** The one that was gone to, from 0; -1 for none yet. */
+  /** The selected one, from 0; -1 for none yet. */
   at: number;
   step: (by: number) => void;
-  /** The panel they are of. */
+  /** The panel they belong to. */
   owner: unknown;
 }
 
@@ -20,10 +20,10 @@ function show(next: Matches | undefined): void {
   if (isOther) for (const watcher of watchers) watcher();
 }
 
-/** To the next (1) or the previous (-1) match in the panel that is shown. */
+/** Goes to the next (1) or the previous (-1) match in the current panel. */
 export const toMatch = (by: number): void => shown?.step(by);
 
-/** The matches of the panel that is shown; nothing where a panel has none. */
+/** The matches of the current panel; undefined where a panel has none. */
 export function useShownMatches(): Matches | undefined {
   const [, redraw] = useState(0);
   useLayoutEffect(() => {
@@ -36,14 +36,14 @@ export function useShownMatches(): Matches | undefined {
 }
 
 /**
- * What matches in a panel, in the order in which it is gone through; `go` selects one and brings it into sight. `current` is the
- * place of the selected one where the panel knows it; another list starts anew.
+ * Registers the matches of a panel, in the order in which `n` visits them. `go` selects one and scrolls to
+ * it. `current` is the index of the selected one where the panel knows it. Another list starts over.
  */
 export function useMatches<T>(items: ArrayLike<T>, go: (item: T) => void, current?: number): void {
   const last = useRef({ items, index: -1 });
   if (last.current.items !== items) last.current = { items, index: -1 };
   const [, redraw] = useState(0);
-  // With every render: the next key may come before the next frame.
+  // With every render: the next key may arrive before the next frame.
   useLayoutEffect(() => {
     const at = current ?? last.current.index;
     const step = (by: number): void => {

@@ -1,46 +1,49 @@
-// A decoded profile with what all panels need to know about it: texts, and one numbered list of everything that can
-// be a frame.
+// A decoded profile with what all panels need: texts, and one numbered list of everything that can be a
+// frame.
 
 import { ELAPSED_TIME, withElapsed } from './elapsed.ts';
 import { LIVE_COUNTER, OF_HEAP, RESIDENT_COUNTER, withLive } from './live.ts';
 import { clean } from './names.ts';
 import { NONE, type Profile } from './payload.ts';
 
-/** Whose code it is: the codes of PAYLOAD.md. */
+/** Kinds of code: the codes of PAYLOAD.md. */
 export const KIND = { unknown: 0, yours: 1, dependency: 2, std: 3, allocator: 4, kernel: 5, runtime: 6 } as const;
 
 const saysNothing = (role: string): boolean => role === 'panic-catching' || role === 'plumbing';
 const starts = (role: string): boolean => role === 'start-up' || role === 'thread-start';
 
 /**
- * Functions as panels see them, numbered from 0. After the functions of the profile come one per module (its code
- * without a name), `[unknown]`, `[truncated stack]`, the root "all", then one per group of generic instances, which only
- * occurs when instances are merged, one per family of code that only carries other code, which stands for its folded
- * frames, and `[not in your code]`.
+ * Functions as panels see them, numbered from 0. After the functions of the profile come: one per module
+ * (its code without symbols), `[unknown]`, `[truncated stack]`, the root "all", one per group of generic
+ * instances (used only when instances are merged), one per family of carriers (stands for its folded
+ * frames), and `[not in your code]`.
  */
 export class Model {
   readonly profile: Profile;
-  /** How many functions there are, with all of the above. */
+  /** The number of functions, including all of the above. */
   readonly functionCount: number;
   readonly unknown: number;
   readonly truncated: number;
   readonly root: number;
-  /** Stands for stacks without code of the user, when only that is shown. */
+  /** Stands for stacks without the user's code, when only that is shown. */
   readonly others: number;
-  /** Functions that a reader cannot tell apart (same name, file and line) are one: the first of them. */
+  /** Functions that look the same to the user (same name, file and line) are one: the first of them. */
   readonly sameAs: Uint32Array;
   /** Function → the function of all its generic instances; itself when it has none. */
   readonly generic: Uint32Array;
-  /** The last moment of the recording, in nanoseconds. */
+  /** The end of the recording, in nanoseconds. */
   readonly duration: number;
-  /** Whether anything in the profile has a time: imported stacks often have none. */
+  /** Whether the profile has timestamps: imported stacks often have none. */
   readonly timed: boolean;
-  /** The metric of live bytes, when the profile has a timeline of the heap, and the one of which samples are shown instead. */
+  /**
+   * The metric of live bytes, when the profile has a heap timeline, and the metric with the samples to show
+   * instead.
+   */
   readonly live: number | undefined;
   private readonly allocated: number | undefined;
-  /** The metric of elapsed time, where it is known how many threads ran beside each sample. */
+  /** The metric of elapsed time, where the number of running threads is known for each sample. */
   readonly elapsed: number | undefined;
-  /** Names that several threads have. */
+  /** Names that several threads share. */
   private readonly sharedNames: ReadonlySet<number>;
   private readonly decoder = new TextDecoder();
   private readonly texts: (string | undefined)[];
@@ -72,24 +75,24 @@ export class Model {
     this.timed = profile.samples.some(({ time }) => time.length > 0 && time[time.length - 1]! > 0) || profile.spans.count > 0 || profile.counterValues.count > 0;
   }
 
-  /** A text of the profile, harmless to show; empty for NONE. */
+  /** A text of the profile, safe to show; empty for NONE. */
   text(id: number): string {
     if (id === NONE) return '';
     return this.texts[id] ??= clean(this.rawText(id));
   }
 
-  /** The whole name of a function. */
+  /** The full name of a function. */
   name(fn: number): string {
     return this.names[fn] ??= this.findName(fn);
   }
 
-  /** The part of the name that says most, where the whole has no room. */
+  /** The most specific part of the name, for where the full name does not fit. */
   short(fn: number): string {
     const of = this.member(fn), { functions } = this.profile;
     return of < functions.count ? this.text(functions.short[of]!) || this.name(fn) : this.name(fn);
   }
 
-  /** The place of each function in the order of names. */
+  /** The position of each function in alphabetical order. */
   nameRanks(): Uint32Array {
     return this.ranks ??= this.findRanks();
   }
@@ -150,7 +153,10 @@ export class Model {
     return this.profile.metrics.of[metric] === OF_HEAP;
   }
 
-  /** Whether each row of a metric is one sample; else its values were counted. A profile without a metric has no samples. */
+  /**
+   * Whether each row of a metric is one sample; otherwise its values were counted. A profile without a
+   * metric has no samples.
+   */
   isSampled(metric: number): boolean {
     return this.profile.metrics.sampled[metric] !== 0;
   }
@@ -160,7 +166,7 @@ export class Model {
     return metric === this.live ? this.allocated ?? metric : metric;
   }
 
-  /** What a counter is called; of which process, where several have one of the name. */
+  /** The name of a counter, with its process if several processes have one of that name. */
   counterName(counter: number): string {
     const { counters } = this.profile;
     const name = this.text(counters.name[counter]!), process = counters.process[counter]!;
@@ -169,12 +175,12 @@ export class Model {
     return isOne || process === NONE ? shown : `${shown} · ${this.processName(process)}`;
   }
 
-  /** When the heap was largest, for its counter; nothing for other counters. */
+  /** The time of the heap's peak, for its counter; undefined for other counters. */
   peakOf(counter: number): number | undefined {
     return this.text(this.profile.counters.name[counter]!) === LIVE_COUNTER ? this.profile.heapFacts?.peakTime : undefined;
   }
 
-  /** What a thread is called, with its number where several have the name. */
+  /** The name of a thread, with its number if several threads share the name. */
   threadName(thread: number): string {
     const { threads } = this.profile;
     if (thread >= threads.count) return 'all threads';
@@ -188,18 +194,21 @@ export class Model {
     return process < processes.count ? this.text(processes.name[process]!) || `process ${processes.pid[process]}` : 'unknown process';
   }
 
-  /** A function of the profile that stands for a group of generic instances; any other function itself. */
+  /** A function of the profile that represents a group of generic instances; any other function itself. */
   member(fn: number): number {
     return this.groupMember[fn - this.root - 1] ?? fn;
   }
 
-  /** The family of a function that only carries other code: a row of `carriers`; -1 for one that works itself. */
+  /**
+   * The family of a carrier (a function that only carries other code): a row of `carriers`; -1 for other
+   * functions.
+   */
   carrier(fn: number): number {
     const of = this.member(fn);
     return of < this.profile.functions.count ? this.profile.functions.carrier[of]! - 1 : -1;
   }
 
-  /** The function that stands for a family of code that only carries other code. */
+  /** The function that stands for a family of carriers. */
   carrierFunction(family: number): number {
     return this.root + 1 + this.groupNames.length + family;
   }
@@ -220,7 +229,7 @@ export class Model {
     return false;
   }
 
-  /** Whether code of one family counts to the other around it. */
+  /** Whether code of one family counts as part of the other family around it. */
   joins(family: number, around: number): boolean {
     const role = (of: number): string => this.profile.carriers[of]?.role ?? '';
     return family === around || saysNothing(role(family)) || (starts(role(family)) && starts(role(around)));
@@ -296,7 +305,7 @@ export class Model {
   }
 }
 
-/** What is in a list more than once. */
+/** The values that occur more than once in a list. */
 function twice(list: Iterable<number>): Set<number> {
   const once = new Set<number>(), more = new Set<number>();
   for (const one of list) (once.has(one) ? more : once).add(one);

@@ -1,4 +1,4 @@
-// Names and numbers as they are shown.
+// How names and numbers are displayed.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { columns } from './flame/label.ts';
 import { amount, duration, share } from './format.ts';
 import { clean } from './names.ts';
 
-test('hostile names do no harm', () => {
+test('hostile names are harmless', () => {
   assert.equal(clean('a\x1b[31mb\r\n'), 'a\\u{1b}[31mb\\u{d}\\u{a}');
   assert.equal(clean('a\u009b2J\u202eb\0'), 'a\\u{9b}2J\\u{202e}b\\u{0}');
 });

@@ -1,4 +1,4 @@
-// Call trees: recursion folded, callers and callees add up to the function, 10,000 frames are no problem.
+// Call trees: recursion is folded, callers and callees add up to the function, 10,000 frames are no problem.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -59,7 +59,7 @@ test('a tree is shown heaviest first', () => {
   assert.deepEqual(lines(topDown(tree('main;a;f 4\nmain;b 5\nmain 1'))), ['main 1/10', ' b 5/5', ' a 0/4', '  f 4/4']);
 });
 
-test('an inverted tree starts with own time', () => {
+test('an inverted tree starts with self time', () => {
   assert.deepEqual(lines(inverted(tree('main;a;f 4\nmain;b;f 3\nmain 1'))), [
     'f 7/7', ' a 0/4', '  main 0/4', ' b 0/3', '  main 0/3', 'main 1/1',
   ]);
@@ -70,7 +70,7 @@ test('a function that calls itself is one row', () => {
   assert.deepEqual(lines(topDown(tree(deep))), ['main 0/6', ' f 1/6 1×500', '  work 5/5']);
 });
 
-test('functions that call each other are one round', () => {
+test('mutual recursion folds into one round', () => {
   assert.deepEqual(lines(topDown(tree(`main${';a;b'.repeat(200)};work 3`))), ['main 0/3', ' a 0/3', '  b 0/3 2×200', '   work 3/3']);
 });
 
@@ -91,7 +91,7 @@ test('recursion counts for the outermost caller and the innermost callee', () =>
   assert.equal(calleesOf(data, labelOf('f')).whole, 5);
 });
 
-test('an outermost function has no callers, and an unknown one nothing', () => {
+test('an outermost function has no callers, an unknown one has no rows', () => {
   const data = tree('main;a 4');
   assert.deepEqual(callersOf(data, labelOf('main')).roots, []);
   assert.equal(callersOf(data, labelOf('main')).whole, 4);
@@ -107,7 +107,7 @@ test('the heaviest path ends where the time splits into small parts', () => {
   assert.deepEqual(shown, ['main', 'a', 'b', 'x', 'y', 'z', 'u', 'c']);
 });
 
-test('paths stay the same when values change', () => {
+test('paths keep their numbers when values change', () => {
   const paths = new Paths();
   const before = heaviestPath(topDown(tree('main;a;b 4\nmain;c 1')), paths);
   const rows = rowsOf(topDown(tree('main;a;b 1\nmain;c 7')), paths, new Set(before));

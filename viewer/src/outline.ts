@@ -1,7 +1,7 @@
-// Call trees that are opened branch by branch: top-down, inverted, the callers and the callees of a function.
+// Call trees that open branch by branch: top-down, inverted, the callers and the callees of a function.
 //
-// A branch stands for several nodes of the merged call tree. Its children are only made when it is opened, because seen
-// from the inside a profile has about as many nodes as all its stacks have frames.
+// A branch stands for several nodes of the merged call tree. Its children are built only when it opens,
+// because seen from the inside a profile has about as many nodes as all its stacks have frames.
 
 import type { FoldedTree } from './derive.ts';
 import { NONE } from './payload.ts';
@@ -13,32 +13,35 @@ export interface Branch {
   readonly self: number;
   readonly total: number;
   readonly inlined: boolean;
-  /** Rounds of recursion that are folded into the row, and the frames of a round. */
+  /** Rounds of recursion folded into the row, and the frames of a round. */
   readonly times: number;
   readonly frames: number;
-  /** Frames on the deepest stack that the row stands for because they only carry other code, and their families. */
+  /**
+   * Frames on the deepest stack that the row stands for because they only carry other code, and their
+   * families.
+   */
   readonly hidden: number;
   readonly families: number;
   readonly mayOpen: boolean;
-  /** Nodes of the folded tree, and what each weighs in this branch. */
+  /** Nodes of the folded tree, and the weight of each in this branch. */
   readonly nodes: readonly number[];
   readonly weights: readonly number[];
 }
 
-/** A tree that makes its branches when asked. */
+/** A tree that builds its branches on demand. */
 export interface Outline {
   readonly whole: number;
   readonly roots: readonly Branch[];
   children(branch: Branch): readonly Branch[];
 }
 
-/** From the outermost callers inwards. */
+/** From the outermost callers to their callees. */
 export function topDown(tree: FoldedTree): Outline {
   const children = inwards(tree, tree.total, NONE);
   return { whole: tree.total[0] ?? 0, roots: children({ nodes: [0] }), children };
 }
 
-/** From the innermost functions outwards: whose own time it is, then who called them. */
+/** From the innermost functions, by self time, to their callers. */
 export function inverted(tree: FoldedTree): Outline {
   const groups = new Groups(tree);
   for (let node = 1; node < tree.parent.length; node++) {
@@ -72,7 +75,7 @@ export function callersOf(tree: FoldedTree, fn: number): Outline {
 
 /** Everything inside the innermost call of a function. */
 export function calleesOf(tree: FoldedTree, fn: number): Outline {
-  // What a node weighs without further calls of the function below it: those have their own callees.
+  // The weight of a node without further calls of the function below it: those have their own callees.
   const value = tree.self.slice();
   const nodes: number[] = [];
   let whole = 0;
@@ -88,7 +91,7 @@ export function calleesOf(tree: FoldedTree, fn: number): Outline {
   return { whole, roots: children({ nodes }), children };
 }
 
-/** Children towards the callees, weighing `value`, without those of the function `without`. */
+/** Children towards the callees, weighted by `value`, without those of the function `without`. */
 function inwards(tree: FoldedTree, value: Float64Array, without: number): (branch: Pick<Branch, 'nodes'>) => Branch[] {
   const counts = (child: number): boolean => value[child]! > 0 && tree.fn[child] !== without;
   return branch => {
@@ -103,7 +106,7 @@ function inwards(tree: FoldedTree, value: Float64Array, without: number): (branc
   };
 }
 
-/** Children towards the callers, weighing what the branch weighs there. */
+/** Children towards the callers, with the weights of the branch. */
 function outwards(tree: FoldedTree): (branch: Pick<Branch, 'nodes' | 'weights'>) => Branch[] {
   return branch => {
     const groups = new Groups(tree);
@@ -128,7 +131,7 @@ interface Group {
   weights: number[];
 }
 
-/** Nodes gathered by function. */
+/** Groups nodes by function. */
 class Groups {
   private readonly byFunction = new Map<number, Group>();
 

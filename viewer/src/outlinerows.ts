@@ -1,29 +1,30 @@
-// Which branches of an outline are open, and the rows that result: a list in reading order, made without recursion.
+// Which branches of an outline are open, and the resulting rows: a list in reading order, built without
+// recursion.
 
 import type { Branch, Outline } from './outline.ts';
 
-/** More rows than this are not laid out at once; opening "everything" stops here. */
+/** The maximum number of rows. Expanding everything stops here. */
 export const MOST_ROWS = 20_000;
 
 /** One visible row. */
 export interface Row {
   readonly branch: Branch;
-  /** Names the path to the row; the same path has the same number for other samples too. */
+  /** Identifies the path to the row. The same path has the same number for other samples too. */
   readonly path: number;
   readonly depth: number;
   readonly open: boolean;
-  /** Place of the parent row in the list; -1 for a root. */
+  /** Index of the parent row in the list; -1 for a root. */
   readonly parent: number;
-  /** How many siblings there are, and which of them this is (from 1). */
+  /** The number of siblings, and the position among them (from 1). */
   readonly setSize: number;
   readonly place: number;
 }
 
-/** Numbers for paths of functions, so that what is open stays open when the values change. */
+/** Numbers paths of functions, so that open rows remain open when the values change. */
 export class Paths {
   private readonly children: Map<number, number>[] = [new Map()];
 
-  /** The number of `fn` below the path `parent`; 0 is the path of nothing. */
+  /** The number of `fn` below the path `parent`; 0 is the empty path. */
   below(parent: number, fn: number): number {
     const known = this.children[parent]!;
     let path = known.get(fn);
@@ -64,7 +65,10 @@ export function rowsOf(outline: Outline, paths: Paths, open: ReadonlySet<number>
   return rows;
 }
 
-/** The paths along the heaviest branches: from the heaviest root down to where the time is spent or splits into small parts. */
+/**
+ * The paths along the heaviest branches: from the heaviest root down to where the time is spent or splits
+ * into small parts.
+ */
 export function heaviestPath(outline: Outline, paths: Paths, least = 0.3): number[] {
   const found: number[] = [];
   let branches = outline.roots;
@@ -81,7 +85,7 @@ export function heaviestPath(outline: Outline, paths: Paths, least = 0.3): numbe
   return found;
 }
 
-/** The paths of a branch and of everything below it, as far as rows can be shown. */
+/** The paths of a branch and of everything below it, up to the maximum number of rows. */
 export function pathsBelow(outline: Outline, paths: Paths, branch: Branch, path: number, most = MOST_ROWS): number[] {
   const found: number[] = [];
   const waiting: [Branch, number][] = [[branch, path]];

@@ -1,5 +1,5 @@
-// Colours. Those of the kinds of code are the ones of the SVG flame graph: at least 20 CIE Lab units apart in simulated
-// colour blindness. Dark text is readable on all of them in both themes.
+// Colours. Kinds of code have the colours of the SVG flame graph: at least 20 CIE Lab units apart in
+// simulated colour blindness. Dark text is readable on all of them in both themes.
 
 import { KIND, type Model } from './model.ts';
 import { NONE } from './payload.ts';
@@ -18,12 +18,15 @@ export const KINDS: readonly { code: number; word: string }[] = [
 
 export const kindWord = (code: number): string => KINDS.find(kind => kind.code === code)?.word ?? 'unknown';
 
-/** Colours by code of kind, then the colour of what is no code. */
+/** Colours by code of kind, then the colour of frames that are not code. */
 const LIGHT = ['#8b8e92', '#f09a48', '#f8db8d', '#54c8f6', '#cf84c8', '#5bb077', '#d8e3eb', '#eceef0'];
 const DARK = ['#84878b', '#f09a48', '#f8db8d', '#54c8f6', '#cf84c8', '#5bb077', '#c3ced7', '#b4b8be'];
 const NO_CODE = 7;
 
-/** What changed, from much less over not significant to much more: the colours of the SVG flame graph. Blue and orange differ in lightness, too. */
+/**
+ * Colours of changes, from much less through within noise to much more: those of the SVG flame graph.
+ * Blue and orange differ in lightness, too.
+ */
 const CHANGES = { light: ['#4f8fdc', '#a9d0f5', '#d5d8dc', '#f8c98f', '#ec8a2f'], dark: ['#4f8fdc', '#a9d0f5', '#b4b8be', '#f8c98f', '#ec8a2f'] };
 const NOT_SIGNIFICANT = 2;
 
@@ -35,7 +38,7 @@ export function changeColour(row: number, dark: boolean): string {
 /** For crates, modules and functions: neighbours in this list differ in lightness too. */
 const MANY = ['#f09a48', '#54c8f6', '#f8db8d', '#cf84c8', '#5bb077', '#a9b8e8', '#e7b8a4', '#bcd96f', '#7fd0c0', '#e69ab0', '#c9b17c', '#9db8c9'];
 
-/** The colour of the n-th of several things; a quiet one for all that have no colour of their own. */
+/** The colour of the n-th of several things; a quiet one for all after the list ends. */
 export const nthColour = (n: number, dark: boolean): string => MANY[n] ?? kindColour(KIND.runtime, dark);
 
 export const kindColours = (dark: boolean): readonly string[] => dark ? DARK : LIGHT;
@@ -44,7 +47,7 @@ export const kindColour = (kind: number, dark: boolean): string => (dark ? DARK 
 /** The colour of a function under a colour mode. */
 export function functionColour(model: Model, fn: number, mode: Colour, dark: boolean): string {
   if (fn === model.root || fn === model.truncated || fn === model.others) return (dark ? DARK : LIGHT)[NO_CODE]!;
-  // Kinds of time are of samples, not of functions: where those are not known, whose code it is.
+  // Kinds of time belong to samples, not to functions. Without them, use the kind of code.
   if (mode === 'kind' || mode === 'time') return kindColour(model.kind(fn), dark);
   const group = colourGroup(model, fn, mode);
   return group ? nameColour(group) : kindColour(KIND.unknown, dark);
@@ -60,7 +63,7 @@ export function colourGroup(model: Model, fn: number, mode: Colour): string {
   return mode === 'crate' ? model.crate(fn) || moduleName : model.name(fn).slice(0, 200);
 }
 
-/** The same colour for the same name, wherever it is. */
+/** The same name always gets the same colour. */
 export const nameColour = (name: string): string => MANY[hash(name.slice(0, 200)) % MANY.length]!;
 
 function hash(text: string): number {

@@ -1,12 +1,9 @@
-// What every panel is given. See panels/README.md.
+// The properties of every panel. See panels/README.md.
 
 import type { Model } from './model.ts';
 import type { State } from './state.ts';
 
-/**
- * Changes the state. Steps with the same `merging` key, one after the other, are one step of the history (typing,
- * dragging).
- */
+/** Changes the state. Consecutive changes with the same `merging` key are one undo step (typing, dragging). */
 export type Dispatch = (changes: Partial<State>, merging?: string) => void;
 
 export interface PanelProps {
@@ -15,6 +12,6 @@ export interface PanelProps {
   dispatch: Dispatch;
   /** Whether the dark theme is shown, for canvases. */
   dark: boolean;
-  /** Lets the reader choose an editor. */
+  /** Opens the editor dialog. */
   chooseEditor: () => void;
 }

@@ -1,4 +1,4 @@
-// How many threads are busy at a time, in profiles whose every number can be checked by hand.
+// How many threads are busy at the same time, in profiles with numbers that can be checked by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -27,35 +27,35 @@ test('from samples: levels, what ran alone, and the serial part', () => {
   assert.deepEqual([serial!.share, of.name(serial!.function.fn), serial!.function.share], [.4, 'app::parse', 1]);
 });
 
-test('of a part of the time, and of some threads', () => {
+test('follows the selected time and threads', () => {
   const of = model();
   assert.deepEqual(levels(of, { brush: [300 * MS, 1000 * MS] }), [0, 100, 600]);
-  assert.equal(found(of, { brush: [300 * MS, 1000 * MS] }).serial, undefined, 'a short serial part is not told');
+  assert.equal(found(of, { brush: [300 * MS, 1000 * MS] }).serial, undefined, 'a short serial part is not reported');
   // Without b everything is on one thread.
   assert.deepEqual(levels(of, { threads: [0, 1] }), [0, 1000]);
   assert.deepEqual(functions(of, 1, { threads: [0, 1] }), [['app::work', '/src/app.rs:20', 540], ['app::parse', '/src/app.rs:12', 400], ['app::log', '/src/app.rs:30', 60]]);
   assert.deepEqual(levels(of, { threads: [1], brush: [350 * MS, 450 * MS] }), [50, 50]);
-  assert.equal(found(model({ crowded: true })).serial, undefined, 'samples cannot tell a serial part from threads that wait for their turn');
+  assert.equal(found(model({ crowded: true })).serial, undefined, 'samples cannot distinguish a serial part from queued threads');
 });
 
-test('with waits it is exact, and threads in the queue are busy', () => {
+test('with waits it is exact, and queued threads are busy', () => {
   const of = model({ waits: true }), { exact, serial } = found(of);
   assert.ok(exact);
   assert.deepEqual(levels(of), [0, 400, 600]);
   assert.deepEqual(functions(of, 2), [['app::work', '/src/app.rs:20', 570], ['app::log', '/src/app.rs:30', 30]]);
   assert.equal(serial!.share, .4);
-  assert.deepEqual(levels(of, { threads: [0, 2], brush: [300 * MS, 800 * MS] }), [0, 500], 'b waits for a CPU, then it runs');
-  // The same by the times of the waits: they are in the panel as in the columns of the recorder.
+  assert.deepEqual(levels(of, { threads: [0, 2], brush: [300 * MS, 800 * MS] }), [0, 500], 'b is queued for a CPU, then it runs');
+  // The same from the times of the waits: the panel agrees with the recorder's columns.
   assert.deepEqual(functions(of, 2, { threads: [0, 1, 2] }), functions(of, 2));
   assert.deepEqual(found(model({ waits: true, crowded: true })).serial!.share, .4, 'the queue is known');
 });
 
-test('of a recorder that was killed nobody knows what threads did at the end', () => {
+test('after a killed recorder, the end of threads is unknown', () => {
   assert.deepEqual(levels(model({ waits: true, end: 2000 })), [0, 400, 600, 1000]);
-  assert.deepEqual(levels(model({ waits: true, end: 2000, sealed: false })), [1000, 400.5, 599.5], 'b was last seen half a millisecond before');
+  assert.deepEqual(levels(model({ waits: true, end: 2000, sealed: false })), [1000, 400.5, 599.5], 'b’s last record is half a millisecond before');
 });
 
-test('elapsed time is a metric: CPU time by the threads that ran', () => {
+test('elapsed time is a metric: CPU time divided by running threads', () => {
   const of = model(), state = { ...START, metric: of.elapsed! };
   assert.deepEqual([of.metricName(of.elapsed!), of.unit(of.elapsed!), of.isSampled(of.elapsed!)], ['elapsed-time', 1, true]);
   assert.equal(whole(of, state) / MS, 1000);
@@ -63,7 +63,7 @@ test('elapsed time is a metric: CPU time by the threads that ran', () => {
   assert.deepEqual(['app::parse', 'app::work', 'app::log'].map(name => self[named(name)]! / MS), [400, 570, 30]);
 });
 
-test('without the columns there is neither panel nor metric, and none can lead out of bounds', () => {
+test('without the columns there is neither panel nor metric, and no column can cause an out-of-bounds access', () => {
   const of = new Model(decode(small()));
   assert.deepEqual([hasParallelism(of), of.elapsed, parallelism(of, START)], [false, undefined, undefined]);
   const bytes = parallel(), text = new TextDecoder('latin1').decode(bytes), at = text.indexOf('"stacks.charge"');

@@ -1,7 +1,8 @@
-// How many threads are busy at a time, and what runs then, as `whyslow report FILE parallelism` works it out.
+// How many threads are busy at the same time, and what runs then. Same result as `whyslow report FILE
+// parallelism`.
 //
-//     with waits recorded   a thread runs from its start to its end, but for its waits; one that waits for a CPU is busy, too
-//     without               a thread runs for the time that each of its CPU samples stands for, up to the moment it was taken
+//     with waits recorded   a thread runs from its start to its end, except for its waits; one queued for a CPU is busy, too
+//     without               a thread runs for the time that each of its CPU samples represents, up to the time of the sample
 
 import { lowerBound, rowsOf } from './aggregate.ts';
 import { selection } from './derive.ts';
@@ -11,17 +12,17 @@ import { NONE, type Profile, type SampleTable } from './payload.ts';
 import { timeRange, type State } from './state.ts';
 import { firstEndingAfter, waitsOf, type Waits } from './waits.ts';
 
-/** A function of the user's code, or nearest to it, at one level; `charge` is its line with most of it. */
+/** A function of the user's code, or nearest to it, at one level. `charge` is its heaviest line. */
 export interface BusyFunction { fn: number; charge: number; elapsed: number; share: number }
 
-/** The time in which so many threads were busy, the CPU samples taken then, and what ran, by elapsed time. */
+/** The time with this many busy threads, the CPU samples in it, and the functions that ran, by elapsed time. */
 export interface Level { ns: number; samples: number; functions: BusyFunction[] }
 
-/** The serial part of a program that is not serial altogether. */
+/** The serial part of a program that is otherwise parallel. */
 export interface SerialPart { share: number; function: BusyFunction }
 
 export interface Parallelism {
-  /** Whether it follows from every single wait; else it is an estimate from CPU samples. */
+  /** Whether it is computed from every single wait; otherwise it is an estimate from CPU samples. */
   exact: boolean;
   duration: number;
   /** By the number of busy threads. */
@@ -29,17 +30,17 @@ export interface Parallelism {
   serial: SerialPart | undefined;
 }
 
-// What is worth telling: the same as in `whyslow report`.
+// Limits for reporting a serial part: the same as in `whyslow report`.
 const LEAST_PARALLEL = .1, LEAST_SERIAL = .2, LEAST_SAMPLES = 50, LEAST_ALONE = .9;
 
-/** `ModuleKind` of time that no sample fell into. */
+/** The `ModuleKind` of time without samples. */
 const NOT_SAMPLED = 6;
 
-/** Whether a profile tells how many threads ran, and has more than one. */
+/** Whether a profile knows how many threads ran, and has more than one. */
 export const hasParallelism = (model: Model): boolean =>
   model.timed && model.profile.threads.count > 1 && model.profile.charges.count > 0 && cpuMetric(model.profile) >= 0;
 
-/** Of the selected threads and time. */
+/** The parallelism of the selected threads and time. */
 export function parallelism(model: Model, state: State): Parallelism | undefined {
   const metric = cpuMetric(model.profile);
   if (metric < 0) return undefined;
@@ -60,10 +61,10 @@ export function parallelism(model: Model, state: State): Parallelism | undefined
   return { exact, duration, levels, serial: serialPart(model.profile, exact, duration, levels) };
 }
 
-/** From each moment to the next: how many threads run, and how many are busy. */
+/** From each point in time to the next: how many threads run, and how many are busy. */
 interface Steps { at: Float64Array; runs: Uint32Array; busy: Uint32Array }
 
-/** When threads begin and end to run, and to wait for a CPU, within a range of time. */
+/** When threads start and stop running, and queueing for a CPU, within a time range. */
 class Changes {
   private readonly runs: [begin: number[], end: number[]] = [[], []];
   private readonly queue: [begin: number[], end: number[]] = [[], []];
@@ -80,7 +81,7 @@ class Changes {
     of[1].push(last);
   }
 
-  /** Goes through the four lists in order of time. */
+  /** Merges the four lists in order of time. */
   steps(): Steps {
     const lists = [...this.runs, ...this.queue].map(list => Float64Array.from(list).sort()), next = [0, 0, 0, 0];
     const most = lists.reduce((sum, list) => sum + list.length, 1);
@@ -102,7 +103,7 @@ class Changes {
 }
 
 function addExact({ threads, timeKinds, parallelism: { sealed, end } }: Profile, waits: Waits, samples: SampleTable, counts: (thread: number) => boolean, changes: Changes): void {
-  // A thread that has neither run nor waited is none that was recorded.
+  // A thread that neither ran nor waited was not recorded.
   const lastSeen = new Float64Array(threads.count).fill(-1);
   samples.thread.forEach((thread, row) => { lastSeen[thread] = samples.time[row]!; });
   for (let thread = 0; thread < threads.count; thread++) {
@@ -116,7 +117,7 @@ function addExact({ threads, timeKinds, parallelism: { sealed, end } }: Profile,
       if (timeKinds[waits.kind[at]!]?.state === 'queued') changes.addQueued(begin, waits.end[at]!);
       since = Math.max(since, waits.end[at]!);
     }
-    // A recorder that was killed has not told of the waits that were under way.
+    // A killed recorder did not write the waits that were in progress.
     const known = threads.end[thread]!;
     changes.addRun(since, !Number.isNaN(known) ? known : sealed ? end || Infinity : lastSeen[thread]!);
   }
@@ -127,13 +128,13 @@ function addSampled({ threads }: Profile, { time, thread, value }: SampleTable, 
   for (let row = 0; row < time.length; row++) {
     const of = thread[row]!;
     if (!counts(of)) continue;
-    // A thread runs once at a time, also where one row stands for time that nobody saw.
+    // A thread runs once at a time, even where one row stands for time without samples.
     changes.addRun(Math.max(0, time[row]! - value[row]!, known[of]!), time[row]!);
     known[of] = Math.max(known[of]!, time[row]!);
   }
 }
 
-/** Charge → the first one that a reader cannot tell from it. */
+/** Charge → the first one that looks the same to the user. */
 function sameCharges({ sameAs, profile: { charges } }: Model): Uint32Array {
   const first = new Map<string, number>();
   return Uint32Array.from(charges.function, (fn, charge) => {
@@ -148,19 +149,22 @@ interface Chosen { threads: Uint8Array | undefined; counts: (thread: number) => 
 function addFunctions(model: Model, samples: SampleTable, { threads, counts, range, mask }: Chosen, steps: Steps, exact: boolean, levels: Level[]): void {
   const { stacks, charges, locations, modules } = model.profile, same = sameCharges(model), sums = new Map<number, number>();
   const [first, last] = rowsOf(samples, range), isAll = threads === undefined && samples.busy !== undefined;
-  /** What runs is busy, also where a wait has its end a little late. Of all threads the recorder's times are known to the nanosecond, not those here. */
-  const beside = (row: number, moment: number): { busy: number; runs: number } => {
-    if (moment < steps.at[0]!) return { busy: 1, runs: 1 };
+  /**
+   * What runs is busy, even where a wait is recorded as ending slightly late. The recorder knows the times
+   * of all threads to the nanosecond, the viewer does not.
+   */
+  const threadsAt = (row: number, instant: number): { busy: number; runs: number } => {
+    if (instant < steps.at[0]!) return { busy: 1, runs: 1 };
     if (isAll) return { busy: Math.max(1, samples.busy![row]!), runs: Math.max(1, samples.running![row]!) };
-    const after = lowerBound(steps.at, moment), step = steps.at[after] === moment ? after : after - 1;
+    const after = lowerBound(steps.at, instant), step = steps.at[after] === instant ? after : after - 1;
     return { busy: Math.max(1, steps.busy[step]!), runs: Math.max(1, steps.runs[step]!) };
   };
   for (let row = first; row < last; row++) {
     const stack = samples.stack[row]!, charge = stack === NONE ? NONE : charges.ofStack[stack]!;
     if (charge === NONE || !counts(samples.thread[row]!) || (mask && mask[row] !== 1)) continue;
-    // Without waits a sample is taken at the end of the time that it stands for.
-    const value = samples.value[row]!, moment = exact ? samples.time[row]! : Math.max(0, samples.time[row]! - Math.floor(value / 2));
-    const { busy: level, runs } = beside(row, moment);
+    // Without waits, a sample is at the end of the time that it represents.
+    const value = samples.value[row]!, instant = exact ? samples.time[row]! : Math.max(0, samples.time[row]! - Math.floor(value / 2));
+    const { busy: level, runs } = threadsAt(row, instant);
     if (level >= levels.length) continue;
     const module = locations.module[stacks.location[stack]!]!;
     if (module === NONE || modules.kind[module] !== NOT_SAMPLED) levels[level]!.samples++;
@@ -186,12 +190,15 @@ function addFunctions(model: Model, samples: SampleTable, { threads, counts, ran
   }
 }
 
-/** The serial part, when it is worth telling: of a program that uses several threads, and of which it is a large part. */
+/**
+ * The serial part, when it is worth reporting: the program uses several threads, and the serial part is
+ * large.
+ */
 function serialPart({ parallelism: { crowded } }: Profile, exact: boolean, duration: number, levels: readonly Level[]): SerialPart | undefined {
   const share = (level: Level | undefined): number => (level ? level.ns / Math.max(1, duration) : 0), alone = levels[1];
   const several = levels.slice(2).reduce((sum, level) => sum + share(level), 0), most = alone?.functions[0];
   if (!most || alone.samples < LEAST_SAMPLES || several < LEAST_PARALLEL || share(alone) < LEAST_SERIAL || (!exact && crowded)) return undefined;
-  // Threads that wait for files now and then are alone by chance.
+  // Threads that now and then wait for files are alone by chance.
   const everywhere = levels.reduce((sum, { functions }) => sum + (functions.find(({ fn }) => fn === most.fn)?.elapsed ?? 0), 0);
   return most.elapsed < everywhere * LEAST_ALONE ? undefined : { share: share(alone), function: most };
 }

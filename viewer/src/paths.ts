@@ -1,4 +1,4 @@
-// Paths of source files as people know them: without where a registry or a toolchain keeps them.
+// Shortens paths of source files: drops the folder of a registry or a toolchain.
 
 const KEPT_IN = [
   /^\/rustc\/[0-9a-f]{40}\//,

@@ -1,4 +1,5 @@
-// The container: what was written is read; what is missing, damaged or cut is said or tolerated.
+// The container: written values are read back; missing columns are tolerated, damage and truncation are
+// reported.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -24,7 +25,7 @@ test('a small profile is read back', () => {
   assert.equal(model.place(1), 'src/main.rs:10');
 });
 
-test('a container at an odd address is read as well', () => {
+test('reads a container at an odd address', () => {
   const bytes = small(), shifted = new Uint8Array(bytes.length + 3);
   shifted.set(bytes, 3);
   assert.deepEqual(decode(shifted.subarray(3)).samples, decode(bytes).samples);
@@ -51,20 +52,20 @@ test('columns that an older writer did not have are unknown, not an error', () =
   assert.equal(profile.spans.count, 0);
 });
 
-test('an empty profile is no error', () => {
+test('an empty profile is valid', () => {
   const model = new Model(decode(container({}, {})));
   assert.equal(model.functionCount, 4);
 });
 
-test('damage is said in words', () => {
+test('damage gives a clear message', () => {
   const good = small();
   const broken: [string, Uint8Array][] = [
     ['no header', new Uint8Array(2)],
     ['header is incomplete', new Uint8Array([255, 255, 255, 127, 0, 0])],
     ['header cannot be read', new Uint8Array([1, 0, 0, 0, 120, 0, 0, 0])],
-    ['not one of a profile', new Uint8Array([2, 0, 0, 0, 91, 93, 0, 0])],
+    ['does not describe a profile', new Uint8Array([2, 0, 0, 0, 91, 93, 0, 0])],
     ['whyslow-view/9', container({ schema: 'whyslow-view/9' }, {})],
-    ['cut short', good.slice(0, good.length - 64)],
+    ['truncated', good.slice(0, good.length - 64)],
     ['stacks.parent', container({}, { 'stacks.location': { type: 'u32', values: Uint32Array.of(0) }, 'stacks.parent': { type: 'u32', values: Uint32Array.of(0) }, 'locations.frames': { type: 'u32', values: Uint32Array.of(0, 0) } })],
     ['stacks.location', container({}, { 'stacks.location': { type: 'u32', values: Uint32Array.of(5) } })],
     ['is f64, not u32', container({}, { 'stacks.location': { type: 'f64', values: Float64Array.of(5) } })],
@@ -75,7 +76,7 @@ test('damage is said in words', () => {
   }
 });
 
-test('any cut gives a clear error or a profile, never anything else', () => {
+test('truncation anywhere gives a clear error or a profile', () => {
   const bytes = realistic({ samples: 500 });
   for (let length = 0; length < bytes.length; length += 997) {
     try {
@@ -99,7 +100,7 @@ test('any changed byte gives a clear error or a profile', () => {
   }
 });
 
-test('names cannot reorder or break what is around them', () => {
+test('names cannot reorder or break the text around them', () => {
   const model = new Model(decode(hostile()));
   const names = Array.from({ length: model.profile.functions.count }, (_, fn) => model.name(fn));
   assert.ok(names.includes('<script>alert(1)</script>'));
@@ -118,7 +119,7 @@ test('base64 is decoded in pieces of any size', () => {
   assert.throws(() => base64('!!!!'), PayloadError);
 });
 
-test('functions that a reader cannot tell apart are one', () => {
+test('functions with the same name, file and line are one', () => {
   const p = new Payload();
   p.fn('a', 'x', 'yours', 'f.rs', 1);
   p.row('functions', { name: p.text('a'), short: p.text('a'), generic: NONE, crate: NONE, kind: 1, file: p.text('f.rs'), line: 1, module: NONE, carrier: 0 });

@@ -15,10 +15,10 @@ export interface Context {
   started_unix_ns: number;
 }
 
-/** The `quality` object of `whyslow report --format json`, as it came. */
+/** The `quality` object of `whyslow report --format json`, unchanged. */
 export type Quality = Record<string, unknown>;
 
-/** The numbers of an allocating line: the columns of `HeapCounts`. */
+/** The numbers of an allocation site: the columns of `HeapCounts`. */
 export const HEAP_COLUMNS = [
   'allocations', 'bytes_allocated', 'frees', 'bytes_freed', 'peak_bytes', 'peak_blocks', 'max_bytes', 'max_blocks', 'live_at_exit_blocks',
   'live_at_exit_bytes', 'temporary', 'lifetime_ns', 'grown', 'growth_chains', 'bytes_copied', 'largest_grown', 'bytes_grown_to', 'freed_elsewhere',
@@ -27,45 +27,48 @@ export const HEAP_COLUMNS = [
 ] as const;
 export type HeapColumn = (typeof HEAP_COLUMNS)[number];
 
-/** What is known of the heap as a whole. */
+/** Facts about the whole heap. */
 export interface HeapFacts {
   peakBytes: number;
   peakTime: number;
   leaksChecked: boolean;
-  /** A word for how live bytes went over time; empty when not judged. */
+  /** A word for the trend of live bytes; empty when not judged. */
   growth: string;
-  /** Bytes between samples; nothing when every allocation was recorded. */
+  /** Bytes between samples; undefined when every allocation was recorded. */
   sampleBytes: number | undefined;
-  /** The program went on: what is live at the end is what it had then. */
+  /** The program kept running: live at exit then means live at the snapshot. */
   isSnapshot: boolean;
   totals: Record<HeapColumn, number>;
-  /** Of estimated totals, by name: between which values they lie in 95 of 100 cases. */
+  /** 95 % confidence intervals of estimated totals, by name. */
   intervals: Map<string, [low: number, high: number]>;
 }
 
-/** What the state of a thread can be. */
+/** The states of a thread. */
 export const STATES = ['running', 'queued', 'blocked', 'idle'] as const;
 export type ThreadState = (typeof STATES)[number];
 
 /** A kind of time that has a colour, and the state of the thread in it. */
 export interface TimeKind { word: string; state: ThreadState }
 
-/** For what a thread waits; `kind` is a row of the kinds of time. */
+/** Why a thread waits; `kind` is a row of the kinds of time. */
 export interface Reason { word: string; kind: number }
 
-/** What samples and waits do not tell of how many threads run. */
+/** Facts about parallelism that samples and waits do not contain. */
 export interface ParallelismFacts {
-  /** Threads waited for CPUs for much of their time. */
+  /** Threads were queued for a CPU for much of their time. */
   crowded: boolean;
-  /** The recording has its end: threads that nothing more is known of run until then. */
+  /** The recording is complete: threads without an end run until the recording ends. */
   sealed: boolean;
   end: number;
 }
 
-/** Where a stack is: in no executor, in one outside of tasks, on a thread that may block; from `chain` on in a task, by the row of its chain. */
+/**
+ * Where a stack is: outside executors, in an executor outside tasks, on a thread that may block; from
+ * `chain` on in a task, by the row of its chain.
+ */
 export const PLACE = { outside: 0, executor: 1, blocking: 2, chain: 3 } as const;
 
-/** What a family is called, and what it is there for. */
+/** The name of a carrier family, and its role. */
 export interface CarrierFamily { word: string; role: string }
 
 export interface SampleTable {
@@ -74,14 +77,14 @@ export interface SampleTable {
   thread: Uint32Array;
   stack: Uint32Array;
   value: Float64Array;
-  /** 0 where the thread ran, else 1 + the row of `reasons`; nothing for metrics without waits. */
+  /** 0 where the thread ran, else 1 + the row of `reasons`; undefined for metrics without waits. */
   reason?: Uint8Array | undefined;
-  /** What is known of single waits; nothing where nothing is. */
+  /** Details of single waits; undefined where none were recorded. */
   details?: WaitDetails | undefined;
-  /** How many threads ran at the moment of each row, and how many were busy, at least one; only of CPU time. */
+  /** How many threads ran at the time of each row, and how many were busy, at least one; only for CPU time. */
   running?: Uint32Array | undefined;
   busy?: Uint32Array | undefined;
-  /** The lock that was waited for, a row of `locks`, or NONE; nothing where there are no locks. */
+  /** The lock that the thread waited for, a row of `locks`, or NONE; undefined without locks. */
   lock?: Uint32Array | undefined;
 }
 
@@ -91,13 +94,13 @@ export interface WaitDetails {
   /** The first argument of the system call: the address of a futex; 0 unknown. */
   argument: Float64Array;
   wokenBy: Uint8Array;
-  /** The thread that ended the wait, or NONE, and where that was. */
+  /** The thread that ended the wait, or NONE, and its stack. */
   waker: Uint32Array;
   wakerStack: Uint32Array;
 }
 
 export interface Profile extends FindingTables, CodeTables {
-  /** What is said of the profile as a whole; nothing when nobody asked what it means. */
+  /** The summary of the whole profile; undefined without `explain`. */
   explained: ExplainedFacts | undefined;
   context: Context;
   quality: Quality;
@@ -107,26 +110,32 @@ export interface Profile extends FindingTables, CodeTables {
   modules: { count: number; path: Uint32Array; kind: Uint8Array };
   functions: {
     count: number; name: Uint32Array; short: Uint32Array; generic: Uint32Array; crate: Uint32Array; kind: Uint8Array; file: Uint32Array; line: Uint32Array; module: Uint32Array;
-    /** 0 for code that works itself, else 1 + the row of `carriers`. */
+    /** 0 for code that is not a carrier, else 1 + the row of `carriers`. */
     carrier: Uint8Array;
   };
   /** Families of functions that only carry other code. */
   carriers: readonly CarrierFamily[];
-  /** Kinds of time, the first one for running, and the reasons of waits; none when waits were not recorded. */
+  /** Kinds of time, running first, and the reasons of waits; empty when waits were not recorded. */
   timeKinds: readonly TimeKind[];
   reasons: readonly Reason[];
   /** The frames of location L are the rows `frames[L] .. frames[L + 1]` of the frame table. */
   locations: { count: number; module: Uint32Array; address: Float64Array; frames: Uint32Array };
   frames: { count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array };
   stacks: { count: number; parent: Uint32Array; location: Uint32Array };
-  /** Lines of the user's code, or nearest to it; `ofStack` is the one that CPU time and waits of each stack count to, or NONE. */
+  /**
+   * Lines of the user's code, or nearest to it. `ofStack` is the line that a stack's CPU time and waits
+   * count towards, or NONE.
+   */
   charges: { count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array; ofStack: Uint32Array };
   parallelism: ParallelismFacts;
-  /** Tasks of async Rust: who polls them, and their outermost function. */
+  /** Tasks of async Rust: their executor and their outermost function. */
   tasks: { count: number; executor: Uint32Array; function: Uint32Array };
-  /** What tasks await: the functions of chain C are `steps[functions[C] .. functions[C + 1]]`. `ofStack`: see {@link PLACE}. */
+  /**
+   * Await chains of tasks: the functions of chain C are `steps[functions[C] .. functions[C + 1]]`.
+   * `ofStack`: see {@link PLACE}.
+   */
   chains: { count: number; task: Uint32Array; functions: Uint32Array; steps: Uint32Array; ofStack: Uint32Array };
-  /** Stacks of waits that block a worker of an executor, ascending, and what is called there. */
+  /** Stacks of waits that block an executor's worker thread, ascending, and the call there. */
   blocking: { count: number; stack: Uint32Array; call: Uint32Array };
   /** `of` are codes of `Subject`; `sampled` is 1 where each row is one sample, 0 where values were counted or estimated. */
   metrics: { count: number; name: Uint32Array; unit: Uint8Array; of: Uint8Array; sampled: Uint8Array };
@@ -135,9 +144,9 @@ export interface Profile extends FindingTables, CodeTables {
   counters: { count: number; name: Uint32Array; unit: Uint8Array; process: Uint32Array };
   counterValues: { count: number; counter: Uint32Array; time: Float64Array; value: Float64Array };
   sources: { count: number; file: Uint32Array; line: Uint32Array; text: Uint32Array };
-  /** What a reader has to know about where samples fall. */
+  /** A note about where samples fall relative to the instruction that caused them. */
   skid: string | undefined;
-  /** Nothing when the heap was not recorded. */
+  /** Undefined when the heap was not recorded. */
   heapFacts: HeapFacts | undefined;
   heap: {
     count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array; stack: Uint32Array; stacks: Uint32Array; growth: Uint8Array;
@@ -145,10 +154,10 @@ export interface Profile extends FindingTables, CodeTables {
     ownFunction: Uint32Array; ownFile: Uint32Array; ownLine: Uint32Array;
     grower: Uint8Array; capacity: Float64Array; sparedReallocations: Float64Array; sparedBytes: Float64Array; typicalUnused: Float64Array; counts: Record<HeapColumn, Float64Array>;
   };
-  /** The line of every allocating stack. */
+  /** The site of every allocating stack. */
   heapStacks: { count: number; stack: Uint32Array; site: Uint32Array };
   heapBars: { count: number; site: Uint32Array; of: Uint8Array; bar: Uint8Array; blocks: Float64Array };
-  /** Locks that were waited for: what, where in memory (or NaN), and where each was first waited for. */
+  /** Locks with waits: what, where in memory (or NaN), and the place of the first wait. */
   locks: { count: number; kind: Uint32Array; name: Uint32Array; address: Float64Array; process: Uint32Array; function: Uint32Array; file: Uint32Array; line: Uint32Array };
 }
 
@@ -157,10 +166,10 @@ interface Header {
   timeKinds: TimeKind[]; reasons: Reason[]; parallelism: ParallelismFacts; explained: ExplainedFacts | undefined; skid: string | undefined;
 }
 
-/** Reads a container (already unzipped). Columns that an older writer did not have are filled with "unknown". */
+/** Reads a decompressed container. Columns that an older writer did not have are filled with "unknown". */
 export const decode = (bytes: Uint8Array): Profile => decodeProfile(readContainer(bytes));
 
-/** The same of a container that is open. */
+/** The same for an open container. */
 export function decodeProfile({ header: given, columns }: Container): Profile {
   const header = headerOf(given);
   const rows = (table: string, main: string): number => columns.length(`${table}.${main}`);
@@ -315,7 +324,7 @@ function headerOf(header: Record<string, unknown>): Header {
   };
 }
 
-/** A bit for each must fit into a number. */
+/** One bit for each must fit into a number. */
 const MOST_CARRIERS = 31;
 
 function readCarrier(family: unknown): CarrierFamily {
@@ -323,7 +332,7 @@ function readCarrier(family: unknown): CarrierFamily {
   return { word: typeof word === 'string' ? word.slice(0, 40) : '', role: typeof role === 'string' ? role : '' };
 }
 
-/** More have no colours. */
+/** There are no colours for more. */
 const MOST_KINDS = 8;
 
 function readKind(kind: unknown): TimeKind {
@@ -333,7 +342,7 @@ function readKind(kind: unknown): TimeKind {
 
 function readReason(reason: unknown, kinds: number): Reason {
   const { word, kind } = isRecord(reason) ? reason : {};
-  if (!isCount(kind) || kind >= kinds) throw new PayloadError('The profile in this page is damaged: a reason of waits has no kind of time.');
+  if (!isCount(kind) || kind >= kinds) throw new PayloadError('The profile in this page is damaged: a wait reason has no kind of time.');
   return { word: typeof word === 'string' ? word.slice(0, 40) : '', kind };
 }
 
@@ -360,7 +369,7 @@ function readSamples(columns: Columns, metric: number): SampleTable {
   };
 }
 
-/** Nothing behind this can index out of bounds. */
+/** After this check, nothing can index out of bounds. */
 function check(profile: Profile): void {
   const { strings, processes, threads, modules, functions, locations, frames, stacks, metrics, spans, counters, counterValues, sources,
     heap, heapStacks, heapBars, charges } = profile;
@@ -419,7 +428,7 @@ function check(profile: Profile): void {
   within('sources.file', sources.file, texts, true);
   within('sources.text', sources.text, texts, true);
   checkCode(profile, { texts, modules: modules.count });
-  // Code without a name is numbered after the functions: modules, unknown, truncated.
+  // Code without symbols is numbered after the functions: modules, unknown, truncated.
   within('heap.function', heap.function, functions.count + modules.count + 2, false);
   within('heap.file', heap.file, texts, true);
   within('heap.stack', heap.stack, stacks.count, false);

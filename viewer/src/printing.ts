@@ -1,4 +1,4 @@
-// Whether the page is being printed: then panels show all they have, not what fits into the window.
+// Whether the page is being printed: then panels show all rows, not just those that fit into the window.
 
 import { options } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -14,7 +14,10 @@ export function usePrinting(): boolean {
   return printing;
 }
 
-/** The browser takes the page when the event is over; a page that calls `print()` itself gets to nothing else before. */
+/**
+ * The browser captures the page when the event ends; a page that calls `print()` itself runs nothing else
+ * before.
+ */
 function atOnce(change: () => void): void {
   const later = options.debounceRendering;
   options.debounceRendering = render => render();

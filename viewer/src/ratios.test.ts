@@ -1,4 +1,5 @@
-// Instructions per cycle and misses per thousand instructions, in a profile whose every number can be checked by hand.
+// Instructions per cycle and misses per thousand instructions, in a profile with numbers that can be checked
+// by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,22 +17,22 @@ const named = (name: string, of: RatioOf, state: Partial<State> = {}): string[] 
   return ratiosOf(model, { ...START, ...state }, columns, of)(fn);
 };
 
-test('functions have their IPC and their misses, by themselves and with what they call', () => {
+test('functions have IPC and misses, for self and total', () => {
   assert.deepEqual(columns.map(({ title }) => title), ['IPC', 'LLC-load/k']);
   assert.deepEqual(named('app::fast', 'self'), ['3.00', '0']);
   assert.deepEqual(named('app::slow', 'self'), ['0.50', '40.0']);
-  assert.deepEqual(named('app::main', 'self'), ['-', '-'], 'nothing ran in itself');
+  assert.deepEqual(named('app::main', 'self'), ['-', '-'], 'no self samples');
   // 40,000 instructions of 29,800 cycles, and 392 misses.
   assert.deepEqual(named('app::main', 'total'), ['1.34', '9.80']);
 });
 
-test('few samples make no number, and only what is selected counts', () => {
+test('too few samples give no number, and only selected samples count', () => {
   assert.deepEqual(named('app::rare', 'self'), ['?', '0']);
   assert.deepEqual(named('app::main', 'total', { brush: [0, 100 * MS] }), ['3.00', '0']);
   assert.deepEqual(named('app::slow', 'self', { brush: [0, 100 * MS] }), ['-', '-']);
 });
 
-test('there are columns only for counters that the profile has', () => {
+test('only counters in the profile get columns', () => {
   const titles = (bytes: Uint8Array) => ratioColumns(new Model(decode(bytes))).map(({ title }) => title);
   assert.deepEqual([titles(counted({ misses: false })), titles(counted({ instructions: false })), titles(small())], [['IPC'], [], []]);
 });

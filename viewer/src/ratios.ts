@@ -1,7 +1,7 @@
-// What counters of the CPU say of functions when they are set in relation to each other, as `whyslow report` does it.
+// Ratios of CPU counters per function, as in `whyslow report`.
 //
 //     IPC  = instructions / cycles              of the same samples' functions
-//     MPKI = misses / instructions · 1000       of each event whose name speaks of misses
+//     MPKI = misses / instructions · 1000       for each event with `miss` in its name
 
 import { addUp, functionValues, stackWeights } from './aggregate.ts';
 import { selection, shape } from './derive.ts';
@@ -9,7 +9,7 @@ import { UNIT_COUNT } from './format.ts';
 import type { Model } from './model.ts';
 import type { State } from './state.ts';
 
-/** A column: what is divided by what. */
+/** A column: the metrics above and below the fraction line. */
 export interface RatioColumn { title: string; help: string; above: number; below: number; scale: number }
 
 export type RatioOf = 'self' | 'total';
@@ -20,7 +20,7 @@ function plain(name: string): string {
   return inner.split('/')[1] ?? inner;
 }
 
-/** The columns that the profile has the counters for; more do not fit beside names. */
+/** The columns that the profile has counters for; more do not fit next to the names. */
 export function ratioColumns(model: Model, most = 4): readonly RatioColumn[] {
   const { count } = model.profile.metrics, found: RatioColumn[] = [];
   const events = Array.from({ length: count }, (_, metric) => metric).filter(metric => model.unit(metric) === UNIT_COUNT).map(metric => ({ metric, name: plain(model.metricName(metric)) }));
@@ -33,7 +33,7 @@ export function ratioColumns(model: Model, most = 4): readonly RatioColumn[] {
   return found.slice(0, most);
 }
 
-/** What one event has per function: values, and the samples that they are made of. */
+/** One event per function: values, and the number of samples behind them. */
 interface Parts { value: Float64Array; samples: Float64Array }
 
 function partsOf(model: Model, state: State, metric: number, of: RatioOf): Parts {
@@ -43,7 +43,7 @@ function partsOf(model: Model, state: State, metric: number, of: RatioOf): Parts
   return { value: added(table.value), samples: added(new Float64Array(table.value.length).fill(1)) };
 }
 
-/** The columns' texts for a function, of the selected samples. */
+/** The cell texts of a function, for the selected samples. */
 export function ratiosOf(model: Model, state: State, columns: readonly RatioColumn[], of: RatioOf): (fn: number) => string[] {
   const known = new Map<number, Parts>();
   const parts = (metric: number): Parts => {
@@ -54,7 +54,7 @@ export function ratiosOf(model: Model, state: State, columns: readonly RatioColu
   return fn => columns.map(({ above, below, scale }) => cell(parts(above), parts(below), fn, scale));
 }
 
-/** `1.25`; `-` where nothing was counted, `?` where there are too few samples to tell: each side is known as well as their number allows. */
+/** `1.25`; `-` where nothing was counted; `?` where there are too few samples for a number. */
 function cell(above: Parts, below: Parts, fn: number, scale: number): string {
   if (!below.value[fn] || !below.samples[fn]) return '-';
   const value = above.value[fn]! / below.value[fn]! * scale, error = Math.sqrt(1 / Math.max(1, above.samples[fn]!) + 1 / below.samples[fn]!);

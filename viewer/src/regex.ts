@@ -1,13 +1,14 @@
-// Regular expressions in bounded time: whether a name has a match, without the back-tracking that makes JavaScript's own take
-// for ever on nested repeats. A pattern may come out of an address, so nobody need have written it with care.
+// Regular expressions in bounded time: whether a name has a match, without the backtracking that makes
+// JavaScript's own take forever on nested repeats. A pattern may come from an address, so it is untrusted.
 //
-// The pattern becomes a non-deterministic automaton; sets of its places become states, made when they are first met. Each
-// letter of a name is then one step. Letter case does not count. Look-around and back-references cannot be had this way.
+// The pattern becomes a non-deterministic automaton. Sets of its places become states, built on first use.
+// Each letter of a name is then one step. Letter case does not count. Look-around and backreferences are not
+// possible this way.
 
-/** What the pattern cannot be: shown to the reader. */
+/** Why the pattern cannot be used: shown to the user. */
 export class PatternError extends Error {}
 
-/** Letters from (included) to (included), sorted and apart from each other. */
+/** Ranges of letters, both ends inclusive, sorted and disjoint. */
 type Letters = readonly (readonly [number, number])[];
 
 /** `^`, `$`, `\b`, `\B`. */
@@ -30,15 +31,18 @@ type Place =
 const LONGEST_PATTERN = 1000;
 const MOST_PLACES = 4000;
 const DEEPEST = 100;
-/** States that are kept; more are forgotten and made again. */
+/** The maximum number of cached states; beyond that, the cache is cleared and states are built again. */
 const MOST_STATES = 2000;
-/** Places looked at to make states, for all names together: a fraction of a second. Patterns that people write need some thousands. */
+/**
+ * The maximum number of places visited to build states, for all names together: a fraction of a second.
+ * Patterns that people write need a few thousand.
+ */
 const MOST_WORK = 2_000_000;
 const LAST = 0xffff;
-const TOO_LARGE = 'Too large a pattern: fewer repeats, please';
+const TOO_LARGE = 'Pattern too large: use fewer repeats';
 
 const DIGITS: Letters = [[48, 57]];
-const WORD: Letters = [[48, 57], [95, 95], [97, 122]]; // names are compared in small letters
+const WORD: Letters = [[48, 57], [95, 95], [97, 122]]; // names are compared in lower case
 const SPACE: Letters = [[9, 13], [32, 32], [160, 160], [0x1680, 0x1680], [0x2000, 0x200a], [0x2028, 0x2029], [0x202f, 0x202f], [0x205f, 0x205f], [0x3000, 0x3000], [0xfeff, 0xfeff]];
 const LINE_ENDS: Letters = [[10, 10], [13, 13], [0x2028, 0x2029]];
 
@@ -63,12 +67,13 @@ function without(letters: Letters): Letters {
   return out;
 }
 
-/** The letters of a range in small letters: a name's are small when they are compared. */
+/** The letters of a range in lower case: names are lowered for comparison. */
 function small(from: number, to: number): Letters {
   const out: (readonly [number, number])[] = [[from, to]];
   const [a, b] = [Math.max(from, 65), Math.min(to, 90)];
   if (a <= b) out.push([a + 32, b + 32]);
-  // Ranges of other scripts are short; whoever asks for half of all letters means no letter in particular.
+  // Ranges of other scripts are short. A range over half of all letters does not target any letter in
+  // particular.
   if (to >= 128 && to - from < 2048) {
     for (let code = Math.max(from, 128); code <= to; code++) {
       const lower = String.fromCharCode(code).toLowerCase().charCodeAt(0);
@@ -86,7 +91,7 @@ class Parser {
 
   parse(): Node {
     const node = this.alternatives();
-    if (this.at < this.text.length) throw new PatternError('Not a regular expression: a ) too many');
+    if (this.at < this.text.length) throw new PatternError('Invalid regular expression: unmatched )');
     return node;
   }
 
@@ -99,7 +104,7 @@ class Parser {
   }
 
   private alternatives(): Node {
-    if (++this.depth > DEEPEST) throw new PatternError('Too deeply nested');
+    if (++this.depth > DEEPEST) throw new PatternError('Pattern nested too deeply');
     const parts = [this.sequence()];
     while (this.takes('|')) parts.push(this.sequence());
     this.depth--;
@@ -117,7 +122,7 @@ class Parser {
     for (let times = 0; ; times++) {
       const bounds = this.bounds();
       if (!bounds) return node;
-      if (times) throw new PatternError('Not a regular expression: nothing to repeat');
+      if (times) throw new PatternError('Invalid regular expression: nothing to repeat');
       this.takes('?'); // as few as possible: the same names match
       node = { kind: 'repeat', of: node, least: bounds[0], most: bounds[1] };
     }
@@ -131,7 +136,7 @@ class Parser {
     if (!braces || (!braces[2] && braces[3])) return undefined;
     this.at += braces[0].length;
     const least = Number(braces[1]), most = braces[3] ? Number(braces[3]) : braces[2] ? Infinity : least;
-    if (least > most) throw new PatternError('Not a regular expression: a repeat from more to less');
+    if (least > most) throw new PatternError('Invalid regular expression: repeat range out of order');
     return [least, most];
   }
 
@@ -140,30 +145,30 @@ class Parser {
       if (/^\?<?[=!]/.test(this.text.slice(this.at, this.at + 3))) throw new PatternError('Look-around is not supported');
       const named = /^\?(:|<[\w$]+>)/.exec(this.text.slice(this.at));
       if (named) this.at += named[0].length;
-      else if (this.next === '?') throw new PatternError('Not a regular expression: an unknown kind of group');
+      else if (this.next === '?') throw new PatternError('Invalid regular expression: unknown kind of group');
       const inside = this.alternatives();
-      if (!this.takes(')')) throw new PatternError('Not a regular expression: a ( that is not closed');
+      if (!this.takes(')')) throw new PatternError('Invalid regular expression: unclosed (');
       return inside;
     }
     if (this.takes('[')) return { kind: 'letters', letters: this.choice() };
     if (this.takes('.')) return { kind: 'letters', letters: without(LINE_ENDS) };
     if (this.takes('^')) return { kind: 'edge', edge: 'start' };
     if (this.takes('$')) return { kind: 'edge', edge: 'end' };
-    if (/[*+?]/.test(this.next)) throw new PatternError('Not a regular expression: nothing to repeat');
+    if (/[*+?]/.test(this.next)) throw new PatternError('Invalid regular expression: nothing to repeat');
     if (this.takes('\\')) {
       if (this.takes('b')) return { kind: 'edge', edge: 'word' };
       if (this.takes('B')) return { kind: 'edge', edge: 'inside' };
-      if (/[1-9]/.test(this.next) || /^k</.test(this.text.slice(this.at))) throw new PatternError('References back are not supported');
+      if (/[1-9]/.test(this.next) || /^k</.test(this.text.slice(this.at))) throw new PatternError('Backreferences are not supported');
       return { kind: 'letters', letters: this.escape() };
     }
     const code = this.text.charCodeAt(this.at++);
     return { kind: 'letters', letters: union(small(code, code)) };
   }
 
-  /** What stands after a backslash, outside and inside of brackets. */
+  /** The letters after a backslash, outside and inside brackets. */
   private escape(): Letters {
     const letter = this.next;
-    if (!letter) throw new PatternError('Not a regular expression: a \\ at the end');
+    if (!letter) throw new PatternError('Invalid regular expression: trailing \\');
     this.at++;
     const group = { d: DIGITS, w: WORD, s: SPACE }[letter.toLowerCase()];
     if (group) return letter === letter.toLowerCase() ? group : without(group);
@@ -180,13 +185,13 @@ class Parser {
     const isNot = this.takes('^');
     const found: (readonly [number, number])[] = [];
     while (!this.takes(']')) {
-      if (this.at >= this.text.length) throw new PatternError('Not a regular expression: a [ that is not closed');
+      if (this.at >= this.text.length) throw new PatternError('Invalid regular expression: unclosed [');
       const from = this.member();
       if (from.code !== undefined && this.next === '-' && this.at + 1 < this.text.length && this.text[this.at + 1] !== ']') {
         this.at++;
         const to = this.member();
         if (to.code === undefined) found.push(...from.letters, [45, 45], ...to.letters);
-        else if (to.code < from.code) throw new PatternError('Not a regular expression: a range from more to less');
+        else if (to.code < from.code) throw new PatternError('Invalid regular expression: character range out of order');
         else found.push(...small(from.code, to.code));
       } else {
         found.push(...from.letters);
@@ -196,7 +201,7 @@ class Parser {
     return isNot ? without(letters) : letters;
   }
 
-  /** One letter of a choice, with its code, or a group such as `\d`. */
+  /** One letter of a character class, with its code, or a group such as `\d`. */
   private member(): { letters: Letters; code: number | undefined } {
     const start = this.at;
     if (!this.takes('\\')) {
@@ -210,12 +215,12 @@ class Parser {
   }
 }
 
-/** Makes places out of nodes. Repeats of repeats multiply: both places and steps have a limit. */
+/** Builds places from nodes. Nested repeats multiply: both places and steps have a limit. */
 class Builder {
   readonly places: Place[] = [{ kind: 'match' }];
   private steps = 0;
 
-  /** Places for a node, in front of the place `to`; gives where it begins. */
+  /** Builds the places for a node, in front of the place `to`. Returns the first one. */
   build(node: Node, to: number): number {
     if (++this.steps > 10 * MOST_PLACES) throw new PatternError(TOO_LARGE);
     if (node.kind === 'letters') return this.add({ kind: 'letters', letters: node.letters, to });
@@ -244,7 +249,7 @@ class Builder {
 /** What is before or after a place in a name. */
 const EDGE = 0, WORDLIKE = 1, OTHER = 2;
 
-/** A set of places with what stands before them, and where each kind of letter leads. */
+/** A set of places with the kind of letter before them, and the next state for each kind of letter. */
 interface State {
   places: Uint16Array;
   before: number;
@@ -258,7 +263,7 @@ const MATCHED = 'matched';
 export class Pattern {
   private readonly places: Place[];
   private readonly start: number;
-  /** Where kinds of letters begin: letters between two of these are alike to the pattern. */
+  /** Where kinds of letters begin: the pattern does not distinguish letters between two of these. */
   private readonly bounds: number[];
   private readonly kindOf = new Uint16Array(128);
   private states = new Map<string, State>();
@@ -267,9 +272,9 @@ export class Pattern {
   private round = 0;
   private work = 0;
 
-  /** Throws a {@link PatternError} when the text is not a pattern, or not one that can be had in bounded time. */
+  /** Throws a {@link PatternError} when the text is not a pattern, or not one that works in bounded time. */
   constructor(text: string) {
-    if (text.length > LONGEST_PATTERN) throw new PatternError('Too long a pattern');
+    if (text.length > LONGEST_PATTERN) throw new PatternError('Pattern too long');
     const builder = new Builder();
     this.start = builder.build(new Parser(text).parse(), 0);
     this.places = builder.places;
@@ -282,7 +287,7 @@ export class Pattern {
     for (let code = 0; code < 128; code++) this.kindOf[code] = this.findKind(code);
   }
 
-  /** Whether a name has a match. Throws a {@link PatternError} when all calls together have taken too long. */
+  /** Whether a name has a match. Throws a {@link PatternError} when all calls together take too long. */
   test(name: string): boolean {
     const text = name.toLowerCase();
     let state = this.first ??= this.state([this.start], EDGE);
@@ -338,7 +343,7 @@ export class Pattern {
     return this.state(next.sort((a, b) => a - b), after);
   }
 
-  /** The places that wait for a letter, reached without one; and whether the match is among what was reached. */
+  /** The places that wait for a letter, reached without one; and whether a match is among the places reached. */
   private closure(state: State, after: number): { places: number[]; isMatch: boolean } {
     const round = ++this.round;
     const found: number[] = [];
@@ -346,7 +351,7 @@ export class Pattern {
     for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
       if (this.mark[place] === round) continue;
       this.mark[place] = round;
-      if (++this.work > MOST_WORK) throw new PatternError('Takes too long: a simpler pattern, please');
+      if (++this.work > MOST_WORK) throw new PatternError('Search takes too long: use a simpler pattern');
       const at = this.places[place]!;
       if (at.kind === 'match') return { places: [], isMatch: true };
       if (at.kind === 'letters') found.push(place);

@@ -1,4 +1,4 @@
-// What whyslow says besides: why something may not be comparable, what disturbed the runs.
+// Remarks from whyslow: why results may not be comparable, what disturbed the runs.
 
 import { recordsOf, textOf } from './headervalues.ts';
 

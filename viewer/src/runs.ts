@@ -1,4 +1,5 @@
-// Which thread ran on which CPU when: a thread runs from the end of one wait to the beginning of the next, on the CPU that it then leaves.
+// Which thread ran on which CPU when: a thread runs from the end of one wait to the start of the next, on the
+// CPU that it then leaves.
 
 import { lowerBound } from './aggregate.ts';
 import type { Model } from './model.ts';
@@ -13,15 +14,15 @@ export interface Runs {
   begin: Float64Array;
   end: Float64Array;
   thread: Uint32Array;
-  /** The CPU that the thread ran on before, where that is another one; else NONE. */
+  /** The CPU that the thread ran on before, if it is a different one; else NONE. */
   from: Uint32Array;
-  /** Thread → how often it went to another CPU. */
+  /** Thread → how often it moved to another CPU. */
   migrations: Uint32Array;
 }
 
 const known = new WeakMap<Model, { runs: Runs | undefined }>();
 
-/** The runs of a profile; nothing when CPUs of waits are not known. */
+/** The runs of a profile; undefined when the waits have no CPUs. */
 export function runsOf(model: Model): Runs | undefined {
   let found = known.get(model);
   if (!found) known.set(model, found = { runs: findRuns(model) });
@@ -62,7 +63,8 @@ function findRuns(model: Model): Runs | undefined {
   };
   for (const at of order) {
     const of = place.get(cpu[at]!)!, row = next[of]!++;
-    // Only one thread is on a CPU: what seems to overlap, because times are rounded or records were lost, is the earlier one's.
+    // Only one thread is on a CPU at a time. Apparent overlaps, from rounded times or lost records, go to the
+    // earlier run.
     runs.begin[row] = Math.max(begin[at]!, row > first[of]! ? runs.end[row - 1]! : 0);
     runs.end[row] = Math.max(end[at]!, runs.begin[row]!);
     runs.thread[row] = thread[at]!;
@@ -74,18 +76,21 @@ function findRuns(model: Model): Runs | undefined {
 /** A part of a CPU's lane: bins from `x` on, and in them a share of the time, above `low`. */
 export interface Box { x: number; width: number; low: number; share: number; thread: number; run: number }
 
-/** The first run on a CPU that ends after a time, and the one behind the last. */
+/** The first run on a CPU that ends after a time, and the end of the CPU's runs. */
 function rowsAfter({ first, end }: Runs, cpu: number, time: number): [number, number] {
   return [first[cpu]! + lowerBound(end.subarray(first[cpu]!, first[cpu + 1]!), time + 1e-3), first[cpu + 1]!];
 }
 
-/** The lane of a CPU in `count` bins. Runs that share a bin are one above the other, each with its share of the bin's time. */
+/**
+ * The lane of a CPU in `count` bins. Runs that share a bin are stacked, each with its share of the bin's
+ * time.
+ */
 export function cpuBoxes(runs: Runs, cpu: number, [from, to]: Range, count: number): { boxes: Box[]; busy: number } {
   const boxes: Box[] = [], scale = count / (to - from);
   let busy = 0;
   const partial = (bin: number, share: number, thread: number, run: number): void => {
     if (!(share > 0) || bin >= count) return;
-    // Those of one bin follow each other, one for each thread.
+    // The boxes of one bin follow each other, one per thread.
     for (let at = boxes.length - 1; at >= 0 && boxes[at]!.x === bin && boxes[at]!.width === 1; at--) {
       if (boxes[at]!.thread === thread) { boxes[at]!.share += share; return; }
     }
@@ -111,7 +116,7 @@ export function cpuBoxes(runs: Runs, cpu: number, [from, to]: Range, count: numb
   return { boxes, busy: busy / count };
 }
 
-/** The run on a CPU at a time, or within `slack` of it; -1 when the CPU did something else. */
+/** The run on a CPU at a time, or within `slack` of it; -1 when no recorded thread ran there. */
 export function runAt(runs: Runs, cpu: number, time: number, slack: number): number {
   const [at, stop] = rowsAfter(runs, cpu, time - slack);
   return at < stop && runs.begin[at]! <= time + slack ? at : -1;

@@ -1,24 +1,24 @@
-// "Save this view as HTML": one self-contained page, made like the one of `whyslow view -o` (crates/whyslow-render/src/html/page.rs),
-// that opens on what is shown now.
+// "Save this view as HTML": one self-contained page, built like the one of `whyslow view -o`
+// (crates/whyslow-render/src/html/page.rs), that opens with the current view.
 
-/** Bytes in one block of the payload: a multiple of three, and a string of JavaScript has a limit. */
+/** Bytes in one block of the payload: a multiple of three, below the length limit of JavaScript strings. */
 const BLOCK = 6_000_000;
-/** Bytes that become text at once: a multiple of three. */
+/** Bytes converted to text at a time: a multiple of three. */
 const PIECE = 24_576;
 
-/** What a page is made of. */
+/** The parts of a page. */
 export interface Parts {
   title: string;
   script: string;
   style: string;
-  /** For readers without scripts, as HTML. */
+  /** HTML for browsers without scripts. */
   withoutScripts: string;
-  /** The state as it is in an address. */
+  /** The state, as in an address. */
   view: string;
   payload: Uint8Array;
 }
 
-/** The script and the style of this page, wherever they are. */
+/** The script and the style of this page, embedded or linked. */
 export async function ownParts(): Promise<Pick<Parts, 'script' | 'style' | 'withoutScripts'>> {
   const script = [...document.scripts].filter(script => !script.type).at(-1)!;
   const link = document.querySelector<HTMLLinkElement>('link[rel=stylesheet]');
@@ -34,7 +34,7 @@ export async function ownParts(): Promise<Pick<Parts, 'script' | 'style' | 'with
   };
 }
 
-/** The pieces of the page. Its policy allows exactly its own script and style. */
+/** The pieces of the page. Its content security policy allows exactly its own script and style. */
 export async function pageOf({ title, script, style, withoutScripts, view, payload }: Parts): Promise<string[]> {
   const policy = `default-src 'none'; script-src ${await allowed(script)}; style-src ${await allowed(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'`;
   const pieces = [
@@ -49,7 +49,7 @@ export async function pageOf({ title, script, style, withoutScripts, view, paylo
   return pieces;
 }
 
-/** The source of a policy that allows exactly this text. */
+/** A policy source that allows exactly this text. */
 async function allowed(text: string): Promise<string> {
   const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
   return `'sha256-${base64(hash).join('')}'`;

@@ -1,29 +1,29 @@
-// The button that saves the view, and what went wrong when it could not be.
+// The button that saves the view, and the message when saving fails.
 
 import { useState } from 'preact/hooks';
 import { zipped } from './load.ts';
 import { ownParts, pageOf } from './save.ts';
 import { toHash, type State } from './state.ts';
 
-/** `file`: what was opened; the page is called like it. */
+/** `file`: the opened file, which gives the page its name. */
 export function SaveButton({ file, state }: { file: string; state: State }) {
-  const [said, say] = useState('');
+  const [status, setStatus] = useState('');
   const save = async (): Promise<void> => {
     const name = file.replace(/^.*\//, '').replace(/\.(whyslow|json)$/, '') || 'profile';
     try {
-      say('Saving …');
+      setStatus('Saving …');
       const payload = new Uint8Array(await zipped()!.arrayBuffer());
       const page = new Blob(await pageOf({ ...await ownParts(), title: document.title, view: toHash(state), payload }), { type: 'text/html' });
       download(page, `${name}.html`);
-      say('');
+      setStatus('');
     } catch {
-      say('Not saved: `whyslow view` does not answer. Is it still running?');
+      setStatus('Not saved: `whyslow view` does not answer. Is it still running?');
     }
   };
   return (
     <>
-      {said && <span class="said" role="status">{said}</span>}
-      <button type="button" class="icon" onClick={() => void save()} aria-label="Save this view as HTML" title="Save this view as HTML: one file with everything in it">⤓</button>
+      {status && <span class="save-status" role="status">{status}</span>}
+      <button type="button" class="icon" onClick={() => void save()} aria-label="Save this view as HTML" title="Save this view as a self-contained HTML file">⤓</button>
     </>
   );
 }

@@ -1,4 +1,4 @@
-// The search box, and what the matches weigh.
+// The search box, and the share of the matches.
 
 import { matchedValue } from './aggregate.ts';
 import { callTree, findingFrames, flameTree, search } from './derive.ts';
@@ -9,7 +9,7 @@ import { toMatch, useShownMatches } from './matches.ts';
 import type { PanelProps } from './panel.ts';
 
 type SearchProps = Pick<PanelProps, 'model' | 'state' | 'dispatch'> & {
-  /** What is said of the functions that match; what they weigh unless told otherwise. */
+  /** The status text for matching functions; their share by default. */
   about?: (found: number) => string;
 };
 
@@ -34,18 +34,18 @@ export function SearchBox({ model, state, dispatch, about }: SearchProps) {
   );
 }
 
-/** Which of the panel's matches is shown: `3 of 87`. */
+/** Which of the panel's matches is selected: `3 of 87`. */
 function place({ at, of }: { at: number; of: number }): string {
   if (!of) return '';
-  return at < 0 ? `${count(of)} ${of === 1 ? 'place' : 'places'} · ` : `${count(at + 1)} of ${count(of)} · `;
+  return at < 0 ? `${count(of)} ${of === 1 ? 'match' : 'matches'} · ` : `${count(at + 1)} of ${count(of)} · `;
 }
 
-/** The share of what matches, recursion counted once, of the zoomed frame or of everything. */
+/** The share of the matches, recursion counted once, of the zoomed frame or of everything. */
 function found({ model, state }: Pick<PanelProps, 'model' | 'state'>): string {
   const result = search(model, state);
   if (result.kind === 'none') return marked({ model, state });
   if (result.kind === 'invalid') return result.message;
-  if (!result.count) return 'no match';
+  if (!result.count) return 'no matches';
   const zoomed = state.zoom.length > 0 && state.tab === 'flame';
   const tree = zoomed ? flameTree(model, state) : callTree(model, state);
   const node = zoomed ? nodeAt(tree, state.zoom).node : 0;
@@ -53,10 +53,10 @@ function found({ model, state }: Pick<PanelProps, 'model' | 'state'>): string {
   return `${share(value, tree.total[node]!)} matched`;
 }
 
-/** The share of the marked finding's frames. */
+/** The share of the highlighted finding's frames. */
 function marked({ model, state }: Pick<PanelProps, 'model' | 'state'>): string {
   const { marked: frames } = state.tab === 'flame' ? findingFrames(model, state) : { marked: undefined };
   if (!frames) return '';
   const tree = flameTree(model, state), { node } = nodeAt(tree, state.zoom);
-  return `${share(matchedValue(tree, at => frames[at] === 1, node).value, tree.total[node]!)} marked`;
+  return `${share(matchedValue(tree, at => frames[at] === 1, node).value, tree.total[node]!)} highlighted`;
 }

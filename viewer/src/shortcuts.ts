@@ -1,4 +1,4 @@
-// Keys that work anywhere on the page; keys.ts lists them for the reader.
+// Keys that work anywhere on the page; keys.ts lists them for the user.
 
 import { toMatch } from './matches.ts';
 import type { Dispatch } from './panel.ts';

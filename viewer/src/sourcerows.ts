@@ -1,4 +1,5 @@
-// The rows of a source listing: the lines the profile has, with gaps marked, and what each line of the function costs.
+// The rows of a source listing: the lines in the profile, with gaps marked, and the cost of each line of the
+// function.
 
 import type { FunctionCosts } from './lines.ts';
 import type { Model } from './model.ts';
@@ -30,7 +31,7 @@ function rowsOfFile(model: Model, file: number): readonly number[] {
   return known.get(file) ?? [];
 }
 
-/** Lines further than this from one with samples are a gap when the profile has much of the file. */
+/** When the profile has much of the file, lines further than this from one with samples become a gap. */
 const AROUND = 400;
 
 export function sourceRows(model: Model, costs: FunctionCosts, file: number): SourceRow[] {
@@ -58,8 +59,8 @@ export function sourceRows(model: Model, costs: FunctionCosts, file: number): So
 }
 
 /**
- * Rows of `costs.lines` by what they cost, most first, in whichever file they were written; of equals the one in the function's
- * own file, then the one that spends more itself. Lines below 1/200 of the function are left out.
+ * Rows of `costs.lines` by total cost, most first, in all files. Ties go to the function's own file, then to
+ * the higher self cost. Lines below 1/200 of the function are left out.
  */
 export function hotLines(costs: FunctionCosts, ownFile: number): number[] {
   const least = costs.whole.total / 200;

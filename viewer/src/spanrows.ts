@@ -1,4 +1,4 @@
-// Which spans the span table shows for a state, and what the samples inside of them weigh.
+// The spans that the span table shows for a state, and the weight of the samples inside them.
 
 import { NONE, type SampleTable } from './payload.ts';
 import type { Model } from './model.ts';
@@ -14,7 +14,7 @@ export interface SpanName {
   p50: number;
   p95: number;
   max: number;
-  /** Value of the samples inside at least one of the spans: of their threads, and of all threads while they last. */
+  /** Value of the samples inside at least one of the spans: on their threads, and on all threads during them. */
   inside: number;
   during: number;
 }
@@ -27,7 +27,7 @@ function sumsOf(samples: SampleTable): ThreadSums {
   return known;
 }
 
-/** How long a span is; one that never ended lasts until the end of the recording. */
+/** The length of a span. One without an end lasts until the end of the recording. */
 export function spanLength(model: Model, span: number): number {
   const { start, end } = model.profile.spans;
   return Math.max(0, (Number.isNaN(end[span]!) ? model.duration : end[span]!) - start[span]!);
@@ -39,7 +39,7 @@ export function namedLike(model: Model, span: number): number[] {
   return Array.from({ length: count }, (_, at) => at).filter(at => model.text(name[at]!) === wanted);
 }
 
-/** Spans that touch the selected time on the selected threads. */
+/** Spans that overlap the selected time on the selected threads. */
 export function spansInView(model: Model, state: State): number[] {
   const { spans } = model.profile;
   const range = timeRange(state);
@@ -53,7 +53,10 @@ export function spansInView(model: Model, state: State): number[] {
   return rows;
 }
 
-/** Value of the selected samples inside any of some spans: of the spans' threads, or of all. The span filter itself does not count. */
+/**
+ * Value of the selected samples inside any of the spans: of the spans' threads, or of all. Ignores the span
+ * filter.
+ */
 export function valueInside(model: Model, state: State, rows: readonly number[], all = false): number {
   const samples = model.profile.samples[state.metric];
   if (!samples) return 0;

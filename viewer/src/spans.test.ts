@@ -1,4 +1,4 @@
-// Spans: the samples inside of them, and no sample counted twice.
+// Spans: the samples inside them, and no sample counted twice.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,15 +23,15 @@ const inside = (rows: number[]): number => {
   return merged(windowsOf(spans, rows)).reduce((sum, window) => sum + sums.within(window), 0);
 };
 
-test('overlapping spans count a sample once, and their end is outside', () => {
+test('overlapping spans count a sample once, and their end is exclusive', () => {
   assert.equal(inside([0, 2, 3]), 1 + 2 + 4 + 16 + 32);
 });
 
-test('a span without a thread has the samples of all', () => {
+test('a span without a thread has the samples of all threads', () => {
   assert.equal(inside([1, 4]), 2 + 32 + 64);
 });
 
-test('a span that never ended goes on', () => {
+test('a span without an end lasts until the end', () => {
   const open = { ...spans, end: Float64Array.of(50, 20, 60, Number.NaN, 160) };
   const sums = new ThreadSums(samples);
   assert.equal(sums.within(windowsOf(open, [3])[0]!), 16 + 32 + 128);
@@ -44,7 +44,7 @@ test('windows of one thread and of all do not overlap', () => {
   ]);
 });
 
-test('quantiles are lengths that occurred', () => {
+test('quantiles are observed lengths', () => {
   assert.equal(quantile(Float64Array.of(1, 2, 3, 4), 0.5), 2);
   assert.equal(quantile(Float64Array.of(7), 0.95), 7);
 });

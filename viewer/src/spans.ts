@@ -1,12 +1,12 @@
-// Spans as windows of time: without overlaps, and what the samples inside of them weigh.
+// Spans as time windows without overlaps, and the weight of the samples inside them.
 
 import { lowerBound } from './bounds.ts';
 import { NONE, type Profile, type SampleTable } from './payload.ts';
 
-/** A span without a thread (`NONE`) has the samples of every thread inside. */
+/** A span without a thread (`NONE`) includes the samples of every thread. */
 export type SpanTable = Pick<Profile['spans'], 'name' | 'thread' | 'start' | 'end'>;
 
-/** A half-open range of time on one thread, or on all with `NONE`. */
+/** A half-open time range on one thread, or on all with `NONE`. */
 export interface Window {
   readonly thread: number;
   readonly start: number;
@@ -21,7 +21,7 @@ export function quantile(sorted: Float64Array, share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 }
 
-/** The times of some spans; one that never ended goes on for ever. */
+/** The times of some spans. One without an end never ends. */
 export function windowsOf(spans: SpanTable, rows: Iterable<number>): Window[] {
   return Array.from(rows, span => ({ thread: spans.thread[span]!, start: spans.start[span]!, end: Number.isNaN(spans.end[span]!) ? Infinity : spans.end[span]! }));
 }
@@ -48,7 +48,7 @@ function join(windows: readonly Window[]): Window[] {
   return out;
 }
 
-/** What is left of a window outside of others, which are sorted and do not overlap. */
+/** The parts of a window outside the others, which are sorted and do not overlap. */
 function without(window: Window, others: readonly Window[]): Window[] {
   const out: Window[] = [];
   let start = window.start;
@@ -62,7 +62,7 @@ function without(window: Window, others: readonly Window[]): Window[] {
   return out;
 }
 
-/** Sums of values per thread, so that the value inside a window is two look-ups. */
+/** Prefix sums of values per thread, so that the value inside a window takes two lookups. */
 export class ThreadSums {
   private readonly threads = new Map<number, { times: Float64Array; sums: Float64Array }>();
 

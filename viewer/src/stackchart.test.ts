@@ -1,4 +1,4 @@
-// The stack chart: a frame that stays is one box, a pause is a gap, and only what is in view is laid out.
+// The stack chart: an unchanged frame is one box, a pause is a gap, and only the view is laid out.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ function thread(samples: [time: number, node: number][]): ThreadSamples {
 const shown = (chart: ThreadSamples, at = view): string[] =>
   boxesIn(nodes, chart, at).map(box => `${box.node}@${box.row} ${box.start}-${box.end}`);
 
-test('a frame that stays is one box', () => {
+test('an unchanged frame is one box', () => {
   assert.deepEqual(shown(thread([[0, 3], [10, 2], [20, 4], [30, 1]])), ['1@0 0-40', '2@1 0-20', '3@2 0-10', '4@1 20-30']);
 });
 
@@ -31,11 +31,11 @@ test('a pause is a gap', () => {
   assert.deepEqual(shown(thread([[0, 1], [10, 1], [20, 1], [80, 1], [90, 1]])), ['1@0 0-30', '1@0 80-100']);
 });
 
-test('a pause of less than two pixels is drawn over', () => {
+test('a pause under two pixels is not drawn', () => {
   assert.deepEqual(shown(thread([[0, 1], [10, 1], [20, 1], [80, 1], [90, 1]]), { ...view, width: 3 }), ['1@0 0-100']);
 });
 
-test('rows out of view are left out', () => {
+test('rows out of view are not laid out', () => {
   assert.deepEqual(shown(thread([[0, 3], [10, 2]]), { ...view, firstRow: 1, rows: 1 }), ['2@1 0-20']);
 });
 
@@ -53,7 +53,7 @@ test('10,000 frames deep', () => {
   assert.deepEqual(boxes.map(box => [box.row, box.end]), [[4_999, 20], [5_000, 20], [5_001, 10], [5_002, 10]]);
 });
 
-test('matches are the outermost frames in the order of time', () => {
+test('matches are the outermost frames in time order', () => {
   const shape = { ...nodes, fn: Uint32Array.of(9, 1, 2, 3, 2) };
   const chart = thread([[0, 3], [10, 2], [20, 4], [30, 1], [40, 4]]);
   const found = (matched: number[], range: readonly [number, number] = [0, 100]): string[] =>

@@ -1,7 +1,8 @@
-// The layout of a stack chart: one thread's stacks in the order of time, merged while a frame stays.
+// The layout of a stack chart: one thread's stacks in time order. A frame that remains on the stack is one
+// box.
 //
-// Only what can be seen is laid out: the rows in view, and at most one sample per pixel. So a chart of a million samples,
-// or of stacks 10,000 frames deep, costs no more than its picture.
+// Only the visible part is laid out: the rows in view, and at most one sample per pixel. So a chart of a
+// million samples, or of stacks 10,000 frames deep, costs no more than its visible part.
 
 import type { Shape } from './aggregate.ts';
 import { lowerBound } from './bounds.ts';
@@ -35,13 +36,16 @@ export interface Box {
   readonly end: number;
 }
 
-/** How much longer than usual the way to the next sample may be before it counts as a pause. */
+/** A gap to the next sample longer than this many times the usual one counts as a pause. */
 const PAUSE = 2.5;
 
-/** Pauses of fewer pixels are drawn over: they would only be noise. */
+/** Pauses of fewer pixels are not drawn: they would only be noise. */
 const BRIDGED = 2;
 
-/** Takes one thread's samples out of a table. `nodeOf` gives the node of a stack, and `NONE` for one that is not shown. */
+/**
+ * Extracts one thread's samples from a table. `nodeOf` maps a stack to its node, or to `NONE` when it is not
+ * shown.
+ */
 export function threadSamples(
   samples: SampleTable,
   thread: number,
@@ -63,7 +67,7 @@ export function threadSamples(
   return { time, until, node };
 }
 
-/** The median distance of two samples; a millisecond where there is none. */
+/** The median gap between two samples; a millisecond where there is none. */
 function usualGap(time: Float64Array): number {
   const gaps = new Float64Array(Math.max(0, time.length - 1));
   for (let at = 0; at < gaps.length; at++) gaps[at] = time[at + 1]! - time[at]!;
@@ -71,7 +75,7 @@ function usualGap(time: Float64Array): number {
   return Math.max(1, gaps[gaps.length >> 1] ?? 1e6);
 }
 
-/** Where a thread is in functions that match: the outermost frame of each time, in the order of time. */
+/** Where a thread is in matching functions: the outermost frame at each time, in time order. */
 export function matchesIn(nodes: Pick<Shape, 'parent' | 'depth' | 'fn'>, thread: ThreadSamples, matched: Uint8Array, [from, to]: readonly [number, number]): Box[] {
   // Parents come before their children.
   const outermost = new Uint32Array(nodes.parent.length).fill(NONE);
@@ -91,7 +95,7 @@ export function matchesIn(nodes: Pick<Shape, 'parent' | 'depth' | 'fn'>, thread:
   return found;
 }
 
-/** The boxes in view, from left to right and for equal starts from the outside in. */
+/** The boxes in view, from left to right; equal starts from the outside in. */
 export function boxesIn(nodes: Nodes, thread: ThreadSamples, view: View): Box[] {
   const boxes: Box[] = [];
   const open = new Uint32Array(view.rows).fill(NONE);
@@ -119,7 +123,7 @@ export function boxesIn(nodes: Nodes, thread: ThreadSamples, view: View): Box[] 
     rowsAt(nodes, thread.node[at]!, view, next);
     change(time);
     end = thread.until[at]!;
-    // The next sample that starts in another pixel; those between could not be seen.
+    // The next sample that starts in another pixel; those between would not be visible.
     let after = at + 1;
     if (after < thread.time.length && thread.time[after]! < time + pixel) {
       after = lowerBound(thread.time.length, i => thread.time[i]! < time + pixel);
@@ -143,7 +147,7 @@ function rowsAt(nodes: Nodes, innermost: number, view: View, into: Uint32Array):
   }
 }
 
-/** The most frames that one of the thread's samples has. */
+/** The depth of the thread's deepest sample. */
 export function deepest(nodes: Nodes, thread: ThreadSamples): number {
   let most = 0;
   for (const node of thread.node) if (node !== NONE) most = Math.max(most, nodes.depth[node]!);

@@ -1,4 +1,4 @@
-// The state: through the address and back, undo and redo, what Escape does.
+// The state: to the address and back, undo and redo, and Escape.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -24,7 +24,7 @@ test('a path 10,000 deep fits into an address', () => {
   assert.deepEqual(fromHash(toHash({ ...START, zoom })).zoom, zoom);
 });
 
-test('any text after # is a state', () => {
+test('any text after # gives a valid state', () => {
   const next = random(4), pieces = ['tab=', 'm=', 't=', 'r=', 'b=', 'q=', 'x=', 'z=', 'fn=', 'on=', 's=', 'c=', 'theme=', 'p.x=', '&', '.', '-', 'f', 'zz', '%', '%zz', '9'.repeat(20), 'functions', 'null', '<', '\u202e'];
   for (let n = 0; n < 2000; n++) {
     const text = Array.from({ length: 12 }, () => pieces[Math.floor(next() * pieces.length)]).join('');
@@ -36,7 +36,7 @@ test('any text after # is a state', () => {
   }
 });
 
-test('an address for another profile loses what does not exist here', () => {
+test('an address of another profile drops what does not exist here', () => {
   const fitted = fit(FULL, { metrics: 1, threads: 6, functions: 100, spans: 3, findings: 3, duration: 1.5e9, tabs: ['flame'] });
   assert.equal(fitted.tab, 'flame');
   assert.equal(fitted.metric, 0);
@@ -53,7 +53,7 @@ test('undo and redo', () => {
   history = change(history, { search: 'ab' }, 'search');
   assert.equal(history.past.length, 2, 'typing is one step');
   history = change(history, { tab: 'tree' });
-  assert.equal(history.past.length, 2, 'going to another panel is no step');
+  assert.equal(history.past.length, 2, 'going to another panel is not a step');
   history = undo(history);
   assert.equal(history.present.search, '');
   assert.equal(history.present.tab, 'tree', 'undo does not leave the panel');
@@ -67,7 +67,7 @@ test('undo and redo', () => {
   assert.equal(history.future.length, 0);
 });
 
-test('a change of nothing is no step', () => {
+test('an empty change is not a step', () => {
   const history = begin(START);
   assert.equal(change(history, { search: '' }), history);
   assert.equal(change(history, { ranges: [] }), history);
@@ -79,7 +79,7 @@ test('history is limited', () => {
   assert.equal(history.past.length, LIMIT);
 });
 
-test('a step is gone to by its number, and read from the address when it is not known', () => {
+test('travels to a step by its number, and reads an unknown step from the address', () => {
   let history = begin(START, 7);
   for (const search of ['a', 'b', 'c']) history = change(history, { search });
   assert.deepEqual([history.at, history.made], [10, 3]);
@@ -91,21 +91,21 @@ test('a step is gone to by its number, and read from the address when it is not 
   assert.deepEqual([before.present.search, before.present.tab, before.at, before.past.length], ['address', 'tree', 3, 0]);
 });
 
-test('a zoomed frame does not outlive its tree', () => {
+test('the zoom resets when the tree changes', () => {
   const zoomed = change(begin(START), { zoom: [1, 2] });
   assert.deepEqual(change(zoomed, { inverted: true }).present.zoom, []);
   assert.deepEqual(change(zoomed, { transforms: [{ kind: 'focus', fn: 1 }] }).present.zoom, []);
   assert.deepEqual(change(zoomed, { brush: [0, 1] }).present.zoom, [1, 2]);
 });
 
-test('Escape goes one step back at a time', () => {
+test('Escape goes back one step at a time', () => {
   let state: State = FULL, steps = 0;
   for (; Object.keys(escape(state)).length; steps++) state = { ...state, ...escape(state) };
   assert.equal(steps, 11);
   assert.deepEqual([state.zoom, state.brush, state.ranges, state.spans, state.search, state.finding, state.transforms, state.threads], [[], undefined, [], undefined, '', undefined, [], undefined]);
 });
 
-test('brush, ranges and transforms', () => {
+test('time selection, ranges and transforms', () => {
   assert.deepEqual(zoomIntoBrush({ ...START, brush: [1, 2] }), { ranges: [[1, 2]], brush: undefined });
   assert.deepEqual(zoomIntoBrush(START), {});
   assert.deepEqual(transformed({ ...START, transforms: [{ kind: 'hide', fn: 1 }] }, { kind: 'hide', fn: 1 }), {});

@@ -1,4 +1,4 @@
-// What is shown, as plain data: one value for the whole application, its history, and its text for the address.
+// The view as plain data: one value for the whole application, its history, and its text for the address.
 
 import type { Transform } from './aggregate.ts';
 
@@ -9,38 +9,38 @@ export const COLOURS = ['kind', 'crate', 'module', 'thread', 'function', 'time']
 export type Colour = (typeof COLOURS)[number];
 export type Theme = 'auto' | 'light' | 'dark';
 /**
- * Only samples inside one span (a row of the span table), or inside all spans with the same name as this one: those of the span's
- * own thread, or of all threads while it lasts.
+ * Only samples inside one span (a row of the span table), or inside all spans with the same name: on the
+ * span's own thread, or on all threads during it.
  */
 export type SpanFilter = { kind: 'one' | 'name'; span: number; all: boolean };
 
 export interface State {
   metric: number;
-  /** Rows of the thread table, ascending; nothing for all threads. */
+  /** Rows of the thread table, ascending; undefined for all threads. */
   threads: readonly number[] | undefined;
-  /** Committed time ranges, each inside of the one before; the timeline shows the last one. Nanoseconds. */
+  /** Committed time ranges, each inside the one before; the timeline shows the last one. Nanoseconds. */
   ranges: readonly Range[];
-  /** The brushed part of it. */
+  /** The time selected (brushed) inside it. */
   brush: Range | undefined;
   spans: SpanFilter | undefined;
   search: string;
   regex: boolean;
-  /** The finding whose frames are marked: a row of the findings. */
+  /** The finding with highlighted frames: a row of the findings. */
   finding: number | undefined;
   /** Callers instead of callees. */
   inverted: boolean;
   /** The root is on top even when the flame graph shows callees. */
   icicle: boolean;
   inline: boolean;
-  /** How frames are coloured; `auto`: as it suits the metric. */
+  /** The colour scheme; `auto`: the default for the metric. */
   colour: Colour | 'auto';
   generics: boolean;
   collapse: boolean;
-  /** Only the user's own functions; what others weigh belongs to the nearest of these around them. */
+  /** Only the user's own functions. The weight of other code goes to the nearest of them around it. */
   own: boolean;
   /** Nothing is folded: every frame of every stack is shown. */
   whole: boolean;
-  /** Frames of the flame graph from left to right by name; else heaviest first. */
+  /** Sort frames of the flame graph by name instead of heaviest first. */
   byName: boolean;
   transforms: readonly Transform[];
   /** The selected function: the same in all panels. */
@@ -49,7 +49,10 @@ export interface State {
   zoom: readonly number[];
   tab: Tab;
   theme: Theme;
-  /** What a panel wants to have kept in the address. Keys are letters, digits and dashes; the panel's name comes first. */
+  /**
+   * Panel settings that are kept in the address. Keys are letters, digits and dashes, starting with the
+   * panel's name.
+   */
   panel: Readonly<Record<string, string>>;
 }
 
@@ -58,18 +61,18 @@ export const START: State = {
   inline: true, colour: 'auto', generics: false, collapse: false, own: false, whole: false, byName: false, transforms: [], fn: undefined, zoom: [], tab: 'flame', theme: 'auto', panel: {},
 };
 
-/** Not undone: going back should not move the reader to another panel. */
+/** Not part of undo: going back should not switch to another panel. */
 const KEPT = ['tab', 'theme', 'fn', 'panel'] as const satisfies (keyof State)[];
 
 export interface History {
   present: State;
   past: readonly State[];
   future: readonly State[];
-  /** Changes with the same key, one after the other, are one step: typing, dragging. */
+  /** Consecutive changes with the same key are one step: typing, dragging. */
   merging: string | undefined;
-  /** How many steps were made up to the present: where the browser's own history has to be. */
+  /** The number of steps up to the present: the position in the browser's history. */
   at: number;
-  /** How many steps were made in all, those included that were undone since. */
+  /** The number of steps in all, including undone ones. */
   made: number;
 }
 
@@ -77,7 +80,7 @@ export const LIMIT = 200;
 
 export const begin = (present: State, at = 0): History => ({ present, past: [], future: [], merging: undefined, at, made: 0 });
 
-/** Makes a change; the state before it can be had back, unless only kept things changed. */
+/** Makes a change. It can be undone, unless only `KEPT` fields changed. */
 export function change(history: History, changes: Partial<State>, merging?: string): History {
   const before = history.present;
   const present = consistent(before, { ...before, ...changes });
@@ -101,7 +104,10 @@ export function redo(history: History): History {
   return { present: keep(history.present, present), past: [...history.past, history.present], future, merging: undefined, at: history.at + 1, made: history.made };
 }
 
-/** Goes to a step by undoing or redoing; where those are not known (the page was loaded anew) the state is `otherwise`. */
+/**
+ * Goes to a step by undoing or redoing. For an unknown step (the page was reloaded) the state is
+ * `otherwise`.
+ */
 export function travel(history: History, at: number, otherwise: () => State): History {
   let now = history;
   while (now.at > at && now.past.length) now = undo(now);
@@ -111,7 +117,7 @@ export function travel(history: History, at: number, otherwise: () => State): Hi
 
 const keep = (from: State, to: State): State => ({ ...to, ...Object.fromEntries(KEPT.map(key => [key, from[key]])) });
 
-/** A path of callees means nothing in a tree of callers, nor below another root. */
+/** A path of callees means nothing in a tree of callers, or below another root. */
 function consistent(before: State, after: State): State {
   if (before.zoom !== after.zoom || !after.zoom.length) return after;
   const moved = before.inverted !== after.inverted || before.generics !== after.generics || before.transforms !== after.transforms
@@ -124,7 +130,7 @@ export const same = (a: State, b: State): boolean => (Object.keys(START) as (key
 
 // Changes that several panels make.
 
-/** The time that is looked at: the brushed part, or the committed range; nothing for all. */
+/** The selected time: the time selection, or the committed range; undefined for all. */
 export const timeRange = (state: State): Range | undefined => state.brush ?? state.ranges.at(-1);
 
 export const zoomIntoBrush = (state: State): Partial<State> =>
@@ -133,7 +139,10 @@ export const zoomIntoBrush = (state: State): Partial<State> =>
 export const transformed = (state: State, transform: Transform): Partial<State> =>
   state.transforms.some(known => sameValue(known, transform)) ? {} : { transforms: [...state.transforms, transform] };
 
-/** One step back towards everything: zoomed frame, brush, committed range, span filter, search, marked finding, transforms. */
+/**
+ * Goes back one step: zoomed frame, time selection, committed range, span filter, search, highlighted
+ * finding, transforms.
+ */
 export function escape(state: State): Partial<State> {
   if (state.zoom.length) return { zoom: [] };
   if (state.brush) return { brush: undefined };
@@ -145,7 +154,7 @@ export function escape(state: State): Partial<State> {
   return state.threads ? { threads: undefined } : {};
 }
 
-// The address. Numbers in base 36; what is as at the start is left out.
+// The address. Numbers are in base 36; default values are left out.
 
 const SHORT = { focus: 'f', hide: 'h', merge: 'm' } as const;
 const LONG: Record<string, Transform['kind']> = { f: 'focus', h: 'hide', m: 'merge' };
@@ -162,7 +171,7 @@ function range(text: string): Range | undefined {
 const isOne = <T extends string>(list: readonly T[], text: string | null): text is T => (list as readonly (string | null)[]).includes(text);
 const present = <T>(value: T | undefined): value is T => value !== undefined;
 
-/** Large when all threads count. */
+/** Upper case when all threads count. */
 const spanLetter = ({ kind, all }: SpanFilter): string => (kind === 'one' ? (all ? 'O' : 'o') : all ? 'N' : 'n');
 
 /** The text after `#`. */
@@ -188,7 +197,7 @@ export function toHash(state: State): string {
   return out.toString();
 }
 
-/** The state of a text after `#`; what cannot be read is as at the start. */
+/** The state of a text after `#`. Unreadable parts keep their defaults. */
 export function fromHash(text: string): State {
   const given = new URLSearchParams(text.replace(/^#/, ''));
   const list = (key: string): string[] => given.get(key)?.split('.') ?? [];
@@ -221,7 +230,7 @@ export function fromHash(text: string): State {
   };
 }
 
-/** A state from an address may speak of another profile: what does not exist here is left out. */
+/** An address may come from another profile: drops what does not exist in this one. */
 export function fit(state: State, bounds: { metrics: number; threads: number; functions: number; spans: number; findings: number; duration: number; tabs: readonly Tab[] }): State {
   const threads = state.threads?.filter(thread => thread < bounds.threads);
   const inTime = ([from]: Range): boolean => from < bounds.duration;

@@ -1,4 +1,5 @@
-// Tasks of async Rust: what each takes and awaits, and which calls block workers, as `whyslow report FILE tasks` adds it up.
+// Tasks of async Rust: their cost, their await chains, and the calls that block worker threads. Same result
+// as `whyslow report FILE tasks`.
 
 import { rowsOf, weightIn } from './aggregate.ts';
 import { selection } from './derive.ts';
@@ -8,7 +9,7 @@ import { NONE, PLACE, type SampleTable } from './payload.ts';
 import type { State } from './state.ts';
 import { waitMetric } from './waits.ts';
 
-/** Time on a CPU, the samples of it, and time in waits that hold the thread. */
+/** Time on a CPU, its samples, and time in waits that block the thread. */
 export interface TaskCost { cpu: number; samples: number; blocked: number }
 
 /** From the task to the innermost async function. */
@@ -16,25 +17,25 @@ export interface TaskChain extends TaskCost { functions: number[] }
 
 export interface TaskRow extends TaskCost { task: number; fn: number; executor: string; chains: TaskChain[] }
 
-/** Calls of one function from one line that block workers; `task` is one that makes them. */
+/** Calls of one function from one line that block worker threads; `task` is one of the tasks that make them. */
 export interface BlockedWorker { executor: string; reason: string; call: number; charge: number; task: number; count: number; total: number; longest: number }
 
 export interface Tasks {
   rows: TaskRow[];
-  /** CPU time of tasks, of executors outside of them, on threads that may block, and all of it. */
+  /** CPU time of tasks, of executors outside tasks, on threads that may block, and in total. */
   cpu: number; executor: number; blocking: number; total: number;
   hasWaits: boolean;
   blocked: BlockedWorker[];
 }
 
-// The same as in `whyslow report`: shorter waits hold up little, and what is shorter in all is not worth telling.
+// The limits of `whyslow report`: shorter waits delay little, and smaller totals are not worth reporting.
 const SHORTEST = 1e6, LEAST = 10e6;
-/** `ModuleKind` of time that no sample fell into. */
+/** The `ModuleKind` of time without samples. */
 const NOT_SAMPLED = 6;
 
 const all = ({ cpu, blocked }: TaskCost): number => cpu + blocked;
 
-/** Visits the selected samples of a metric, with what each weighs in the selected time. */
+/** Visits the selected samples of a metric, with their weight in the selected time. */
 function each(model: Model, state: State, metric: number, visit: (row: number, stack: number, weight: number, samples: SampleTable) => void): void {
   const samples = model.profile.samples[metric];
   if (!samples) return;
@@ -74,7 +75,7 @@ export function tasksOf(model: Model, state: State): Tasks {
   return out;
 }
 
-/** The functions of a chain; those that a reader cannot tell apart are one. */
+/** The functions of a chain; functions that look the same to the user are one. */
 const functionsOf = ({ sameAs, profile: { chains } }: Model, chain: number): number[] =>
   Array.from(chains.steps.subarray(chains.functions[chain]!, chains.functions[chain + 1]!), fn => sameAs[fn]!);
 

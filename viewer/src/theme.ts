@@ -1,4 +1,4 @@
-// Light or dark: what the reader chose, or what the system wants. Paper is light.
+// Light or dark: the user's choice, or the system's preference. Print is light.
 
 import { useEffect, useState } from 'preact/hooks';
 import { usePrinting } from './printing.ts';
@@ -6,7 +6,7 @@ import type { Theme } from './state.ts';
 
 const wanted = matchMedia('(prefers-color-scheme: dark)');
 
-/** Whether the dark theme is shown; the page's root element carries it for the style sheet. */
+/** Whether the dark theme is active. Also sets it on the page's root element for the style sheet. */
 export function useDark(theme: Theme): boolean {
   const [system, setSystem] = useState(wanted.matches);
   useEffect(() => {

@@ -1,9 +1,13 @@
-// Colours and patterns of the kinds of time. The colours are at least 20 CIE Lab units apart in simulated colour blindness, and dark text is
-// readable on all of them; where there is no text, patterns tell the kinds apart too.
+// Colours and patterns of the kinds of time. The colours are at least 20 CIE Lab units apart in simulated
+// colour blindness, and dark text is readable on all of them. Where there is no text, patterns distinguish
+// the kinds too.
 
 import type { Model } from './model.ts';
 
-/** By the rows of `timeKinds`: running, waiting for a CPU, blocked by threads, by I/O, by something else, idle. */
+/**
+ * By the rows of `timeKinds`: running, queued for a CPU, blocked by threads, by I/O, by something else,
+ * idle.
+ */
 const LIGHT = ['#62cf92', '#f8cd45', '#e96a54', '#5791ee', '#c77ab5', '#e4e8ed'];
 const DARK = ['#62cf92', '#f8cd45', '#e96a54', '#5791ee', '#c77ab5', '#cdd2d9'];
 
@@ -53,5 +57,5 @@ function tileOf(colour: string, lines: number | 'dots'): HTMLCanvasElement {
   return tile;
 }
 
-/** The kinds of time of a profile with their words. */
+/** The kinds of time of a profile with their names. */
 export const timeKinds = (model: Model): readonly { kind: number; word: string }[] => model.profile.timeKinds.map(({ word }, kind) => ({ kind, word }));

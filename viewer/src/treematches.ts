@@ -1,4 +1,4 @@
-// Where a call tree has the functions that the search matches: frames and paths to go to, the heaviest first.
+// Search matches in a call tree: the frames and paths to go to, heaviest first.
 
 import type { CallTree } from './aggregate.ts';
 import type { FoldedTree } from './derive.ts';
@@ -6,10 +6,10 @@ import { familiesOf } from './flame/label.ts';
 import type { Model } from './model.ts';
 import type { Branch, Outline } from './outline.ts';
 
-/** More matches than this are not gone through one by one. */
+/** `n` visits at most this many matches. */
 const MOST = 10_000;
 
-/** Frames of the functions that match. */
+/** Frames of the matching functions. */
 export function heaviestAmong(model: Model, tree: CallTree, matched: Uint8Array): number[] {
   const nodes: number[] = [];
   for (let node = 1; node < tree.total.length; node++) if (model.isAmong(matched, tree.fn[node]!, familiesOf(tree, node)) && tree.total[node]! > 0) nodes.push(node);
@@ -36,6 +36,6 @@ export function matchesTopDown(tree: FoldedTree, isMatch: (node: number) => bool
   return paths;
 }
 
-/** In an inverted tree the rows without an outer one are the functions themselves. */
+/** In an inverted tree, the root rows are the functions themselves. */
 export const matchesInverted = (outline: Outline, isMatch: (branch: Branch) => boolean): number[][] =>
   outline.roots.filter(isMatch).slice(0, MOST).map(root => [root.fn]);

@@ -1,4 +1,4 @@
-// Waits: what the time of threads is made of, at any zoom, and which thread ran on which CPU.
+// Waits: thread states at any zoom, and which thread ran on which CPU.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,10 +17,10 @@ const sum = (values: Iterable<number>) => [...values].reduce((a, b) => a + b, 0)
 test('a profile without waits has none', () => {
   assert.equal(waitsOf(modelOf(small())), undefined);
   assert.equal(runsOf(modelOf(small())), undefined);
-  assert.equal(runsOf(modelOf(known({ cpus: 0 }))), undefined, 'nothing is known of CPUs');
+  assert.equal(runsOf(modelOf(known({ cpus: 0 }))), undefined, 'the CPUs are not known');
 });
 
-test('the time of a thread is what it did in it', () => {
+test('a thread’s time splits into kinds of time', () => {
   const waits = waitsOf(modelOf(known()))!;
   const main = kindShares(waits, [0], 6, [0, 100 * MS], 10);
   const of = (kind: number) => rounded(main.subarray(kind * 10, kind * 10 + 10));
@@ -30,16 +30,16 @@ test('the time of a thread is what it did in it', () => {
   assert.deepEqual(of(QUEUED), [0, 0, 0, 0, 0, 0, 0, 0, .5, 0]);
 });
 
-test('many waits in one bin have their shares, and a part of a wait has the part', () => {
+test('many waits in one bin have their shares, and a partial wait its part', () => {
   const waits = waitsOf(modelOf(known()))!;
   const worker = kindShares(waits, [1], 6, [0, 100 * MS], 5);
   assert.deepEqual(rounded(worker.subarray(IO * 5, IO * 5 + 5)), [.5, .5, .5, .5, .5]);
   assert.deepEqual(rounded(worker.subarray(0, 5)), [.5, .5, .5, .5, .5]);
-  // Inside of the sleep, which ends after the range.
+  // Inside the sleep, which ends after the range.
   assert.deepEqual(rounded(kindShares(waits, [0], 6, [20 * MS, 22 * MS], 1)), [0, 0, 0, 0, 1, 0]);
 });
 
-test('what is drawn is the life of the threads, for any number of bins', () => {
+test('the bins add up to the threads’ lifetimes, for any number of bins', () => {
   const model = modelOf(manyWaits({ count: 20_000 })), waits = waitsOf(model)!;
   const slept = sum(waits.end.map((end, at) => end - waits.begin[at]!));
   for (const count of [1, 7, 1000, 50_000]) {
@@ -50,12 +50,12 @@ test('what is drawn is the life of the threads, for any number of bins', () => {
   }
 });
 
-test('how many threads do what at once', () => {
+test('counts concurrent threads by state', () => {
   const bins = kindShares(waitsOf(modelOf(known()))!, [0, 1, 2], 6, [50 * MS, 80 * MS], 1);
   assert.deepEqual(rounded(bins), [.5, 0, 1, .5, 0, 1]);
 });
 
-test('what a thread does at a moment', () => {
+test('finds a thread’s state at a time', () => {
   const model = modelOf(known()), waits = waitsOf(model)!;
   const at = (time: number) => { const found = stretchAt(waits, 0, time)!; return [found.kind, found.begin / MS, found.end / MS]; };
   assert.deepEqual(at(5 * MS), [RUNNING, 0, 10]);
@@ -80,11 +80,11 @@ test('a thread ran on the CPU that it left, and migrations are counted', () => {
   const moved = runAt(runs, 1, 45.5 * MS, .1 * MS);
   assert.equal(runs.thread[moved], 0);
   assert.equal(runs.from[moved], 0, 'main was on CPU 0 before');
-  assert.equal(runAt(runs, 0, 99.5 * MS, 0), -1, 'who runs at the end has not left a CPU');
+  assert.equal(runAt(runs, 0, 99.5 * MS, 0), -1, 'a thread running at the end has not left a CPU');
   assert.deepEqual(runsBetween(runs, 2, 40 * MS, 50 * MS), { runs: 2, threads: 1 });
 });
 
-test('the lane of a CPU is as full as the CPU', () => {
+test('a CPU’s lane is as full as the CPU is busy', () => {
   const model = modelOf(manyWaits({ count: 20_000 })), runs = runsOf(model)!;
   for (const count of [1, 50, 3000]) {
     const { boxes, busy } = cpuBoxes(runs, 0, [0, model.duration], count);

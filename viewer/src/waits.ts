@@ -1,11 +1,12 @@
-// The waits of each thread in order of time, and the kinds of time that its life is made of. Pure functions over columns.
+// The waits of each thread in time order, and how its time splits into kinds of time. Pure functions over
+// columns.
 
 import { lowerBound } from './aggregate.ts';
 import { KIND, type Model } from './model.ts';
 import { NONE, type SampleTable } from './payload.ts';
 import type { Range } from './state.ts';
 
-/** What a metric is the cost of, when that is waiting: a code of `Subject`. */
+/** The code of `Subject` for waits. */
 export const OF_WAIT = 3;
 /** The kind of time in which a thread runs: the first one. */
 export const RUNNING = 0;
@@ -20,21 +21,21 @@ export interface Waits {
   kind: Uint8Array;
   /** Its row in `table`. */
   row: Uint32Array;
-  /** Thread → from when to when it was there. */
+  /** Thread → its start and end. */
   start: Float64Array;
   stop: Float64Array;
 }
 
 const known = new WeakMap<Model, { waits: Waits | undefined }>();
 
-/** The waits of a profile; nothing when they were not recorded. */
+/** The waits of a profile; undefined when they were not recorded. */
 export function waitsOf(model: Model): Waits | undefined {
   let found = known.get(model);
   if (!found) known.set(model, found = { waits: findWaits(model) });
   return found.waits;
 }
 
-/** The row of the metric of waits that have reasons; -1 when there is none. */
+/** The row of the wait metric with reasons; -1 when there is none. */
 export const waitMetric = ({ profile }: Model): number =>
   profile.samples.findIndex((samples, metric) => profile.metrics.of[metric] === OF_WAIT && samples.reason !== undefined);
 
@@ -52,7 +53,7 @@ function findWaits(model: Model): Waits | undefined {
   };
   for (let i = 0; i < count; i++) {
     const thread = table.thread[i]!, at = next[thread]!++, end = table.time[i]!, code = table.reason![i]!;
-    // Times are whole microseconds: a wait must not begin before the one before it ended.
+    // Times are whole microseconds: a wait must not start before the previous one ended.
     const before = at > first[thread]! ? waits.end[at - 1]! : -Infinity;
     waits.begin[at] = Math.min(end, Math.max(before, end - table.value[i]!));
     waits.end[at] = end;
@@ -64,7 +65,10 @@ function findWaits(model: Model): Waits | undefined {
   return waits;
 }
 
-/** Adds a stretch of time to bins: parts of a bin at its ends, steps for the whole ones between. `sign` is 1 or -1. */
+/**
+ * Adds a stretch of time to bins: fractions for the bins at its ends, steps for the whole ones between.
+ * `sign` is 1 or -1.
+ */
 function addStretch(bins: Float64Array, steps: Float64Array, base: number, stepBase: number, low: number, high: number, count: number, sign: number): void {
   if (high <= 0 || low >= count || !(high > low)) return;
   if (low < 0) low = 0;
@@ -83,8 +87,8 @@ function addStretch(bins: Float64Array, steps: Float64Array, base: number, stepB
 }
 
 /**
- * What the time of some threads is made of, per bin and kind: `bins[kind * count + bin]`, where 1 is one thread for all of the bin. However
- * many waits are in a bin, each has its share.
+ * How the time of some threads splits into kinds, per bin: `bins[kind * count + bin]`, where 1 is one thread
+ * for all of the bin. Each wait has its share, however many are in a bin.
  */
 export function kindShares(waits: Waits, threads: Iterable<number>, kinds: number, [from, to]: Range, count: number): Float64Array {
   const bins = new Float64Array(kinds * count), steps = new Float64Array(kinds * (count + 1));
@@ -106,7 +110,7 @@ export function kindShares(waits: Waits, threads: Iterable<number>, kinds: numbe
     for (let bin = 0; bin < count; bin++) {
       level += steps[kind * (count + 1) + bin]!;
       const at = kind * count + bin, sum = bins[at]! + level;
-      // What is left of a sum of fractions is nothing.
+      // Rounding errors of fractions count as 0.
       bins[at] = sum > 1e-9 ? sum : 0;
     }
   }
@@ -119,10 +123,10 @@ export function firstEndingAfter({ first, end }: Waits, thread: number, time: nu
   return from + lowerBound(end.subarray(from, first[thread + 1]!), time + 1e-3);
 }
 
-/** A stretch of a thread's life; `wait` is a row of the waits, or -1 while it ran. */
+/** A stretch of a thread's time; `wait` is a row of the waits, or -1 while it ran. */
 export interface Stretch { wait: number; kind: number; begin: number; end: number }
 
-/** What a thread does at a time; nothing while it is not there. */
+/** What a thread does at a time; undefined before its start and after its end. */
 export function stretchAt(waits: Waits, thread: number, time: number): Stretch | undefined {
   if (time < waits.start[thread]! || time > waits.stop[thread]!) return undefined;
   const at = firstEndingAfter(waits, thread, time), isLast = at === waits.first[thread + 1]!;
@@ -132,7 +136,7 @@ export function stretchAt(waits: Waits, thread: number, time: number): Stretch |
   };
 }
 
-/** How many waits of a thread there are between two times. */
+/** The number of waits of a thread between two times. */
 export function waitsBetween(waits: Waits, thread: number, from: number, to: number): number {
   const first = firstEndingAfter(waits, thread, from);
   let low = first, high = waits.first[thread + 1]!;
@@ -144,11 +148,11 @@ export function waitsBetween(waits: Waits, thread: number, from: number, to: num
   return low - first;
 }
 
-/** The word for why a wait is one: `lock`, `file`. */
+/** The reason of a wait: `lock`, `file`. */
 export const reasonWord = ({ profile }: Model, waits: Waits, wait: number): string =>
   profile.reasons[waits.table.reason![waits.row[wait]!]! - 1]?.word ?? '';
 
-/** The user's line that a stack comes from, or else the innermost function that is not the kernel's: `read app.rs:12`. */
+/** The user's line of a stack, or else the innermost function outside the kernel: `read app.rs:12`. */
 export function placeOfStack(model: Model, stack: number): string {
   const { stacks, locations, frames, functions } = model.profile;
   let other = '';

@@ -1,18 +1,21 @@
-// A comparison whose numbers can be checked by hand: `parse` got less, `gone` and `fresh` are on one side alone, of `same` nothing
-// can be said.
+// A comparison with numbers that can be checked by hand: `parse` takes less, `gone` and `fresh` are on one
+// side only, `same` is undecided.
 
 import { container, NONE } from './make-payload.mjs';
 
 const VERDICTS = ['undecided', 'less', 'more', 'same', 'moved'];
-const COLOURS = ['half or less, gone', 'less', 'not significant', 'more', 'twice or more, new'];
-/** Path, what it has by itself before and after, and the verdicts by itself and in all. */
+const COLOURS = ['half or less, removed', 'less', 'within noise', 'more', 'twice or more, new'];
+/** Path, its self value before and after, and the verdicts for self and total. */
 const PATHS = [
   ['main', 0, 0, 'undecided', 'less'], ['main;load', 500, 500, 'undecided', 'less'], ['main;load;parse', 3000, 1200, 'less', 'less'], ['main;hash', 2000, 2400, 'more', 'more'],
   ['main;gone', 900, 0, 'less', 'less'], ['main;fresh', 0, 700, 'more', 'more'], ['main;same', 2500, 2510, 'undecided', 'undecided'],
 ];
 const START = ['_start', '__libc_start_main', 'std::rt::lang_start'];
 
-/** `carried`: everything is called by start-up code; `runs`: ratios with intervals; `damage`: a reference that leads nowhere; `lines`: rows are lines, counted exactly. */
+/**
+ * `carried`: everything is called by start-up code; `runs`: ratios with intervals; `damage`: a reference out
+ * of range; `lines`: rows are lines, counted exactly.
+ */
 export function compared({ carried = false, runs = 1, damage = '', lines = false } = {}) {
   const around = carried ? START : [];
   const names = [...around, ...PATHS.map(([path]) => path.split(';').at(-1))];
@@ -59,13 +62,13 @@ export function compared({ carried = false, runs = 1, damage = '', lines = false
   add('paths.function', 'u32', nodes.map(({ fn }, node) => (damage === 'function' && node ? 99 : fn)));
   add('paths.inlined', 'u8', nodes.map(() => 0));
   add('paths.self', 'f64', both);
-  // As wide as what is below, so that both sides have room.
+  // At least as wide as everything below, so that both sides have room.
   add('paths.total', 'f64', added(both));
   const colour = ({ before, after, verdict }) => (verdict === 'undecided' ? 2 : verdict === 'less' ? (2 * after <= before ? 0 : 1) : 2 * before <= after ? 4 : 3);
   add('paths.colour', 'u8', totalChanges.map(colour));
   changes('paths_own', ownChanges);
   changes('paths_total', totalChanges);
-  // Rows as whyslow sorts them: what is called first.
+  // Rows as whyslow sorts them: decided rows first.
   const order = PATHS.map((_, at) => nodes.length - PATHS.length + at).sort((a, b) => Math.abs(after[b] - before[b]) - Math.abs(after[a] - before[a]));
   add('rows.function', 'u32', order.map(node => (damage === 'rows' ? 99 : nodes[node].fn)));
   add('rows.seen', 'u8', order.map(node => (nodes[node].own[1] ? (nodes[node].own[0] ? 0 : 2) : nodes[node].own[0] ? 1 : 0)));
@@ -76,7 +79,7 @@ export function compared({ carried = false, runs = 1, damage = '', lines = false
   const diff = {
     answer: 'Faster: cpu time 8.90 µs → 7.31 µs.', worth: '± is the sampling error (95 %).', metric: lines ? 'bytes-allocated' : 'cpu-time', unit: 0, runs, counted: false,
     rows_are: lines ? 'lines' : 'functions', before: { files: ['old.whyslow'], command: ['./app', 'old'] }, after: { files: ['new.whyslow'], command: ['./app', 'new'] },
-    remarks: [{ id: 'other-arguments', about: 'diff', severity: 'warning', message: 'the program had other arguments', fix: null }],
+    remarks: [{ id: 'other-arguments', about: 'diff', severity: 'warning', message: 'the arguments differ: none before, `-v` after', fix: null }],
     totals: [{ what: 'cpu-time', unit: 0, before: 8900, after: 7310, margin: 250, ratio: null, verdict: 1 }], verdicts: VERDICTS, colours: COLOURS,
   };
   return container({ carriers: [{ word: 'start-up', role: 'start-up' }], diff }, columns);

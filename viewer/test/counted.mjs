@@ -1,12 +1,13 @@
-// Counters of the CPU beside CPU time, whose every number can be checked by hand.
+// CPU counters next to CPU time, with numbers that can be checked by hand.
 
 import { NONE, Payload } from './make-payload.mjs';
 
 const MS = 1e6;
 
 /**
- * `main` calls `fast` (3 instructions per cycle, no misses), `slow` (0.5, and 40 misses per thousand instructions) and `rare` (of which there are two samples), 100 ms one
- * after the other. Without `misses` only cycles and instructions were counted, without `instructions` only cycles.
+ * `main` calls `fast` (3 instructions per cycle, no misses), `slow` (0.5, and 40 misses per thousand
+ * instructions) and `rare` (two samples), 100 ms each, one after the other. Without `misses` only cycles and
+ * instructions were counted, without `instructions` only cycles.
  */
 export function counted({ misses = true, instructions = true } = {}) {
   const p = new Payload();

@@ -1,13 +1,14 @@
-// A profile with findings, whose every number can be checked by hand.
+// A profile with findings and numbers that can be checked by hand.
 
 import { NONE, Payload } from './make-payload.mjs';
 
 const MS = 1e6;
 
 /**
- * 100 samples of 1 ms: `main` (line 3) calls `count`, which hashes at line 12 (30) and works itself at line 14 (20); `main` (line 5) calls `show`,
- * which formats at line 22 (40); `main` hashes at line 4 by itself (10). Hashing is found at `count`, formatting at `show`, waiting without stacks.
- * `findings: false` is a profile in which nothing was found; `explained: false` one that nobody asked of.
+ * 100 samples of 1 ms: `main` (line 3) calls `count`, which hashes at line 12 (30) and has self time at line
+ * 14 (20); `main` (line 5) calls `show`, which formats at line 22 (40); `main` hashes at line 4 itself (10).
+ * The findings are hashing at `count`, formatting at `show`, and waiting without stacks. `findings: false`
+ * is a profile without findings; `explained: false` one without `explain`.
  */
 export function found({ findings = true, explained = true } = {}) {
   const p = new Payload();
@@ -47,7 +48,7 @@ export function found({ findings = true, explained = true } = {}) {
   };
   find({ id: 'formatting', title: 'values are formatted', share: .4, low: .31, high: .5, confidence: 'high', advice: 'write into one buffer', speedup: 1 / .6, place: [fn.show, 22], stacks: [formatting],
     evidence: [['at', .4, fn.show, '/src/main.rs', 22], ['in', .4, fn.write, 'core/fmt.rs', 2]] });
-  find({ id: 'sip-hash', title: 'keys are hashed by SipHash', share: .4, low: .3, high: .5, confidence: 'medium', advice: 'use a faster hasher', speedup: 1 / .6, place: [fn.count, 12], stacks: [hashing, hashingInMain] });
+  find({ id: 'sip-hash', title: 'keys are hashed with SipHash', share: .4, low: .3, high: .5, confidence: 'medium', advice: 'use a faster hasher', speedup: 1 / .6, place: [fn.count, 12], stacks: [hashing, hashingInMain] });
   find({ id: 'mostly-waiting', title: 'the program <b>waits</b>', of: 'elapsed time', share: .2, low: .2, high: .2, confidence: 'low', advice: 'see for what', metric: NONE, evidence: [['for nobody', NaN]] });
   return p.container();
 }

@@ -1,4 +1,4 @@
-// A heap whose every number can be checked by hand: 100 stretches of 10 ms; see the comments.
+// A heap with numbers that can be checked by hand: 100 intervals of 10 ms; see the comments.
 
 import { Payload } from './make-payload.mjs';
 
@@ -6,7 +6,10 @@ const NONE = 0xffffffff;
 const MS = 1e6;
 const STEPS = 100;
 
-/** `cpu: true` adds samples of CPU time before the metrics of the heap, `processes: true` a second process, `snapshot` says that the program went on. */
+/**
+ * `cpu: true` adds samples of CPU time before the heap metrics, `processes: true` a second process;
+ * `snapshot` means that the program kept running.
+ */
 export function heap({ cpu = false, processes = false, snapshot = null } = {}) {
   const p = new Payload();
   p.context = { ...p.context, command: ['./known', '--heap'], file: 'heap.whyslow', duration_ns: 10 * STEPS * MS };
@@ -79,7 +82,7 @@ export function heap({ cpu = false, processes = false, snapshot = null } = {}) {
     function: fn, file: p.text(file), line, stack: stacks[name], stacks: 1, growth, grower: 0, capacity: NaN, spared_reallocations: NaN, spared_bytes: NaN, typical_unused: NaN, own_function: NONE, own_file: NONE, own_line: 0, ...extra,
     ...empty, allocations: total.get(name), peak_bytes: atPeak.get(name) ?? 0, live_at_exit_bytes: live.get(name), ...numbers,
   });
-  // parse: 500 blocks of 64 KiB until 600 ms; each Vec grew ten times on the way.
+  // parse: 500 blocks of 64 KiB until 600 ms; each Vec grew ten times to that size.
   line('parse', of.parse, 'src/parse.rs', 40, 3, { bytes_allocated: 500 * 65536, frees: 500, bytes_freed: 500 * 65536, peak_blocks: 500, max_bytes: 500 * 65536, max_blocks: 500,
     lifetime_ns: 500 * 350 * MS, grown: 500, growth_chains: 50, bytes_copied: 500 * 32768, largest_grown: 65536, bytes_grown_to: 50 * 65536 }, { grower: 1, capacity: 65536, spared_reallocations: 500, spared_bytes: 500 * 32768, typical_unused: 0 });
   // cache: 10,000 blocks of 1 KiB that are never freed; 2,000 of them are lost.

@@ -1,4 +1,4 @@
-// A profile whose every number can be checked by hand: 100 samples of 1 ms; see the table in the code.
+// A profile with numbers that can be checked by hand: 100 samples of 1 ms; see the table in the code.
 
 import { Payload } from './make-payload.mjs';
 
@@ -38,7 +38,7 @@ export function known({ spans = true, warnings = true } = {}) {
     mainWalk: p.location(program, 0x1009, [[fn.main, 'src/main.rs', 3]]),
     sum12: p.location(program, 0x2004, [[fn.sum, 'src/sum.rs', 12]]),
     sum13: p.location(program, 0x2008, [[fn.sum, 'src/sum.rs', 13], [fn.add, 'core/num.rs', 52]]),
-    sum14: p.location(program, 0x200f, [[fn.sum, 'src/sum.rs', 14]]), // inside of the call at 0x200c
+    sum14: p.location(program, 0x200f, [[fn.sum, 'src/sum.rs', 14]]), // inside the call at 0x200c
     walk: p.location(program, 0x3000, [[fn.walk, 'src/walk.rs', 6]]),
     walkAgain: p.location(program, 0x3008, [[fn.walk, 'src/walk.rs', 7]]),
     hash: p.location(program, 0x4000, [[fn.hash, 'dep/hash.rs', 4]]),
@@ -73,7 +73,7 @@ export function known({ spans = true, warnings = true } = {}) {
   source('core/num.rs', 50, ['fn add(a: u64, b: u64) -> u64 {', '    // wraps', '    a + b', '}']);
   source('src/main.rs', 1, ['fn main() {', '    sum(&[1, 2, 3]);', '    walk(3);', '}']);
   source('src/sum.rs', 10, ['fn sum(items: &[u64]) -> u64 {', '\tlet mut total = 0;', '\tfor item in items {', '\t\ttotal = add(total, *item);', '\t\tif seen(hash(item)) { continue }', '\t}', '\ttotal', '}']);
-  // Jumps and the loop by the number of the instruction.
+  // Jumps and the loop by instruction number.
   const code = (start, end, texts, jumps = {}, [first, last] = []) => {
     const row = p.row('code', { module: program, start, end });
     const before = p.tables.instructions?.code.length ?? 0;

@@ -1,4 +1,4 @@
-// Made-up profiles in the format of PAYLOAD.md, for tests and for looking at the viewer without a recording.
+// Generated profiles in the format of PAYLOAD.md, for tests and for trying the viewer without a recording.
 // page.mjs writes them to files.
 
 export const NONE = 0xffffffff;
@@ -17,11 +17,11 @@ const TIME_KINDS = [
 const REASONS = [['cpu', 1], ['lock', 2], ['join', 2], ['file', 3], ['sleep', 4], ['idle', 5]].map(([word, kind]) => ({ word, kind }));
 const TYPES = { u8: Uint8Array, u32: Uint32Array, f64: Float64Array };
 
-/** Short and generic names of names as simple as those in here: the real ones are made by whyslow. */
+/** Short and generic names, for names as simple as those in here: whyslow computes the real ones. */
 const shortName = name => !name.includes('::') ? name : name.replace(/<[^<>]*>/g, '').split('::').filter(Boolean).slice(-2).join('::') || name;
 const genericName = name => name.replace(/::<[^<>]*>/g, '').replace(/(\w)<[^<>]*>/g, '$1<…>');
 
-/** A generator of the same random numbers for the same seed. */
+/** A random number generator that gives the same numbers for the same seed. */
 export function random(seed) {
   let state = seed >>> 0;
   return () => {
@@ -103,14 +103,17 @@ export class Payload {
     }
     return id;
   }
-  /** The line of the user's code that CPU time and waits of a stack count to. */
+  /** The line of the user's code that CPU time and waits of a stack count towards. */
   charge(stack, fn, file, line) {
     const key = `${fn} ${file} ${line}`;
     if (!this.chargeRows.has(key)) this.chargeRows.set(key, this.row('charges', { function: fn, file: this.text(file), line }));
     this.chargeOf.set(stack, this.chargeRows.get(key));
     return stack;
   }
-  /** A stack in a task of async Rust: who polls it, and the functions from the task to the innermost async one. */
+  /**
+   * A stack in a task of async Rust: its executor, and the functions from the task to the innermost async
+   * one.
+   */
   inTask(stack, executor, functions, blockingCall = undefined) {
     const key = `${executor} ${functions}`, taskKey = `${executor} ${functions[0]}`;
     if (!this.taskRows.has(taskKey)) this.taskRows.set(taskKey, this.row('tasks', { executor: this.text(executor), function: functions[0] }));
@@ -122,18 +125,21 @@ export class Payload {
     if (blockingCall !== undefined) this.row('blocking', { stack, call: blockingCall });
     return this.inPlace(stack, 3 + this.chainRows.get(key));
   }
-  /** A stack in an executor outside of tasks (1), or on a thread that may block (2). */
+  /** A stack in an executor outside tasks (1), or on a thread that may block (2). */
   inPlace(stack, place) {
     this.placeOf.set(stack, place);
     return stack;
   }
-  /** A metric of the heap is counted, any other one sampled. */
+  /** Heap metrics are counted, all others sampled. */
   metric(name, unit) {
     const isHeap = HEAP_METRICS.includes(name);
     this.samples.push([]);
     return this.row('metrics', { name: this.text(name), unit, of: isHeap ? 2 : { 'off-cpu-time': 3, 'wall-time': 4 }[name] ?? 1, sampled: isHeap ? 0 : 1 });
   }
-  /** `reason`: for waits, one of the words of REASONS, with what else is known: `{ cpu, argument, woken_by, waker, waker_stack }`; of CPU time `{ running, busy }`. */
+  /**
+   * `reason`: for waits, one of the words of REASONS, with details: `{ cpu, argument, woken_by, waker,
+   * waker_stack }`; for CPU time `{ running, busy }`.
+   */
   sample(metric, time, thread, stack, value, reason = undefined, details = undefined) { this.samples[metric].push([time, thread, stack, value, reason, details]); }
 
   container() {
@@ -185,7 +191,7 @@ export class Payload {
   }
 }
 
-/** The bytes of a container (not yet compressed) with these columns. */
+/** The bytes of an uncompressed container with these columns. */
 export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, explained = undefined, carriers = undefined, time_kinds = undefined, reasons = undefined, parallelism = undefined, diff = undefined, bench = undefined }, columns) {
   const described = {};
   let offset = 0;
@@ -204,7 +210,7 @@ export function container({ schema = 'whyslow-view/1', context = {}, quality = {
   return new Uint8Array(out);
 }
 
-/** Few samples with known answers: see the tests that use it. */
+/** A few samples with known answers: see the tests that use it. */
 export function small() {
   const p = new Payload();
   const process = p.process(100, 'app');
@@ -235,7 +241,7 @@ export function small() {
   return p.container();
 }
 
-/** Two rayon workers whose work is the same on many paths, a main thread, and one function that calls itself. */
+/** Two rayon workers with the same work on many paths, a main thread, and one recursive function. */
 export function executor() {
   const p = new Payload();
   const process = p.process(100, 'app');
@@ -269,7 +275,7 @@ export function executor() {
 }
 
 const SERVER = [
-  // thread, weight, frames from outermost to innermost; `+` marks one that was inlined into the one before
+  // thread, weight, frames from outermost to innermost; `+` marks one inlined into the one before
   ['worker', 9, 'tokio::runtime::scheduler::multi_thread::worker::run|tokio|dependency', 'tokio::runtime::task::harness::Harness<T,S>::poll|tokio|dependency', 'hyper::proto::h1::dispatch::Dispatcher<D,Bs,I,T>::poll_loop|hyper|dependency', 'logsearch::api::handle_search::{{closure}}|logsearch|yours', 'logsearch::query::Query::run|logsearch|yours', 'logsearch::index::Segment::scan|logsearch|yours', '+logsearch::index::Postings::next|logsearch|yours', '+core::iter::adapters::filter_map::FilterMap<I,F>::next|core|std', 'regex_automata::meta::regex::Regex::search_half|regex_automata|dependency', 'regex_automata::hybrid::search::find_fwd|regex_automata|dependency'],
   ['worker', 5, 'tokio::runtime::scheduler::multi_thread::worker::run|tokio|dependency', 'tokio::runtime::task::harness::Harness<T,S>::poll|tokio|dependency', 'hyper::proto::h1::dispatch::Dispatcher<D,Bs,I,T>::poll_loop|hyper|dependency', 'logsearch::api::handle_search::{{closure}}|logsearch|yours', 'logsearch::query::Query::run|logsearch|yours', 'logsearch::index::Segment::scan|logsearch|yours', 'logsearch::codec::Block::decode|logsearch|yours', 'lz4_flex::block::decompress::decompress_into|lz4_flex|dependency', '+core::ptr::copy_nonoverlapping|core|std', '__memmove_avx_unaligned_erms||runtime'],
   ['worker', 4, 'tokio::runtime::scheduler::multi_thread::worker::run|tokio|dependency', 'tokio::runtime::task::harness::Harness<T,S>::poll|tokio|dependency', 'hyper::proto::h1::dispatch::Dispatcher<D,Bs,I,T>::poll_loop|hyper|dependency', 'logsearch::api::handle_search::{{closure}}|logsearch|yours', 'serde_json::ser::to_vec|serde_json|dependency', '<logsearch::api::Hit as serde::ser::Serialize>::serialize|logsearch|yours', 'serde_json::ser::format_escaped_str|serde_json|dependency', 'alloc::raw_vec::RawVec<T,A>::grow_amortized|alloc|std', 'realloc||allocator', '_int_realloc||allocator'],
@@ -392,7 +398,7 @@ export function realistic({ samples = 50_000, seed = 7 } = {}) {
   return p.container();
 }
 
-/** Columns only, so that a million samples are made quickly: `nodes` stacks over 5,000 functions. */
+/** Columns only, so that a million samples are generated quickly: `nodes` stacks over 5,000 functions. */
 export function large({ samples = 1_000_000, nodes = 200_000, threads = 16, seed = 3, seconds = 60 } = {}) {
   const p = new Payload(), next = random(seed);
   const process = p.process(1, 'big');
@@ -445,7 +451,7 @@ export function deep({ levels = 10_000 } = {}) {
 export const HOSTILE = ['<script>alert(1)</script>', '"&\'><img src=x onerror=alert(2)>', 'a\u0000b\u001b[31mred\r\n\t', '\u202egnp.exe\u202c', 'x'.repeat(100_000),
   '\ud83d\ude00'.repeat(20), '</script><script>alert(3)</script>', '{{closure}}', '', '<'.repeat(200), 'operator<<', '名前::関数'];
 
-/** Names that try to be more than names. */
+/** Names that try to act as markup. */
 export function hostile() {
   const p = new Payload();
   const thread = p.thread(p.process(1, HOSTILE[0]), 1, HOSTILE[1]);

@@ -1,7 +1,7 @@
-// Measures the viewer in Chromium and in Firefox on a large made-up profile: opening, brushing, zooming. Prints JSON, with
-// Firefox under its name. What is not installed is left out.
+// Measures the viewer in Chromium and in Firefox on a large generated profile: opening, selecting time,
+// zooming. Prints JSON, with Firefox under its name. A browser that is not installed is left out.
 //
-//   node measure.mjs [FILE.html]      (without a file: 1,000,000 samples over 200,000 stack nodes)
+// node measure.mjs [FILE.html]      (without a file: 1,000,000 samples over 200,000 stack nodes)
 
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -25,7 +25,8 @@ if (!file) {
 }
 const median = list => [...list].sort((a, b) => a - b)[list.length >> 1];
 
-// From the pointer event to the picture: handlers, aggregation, all visible panels, drawing of the next frame.
+// From the pointer event to the drawn frame: handlers, aggregation, all visible panels, drawing of the next
+// frame.
 const during = (tab, what) => tab.evaluate(([what, steps]) => new Promise(done => {
   const target = document.querySelector(what === 'brush' ? '.timeline-window canvas' : '.flame-scroll canvas');
   const { left, top, width, height } = target.getBoundingClientRect();
@@ -38,13 +39,16 @@ const during = (tab, what) => tab.evaluate(([what, steps]) => new Promise(done =
     const begun = performance.now();
     if (what === 'brush') send('pointermove', width * (.3 + .5 * n / steps), height - 10);
     else send('wheel', width * .3, height / 2, { ctrlKey: true, deltaY: n < steps / 2 ? -30 : 30 });
-    // The task after the next frame's callbacks: the frame has been made by then.
+    // The task after the next frame's callbacks: the frame is complete by then.
     requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); port1.onmessage = () => { times.push(performance.now() - begun); if (++n < steps) setTimeout(step, 20); else { if (what === 'brush') send('pointerup', 0, 0); done(times); } }; port2.postMessage(0); });
   };
   step();
 }), [what, STEPS]);
 
-/** `cpu` gives a function that tells the CPU time of a page's main thread: what the work costs, also on a busy machine. */
+/**
+ * `cpu` returns a function that reads the CPU time of a page's main thread: the cost of the work, also on a
+ * busy machine.
+ */
 async function measured(browser, cpu) {
   const opened = [], openedCpu = [];
   let tab, used;

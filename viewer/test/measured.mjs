@@ -1,11 +1,11 @@
-// Results of `whyslow bench` whose numbers can be checked by hand: the second command takes 10 % less wall time in each pair, of the
-// third nothing can be said.
+// Results of `whyslow bench` with numbers that can be checked by hand: the second command takes 10 % less
+// wall time in each pair, the third is undecided.
 
 import { container } from './make-payload.mjs';
 
 const ROUNDS = 12;
 
-/** `commands`: how many, 1 to 3; `damage`: a comparison of a command that is not there. */
+/** `commands`: how many, 1 to 3; `damage`: a comparison with a command that does not exist. */
 export function measured({ commands = 3, damage = false } = {}) {
   const names = ['./app old', './app <new>', './app --other'].slice(0, commands);
   const factor = (command, round) => [1, .9 * (1 + (round % 3 - 1) / 100), 1 + (round % 5 - 2) / 20][command];
@@ -26,7 +26,7 @@ export function measured({ commands = 3, damage = false } = {}) {
     file: 'result.json', margin: .01, began_unix_s: 1763164800, cpu: 'a CPU', machine: 'the machine: governor performance',
     answers: names.slice(1).map((name, at) => at === 0
       ? { verdict: 'faster', sentence: '`./app <new>` is faster than `./app old`: -10.0 % wall time (-10.6 % to -9.4 %)', basis: '12 pairs, 95 % confidence' }
-      : { verdict: 'undecided', sentence: 'Undecided: `./app --other` has 0.0 % wall time beside `./app old` (-4.0 % to +4.0 %)', basis: '12 pairs' }),
+      : { verdict: 'undecided', sentence: 'Undecided: `./app --other` has 0.0 % wall time compared with `./app old` (-4.0 % to +4.0 %)', basis: '12 pairs' }),
     more: ['`./app <new>` is the fastest.'],
     commands: names.map(name => ({ name, command: name })),
     remarks: [{ severity: 'warning', message: 'the machine was busy', fix: 'end what else runs' }],

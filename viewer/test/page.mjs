@@ -1,7 +1,7 @@
-// Writes a complete page with a made-up profile. For tests: the real file is written by whyslow itself.
+// Writes a complete page with a generated profile, for tests: whyslow itself writes the real file.
 //
-//   node page.mjs SHAPE FILE.html      SHAPE: small, realistic, large, deep, hostile, threads
-//   node page.mjs SHAPE FILE.gz        only the payload, as `GET /profile` would answer
+// node page.mjs SHAPE FILE.html      SHAPE: small, realistic, large, deep, hostile, threads node page.mjs
+// SHAPE FILE.gz        only the payload, as `GET /profile` would answer
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -10,7 +10,10 @@ import { SHAPES } from './make-payload.mjs';
 
 const dist = new URL('../dist/', import.meta.url);
 
-/** The text of a page around these bytes (a compressed container); `block` is the most base64 text per script. */
+/**
+ * The text of a page around these bytes (a compressed container); `block` is the maximum length of base64
+ * text per script.
+ */
 export function page(payload, { block = 8 << 20 } = {}) {
   const text = Buffer.from(payload).toString('base64');
   const blocks = [];

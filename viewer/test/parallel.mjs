@@ -1,15 +1,15 @@
-// A program with a serial part and a parallel one, whose every number can be checked by hand.
+// A program with a serial and a parallel part, and numbers that can be checked by hand.
 
 import { NONE, Payload } from './make-payload.mjs';
 
 const MS = 1e6;
 
 /**
- * 1 s of three threads: main is in `parse` (app.rs:12) for 400 ms, alone; then `a` and `b` are in `work` (app.rs:20) for 600 ms, but for every tenth
- * millisecond, in which `a` is in `log` (app.rs:30).
+ * 1 s of three threads: main is in `parse` (app.rs:12) for 400 ms, alone; then `a` and `b` are in `work`
+ * (app.rs:20) for 600 ms, except for every tenth millisecond, in which `a` is in `log` (app.rs:30).
  *
- * `waits`: waits were recorded. Until 400 ms `a` is idle and `b` waits for a lock; then the two have one CPU in turns: `a` from 400 to 700 ms, `b` to the end,
- * and main waits for both.
+ * `waits`: waits were recorded. Until 400 ms `a` is idle and `b` waits for a lock; then the two take turns
+ * on one CPU: `a` from 400 to 700 ms, `b` to the end, and main waits for both.
  */
 export function parallel({ waits = false, crowded = false, sealed = true, end = 1000 } = {}) {
   const p = new Payload();

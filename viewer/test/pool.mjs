@@ -1,4 +1,5 @@
-// A main thread that waits for a pool: two workers of one name do the work inside of the main thread's span, and have spans that overlap.
+// A main thread that waits for a pool: two workers with the same name do the work inside the main thread's
+// span, and have overlapping spans.
 
 import { Payload } from './make-payload.mjs';
 

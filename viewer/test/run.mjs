@@ -1,4 +1,4 @@
-// Runs the unit tests: every src/**/*.test.ts is bundled by esbuild and given to `node --test`.
+// Runs the unit tests: bundles every src/**/*.test.ts with esbuild and passes it to `node --test`.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync, rmSync } from 'node:fs';

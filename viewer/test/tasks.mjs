@@ -1,14 +1,14 @@
-// A program of async Rust whose every number can be checked by hand.
+// A program of async Rust with numbers that can be checked by hand.
 
 import { NONE, Payload } from './make-payload.mjs';
 
 const MS = 1e6;
 
 /**
- * 200 ms of two workers of tokio and a thread that may block:
+ * 200 ms of two tokio workers and a thread that may block:
  *
  *     w1        0–60 ms `request` awaits `middle` awaits `row`; 60–80 `request` awaits `other`; 80–90 the executor itself; with waits 90–170 `request`
- *               calls `std::fs::read` (app.rs:40) twice 40 ms, then it waits for a CPU for 5 ms
+ *               calls `std::fs::read` (app.rs:40) twice for 40 ms, then it is queued for a CPU for 5 ms
  *     w2        0–10 ms `connection`; with waits idle to the end
  *     blocking  0–4 ms `compress`
  */

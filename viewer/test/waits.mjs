@@ -1,12 +1,12 @@
-// Profiles with waits: one whose every number can be checked by hand, and one with very many.
+// Profiles with waits: one with numbers that can be checked by hand, and one with very many.
 
 import { NONE, Payload, random } from './make-payload.mjs';
 
 const MS = 1e6;
-/** A name that would do harm if it were markup. */
+/** A name that would do harm as markup. */
 export const EVIL = '<img src=x onerror=alert(1)>';
 
-/** Adds a row to the metric of waits and to that of wall time. */
+/** Adds a row to the wait metric and to the wall time metric. */
 const waiting = (p, [, wait, wall]) => (begin, end, thread, stack, reason, details) => {
   p.sample(wait, end, thread, stack, end - begin, reason, details);
   p.sample(wall, end, thread, stack, end - begin, reason, details);
@@ -16,12 +16,13 @@ const metrics = p => [p.metric('cpu-time', 1), p.metric('off-cpu-time', 1), p.me
 /**
  * 100 ms of three threads:
  *
- *     main     runs 0–10 on CPU 0, sleeps to 40 (app.rs:12), runs to 50 on CPU 1, waits for a lock to 80 (app.rs:20, woken by the worker), for a CPU
- *              to 85, runs to the end
+ *     main     runs 0–10 on CPU 0, sleeps to 40 (app.rs:12), runs to 50 on CPU 1, waits for a lock to 80 (app.rs:20, woken by the worker), is queued for
+ *              a CPU to 85, runs to the end
  *     worker   waits for a file in every even millisecond (app.rs:30), runs in every odd one, on CPUs 2 and 3 in turn
  *     EVIL     idle all the time
  *
- * `cpus: 0` leaves out what is known of single waits; more than 4 are those on which the worker ran before its last waits.
+ * `cpus: 0` leaves out the details of single waits; more than 4 adds CPUs on which the worker ran before its
+ * last waits.
  */
 export function waits({ cpus = 4 } = {}) {
   const p = new Payload();
@@ -54,8 +55,9 @@ export function waits({ cpus = 4 } = {}) {
 }
 
 /**
- * Two locks in 100 ms. For a std Mutex, worker waits ten times 2 ms (app.rs:20) because of main (which lets go at app.rs:60), and EVIL five times 4 ms
- * (app.rs:21) because of worker; for one of parking_lot, whose address is not known, main waits once for 1 ms, nobody knows because of whom.
+ * Two locks in 100 ms. For a std Mutex, worker waits ten times 2 ms (app.rs:20) while main holds it (and
+ * releases it at app.rs:60), and EVIL five times 4 ms (app.rs:21) while worker holds it. For a parking_lot
+ * lock with an unknown address, main waits once for 1 ms; the holder is unknown.
  */
 export function locks() {
   const p = new Payload();
@@ -76,7 +78,7 @@ export function locks() {
   return p.container();
 }
 
-/** Very many waits: of eight threads on four CPUs in a minute. */
+/** Very many waits: eight threads on four CPUs in a minute. */
 export function manyWaits({ count = 400_000, threads = 8, seed = 11 } = {}) {
   const p = new Payload(), next = random(seed);
   p.context = { ...p.context, command: ['./many'], file: 'many.whyslow', duration_ns: 60e9 };

@@ -1,4 +1,4 @@
-// Commands side by side: the verdicts, the comparisons, the pairs, and every run.
+// Commands compared: the verdicts, the comparisons, the pairs, and all runs.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { firstStep, givenAddress, useAddress } from '../address.ts';
@@ -52,7 +52,7 @@ export function BenchApp({ results }: { results: Results }) {
       <main class="bench" id="panel" tabIndex={0} aria-label="Results">
         <section aria-label="Answer">
           {answers.map(({ verdict, sentence, basis }) => <p key={sentence} class={`bench-answer ${verdict}`}><strong>{sentence}</strong> <span class="quiet">{basis}</span></p>)}
-          {!answers.length && <p>One command alone: there is nothing to compare it with.</p>}
+          {!answers.length && <p>Only one command: there is nothing to compare it with.</p>}
           {results.more.map(sentence => <p key={sentence}>{sentence}</p>)}
           <Remarks remarks={remarks} />
           <p class="quiet">{[results.cpu, results.machine].filter(Boolean).join('; ')}</p>
@@ -66,9 +66,9 @@ export function BenchApp({ results }: { results: Results }) {
           <Commands metric={metric} names={names} dark={dark} />
           <Pairs metric={metric} names={names} margin={results.margin} />
           <section aria-labelledby="bench-runs">
-            <h2 id="bench-runs">Every run, in the order of rounds</h2>
+            <h2 id="bench-runs">All runs, by round</h2>
             <RunsPlot metric={metric} names={names} dark={dark} />
-            <details><summary>As a table</summary><RunTable metric={metric} names={names} /></details>
+            <details><summary>Show as a table</summary><RunTable metric={metric} names={names} /></details>
           </section>
         </>}
         <Comparisons results={results} names={names} setMetric={setMetric} />
@@ -84,18 +84,18 @@ function rounds({ metrics, commands }: Results): string {
 
 interface OfMetric { metric: Metric; names: readonly string[] }
 
-/** The numbers of each command. */
+/** The statistics of each command. */
 function Commands({ metric, names, dark }: OfMetric & { dark: boolean }) {
   return (
-    <div class="bench-wide" tabIndex={0} role="region" aria-label="Numbers of each command">
+    <div class="bench-wide" tabIndex={0} role="region" aria-label="Statistics per command">
       <table class="bench-table">
-        <thead><tr><th scope="col">Command</th>{['Median', 'Mean', '± 1 σ', 'Least', 'Most'].map(head => <th key={head} scope="col" class="numeric">{head}</th>)}</tr></thead>
+        <thead><tr><th scope="col">Command</th>{['Median', 'Mean', '± 1 σ', 'Min', 'Max'].map(head => <th key={head} scope="col" class="numeric">{head}</th>)}</tr></thead>
         <tbody>{names.map((name, command) => {
           const of = metric.summaries[command];
           return (
             <tr key={command}>
               <th scope="row"><i style={{ background: commandColour(command, dark) }} /><bdi>{name}</bdi></th>
-              {of ? [of.median, of.mean, of.deviation, of.least, of.most].map((value, at) => <td key={at} class="numeric">{amount(value, metric.unit)}</td>) : <td colSpan={5} class="quiet">nothing of it</td>}
+              {of ? [of.median, of.mean, of.deviation, of.least, of.most].map((value, at) => <td key={at} class="numeric">{amount(value, metric.unit)}</td>) : <td colSpan={5} class="quiet">not measured</td>}
             </tr>
           );
         })}</tbody>
@@ -104,18 +104,18 @@ function Commands({ metric, names, dark }: OfMetric & { dark: boolean }) {
   );
 }
 
-/** The pairs of each comparison by the metric that is looked at. */
+/** The pairs of each comparison, for the selected metric. */
 function Pairs({ metric, names, margin }: OfMetric & { margin: number }) {
   if (!metric.comparisons.length) return null;
   return (
     <section aria-labelledby="bench-pairs">
       <h2 id="bench-pairs">Pairs</h2>
-      <p class="quiet">A dot is a pair of runs of one round, the first at the top; left is less. Line and band: estimate and interval. Grey: the margin of {(margin * 100).toFixed(1)} %.</p>
+      <p class="quiet">Each dot is one pair of runs, the first round at the top; left is less. Line and band: estimate and confidence interval. Grey: the margin of {(margin * 100).toFixed(1)} %.</p>
       {metric.comparisons.map(comparison => {
         const name = names[comparison.candidate]!;
         return (
           <figure key={comparison.candidate} class="bench-strip">
-            <figcaption><bdi>{name}</bdi> beside <bdi>{names[comparison.baseline]}</bdi>: <strong>{comparison.verdict}</strong>{comparison.ratio !== undefined && ` ${change(comparison.ratio)}`}{comparison.low !== undefined && comparison.high !== undefined && ` (${change(comparison.low)} to ${change(comparison.high)})`}</figcaption>
+            <figcaption><bdi>{name}</bdi> vs <bdi>{names[comparison.baseline]}</bdi>: <strong>{comparison.verdict}</strong>{comparison.ratio !== undefined && ` ${change(comparison.ratio)}`}{comparison.low !== undefined && comparison.high !== undefined && ` (${change(comparison.low)} to ${change(comparison.high)})`}</figcaption>
             <StripPlot comparison={comparison} name={name} margin={margin} />
           </figure>
         );
@@ -124,7 +124,7 @@ function Pairs({ metric, names, margin }: OfMetric & { margin: number }) {
   );
 }
 
-/** All comparisons by all metrics that both commands have something of. */
+/** All comparisons, for all metrics that both commands have. */
 function Comparisons({ results: { metrics }, names, setMetric }: { results: Results; names: readonly string[]; setMetric: (name: string) => void }) {
   const rows = metrics.flatMap(metric => metric.comparisons.map(comparison => ({ metric, comparison })))
     .filter(({ metric: { decides }, comparison: { ratio } }) => decides || ratio !== undefined);
@@ -134,10 +134,10 @@ function Comparisons({ results: { metrics }, names, setMetric }: { results: Resu
       <h2 id="bench-all">All comparisons</h2>
       <div class="bench-wide" tabIndex={0} role="region" aria-label="Comparisons by metric">
         <table class="bench-table">
-          <thead><tr><th scope="col">Metric</th><th scope="col">Command</th><th scope="col" class="numeric">Baseline</th><th scope="col" class="numeric">This</th><th scope="col" class="numeric">Ratio</th><th scope="col" class="numeric">Pairs</th><th scope="col">Verdict</th></tr></thead>
+          <thead><tr><th scope="col">Metric</th><th scope="col">Command</th><th scope="col" class="numeric">Baseline</th><th scope="col" class="numeric">Candidate</th><th scope="col" class="numeric">Ratio</th><th scope="col" class="numeric">Pairs</th><th scope="col">Verdict</th></tr></thead>
           <tbody>{rows.map(({ metric, comparison: { baseline, candidate, words, pairs, verdict } }) => (
             <tr key={`${metric.name} ${candidate}`} class={metric.decides ? 'decides' : undefined}>
-              <td><button type="button" class="link" title="Show its pairs and runs" onClick={() => setMetric(metric.name)}>{metric.name}</button></td><td><bdi>{names[candidate]}</bdi></td>
+              <td><button type="button" class="link" title="Show the pairs and runs of this metric" onClick={() => setMetric(metric.name)}>{metric.name}</button></td><td><bdi>{names[candidate]}</bdi></td>
               {[baseline, candidate].map(command => <td key={command} class="numeric">{median(metric, command)}</td>)}
               <td class="numeric">{words}</td><td class="numeric">{pairs || ''}</td><td>{verdict}</td>
             </tr>
@@ -156,7 +156,7 @@ const median = ({ summaries, unit }: Metric, command: number): string => {
 function RunTable({ metric, names }: OfMetric) {
   const most = Math.max(0, ...metric.runs.map(of => of.length));
   return (
-    <div class="bench-wide" tabIndex={0} role="region" aria-label="Every run">
+    <div class="bench-wide" tabIndex={0} role="region" aria-label="All runs">
       <table class="bench-table">
         <thead><tr><th scope="col">Round</th>{names.map((name, command) => <th key={command} scope="col" class="numeric"><bdi>{name}</bdi></th>)}</tr></thead>
         <tbody>{Array.from({ length: most }, (_, round) => (

@@ -1,4 +1,4 @@
-// Pictures of runs: the pairs of a comparison along one axis, and all runs in their order.
+// Plots of runs: the pairs of a comparison along one axis, and all runs in order.
 
 import { amount } from '../format.ts';
 import type { Comparison, Metric } from './results.ts';
@@ -8,21 +8,24 @@ const WIDTH = 900, EDGE = 24;
 const STRIP = { top: 8, bottom: 118, height: 142 };
 const RUNS = { left: 112, top: 10, bottom: 210, height: 236 };
 
-/** Lines are thin: these stand out from the page and from each other, also for who does not see all colours. */
+/** Lines are thin: these colours stand out from the page and from each other, also with colour blindness. */
 const LIGHT = ['#0072b2', '#d55e00', '#007a5a', '#a8508a', '#8a6100', '#5c626d'], DARK = ['#56b4e9', '#f09a48', '#3fc79a', '#e09cc8', '#f0e442', '#a3a9b4'];
 
-/** The colour of a command; all beyond the first few have one together. */
+/** The colour of a command; all after the first few share one. */
 export function commandColour(command: number, dark: boolean): string {
   const colours = dark ? DARK : LIGHT;
   return colours[Math.min(command, colours.length - 1)]!;
 }
 
-/** A dot is a pair, from the first round at the top to the last; line and band are estimate and interval, grey is the margin. */
+/**
+ * Each dot is a pair, from the first round at the top to the last. Line and band are estimate and interval,
+ * grey is the margin.
+ */
 export function StripPlot({ comparison, name, margin }: { comparison: Comparison; name: string; margin: number }) {
   const { dots, ratio, low, high, words, verdict } = comparison;
   const ends = [low, high, ratio].filter(end => end !== undefined && end > 0).map(end => Math.log(end!));
   const axis = scale([...dots.map(Math.log), ...ends], EDGE, WIDTH - EDGE, [-Math.log1p(margin), Math.log1p(margin)]);
-  if (!axis) return <p class="quiet">{name}: there are no pairs of this metric.</p>;
+  if (!axis) return <p class="quiet">{name}: no pairs for this metric.</p>;
   const { top, bottom, height } = STRIP;
   const x = (of: number): number => axis.at(Math.log(of));
   const ticks = [axis.low, axis.high].map(Math.exp);
@@ -43,12 +46,12 @@ export function StripPlot({ comparison, name, margin }: { comparison: Comparison
   );
 }
 
-/** Every run of every command, in the order of rounds. */
+/** All runs of all commands, by round. */
 export function RunsPlot({ metric, names, dark }: { metric: Metric; names: readonly string[]; dark: boolean }) {
   const { runs, unit } = metric, { left, top, bottom, height } = RUNS;
   const rounds = Math.max(0, ...runs.map(of => of.length));
   const axis = scale(runs.flat().filter(value => value !== undefined), bottom, top);
-  if (!axis || !rounds) return <p class="quiet">This metric is not of single runs.</p>;
+  if (!axis || !rounds) return <p class="quiet">This metric has no per-run values.</p>;
   const x = (round: number): number => left + (round + .5) / rounds * (WIDTH - EDGE - left);
   return (
     <svg class="plot" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={`${metric.name} of ${rounds} rounds, from ${amount(axis.low, unit)} to ${amount(axis.high, unit)}`}>

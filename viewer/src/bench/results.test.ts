@@ -1,4 +1,4 @@
-// Results of `whyslow bench` as they come out of a payload, and the axes they are drawn along.
+// Results of `whyslow bench` decoded from a payload, and the axes of their plots.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
@@ -9,7 +9,7 @@ import { change, scale } from './scale.ts';
 
 const results = (options = {}) => decodeResults(readContainer(measured(options)));
 
-test('results are read as they were judged', () => {
+test('results keep whyslow’s verdicts', () => {
   const { answers, commands, metrics, remarks } = results();
   assert.deepEqual(answers.map(({ verdict }) => verdict), ['faster', 'undecided']);
   assert.equal(commands[1]!.name, './app <new>');
@@ -23,11 +23,11 @@ test('results are read as they were judged', () => {
   assert.equal(results({ commands: 1 }).metrics[0]!.comparisons.length, 0);
 });
 
-test('a comparison of no command is refused', () => {
+test('a comparison with a missing command is refused', () => {
   assert.throws(() => results({ damage: true }), PayloadError);
 });
 
-test('an axis has room for all values, and for one alone', () => {
+test('an axis fits all values, and a single one', () => {
   const axis = scale([2, 4, NaN], 0, 108)!;
   assert.deepEqual([axis.low, axis.high, ...[2, 3, 4].map(value => Math.round(axis.at(value)))], [2, 4, 4, 54, 104]);
   assert.equal(scale([], 0, 100), undefined);
@@ -38,6 +38,6 @@ test('an axis has room for all values, and for one alone', () => {
   assert.equal(Math.round(wide.at(0)), 50);
 });
 
-test('a ratio is a change', () => {
+test('a ratio is shown as a change', () => {
   assert.deepEqual([.884, 1, 1.0001, 1.5, 12].map(change), ['−11.6 %', '0.0 %', '0.0 %', '+50.0 %', '+1100.0 %']);
 });

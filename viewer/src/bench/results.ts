@@ -1,4 +1,4 @@
-// Results of `whyslow bench`, decoded. Everything was judged by whyslow; nothing is worked out here.
+// Decoded results of `whyslow bench`. whyslow computes all verdicts; the viewer only displays them.
 
 import { isCount, isRecord, PayloadError, type Container } from '../container.ts';
 import { recordsOf, textOf, textsOf } from '../headervalues.ts';
@@ -10,7 +10,7 @@ export interface Command { name: string; command: string }
 export interface Comparison {
   baseline: number;
   candidate: number;
-  /** Candidate over baseline, and the ends of its interval; nothing where they are not known. */
+  /** Candidate over baseline, and the ends of its interval; undefined where they are not known. */
   ratio: number | undefined;
   low: number | undefined;
   high: number | undefined;
@@ -27,9 +27,9 @@ export interface Summary { median: number; mean: number; deviation: number; leas
 export interface Metric {
   name: string;
   unit: number;
-  /** Whether it is the time that decides. */
+  /** Whether this is the metric that decides. */
   decides: boolean;
-  /** Per command its runs in the order of rounds; nothing where a run lacks it. */
+  /** Per command its runs by round; undefined where a run has no value. */
   runs: readonly (readonly (number | undefined)[])[];
   summaries: readonly (Summary | undefined)[];
   comparisons: readonly Comparison[];
@@ -80,7 +80,7 @@ function readSummary(of: unknown): Summary | undefined {
 
 function readComparison(of: Record<string, unknown>, commands: number): Comparison {
   const { baseline, candidate } = of;
-  if (!isCount(baseline) || !isCount(candidate) || baseline >= commands || candidate >= commands) throw new PayloadError('The results in this page are damaged: a comparison is of no command.');
+  if (!isCount(baseline) || !isCount(candidate) || baseline >= commands || candidate >= commands) throw new PayloadError('The results in this page are damaged: a comparison names a command that does not exist.');
   return {
     baseline, candidate, ratio: number(of.ratio), low: number(of.low), high: number(of.high), words: textOf(of.words), pairs: number(of.pairs) ?? 0, verdict: textOf(of.verdict),
     dots: Array.isArray(of.dots) ? of.dots.map(number).filter(dot => dot !== undefined) : [],

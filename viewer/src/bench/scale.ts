@@ -1,11 +1,11 @@
-// Places along an axis.
+// Positions along an axis.
 
 /** From values to pixels, with a little room on both sides. */
 export interface Scale { low: number; high: number; at: (value: number) => number }
 
 const ROOM = .04;
 
-/** Nothing where there is no value. `must`: what is in the picture in any case. */
+/** Undefined without values. `must`: values that the axis always includes. */
 export function scale(values: Iterable<number>, from: number, to: number, must: readonly number[] = []): Scale | undefined {
   let low = Infinity, high = -Infinity, count = 0;
   for (const value of values) {

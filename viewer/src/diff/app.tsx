@@ -1,4 +1,4 @@
-// What changed between two sides: the answer, the flame graph of both, and the table of functions.
+// A comparison of two sides: the answer, the flame graph of both, and the table of functions.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { firstStep, givenAddress, useAddress } from '../address.ts';
@@ -20,15 +20,15 @@ import { beforeAfter, worth } from './words.ts';
 import './diff.css';
 
 const WORDS: Record<Width, { title: string; help: string }> = {
-  both: { title: 'Both', help: 'Each frame as wide as the larger of before and after (1)' },
-  before: { title: 'Before', help: 'Only what was before the change (2)' },
-  after: { title: 'After', help: 'Only what is after it (3)' },
+  both: { title: 'Both', help: 'Frame width: the larger of before and after (1)' },
+  before: { title: 'Before', help: 'Frame width: before the change (2)' },
+  after: { title: 'After', help: 'Frame width: after the change (3)' },
 };
 
-/** The keys that mean something here. */
+/** The keyboard shortcuts that apply here. */
 const HERE: readonly Key[] = [
-  { place: 'anywhere', keys: '1  2  3', does: 'Both sides, before, after' },
-  { place: 'anywhere', keys: 'Escape', does: 'One step back: zoom, chosen function, search' },
+  { place: 'anywhere', keys: '1  2  3', does: 'Show both sides, before, after' },
+  { place: 'anywhere', keys: 'Escape', does: 'Go back one step: zoom, selected function, search' },
   ...KEYS.filter(({ place, keys }) => (place === 'anywhere' && /^(\/|n {2}N|u {2}r|k|w|d|\?)$/.test(keys))
     || (place === 'flame' && !/^(f {2}h {2}m|Shift\+F10)$/.test(keys)) || (place === 'table' && /^(↑|Shift\+↑)/.test(keys))),
   { place: 'table', keys: 'Enter', does: 'Search for the function' },
@@ -61,7 +61,7 @@ export function DiffApp({ model, changes }: { model: Model; changes: Changes }) 
     <div class="app">
       <header class="header">
         <h1 title={title}><span class="brand">whyslow</span> <bdi>{title}</bdi></h1>
-        <div class="facts">{changes.metric} · {changes.runs === 1 ? 'one run each' : `${count(changes.runs)} runs each`}</div>
+        <div class="facts">{changes.metric} · {changes.runs === 1 ? '1 run per side' : `${count(changes.runs)} runs per side`}</div>
         <SearchBox model={model} state={state} dispatch={dispatch} about={found => `${count(found)} ${found === 1 ? 'function' : 'functions'}`} />
         <div class="buttons">
           <button type="button" class="icon" onClick={() => setHistory(undo)} disabled={!history.past.length} aria-label="Undo" title="Undo (u)">↶</button>
@@ -69,7 +69,7 @@ export function DiffApp({ model, changes }: { model: Model; changes: Changes }) 
           <button type="button" class="icon" onClick={() => dispatch({ theme: dark ? 'light' : 'dark' })} aria-label={dark ? 'Light theme' : 'Dark theme'}
             title={dark ? 'Light theme (d)' : 'Dark theme (d)'}>{dark ? '☀' : '☾'}</button>
           <SaveButton file="diff" state={state} />
-          <button type="button" class="icon" onClick={() => setHelp(true)} aria-label="Keys" title="Keys (?)">?</button>
+          <button type="button" class="icon" onClick={() => setHelp(true)} aria-label="Keyboard shortcuts" title="Keyboard shortcuts (?)">?</button>
         </div>
       </header>
       <main class="diff" id="panel" tabIndex={-1}>
@@ -78,11 +78,11 @@ export function DiffApp({ model, changes }: { model: Model; changes: Changes }) 
           <section class="diff-picture pane" aria-label="Flame graph">
             <div class="tools">
               <h2>Flame graph</h2>
-              <div class="segments" role="group" aria-label="Frames are as wide as">
+              <div class="segments" role="group" aria-label="Frame width">
                 {SIDES.map(side => <button key={side} type="button" aria-pressed={widthOf(state) === side} title={WORDS[side].help} onClick={() => setWidth(side)}>{WORDS[side].title}</button>)}
               </div>
               <button type="button" aria-pressed={state.icicle} title="Root on top (k)" onClick={() => dispatch({ icicle: !state.icicle })}>Icicle</button>
-              <button type="button" aria-pressed={state.whole} title="Show also the frames that only start or carry other code (w)" onClick={() => dispatch({ whole: !state.whole })}>Whole stacks</button>
+              <button type="button" aria-pressed={state.whole} title="Also show start-up and runtime frames (w)" onClick={() => dispatch({ whole: !state.whole })}>Whole stacks</button>
             </div>
             <DiffFlame {...props} />
           </section>
@@ -94,7 +94,7 @@ export function DiffApp({ model, changes }: { model: Model; changes: Changes }) 
   );
 }
 
-/** What whyslow says of it, what that rests on, and the numbers of the whole. */
+/** whyslow's answer, what it is based on, and the totals. */
 function Answer({ changes }: { changes: Changes }) {
   const { answer, worth: restsOn, before, after, remarks, totals, verdicts } = changes;
   return (
@@ -102,7 +102,7 @@ function Answer({ changes }: { changes: Changes }) {
       <p class="diff-sentence">{answer}</p>
       <Remarks remarks={remarks} />
       <details>
-        <summary>Both sides, all totals, and what the numbers rest on</summary>
+        <summary>Details: both sides, all totals, and what the numbers are based on</summary>
         <p class="quiet">{restsOn}</p>
         <dl class="diff-sides">
           <dt>before</dt><dd><SideWords side={before} /></dd>
@@ -125,10 +125,10 @@ function SideWords({ side: { files, command } }: { side: Side }) {
   return <><bdi>{files.length > 3 ? `${files.length} files, ${files[0]} to ${files.at(-1)}` : files.join(', ')}</bdi>{command && <> · <code>{command.slice(0, 300)}</code></>}</>;
 }
 
-/** What both sides are called: their commands, or their files. */
+/** The title of both sides: their commands, or their files. */
 function titleOf({ before, after }: Changes): string {
   const [old, now] = [before, after].map(({ command, files }) => (command || files[0] || '').replace(/^\S*\/(?=[^\s/])/, ''));
-  return old === now ? `${now}: what changed` : `${old} → ${now}`;
+  return old === now ? `${now}: before and after` : `${old} → ${now}`;
 }
 
 interface Acts { dispatch: Dispatch; setWidth: (width: Width) => void; undo: () => void; redo: () => void; help: () => void }

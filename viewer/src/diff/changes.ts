@@ -1,5 +1,5 @@
-// What changed between two sides, decoded: call paths of both, and the functions (or lines) by themselves. Everything was judged by
-// whyslow; nothing is worked out here.
+// Decoded changes between two sides: the call paths of both, and the functions (or lines). whyslow computes
+// all verdicts; the viewer only displays them.
 
 import { childLists, depths, type CallTree } from '../aggregate.ts';
 import { isRecord, NONE, PayloadError, within, damaged, type Columns, type Container } from '../container.ts';
@@ -8,13 +8,13 @@ import type { Model } from '../model.ts';
 import { readRemarks, type Remark } from '../remarks.tsx';
 import { without } from './fold.ts';
 
-/** Both values of each row, and what their difference is worth. NaN where something is not known. */
+/** Both values of each row, and the statistics of their difference. NaN where something is not known. */
 export interface ChangeTable {
   before: Float64Array;
   after: Float64Array;
-  /** Half of the 95 % interval of the difference. */
+  /** Half of the 95 % confidence interval of the difference. */
   margin: Float64Array;
-  /** After over before, from several runs, with the ends of its 95 % interval and the share of wrong claims. */
+  /** After over before, from several runs, with the ends of its 95 % confidence interval and the q-value. */
   ratio: Float64Array;
   low: Float64Array;
   high: Float64Array;
@@ -30,11 +30,11 @@ export interface Side { files: readonly string[]; command: string }
 export interface Total extends Change { what: string; unit: number }
 
 export const SIDES = ['both', 'before', 'after'] as const;
-/** What frames are as wide as: the larger of both, or one side alone. */
+/** The width of frames: the larger of both sides, or one side alone. */
 export type Width = (typeof SIDES)[number];
 
 export interface Changes {
-  /** The answer in one paragraph, and what the numbers rest on. */
+  /** The answer in one paragraph, and what the numbers are based on. */
   answer: string;
   worth: string;
   metric: string;
@@ -50,7 +50,7 @@ export interface Changes {
   colours: readonly string[];
   /** Call paths; each is as wide as the larger of both sides. The children of each come widest first. */
   tree: CallTree;
-  /** Of each path its colour, what changed at its end, and with everything below. */
+  /** For each path: its colour, the change at its end, and the change including everything below. */
   colour: Uint8Array;
   pathOwn: ChangeTable;
   pathTotal: ChangeTable;
@@ -62,7 +62,7 @@ export interface Changes {
     seen: Uint8Array;
     place: readonly string[];
     own: ChangeTable;
-    /** With what a function calls; lines have none. */
+    /** Including what a function calls; lines have none. */
     total: ChangeTable | undefined;
   };
 }
@@ -74,7 +74,7 @@ export function changeAt(table: ChangeTable, row: number): Change {
   return { before: of('before'), after: of('after'), margin: of('margin'), ratio: of('ratio'), low: of('low'), high: of('high'), q: of('q'), verdict: of('verdict') };
 }
 
-/** Reads the part of a container that is about changes; `model` has its functions and texts. */
+/** Reads the part of a container that describes changes; `model` has its functions and texts. */
 export function decodeChanges({ header, columns }: Container, model: Model): Changes {
   const head = isRecord(header.diff) ? header.diff : {};
   const nodes = columns.length('paths.parent'), rows = columns.length('rows.function');
@@ -101,7 +101,7 @@ export function decodeChanges({ header, columns }: Container, model: Model): Cha
   };
 }
 
-/** A tree of the paths, folded or whole, with the values of one side. Frames that it lacks have none. */
+/** A tree of the paths, folded or whole, with the values of one side. Frames missing on that side have none. */
 export function treeOf(tree: CallTree & { inside?: Uint8Array }, { pathOwn, pathTotal }: Changes, width: Width): CallTree {
   if (width === 'both') return tree;
   const values = (of: Float64Array): Float64Array => (tree.inside ? without(of, tree.inside) : of);

@@ -1,10 +1,10 @@
-// The flame graph of what changed: frames of both sides in one tree, coloured by verdict.
+// The differential flame graph: frames of both sides in one tree, coloured by change.
 
 import { useMemo } from 'preact/hooks';
 import type { CallTree } from '../aggregate.ts';
 import { search } from '../derive.ts';
 import { Crumbs } from '../flame/crumbs.tsx';
-import type { Look } from '../flame/draw.ts';
+import type { Appearance } from '../flame/draw.ts';
 import { foldNote, Labels, nodeName } from '../flame/label.ts';
 import { Layout, type Boxes } from '../flame/layout.ts';
 import { nodeAt, pathOf } from '../flame/path.ts';
@@ -23,28 +23,28 @@ export interface DiffProps { model: Model; changes: Changes; state: State; dispa
 
 export const widthOf = (state: State): Width => SIDES.find(side => side === state.panel['diff-side']) ?? 'both';
 
-const NEITHER = 'Neither side has anything here.';
+const NEITHER = 'Nothing here on either side.';
 const MOST = 200;
 
 export function DiffFlame({ model, changes, state, dispatch, dark }: DiffProps) {
   const width = widthOf(state);
   const paths = useMemo(() => (state.whole ? changes.tree : foldChains(model, changes.tree)), [changes, state.whole]);
   const tree = useMemo(() => treeOf(paths, changes, width), [paths, width]);
-  // The order is that of both sides, so that a frame stays where it is when a side is chosen.
+  // The order is that of both sides, so that a frame keeps its position when a side is selected.
   const layout = useMemo(() => new Layout(tree, 'given'), [tree]);
   const labels = useMemo(() => new Labels(model), [model]);
   const zoomed = useMemo(() => nodeAt(tree, state.zoom).node, [tree, state.zoom]);
   const found = search(model, state);
   const picked = useMemo(() => state.fn === undefined ? undefined : new Uint8Array(model.functionCount).fill(1, state.fn, state.fn + 1), [model, state.fn]);
   const wanted = found.kind === 'found' ? found.matched : picked;
-  const look = useMemo<Look>(() => ({
+  const appearance = useMemo<Appearance>(() => ({
     model, labels, colour: 'kind', dark, wanted, zoomed, threads: undefined, times: undefined, timeWanted: -1, inverted: false, changes: changes.colour,
   }), [model, labels, dark, wanted, zoomed, changes]);
   const matches = useMemo(() => (found.kind === 'found' ? heaviestAmong(model, tree, found.matched) : []), [tree, found]);
   const zoom = (node: number) => dispatch({ zoom: pathOf(tree, node) });
   return (
-    <FlameView layout={layout} look={look} zoomed={zoomed} rootOnTop={state.icicle} zoom={zoom} matches={matches} onMatch={() => {}}
-      label="Flame graph of what changed. Arrow keys move, Enter zooms, Escape goes back."
+    <FlameView layout={layout} appearance={appearance} zoomed={zoomed} rootOnTop={state.icicle} zoom={zoom} matches={matches} onMatch={() => {}}
+      label="Differential flame graph. Arrow keys move, Enter zooms, Escape goes back."
       bar={<div class="flame-bar">
         <Crumbs model={model} tree={tree} zoomed={zoomed} zoom={zoom} />
         <Legend changes={changes} dark={dark} />
@@ -56,11 +56,11 @@ export function DiffFlame({ model, changes, state, dispatch, dark }: DiffProps) 
   );
 }
 
-/** The colours that the picture has. */
+/** The colours that occur in the graph. */
 function Legend({ changes, dark }: { changes: Changes; dark: boolean }) {
   const present = useMemo(() => new Set(changes.colour.subarray(1)), [changes]);
   return (
-    <ul class="legend" aria-label="Colours: what changed">
+    <ul class="legend" aria-label="Colours: change">
       {changes.colours.map((word, row) => present.has(row) && <li key={word}><i style={{ background: changeColour(row, dark) }} />{word}</li>)}
     </ul>
   );
@@ -69,7 +69,7 @@ function Legend({ changes, dark }: { changes: Changes; dark: boolean }) {
 function Tip({ model, changes, tree, node, x, y }: { model: Model; changes: Changes; tree: CallTree; node: number; x: number; y: number }) {
   const { unit, pathOwn, pathTotal, verdicts } = changes, fn = tree.fn[node]!;
   const total = changeAt(pathTotal, node), own = changeAt(pathOwn, node);
-  const about = node === 0 ? [] : foldNote(model, tree, node).name ? ['only starts or carries other code: its outermost frame is judged', 'w shows whole stacks'] : [kindWord(model.kind(fn)), model.crate(fn) && `crate ${cut(model.crate(fn))}`, tree.inlined[node] ? 'inlined into its caller' : ''];
+  const about = node === 0 ? [] : foldNote(model, tree, node).name ? ['start-up or runtime frames; the outermost one is compared', 'press w for whole stacks'] : [kindWord(model.kind(fn)), model.crate(fn) && `crate ${cut(model.crate(fn))}`, tree.inlined[node] ? 'inlined into its caller' : ''];
   return (
     <TipBox x={x} y={y}>
       <b><bdi>{cut(nodeName(model, tree, node))}</bdi></b>
@@ -90,7 +90,7 @@ function describe(model: Model, { unit, pathTotal, verdicts }: Changes, tree: Ca
 
 interface FrameTableProps { model: Model; changes: Changes; tree: CallTree; boxes: Boxes | undefined; version: number }
 
-/** The frames in view as a real table, for those who do not see the canvas. */
+/** The frames in view as a real table, for screen readers. */
 function FrameTable({ model, changes, tree, boxes, version }: FrameTableProps) {
   return useMemo(() => {
     if (!boxes) return null;

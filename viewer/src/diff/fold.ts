@@ -1,25 +1,28 @@
-// Folds chains of frames that only start or carry other code. A chain is drawn as its outermost frame, which has a verdict of its own:
-// nothing is added up, so nothing has to be judged again.
+// Folds chains of frames that only start or carry other code. A chain is drawn as its outermost frame, which
+// has its own verdict: no values are summed, so no new verdict is needed.
 
 import { childLists, depths, type CallTree } from '../aggregate.ts';
 import type { FoldedTree } from '../derive.ts';
 import type { Model } from '../model.ts';
 
-/** Shorter chains are read faster than what would stand for them. */
+/** Shorter chains are faster to read than a folded frame. */
 const LEAST_FRAMES = 3;
-/** A chain goes on where it loses no more than this share of everything. */
+/** A chain continues where it loses no more than this share of everything. */
 const SMALL = .01;
 
 export type FoldedPaths = CallTree & Pick<FoldedTree, 'hidden' | 'families'> & {
-  /** 1 for each node that is drawn as the one that stands for its chain. */
+  /** 1 for each node that is drawn as the outermost frame of its chain. */
   inside: Uint8Array;
 };
 
-/** Nodes keep their numbers; those inside of chains have no value, and their other callees belong to the outermost frame. */
+/**
+ * Nodes keep their numbers. Those inside chains have no value, and their other callees belong to the
+ * outermost frame.
+ */
 export function foldChains(model: Model, tree: CallTree): FoldedPaths {
   const count = tree.parent.length, small = tree.total[0]! * SMALL;
   const family = (node: number): number => (node === 0 ? -1 : model.carrier(tree.fn[node]!));
-  // The outermost frame of the chain that a node is in, itself outside of chains.
+  // The outermost frame of the chain around a node; the node itself outside chains.
   const first = new Uint32Array(count), frames = new Uint32Array(count), families = new Uint32Array(count);
   for (let node = 1; node < count; node++) {
     const around = tree.parent[node]!, own = family(node);
@@ -44,5 +47,5 @@ export function foldChains(model: Model, tree: CallTree): FoldedPaths {
   return { ...tree, ...lists, parent, fn, depth: depths(parent), total, self: without(tree.self, inside), hidden, families, inside };
 }
 
-/** The same values, none where a node is inside of a chain. */
+/** The same values, 0 where a node is inside a chain. */
 export const without = (values: Float64Array, inside: Uint8Array): Float64Array => values.map((value, node) => (inside[node] ? 0 : value));

@@ -9,14 +9,17 @@ export const SORTS = ['before', 'after', 'change', 'ratio', 'verdict', 'name', '
 export type SortColumn = (typeof SORTS)[number];
 export interface ChangeSort { column: SortColumn; descending: boolean }
 
-/** A function by itself, or with what it calls. Lines have only themselves. */
+/** The function itself, or with everything it calls. Lines only have the former. */
 export type Of = 'own' | 'total';
 export const ofState = (changes: Changes, state: State): Of => (changes.rows.total && state.panel['diff-of'] === 'total' ? 'total' : 'own');
 export const tableOf = ({ rows }: Changes, of: Of): ChangeTable => (of === 'total' && rows.total ? rows.total : rows.own);
 
 const isText = (column: SortColumn): boolean => column === 'name' || column === 'place' || column === 'verdict';
 
-/** `change`, or `-name` for the other way round than a column usually goes; nothing for the order of `whyslow diff`. */
+/**
+ * `change`, or `-name` for the reverse of a column's default direction; undefined for the order of `whyslow
+ * diff`.
+ */
 export function parseSort(text: string | undefined): ChangeSort | undefined {
   const plain = text?.replace(/^-/, '');
   const column = SORTS.find(known => known === plain);
@@ -25,7 +28,7 @@ export function parseSort(text: string | undefined): ChangeSort | undefined {
 
 export const sortText = ({ column, descending }: ChangeSort): string => (descending === !isText(column) ? column : `-${column}`);
 
-/** Rows that match the search. Unsorted, what is called comes first, the largest difference first. */
+/** Rows that match the search. Unsorted, decided rows come first, by the largest difference. */
 export function changeRows(model: Model, changes: Changes, state: State, of: Of, sort: ChangeSort | undefined): number[] {
   const { rows, verdicts } = changes, { before, after, verdict } = tableOf(changes, of);
   const found = search(model, state), chosen: number[] = [];

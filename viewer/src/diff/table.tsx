@@ -1,4 +1,4 @@
-// Functions, or lines that allocate, with what changed of them.
+// Functions, or allocation sites, with their changes.
 
 import '../panels/panels.css';
 import { useMemo } from 'preact/hooks';
@@ -18,8 +18,8 @@ const COLUMNS: readonly Column[] = [
   { id: 'after', title: 'After', width: '5.2rem', numeric: true, sorts: 'down' },
   { id: 'change', title: 'Change', width: '5.6rem', numeric: true, sorts: 'down' },
   { id: 'ratio', title: 'Ratio', help: 'After over before', width: '4rem', numeric: true, sorts: 'down' },
-  { id: 'interval', title: '95 %', help: 'Of the ratio where there are several runs, else of the change', width: '7rem', numeric: true },
-  { id: 'q', title: 'q', help: 'The share of wrong claims when everything with this q or a smaller one is claimed', width: '3.6rem', numeric: true },
+  { id: 'interval', title: '95 %', help: '95 % confidence interval: of the ratio with several runs, otherwise of the change', width: '7rem', numeric: true },
+  { id: 'q', title: 'q', help: 'False discovery rate: the share of false positives among all rows with this q or a smaller one', width: '3.6rem', numeric: true },
   { id: 'verdict', title: 'Verdict', width: '7.4rem', sorts: 'up' },
   { id: 'place', title: 'Defined at', width: '13rem', sorts: 'up' },
 ];
@@ -34,7 +34,7 @@ export function DiffTable({ model, changes, state, dispatch, dark }: DiffProps) 
   const found = search(model, state);
   const rows = useMemo(() => changeRows(model, changes, state, of, sort), [changes, of, sortKey, found]);
   const isLines = changes.rowsAre === 'lines';
-  // What was counted has no interval, and one run of each side no q.
+  // Counted values have no interval, and one run per side has no q.
   const columns = useMemo(() => {
     const isKnown = (values: Float64Array): boolean => values.some(value => !Number.isNaN(value));
     const known: Record<string, boolean> = { q: isKnown(all.own.q), interval: isKnown(all.own.margin) || isKnown(all.own.high) };
@@ -63,13 +63,13 @@ export function DiffTable({ model, changes, state, dispatch, dark }: DiffProps) 
     return columns.map(({ id }) => shown[id]);
   };
   return (
-    <section class="diff-table pane" aria-label={isLines ? 'Lines that allocate' : 'Functions'}>
+    <section class="diff-table pane" aria-label={isLines ? 'Allocation sites' : 'Functions'}>
       <div class="tools">
-        <h2>{isLines ? 'Lines that allocate' : 'Functions'}</h2>
+        <h2>{isLines ? 'Allocation sites' : 'Functions'}</h2>
         {all.total && (
-          <div class="segments" role="group" aria-label="What counts">
-            <button type="button" aria-pressed={of === 'own'} title="A function by itself" onClick={() => set({ 'diff-of': 'own' })}>Self</button>
-            <button type="button" aria-pressed={of === 'total'} title="A function with all it calls" onClick={() => set({ 'diff-of': 'total' })}>With callees</button>
+          <div class="segments" role="group" aria-label="Self or with callees">
+            <button type="button" aria-pressed={of === 'own'} title="The function itself" onClick={() => set({ 'diff-of': 'own' })}>Self</button>
+            <button type="button" aria-pressed={of === 'total'} title="The function and everything it calls" onClick={() => set({ 'diff-of': 'total' })}>With callees</button>
           </div>
         )}
         <span class="figures grow">{count(rows.length)}{found.kind === 'found' ? ` of ${count(all.count)}` : ''}</span>
@@ -86,7 +86,7 @@ export function DiffTable({ model, changes, state, dispatch, dark }: DiffProps) 
         onOpen={at => dispatch({ search: model.name(all.fn[rows[at]!]!).slice(0, 500), regex: false })}
         sort={sort ?? { column: '', descending: true }}
         onSort={onSort}
-        empty={found.kind === 'found' ? 'Nothing that was compared matches the search.' : 'There is nothing to compare.'}
+        empty={found.kind === 'found' ? 'No row matches the search.' : 'Nothing to compare.'}
         row={at => ({ key: rows[at]!, cells: cells(rows[at]!) })}
       />
     </section>

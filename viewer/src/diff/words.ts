@@ -1,4 +1,4 @@
-// Changes as people read them.
+// Formats changes.
 
 import { amount } from '../format.ts';
 import type { Change } from './changes.ts';
@@ -9,21 +9,21 @@ export function difference({ before, after }: Change, unit: number): string {
   return by === 0 ? '0' : (by > 0 ? '+' : '−') + amount(Math.abs(by), unit);
 }
 
-/** `×0.75`, `new`, `gone`; nothing where neither side has anything. */
+/** `×0.75`, `new`, `removed`; empty where neither side has a value. */
 export function ratio({ before, after, ratio }: Change): string {
   if (!before) return after ? 'new' : '';
-  if (!after) return 'gone';
+  if (!after) return 'removed';
   const of = Number.isNaN(ratio) ? after / before : ratio;
   return `×${of.toFixed(of < 10 ? 2 : 1)}`;
 }
 
-/** `0.72 to 0.78` of the ratio of several runs, else `± 12 ms` of the difference; nothing for what was counted. */
+/** `0.72 to 0.78` for the ratio of several runs, else `± 12 ms` for the difference; empty for counted values. */
 export function interval({ before, after, low, high, margin }: Change, unit: number): string {
   if (before && after && Number.isFinite(high) && low !== high) return `${low.toFixed(2)} to ${high.toFixed(2)}`;
   return Number.isNaN(margin) ? '' : `± ${amount(margin, unit)}`;
 }
 
-/** `0.012`, `<0.001`; nothing where it is not known. */
+/** `0.012`, `<0.001`; empty where it is not known. */
 export const qValue = ({ q }: Change): string => (Number.isNaN(q) ? '' : q < .001 ? '<0.001' : q.toFixed(3));
 
 /** `3.00 s → 1.20 s`. */

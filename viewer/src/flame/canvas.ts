@@ -1,12 +1,12 @@
-// The flame graph on its canvas: what is in view, scrolling, zooming, finding the frame at a place. The canvas is as large as
-// the window that scrolls over the rows, never as large as the rows.
+// The canvas of the flame graph: drawing, scrolling, zooming, finding the frame at a position. The canvas is
+// as large as the window that scrolls over the rows, never as large as all rows.
 
 import { boxAt, rowsNeeded, NARROW, type Boxes, type Layout, type View } from './layout.ts';
-import { Colours, draw, FONT, ROW, type Look } from './draw.ts';
+import { Colours, draw, FONT, ROW, type Appearance } from './draw.ts';
 
 export interface Shown {
   layout: Layout;
-  look: Look;
+  appearance: Appearance;
   zoomed: number;
   rootOnTop: boolean;
 }
@@ -14,7 +14,7 @@ export interface Shown {
 const ZOOM_TIME = 180;
 /** Room around the outermost row. */
 const EDGE = 4;
-/** The width on paper, and the largest height that every browser can make a canvas of, in pixels of the canvas. */
+/** The print width, and the largest height at which every browser can create a canvas, in canvas pixels. */
 const PAPER = { width: 1100, height: 16_000 };
 
 export class FlameCanvas {
@@ -50,7 +50,7 @@ export class FlameCanvas {
     cancelAnimationFrame(this.animation);
   }
 
-  /** On paper there is nothing to scroll: all rows are drawn, as far as a canvas can be so high. */
+  /** Print cannot scroll: all rows are drawn, up to the largest height of a canvas. */
   onPaper(isPaper: boolean): void {
     if (isPaper === this.isPaper) return;
     if (isPaper) this.scrolled = this.scroller.scrollTop;
@@ -63,7 +63,7 @@ export class FlameCanvas {
   show(shown: Shown): void {
     const before = this.shown;
     this.shown = shown;
-    const { colour, dark, model, threads, inverted, changes } = shown.look, known = this.colours;
+    const { colour, dark, model, threads, inverted, changes } = shown.appearance, known = this.colours;
     if (!known || known.mode !== colour || known.dark !== dark || known.threads !== threads || known.inverted !== inverted || known.changes !== changes) {
       this.colours = new Colours(model, colour, dark, threads, inverted, changes);
     }
@@ -78,11 +78,11 @@ export class FlameCanvas {
       this.view = view;
     }
     if (moved) this.reveal(shown.zoomed);
-    // Drawn at once, not with the next frame: after a brush nothing old is seen.
+    // Drawn immediately, not with the next frame: after a new time selection no outdated drawing is visible.
     this.drawNow();
   }
 
-  /** The node at a place of the window; -1 when there is none. */
+  /** The node at a position in the window; -1 when there is none. */
   nodeAt(clientX: number, clientY: number): number {
     if (!this.shown) return -1;
     const { left, top } = this.canvas.getBoundingClientRect();
@@ -92,7 +92,7 @@ export class FlameCanvas {
     return box < 0 ? -1 : this.boxes.node[box]!;
   }
 
-  /** Where a node is, relative to the canvas; nothing when it is out of sight. */
+  /** The position of a node, relative to the canvas; undefined when it is out of view. */
   rectOf(node: number): { x: number; y: number; width: number; height: number } | undefined {
     if (!this.shown || node < 0) return undefined;
     const { tree } = this.shown.layout;
@@ -104,7 +104,7 @@ export class FlameCanvas {
     return to < 0 || from > this.width ? undefined : { x: from, y, width: Math.max(2, to - from), height: ROW - 1 };
   }
 
-  /** Scrolls so that a node's row is in sight. */
+  /** Scrolls a node's row into view. */
   reveal(node: number): void {
     if (!this.shown) return;
     const y = this.yOfDepth(this.shown.layout.tree.depth[node]!);
@@ -115,12 +115,12 @@ export class FlameCanvas {
     this.scroller.scrollTop = this.shown?.rootOnTop ? 0 : this.content;
   }
 
-  /** Whether a node is wide enough to be seen. */
+  /** Whether a node is wide enough to be visible. */
   isVisible(node: number): boolean {
     return !!this.shown && this.shown.layout.tree.total[node]! * this.width / this.view.span >= NARROW;
   }
 
-  /** Makes everything `factor` times wider, with the value under `clientX` staying where it is. */
+  /** Makes everything `factor` times wider and keeps the value under `clientX` in place. */
   zoomAt(clientX: number, factor: number): void {
     const whole = this.shown?.layout.tree.total[0] ?? 1;
     const at = (clientX - this.canvas.getBoundingClientRect().left) / this.width;
@@ -138,7 +138,7 @@ export class FlameCanvas {
     return Math.abs(start - this.view.start) > span / 1e6 || Math.abs(span - this.view.span) > span / 1e6;
   }
 
-  /** Back to the zoomed frame from edge to edge. */
+  /** Resets the view: the zoomed frame fills the width. */
   resetView(): void {
     if (this.shown) this.animate(this.shown.layout.viewOf(this.shown.zoomed));
   }
@@ -184,7 +184,7 @@ export class FlameCanvas {
     if (first) this.toRoot();
   }
 
-  /** As many rows as the frames in view need; the distance from the root stays. */
+  /** Sets the height to the rows that the frames in view need; keeps the distance from the root. */
   private fitContent(): void {
     if (!this.shown) return;
     const { rootOnTop } = this.shown;
@@ -209,12 +209,13 @@ export class FlameCanvas {
   private drawNow(): void {
     const { shown } = this;
     if (!shown || !this.colours) return;
-    // Once: asking makes the browser lay the page out. Paper begins at the root, whichever end that is.
+    // Read only once: it forces the browser to lay out the page. Print starts at the root, whichever end that
+    // is.
     const scroll = !this.isPaper ? this.scroller.scrollTop : shown.rootOnTop ? 0 : this.content - this.height;
     const fromRoot = shown.rootOnTop ? scroll - EDGE : this.content - EDGE - scroll - this.height;
     this.topDepth = Math.max(0, Math.floor(fromRoot / ROW));
     this.boxes = shown.layout.visible(this.view, this.width, this.topDepth, Math.ceil(this.height / ROW) + 1);
-    draw(this.context, shown.layout.tree, this.boxes, this.colours, shown.look, this.width, this.height,
+    draw(this.context, shown.layout.tree, this.boxes, this.colours, shown.appearance, this.width, this.height,
       row => this.yOfDepth(this.topDepth + row, scroll), this.column);
     this.onDraw();
   }

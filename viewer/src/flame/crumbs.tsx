@@ -1,4 +1,4 @@
-// The way from the root to the zoomed frame.
+// The path from the root to the zoomed frame.
 
 import type { CallTree } from '../aggregate.ts';
 import type { Model } from '../model.ts';

@@ -15,28 +15,34 @@ export const ROW = 18;
 export const FONT = '11.5px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 const PAD = 4;
 
-export interface Look {
+export interface Appearance {
   model: Model;
   labels: Labels;
   colour: Colour;
   dark: boolean;
-  /** 1 for each function that is not dimmed; nothing when none is. */
+  /** 1 for each function that is not dimmed; undefined when none is. */
   wanted: Uint8Array | undefined;
-  /** 1 for each frame that is not dimmed; nothing when all functions that are wanted are not. */
+  /** 1 for each frame that is not dimmed; undefined when `wanted` alone decides. */
   marked?: Uint8Array | undefined;
   /** Only when frames are coloured by thread. */
   threads: ThreadShares | undefined;
-  /** Only when frames are coloured by kind of time; `timeWanted` is the kind that is not dimmed, -1 when none is. */
+  /**
+   * Only when frames are coloured by kind of time; `timeWanted` is the kind that is not dimmed, -1 when none
+   * is.
+   */
   times: TimeShares | undefined;
   timeWanted: number;
   inverted: boolean;
-  /** What changed at each node, as rows of the palette; only when frames are coloured by that. */
+  /** The change of each node, as rows of the palette; only when frames are coloured by change. */
   changes?: Uint8Array;
   /** Frames around the zoomed one are dimmed. */
   zoomed: number;
 }
 
-/** Colours of functions under one mode and theme; looking one up for thousands of boxes must cost nothing. */
+/**
+ * Colours of functions in one colour scheme and theme, cached: thousands of boxes need them for each
+ * drawing.
+ */
 export class Colours {
   private readonly known: (string | undefined)[] = [];
   constructor(private readonly model: Model, readonly mode: Colour, readonly dark: boolean, readonly threads: ThreadShares | undefined,
@@ -51,9 +57,9 @@ export class Colours {
 }
 
 /** `yOf(row)`: the top of a row on the canvas, in CSS pixels. */
-export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: Boxes, colours: Colours, look: Look, width: number, height: number,
+export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: Boxes, colours: Colours, appearance: Appearance, width: number, height: number,
   yOf: (row: number) => number, column: number): void {
-  const { labels, wanted, marked, dark, zoomed, times } = look;
+  const { labels, wanted, marked, dark, zoomed, times } = appearance;
   context.clearRect(0, 0, width, height);
   const zoomedDepth = tree.depth[zoomed]!;
   const { hidden } = tree as Partial<FoldedTree>;
@@ -62,13 +68,13 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
   context.globalAlpha = 1;
   for (let i = 0; i < boxes.count; i++) {
     const node = boxes.node[i]!, fn = tree.fn[node]!, wide = boxes.width[i]!, x = boxes.x[i]!, y = yOf(boxes.row[i]!);
-    const isWanted = marked ? marked[node] === 1 : wanted === undefined || look.model.isAmong(wanted, fn, familiesOf(tree, node));
+    const isWanted = marked ? marked[node] === 1 : wanted === undefined || appearance.model.isAmong(wanted, fn, familiesOf(tree, node));
     const faint = tree.depth[node]! < zoomedDepth || (node !== 0 && !isWanted);
     const opacity = (faint ? .28 : 1) * (boxes.run[i] ? .6 : 1);
-    // A hair between neighbours, as far as there is room for it.
+    // A hairline between neighbours, if there is room for it.
     const filled = wide - (wide > 1.5 ? .6 : wide * .3);
     if (times) {
-      fillTimes(context, times, look, node, tree.total[node]!, opacity, x, y, filled);
+      fillTimes(context, times, appearance, node, tree.total[node]!, opacity, x, y, filled);
       [colour, alpha] = ['', -1];
     } else {
       const next = colours.of(node, fn);
@@ -83,10 +89,10 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
       if (text) texts.push({ text, x: x + PAD, y: y + ROW / 2, faint });
     }
   }
-  // Inlined frames are paler, with a dashed edge; not where a paler colour is another change.
+  // Inlined frames are paler, with a dashed edge; except where a paler colour means another change.
   context.globalAlpha = dark ? .34 : .42;
   context.fillStyle = '#fff';
-  if (!look.changes) for (let i = 0; i < inlined.length; i += 4) if (!inlined[i + 3]) context.fillRect(inlined[i]!, inlined[i + 1]!, inlined[i + 2]! - .6, ROW - 1);
+  if (!appearance.changes) for (let i = 0; i < inlined.length; i += 4) if (!inlined[i + 3]) context.fillRect(inlined[i]!, inlined[i + 1]!, inlined[i + 2]! - .6, ROW - 1);
   context.globalAlpha = .75;
   context.strokeStyle = '#16181d';
   context.lineWidth = 1;
@@ -114,8 +120,8 @@ export function draw(context: CanvasRenderingContext2D, tree: CallTree, boxes: B
   }
 }
 
-/** A frame from left to right: what of it is of each kind of time. */
-function fillTimes(context: CanvasRenderingContext2D, { kinds, ofNode }: TimeShares, { dark, timeWanted }: Look, node: number, total: number, opacity: number, x: number, y: number, width: number): void {
+/** Fills a frame from left to right: its share of each kind of time. */
+function fillTimes(context: CanvasRenderingContext2D, { kinds, ofNode }: TimeShares, { dark, timeWanted }: Appearance, node: number, total: number, opacity: number, x: number, y: number, width: number): void {
   let left = x;
   for (let kind = 0; kind < kinds; kind++) {
     const wide = ofNode[node * kinds + kind]! / total * width;

@@ -1,4 +1,4 @@
-// The frames in view as a real table, for those who do not see the canvas.
+// The frames in view as a real table, for screen readers.
 
 import { useMemo } from 'preact/hooks';
 import type { CallTree } from '../aggregate.ts';
@@ -13,7 +13,7 @@ const MOST = 200;
 
 interface FrameTableProps { model: Model; state: State; tree: CallTree; times: TimeShares | undefined; boxes: Boxes | undefined; version: number }
 
-/** Only made again when a new picture was drawn and left alone for a moment. */
+/** Built again only when a new drawing has been unchanged for a short time. */
 export function FrameTable(props: FrameTableProps) {
   return useMemo(() => table(props), [props.version]);
 }
@@ -26,7 +26,7 @@ function table({ model, state, tree, times, boxes }: FrameTableProps) {
   return (
     <div class="hidden"><table>
       <caption>The {rows.length} heaviest frames in view</caption>
-      <thead><tr><th>Function</th><th>Level</th><th>Total</th><th>Share</th><th>Self</th>{times && <th>Kinds of time</th>}</tr></thead>
+      <thead><tr><th>Function</th><th>Level</th><th>Total</th><th>Share</th><th>Self</th>{times && <th>Thread states</th>}</tr></thead>
       <tbody>
         {rows.map(({ node }) => (
           <tr key={node}>

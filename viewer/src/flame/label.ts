@@ -1,14 +1,14 @@
-// The text that fits into a frame. Labels are in a font of equal widths, so columns are counted instead of measured.
+// The text that fits into a frame. Labels use a monospaced font, so columns are counted instead of measured.
 
 import type { CallTree } from '../aggregate.ts';
 import type { FoldedTree } from '../derive.ts';
 import type { Model } from '../model.ts';
 
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|[\ud83c-\ud83e\ud840-\ud8bf][\udc00-\udfff]/g;
-/** No frame shows more. */
+/** The longest label of a frame. */
 const LONGEST = 2000;
 
-/** Columns of a text: letters of East Asian scripts and pictures take two. */
+/** Columns of a text: East Asian letters and emoji take two. */
 export function columns(text: string): number {
   const wide = text.match(WIDE)?.length ?? 0;
   return (/[\ud800-\udfff]/.test(text) ? [...text].length : text.length) + wide;
@@ -25,10 +25,10 @@ function cut(text: string, room: number): string {
   return kept + '…';
 }
 
-/** The families of the folded frames that a node stands for, a bit for each. */
+/** The families of the folded frames that a node stands for, one bit each. */
 export const familiesOf = (tree: CallTree, node: number): number => (tree as Partial<FoldedTree>).families?.[node] ?? 0;
 
-/** What a frame that stands for several has instead of a name, and how often it repeats. */
+/** The name of a frame that stands for several, and how often it repeats. */
 export function foldNote(model: Model, tree: CallTree, node: number): { name: string | undefined; repeat: string } {
   const { hidden, families, times, frames } = tree as Partial<FoldedTree>;
   const rounds = times?.[node] ?? 0;
@@ -36,7 +36,7 @@ export function foldNote(model: Model, tree: CallTree, node: number): { name: st
   return { name: hidden?.[node] ? model.foldName(families![node]!, hidden[node]!) : undefined, repeat };
 }
 
-/** The whole name of a frame, with what was folded. */
+/** The full name of a frame, including what was folded. */
 export function nodeName(model: Model, tree: CallTree, node: number): string {
   const { name, repeat } = foldNote(model, tree, node);
   return (name ?? model.name(tree.fn[node]!)) + repeat;
@@ -44,12 +44,15 @@ export function nodeName(model: Model, tree: CallTree, node: number): string {
 
 interface Known { texts: [string, number][]; last: string }
 
-/** Remembers the forms of each function's name. */
+/** Caches the forms of each function's name. */
 export class Labels {
   private readonly known = new Map<number, Known>();
   constructor(private readonly model: Model) {}
 
-  /** The longest form of the name that fits into so many columns, with what was folded; empty when not even its beginning does. */
+  /**
+   * The longest form of the name that fits into `room` columns, including what was folded; empty when not
+   * even its start fits.
+   */
   of(tree: CallTree, node: number, room: number): string {
     const { name, repeat } = foldNote(this.model, tree, node);
     if (name) return columns(name + repeat) <= room ? name + repeat : cut(name, room);
@@ -57,7 +60,7 @@ export class Labels {
     return left < 8 ? this.fitting(tree.fn[node]!, room) : this.fitting(tree.fn[node]!, left) + repeat;
   }
 
-  /** The same of a function alone. */
+  /** The same for a function alone. */
   fitting(fn: number, room: number): string {
     if (room < 3) return '';
     const { texts, last } = this.forms(fn);

@@ -1,4 +1,4 @@
-// Places of frames: nothing overlaps, narrow frames become runs, what is out of sight costs nothing.
+// Positions of frames: nothing overlaps, narrow frames become runs, frames out of view cost nothing.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ import { Model } from '../model.ts';
 import { decode } from '../payload.ts';
 import { boxAt, Layout, rowsNeeded } from './layout.ts';
 import { nodeAt, pathOf } from './path.ts';
-import { beside } from './walk.ts';
+import { neighbour } from './walk.ts';
 
 function layoutOf(bytes: Uint8Array) {
   const model = new Model(decode(bytes));
@@ -16,7 +16,7 @@ function layoutOf(bytes: Uint8Array) {
   return new Layout(addUp(shape, stackWeights(model.profile.samples[0]!, model.profile.stacks.count, { threads: undefined, range: undefined, mask: undefined })));
 }
 
-test('siblings stand side by side, heaviest first', () => {
+test('siblings are side by side, heaviest first', () => {
   const layout = layoutOf(small()), { tree } = layout;
   const boxes = layout.visible({ start: 0, span: tree.total[0]! }, 1000, 0, 20);
   const second = boxes.row.map((row, at) => ({ row, x: boxes.x[at]!, width: boxes.width[at]! })).filter(({ row }) => row === 1);
@@ -25,7 +25,7 @@ test('siblings stand side by side, heaviest first', () => {
   assert.equal(boxAt(boxes, 10, 15), -1);
 });
 
-test('siblings by name: narrow ones between wide ones are runs of their own', () => {
+test('siblings by name: narrow ones between wide ones form their own runs', () => {
   const weighty = layoutOf(small()), { tree } = weighty;
   const rank = Uint32Array.from({ length: 200 }, (_, fn) => 200 - fn);
   const layout = new Layout(tree, rank);
@@ -71,9 +71,9 @@ test('rows far down a deep stack are found', () => {
   const node = boxes.node[0]!;
   assert.equal(tree.depth[node], 9_000);
   assert.deepEqual(nodeAt(tree, pathOf(tree, node)), { node, whole: true });
-  const right = beside(layout, node, 1, () => true);
+  const right = neighbour(layout, node, 1, () => true);
   assert.equal(tree.depth[right], 9_000);
   assert.notEqual(right, node);
-  assert.equal(beside(layout, right, 1, () => true), right);
-  assert.equal(beside(layout, right, -1, () => true), node);
+  assert.equal(neighbour(layout, right, 1, () => true), right);
+  assert.equal(neighbour(layout, right, -1, () => true), node);
 });

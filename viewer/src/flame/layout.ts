@@ -1,23 +1,23 @@
-// Where each frame of a flame graph goes. Children are ordered and placed only when they come into sight, so a tree of any
-// size costs what is visible of it.
+// Computes the position of each frame of a flame graph. Children are sorted and placed only when they come
+// into view, so a tree of any size costs only its visible part.
 
 import type { CallTree } from '../aggregate.ts';
 
-/** The values from edge to edge. */
+/** The range of values from the left to the right edge. */
 export interface View { start: number; span: number }
 
 /** Boxes narrower than this are drawn as one with their lighter siblings. */
 export const NARROW = 0.6;
 
-/** What is visible, as columns; within a row from left to right. */
+/** The visible boxes, as columns; within a row from left to right. */
 export interface Boxes {
   count: number;
   x: number[];
   width: number[];
   row: number[];
-  /** The node; of a run of narrow frames its heaviest one. */
+  /** The node; for a run of narrow frames, its heaviest one. */
   node: number[];
-  /** 1 when the box is a run of frames too narrow to draw each. */
+  /** 1 when the box is a run of frames too narrow to draw separately. */
   run: number[];
 }
 
@@ -27,7 +27,10 @@ export class Layout {
   private readonly children: Uint32Array;
   private readonly opened: Uint8Array;
 
-  /** `rank`: functions in the order in which their frames go from left to right, or `given` for the order of the tree; without it the heaviest is first. */
+  /**
+   * `rank`: functions in the left-to-right order of their frames, or `given` for the order of the tree;
+   * without it heaviest first.
+   */
   constructor(tree: CallTree, private readonly rank?: Uint32Array | 'given') {
     this.tree = tree;
     this.start = new Float64Array(tree.parent.length);
@@ -53,7 +56,7 @@ export class Layout {
     return this.children.subarray(this.tree.firstChild[node]!, this.tree.firstChild[node + 1]!);
   }
 
-  /** Orders the children of a node and places them. */
+  /** Sorts the children of a node and places them. */
   private open(node: number): void {
     if (this.opened[node]) return;
     this.opened[node] = 1;
@@ -129,7 +132,10 @@ export class Layout {
   }
 }
 
-/** Sorts nodes by weight. Most lists are short: moving few numbers by hand is far faster than a sort with a callback. */
+/**
+ * Sorts nodes by weight. Most lists are short: moving a few numbers by hand is far faster than a sort with a
+ * callback.
+ */
 function heaviestFirst(nodes: Uint32Array, total: Float64Array): void {
   if (nodes.length > 40) {
     nodes.sort((a, b) => total[b]! - total[a]! || a - b);
@@ -147,7 +153,7 @@ function heaviestFirst(nodes: Uint32Array, total: Float64Array): void {
   }
 }
 
-/** Rows that are needed for all frames at least `minimum` heavy. */
+/** The rows needed for all frames with a weight of at least `minimum`. */
 export function rowsNeeded(tree: CallTree, minimum: number): number {
   let deepest = 0;
   for (let node = 0; node < tree.total.length; node++) {
@@ -156,7 +162,7 @@ export function rowsNeeded(tree: CallTree, minimum: number): number {
   return deepest + 1;
 }
 
-/** The box at a place; -1 when there is none. A box a pixel wide can be hit a pixel beside it. */
+/** The box at a position; -1 when there is none. A box one pixel wide can be hit one pixel next to it. */
 export function boxAt(boxes: Boxes, x: number, row: number): number {
   let best = -1, distance = 1.5;
   for (let i = 0; i < boxes.count; i++) {

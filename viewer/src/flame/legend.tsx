@@ -1,10 +1,10 @@
-// What the colours mean and how much of the samples each stands for; a click dims everything else.
+// The meaning of the colours and their share of the samples. A click dims everything else.
 
 import { useMemo } from 'preact/hooks';
 import { functionTable, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';
 import type { Model } from '../model.ts';
-import { askedBy } from '../heap.ts';
+import { requestedByKind } from '../heap.ts';
 import { colourGroup, functionColour, kindColour, KINDS, nthColour } from '../palette.ts';
 import type { Colour, State } from '../state.ts';
 import { timeColour } from '../timekinds.ts';
@@ -30,9 +30,9 @@ export function Legend({ model, state, colour: mode, dark, threads, times, group
     }
     const list = [...sums].map(([key, { value, fn }]) => ({ key, value, colour: functionColour(model, fn, mode, dark) }));
     if (isHeap) {
-      // Everything is allocated inside of the allocator: what counts is who asked for it.
-      const asked = askedBy(model, state);
-      return KINDS.filter(({ code }) => asked[code]! > 0).map(({ code, word }) => ({ key: word, value: asked[code]!, colour: kindColour(code, dark) }));
+      // Every allocation happens inside the allocator: count it for the code that requested it.
+      const requested = requestedByKind(model, state);
+      return KINDS.filter(({ code }) => requested[code]! > 0).map(({ code, word }) => ({ key: word, value: requested[code]!, colour: kindColour(code, dark) }));
     }
     if (mode === 'kind') {
       const order = KINDS.map(kind => kind.word);
@@ -44,7 +44,7 @@ export function Legend({ model, state, colour: mode, dark, threads, times, group
   if (mode === 'function') return null;
   if (times) {
     return (
-      <div class="legend" role="group" aria-label="Colours: kinds of time">
+      <div class="legend" role="group" aria-label="Colours: thread states">
         {timesOf(model, times, 0).map(({ kind, word, value }) => (
           <button key={kind} type="button" aria-pressed={group === word} title={`${word}: ${amount(value, model.unit(state.metric))}, ${share(value, all)}`}
             onClick={() => setGroup(group === word ? undefined : word)}>
@@ -57,7 +57,7 @@ export function Legend({ model, state, colour: mode, dark, threads, times, group
   if (threads) {
     const rest = all - threads.threads.reduce((sum, { value }) => sum + value, 0);
     return (
-      <ul class="legend" aria-label="Colours: the thread that most of a frame comes from">
+      <ul class="legend" aria-label="Colours: the thread with most of a frame’s samples">
         {threads.threads.map(({ thread, value }, at) => <li key={thread}><i style={{ background: nthColour(at, dark) }} />{model.threadName(thread).slice(0, 24)} <span>{share(value, all)}</span></li>)}
         {rest > all / 1e9 && <li><i style={{ background: nthColour(99, dark) }} />others <span>{share(rest, all)}</span></li>}
       </ul>
@@ -66,7 +66,7 @@ export function Legend({ model, state, colour: mode, dark, threads, times, group
   return (
     <div class="legend" role="group" aria-label="Colours">
       {groups.map(({ key, value, colour }) => (
-        <button key={key} type="button" aria-pressed={group === key} title={`${key || 'unknown'}: ${share(value, all)} ${isHeap ? 'was asked for by it' : 'of the samples were taken in it'}`}
+        <button key={key} type="button" aria-pressed={group === key} title={`${key || 'unknown'}: ${share(value, all)} ${isHeap ? 'requested by it' : 'of the samples'}`}
           onClick={() => setGroup(group === key ? undefined : key)}>
           <i style={{ background: colour }} />{(key || 'unknown').slice(0, 40)} <span>{share(value, all)}</span>
         </button>
@@ -75,7 +75,7 @@ export function Legend({ model, state, colour: mode, dark, threads, times, group
   );
 }
 
-/** 1 for each function of the chosen group; nothing when none is chosen. */
+/** 1 for each function of the selected group; undefined when none is selected. */
 export function useWanted(model: Model, mode: Colour, group: string | undefined): Uint8Array | undefined {
   return useMemo(() => {
     if (group === undefined || mode === 'time') return undefined;

@@ -1,4 +1,4 @@
-// What can be done with the function of a frame or a row.
+// The context menu for the function of a frame or a row.
 
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { chosenEditor, copy, openInEditor } from '../editor.ts';
@@ -12,7 +12,7 @@ export interface MenuAt {
   fn: number;
   /** Zooms into the frame, where there is one. */
   zoom?: () => void;
-  /** A place in the source, where another than the function's own is meant. */
+  /** A source location, if it is not the function's own. */
   place?: string | undefined;
   x: number;
   y: number;
@@ -43,7 +43,7 @@ export function Menu({ model, state, dispatch, chooseEditor, at, close }: MenuPr
     ['Show in the function table', '', () => dispatch({ tab: 'functions', fn })],
     ['Show source and code', '', () => dispatch({ tab: 'source', fn })],
     ['Search for this name', '', () => dispatch({ search: model.name(fn).slice(0, 500), regex: false })],
-    ['Copy the name', '', () => copy(model.name(fn))],
+    ['Copy function name', '', () => copy(model.name(fn))],
     ...(place && editor ? [[`Open ${short}`, 'e', () => { if (!openInEditor(place)) copy(place); }] as Item] : []),
     ...(place ? [[`Copy ${short}`, '', () => copy(place)] as Item] : []),
     ['Choose an editor …', '', chooseEditor],

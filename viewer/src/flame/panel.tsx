@@ -9,7 +9,7 @@ import type { PanelProps } from '../panel.ts';
 import { transformed } from '../state.ts';
 import { heaviestAmong } from '../treematches.ts';
 import { Crumbs } from './crumbs.tsx';
-import type { Look } from './draw.ts';
+import type { Appearance } from './draw.ts';
 import { describe, Tip } from './tip.tsx';
 import { FrameTable } from './frame_table.tsx';
 import { Labels } from './label.ts';
@@ -33,14 +33,14 @@ export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: Panel
   useEffect(() => setGroup(undefined), [colour]);
   const inGroup = useWanted(model, colour, group);
   const wanted = found.kind === 'found' ? found.matched : inGroup;
-  // What is searched for, or pointed at in the legend, comes before a finding.
+  // The search and the legend take precedence over a finding.
   const marked = wanted ? undefined : findingFrames(model, state).marked;
 
   const threads = useMemo(() => colour === 'thread' ? threadShares(model, state) : undefined, [tree, colour]);
   const times = useMemo(() => colour === 'time' ? timeShares(model, state, tree) : undefined, [tree, colour]);
   const timeWanted = times && group !== undefined ? model.profile.timeKinds.findIndex(({ word }) => word === group) : -1;
 
-  const look = useMemo<Look>(() => ({ model, labels, colour, dark, wanted, marked, zoomed, threads, times, timeWanted, inverted: state.inverted }),
+  const appearance = useMemo<Appearance>(() => ({ model, labels, colour, dark, wanted, marked, zoomed, threads, times, timeWanted, inverted: state.inverted }),
     [model, labels, colour, dark, wanted, marked, zoomed, threads, times, timeWanted, state.inverted]);
 
   const zoom = (node: number) => dispatch({ zoom: pathOf(tree, node), ...(node ? { fn: tree.fn[node]! } : {}) });
@@ -52,7 +52,7 @@ export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: Panel
   };
 
   return (
-    <FlameView layout={layout} look={look} zoomed={zoomed} rootOnTop={rootOnTop} zoom={zoom} matches={matches} onMatch={select} keys={transforms} onMenu={select}
+    <FlameView layout={layout} appearance={appearance} zoomed={zoomed} rootOnTop={rootOnTop} zoom={zoom} matches={matches} onMatch={select} keys={transforms} onMenu={select}
       label="Flame graph. Arrow keys move, Enter zooms, Escape goes back, f focuses, h hides, m merges."
       bar={<div class="flame-bar">
         <Crumbs model={model} tree={tree} zoomed={zoomed} zoom={zoom} />

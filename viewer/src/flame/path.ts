@@ -1,4 +1,4 @@
-// Frames by name: the functions from the root to a node, and the node that such a path leads to.
+// Frames by name: the functions from the root to a node, and the node at such a path.
 
 import type { CallTree } from '../aggregate.ts';
 

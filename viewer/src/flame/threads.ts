@@ -1,4 +1,4 @@
-// Which thread most of a frame's weight comes from.
+// The thread with most of a frame's weight.
 
 import { addUp, functionValues, lowerBound } from '../aggregate.ts';
 import { flameShape, selection } from '../derive.ts';
@@ -6,15 +6,15 @@ import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import type { State } from '../state.ts';
 
-/** Threads with a colour of their own; the others share one. */
+/** Threads with their own colour; the others share one. */
 const MOST = 8;
 
 export interface ThreadShares {
-  /** The threads with colours, heaviest first, and what each weighs. */
+  /** The threads with colours, heaviest first, and their weights. */
   threads: { thread: number; value: number }[];
-  /** Node of the call tree → place in `threads`, or their number when another thread weighs more. */
+  /** Node of the call tree → index in `threads`, or their number when another thread weighs more. */
   ofNode: Uint8Array;
-  /** The same for functions by their own weight, for trees of callers. */
+  /** The same for functions by their self weight, for trees of callers. */
   ofFunction: Uint8Array;
 }
 

@@ -50,13 +50,13 @@ test('the kinds of every frame add up to the frame', () => {
   }
 });
 
-test('callers: what a function waits in is split at the function', () => {
+test('callers: a function’s waits are split at the function', () => {
   const { of } = at(new Model(decode(waits())), { inverted: true });
   assert.deepEqual(of('futex_wait'), { 'blocked: threads': 30 });
-  assert.deepEqual(of('waits::compute'), { running: 35 }, 'by itself');
+  assert.deepEqual(of('waits::compute'), { running: 35 }, 'self');
 });
 
-test('waiting is coloured by kinds of time, and everything else as it was', () => {
+test('only waits are coloured by kind of time by default', () => {
   const model = new Model(decode(waits()));
   assert.deepEqual([0, 1, 2].map(metric => colourOf(model, { ...START, metric })), ['kind', 'time', 'time']);
   assert.equal(colourOf(model, { ...START, metric: 2, colour: 'crate' }), 'crate');

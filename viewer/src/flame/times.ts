@@ -1,4 +1,4 @@
-// Which kinds of time each frame's weight is made of.
+// How each frame's weight splits into kinds of time.
 
 import { addUp, rowsOf, weightIn, type CallTree } from '../aggregate.ts';
 import { flameShape, selection } from '../derive.ts';
@@ -11,11 +11,11 @@ import { RUNNING } from '../waits.ts';
 
 export interface TimeShares {
   kinds: number;
-  /** What of a node is of a kind: `ofNode[node * kinds + kind]`. */
+  /** A node's weight of a kind: `ofNode[node * kinds + kind]`. */
   ofNode: Float64Array;
 }
 
-/** The kinds of time of `tree`, which is the flame graph's: of callees or of callers. */
+/** The kinds of time of `tree`, the flame graph's tree of callees or callers. */
 export function timeShares(model: Model, state: State, tree: CallTree): TimeShares {
   const kinds = model.profile.timeKinds.length, samples = model.profile.samples[state.metric];
   const out: TimeShares = { kinds, ofNode: new Float64Array(kinds * tree.total.length) };
@@ -38,7 +38,10 @@ export function timeShares(model: Model, state: State, tree: CallTree): TimeShar
   return out;
 }
 
-/** Visits the nodes of a tree of callers that what was taken at a node of the call tree counts for, as far as that tree goes. */
+/**
+ * Visits the nodes of a tree of callers that samples at a node of the call tree count for, as deep as that
+ * tree goes.
+ */
 function callerWalk(up: CallTree): (down: { parent: Uint32Array; fn: Uint32Array }, node: number, visit: (at: number) => void) => void {
   const childOf = new Map<string, number>();
   for (let node = 1; node < up.parent.length; node++) childOf.set(`${up.parent[node]} ${up.fn[node]}`, node);
@@ -53,7 +56,7 @@ function callerWalk(up: CallTree): (down: { parent: Uint32Array; fn: Uint32Array
   };
 }
 
-/** The kinds of a node that there are, as they are drawn from left to right. */
+/** The kinds of a node with weight, in drawing order from left to right. */
 export function timesOf(model: Model, times: TimeShares, node: number): { kind: number; word: string; value: number }[] {
   return timeKinds(model).map(({ kind, word }) => ({ kind, word, value: times.ofNode[node * times.kinds + kind]! })).filter(({ value }) => value > 0);
 }

@@ -1,4 +1,4 @@
-// Details of a frame beside the pointer.
+// The tooltip with details of a frame.
 
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
@@ -14,11 +14,11 @@ import { timeColour } from '../timekinds.ts';
 
 interface TipProps { model: Model; state: State; tree: CallTree; times: TimeShares | undefined; node: number; zoomed: number; x: number; y: number }
 
-/** Nobody reads more of a name than this in a tooltip. */
+/** The longest name in a tooltip. */
 const LONGEST = 1000;
 export const cut = (text: string): string => text.length > LONGEST ? text.slice(0, LONGEST) + '…' : text;
 
-/** A box beside a place of the window, and inside of it. */
+/** A box next to a position, kept inside the window. */
 export function TipBox({ x, y, children }: { x: number; y: number; children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -35,7 +35,7 @@ export function Tip({ model, state, tree, times, node, zoomed, x, y }: TipProps)
   const inside = zoomed && tree.depth[node]! >= tree.depth[zoomed]! ? `, ${share(tree.total[node]!, tree.total[zoomed]!)} of the zoomed frame` : '';
   const around = tree.fn[tree.parent[node]!]!;
   const site = tree.depth[node]! < 2 ? undefined : state.inverted ? callSite(model, state, fn, around) : callSite(model, state, around, fn);
-  const about = node === 0 ? [] : foldNote(model, tree, node).name ? ['only starts or carries other code', 'w shows whole stacks'] : [kindWord(model.kind(fn)), model.crate(fn) && `crate ${cut(model.crate(fn))}`,
+  const about = node === 0 ? [] : foldNote(model, tree, node).name ? ['start-up or runtime frames', 'press w for whole stacks'] : [kindWord(model.kind(fn)), model.crate(fn) && `crate ${cut(model.crate(fn))}`,
     model.moduleName(model.moduleOf(fn)), tree.inlined[node] ? 'inlined into its caller' : ''];
   return (
     <TipBox x={x} y={y}>

@@ -1,40 +1,40 @@
-// A flame graph that is looked at and walked through: canvas, marked frame, pointer, keyboard, search. What frames are and what is
-// told of them comes from who shows it.
+// An interactive flame graph: canvas, highlighted frame, pointer, keyboard, search. The caller decides what
+// the frames are and how to describe them.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useMatches } from '../matches.ts';
 import { usePrinting } from '../printing.ts';
 import { FlameCanvas } from './canvas.ts';
-import type { Look } from './draw.ts';
+import type { Appearance } from './draw.ts';
 import type { Boxes, Layout } from './layout.ts';
-import { beside } from './walk.ts';
+import { neighbour } from './walk.ts';
 import './flame.css';
 
-/** The frame under the pointer or the keyboard, and where its details go (in the window). */
+/** The frame under the pointer or the keyboard cursor, and the position of its tooltip in the window. */
 interface Marked { node: number; x: number; y: number; layout: Layout }
 
 export interface FlameViewProps {
   layout: Layout;
-  /** Another object when frames look different. */
-  look: Look;
+  /** A new object when frames should be drawn differently. */
+  appearance: Appearance;
   zoomed: number;
   rootOnTop: boolean;
-  /** What it is and which keys it knows. */
+  /** What it shows and which keys it has. */
   label: string;
   zoom: (node: number) => void;
-  /** What matches the search, in the order in which it is gone through. */
+  /** The search matches, in the order in which `n` visits them. */
   matches: readonly number[];
-  /** A match in sight was gone to. */
+  /** Called when the user goes to a match. */
   onMatch: (node: number) => void;
-  /** Further keys, for the frame that is marked or zoomed. */
+  /** Additional keys, for the highlighted or zoomed frame. */
   keys?: (node: number) => Record<string, () => void>;
-  /** The menu of a frame; `onMenu` is told first. */
+  /** The context menu of a frame; `onMenu` is called first. */
   menu?: (at: { node: number; x: number; y: number }, close: () => void) => ComponentChildren;
   onMenu?: (node: number) => void;
-  /** Above the picture. */
+  /** Shown above the graph. */
   bar: ComponentChildren;
-  /** Instead of a picture where there is nothing to draw. */
+  /** Shown instead of the graph when there is nothing to draw. */
   empty: ComponentChildren;
   tip: (at: { node: number; x: number; y: number }) => ComponentChildren;
   /** The same as one sentence, for screen readers. */
@@ -43,7 +43,7 @@ export interface FlameViewProps {
   table: (boxes: Boxes | undefined, version: number) => ComponentChildren;
 }
 
-export function FlameView({ layout, look, zoomed, rootOnTop, label, matches, onMatch, keys, onMenu, ...given }: FlameViewProps) {
+export function FlameView({ layout, appearance, zoomed, rootOnTop, label, matches, onMatch, keys, onMenu, ...given }: FlameViewProps) {
   const { tree } = layout;
   const scroller = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null), spacer = useRef<HTMLDivElement>(null);
   const mark = useRef<HTMLDivElement>(null);
@@ -66,20 +66,21 @@ export function FlameView({ layout, look, zoomed, rootOnTop, label, matches, onM
     style.height = `${rect.height + 2}px`;
   };
 
-  // Before the browser paints: after a brush no old picture is seen, not for one frame.
+  // Before the browser paints: after a new time selection no outdated drawing is visible, not even for one
+  // frame.
   useLayoutEffect(() => {
     let timer: ReturnType<typeof setTimeout>;
     const made = new FlameCanvas(scroller.current!, canvas.current!, spacer.current!, () => {
       placeMark();
       clearTimeout(timer);
-      timer = setTimeout(() => setDrawn(count => count + 1), 300); // the table behind the canvas follows when all is quiet
+      timer = setTimeout(() => setDrawn(count => count + 1), 300); // the accessible table follows when drawing pauses
     });
     picture.current = made;
     return () => { clearTimeout(timer); made.close(); picture.current = undefined; };
   }, []);
   useLayoutEffect(() => {
-    picture.current?.show({ layout, zoomed, rootOnTop, look });
-  }, [layout, zoomed, rootOnTop, look]);
+    picture.current?.show({ layout, zoomed, rootOnTop, appearance });
+  }, [layout, zoomed, rootOnTop, appearance]);
   useLayoutEffect(placeMark, [marked, layout]);
   const printing = usePrinting();
   useLayoutEffect(() => picture.current?.onPaper(printing), [printing]);
@@ -94,7 +95,7 @@ export function FlameView({ layout, look, zoomed, rootOnTop, label, matches, onM
     given.zoom(node);
   };
 
-  // The next match is selected, marked and brought into sight.
+  // Selects and highlights the next match, and scrolls to it.
   useMatches(matches, node => {
     if (!picture.current?.isVisible(node) || (zoomed && !isInside(tree.parent, node, zoomed))) zoom(node);
     else onMatch(node);
@@ -165,8 +166,8 @@ export function FlameView({ layout, look, zoomed, rootOnTop, label, matches, onM
     const acts: Record<string, () => void> = {
       [away]: () => markByKey(current ? layout.childrenOf(at).find(child => !!picture.current?.isVisible(child)) ?? at : at),
       [back]: () => markByKey(tree.parent[at]!),
-      ArrowLeft: () => markByKey(beside(layout, at, -1, node => !!picture.current?.isVisible(node))),
-      ArrowRight: () => markByKey(beside(layout, at, 1, node => !!picture.current?.isVisible(node))),
+      ArrowLeft: () => markByKey(neighbour(layout, at, -1, node => !!picture.current?.isVisible(node))),
+      ArrowRight: () => markByKey(neighbour(layout, at, 1, node => !!picture.current?.isVisible(node))),
       Home: () => markByKey(0),
       Enter: () => { zoom(at); markByKey(at); },
       ' ': () => { zoom(at); markByKey(at); },

@@ -1,9 +1,12 @@
-// From one frame to another in the same row.
+// Moves from one frame to another in the same row.
 
 import type { Layout } from './layout.ts';
 
-/** The nearest frame of the same depth to the left (-1) or right (1) that can be seen; the frame itself when there is none. */
-export function beside(layout: Layout, node: number, side: -1 | 1, isVisible: (node: number) => boolean): number {
+/**
+ * The nearest visible frame of the same depth to the left (-1) or right (1); the frame itself when there is
+ * none.
+ */
+export function neighbour(layout: Layout, node: number, side: -1 | 1, isVisible: (node: number) => boolean): number {
   const { tree } = layout;
   const depth = tree.depth[node]!;
   let at = node;
@@ -21,7 +24,7 @@ export function beside(layout: Layout, node: number, side: -1 | 1, isVisible: (n
   return node;
 }
 
-/** The first frame of a depth inside of a node, coming from its left or right edge. */
+/** The first frame of a depth inside a node, from its left or right edge. */
 function edge(layout: Layout, node: number, depth: number, side: -1 | 1, isVisible: (node: number) => boolean): number | undefined {
   const { tree } = layout;
   const pending = [node];

@@ -1,4 +1,4 @@
-// The call tree: from the outermost callers inwards, or inverted, with the heaviest path opened.
+// The call tree: from the outermost callers to their callees, or inverted, with the heaviest path expanded.
 
 import './panels.css';
 import { useMemo, useState } from 'preact/hooks';
@@ -27,7 +27,7 @@ export function CallTreePanel(props: PanelProps) {
   );
   const [goTo, setGoTo] = useState<readonly number[]>();
   useMatches(matches, path => {
-    setGoTo([...path]); // a copy: the same match a second time is gone to again
+    setGoTo([...path]); // a copy, so that the same match can be visited again
     dispatch({ fn: path.at(-1) });
   });
   const about = JSON.stringify([state.inverted, state.inline, state.generics, state.collapse, state.own, state.whole, state.transforms, again]);
@@ -40,7 +40,7 @@ export function CallTreePanel(props: PanelProps) {
         </div>
         <button type="button" onClick={() => setAgain(again + 1)}>Heaviest path</button>
         <span class="quiet hint">
-          {state.inverted ? 'Whose own time it is, then who called it.' : 'From the outermost callers inwards.'} ← → open and close, * opens everything below
+          {state.inverted ? 'Functions by self time, then their callers.' : 'From the outermost callers to their callees.'} ← → expand and collapse, * expands everything below
         </span>
       </div>
       <TreeTable

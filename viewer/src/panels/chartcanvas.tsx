@@ -1,4 +1,5 @@
-// The canvas of the stack chart: draws the boxes in view, zooms, pans, and says what is under the pointer.
+// The canvas of the stack chart: draws the boxes in view, zooms, pans, and describes the box under the
+// pointer.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { JSX } from 'preact';
@@ -18,7 +19,7 @@ const AXIS = 20;
 /** Readable on every colour of a box, in both themes. */
 const INK = '#17191e';
 /** Boxes in the table for screen readers. */
-const TOLD = 200;
+const TABLE_ROWS = 200;
 
 export interface ChartView {
   from: number;
@@ -31,7 +32,7 @@ interface Props extends PanelProps {
   samples: ThreadSamples;
   /** Rows of the deepest stack. */
   rows: number;
-  /** The chart goes no further than this. */
+  /** The limits of panning and zooming. */
   bounds: Range;
   view: ChartView;
   onView: (view: ChartView) => void;
@@ -77,7 +78,7 @@ export function ChartCanvas(props: Props): JSX.Element {
   };
   const zoom = (factor: number, at: number): void => setView(at - (at - view.from) * factor, at + (view.to - at) * factor, view.firstRow);
 
-  // Wheel events must be able to stop the page from scrolling, which only a listener that says so can.
+  // Wheel events must be able to keep the page from scrolling, which needs a non-passive listener.
   useLayoutEffect(() => {
     const element = canvas.current!;
     const onWheel = (event: WheelEvent): void => {
@@ -166,7 +167,7 @@ export function ChartCanvas(props: Props): JSX.Element {
         ref={canvas}
         tabIndex={0}
         role="img"
-        aria-label={`Stack chart from ${duration(view.from)} to ${duration(view.to)}, ${boxes.length} boxes; the table after it has the same`}
+        aria-label={`Stack chart from ${duration(view.from)} to ${duration(view.to)}, ${boxes.length} boxes; the next table has the same data`}
         style={{ width: `${size.width}px`, height: `${size.height}px` }}
         onKeyDown={onKeyDown}
         onPointerDown={onPointerDown}
@@ -175,13 +176,13 @@ export function ChartCanvas(props: Props): JSX.Element {
         onPointerLeave={() => setPointed(undefined)}
         onDblClick={onDblClick}
       />
-      {samples.time.length === 0 && <p class="empty">The thread has no selected samples.</p>}
+      {samples.time.length === 0 && <p class="empty">This thread has no selected samples.</p>}
       {rows > shownRows - 1 && <div class="chart-rows quiet" aria-hidden="true">rows {view.firstRow + 1} – {Math.min(rows, view.firstRow + shownRows - 1)} of {rows}</div>}
       {pointed && <Tip model={model} tree={tree} pointed={pointed} size={size} />}
       <div class="hidden"><table aria-label="Stack chart as a table">
         <thead><tr><th>Function</th><th>Depth</th><th>Start</th><th>Duration</th></tr></thead>
         <tbody>
-          {boxes.slice(0, TOLD).map((box, at) => (
+          {boxes.slice(0, TABLE_ROWS).map((box, at) => (
             <tr key={at}>
               <td>{limited(model.name(tree.fn[box.node]!), 200)}</td><td>{box.row + 1}</td><td>{duration(box.start)}</td><td>{duration(box.end - box.start)}</td>
             </tr>
@@ -219,7 +220,7 @@ interface Picture {
   colour: Colour;
   selected: number | undefined;
   pointed: Box | undefined;
-  /** 1 for functions that the search matches; others are faint. */
+  /** 1 for functions that match the search; others are faint. */
   matched: Uint8Array | undefined;
 }
 
@@ -259,7 +260,7 @@ function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree,
 }
 
 function label(context: CanvasRenderingContext2D, short: string, ink: string, left: number, top: number, width: number): void {
-  // About 6 pixels a letter; measured text of every box would be slow.
+  // About 6 pixels per letter; measuring the text of every box would be slow.
   const room = Math.floor((width - 8) / 6.2);
   const text = short.length <= room ? short : `${short.slice(0, Math.max(0, room - 1))}…`;
   if (text.length < 3) return;

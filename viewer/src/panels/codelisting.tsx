@@ -1,4 +1,5 @@
-// Instructions with their cost, the loops and jumps among them, what costs more than it must, and the line that each was compiled from where a sample tells.
+// Instructions with their cost, loops and jumps, hints about avoidable cost, and the source line of each
+// instruction with samples.
 
 import './code.css';
 import { useMemo, useState } from 'preact/hooks';
@@ -17,19 +18,19 @@ const LANE = 9;
 
 const columnsFor = (lanes: number): readonly Column[] => [
   { id: 'self', title: 'Self', help: 'Samples at this instruction, as a share of the function', width: '4.5rem', numeric: true },
-  { id: 'total', title: 'Total', help: 'With what it calls, as a share of the function', width: '4.5rem', numeric: true },
+  { id: 'total', title: 'Total', help: 'Including what it calls, as a share of the function', width: '4.5rem', numeric: true },
   { id: 'amount', title: 'Amount', help: 'Total in the unit of the metric', width: '4.5rem', numeric: true },
   { id: 'address', title: 'Address', width: '5rem', numeric: true },
-  { id: 'lanes', title: '', help: 'Loops, and where jumps go', width: `${lanes * LANE + 24}px` },
+  { id: 'lanes', title: '', help: 'Loops and jumps', width: `${lanes * LANE + 24}px` },
   { id: 'text', title: 'Instruction' },
-  { id: 'line', title: 'Written at', help: 'The innermost line; known where samples are', width: '8.5rem' },
+  { id: 'line', title: 'Source line', help: 'Innermost source line; known only where there are samples', width: '8.5rem' },
 ];
 
 interface Props {
   model: Model;
   costs: FunctionCosts;
   piece: CodePiece;
-  /** The line whose hottest instruction is shown first: a row of `costs.lines`; -1 for the hottest of all. */
+  /** Shows the hottest instruction of this line first: a row of `costs.lines`; -1 for the hottest of all. */
   start: number;
   unit: number;
   marks: readonly number[];
@@ -123,28 +124,28 @@ export function CodeListing({ model, costs, piece, start, unit, marks, onHover, 
 
 interface LanesProps { lanes: readonly Lane[]; title: string; from: number; to: number | undefined; isTarget: boolean; onGo: (to: number) => void }
 
-/** The loops around an instruction, and where it jumps to. */
+/** The loops around an instruction, and its jump target. */
 function Lanes({ lanes, title, from, to, isTarget, onGo }: LanesProps) {
   return (
     <span class="lanes" title={title} aria-hidden="true">
       {lanes.map((lane, column) => <i key={column} class={lane} />)}
-      {to !== undefined ? <button type="button" tabIndex={-1} title="To where it jumps (Enter)" onClick={event => { event.stopPropagation(); onGo(to); }}>{to <= from ? '↑' : '↓'}</button> : <b>{isTarget ? '•' : ''}</b>}
+      {to !== undefined ? <button type="button" tabIndex={-1} title="Go to the jump target (Enter)" onClick={event => { event.stopPropagation(); onGo(to); }}>{to <= from ? '↑' : '↓'}</button> : <b>{isTarget ? '•' : ''}</b>}
     </span>
   );
 }
 
 interface HintsProps { model: Model; costs: FunctionCosts; hints: readonly CodeHint[]; chosen: CodeHint | undefined; onChoose: (hint: CodeHint | undefined) => void }
 
-/** What costs more than it must; a click marks the instructions that show it. */
+/** Hints about avoidable cost. A click highlights the instructions behind a hint. */
 function Hints({ model, costs, hints, chosen, onChoose }: HintsProps) {
   const { hints: table, skid } = model.profile;
   if (hints.length === 0 && !skid) return null;
   return (
-    <div class="hints" role="group" aria-label="Hints about the code">
+    <div class="hints" role="group" aria-label="Code hints">
       {hints.map(hint => {
         const { loop } = hint, isChosen = chosen?.hint === hint.hint;
         return (
-          <button key={hint.hint} type="button" aria-pressed={isChosen} onClick={() => onChoose(isChosen ? undefined : hint)} title="Marks the instructions that show it">
+          <button key={hint.hint} type="button" aria-pressed={isChosen} onClick={() => onChoose(isChosen ? undefined : hint)} title="Highlight the instructions behind this hint">
             <strong>{limited(model.text(table.id[hint.hint]!), 60)}</strong>{loop && ` in ${loop.name}, ${share(loop.total, costs.whole.total)}`}
             <span>{limited(model.text(table.sentence[hint.hint]!), 600)} <em>{limited(model.text(table.advice[hint.hint]!), 600)}</em></span>
           </button>

@@ -1,4 +1,4 @@
-// The critical path of the selected time: which lines hold up its end, and through which threads the way goes.
+// The critical path of the selected time: the lines that delay its end, and the threads it passes through.
 
 import './panels.css';
 import './heap.css';
@@ -12,13 +12,13 @@ import { timeRange } from '../state.ts';
 import { limited, Share, Text } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
-/** More parts of the way are not listed. */
+/** The maximum number of listed parts. */
 const MOST = 60;
 
 const COLUMNS: readonly Column[] = [
-  { id: 'share', title: 'Share', width: '4.4rem', numeric: true, help: 'Of the path' },
+  { id: 'share', title: 'Share', width: '4.4rem', numeric: true, help: 'Of the critical path' },
   { id: 'time', title: 'Time', width: '4.8rem', numeric: true },
-  { id: 'did', title: 'Did', width: '7rem', help: 'Whether the thread ran, or what it waited for' },
+  { id: 'did', title: 'State', width: '7rem', help: 'Whether the thread ran, or what it waited for' },
   { id: 'thread', title: 'Thread', width: '9rem' },
   { id: 'place', title: 'Where' },
 ];
@@ -31,12 +31,12 @@ export function CriticalPanel({ model, state, dispatch }: PanelProps) {
   const rows = path?.rows ?? [];
   const cursor = Number(state.panel['critical-row'] ?? -1);
   const choose = (at: number): void => dispatch({ panel: { ...state.panel, 'critical-row': String(at) } }, 'critical-row');
-  const said = path?.total
-    ? `The critical path of ${state.threads?.length ? limited(model.threadName(state.threads[0]!), 60) : 'the first thread'}: ${duration(path.ran)} running (${share(path.ran, path.total)}), ${duration(path.total - path.ran)} waiting. What is on it holds up the end, what is not does not.`
-    : 'There is no path in the selected time.';
+  const summary = path?.total
+    ? `Critical path of ${state.threads?.length ? limited(model.threadName(state.threads[0]!), 60) : 'the first thread'}: ${duration(path.ran)} running (${share(path.ran, path.total)}), ${duration(path.total - path.ran)} waiting. Only work on this path delays the end.`
+    : 'No critical path in the selected time.';
   return (
     <div class="locks pane">
-      <p class="status quiet" role="status">{said}</p>
+      <p class="status quiet" role="status">{summary}</p>
       <div class="heap-body">
         <Rows
           label="Critical path"
@@ -45,31 +45,31 @@ export function CriticalPanel({ model, state, dispatch }: PanelProps) {
           cursor={cursor < rows.length ? cursor : -1}
           onCursor={choose}
           minWidth="700px"
-          empty="There is no path in the selected time."
+          empty="No critical path in the selected time."
           row={at => {
             const { did, thread, place, total } = rows[at]!;
-            const where = place || (did === RAN ? '(no sample fell into it)' : '(others had the CPUs)');
+            const where = place || (did === RAN ? '(no samples)' : '(queued for a CPU)');
             return {
               key: `${did} ${thread} ${place}`,
               cells: [<Share value={total} whole={path!.total} />, duration(total), <Text text={word(model, did)} />, <Text text={model.threadName(thread)} />, <Text text={where} />],
             };
           }}
         />
-        <Way model={model} parts={path?.parts ?? []} dispatch={dispatch} />
+        <PathInTime model={model} parts={path?.parts ?? []} dispatch={dispatch} />
       </div>
     </div>
   );
 }
 
-/** Through which threads the path goes; a click selects the time of a part. */
-function Way({ model, parts, dispatch }: { model: Model; parts: readonly PathPart[]; dispatch: Dispatch }) {
+/** The threads that the path passes through. A click selects the time of a part. */
+function PathInTime({ model, parts, dispatch }: { model: Model; parts: readonly PathPart[]; dispatch: Dispatch }) {
   const shown = [...parts].sort((a, b) => (b.end - b.start) - (a.end - a.start)).slice(0, MOST).sort((a, b) => a.start - b.start);
   return (
-    <section class="heap-about locks-about" aria-label="The way of the path" tabIndex={0}>
-      <h2>The way, in the order of time</h2>
-      <p class="quiet">From the end backwards: where a thread was woken by another, the path goes on there.{parts.length > MOST && ` The longest ${MOST} of ${parts.length} parts:`}</p>
+    <section class="heap-about locks-about" aria-label="Path in time order" tabIndex={0}>
+      <h2>Path in time order</h2>
+      <p class="quiet">Followed backwards from the end: where another thread woke a waiting one, the path continues in the waker.{parts.length > MOST && ` The longest ${MOST} of ${parts.length} parts:`}</p>
       <table class="lock-table">
-        <thead><tr><th scope="col">From</th><th scope="col">Thread</th><th scope="col">Long</th><th scope="col">Ran</th></tr></thead>
+        <thead><tr><th scope="col">Start</th><th scope="col">Thread</th><th scope="col">Duration</th><th scope="col">Running</th></tr></thead>
         <tbody>{shown.map(({ thread, start, end, ran }) => (
           <tr key={start}>
             <th scope="row"><button title="Select this time" onClick={() => dispatch({ brush: [start, end] })}>{duration(start)}</button></th>

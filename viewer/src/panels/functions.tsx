@@ -1,4 +1,4 @@
-// All functions with what they cost, and below them the selected one between its callers and callees.
+// All functions with their cost, and below them the selected one between its callers and callees.
 
 import './panels.css';
 import { useMemo } from 'preact/hooks';
@@ -20,7 +20,7 @@ import { transformOf } from './transformkeys.ts';
 const COLUMNS: readonly Column[] = [
   { id: 'self', title: 'Self', help: 'Samples in the function itself', width: '5rem', numeric: true, sorts: 'down' },
   { id: 'self-share', title: '%', width: '5rem', numeric: true },
-  { id: 'total', title: 'Total', help: 'Samples in the function and what it calls; recursion counts once', width: '5rem', numeric: true, sorts: 'down' },
+  { id: 'total', title: 'Total', help: 'Samples in the function and everything it calls; recursion counts once', width: '5rem', numeric: true, sorts: 'down' },
   { id: 'total-share', title: '%', width: '5rem', numeric: true },
   { id: 'name', title: 'Function', sorts: 'up' },
   { id: 'crate', title: 'Crate', width: '9rem', sorts: 'up' },
@@ -28,7 +28,7 @@ const COLUMNS: readonly Column[] = [
   { id: 'place', title: 'Defined at', width: '20%', sorts: 'up' },
 ];
 
-/** The columns of counters stand before the function's name. */
+/** The counter columns come before the function's name. */
 const withRatios = (ratios: readonly RatioColumn[], of: string): readonly Column[] => {
   const before = COLUMNS.findIndex(({ id }) => id === 'name');
   const added = ratios.map(({ title, help }) => ({ id: `ratio-${title}`, title, help: `${help}, of ${of}. ?: too few samples`, width: `${Math.max(4, title.length * .55 + 1.4)}rem`, numeric: true }));
@@ -51,7 +51,7 @@ export function FunctionsPanel(props: PanelProps) {
   const all = whole(model, state);
 
   const counters = useMemo(() => ratioColumns(model), [model]), of = sort.column === 'total' ? 'total' : 'self';
-  const columns = useMemo(() => withRatios(counters, of === 'self' ? 'the function itself' : 'the function and what it calls'), [counters, of]);
+  const columns = useMemo(() => withRatios(counters, of === 'self' ? 'the function itself' : 'the function and everything it calls'), [counters, of]);
   const ratios = useMemo(() => ratiosOf(model, state, counters, of), [model, values, of]);
 
   const onSort = ({ column, descending }: Sort): void => {

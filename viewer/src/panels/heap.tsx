@@ -1,4 +1,4 @@
-// The heap: the whole program's numbers, the lines that allocate in several orders, and what is known of the chosen one.
+// The heap: totals of the program, allocation sites in several orders, and details of the selected site.
 
 import './panels.css';
 import './heap.css';
@@ -48,9 +48,9 @@ export function HeapPanel(props: PanelProps) {
   const columns: Column[] = [
     { id: 'share', title: 'Share', width: '5rem', numeric: true, help: order.help },
     ...order.cells.map(({ title, width, help }) => ({ id: title, title, width, numeric: title !== 'Over time', ...(help ? { help } : {}) })),
-    { id: 'line', title: 'Function that allocates' },
-    { id: 'place', title: 'At', width: '20%' },
-    ...(hasOwn(model) ? [{ id: 'own', title: 'For your line', width: '20%', help: 'The innermost line of your own code that leads there, where that is another one' }] : []),
+    { id: 'line', title: 'Allocating function' },
+    { id: 'place', title: 'Location', width: '20%' },
+    ...(hasOwn(model) ? [{ id: 'own', title: 'Called from', width: '20%', help: 'The innermost line of your code on the stack, if it is a different line' }] : []),
   ];
   return (
     <div class="heap pane">
@@ -59,18 +59,18 @@ export function HeapPanel(props: PanelProps) {
         if (metric !== undefined) dispatch({ metric, tab: 'flame', zoom: [], brush: undefined, ranges: [] });
       }} />}
       <div class="tools">
-        <div class="segments" role="group" aria-label="Sorted by">
+        <div class="segments" role="group" aria-label="Sort by">
           {orders.map(({ id, title, help }) => (
             <button key={id} type="button" aria-pressed={id === order.id} title={help} onClick={() => dispatch({ panel: { ...state.panel, 'heap-order': id } })}>{title}</button>
           ))}
         </div>
-        <span class="quiet hint">{order.help} · Enter shows the line in the flame graph</span>
-        <button type="button" disabled={cursor < 0} onClick={() => show(cursor)}>In the flame graph</button>
+        <span class="quiet hint">{order.help} · Enter shows the site in the flame graph</span>
+        <button type="button" disabled={cursor < 0} onClick={() => show(cursor)}>Show in flame graph</button>
       </div>
-      {isPart(state) && <p class="status quiet" role="status">Lines that allocated in the selected {timeRange(state) ? 'time' : 'threads'}. Allocations, bytes and temporary blocks are those of it; peak, leaks and the rest are of the whole run.</p>}
+      {isPart(state) && <p class="status quiet" role="status">Sites that allocated in the selected {timeRange(state) ? 'time' : 'threads'}. Allocations, bytes and temporary blocks count only the selection; peak, leaks and the rest cover the whole run.</p>}
       <div class="heap-body">
         <Rows
-          label="Lines that allocate"
+          label="Allocation sites"
           columns={columns}
           count={rows.length}
           cursor={cursor}
@@ -79,7 +79,7 @@ export function HeapPanel(props: PanelProps) {
           onOpen={show}
           onMenu={(at, x, y) => menu.open({ fn: model.profile.heap.function[rows[at]!.row]!, place: placeOf(model, rows[at]!.row), x, y })}
           minWidth="800px"
-          empty="Nothing was recorded of this."
+          empty="Nothing recorded for this view."
           row={at => {
             const site = rows[at]!;
             const fn = model.profile.heap.function[site.row]!;
@@ -117,7 +117,10 @@ function placeOf(model: Model, row: number): string {
 
 const hasOwn = (model: Model): boolean => model.profile.heap.ownFunction.some(fn => fn !== NONE);
 
-/** The user's line that a line allocates for: where it is, else its function; empty when that is the line itself. */
+/**
+ * The user's line that a site allocates for: its location, else its function; empty when it is the site
+ * itself.
+ */
 function ownPlace(model: Model, row: number): string {
   const { ownFunction, ownFile, ownLine } = model.profile.heap;
   if (ownFunction[row] === NONE) return '';
@@ -125,7 +128,7 @@ function ownPlace(model: Model, row: number): string {
   return path ? `${path}:${ownLine[row]}` : model.name(ownFunction[row]!);
 }
 
-/** The whole program in one line of figures. */
+/** Totals of the whole program in one line. */
 function Totals({ facts, showPeak }: { facts: HeapFacts; showPeak: () => void }) {
   const { totals } = facts;
   const about = facts.sampleBytes ? '≈ ' : '';
@@ -134,7 +137,7 @@ function Totals({ facts, showPeak }: { facts: HeapFacts; showPeak: () => void })
   const lost = classes.reduce((sum, [, size]) => sum + size, 0);
   return (
     <dl class="heap-totals" aria-label="The whole program">
-      <Figure name="Peak" value={about + bytes(facts.peakBytes) + margin(facts, 'peak_bytes', facts.peakBytes)} detail={<button type="button" onClick={showPeak} title="Who had it, in the flame graph">at {duration(facts.peakTime)}</button>} />
+      <Figure name="Peak" value={about + bytes(facts.peakBytes) + margin(facts, 'peak_bytes', facts.peakBytes)} detail={<button type="button" onClick={showPeak} title="Show the peak in the flame graph">at {duration(facts.peakTime)}</button>} />
       <Figure name="Allocated" value={about + bytes(totals.bytes_allocated) + rough('bytes_allocated')} detail={`${count(totals.allocations)} allocations${rough('allocations')}`} />
       <Figure name="Temporary" value={share(totals.temporary, totals.allocations)} detail={some(totals.temporary)} />
       <Figure name={liveWords(facts.isSnapshot).title} value={about + bytes(totals.live_at_exit_bytes) + rough('live_at_exit_bytes')} detail={some(totals.live_at_exit_blocks) + rough('live_at_exit_blocks')} />
@@ -150,7 +153,7 @@ function Figure({ name, value, detail, isBad = false }: { name: string; value: s
   return <div class={isBad ? 'bad' : undefined}><dt>{name}</dt><dd><b>{limited(value, 60)}</b> <span class="quiet">{detail}</span></dd></div>;
 }
 
-/** What is known of the chosen line, or of the whole program. */
+/** Details of the selected site, or of the whole program. */
 function About({ model, site, totals }: { model: Model; site: Site | undefined; totals: (column: HeapColumn) => number }) {
   const numbers = site?.numbers ?? totals;
   const sizes = useMemo(() => bars(model, site?.row, 'size'), [model, site?.row]);
@@ -160,8 +163,8 @@ function About({ model, site, totals }: { model: Model; site: Site | undefined; 
     numbers(`${kind}_blocks`) ? `${bytes(numbers(`${kind}_bytes`))} in ${some(numbers(`${kind}_blocks`))}` : undefined;
   const own = site && model.profile.heap.ownFunction[site.row] !== NONE ? model.profile.heap.ownFunction[site.row]! : undefined;
   const facts: [string, string | undefined][] = [
-    ['For', own === undefined ? undefined : `${limited(model.name(own), 160)} (${limited(ownPlace(model, site!.row), 240)})`],
-    ['Stacks that lead here', site && count(model.profile.heap.stacks[site.row]!)],
+    ['Called from', own === undefined ? undefined : `${limited(model.name(own), 160)} (${limited(ownPlace(model, site!.row), 240)})`],
+    ['Stacks', site && count(model.profile.heap.stacks[site.row]!)],
     ['Mean size', bytes(numbers('bytes_allocated') / Math.max(1, numbers('allocations')))],
     ['Mean lifetime', duration(numbers('lifetime_ns') / Math.max(1, numbers('allocations')))],
     ['Freed by another thread', numbers('freed_elsewhere') ? count(numbers('freed_elsewhere')) : undefined],
@@ -176,14 +179,14 @@ function About({ model, site, totals }: { model: Model; site: Site | undefined; 
   ];
   const name = site ? model.name(model.profile.heap.function[site.row]!) : 'The whole program';
   return (
-    <section class="heap-about" aria-label="About the chosen line" tabIndex={0}>
+    <section class="heap-about" aria-label="Details of the selected site" tabIndex={0}>
       <h2 dir="ltr" title={limited(name, 1200)}>{limited(name, 160)}</h2>
       {site && <p class="quiet" dir="ltr">{limited(placeOf(model, site.row), 240)}</p>}
       {tip && <p class="advice">{tip}</p>}
       <dl class="heap-facts">
         {facts.map(([name, value]) => value !== undefined && <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
-      <Histogram title="Sizes of blocks" bars={sizes} />
+      <Histogram title="Block sizes" bars={sizes} />
       <Histogram title="Lifetimes of freed blocks" bars={lifetimes} />
     </section>
   );

@@ -1,14 +1,14 @@
-// The way through the hot lines of a function: two keys and two buttons.
+// Steps through the hot lines of a function: two keys and two buttons.
 
 import { useLayoutEffect } from 'preact/hooks';
 
-/** The way that a key goes through hot lines: 1, -1, or 0 when it is another key. */
+/** The direction of a key through the hot lines: 1, -1, or 0 for another key. */
 export const hotStep = ({ key }: KeyboardEvent): number => (key === '.' ? 1 : key === ',' ? -1 : 0);
 
 interface Props {
-  /** Rows of `FunctionCosts.lines`, the hottest first. */
+  /** Rows of `FunctionCosts.lines`, hottest first. */
   hot: readonly number[];
-  /** The line that is chosen now, if it is one of them. */
+  /** The selected line, if it is one of them. */
   at: number | undefined;
   onGo: (line: number) => void;
 }
@@ -19,8 +19,8 @@ export function HotLines({ hot, at, onGo }: Props) {
     const line = hot[now < 0 ? 0 : (now + step + hot.length) % hot.length];
     if (line !== undefined) onGo(line);
   };
-  // Anywhere on the page but in fields and in the machine code, which has hot lines of its own.
-  // Renewed at once with each render: the next key may come before the next frame.
+  // Works anywhere on the page except in input fields and in the machine code, which has its own hot lines.
+  // Renewed immediately with each render: the next key may arrive before the next frame.
   useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
       const target = event.target as HTMLElement;

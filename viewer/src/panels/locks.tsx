@@ -1,4 +1,5 @@
-// Locks: those that threads waited for in the selected time, and of the chosen one (or of all) who waited where, and who let them wait.
+// The locks that threads waited for in the selected time. For the selected lock, or all: where threads
+// waited, and which threads held it.
 
 import './panels.css';
 import './heap.css';
@@ -16,19 +17,19 @@ import { waitMetric } from '../waits.ts';
 import { limited, Share, Text } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
-/** More lines, threads or pairs of threads are not listed. */
+/** The maximum number of listed lines, threads or pairs of threads. */
 const MOST = 30;
 
 const COLUMNS: readonly Column[] = [
-  { id: 'share', title: 'Share', width: '4.4rem', numeric: true, help: 'Of all time that was waited for locks' },
-  { id: 'total', title: 'Waited', width: '4.4rem', numeric: true, help: 'How long threads waited for it in all' },
+  { id: 'share', title: 'Share', width: '4.4rem', numeric: true, help: 'Of all time spent waiting for locks' },
+  { id: 'total', title: 'Waited', width: '4.4rem', numeric: true, help: 'Total time that threads waited for it' },
   { id: 'waits', title: 'Waits', width: '3.8rem', numeric: true },
   { id: 'mean', title: 'Mean', width: '4.4rem', numeric: true },
-  { id: 'p99', title: 'p99', width: '4.4rem', numeric: true, help: '99 of a hundred waits are not longer' },
+  { id: 'p99', title: 'p99', width: '4.4rem', numeric: true, help: '99 % of the waits are at most this long' },
   { id: 'longest', title: 'Longest', width: '4.4rem', numeric: true },
-  { id: 'lock', title: 'Lock', width: '14.8rem', help: 'What it is, and its address where that is known' },
-  { id: 'site', title: 'First waited for at' },
-  { id: 'holder', title: 'Held by', width: '6.2rem', help: 'The thread that let others wait longest: it ended their waits' },
+  { id: 'lock', title: 'Lock', width: '14.8rem', help: 'Type, variable and address, where known' },
+  { id: 'site', title: 'First wait at' },
+  { id: 'holder', title: 'Held by', width: '6.2rem', help: 'The thread that kept others waiting longest: it ended their waits' },
 ];
 
 const threadOr = (model: Model, thread: number): string => (thread === NONE ? '' : model.threadName(thread));
@@ -47,7 +48,7 @@ export function LocksPanel({ model, state, dispatch }: PanelProps) {
   useMatches(matches, choose, matches.indexOf(cursor));
   return (
     <div class="locks pane">
-      <p class="status quiet" role="status">{rows.length ? `Threads waited ${duration(whole)} for ${count(rows.length)} lock${rows.length === 1 ? '' : 's'}. Idle threads, conditions and channels are no locks.` : 'No thread waited for a lock in the selected time.'}</p>
+      <p class="status quiet" role="status">{rows.length ? `Threads waited ${duration(whole)} for ${count(rows.length)} lock${rows.length === 1 ? '' : 's'}. Idle threads, condition variables and channels do not count.` : 'No thread waited for a lock in the selected time.'}</p>
       <div class="heap-body">
         <Rows
           label="Locks"
@@ -76,18 +77,18 @@ export function LocksPanel({ model, state, dispatch }: PanelProps) {
   );
 }
 
-/** Who waited for the chosen lock, or for all, and who let them wait. */
+/** Which threads waited for the selected lock, or for all, and which threads held it. */
 function About({ model, state, row, changes }: { model: Model; state: State; row: LockRow | undefined; changes: string }) {
   const sites = useMemo(() => row && lockSites(model, state, row.lock), [model, row?.lock, changes]);
   const edges = useMemo(() => waitGraph(model, state, row?.lock), [model, row?.lock, changes]);
   const name = row ? lockName(model, row.lock) : 'All locks';
   return (
-    <section class="heap-about locks-about" aria-label="About the chosen lock" tabIndex={0}>
+    <section class="heap-about locks-about" aria-label="Details of the selected lock" tabIndex={0}>
       <h2 dir="ltr">{limited(name, 160)}</h2>
-      {!row && <p class="quiet">Choose a lock to see where it is waited for and who lets others wait.</p>}
-      {sites && <Sites title="Waited for at" sites={sites.waiters} model={model} />}
-      {sites && <Sites title="Let go at, by whom" sites={sites.holders} model={model} />}
-      {sites && !sites.holders.length && <p class="quiet">Who held it is not known. <code>record --wakers</code> records it where the kernel allows that.</p>}
+      {!row && <p class="quiet">Select a lock to see where threads wait for it and which threads hold it.</p>}
+      {sites && <Sites title="Waits at" sites={sites.waiters} model={model} />}
+      {sites && <Sites title="Released at, by thread" sites={sites.holders} model={model} />}
+      {sites && !sites.holders.length && <p class="quiet">The holder is not known. <code>whyslow record --wakers</code> records it where the kernel allows that.</p>}
       <Graph model={model} edges={edges} />
     </section>
   );
@@ -108,14 +109,14 @@ function Sites({ title, sites, model }: { title: string; sites: readonly LockSit
   );
 }
 
-/** Which thread waited for which: an arrow from the waiter to the holder, as wide as the time. */
+/** Which thread waited for which: an arrow from the waiter to the holder, with a width that shows the time. */
 function Graph({ model, edges }: { model: Model; edges: readonly WaitEdge[] }) {
   const most = edges[0]?.total ?? 0;
   if (!most) return null;
   return (
     <table class="lock-table lock-graph">
-      <caption>Which thread waited for which</caption>
-      <thead><tr><th scope="col">Waited</th><th scope="col"><span class="hidden">For</span></th><th scope="col">Held it</th><th scope="col">Time</th></tr></thead>
+      <caption>Waiting threads and lock holders</caption>
+      <thead><tr><th scope="col">Waiter</th><th scope="col"><span class="hidden">waits for</span></th><th scope="col">Holder</th><th scope="col">Time</th></tr></thead>
       <tbody>{edges.slice(0, MOST).map(({ waiter, holder, count: times, total }) => (
         <tr key={`${waiter} ${holder}`}>
           <th scope="row"><bdi>{limited(model.threadName(waiter), 60)}</bdi></th>

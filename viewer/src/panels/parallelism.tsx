@@ -1,4 +1,5 @@
-// How many threads were busy at a time in the selected time, and of a number of threads (one, unless another is chosen) what ran then.
+// How many threads were busy at the same time, and which functions ran with a given number of busy threads
+// (one by default).
 
 import './panels.css';
 import './heap.css';
@@ -14,18 +15,18 @@ import { timeRange } from '../state.ts';
 import { limited, Name, Place, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
-/** From this share on all of it is said to be there. */
+/** From this share on, the sentence leaves the share out. */
 const NEARLY_ALL = .9;
 
 const LEVELS: readonly Column[] = [
-  { id: 'threads', title: 'Threads', width: '5rem', numeric: true, help: 'How many were busy at a time' },
-  { id: 'share', title: 'Share of the time', width: '11rem', numeric: true },
+  { id: 'threads', title: 'Threads', width: '5rem', numeric: true, help: 'Number of threads busy at the same time' },
+  { id: 'share', title: 'Share of time', width: '11rem', numeric: true },
   { id: 'time', title: 'Time', numeric: true },
 ];
 
 const FUNCTIONS: readonly Column[] = [
-  { id: 'share', title: 'Share', width: '5rem', numeric: true, help: 'Of what ran with so many threads' },
-  { id: 'elapsed', title: 'Elapsed', width: '5.4rem', numeric: true, help: 'elapsed-time: CPU time divided by the threads that ran beside it' },
+  { id: 'share', title: 'Share', width: '5rem', numeric: true, help: 'Of everything that ran with this many busy threads' },
+  { id: 'elapsed', title: 'Elapsed', width: '5.4rem', numeric: true, help: 'elapsed-time: CPU time divided by the number of threads that ran at that time' },
   { id: 'name', title: 'Function' },
   { id: 'place', title: 'Where', width: '34%' },
 ];
@@ -42,26 +43,26 @@ export function ParallelismPanel({ model, state, dispatch, dark }: PanelProps) {
   const open = (at: number): void => dispatch({ tab: 'flame', fn: rows[at]!.fn, metric: model.elapsed ?? state.metric });
   return (
     <div class="parallelism pane">
-      <p class="status" role="status">{found ? said(model, found, timeRange(state) !== undefined || state.threads !== undefined) : 'Nothing is selected.'}</p>
+      <p class="status" role="status">{found ? summary(model, found, timeRange(state) !== undefined || state.threads !== undefined) : 'Nothing selected.'}</p>
       <div class="heap-body">
         <Rows
-          label="Threads at once"
+          label="Concurrent threads"
           className="parallelism-levels"
           columns={LEVELS}
           count={levels.length}
           cursor={levels.indexOf(level)}
           onCursor={at => dispatch({ panel: { ...state.panel, 'parallelism-level': String(levels[at]!) } }, 'parallelism-level')}
           minWidth="270px"
-          empty="No time is selected."
+          empty="No time selected."
           row={at => {
             const threads = levels[at]!, { ns } = found!.levels[threads]!;
             return { key: threads, cells: [threads, <Share value={ns} whole={found!.duration} />, duration(ns)] };
           }}
         />
-        <section class="parallelism-ran pane" aria-label="What ran then">
-          <h2>{level === 0 ? 'No thread was busy' : level === 1 ? 'What ran alone, by elapsed time' : `What ran while ${level} threads were busy, by elapsed time`}</h2>
+        <section class="parallelism-ran pane" aria-label="Functions that ran then">
+          <h2>{level === 0 ? 'No thread was busy' : level === 1 ? 'Functions that ran alone, by elapsed time' : `Functions that ran while ${level} threads were busy, by elapsed time`}</h2>
           <Rows
-            label="What ran"
+            label="Functions by elapsed time"
             columns={FUNCTIONS}
             count={rows.length}
             cursor={state.fn === undefined ? -1 : rows.findIndex(({ fn }) => fn === state.fn)}
@@ -69,7 +70,7 @@ export function ParallelismPanel({ model, state, dispatch, dark }: PanelProps) {
             onCursor={at => dispatch({ fn: rows[at]!.fn })}
             onOpen={open}
             minWidth="480px"
-            empty={level === 0 ? 'Choose a number of threads.' : 'No sample was taken then.'}
+            empty={level === 0 ? 'Select a number of threads.' : 'No samples.'}
             row={at => {
               const { fn, charge, elapsed, share: part } = rows[at]!;
               return {
@@ -85,9 +86,9 @@ export function ParallelismPanel({ model, state, dispatch, dark }: PanelProps) {
 }
 
 /** `41.0 % of the wall time ran on one thread, in parse (app.rs:12).` */
-function said(model: Model, { exact, serial }: Parallelism, isPart: boolean): string {
-  const what = exact ? 'Busy are threads that ran, and those that could have run and had no CPU.'
-    : 'Threads that ran at a time, estimated from CPU samples; with waits it is exact: whyslow record --off-cpu.';
+function summary(model: Model, { exact, serial }: Parallelism, isPart: boolean): string {
+  const what = exact ? 'Busy threads are running or queued for a CPU.'
+    : 'Estimated from CPU samples. Record waits for exact numbers: whyslow record --off-cpu.';
   if (!serial) return what;
   const { function: most, share: part } = serial;
   const much = most.share >= NEARLY_ALL ? '' : `${share(most.share, 1)} of that `;

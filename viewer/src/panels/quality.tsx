@@ -1,4 +1,4 @@
-// What the profile says about itself, and a line that is always there when something is wrong.
+// The quality of the profile, and a banner when something is wrong.
 
 import './panels.css';
 import type { JSX } from 'preact';
@@ -8,9 +8,9 @@ import { limited } from './cells.tsx';
 import { readQuality, type QualityReport, type Warning } from './report.ts';
 
 const GRADE_WORDS: Record<string, string> = {
-  good: 'The numbers can be trusted.',
-  fair: 'The large numbers can be trusted, the small ones less so.',
-  poor: 'The numbers can mislead: see what is wrong first.',
+  good: 'You can trust the numbers.',
+  fair: 'You can trust the large numbers, the small ones less so.',
+  poor: 'The numbers can mislead. Read the problems below first.',
 };
 const MARKS: Record<Warning['severity'], string> = { serious: '●', warning: '▲', note: '○' };
 
@@ -21,10 +21,10 @@ export function QualityPanel({ model }: PanelProps) {
     <div class="quality scrolls" tabIndex={0}>
       <div class={`grade ${report.grade}`}>
         <strong>{report.grade}</strong>
-        <span>{GRADE_WORDS[report.grade] ?? 'The profile does not say how good it is.'}</span>
+        <span>{GRADE_WORDS[report.grade] ?? 'The profile has no quality grade.'}</span>
       </div>
       <section aria-labelledby="quality-warnings">
-        <h2 id="quality-warnings">{report.warnings.length ? 'What is wrong, and what to do' : 'Nothing is wrong'}</h2>
+        <h2 id="quality-warnings">{report.warnings.length ? 'Problems and fixes' : 'No problems'}</h2>
         <ul class="warnings">
           {report.warnings.map((warning, at) => (
             <li key={at} class={warning.severity}>
@@ -38,7 +38,7 @@ export function QualityPanel({ model }: PanelProps) {
         </ul>
       </section>
       <section aria-labelledby="quality-facts">
-        <h2 id="quality-facts">The recording</h2>
+        <h2 id="quality-facts">Recording</h2>
         <table class="facts-table">
           <tbody>
             {facts(report).map(([name, value, isBad]) => (
@@ -65,24 +65,24 @@ function facts(report: QualityReport): Fact[] {
   const part = (value: number | undefined): string | undefined => (value === undefined ? undefined : share(value, 1));
   add('Samples', times(report.samples));
   add('Samples expected from the CPU time', times(report.expected));
-  add('Samples lost', times(report.lost), (report.lost ?? 0) > 0);
-  add('Other records lost', times(report.lostRecords), (report.lostRecords ?? 0) > 0);
-  add('Times the kernel slowed sampling down', times(report.throttled), (report.throttled ?? 0) > 0);
-  add('Samples with cut stacks', part(report.truncated), (report.truncated ?? 0) > 0.01);
+  add('Lost samples', times(report.lost), (report.lost ?? 0) > 0);
+  add('Other lost records', times(report.lostRecords), (report.lostRecords ?? 0) > 0);
+  add('Times the kernel throttled sampling', times(report.throttled), (report.throttled ?? 0) > 0);
+  add('Samples with truncated stacks', part(report.truncated), (report.truncated ?? 0) > 0.01);
   add('Samples without a function', part(report.unresolved), (report.unresolved ?? 0) > 0.05);
-  add('Samples without any name', part(report.nameless), (report.nameless ?? 0) > 0.01);
+  add('Samples without any symbol', part(report.nameless), (report.nameless ?? 0) > 0.01);
   add('Sampled by', report.source);
-  add('Asked for', report.frequency ? `${count(report.frequency)} samples per second of CPU time` : undefined);
+  add('Requested rate', report.frequency ? `${count(report.frequency)} samples per second of CPU time` : undefined);
   add('Kernel', report.kernel, report.kernel === 'hidden');
   add('CPU time missing because the kernel is hidden', part(report.missingKernel), (report.missingKernel ?? 0) > 0);
   add('Complete', report.incomplete ? 'no: the recorder was stopped before the end' : 'yes', report.incomplete);
   return rows;
 }
 
-/** A moment in words. */
+/** A timestamp as text. */
 export const when = (ns: number): string => (ns > 0 ? new Date(ns / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC') : 'unknown');
 
-/** One line below the header whenever the profile is not good. */
+/** One line below the header whenever the quality is not good. */
 export function QualityBanner({ model, state, dispatch }: PanelProps): JSX.Element | null {
   const report = readQuality(model.profile.quality);
   const isWrong = report.grade === 'poor' || report.grade === 'fair' || report.warnings.some(warning => warning.severity !== 'note');

@@ -1,4 +1,4 @@
-// Reads the `quality` object of a profile, which may come from another version: what is not there stays unknown.
+// Reads the `quality` object of a profile, which may come from another version: missing values are undefined.
 
 import { clean } from '../names.ts';
 import type { Quality } from '../payload.ts';

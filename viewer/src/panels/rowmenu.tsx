@@ -1,4 +1,4 @@
-// The menu of a row that stands for a function: the same as that of a frame in the flame graph.
+// The context menu of a function's row: the same as that of a frame in the flame graph.
 
 import type { ComponentChild } from 'preact';
 import { useRef, useState } from 'preact/hooks';
@@ -6,7 +6,7 @@ import { Menu, type MenuAt } from '../flame/menu.tsx';
 import type { PanelProps } from '../panel.ts';
 
 export interface RowMenu {
-  /** What to draw. */
+  /** The menu element to render. */
   menu: ComponentChild;
   open: (at: MenuAt) => void;
 }

@@ -1,7 +1,7 @@
-// A table that only has the rows in view in the page, with one keyboard cursor: 100,000 rows stay fast.
+// A table that renders only the rows in view, with one keyboard cursor: 100,000 rows are still fast.
 //
-// It is a real table with the roles of a grid, so screen readers read rows and columns; `aria-rowcount` and `aria-rowindex` tell
-// them about the rows that are not in the page.
+// It is a real table with grid roles, so screen readers read rows and columns. `aria-rowcount` and
+// `aria-rowindex` describe the rows that are not rendered.
 
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -9,20 +9,20 @@ import { copyText } from './cells.tsx';
 import { usePrinting } from '../printing.ts';
 
 export const ROW_HEIGHT = 22;
-/** Rows outside the view that are in the page all the same, so that scrolling shows no gaps. */
+/** Rows rendered outside the view, so that scrolling shows no gaps. */
 const SPARE = 12;
-/** Most rows on paper: some forty pages. */
+/** The maximum number of printed rows: about forty pages. */
 const PRINTED = 2000;
 
 export interface Column {
   id: string;
   title: string;
-  /** What the column means, as a tooltip of its heading. */
+  /** The meaning of the column, as a tooltip of its heading. */
   help?: string;
-  /** A CSS width; the column without one takes what is left. */
+  /** A CSS width; the column without one takes the remaining width. */
   width?: string;
   numeric?: boolean;
-  /** Whether a click on the heading sorts; and whether large values come first. */
+  /** Whether a click on the heading sorts, and whether large values come first. */
   sorts?: 'up' | 'down';
 }
 
@@ -35,7 +35,7 @@ export interface RowContent {
   key: string | number;
   cells: readonly ComponentChildren[];
   className?: string;
-  /** Further attributes: `aria-level`, `aria-expanded`, … */
+  /** Additional attributes: `aria-level`, `aria-expanded`, … */
   attributes?: Record<string, string | number | boolean | ((event: MouseEvent) => void) | undefined>;
 }
 
@@ -49,19 +49,19 @@ interface Props {
   /** The row of the keyboard cursor; -1 for none. */
   cursor: number;
   onCursor: (index: number) => void;
-  /** A click, where that is more than moving the cursor. */
+  /** A click, if it does more than move the cursor. */
   onPick?: (index: number) => void;
   /** Enter or a double click. */
   onOpen?: (index: number) => void;
-  /** The menu of a row is asked for, at a place of the window. */
+  /** Opens the context menu of a row, at a position in the window. */
   onMenu?: (index: number, x: number, y: number) => void;
-  /** A key that the table does not know; true when it was used. */
+  /** A key that the table does not handle; returns true when it was used. */
   onKey?: (event: KeyboardEvent, index: number) => boolean;
   sort?: Sort;
   onSort?: (sort: Sort) => void;
   /** Shown instead of rows when there are none. */
   empty?: ComponentChildren;
-  /** The least width of the table; beyond it the table scrolls sideways. */
+  /** The minimum width of the table; in a narrower window the table scrolls sideways. */
   minWidth?: string;
   /** Scrolls the cursor's row to the middle when this changes. */
   reveal?: unknown;
@@ -86,7 +86,7 @@ export function Rows(props: Props): JSX.Element {
   const show = (index: number, middle: boolean): void => {
     const element = box.current;
     if (!element || index < 0) return;
-    const inner = element.clientHeight - ROW_HEIGHT; // the heading stays on top
+    const inner = element.clientHeight - ROW_HEIGHT; // the heading remains on top
     const at = index * ROW_HEIGHT;
     if (at >= element.scrollTop && at + ROW_HEIGHT <= element.scrollTop + inner) return;
     const isNear = at > element.scrollTop - 3 * ROW_HEIGHT && at < element.scrollTop + inner + 2 * ROW_HEIGHT;
@@ -96,13 +96,13 @@ export function Rows(props: Props): JSX.Element {
   };
   useEffect(() => show(cursor, true), [props.reveal]);
 
-  // Selected rows go from here to the cursor; without it only the cursor's row is.
+  // Selected rows go from here to the cursor; without it only the cursor's row is selected.
   const [anchor, setAnchor] = useState<number | 'all'>();
   const isSelected = (index: number): boolean => anchor === 'all'
     || (anchor === undefined || cursor < 0 ? index === cursor : index >= Math.min(anchor, cursor) && index <= Math.max(anchor, cursor));
   const extend = (isExtended: boolean): void => setAnchor(isExtended ? (typeof anchor === 'number' ? anchor : Math.max(0, cursor)) : undefined);
   const onCopy = (event: ClipboardEvent): void => {
-    // A part of a text that was marked with the mouse is copied as it is.
+    // Text selected with the mouse is copied as it is.
     if (anchor === undefined && getSelection()?.isCollapsed === false) return;
     const all = Array.from({ length: count }, (_, index) => index), chosen = all.filter(isSelected);
     event.clipboardData?.setData('text/plain', tabSeparated(columns, chosen.length ? chosen : all, props.row));

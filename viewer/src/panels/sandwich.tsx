@@ -1,4 +1,4 @@
-// The selected function between its callers and its callees. A click walks on to the next function.
+// The selected function between its callers and its callees. A click goes to that function.
 
 import './panels.css';
 import { useMemo, useRef } from 'preact/hooks';
@@ -20,11 +20,11 @@ export function SandwichPanel(props: PanelProps) {
   const fn = state.fn;
   const callers = useMemo(() => (fn === undefined ? undefined : callersOf(tree, fn)), [tree, fn]);
   const callees = useMemo(() => (fn === undefined ? undefined : calleesOf(tree, fn)), [tree, fn]);
-  // Where the reader came from, to go back.
+  // The previous functions, for the Back button.
   const walked = useRef<number[]>([]);
   const menu = useRowMenu(props);
   if (fn === undefined || !callers || !callees) {
-    return <div class="sandwich none"><p class="empty">Select a function to see who calls it and what it calls.</p></div>;
+    return <div class="sandwich none"><p class="empty">Select a function to see its callers and callees.</p></div>;
   }
   const walk = (to: number): void => {
     if (to === fn) return;
@@ -44,7 +44,7 @@ export function SandwichPanel(props: PanelProps) {
   return (
     <div class="sandwich pane">
       <div class="tools">
-        <button type="button" onClick={back} disabled={walked.current.length === 0} title="Back to the function before" aria-label="Back">←</button>
+        <button type="button" onClick={back} disabled={walked.current.length === 0} title="Back to the previous function" aria-label="Back">←</button>
         <strong class="grow"><Name model={model} fn={fn} dark={dark} /></strong>
         <span class="figures">
           self <b>{amount(values.self[fn]!, unit)}</b> {share(values.self[fn]!, all)}
@@ -53,19 +53,19 @@ export function SandwichPanel(props: PanelProps) {
         <span class="quiet where"><Text text={[kindWord(model.kind(fn)), model.crate(fn), model.place(fn)].filter(Boolean).join(' · ')} /></span>
         <button type="button" onClick={() => dispatch(transformed(state, { kind: 'focus', fn }))} title="Only stacks with this function">Focus</button>
         <button type="button" onClick={() => dispatch(transformed(state, { kind: 'hide', fn }))} title="Only stacks without this function">Hide</button>
-        <button type="button" onClick={() => dispatch(transformed(state, { kind: 'merge', fn }))} title="Count it as its callers">Merge</button>
-        <button type="button" onClick={() => dispatch({ tab: 'source' })} title="Lines and instructions">Source</button>
+        <button type="button" onClick={() => dispatch(transformed(state, { kind: 'merge', fn }))} title="Count it as part of its callers">Merge</button>
+        <button type="button" onClick={() => dispatch({ tab: 'source' })} title="Show source and machine code">Source</button>
       </div>
       <div class="halves">
         <section aria-label="Callers">
           <h3>Called by</h3>
           <TreeTable {...shared} label="Callers" columns={['total', 'site']} site={(caller, callee = fn) => callSite(model, state, caller, callee)} outline={callers} about={`callers ${about}`}
-            empty={callers.whole > 0 ? 'Nothing calls it: its stacks begin here.' : 'No selected sample has it on its stack.'} />
+            empty={callers.whole > 0 ? 'No callers: its stacks start here.' : 'No selected sample contains this function.'} />
         </section>
         <section aria-label="Callees">
           <h3>Calls</h3>
           <TreeTable {...shared} label="Callees" columns={['total', 'self', 'site']} site={(callee, caller = fn) => callSite(model, state, caller, callee)} outline={callees} about={`callees ${about}`}
-            empty={callees.whole > 0 ? 'It calls nothing: all of its time is its own.' : 'No selected sample has it on its stack.'} />
+            empty={callees.whole > 0 ? 'No callees: all of its time is self time.' : 'No selected sample contains this function.'} />
         </section>
       </div>
       {menu.menu}

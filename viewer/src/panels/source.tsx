@@ -1,4 +1,4 @@
-// Source and machine code of the selected function beside each other, with what each line and instruction costs.
+// Source and machine code of the selected function side by side, with the cost of each line and instruction.
 
 import './panels.css';
 import './source.css';
@@ -25,7 +25,7 @@ import { hotLines, sourceRows } from '../sourcerows.ts';
 
 const NO_FUNCTIONS = new Uint32Array();
 
-/** What the selected function's lines cost; stacks that a transform leaves out do not count. */
+/** The cost of the selected function's lines; stacks that a transform drops do not count. */
 function costsOf(model: Model, state: State, fn: number): FunctionCosts {
   const same = state.generics ? model.generic : model.sameAs;
   let values = weights(model, state);
@@ -46,11 +46,11 @@ export function SourcePanel(props: PanelProps) {
   if (state.fn === undefined || state.fn === model.root) {
     return (
       <div class="source pane">
-        <div class="empty"><p>Select a function: in the flame graph, the function table or the call tree.</p></div>
+        <div class="empty"><p>Select a function in the flame graph, the function table or the call tree.</p></div>
       </div>
     );
   }
-  // A new function starts without marks of the one before.
+  // A new function starts without the marks of the previous one.
   return <FunctionSource key={`${state.fn} ${state.panel['source-line']}`} {...props} fn={state.fn} />;
 }
 
@@ -62,7 +62,7 @@ function FunctionSource(props: PanelProps & { fn: number }) {
   const sent = wantedLine(state);
   const [pickedFile, setFile] = useState<number | undefined>(sent?.file);
   const [pickedPiece, setPiece] = useState<number>();
-  /** Rows of `costs.lines` that are marked on both sides: under the pointer, and chosen. */
+  /** Rows of `costs.lines` marked on both sides: under the pointer, and selected. */
   const [hovered, setHovered] = useState<readonly number[]>([]);
   const hot = useMemo(() => hotLines(costs, ownFile), [costs]);
   const [picked, setChosen] = useState<readonly number[]>();
@@ -76,7 +76,7 @@ function FunctionSource(props: PanelProps & { fn: number }) {
   const unit = model.unit(state.metric);
   const marks = hovered.length ? hovered : chosen;
 
-  /** To the innermost line of an instruction, in whichever file it was written. */
+  /** Goes to the innermost line of an instruction, in whichever file it is. */
   const toLines = (lines: readonly number[]): void => {
     setChosen(lines);
     const inner = costs.lines[lines.at(-1) ?? -1];
@@ -89,12 +89,12 @@ function FunctionSource(props: PanelProps & { fn: number }) {
     <div class="source pane">
       <div class="tools">
         <strong class="grow"><Name model={model} fn={fn} dark={dark} /></strong>
-        <span class="figures" title="With the code that was inlined into it">
+        <span class="figures" title="Includes code inlined into it">
           self <b>{amount(costs.whole.self, unit)}</b> {share(costs.whole.self, whole(model, state))}
           <i /> total <b>{amount(costs.whole.total, unit)}</b> {share(costs.whole.total, whole(model, state))}
         </span>
-        {linePlace && <button type="button" onClick={() => { if (!openInEditor(linePlace)) { copy(linePlace); if (!chosenEditor().address) props.chooseEditor(); } }} title={`${limited(linePlace, 300)}: in the editor, or to the clipboard when there is none`}>Open in editor</button>}
-        <span class="quiet hint">Shares below are of the function · . , next, previous hot line</span>
+        {linePlace && <button type="button" onClick={() => { if (!openInEditor(linePlace)) { copy(linePlace); if (!chosenEditor().address) props.chooseEditor(); } }} title={`Open ${limited(linePlace, 300)} in the editor, or copy it if no editor is set`}>Open in editor</button>}
+        <span class="quiet hint">Percentages below are of the function · . and , go to the next and previous hot line</span>
       </div>
       <div class="halves">
         <section aria-label="Source">
@@ -129,7 +129,7 @@ function Explain({ why }: { why: Why }) {
   );
 }
 
-/** The function's own file, then the others by what they cost. */
+/** The function's own file, then the others by cost. */
 function filesOf(costs: FunctionCosts, own: number): FileCost[] {
   const known = costs.files.filter(file => file.file !== NONE);
   return [...known.filter(file => file.file === own), ...known.filter(file => file.file !== own)];
@@ -137,17 +137,17 @@ function filesOf(costs: FunctionCosts, own: number): FileCost[] {
 
 interface FilesProps { model: Model; costs: FunctionCosts; files: readonly FileCost[]; file: number; own: number; onPick: (file: number) => void }
 
-/** The files that the function's code was written in: its own, and those of inlined functions. */
+/** The files with the function's code: its own, and those of inlined functions. */
 function Files({ model, costs, files, file, own, onPick }: FilesProps) {
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => list.current?.querySelector('[aria-pressed=true]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [file]);
   return (
-    <div class="files" role="group" aria-label="Files with code of the function" ref={list}>
+    <div class="files" role="group" aria-label="Files with code of this function" ref={list}>
       {files.slice(0, 40).map(known => {
         const path = model.text(known.file);
         return (
           <button key={known.file} type="button" aria-pressed={known.file === file} onClick={() => onPick(known.file)}
-            title={`${limited(path, 600)}\n${known.file === own ? 'Where the function is written' : 'Inlined into the function'}\nself ${share(known.self, costs.whole.total)}, total ${share(known.total, costs.whole.total)} of the function`}>
+            title={`${limited(path, 600)}\n${known.file === own ? 'Defines the function' : 'Inlined into the function'}\nself ${share(known.self, costs.whole.total)}, total ${share(known.total, costs.whole.total)} of the function`}>
             {limited(shortPath(path), 60)} <span class="quiet">{share(known.total, costs.whole.total)}</span>
           </button>
         );
@@ -159,7 +159,7 @@ function Files({ model, costs, files, file, own, onPick }: FilesProps) {
 
 interface PiecesProps { model: Model; pieces: readonly CodePiece[]; piece: CodePiece; onPick: (code: number) => void }
 
-/** Which piece of machine code: an inlined or a generic function is in several. */
+/** Selects a piece of machine code: an inlined or a generic function is in several. */
 function Pieces({ model, pieces, piece, onPick }: PiecesProps) {
   const { code } = model.profile;
   const name = (of: CodePiece): string =>
@@ -168,7 +168,7 @@ function Pieces({ model, pieces, piece, onPick }: PiecesProps) {
     <div class="files">
       {pieces.length === 1 ? <span class="quiet one">{limited(name(piece), 120)}</span> : (
         <label>
-          <span class="quiet">In {pieces.length} places:</span>{' '}
+          <span class="quiet">Compiled into {pieces.length} places:</span>{' '}
           <select value={String(piece.code)} onChange={event => onPick(Number(event.currentTarget.value))}>
             {pieces.map(of => <option key={of.code} value={String(of.code)}>{limited(name(of), 80)}</option>)}
           </select>

@@ -8,16 +8,16 @@ import { Rows, type Column } from './rows.tsx';
 
 const COLUMNS: readonly Column[] = [
   { id: 'self', title: 'Self', help: 'Samples at this line itself, as a share of the function', width: '4.5rem', numeric: true },
-  { id: 'total', title: 'Total', help: 'Samples at this line or in something it calls, as a share of the function', width: '4.5rem', numeric: true },
+  { id: 'total', title: 'Total', help: 'Samples at this line and in what it calls, as a share of the function', width: '4.5rem', numeric: true },
   { id: 'amount', title: 'Amount', help: 'Total in the unit of the metric', width: '4.5rem', numeric: true },
   { id: 'line', title: 'Line', width: '3.5rem', numeric: true },
   { id: 'text', title: 'Source' },
 ];
 
-/** The width of a letter of the listing's font. */
+/** The width of a letter in the listing's font. */
 export const LETTER = 7.3;
 
-/** A line as it is shown. The model writes tabs out, like all control characters; in source text they are harmless. */
+/** A line as displayed. The model escapes tabs like all control characters; in source text they are harmless. */
 const shown = (text: string | undefined): string => limited((text ?? '').replaceAll('\\u{9}', '    '), 300);
 
 interface Props {
@@ -36,7 +36,7 @@ interface Props {
 export function SourceListing({ costs, rows, unit, hottest, marks, chosen, onHover, onChoose }: Props) {
   const longest = useMemo(() => rows.reduce((most, row) => Math.max(most, shown(row.text).length), 0), [rows]);
   const [cursor, setCursor] = useState(-1);
-  // A chosen line, or that of a chosen instruction, comes into view.
+  // Scrolls a selected line, or that of a selected instruction, into view.
   const wanted = rows.findIndex(row => row.cost >= 0 && row.cost === chosen.at(-1));
   const at = wanted >= 0 ? wanted : cursor;
 

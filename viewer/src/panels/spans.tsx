@@ -1,4 +1,5 @@
-// Spans that the program marked itself: by name, and one by one. Choosing one shows only the samples inside, in every panel.
+// Spans that the program marked: by name, and one by one. Selecting one limits every panel to the samples
+// inside.
 
 import './panels.css';
 import { useMemo } from 'preact/hooks';
@@ -32,7 +33,7 @@ export function SpansPanel(props: PanelProps) {
       <div class="spans pane">
         <div class="empty">
           <p>The profile has no spans.</p>
-          <p>A program marks its own spans with the crate <code>whyslow-mark</code>, or with <code>tracing</code> through its layer.</p>
+          <p>To add spans to your program, use the crate <code>whyslow-mark</code>, or <code>tracing</code> with its layer.</p>
         </div>
       </div>
     );
@@ -46,17 +47,17 @@ export function SpansPanel(props: PanelProps) {
     <div class="spans pane">
       <div class="tools">
         <strong>Spans</strong>
-        <span class="quiet hint">Enter shows only the samples inside, in every panel</span>
-        <span class="quiet" id="spans-whose">Samples of</span>
-        <div class="segments" role="group" aria-labelledby="spans-whose">
-          <button type="button" aria-pressed={!all} onClick={() => setAll(false)} title="What the span's thread did itself">its thread</button>
-          <button type="button" aria-pressed={all} onClick={() => setAll(true)} title="What every thread did while the span lasted: the pool that its thread waited for, too">all threads during it</button>
+        <span class="quiet hint">Enter limits every panel to the samples inside</span>
+        <span class="quiet" id="spans-threads-label">Samples of</span>
+        <div class="segments" role="group" aria-labelledby="spans-threads-label">
+          <button type="button" aria-pressed={!all} onClick={() => setAll(false)} title="Samples of the thread that the span is on">its thread</button>
+          <button type="button" aria-pressed={all} onClick={() => setAll(true)} title="Samples of every thread during the span, including a pool that its thread waited for">all threads</button>
         </div>
-        <button type="button" disabled={cursor < 0} onClick={() => onlyName(cursor)}>Only inside spans of this name</button>
-        <button type="button" disabled={!state.spans} onClick={() => dispatch({ spans: undefined })}>All samples again</button>
+        <button type="button" disabled={cursor < 0} onClick={() => onlyName(cursor)}>Only inside spans with this name</button>
+        <button type="button" disabled={!state.spans} onClick={() => dispatch({ spans: undefined })}>Clear span filter</button>
       </div>
       <div class="halves">
-        <section aria-label="Names of spans">
+        <section aria-label="Span names">
           <Rows
             label="Spans by name"
             columns={nameColumns(model.metricName(state.metric))}
@@ -68,7 +69,7 @@ export function SpansPanel(props: PanelProps) {
             onCursor={at => keep({ 'spans-name': sorted[at]!.name })}
             onOpen={onlyName}
             minWidth="44rem"
-            empty="No span touches the selected time and threads."
+            empty="No spans in the selected time and threads."
             row={at => {
               const row = sorted[at]!;
               return {
@@ -90,14 +91,14 @@ export function SpansPanel(props: PanelProps) {
   );
 }
 
-/** Whether the samples of all threads count while a span lasts, in the filter or in the next one. */
+/** Whether the samples of all threads count during a span, in the current filter or in the next one. */
 const ofAllThreads = (state: State): boolean => state.spans?.all ?? state.panel['spans-threads'] === 'all';
 
 const SINGLE: readonly Column[] = [
   { id: 'start', title: 'Start', width: '5rem', numeric: true, sorts: 'up' },
   { id: 'length', title: 'Duration', width: '5rem', numeric: true, sorts: 'down' },
-  { id: 'inside', title: 'Inside', help: 'Samples of its thread inside of it', width: '5rem', numeric: true, sorts: 'down' },
-  { id: 'during', title: 'All threads', help: 'Samples of all threads while it lasts', width: '5rem', numeric: true, sorts: 'down' },
+  { id: 'inside', title: 'Inside', help: 'Samples of its thread during the span', width: '5rem', numeric: true, sorts: 'down' },
+  { id: 'during', title: 'All threads', help: 'Samples of all threads during the span', width: '5rem', numeric: true, sorts: 'down' },
   { id: 'thread', title: 'Thread', width: '9rem', sorts: 'up' },
   { id: 'detail', title: 'Detail', sorts: 'up' },
 ];
@@ -124,7 +125,7 @@ function Singles({ model, state, dispatch, name }: PanelProps & { name: SpanName
   const cursor = rows.findIndex(row => row.span === chosen);
   const unit = model.unit(state.metric);
   const keep = (changes: Record<string, string>): void => dispatch({ panel: { ...state.panel, ...changes } });
-  // While one span is chosen, moving the cursor goes through the spans one by one.
+  // While the filter is one span, moving the cursor filters to the next span.
   const move = (at: number): void => {
     const { span } = rows[at]!;
     if (state.spans?.kind === 'one') dispatch({ spans: { kind: 'one', span, all: state.spans.all } }, 'span');
@@ -158,13 +159,13 @@ function nameColumns(metric: string): Column[] {
   return [
     { id: 'name', title: 'Name', sorts: 'up' },
     { id: 'count', title: 'Count', width: '3.8rem', numeric: true, sorts: 'down' },
-    time('total', 'Total', 'All spans of the name together, from start to end'),
+    time('total', 'Total', 'Total duration of all spans with this name'),
     time('mean', 'Mean', 'Average duration'),
-    time('p50', 'Median', 'Half of the spans are not longer'),
-    time('p95', '95 %', '95 of 100 spans are not longer'),
+    time('p50', 'Median', 'Half of the spans are at most this long'),
+    time('p95', '95 %', '95 % of the spans are at most this long'),
     time('max', 'Longest', 'The longest span'),
-    time('inside', 'Inside', `${metric || 'Samples'} of the spans' own threads inside; a sample in two spans of the name counts once`),
-    time('during', 'All threads', `${metric || 'Samples'} of all threads while a span of the name lasts`),
+    time('inside', 'Inside', `${metric || 'Samples'} of the spans’ own threads; a sample inside two of the spans counts once`),
+    time('during', 'All threads', `${metric || 'Samples'} of all threads during the spans`),
   ];
 }
 

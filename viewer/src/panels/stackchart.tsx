@@ -1,4 +1,4 @@
-// The stack chart: what one thread did, in the order of time.
+// The stack chart: the stacks of one thread over time.
 
 import './panels.css';
 import './stackchart.css';
@@ -13,7 +13,7 @@ import { timeRange, type Range, type State } from '../state.ts';
 import { limited } from './cells.tsx';
 import { ChartCanvas, type ChartView } from './chartcanvas.tsx';
 
-/** Threads with samples of the metric, those with most first. */
+/** Threads with samples of the metric, most samples first. */
 function busyThreads(model: Model, metric: number): number[] {
   const counts = new Map<number, number>();
   for (const thread of model.profile.samples[metric]?.thread ?? []) counts.set(thread, (counts.get(thread) ?? 0) + 1);
@@ -21,8 +21,8 @@ function busyThreads(model: Model, metric: number): number[] {
 }
 
 function threadOf(state: State, busy: readonly number[]): number | undefined {
-  const asked = Number(state.panel['chart-thread'] ?? -1);
-  if (busy.includes(asked)) return asked;
+  const wanted = Number(state.panel['chart-thread'] ?? -1);
+  if (busy.includes(wanted)) return wanted;
   return busy.find(thread => state.threads?.includes(thread)) ?? busy[0];
 }
 
@@ -39,7 +39,7 @@ export function StackChartPanel(props: PanelProps) {
   }, [model, state.metric, thread, tree, mask]);
   const rows = useMemo(() => (samples ? deepest(tree, samples) : 0), [tree, samples]);
 
-  // The chart can be zoomed further; another selected range starts anew.
+  // The chart can be zoomed further; a new selected range resets it.
   const range: Range = timeRange(state) ?? [0, model.duration];
   const about = `${range} ${thread}`;
   const [zoomed, setZoomed] = useState<{ about: string; view: ChartView }>();
@@ -56,7 +56,7 @@ export function StackChartPanel(props: PanelProps) {
   const isZoomed = view.from > range[0] || view.to < range[1];
 
   if (thread === undefined || !samples) {
-    return <div class="chart pane"><p class="empty">The metric has no samples.</p></div>;
+    return <div class="chart pane"><p class="empty">This metric has no samples.</p></div>;
   }
   return (
     <div class="chart pane">
@@ -69,7 +69,7 @@ export function StackChartPanel(props: PanelProps) {
         <span class="figures">{duration(view.from)} – {duration(view.to)} <i /> {duration(view.to - view.from)}</span>
         <button type="button" disabled={!isZoomed} onClick={() => dispatch({ brush: [view.from, view.to] })}>Select this time</button>
         <button type="button" disabled={!isZoomed} onClick={() => setZoomed(undefined)}>Whole range</button>
-        <span class="quiet hint">Wheel zooms, drag moves · keys: ← → ↑ ↓ + − 0, Enter selects the time · pauses under 2 pixels are drawn over</span>
+        <span class="quiet hint">Wheel zooms, drag pans · keys: ← → ↑ ↓ + − 0, Enter selects the visible time · gaps under 2 pixels are not drawn</span>
       </div>
       <ChartCanvas
         {...props}
@@ -84,10 +84,10 @@ export function StackChartPanel(props: PanelProps) {
   );
 }
 
-/** Rows that are surely in sight, however low the window. */
+/** Rows that are always in view, however low the window. */
 const ROWS_IN_SIGHT = 6;
 
-/** The view moved so that a box can be seen: its time, at a width that shows it, and its row. */
+/** Moves the view to a box: its time, at a width that shows it, and its row. */
 function around(box: Box, view: ChartView, [first, last]: Range): ChartView {
   const wide = Math.min(view.to - view.from, Math.max(1000, (box.end - box.start) * 50));
   const isIn = box.start >= view.from && box.end <= view.to && wide === view.to - view.from;

@@ -1,4 +1,5 @@
-// Tasks of async Rust in the selected time, what the chosen one awaits, and the calls that block workers.
+// Tasks of async Rust in the selected time, the await chains of the selected one, and the calls that block
+// worker threads.
 
 import './panels.css';
 import './heap.css';
@@ -15,18 +16,18 @@ import { tasksOf, type BlockedWorker, type TaskRow, type Tasks } from '../tasks.
 import { Amount, limited, Name, Share, Text } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
-/** More chains or calls are not listed. */
+/** The maximum number of listed chains or calls. */
 const MOST = 30;
 
 const COLUMNS: readonly Column[] = [
   { id: 'share', title: 'Share', width: '4.6rem', numeric: true, help: 'Of all CPU time' },
   { id: 'cpu', title: 'CPU', width: '4.8rem', numeric: true },
-  { id: 'blocked', title: 'Blocked', width: '4.8rem', numeric: true, help: 'In waits that hold the thread: nothing else can be polled there meanwhile. Known where waits were recorded' },
-  { id: 'task', title: 'Task', help: 'The outermost function inside of what polls it' },
+  { id: 'blocked', title: 'Blocked', width: '4.8rem', numeric: true, help: 'Time in waits that block the thread: it cannot poll other tasks. Known only if waits were recorded' },
+  { id: 'task', title: 'Task', help: 'The outermost function that the executor polls' },
   { id: 'executor', title: 'Polled by', width: '9rem' },
 ];
 
-/** Only what runs in a function, in the flame graph. */
+/** Shows only one function in the flame graph. */
 const only = (state: State, fn: number): Partial<State> => ({ ...transformed(state, { kind: 'focus', fn }), fn, tab: 'flame' });
 
 export function TasksPanel({ model, state, dispatch, dark }: PanelProps) {
@@ -39,7 +40,7 @@ export function TasksPanel({ model, state, dispatch, dark }: PanelProps) {
   useMatches(matches, choose, matches.indexOf(cursor));
   return (
     <div class="locks pane">
-      <p class="status quiet" role="status">{said(found)}</p>
+      <p class="status quiet" role="status">{summary(found)}</p>
       <div class="heap-body">
         <Rows
           label="Tasks"
@@ -50,7 +51,7 @@ export function TasksPanel({ model, state, dispatch, dark }: PanelProps) {
           onCursor={choose}
           onOpen={at => dispatch(only(state, rows[at]!.fn))}
           minWidth="620px"
-          empty="No task is on any selected stack."
+          empty="No tasks in the selected samples."
           row={at => {
             const { task, fn, executor, cpu, blocked } = rows[at]!;
             return {
@@ -65,22 +66,22 @@ export function TasksPanel({ model, state, dispatch, dark }: PanelProps) {
   );
 }
 
-function said({ rows, cpu, total, executor, blocking, hasWaits }: Tasks): string {
-  if (!rows.length) return 'No task is on any selected stack.';
-  return `Tasks took ${duration(cpu)} of ${duration(total)} CPU time; ${duration(executor)} ran on threads of executors outside of tasks`
+function summary({ rows, cpu, total, executor, blocking, hasWaits }: Tasks): string {
+  if (!rows.length) return 'No tasks in the selected samples.';
+  return `Tasks used ${duration(cpu)} of ${duration(total)} CPU time; ${duration(executor)} ran on executor threads outside tasks`
     + (blocking ? `, ${duration(blocking)} on threads for blocking calls` : '')
-    + (hasWaits ? '.' : '; calls that block a worker are shown with waits: whyslow record --off-cpu.');
+    + (hasWaits ? '.' : '; record waits to see calls that block a worker thread: whyslow record --off-cpu.');
 }
 
 interface AboutProps { model: Model; state: State; dispatch: Dispatch; row: TaskRow | undefined; blocked: readonly BlockedWorker[] }
 
-/** What the chosen task awaits; the calls that block workers, of it or of all. */
+/** The await chains of the selected task, and the calls that block worker threads, of it or of all tasks. */
 function About({ model, state, dispatch, row, blocked }: AboutProps) {
   return (
-    <section class="heap-about locks-about" aria-label="About the chosen task" tabIndex={0}>
+    <section class="heap-about locks-about" aria-label="Details of the selected task" tabIndex={0}>
       <h2 dir="ltr">{row ? limited(model.name(row.fn), 160) : 'All tasks'}</h2>
-      {row ? <p><button type="button" onClick={() => dispatch(only(state, row.fn))}>Only this task in the flame graph</button></p>
-        : <p class="quiet">Choose a task to see what it awaits.</p>}
+      {row ? <p><button type="button" onClick={() => dispatch(only(state, row.fn))}>Show only this task in the flame graph</button></p>
+        : <p class="quiet">Select a task to see what it awaits.</p>}
       {row && <Chains model={model} state={state} dispatch={dispatch} row={row} />}
       <Blocked model={model} blocked={row ? blocked.filter(({ task }) => task === row.task) : blocked} />
     </section>
@@ -91,11 +92,11 @@ function Chains({ model, state, dispatch, row }: { model: Model; state: State; d
   const whole = row.cpu + row.blocked;
   return (
     <table class="lock-table">
-      <caption>What it awaits, each the next</caption>
+      <caption>Await chains</caption>
       <tbody>{row.chains.slice(0, MOST).map(({ functions, cpu, blocked }) => (
         <tr key={functions.join()}>
           <th scope="row">{functions.length > 1
-            ? <button title="Only the innermost of these in the flame graph" onClick={() => dispatch(only(state, functions.at(-1)!))}><bdi>{limited(functions.slice(1).map(fn => `→ ${model.name(fn)}`).join(' '), 400)}</bdi></button>
+            ? <button title="Show only the innermost function in the flame graph" onClick={() => dispatch(only(state, functions.at(-1)!))}><bdi>{limited(functions.slice(1).map(fn => `→ ${model.name(fn)}`).join(' '), 400)}</bdi></button>
             : <span class="quiet">the task itself</span>}</th>
           <td>{share(cpu + blocked, whole)}</td><td class="quiet">{duration(cpu + blocked)}</td>
         </tr>
@@ -109,14 +110,14 @@ function Blocked({ model, blocked }: { model: Model; blocked: readonly BlockedWo
   const { charges } = model.profile;
   return (
     <table class="lock-table">
-      <caption>Calls that block a worker: meanwhile it polls no other task</caption>
+      <caption>Calls that block a worker thread: it polls no other task during the call</caption>
       <tbody>{blocked.slice(0, MOST).map(({ executor, reason, call, charge, count: times, total, longest }) => {
         const fn = model.sameAs[charges.function[charge]!]!, place = chargePlace(model, charge), file = place.slice(place.lastIndexOf('/') + 1);
         return (
           <tr key={`${call} ${charge} ${reason}`}>
             <th scope="row"><bdi>{limited(call === fn ? `waits for ${reason}` : model.name(call), 160)}</bdi>
               <span class="quiet"> from <bdi>{limited(model.name(fn), 160)}{file && ` (${limited(file, 60)})`}</bdi>, on {executor}</span></th>
-            <td title={`the longest ${duration(longest)}`}>{duration(total)}</td><td class="quiet">{count(times)}×</td>
+            <td title={`longest: ${duration(longest)}`}>{duration(total)}</td><td class="quiet">{count(times)}×</td>
           </tr>
         );
       })}</tbody>

@@ -4,7 +4,7 @@ import type { Transform } from '../aggregate.ts';
 
 const KINDS: Readonly<Record<string, Transform['kind']>> = { f: 'focus', h: 'hide', m: 'merge' };
 
-/** The transform that a key asks for, if any. */
+/** The transform of a key, if any. */
 export function transformOf(event: KeyboardEvent, fn: number | undefined): Transform | undefined {
   const kind = KINDS[event.key];
   return kind && fn !== undefined ? { kind, fn } : undefined;

@@ -1,4 +1,4 @@
-// A table of a call tree: rows open and close, the cursor follows the path it is on when values change.
+// A table of a call tree: rows expand and collapse, and the cursor keeps its path when values change.
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren, JSX } from 'preact';
@@ -12,7 +12,7 @@ import { Amount, Name, Place, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 import { transformOf } from './transformkeys.ts';
 
-/** Levels that are indented; below them the level is written as a number. */
+/** Levels that are indented; below them the level is shown as a number. */
 const INDENTED = 16;
 
 interface Props {
@@ -20,19 +20,19 @@ interface Props {
   model: Model;
   dark: boolean;
   outline: Outline;
-  /** What shares are of. */
+  /** The whole that shares refer to. */
   whole: number;
   unit: number;
   columns: readonly ('total' | 'self' | 'site' | 'place')[];
-  /** Where a row's function and that of the row around it (nothing for a root) call each other. */
+  /** Where a row's function and that of its parent row (undefined for a root) call each other. */
   site?: (fn: number, around: number | undefined) => CallSite | undefined;
   /** The menu of a function. */
   onMenu?: (at: MenuAt) => void;
-  /** Another value starts anew with the heaviest path opened. */
+  /** A new value resets the table to the expanded heaviest path. */
   about: string;
-  /** 1 for functions that the search matches. */
+  /** 1 for functions that match the search. */
   matched: Uint8Array | undefined;
-  /** A path of functions to open and to go to; another object goes again. */
+  /** A path of functions to expand and go to; a new object goes there again. */
   goTo?: readonly number[] | undefined;
   /** The selected function of all panels. */
   selected: number | undefined;
@@ -42,7 +42,7 @@ interface Props {
   onPick: (fn: number) => void;
   /** Focus, hide or merge a function. */
   onTransform: (transform: Transform) => void;
-  /** Enter goes on to the function instead of opening the row. */
+  /** Enter goes to the function instead of expanding the row. */
   walks?: boolean;
   empty: ComponentChildren;
 }
@@ -62,10 +62,10 @@ export function TreeTable(props: Props): JSX.Element {
     const paths = new Paths();
     opened.current = { about: props.about, paths, open: new Set(heaviestPath(outline, paths)), cursor: 0 };
   }
-  // Goes where it was told to once, before the rows are made.
-  const gone = useRef<readonly number[] | undefined>(undefined);
-  if (props.goTo && gone.current !== props.goTo) {
-    gone.current = props.goTo;
+  // Goes to each requested path once, before the rows are built.
+  const visited = useRef<readonly number[] | undefined>(undefined);
+  if (props.goTo && visited.current !== props.goTo) {
+    visited.current = props.goTo;
     const { paths, open } = opened.current;
     const steps: number[] = [];
     for (const fn of props.goTo) steps.push(paths.below(steps.at(-1) ?? 0, fn));
@@ -189,11 +189,11 @@ function headings(shown: Props['columns']): Column[] {
   for (const id of shown) {
     if (id === 'place' || id === 'site') continue;
     const title = id === 'self' ? 'Self' : 'Total';
-    const help = id === 'self' ? 'Samples that end in this row' : 'Samples in this row and everything below it';
+    const help = id === 'self' ? 'Samples in the function itself' : 'Samples in this row and everything below it';
     columns.push({ id, title, help, width: '5rem', numeric: true }, { id: `${id}-share`, title: '%', help, width: '5rem', numeric: true });
   }
   columns.push({ id: 'name', title: 'Function' });
-  if (shown.includes('site')) columns.push({ id: 'site', title: 'Call at', help: 'The line of the caller that most of it comes from', width: '24%' });
+  if (shown.includes('site')) columns.push({ id: 'site', title: 'Call site', help: 'The line of the caller with most of the samples', width: '24%' });
   if (shown.includes('place')) columns.push({ id: 'place', title: 'Defined at', width: '24%' });
   return columns;
 }

@@ -8,19 +8,22 @@ import type { Range } from '../state.ts';
 
 export const KIND_COUNT = 7;
 
-/** The samples of each thread, in order of time: rows `first[T] .. first[T + 1]`. */
+/** The samples of each thread, in time order: rows `first[T] .. first[T + 1]`. */
 export interface ThreadSamples {
   first: Uint32Array;
   time: Float64Array;
   value: Float64Array;
   kind: Uint8Array;
-  /** Where samples are sums over a stretch of time that begins with them: its end. */
+  /** Where samples are sums over an interval that starts with them: its end. */
   until: Float64Array | undefined;
-  /** Thread → what all its samples weigh. */
+  /** Thread → the weight of all its samples. */
   total: Float64Array;
 }
 
-/** Where the stretch of each sample ends: at the next time that any sample has. Nothing when all have the same. */
+/**
+ * Where the interval of each sample ends: at the next time of any sample. Undefined when all have the same
+ * time.
+ */
 export function stretches(samples: SampleTable, duration: number): Float64Array | undefined {
   const { time } = samples, count = time.length;
   if (!count || time[0] === time[count - 1]) return undefined;
@@ -66,9 +69,10 @@ export function byThread(samples: SampleTable, threads: number, kinds: Uint8Arra
 }
 
 /**
- * What a thread's samples weigh per bin and kind: `bins[kind * count + bin]`. A sample of a time metric stands for the time
- * before it, so it is spread over `time - value .. time`; sums are spread over their stretch; of other metrics it counts where
- * it is. Time metrics are shares of the bin's own time (1: always busy).
+ * The weight of a thread's samples per bin and kind: `bins[kind * count + bin]`. A sample of a time metric
+ * represents the time before it, so it is spread over `time - value .. time`. Sums are spread over their
+ * interval. Samples of other metrics count at their time. Time metrics are shares of the bin's own time (1:
+ * always busy).
  */
 export function activity(samples: ThreadSamples, thread: number, unit: number, [from, to]: Range, count: number): Float64Array {
   const bins = new Float64Array(KIND_COUNT * count);
@@ -85,11 +89,11 @@ export function activity(samples: ThreadSamples, thread: number, unit: number, [
     }
     return bins;
   }
-  // One more slot per kind: steps up and down, which are added up afterwards.
+  // One more slot per kind: steps up and down, which are summed afterwards.
   const steps = new Float64Array(KIND_COUNT * (count + 2));
   const column = time.subarray(first[thread]!, first[thread + 1]!);
   let stop = lowerBound(column, to);
-  // A long wait that ends after the range may have begun inside of it.
+  // A long wait that ends after the range may start inside it.
   if (spread) stop = Math.min(column.length, stop + 64);
   for (let i = lowerBound(column, from); i < stop; i++) {
     const row = first[thread]! + i, base = kind[row]! * count, amount = value[row]!;
@@ -127,7 +131,7 @@ export function activity(samples: ThreadSamples, thread: number, unit: number, [
   return bins;
 }
 
-/** The most that any thread has in one of `count` bins: the common scale of tracks whose metric is not time. */
+/** The maximum of any thread in one of `count` bins: the common scale of tracks for metrics other than time. */
 export function highest(samples: ThreadSamples, unit: number, [from, to]: Range, count: number): number {
   if (unit === UNIT_NANOSECONDS) return 1;
   const width = (to - from) / count;

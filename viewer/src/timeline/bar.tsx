@@ -1,4 +1,4 @@
-// The line above the timeline: the ranges one inside the other, the brush, the chosen threads, the filters.
+// The line above the timeline: the nested time ranges, the time selection, the selected threads, the filters.
 
 import { duration, UNIT_NANOSECONDS } from '../format.ts';
 import type { PanelProps } from '../panel.ts';
@@ -15,7 +15,7 @@ export function TimelineBar({ model, state, dispatch, dark, times }: Pick<PanelP
   const waits = waitsOf(model);
   return (
     <div class="timeline-bar">
-      {!model.timed ? <span class="quiet">This profile has no times.</span> : <nav class="ranges" aria-label="Time range">
+      {!model.timed ? <span class="quiet">This profile has no timestamps.</span> : <nav class="ranges" aria-label="Time range">
         <button type="button" onClick={() => dispatch({ ranges: [], brush: undefined })} aria-current={state.ranges.length ? undefined : 'location'}>All {duration(model.duration)}</button>
         {state.ranges.map((range, at) => (
           <span key={at}><span class="quiet" aria-hidden="true">›</span>
@@ -25,8 +25,8 @@ export function TimelineBar({ model, state, dispatch, dark, times }: Pick<PanelP
       </nav>}
       {state.brush && <span class="brushed" role="status">
         <b>{between(state.brush)}</b> <span class="quiet">{duration(state.brush[1] - state.brush[0])}</span>
-        <button type="button" onClick={() => dispatch(zoomIntoBrush(state))} title="Zoom into the brushed time (Enter in the timeline, or double-click)">Zoom in</button>
-        <button type="button" onClick={() => dispatch({ brush: undefined })} title="Away with the brush (Escape)">Clear</button>
+        <button type="button" onClick={() => dispatch(zoomIntoBrush(state))} title="Zoom into the selected time (Enter in the timeline, or double-click)">Zoom in</button>
+        <button type="button" onClick={() => dispatch({ brush: undefined })} title="Clear the time selection (Escape)">Clear</button>
       </span>}
       <Chips model={model} state={state} dispatch={dispatch} />
       {waits && <TimeLegend model={model} waits={waits} times={times} range={timeRange(state) ?? [0, model.duration]} threads={state.threads} dark={dark} />}
@@ -38,7 +38,7 @@ export function TimelineBar({ model, state, dispatch, dark, times }: Pick<PanelP
   );
 }
 
-/** `2.10 – 4.30 s`, with as many digits as tell the ends apart. */
+/** `2.10 – 4.30 s`, with enough digits to distinguish both ends. */
 function between([from, to]: Range): string {
   const step = 10 ** Math.floor(Math.log10(Math.max(1, (to - from) / 50)));
   return `${clock(from, step)} – ${clock(to, step)}`;

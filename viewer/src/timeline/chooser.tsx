@@ -1,4 +1,4 @@
-// Which tracks of the timeline are shown: a list of check boxes that opens below its button.
+// Selects the visible tracks of the timeline: a list of check boxes below a button.
 
 import { useEffect, useRef } from 'preact/hooks';
 import type { PanelProps } from '../panel.ts';
@@ -6,7 +6,7 @@ import { runsOf } from '../runs.ts';
 import { waitsOf } from '../waits.ts';
 import { areCpusFolded, parseChanged, toggled } from './tracks.ts';
 
-/** More of one kind are not listed. */
+/** The maximum number of listed tracks of one kind. */
 const MOST = 40;
 
 export function TrackChooser({ model, state, dispatch }: Pick<PanelProps, 'model' | 'state' | 'dispatch'>) {
@@ -25,13 +25,13 @@ export function TrackChooser({ model, state, dispatch }: Pick<PanelProps, 'model
   const hasWaits = waitsOf(model) !== undefined, cpus = runsOf(model)?.cpus.length ?? 0;
   const isOn = (name: string): boolean => (name === 'cpus' ? !areCpusFolded(cpus, changed) : !changed.has(name));
   const choices: [string, string][] = [
-    ...(hasWaits ? [['parallel', 'Threads at once'], ['states', 'Kinds of time of threads']] as [string, string][] : []),
-    ...(cpus ? [['cpus', `Lanes of ${cpus} CPU${cpus === 1 ? '' : 's'}`] as [string, string]] : []),
+    ...(hasWaits ? [['parallel', 'Concurrent threads'], ['states', 'Thread states']] as [string, string][] : []),
+    ...(cpus ? [['cpus', `Lanes for ${cpus} CPU${cpus === 1 ? '' : 's'}`] as [string, string]] : []),
     ...Array.from({ length: Math.min(MOST, counters.count) }, (_, counter): [string, string] => [`c${counter}`, model.counterName(counter)]),
     ...(spans.count ? [['spans', 'Spans'] as [string, string]] : []),
     ...Array.from({ length: Math.min(MOST, processes.count) }, (_, process): [string, string] =>
       [`p${process}`, `Threads of ${model.processName(process)} ${model.profile.processes.pid[process]}`]),
-    ...(threads.count > 1 ? [['idle', 'Threads without samples'], ['others', 'Threads that are not selected']] as [string, string][] : []),
+    ...(threads.count > 1 ? [['idle', 'Threads without samples'], ['others', 'Unselected threads']] as [string, string][] : []),
   ];
   const close = (event: KeyboardEvent): void => {
     if (event.key !== 'Escape' || !box.current?.open) return;
@@ -41,13 +41,13 @@ export function TrackChooser({ model, state, dispatch }: Pick<PanelProps, 'model
   };
   return (
     <details class="track-chooser" ref={box} onKeyDown={close}>
-      <summary>Tracks{changed.size > 0 && <span class="hidden"> (some are hidden or folded)</span>}{changed.size > 0 && ' •'}</summary>
+      <summary>Tracks{changed.size > 0 && <span class="hidden"> (some are hidden or collapsed)</span>}{changed.size > 0 && ' •'}</summary>
       <fieldset>
         <legend>Shown in the timeline</legend>
         {choices.map(([name, title]) => (
           <label key={name}><input type="checkbox" checked={isOn(name)} onChange={() => set(toggled(changed, name))} /> <span dir="ltr">{title.slice(0, 120)}</span></label>
         ))}
-        <button type="button" disabled={!changed.size} onClick={() => set('')}>Everything as at first</button>
+        <button type="button" disabled={!changed.size} onClick={() => set('')}>Reset</button>
       </fieldset>
     </details>
   );

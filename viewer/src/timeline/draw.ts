@@ -1,4 +1,4 @@
-// Draws the tracks that are in sight.
+// Draws the tracks in view.
 
 import type { Model } from '../model.ts';
 import { kindColours, KINDS, nameColour } from '../palette.ts';
@@ -20,16 +20,16 @@ export interface Scene {
   unit: number;
   range: Range;
   dark: boolean;
-  /** 1 for each selected thread; nothing for all. */
+  /** 1 for each selected thread; undefined for all. */
   chosen: Uint8Array | undefined;
-  /** 1 for each span the samples are filtered to; nothing for all. */
+  /** Whether a span is in the span filter; undefined for all. */
   chosenSpans: ((span: number) => boolean) | undefined;
   cache: ActivityCache;
-  /** What waits tell; nothing when they were not recorded. */
+  /** Thread states from waits; undefined when waits were not recorded. */
   times: TimeCache | undefined;
 }
 
-/** Activity of threads for one range and width: scrolling back and forth adds nothing up twice. */
+/** Activity of threads for one range and width, cached for scrolling. */
 export class ActivityCache {
   private readonly known = new Map<number, Float64Array>();
   private scale = 0;
@@ -83,7 +83,7 @@ function drawThread(context: CanvasRenderingContext2D, { model, range: [from, to
   const bins = cache.of(thread), count = cache.bins, top = cache.top, room = height - 4;
   const begin = x(threads.start[thread] || 0), end = Number.isNaN(threads.end[thread]!) ? width : x(threads.end[thread]!);
   context.fillStyle = dark ? '#2e323a' : '#dfe2e7';
-  if (end > begin) context.fillRect(begin, y + height - 3, end - begin, 2); // while the thread lived
+  if (end > begin) context.fillRect(begin, y + height - 3, end - begin, 2); // while the thread existed
   const base = y + height - 1, colours = kindColours(dark);
   drawStacked(context, bins, count, KINDS.map(({ code }) => ({ kind: code, fill: colours[code]! })), { left: 0, width, base, room, top });
 }
@@ -104,7 +104,8 @@ function drawCounter(context: CanvasRenderingContext2D, { model, range: [from, t
   let column = startX, level = at(value[first + begin] ?? low);
   context.moveTo(startX, level);
   for (let i = begin; i < end;) {
-    // All values of one pixel: the step from the value before, then up and down to the extremes, then on with the last.
+    // All values of one pixel: the step from the previous value, up and down to the extremes, then on with
+    // the last.
     column = Math.max(startX, Math.min(width, x(rows[i]!)));
     let least = Infinity, most = -Infinity;
     context.lineTo(column, level);
@@ -130,7 +131,7 @@ function drawCounter(context: CanvasRenderingContext2D, { model, range: [from, t
   if (peak !== undefined && peak >= from && peak <= to) drawPeak(context, x(peak), width, y, height, dark);
 }
 
-/** A line at the moment when the heap was largest, with its word beside it. */
+/** A line at the time of the heap's peak, with a label next to it. */
 function drawPeak(context: CanvasRenderingContext2D, x: number, width: number, y: number, height: number, dark: boolean): void {
   const left = Math.round(Math.min(width - 1, x));
   context.fillStyle = dark ? '#ffa566' : '#b3440b';
@@ -138,7 +139,7 @@ function drawPeak(context: CanvasRenderingContext2D, x: number, width: number, y
   context.font = '10px system-ui, sans-serif';
   context.textBaseline = 'top';
   const wide = context.measureText('peak').width, at = left + 4 + wide > width ? left - 4 - wide : left + 4;
-  // The curve is highest just here: an edge keeps the word apart from it.
+  // The curve is highest here: an outline keeps the label readable.
   context.lineWidth = 3;
   context.lineJoin = 'round';
   context.strokeStyle = dark ? '#17191e' : '#fff';
@@ -172,13 +173,13 @@ function drawSpans(context: CanvasRenderingContext2D, { model, tracks, range: [f
     if (start > to) break;
     if (end < from) continue;
     const lane = track.isFolded ? 0 : tracks.lanes[span]!;
-    // What begins in a pixel that is taken begins beside it.
+    // A span that starts in a taken pixel starts next to it.
     const left = Math.max(0, drawn[lane]!, (start - from) * scale), right = Math.min(width, Math.max(left + 1.5, (end - from) * scale));
     if ((end - from) * scale <= drawn[lane]! + .5) continue; // already covered
     drawn[lane] = right;
     const top = y + 4 + lane * HEIGHT.lane;
     context.globalAlpha = chosenSpans && !chosenSpans(span) ? .25 : 1;
-    // Folded: when there was any span.
+    // Folded: shows when any span was open.
     context.fillStyle = track.isFolded ? (dark ? '#555b66' : '#b9bec6') : nameColour(model.text(spans.name[span]!));
     context.fillRect(left, top, right - left - (right - left > 3 ? .6 : 0), HEIGHT.lane - 2);
     if (!track.isFolded && right - left > 34) {
@@ -189,7 +190,7 @@ function drawSpans(context: CanvasRenderingContext2D, { model, tracks, range: [f
   context.globalAlpha = 1;
 }
 
-/** The beginning of a text that fits into `room` pixels. */
+/** The start of a text that fits into `room` pixels. */
 function cutToFit(context: CanvasRenderingContext2D, text: string, room: number): string {
   let shown = text.slice(0, 400);
   if (shown === text && context.measureText(text).width <= room) return text;

@@ -1,10 +1,13 @@
-// The brush by keyboard.
+// Changes the time selection with the keyboard.
 
 import type { Range } from '../state.ts';
 
 interface Key { key: string; shiftKey: boolean; altKey: boolean; ctrlKey: boolean; metaKey: boolean }
 
-/** The brush after an arrow key: moved, or with Shift widened or narrowed at its end. Nothing for other keys. */
+/**
+ * The time selection after an arrow key: moved, or with Shift widened or narrowed at its end. Undefined for
+ * other keys.
+ */
 export function brushKey({ key, shiftKey, altKey, ctrlKey, metaKey }: Key, [from, to]: Range, brush: Range | undefined): Range | undefined {
   if (ctrlKey || metaKey) return undefined;
   const sign = key === 'ArrowLeft' ? -1 : key === 'ArrowRight' ? 1 : 0;

@@ -1,4 +1,4 @@
-// The names beside the tracks, as real elements: only those in sight.
+// The names next to the tracks, as real elements: only those in view.
 
 import { amount, count, share } from '../format.ts';
 import type { Model } from '../model.ts';
@@ -16,15 +16,15 @@ interface LabelsProps {
   model: Model;
   tracks: Track[];
   state: State;
-  /** What can be chosen, in the order of the tracks. */
+  /** The selectable tracks, in order. */
   stops: readonly Stop[];
   active: Stop | undefined;
   select: (stop: Stop, how: { ctrlKey: boolean; metaKey: boolean; shiftKey: boolean }) => void;
-  /** What each thread weighs in the selected time. */
+  /** The weight of each thread in the selected time. */
   values: Float64Array;
-  /** What waits tell, where they were recorded. */
+  /** Thread states, where waits were recorded. */
   times: TimeCache | undefined;
-  /** Folds or unfolds a track by its name. */
+  /** Collapses or expands a track by its name. */
   fold: (name: string) => void;
 }
 
@@ -41,13 +41,13 @@ export function Labels({ model, tracks, state, stops, active, select, values, ti
     {tracks.map(track => {
       const style = { top: `${track.y}px`, height: `${track.height}px`, width: `${LABEL_WIDTH}px` };
       if (track.kind === 'parallel') {
-        return <div key="parallel" class="track" style={style} role="presentation" title="How many threads run, wait for a CPU and are blocked at once; idle ones are left out">
-          <span class="track-name">Threads at once</span><span class="track-value">{times && `≤ ${+times.parallel.top.toFixed(1)}`}</span></div>;
+        return <div key="parallel" class="track" style={style} role="presentation" title="How many threads are running, queued for a CPU or blocked at the same time. Idle threads are not counted">
+          <span class="track-name">Concurrent threads</span><span class="track-value">{times && `≤ ${+times.parallel.top.toFixed(1)}`}</span></div>;
       }
       if (track.kind === 'cpus') {
         const moved = times?.runs?.migrations.reduce((sum, one) => sum + one, 0) ?? 0;
         return <div key="cpus" class="track process" style={style} role="presentation">
-          <Twisty isFolded={track.isFolded} can about={`${track.isFolded ? 'Show' : 'Fold'} the lanes of CPUs`} onClick={() => fold('cpus')} />
+          <Twisty isFolded={track.isFolded} can about={`${track.isFolded ? 'Expand' : 'Collapse'} the CPU lanes`} onClick={() => fold('cpus')} />
           <span class="track-name">{track.count} CPU{track.count === 1 ? '' : 's'}</span><span class="track-value">{count(moved)} migration{moved === 1 ? '' : 's'}</span></div>;
       }
       if (track.kind === 'cpu') {
@@ -62,21 +62,21 @@ export function Labels({ model, tracks, state, stops, active, select, values, ti
       if (track.kind === 'spans') {
         const { thread, isFolded, lanes, spans } = track, name = spansName(thread);
         return <div key={name} class={`track${thread === NONE ? '' : ' inside'}`} style={style} role="presentation">
-          <Twisty isFolded={isFolded} can={lanes > 1} about={`${isFolded ? 'Show' : 'Fold'} the ${count(lanes)} lanes`} onClick={() => fold(name)} />
+          <Twisty isFolded={isFolded} can={lanes > 1} about={`${isFolded ? 'Expand' : 'Collapse'} the ${count(lanes)} lanes`} onClick={() => fold(name)} />
           <span class="track-name">{thread === NONE ? 'Spans' : 'spans'}</span><span class="track-value">{count(spans.length)}</span></div>;
       }
       if (track.kind === 'process') {
         const { process, isFolded } = track;
-        const about = stops.includes(track) ? { ...option(track, isChosen(track, state.threads)), title: 'Only the threads of this process' } : { role: 'presentation' as const };
+        const about = stops.includes(track) ? { ...option(track, isChosen(track, state.threads)), title: 'Select the threads of this process' } : { role: 'presentation' as const };
         return <div key={`p${process}`} class={`track process${active === track ? ' active' : ''}`} style={style} {...about}>
-          <Twisty isFolded={isFolded} can about={`${isFolded ? 'Show' : 'Fold'} its threads`} onClick={() => fold(`p${process}`)} />
+          <Twisty isFolded={isFolded} can about={`${isFolded ? 'Expand' : 'Collapse'} its threads`} onClick={() => fold(`p${process}`)} />
           <span class="track-name">{model.processName(process)}</span><span class="track-value">{model.profile.processes.pid[process]}</span></div>;
       }
       const { thread } = track;
       const about = times && track.hasStates ? ` ${timesInWords(model, times.total(thread))}.` : '';
       const chosen = !state.threads || state.threads.includes(thread), name = model.threadName(thread);
       return <div key={`t${thread}`} class={`track thread${active === track ? ' active' : ''}${chosen ? '' : ' out'}`} style={style} {...option(track, !!state.threads && chosen)}
-        title={`${name.slice(0, 300)} (${model.profile.threads.tid[thread]}): ${amount(values[thread]!, unit)}.${about} Click selects, Ctrl adds, Shift selects up to here.`}>
+        title={`${name.slice(0, 300)} (${model.profile.threads.tid[thread]}): ${amount(values[thread]!, unit)}.${about} Click selects, Ctrl adds, Shift extends.`}>
         <span class="track-name">{name.slice(0, 200)}</span><span class="track-value">{share(values[thread]!, whole)}</span></div>;
     })}
   </>;
@@ -84,7 +84,7 @@ export function Labels({ model, tracks, state, stops, active, select, values, ti
 
 const sum = (values: Float64Array): number => values.reduce((sum, value) => sum + value, 0);
 
-/** Folds and unfolds with the pointer; the list of tracks above does it with the keyboard. */
+/** Collapses and expands with the pointer; the list of tracks above does it with the keyboard. */
 function Twisty({ isFolded, can, about, onClick }: { isFolded: boolean; can: boolean; about: string; onClick: () => void }) {
   if (!can) return null;
   return <span class="track-twisty" aria-hidden="true" title={about} onClick={event => { event.stopPropagation(); onClick(); }}>{isFolded ? '▸' : '▾'}</span>;
@@ -94,7 +94,7 @@ function Twisty({ isFolded, can, about, onClick }: { isFolded: boolean; can: boo
 function highest(model: Model, counter: number): string {
   const [first, last] = counterRows(model, counter);
   const isHeap = model.peakOf(counter) !== undefined;
-  // The peak of one process is known exactly, the counter only at some moments.
+  // The peak of one process is known exactly, the counter only at some points in time.
   let most = isHeap && model.profile.processes.count === 1 ? model.profile.heapFacts!.peakBytes : -Infinity;
   for (let i = first; i < last; i++) most = Math.max(most, model.profile.counterValues.value[i]!);
   const word = isHeap ? 'peak' : '≤';

@@ -1,9 +1,12 @@
-// Puts spans that overlap on different lanes.
+// Puts overlapping spans on different lanes.
 
-/** Each of the spans (sorted by start) goes to the first lane that is free; `lanes` gets it. Gives how many lanes there are. */
+/**
+ * Puts each of the spans (sorted by start) on the first free lane and stores it in `lanes`. Returns the
+ * number of lanes.
+ */
 export function packLanes(spans: ArrayLike<number>, start: Float64Array, end: Float64Array, lanes: Uint32Array): number {
-  // A tournament of when lanes become free: the first lane that is free in time is found in steps, not lane by lane, since spans
-  // that all overlap have as many lanes.
+  // A tournament tree of the times when lanes become free: finds the first free lane in logarithmic time,
+  // because spans that all overlap need as many lanes as there are spans.
   let size = 1;
   while (size < spans.length) size *= 2;
   const free = new Float64Array(2 * size).fill(-Infinity);
@@ -15,7 +18,7 @@ export function packLanes(spans: ArrayLike<number>, start: Float64Array, end: Fl
     const lane = at - size;
     lanes[span] = lane;
     count = Math.max(count, lane + 1);
-    // A span of no length takes its moment.
+    // A span of length zero occupies one nanosecond.
     free[at] = Number.isNaN(end[span]!) ? Infinity : Math.max(end[span]!, begin + 1);
     for (at >>= 1; at >= 1; at >>= 1) free[at] = Math.min(free[2 * at]!, free[2 * at + 1]!);
   }

@@ -1,5 +1,5 @@
-// What the colours of the lanes mean, and how long the selected threads were in each kind of time; the same per thread as a table for those who
-// do not see the lanes.
+// The meaning of the lane colours, and how long the selected threads were in each kind of time. The same per
+// thread as a table, for screen readers.
 
 import { useMemo } from 'preact/hooks';
 import { count, duration } from '../format.ts';
@@ -10,24 +10,24 @@ import { timeKinds, timeSwatch } from '../timekinds.ts';
 import { kindShares, type Waits } from '../waits.ts';
 import type { TimeCache } from './states.ts';
 
-/** More threads are not listed. */
+/** The maximum number of listed threads. */
 const MOST = 200;
 
-/** `times`: what is known of the range that the timeline shows. */
+/** `times`: the cached sums of the visible range. */
 interface LegendProps { model: Model; waits: Waits; times: TimeCache | undefined; range: Range; threads: readonly number[] | undefined; dark: boolean }
 
-/** What the threads' time in a range is made of, in nanoseconds per kind. */
+/** How the threads' time in a range splits into kinds, in nanoseconds. */
 export const kindTimes = (model: Model, waits: Waits, threads: Iterable<number>, range: Range): Float64Array =>
   kindShares(waits, threads, model.profile.timeKinds.length, range, 1).map(share => share * (range[1] - range[0]));
 
-/** The same of a range that the timeline shows, which is added up for its lanes anyway. */
+/** The same for the visible range, where the lanes have the sums already. */
 function shownTimes(times: TimeCache, threads: Iterable<number>): Float64Array {
   const sums = new Float64Array(times.kinds);
   for (const thread of threads) times.total(thread).forEach((value, kind) => { sums[kind]! += value; });
   return sums;
 }
 
-/** `running 1.20 s, waiting for a CPU 12 ms`: the kinds that there are. */
+/** `running 1.20 s, waiting for a CPU 12 ms`: the kinds that occur. */
 export const timesInWords = (model: Model, times: Float64Array): string =>
   timeKinds(model).filter(({ kind }) => times[kind]! > 0).map(({ kind, word }) => `${word} ${duration(times[kind]!)}`).join(', ');
 
@@ -38,7 +38,7 @@ export function TimeLegend({ model, waits, times: shown, range, threads, dark }:
     return shown?.range[0] === from && shown.range[1] === to ? shownTimes(shown, of) : kindTimes(model, waits, of, range);
   }, [waits, shown, from, to, threads]);
   return (
-    <ul class="legend time-legend" aria-label="Kinds of time">
+    <ul class="legend time-legend" aria-label="Thread states">
       {timeKinds(model).filter(({ kind }) => times[kind]! > 0).map(({ kind, word }) =>
         <li key={kind}><i style={{ background: timeSwatch(kind, dark) }} />{word} <span>{duration(times[kind]!)}</span></li>)}
     </ul>
@@ -50,7 +50,7 @@ export function TimeTable({ model, shown, order }: { model: Model; shown: TimeCa
     const kinds = timeKinds(model), runs = runsOf(model);
     return (
       <div class="hidden"><table>
-        <caption>Kinds of time of threads</caption>
+        <caption>Thread states</caption>
         <thead><tr><th>Thread</th>{kinds.map(({ kind, word }) => <th key={kind}>{word}</th>)}{runs && <th>migrations</th>}</tr></thead>
         <tbody>{order.slice(0, MOST).map(thread => {
           const times = shown.total(thread);

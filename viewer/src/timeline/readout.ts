@@ -1,4 +1,4 @@
-// What is under the pointer in the timeline, in words.
+// Describes what is under the pointer in the timeline.
 
 import { lowerBound } from '../aggregate.ts';
 import { amount, duration, share, UNIT_NANOSECONDS } from '../format.ts';
@@ -14,7 +14,10 @@ import { HEIGHT, type Track, type Tracks } from './tracks.ts';
 
 type SpanTrack = Track & { kind: 'spans' };
 
-/** The span at a time and height; the shortest when several are there. `slack`: how far beside it still counts, in nanoseconds. */
+/**
+ * The span at a time and height; the shortest when there are several. `slack`: how far next to it still
+ * counts, in nanoseconds.
+ */
 export function spanAt(model: Model, tracks: Tracks, track: SpanTrack, y: number, time: number, slack: number): number | undefined {
   const { spans } = model.profile;
   const lane = Math.floor((y - track.y - 4) / HEIGHT.lane);
@@ -28,10 +31,13 @@ export function spanAt(model: Model, tracks: Tracks, track: SpanTrack, y: number
   return best;
 }
 
-/** Whether a place of a thread's track is in the lane of its kinds of time. */
+/** Whether a position in a thread's track is in its lane of thread states. */
 export const isInStates = (track: Track & { kind: 'thread' }, y: number): boolean => track.hasStates && y >= track.y + HEIGHT.thread - 1;
 
-/** What a thread does at a time: `worker · blocked: I/O (file) for 2.30 ms · fill buffer.rs:418`. Where one pixel has many waits, their shares. */
+/**
+ * What a thread does at a time: `worker · blocked: I/O (file) for 2.30 ms · fill buffer.rs:418`. Where one
+ * pixel has many waits, their shares.
+ */
 function stateWords(times: TimeCache, thread: number, time: number): string {
   const { model, waits, range: [from, to] } = times, kinds = model.profile.timeKinds, pixel = (to - from) / times.bins;
   const name = model.threadName(thread).slice(0, 60);
@@ -42,7 +48,7 @@ function stateWords(times: TimeCache, thread: number, time: number): string {
     return `${name} · ${many} waits in ${duration(pixel)}: ${shares.map(({ word, value }) => `${word} ${share(value, 1)}`).join(', ')}`;
   }
   const stretch = stretchAt(waits, thread, time);
-  if (!stretch) return `${name} is not there`;
+  if (!stretch) return `${name} does not exist at this time`;
   const word = kinds[stretch.kind]!.word, long = duration(stretch.end - stretch.begin);
   if (stretch.wait < 0) return `${name} · ${word} for ${long}`;
   const reason = reasonWord(model, waits, stretch.wait), row = waits.row[stretch.wait]!;
@@ -55,28 +61,31 @@ function parallelWords(times: TimeCache, time: number): string {
   const { model, range: [from, to], steps } = times, { bins } = times.parallel;
   const bin = Math.max(0, Math.min(steps - 1, Math.floor((time - from) / (to - from) * steps)));
   return times.busyKinds.map(kind => ({ word: model.profile.timeKinds[kind]!.word, value: bins[kind * steps + bin]! })).filter(({ value }) => value >= .005)
-    .map(({ word, value }) => `${+value.toFixed(2)} ${word}`).join(', ') || 'no thread does anything';
+    .map(({ word, value }) => `${+value.toFixed(2)} ${word}`).join(', ') || 'no active threads';
 }
 
 function cpuWords(times: TimeCache, cpu: number, time: number): string {
   const { model, range: [from, to] } = times, runs = times.runs!, pixel = (to - from) / times.bins, number = runs.cpus[cpu];
   const here = runsBetween(runs, cpu, time - pixel / 2, time + pixel / 2);
   const run = runAt(runs, cpu, time, pixel / 2);
-  if (run < 0) return `CPU ${number} · none of these threads`;
+  if (run < 0) return `CPU ${number} · no recorded thread`;
   const name = model.threadName(runs.thread[run]!).slice(0, 60), moved = runs.migrations[runs.thread[run]!]!;
   if (here.runs > 1) return `CPU ${number} · ${here.runs} runs of ${here.threads} thread${here.threads === 1 ? '' : 's'} in ${duration(pixel)}${here.threads === 1 ? `: ${name}` : ''}`;
   const from_ = runs.from[run]!;
-  return `CPU ${number} · ${name} for ${duration(runs.end[run]! - runs.begin[run]!)}${from_ === NONE ? '' : ` · came from CPU ${from_}`} · ${moved} migration${moved === 1 ? '' : 's'} of it in all`;
+  return `CPU ${number} · ${name} for ${duration(runs.end[run]! - runs.begin[run]!)}${from_ === NONE ? '' : ` · moved from CPU ${from_}`} · ${moved} migration${moved === 1 ? '' : 's'} in total`;
 }
 
-/** The stretch of a thread, or the run on a CPU, that a click at a place takes; nothing where it is too narrow to be meant. */
+/**
+ * The stretch of a thread, or the run on a CPU, that a click selects; undefined where it is too narrow to
+ * click.
+ */
 export function stretchUnder(times: TimeCache | undefined, track: Track | undefined, time: number, y: number): (Pick<Stretch, 'begin' | 'end'> & { thread: number }) | undefined {
   if (!times) return undefined;
   const least = 3 * (times.range[1] - times.range[0]) / times.bins;
   let found: { begin: number; end: number; thread: number } | undefined;
   if (track?.kind === 'thread' && isInStates(track, y)) {
     const stretch = stretchAt(times.waits, track.thread, time);
-    // The row of a wait is at its end, which a range leaves out.
+    // The row of a wait is at its end, which a range excludes.
     if (stretch) found = { begin: stretch.begin, end: stretch.end + (stretch.wait < 0 ? 0 : 1000), thread: track.thread };
   } else if (track?.kind === 'cpu') {
     const runs = times.runs!, run = runAt(runs, track.cpu, time, 0);

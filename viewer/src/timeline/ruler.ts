@@ -10,7 +10,7 @@ export function ticks(from: number, to: number, width: number, room = 110): { at
   return out;
 }
 
-/** A moment as exactly as steps of this size need: `1.25 s`, `850 µs`, `2:05 min`. */
+/** A time with the precision that steps of this size need: `1.25 s`, `850 µs`, `2:05 min`. */
 export function clock(time: number, step: number): string {
   if (time === 0) return '0';
   const [unit, size] = time >= 1e9 ? ['s', 1e9] as const : time >= 1e6 ? ['ms', 1e6] as const : time >= 1e3 ? ['µs', 1e3] as const : ['ns', 1] as const;

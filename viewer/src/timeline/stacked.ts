@@ -1,9 +1,9 @@
-// Areas one above the other: curves of activity, lanes of kinds of time.
+// Stacked areas: activity curves and thread state lanes.
 
 export interface Place {
   left: number;
   width: number;
-  /** The lower edge, and the pixels above it that stand for `top`. */
+  /** The lower edge, and the height in pixels of the value `top`. */
   base: number;
   room: number;
   top: number;
@@ -19,7 +19,7 @@ export function drawStacked(context: CanvasRenderingContext2D, bins: Float64Arra
     let any = false;
     for (let bin = 0; bin < count && !any; bin++) any = bins[at + bin]! > 0;
     if (!any) continue;
-    // One shape per kind: along the tops from left to right, along what is below from right to left.
+    // One shape per kind: along the tops from left to right, back along the area below.
     context.fillStyle = fill;
     context.beginPath();
     for (let bin = 0; bin < count;) {

@@ -1,4 +1,5 @@
-// What waits tell, drawn: the kinds of a thread's time, how many threads do what at once, and which thread each CPU runs.
+// Draws thread states from waits: the kinds of a thread's time, the number of threads in each, and the thread
+// on each CPU.
 
 import type { Model } from '../model.ts';
 import { nthColour } from '../palette.ts';
@@ -10,12 +11,12 @@ import { kindShares, type Waits } from '../waits.ts';
 import { drawStacked } from './stacked.ts';
 import { HEIGHT } from './tracks.ts';
 
-/** Pixels per step of the curve of threads at once. */
+/** Pixels per step of the concurrent threads curve. */
 const STEP = 2;
-/** Threads whose lanes are kept. */
+/** The number of threads with cached lanes. */
 const MOST = 256;
 
-/** The sums of one range and width: scrolling back and forth adds nothing up twice. */
+/** The sums of one range and width, cached for scrolling. */
 export class TimeCache {
   readonly runs: Runs | undefined;
   readonly kinds: number;
@@ -42,7 +43,7 @@ export class TimeCache {
     return bins;
   }
 
-  /** What a thread's time in the range is made of, in nanoseconds per kind. */
+  /** How a thread's time in the range splits into kinds, in nanoseconds. */
   total(thread: number): Float64Array {
     const lane = this.of(thread), out = new Float64Array(this.kinds), width = (this.range[1] - this.range[0]) / this.bins;
     for (let kind = 0; kind < this.kinds; kind++) {
@@ -53,7 +54,7 @@ export class TimeCache {
     return out;
   }
 
-  /** How many threads do what at once, and the most that do anything but idle. */
+  /** How many threads are in each kind at the same time, and the maximum that are not idle. */
   get parallel(): { bins: Float64Array; top: number } {
     if (!this.together) {
       const bins = this.allLanes();
@@ -64,7 +65,7 @@ export class TimeCache {
     return this.together;
   }
 
-  /** All threads in steps of the curve: from their lanes, as far as those are kept. */
+  /** All threads in steps of the curve: from the cached lanes where possible. */
   private allLanes(): Float64Array {
     const { count, tid } = this.model.profile.threads;
     if (count > MOST) return kindShares(this.waits, tid.keys(), this.kinds, this.range, this.steps);
@@ -78,7 +79,7 @@ export class TimeCache {
     return bins;
   }
 
-  /** All kinds of time but idle. */
+  /** All kinds of time except idle. */
   get busyKinds(): number[] {
     return [...this.model.profile.timeKinds.keys()].filter(kind => this.model.profile.timeKinds[kind]!.state !== 'idle');
   }
@@ -102,7 +103,7 @@ export function drawParallel(context: CanvasRenderingContext2D, times: TimeCache
   drawStacked(context, bins, times.steps, fills(context, times.busyKinds, dark), { left: 0, width, base: y + HEIGHT.parallel - 1, room: HEIGHT.parallel - 6, top });
 }
 
-/** Threads have colours; a notch stands where one comes from another CPU, as far as there is room. */
+/** Each thread has a colour. A notch marks a migration from another CPU, if there is room. */
 export function drawCpu(context: CanvasRenderingContext2D, times: TimeCache, cpu: number, width: number, y: number, dark: boolean, chosen: Uint8Array | undefined): void {
   const { boxes } = times.cpu(cpu), runs = times.runs!, step = width / times.bins, room = HEIGHT.cpu - 3, base = y + HEIGHT.cpu - 2;
   let colour = '';

@@ -1,4 +1,4 @@
-// The timeline's sums, tracks, lanes, ticks, and the ways to choose threads and time.
+// The timeline's sums, tracks, lanes and ticks, and selecting threads and time.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -25,7 +25,7 @@ test('a busy thread is busy all the time', () => {
   assert.equal(+bins[4 * 10 + 5]!.toFixed(6), 1, 'then the allocator');
 });
 
-test('what is drawn is what was measured, for any number of bins', () => {
+test('the bins add up to the samples, for any number of bins', () => {
   const model = new Model(decode(realistic({ samples: 3000 }))), samples = samplesOf(model);
   for (const count of [1, 7, 100, 5000]) {
     for (let thread = 0; thread < model.profile.threads.count; thread++) {
@@ -38,7 +38,7 @@ test('what is drawn is what was measured, for any number of bins', () => {
   }
 });
 
-test('sums over stretches of time fill them', () => {
+test('sums fill their interval', () => {
   const model = new Model(decode(heap()));
   const table = model.profile.samples[0]!;
   const samples = byThread(table, 2, stackKinds(model), stretches(table, model.duration));
@@ -48,7 +48,7 @@ test('sums over stretches of time fill them', () => {
       assert.ok(Math.abs(bins.reduce((a, b) => a + b, 0) - samples.total[thread]!) < 1, `${count} bins, thread ${thread}`);
     }
   }
-  // 10 ms in 10 bins: the job's bytes of every second stretch.
+  // 10 ms in 10 bins: the job's bytes of every second interval.
   const own = Array.from(activity(samples, 1, 2, [10e6, 30e6], 2).subarray(2, 4));
   assert.deepEqual(own.map(Math.round), [0, 20 * 4096]);
   const most = highest(samples, 2, [0, 1e9], 100);
@@ -56,7 +56,7 @@ test('sums over stretches of time fill them', () => {
   assert.equal(stretches({ ...table, time: new Float64Array(table.time.length) }, 1e9), undefined, 'all at one time');
 });
 
-test('tracks: processes by weight, a thousand threads, only those in sight', () => {
+test('tracks: processes by weight, a thousand threads, only those in view', () => {
   const model = new Model(decode(threads())), samples = samplesOf(model);
   const { list, threads: order, height } = tracksOf(model, samples.total);
   assert.equal(order.length, 1000);
@@ -68,34 +68,34 @@ test('tracks: processes by weight, a thousand threads, only those in sight', () 
   assert.ok(seen.length < 12 && seen[0]!.y <= 5000 && seen.at(-1)!.y + seen.at(-1)!.height >= 5200);
 });
 
-test('spans that overlap are on different lanes', () => {
+test('overlapping spans are on different lanes', () => {
   const pack = (start: number[], end: number[]): [number, number[]] => {
     const lanes = new Uint32Array(start.length);
     return [packLanes([...start.keys()], Float64Array.from(start), Float64Array.from(end), lanes), [...lanes]];
   };
   assert.deepEqual(pack([0, 1, 2, 5, 6], [4, 3, NaN, 6, 7]), [3, [0, 1, 2, 0, 0]]);
   assert.deepEqual(pack([], []), [0, []]);
-  assert.deepEqual(pack([1, 1, 2], [1, 1, 2]), [2, [0, 1, 0]], 'moments take their moment');
+  assert.deepEqual(pack([1, 1, 2], [1, 1, 2]), [2, [0, 1, 0]], 'spans of length zero take a nanosecond');
   const many = Array.from({ length: 50_000 }, (_, at) => at);
   assert.equal(pack(many, many.map(() => 1e9))[0], 50_000, 'as many lanes as it takes');
 });
 
-test('threads are chosen like files', () => {
+test('threads are selected like files', () => {
   const order = [3, 1, 0, 2];
   assert.deepEqual(chooseThread(order, 4, undefined, 1, undefined, false), [1]);
   assert.equal(chooseThread(order, 4, [1], 1, undefined, false), undefined);
   assert.deepEqual(chooseThread(order, 4, [1], 2, undefined, true), [1, 2]);
   assert.equal(chooseThread(order, 4, [1], 1, undefined, true), undefined);
   assert.deepEqual(chooseThread(order, 4, [3], 0, 0, false), [0, 1, 3]);
-  assert.equal(chooseThread(order, 4, [3], 2, 0, false), undefined, 'all of them is no choice');
+  assert.equal(chooseThread(order, 4, [3], 2, 0, false), undefined, 'all of them is not a selection');
   assert.deepEqual(chooseThread(order, 5, [3], 2, 0, false), [0, 1, 2, 3], 'one is hidden');
 });
 
-test('the brush by keyboard', () => {
+test('time selection by keyboard', () => {
   const key = (key: string, more = {}) => ({ key, shiftKey: false, altKey: false, ctrlKey: false, metaKey: false, ...more });
   assert.deepEqual(brushKey(key('ArrowRight'), [0, 1000], undefined), [450, 550]);
   assert.deepEqual(brushKey(key('ArrowRight'), [0, 1000], [450, 550]), [460, 560]);
-  assert.deepEqual(brushKey(key('ArrowRight', { altKey: true }), [0, 1000], [850, 950]), [900, 1000], 'stays inside');
+  assert.deepEqual(brushKey(key('ArrowRight', { altKey: true }), [0, 1000], [850, 950]), [900, 1000], 'remains inside');
   assert.deepEqual(brushKey(key('ArrowLeft', { shiftKey: true }), [0, 1000], [450, 550]), [450, 540]);
   assert.equal(brushKey(key('x'), [0, 1000], [450, 550]), undefined);
 });
@@ -107,10 +107,10 @@ test('round times', () => {
   assert.ok(ticks(0, 1, 1e6).length < 1001);
 });
 
-test('the wheel zooms time, inside of what is around it', () => {
+test('the wheel zooms time, inside the outer range', () => {
   assert.deepEqual(wheelRanges([], [0, 1e6], 5e5, .5, true), [[250_000, 750_000]]);
   assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, .5, false), [[375_000, 625_000]]);
   assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, .5, true), [[250_000, 750_000], [375_000, 625_000]]);
-  assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, 3, false), [], 'as wide as everything: gone');
+  assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, 3, false), [], 'as wide as everything: removed');
   assert.deepEqual(wheelRanges([[500_000, 501_000]], [0, 1e6], 500_500, .5, false), [[500_000, 501_000]], 'not narrower than a microsecond');
 });

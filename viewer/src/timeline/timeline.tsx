@@ -1,8 +1,8 @@
-// The timeline: tracks of counters, spans and threads; brushing a range of time; choosing threads.
+// The timeline: tracks of counters, spans and threads. Selects time and threads.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { threadValues } from '../derive.ts';
-import { askers } from '../heap.ts';
+import { requesterKinds } from '../heap.ts';
 import type { PanelProps } from '../panel.ts';
 import { timeRange, zoomIntoBrush, type Range } from '../state.ts';
 import { waitsOf } from '../waits.ts';
@@ -21,9 +21,9 @@ import { parseChanged, toggled, tracksBetween, tracksOf, type Stop } from './tra
 import { wheelRanges } from './wheel.ts';
 import './timeline.css';
 
-/** Where waits were recorded, tracks are higher. */
+/** Tracks are higher where waits were recorded. */
 const MOST_HEIGHT = { plain: 300, withWaits: 400 };
-/** Pixels around an edge of the brush where it can be taken hold of. */
+/** Pixels around an edge of the time selection in which it can be dragged. */
 const GRIP = 5;
 
 type Drag =
@@ -44,7 +44,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   const hover = useRef<HTMLDivElement>(null);
 
   const isHeap = model.isHeapMetric(state.metric);
-  const kinds = useMemo(() => (isHeap ? askers(model) : stackKinds(model)), [model, isHeap]);
+  const kinds = useMemo(() => (isHeap ? requesterKinds(model) : stackKinds(model)), [model, isHeap]);
   const samples = useMemo<ThreadSamples>(() => {
     const table = model.profile.samples[model.drawn(state.metric)];
     const count = Math.max(1, model.profile.threads.count);
@@ -54,7 +54,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   const changed = state.panel['timeline-tracks'];
   const tracks = useMemo(() => tracksOf(model, samples.total, parseChanged(changed), state.threads), [samples, changed, state.threads]);
   const values = threadValues(model, state);
-  // The keyboard's place; the busiest thread at first.
+  // The track of the keyboard cursor; the busiest thread at first.
   const active = tracks.stops.find(stop => stopId(stop) === cursor) ?? tracks.stops.find(stop => stop.kind === 'thread');
   const range: Range = state.ranges.at(-1) ?? [0, model.duration];
   const [from, to] = range;
@@ -127,7 +127,8 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     const now = drag.current;
     drag.current = undefined;
     if (!now || now.kind !== 'new' || now.moved) return;
-    // A click: away with the brush when it is beside it, or the thread under it. Inside, it may become a double-click.
+    // A click outside the time selection clears it, or selects the thread under it. Inside, it may become a
+    // double-click.
     if (state.brush && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       if (now.from >= state.brush[0] && now.from <= state.brush[1]) return;
       cleared.current = performance.now();
@@ -139,7 +140,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     const track = tracksBetween(tracks.list, y, y + 1)[0];
     const stretch = !event.ctrlKey && !event.metaKey && !event.shiftKey ? stretchUnder(times, track, now.from, y) : undefined;
     if (stretch) {
-      // As a span: its time, and its thread.
+      // As for a span: selects its time and its thread.
       dispatch({ brush: [Math.max(from, stretch.begin), Math.min(Math.max(to, stretch.begin + 1), stretch.end)], threads: model.profile.threads.count > 1 ? [stretch.thread] : undefined });
       return;
     }
@@ -219,7 +220,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   const fold = (name: string): void => dispatch({ panel: { ...state.panel, 'timeline-tracks': toggled(parseChanged(changed), name) } });
 
   const shown = tracksBetween(tracks.list, scroll, scroll + size.height);
-  const looked = timeRange(state);
+  const selected = timeRange(state);
   const wanted = Math.min(tracks.height, Number(state.panel['timeline-height']) || Math.min(waits ? MOST_HEIGHT.withWaits : MOST_HEIGHT.plain, Math.max(80, innerHeight * (waits && innerWidth > 900 ? .42 : .32))));
   return (
     <section class="timeline" aria-label="Timeline">
@@ -231,7 +232,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
           <canvas ref={canvas} style={{ width: `${size.width}px`, height: `${size.height}px` }} onPointerDown={onPointerDown} onPointerMove={onPointerMove}
             onPointerUp={onPointerUp} onPointerLeave={() => placeHover(undefined)} onDblClick={() => dispatch(zoomIntoBrush(state))} />
           <div class="timeline-hover" ref={hover}><span /></div>
-          {state.brush && looked && <div class="timeline-brush" style={{ left: `${xOf(looked[0])}px`, width: `${Math.max(1, xOf(looked[1]) - xOf(looked[0]))}px` }} />}
+          {state.brush && selected && <div class="timeline-brush" style={{ left: `${xOf(selected[0])}px`, width: `${Math.max(1, xOf(selected[1]) - xOf(selected[0]))}px` }} />}
         </div>
         <Labels model={model} tracks={shown} state={state} stops={tracks.stops} active={active} select={select} values={values} times={times} fold={fold} />
         <div style={{ height: `${Math.max(0, tracks.height - size.height)}px` }} />

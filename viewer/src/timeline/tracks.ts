@@ -1,4 +1,5 @@
-// The rows of the timeline from top to bottom: threads at once, CPUs, counters, spans of no thread, then each process with its threads and their spans.
+// The rows of the timeline from top to bottom: concurrent threads, CPUs, counters, spans without a thread,
+// then each process with its threads and their spans.
 
 import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
@@ -6,24 +7,24 @@ import { runsOf } from '../runs.ts';
 import { waitsOf } from '../waits.ts';
 import { packLanes } from './lanes.ts';
 
-/** `states`: what the kinds of a thread's time add to its height. */
+/** `states`: the additional height of a thread's state lane. */
 export const HEIGHT = { parallel: 46, cpu: 15, counter: 30, lane: 12, process: 21, thread: 26, states: 16 } as const;
-/** Spans in more lanes than this begin as one line. */
+/** Spans in more lanes than this start collapsed. */
 const MOST_LANES = 12;
-/** More CPUs than this begin as one line. */
+/** More CPUs than this start collapsed. */
 const MOST_CPUS = 8;
 
 export type Track = { y: number; height: number } & (
-  /** How many threads run, wait and are blocked. */
+  /** How many threads are running, queued and blocked. */
   | { kind: 'parallel' }
   | { kind: 'cpus'; count: number; isFolded: boolean }
   /** A row of `Runs.cpus`. */
   | { kind: 'cpu'; cpu: number }
   | { kind: 'counter'; counter: number }
-  /** Spans of a thread, or of none: `spans` in lanes, or folded into one line. */
+  /** Spans of a thread, or of none: `spans` in lanes, or collapsed into one line. */
   | { kind: 'spans'; thread: number; spans: readonly number[]; lanes: number; isFolded: boolean }
   | { kind: 'process'; process: number; threads: number[]; isFolded: boolean }
-  /** With a lane of kinds of time below its curve where waits are known. */
+  /** With a state lane below its curve where waits are known. */
   | { kind: 'thread'; thread: number; hasStates: boolean });
 
 export type Stop = Extract<Track, { kind: 'process' | 'thread' }>;
@@ -33,22 +34,23 @@ export interface Tracks {
   height: number;
   /** Threads that have a track, from top to bottom. */
   threads: number[];
-  /** What can be chosen, from top to bottom: threads, and processes where there are several. */
+  /** The selectable tracks, from top to bottom: threads, and processes where there are several. */
   stops: Stop[];
   /** Span → its lane among the spans of its thread. */
   lanes: Uint32Array;
 }
 
 /**
- * What a reader hid or folded, by names: `parallel` the curve of threads, `states` the kinds of time of threads, `cpus` the lanes of CPUs
- * are folded, or not, against what is usual; `c1` a counter, `spans` all spans, `idle` threads without samples, `others` threads that are
- * not selected; `p1` a process is folded; `s1` and `s` the spans of a thread or of none are folded, or not, against what is usual.
+ * The tracks that the user hid or folded, by name: `parallel` the concurrent threads, `states` the thread
+ * states, `cpus` toggles the default folding of the CPU lanes; `c1` a counter, `spans` all spans, `idle`
+ * threads without samples, `others` unselected threads; `p1` folds a process; `s1` and `s` toggle the
+ * default folding of the spans of a thread or of none.
  */
 export type Changed = ReadonlySet<string>;
 
 export const parseChanged = (text: string | undefined): Changed => new Set(text ? text.split('.') : []);
 
-/** The text for the address after a change of one of the names. */
+/** The text for the address after toggling one of the names. */
 export function toggled(changed: Changed, name: string): string {
   const next = new Set(changed);
   if (!next.delete(name)) next.add(name);
@@ -57,13 +59,13 @@ export function toggled(changed: Changed, name: string): string {
 
 export const spansName = (thread: number): string => (thread === NONE ? 's' : `s${thread}`);
 
-/** Whether the lanes of CPUs are folded. */
+/** Whether the CPU lanes are folded. */
 export const areCpusFolded = (cpus: number, changed: Changed): boolean => cpus > MOST_CPUS !== changed.has('cpus');
 
 interface Spans { rows: number[]; lanes: number }
 const packed = new WeakMap<Model, { lanes: Uint32Array; byThread: Map<number, Spans> }>();
 
-/** The spans of each thread (`NONE`: of none), in lanes of their own. */
+/** The spans of each thread (`NONE`: of none), in their own lanes. */
 function spansOf(model: Model): { lanes: Uint32Array; byThread: Map<number, Spans> } {
   let known = packed.get(model);
   if (known) return known;
@@ -79,7 +81,7 @@ function spansOf(model: Model): { lanes: Uint32Array; byThread: Map<number, Span
   return known;
 }
 
-/** Threads of a process are ordered by weight: the busiest first. `chosen` are the selected threads. */
+/** Threads of a process are sorted by weight, busiest first. `chosen` are the selected threads. */
 export function tracksOf(model: Model, weight: Float64Array, changed: Changed = new Set(), chosen?: readonly number[]): Tracks {
   const { counters, processes, threads } = model.profile;
   const { lanes, byThread } = spansOf(model);

@@ -1,10 +1,10 @@
-// Zooming time with the wheel.
+// Zooms time with the wheel.
 
 import type { Range } from '../state.ts';
 
 /**
- * The ranges after a turn of the wheel at `time`: the last one made narrower or wider, or a new one inside of it when `fresh`.
- * A range as wide as the one around it is gone.
+ * The ranges after a turn of the wheel at `time`: the last one narrower or wider, or a new one inside it
+ * when `fresh`. A range as wide as the one around it is removed.
  */
 export function wheelRanges(ranges: readonly Range[], whole: Range, time: number, factor: number, fresh: boolean): readonly Range[] {
   const around = fresh ? ranges : ranges.slice(0, -1);
