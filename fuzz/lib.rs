@@ -1,10 +1,10 @@
-//! What several targets do with what they read.
+//! What several targets do with the data they read.
 
 use whyslow_analyze::{FunctionTable, Overview, Quality, Selection, SortBy};
 use whyslow_profile::Profile;
 
-/// Looks at a profile as every report does: whatever a reader lets through must be safe to work with.
-pub fn look_at(profile: &Profile) {
+/// Uses a profile as every report does: everything that a reader accepts must be safe to work with.
+pub fn use_profile(profile: &Profile) {
     let _ = (Overview::of(profile), Quality::of(profile));
     for metric in 0..profile.metrics.len() {
         let selection = Selection { metric, ..Selection::default() };

@@ -1,4 +1,4 @@
-//! What the agent says to the collector: a program can write anything into the area they share.
+//! The data that the agent sends to the collector: a program can write anything into the shared area.
 #![no_main]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use whyslow_heap::area::Area;
 use whyslow_heap::drain::{Arrival, Config, Drain, Until};
 use whyslow_heap_wire::area::ring;
 
-/// Rings and words that are filled: larger areas only repeat what these show.
+/// Rings and words to fill: larger areas only repeat these cases.
 const RINGS: usize = 3;
 const WORDS: usize = 512;
 

@@ -1,4 +1,5 @@
-//! Other tools' files. The first byte chooses the format; beyond the list it is guessed, as on the command line.
+//! Files of other tools. The first byte selects the format. Beyond the list it is detected, as on the command
+//! line.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,6 +9,6 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     let format = Format::ALL.get(usize::from(choice)).copied();
     if let Ok((_, imported)) = import_bytes(bytes, format, &ImportOptions::default()) {
-        whyslow_fuzz::look_at(&imported.profile);
+        whyslow_fuzz::use_profile(&imported.profile);
     }
 });

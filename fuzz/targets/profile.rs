@@ -1,6 +1,8 @@
-//! The `.whyslow` file: no bytes make its reader panic, hang or take memory out of proportion, and what it reads can be shown.
+//! The `.whyslow` file: no input makes its reader panic, hang or use memory out of proportion, and what it
+//! reads can be shown.
 //!
-//! Checksums and compression would stop nearly every change at the door, so most of them are made to a file without those.
+//! Checksums and compression would reject nearly every change, so most changes are applied to a file without
+//! those.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
@@ -8,14 +10,14 @@ use whyslow_profile::file::testing::{bare, dressed};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(profile) = whyslow_profile::file::read_bytes(bytes) {
-        whyslow_fuzz::look_at(&profile);
+        whyslow_fuzz::use_profile(&profile);
     }
 });
 
 fuzz_mutator!(|bytes: &mut [u8], len: usize, most: usize, seed: u32| {
-    /// One in so many changes is made to the file as it lies on disk.
+    /// One in this many changes is applied to the file as it is on disk.
     const AS_IT_IS: u32 = 16;
-    /// How much a change may add.
+    /// Max bytes that a change may add.
     const GROWTH: usize = 256;
     if !seed.is_multiple_of(AS_IT_IS)
         && let Some(mut changed) = bare(&bytes[..len])

@@ -1,4 +1,4 @@
-//! Files of suppressions, and looking a stack up in them.
+//! Suppression files, and matching a stack against them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use whyslow_heap::leaks::Class;
 use whyslow_heap::leaks::suppressions::{Frame, Suppressions};
 
 fuzz_target!(|bytes: &[u8]| {
-    // The first half are suppressions, the second half names of functions.
+    // The first half are suppressions, the second half function names.
     let (file, names) = bytes.split_at(bytes.len() / 2);
     let (file, names) = (String::from_utf8_lossy(file), String::from_utf8_lossy(names));
     let Ok(suppressions) = Suppressions::parse(&file, "fuzzed.supp") else { return };

@@ -1,4 +1,4 @@
-//! Symbol tables and debug information: names and lines of addresses all over a file.
+//! Symbol tables and debug information: names and lines of addresses across a file.
 #![no_main]
 
 use std::fs::File;
@@ -29,10 +29,10 @@ fuzz_target!(|bytes: &[u8]| {
         keep_code: true,
     };
     let _ = symbolize(&mut profile, &options);
-    whyslow_fuzz::look_at(&profile);
+    whyslow_fuzz::use_profile(&profile);
 });
 
-/// One sample at each of some addresses of one program.
+/// One sample at each of several addresses of one program.
 fn profile() -> Profile {
     let mut profile = Profile { sealed: true, ..Profile::default() };
     let name = profile.strings.push("/fuzzed/program");

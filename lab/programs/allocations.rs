@@ -1,9 +1,9 @@
-//! A loop whose time goes into allocating and freeing small pieces of memory.
+//! Spends its time on allocating and freeing small blocks in a loop.
 //!
 //! Run: `allocations [LINES=25000000]`.
 //!
-//! THE KNOWN ANSWER: make_line makes 3 allocations for each line, and frees them; over 90 % of the time is under it, and over
-//! half of the time is in malloc, realloc, free and what they call.
+//! THE KNOWN ANSWER: make_line makes 3 allocations per line and frees them. Over 90 % of the
+//! time is under it, and over half of the time is in malloc, realloc, free and their callees.
 
 use std::hint::black_box;
 

@@ -2,9 +2,9 @@
 //!
 //! Run: `calls [LINES=2000] [FOLDER=a temporary one]`, with at most 30,000 lines: a pipe holds a quarter of them
 //!
-//! THE KNOWN ANSWER: `save_rows` writes LINES times 12 bytes to FOLDER/rows-PID.txt, `load_rows` reads them back 12 bytes at a time, and once more to
-//! see the end. `look_for` fails to open LINES / 2 files. `pass_on` writes LINES / 4 times 8 bytes to a pipe, `take_over` reads them. `ask` sends
-//! LINES / 8 times 6 bytes to a loopback socket and `answer`, on another thread, receives them. `rest` sleeps for the time in `rest_us`.
+//! THE KNOWN ANSWER: `save_rows` writes LINES times 12 bytes to FOLDER/rows-PID.txt, `load_rows` reads them back 12 bytes at a time, plus one read
+//! at the end of the file. `look_for` fails to open LINES / 2 files. `pass_on` writes LINES / 4 times 8 bytes to a pipe, `take_over` reads them.
+//! `ask` sends LINES / 8 times 6 bytes to a loopback socket and `answer`, on another thread, receives them. `rest` sleeps for the time in `rest_us`.
 
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};

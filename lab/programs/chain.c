@@ -1,9 +1,9 @@
-/* A chain of C functions, each of which works itself and calls the next.
+/* A chain of C functions. Each does work itself and calls the next.
  *
  * Run: `chain [MS=1000]`.
  *
- * THE KNOWN ANSWER: self time first 20 %, second 30 %, third 50 %; every stack is a part of third < second < first < main
- * that starts with one of the three. The program needs no frame pointers and has none at -O2.
+ * THE KNOWN ANSWER: self time first 20 %, second 30 %, third 50 %; every stack is a part of third < second <
+ * first < main that starts with one of the three. The program needs no frame pointers and has none at -O2.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define STEPS_PER_MS 600000ull
 #define NEVER_INLINED __attribute__((noinline, noclone))
-/* A serial chain: a step costs the same wherever the loop stands. */
+/* A serial chain: a step costs the same wherever the loop is. */
 #define SPIN(steps, x, a, b, c)                                                                                         \
     for (uint64_t left = (steps); left > 0; left--) {                                                                   \
         x ^= x << a;                                                                                                    \
@@ -20,7 +20,7 @@
     }
 
 NEVER_INLINED uint64_t third(uint64_t unit, uint64_t x) {
-    volatile uint64_t result; /* A leaf that uses its stack has a frame pointer, where those are asked for. */
+    volatile uint64_t result; /* A leaf that uses its stack has a frame pointer if the build has those. */
     SPIN(5 * unit, x, 13, 7, 17)
     result = x;
     return result;

@@ -1,7 +1,7 @@
-//! Three functions, one of which can be made to work more or less: two runs that differ in it alone.
+//! Three functions, one of which can do more or less work: two runs that differ only in it.
 //!
-//! Run: `changed [MS=1000] [PERCENT=100]`; MS is fixed work, about one millisecond of CPU each, and PERCENT what `beta` does of
-//! its usual part.
+//! Run: `changed [MS=1000] [PERCENT=100]`. MS is fixed work, about one millisecond
+//! of CPU time each. PERCENT is how much of its usual work `beta` does.
 //!
 //! THE KNOWN ANSWER: alpha 50, beta 30 × PERCENT / 100, gamma 20 parts, all self time. From PERCENT 100 to PERCENT p, beta
 //! changes by the factor p / 100, and the others do not change.

@@ -1,12 +1,12 @@
 //! Deep stacks whose outer frames change all the time, each of which can be proved right or wrong.
 //!
-//! Run: `churn [PERIOD_MS=12] [MS=1000] [same|mix]`, or `churn paths [same|mix]` to print the truth and end.
-//! A round picks one of 64 paths, goes down it, spins PERIOD_MS (may be a fraction) in the path's own leaf and comes all the
-//! way back. `same`: four functions with frames of about 640 bytes. `mix`: four different frame sizes, two of them with
-//! rbp-based frames.
+//! Run: `churn [PERIOD_MS=12] [MS=1000] [same|mix]`, or `churn paths [same|mix]` to print the
+//! truth and exit. A round picks one of 64 paths, descends it, spins PERIOD_MS (may be a
+//! fraction) in the path's own leaf, and returns all the way. `same`: four functions with frames
+//! of about 640 bytes. `mix`: four different frame sizes, two of them with rbp-based frames.
 //!
-//! THE KNOWN ANSWER: a stack that ends in leaf_NN must be exactly the path that `churn paths` prints for leaf_NN, then
-//! `round`. A stack that has any other frame there was completed wrongly.
+//! THE KNOWN ANSWER: a stack that ends in leaf_NN must be exactly the path that `churn paths`
+//! prints for leaf_NN, then `round`. A stack with any other frame there was completed wrongly.
 
 use std::hint::black_box;
 
@@ -14,7 +14,7 @@ const STEPS_PER_MS: f64 = 600_000.0;
 
 type Step = fn(&Path, usize) -> u64;
 
-/// What one round calls, outermost first; the last is the leaf.
+/// The calls of one round, outermost first. The last one is the leaf.
 struct Path {
     steps: Vec<Step>,
     names: Vec<&'static str>,
@@ -35,7 +35,7 @@ macro_rules! frames {
 }
 
 struct Plain<const N: usize>([u64; N]);
-/// More alignment than the stack has: such frames need rbp.
+/// More alignment than the stack has, so such frames need rbp.
 #[repr(align(64))]
 struct Aligned<const N: usize>([u64; N]);
 
@@ -82,7 +82,7 @@ impl Random {
     }
 }
 
-/// The path is a function of its seed alone: 75 to 80 frames, then the seed's own leaf.
+/// The path depends only on its seed: 75 to 80 frames, then the seed's own leaf.
 fn path(seed: usize, frames: &[(&'static str, Step); 4], spin: u64) -> Path {
     let mut random = Random((seed as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let length = 75 + seed % 6;

@@ -2,9 +2,9 @@
 //!
 //! Run: `closures [MS=1000]`.
 //!
-//! THE KNOWN ANSWER: the hottest function is map_cost with about 60 %, called from the closure in a `map`; the exact shares of the five
-//! functions are counted while the program runs and printed. map_cost is under `total::<Vec<…>, …>`, compare_cost under the
-//! standard library's sort, area_cost under `<Square as Shape>::area` or `<Circle as Shape>::area`.
+//! THE KNOWN ANSWER: the hottest function is map_cost with about 60 %, called from the closure in a `map`. The program
+//! counts the exact shares of the five functions while it runs, and prints them. map_cost is under `total::<Vec<…>, …>`,
+//! compare_cost under the standard library's sort, area_cost under `<Square as Shape>::area` or `<Circle as Shape>::area`.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -75,7 +75,7 @@ impl Shape for Circle {
     }
 }
 
-/// Generic over the collection and the closure; one copy of it exists for each pair.
+/// Generic over the collection and the closure. There is one instance per pair.
 #[inline(never)]
 fn total<C: IntoIterator<Item = u64>, F: Fn(u64) -> u64>(items: C, f: F) -> u64 {
     items.into_iter().filter(|&x| filter_cost(x) > 0).map(f).fold(0, |sum, x| sum ^ fold_cost(x))

@@ -1,9 +1,9 @@
-/* Works on a stack of its own, made with makecontext.
+/* Works on a separate stack, created with makecontext.
  *
  * Run: `coroutine [MS=1000]`.
  *
- * THE KNOWN ANSWER: on_main 25 %, under main; on_own 75 %, and its stacks are whole: on_own < body < the C library's code that a
- * coroutine ends in. What entered the coroutine is not its caller: main is not on those stacks.
+ * THE KNOWN ANSWER: on_main 25 %, under main; on_own 75 %, and its stacks are complete: on_own < body < the C library's
+ * code that a coroutine ends in. The code that entered the coroutine is not its caller: main is not on those stacks.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-//! Recursion that holds a large stack while all the time is spent at its end.
+//! Recursion that holds a large stack while all the time is spent in the leaf.
 //!
 //! Run: `deep [DEPTH=500] [MS=1000]`; a frame has about 640 bytes, so the default is 320 KB of stack.
 //!
-//! THE KNOWN ANSWER: leaf has 100 % self time, and each of its stacks is leaf < down × (DEPTH + 1) < main. The outer
-//! frames live for the whole run.
+//! THE KNOWN ANSWER: leaf has 100 % self time, and each of its stacks is leaf
+//! < down × (DEPTH + 1) < main. The outer frames exist for the whole run.
 
 use std::hint::black_box;
 

@@ -1,10 +1,10 @@
-//! Loads a shared library while it runs and spends most of its time in there.
+//! Loads a shared library while it runs, and spends most of its time in that library.
 //!
-//! Run: `dlopen_host [MS=1000] [LIBRARY]`; the library is `plugin.rs`, found beside the program as
-//! `libplugin-VARIANT.so` when the program is `dlopen_host-VARIANT`.
+//! Run: `dlopen_host [MS=1000] [LIBRARY]`. The library is `plugin.rs`, in the
+//! program's folder as `libplugin-VARIANT.so` if the program is `dlopen_host-VARIANT`.
 //!
-//! THE KNOWN ANSWER: plugin_work 80 %, in the library, each stack plugin_work < plugin_entry < rounds < main;
-//! host_work 20 %, in the program.
+//! THE KNOWN ANSWER: plugin_work 80 %, in the library, each stack plugin_work
+//! < plugin_entry < rounds < main; host_work 20 %, in the program.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::hint::black_box;

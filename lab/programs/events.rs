@@ -1,10 +1,10 @@
-//! Does known numbers of things that events can tell: touches fresh pages, calls functions, executes programs.
+//! Causes known numbers of events: touches fresh pages, calls functions, executes programs.
 //!
 //! Run: `events [PAGES=2000] [CALLS=600] [EXECS=5]`.
 //!
-//! THE KNOWN ANSWER: `touch_pages` touches PAGES fresh pages of 4 KiB, `touch_a_few` a tenth as many; `probed`, a generic function with two
-//! instances, is called CALLS times, twice as often for `u64` as for `u8`; `/bin/true` is executed EXECS times. What there is besides is start-up:
-//! some hundred pages, and the execution of the program itself. It rests now and then, so that nobody who looks at each of these has to hurry.
+//! THE KNOWN ANSWER: `touch_pages` touches PAGES fresh pages of 4 KiB, `touch_a_few` a tenth as many. `probed`, a generic function with
+//! two instances, is called CALLS times, twice as often for `u64` as for `u8`. `/bin/true` is executed EXECS times. The rest is start-up:
+//! a few hundred pages, and the exec of the program itself. It pauses now and then, so that a recorder of each event can keep up.
 
 use std::ffi::c_void;
 use std::hint::black_box;
@@ -18,12 +18,12 @@ unsafe extern "C" {
     fn madvise(at: *mut c_void, size: usize, advice: i32) -> i32;
 }
 
-/// Fresh memory, one fault for each page and not one for hundreds of them.
+/// Fresh memory with one fault per page, not one for hundreds of pages.
 fn fresh(pages: usize) -> *mut u8 {
     const READ_WRITE: i32 = 3;
     const PRIVATE_ANONYMOUS: i32 = 0x22;
     const NO_HUGE_PAGES: i32 = 15;
-    // SAFETY: a new mapping; nothing else refers to it.
+    // SAFETY: a new mapping that nothing else refers to.
     unsafe {
         let memory =
             mmap(std::ptr::null_mut(), pages * PAGE, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0);

@@ -1,10 +1,10 @@
-//! Ends, prints and reports in every way, to check that a recorder changes nothing.
+//! Exits, prints and reports in every way, to check that a recorder changes nothing.
 //!
 //! Run: `exits [--spin MS] ACTION`, where --spin first uses that much CPU and ACTION is one of
-//!   code N       exit with code N                    signal N     die by signal N, undisturbed
+//!   code N       exit with code N                    signal N     exit by signal N, default action
 //!   abort        abort()                             panic        panic in main
 //!   print        "to stdout" and "to stderr", each to its stream
-//!   echo         copy stdin to stdout, byte by byte the same
+//!   echo         copy stdin to stdout, byte for byte
 //!   report       argv, working folder, environment, signal masks, open files, limits; one per line
 //!   wait         print "ready", wait for SIGINT or SIGTERM, print "got N", exit with code 40 + N
 //!
@@ -58,7 +58,7 @@ fn report() {
         .filter_map(|entry| {
             let entry = entry.ok()?;
             let target = std::fs::read_link(entry.path()).ok()?;
-            // The one that lists the folder belongs to this function.
+            // Except the descriptor that lists the folder, which belongs to this function.
             (!target.starts_with("/proc")).then_some(entry.file_name().to_str()?.parse().ok()?)
         })
         .collect();
@@ -78,7 +78,7 @@ fn wait() -> ! {
     }
     println!("ready");
     while GOT.load(Ordering::SeqCst) == 0 {
-        // The sleep bounds how late a signal is seen that comes between the test above and `pause`.
+        // The sleep bounds the delay of a signal that arrives between the check above and `pause`.
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let number = GOT.load(Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! A tree of processes, made by fork and by fork + exec, with a known split of CPU time.
+//! A tree of processes, created by fork and by fork + exec, with a known split of CPU time.
 //!
 //! Run: `forktree [MS=1000]`; MS is the work of all processes together.
 //!
@@ -89,7 +89,7 @@ fn main() {
             leaves.into_iter().for_each(finish);
         }
         _ => {
-            // SAFETY: there is one thread only, and the child uses nothing but its own stack before it ends.
+            // SAFETY: there is only one thread, and the child uses only its own stack before it exits.
             let forked = unsafe { fork() };
             if forked == 0 {
                 black_box(forked_work(steps, 1));

@@ -1,9 +1,9 @@
-//! Writes data to a file and waits until the disk has it, again and again.
+//! Writes data to a file and waits until it is on disk, again and again.
 //!
-//! Run: `fsync FILE [TIMES=20] [MEGABYTES=16]`; the file is deleted in the end.
+//! Run: `fsync FILE [TIMES=20] [MEGABYTES=16]`; the file is deleted at the end.
 //!
-//! THE KNOWN ANSWER: the line `wait_fsync_us N`: the main thread waits N microseconds in `wait_fsync`, for a file. That is what passes in there
-//! less the CPU time that it takes. Where files are kept in memory it is next to nothing.
+//! THE KNOWN ANSWER: the line `wait_fsync_us N`: the main thread waits N microseconds in `wait_fsync`, for a
+//! file. That is the wall time in there minus its CPU time. If files are kept in memory, it is almost nothing.
 
 use std::fs::File;
 use std::io::{Seek, Write};

@@ -1,12 +1,12 @@
 //! Five functions whose work grows with the argument in known ways: `growth N`.
 //!
-//! At 16,000 the linear ones have nearly all of it, and the quadratic and the cubic one some per cent each.
+//! At 16,000 the linear ones have nearly all of the time, and the quadratic and the cubic one a few per cent each.
 
 use std::hint::black_box;
 
 const CONSTANT: u64 = 30_000_000;
 
-/// So many steps of the same work.
+/// Does this many steps of the same work.
 #[inline(always)]
 fn steps(count: u64) {
     let mut state = count | 1;

@@ -1,13 +1,13 @@
-/* Counts what a program asks of the allocator, at the place where it asks.
+/* Counts a program's calls of the allocator, where it makes them.
  *
- *   p = made(&t, malloc(n), n);            a new block
- *   free(gone(&t, p, n));                  a block is given back
- *   p = moved(&t, realloc(p, n), m, n);    a block of m bytes becomes one of n bytes
+ *   p = count_alloc(&t, malloc(n), n);             a new block
+ *   free(count_free(&t, p, n));                    a block is freed
+ *   p = count_realloc(&t, realloc(p, n), m, n);    a block of m bytes becomes one of n bytes
  *
  * The rules are memcheck's: a realloc is one allocation, and one free unless the old pointer was NULL. A block is temporary when
- * the thread that made it frees it before it allocates again. A tally belongs to one thread.
+ * the thread that allocated it frees it before it allocates again. A tally belongs to one thread.
  *
- * `claim_heap` prints what the whole program did, `claim_site` what was done with a function on the stack:
+ * `claim_heap` prints the totals of the whole program, `claim_site` those with a function on the stack:
  *
  *   heap allocations=3 frees=2 ...
  *   site FUNCTION allocations=3 frees=2 ...
@@ -31,13 +31,13 @@ struct tally {
 /* What this thread allocated last. */
 static __thread uintptr_t newest;
 
-/* Hides a pointer from the compiler, which would otherwise drop blocks that nobody reads. */
+/* Hides a pointer from the compiler, which would otherwise remove blocks that are never read. */
 static inline void *hidden(void *pointer) {
     __asm__ volatile("" : "+r"(pointer) : : "memory");
     return pointer;
 }
 
-static inline void *made(struct tally *t, void *pointer, size_t size) {
+static inline void *count_alloc(struct tally *t, void *pointer, size_t size) {
     pointer = hidden(pointer);
     t->allocations++;
     t->bytes += size;
@@ -49,7 +49,7 @@ static inline void *made(struct tally *t, void *pointer, size_t size) {
     return pointer;
 }
 
-static inline void *gone(struct tally *t, void *pointer, size_t size) {
+static inline void *count_free(struct tally *t, void *pointer, size_t size) {
     pointer = hidden(pointer);
     t->frees++;
     t->live_blocks--;
@@ -58,11 +58,11 @@ static inline void *gone(struct tally *t, void *pointer, size_t size) {
     return pointer;
 }
 
-static inline void *moved(struct tally *t, void *pointer, size_t old, size_t size) {
+static inline void *count_realloc(struct tally *t, void *pointer, size_t old, size_t size) {
     t->frees++;
     t->live_blocks--;
     t->live_bytes -= old;
-    return made(t, pointer, size);
+    return count_alloc(t, pointer, size);
 }
 
 static inline void add(struct tally *sum, const struct tally *part) {
@@ -80,8 +80,8 @@ static inline void add(struct tally *sum, const struct tally *part) {
     (uintmax_t)(t)->allocations, (uintmax_t)(t)->frees, (uintmax_t)(t)->bytes, (uintmax_t)(t)->temporary,              \
         (uintmax_t)(t)->live_blocks, (uintmax_t)(t)->live_bytes
 
-/* Prints without stdio, which would allocate. What the stack held before is overwritten: an old address in the unused part of a line would
- * hold a block in the eyes of who looks at the end. */
+/* Prints without stdio, which would allocate. Overwrites old values on the stack: for a leak check, an old address in the unused part of a
+ * line would hold a block. */
 #define SAY(...)                                                                                                       \
     do {                                                                                                               \
         char line_[1024] = {0};                                                                                        \
@@ -94,7 +94,7 @@ static inline void claim_heap(const struct tally *t) {
     SAY("heap " TALLY " peak_bytes=%ju\n", TALLIED(t), (uintmax_t)t->peak);
 }
 
-/* For programs whose threads or processes have no largest moment in common. */
+/* For programs whose threads or processes have no common peak. */
 static inline void claim_heap_without_peak(const struct tally *t) { SAY("heap " TALLY "\n", TALLIED(t)); }
 
 static inline void claim_site(const char *function, const struct tally *t) {

@@ -1,4 +1,4 @@
-/* A million blocks that are alive when the program ends.
+/* A million blocks that are live when the program exits.
  *
  * Run: `heap_blocks [BLOCKS=1000000]`. The blocks form a list of lists; every hundredth block is lost.
  *
@@ -14,7 +14,7 @@ struct block {
 
 struct block *first;
 
-NEVER_INLINED static struct block *block(struct tally *t) { return made(t, calloc(1, SIZE), SIZE); }
+NEVER_INLINED static struct block *block(struct tally *t) { return count_alloc(t, calloc(1, SIZE), SIZE); }
 
 int main(int argc, char **argv) {
     size_t count = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000, lost = 0;

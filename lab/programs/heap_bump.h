@@ -1,5 +1,5 @@
-/* An allocator that hands out one piece of memory after the other and takes nothing back, with functions that begin with PREFIX. Several
- * can be in one program: each has its own memory. */
+/* An allocator that hands out consecutive memory and never reuses any, with functions that begin with PREFIX. A program can have several:
+ * each has its own memory. */
 #include <stdatomic.h>
 
 #include "heap.h"

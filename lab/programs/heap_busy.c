@@ -1,7 +1,7 @@
-/* Other threads allocate, free and move blocks while the program ends. Every block is held at every moment.
+/* Other threads allocate, free and move blocks while the program exits. Every block is reachable at all times.
  *
- * Run: `heap_busy [list|array]`. `list`: a thread pushes to and pops from a list; `array`: a thread grows an array of blocks and throws it
- * away, so that the array is often on its way to another place.
+ * Run: `heap_busy [list|array]`. `list`: a thread pushes to and pops from a list. `array`: a
+ * thread grows an array of blocks and discards it, so that the array is often being moved.
  *
  * THE KNOWN ANSWER: nothing is lost, definitely or otherwise.
  */
@@ -42,7 +42,7 @@ static void *arrays(void *unused) {
     for (;;) {
         for (size_t len = 1; len <= 3000; len++) {
             struct node *node = calloc(1, sizeof *node);
-            /* The new block is in a register, the array in the hands of realloc. */
+            /* The new block is in a register, and realloc holds the array. */
             array = realloc(array, len * sizeof *array);
             array[len - 1] = node;
             array_len = len;

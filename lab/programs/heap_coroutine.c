@@ -1,10 +1,10 @@
-/* Stacks that the program makes, leaves, and unmaps while they are remembered.
+/* Stacks that the program creates, leaves, and unmaps while walkers remember them.
  *
- * Run: `heap_coroutine [ROUNDS=500]`. A coroutine is started inside another one, goes on after the other one's stack is gone, and is then
- * entered from main; new stacks come to the addresses of old ones.
+ * Run: `heap_coroutine [ROUNDS=500]`. A coroutine is started inside another one, continues after the
+ * other one's stack is unmapped, and is then entered from main. New stacks get the addresses of old ones.
  *
- * THE KNOWN ANSWER: the numbers that it prints. `in_outer` allocates on stacks of `outer`, `in_inner` on stacks of `inner`; what is
- * below a coroutine's first function is not said to be its caller.
+ * THE KNOWN ANSWER: the numbers that it prints. `in_outer` allocates on stacks of `outer`,
+ * `in_inner` on stacks of `inner`. No caller is reported below a coroutine's first function.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -30,8 +30,8 @@ NEVER_INLINED static void in_outer(int depth) {
         in_outer(depth - 1);
         hidden(NULL);
     } else {
-        void *block = made(&outer_tally, malloc(100), 100);
-        free(gone(&outer_tally, block, 100));
+        void *block = count_alloc(&outer_tally, malloc(100), 100);
+        free(count_free(&outer_tally, block, 100));
     }
 }
 
@@ -40,8 +40,8 @@ NEVER_INLINED static void in_inner(int depth) {
         in_inner(depth - 1);
         hidden(NULL);
     } else {
-        void *block = made(&inner_tally, malloc(200), 200);
-        free(gone(&inner_tally, block, 200));
+        void *block = count_alloc(&inner_tally, malloc(200), 200);
+        free(count_free(&inner_tally, block, 200));
     }
 }
 
@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
         munmap(outer_stack, STACK);
         inner_returns_to = &main_context;
         swapcontext(&main_context, &inner_context);
-        /* Every other stack is left to the next ones. */
+        /* Every other stack is left for the next rounds. */
         if (round % 2)
             munmap(inner_stack, STACK);
         else

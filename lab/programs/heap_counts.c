@@ -1,9 +1,9 @@
-/* Every allocating function, with counts that are known to the last byte.
+/* Every allocating function, with counts that are exact to the byte.
  *
- * Run: `heap_counts [THREADS=1] [ROUNDS=1000]`. With one thread there is no other, so nothing but the program allocates.
+ * Run: `heap_counts [THREADS=1] [ROUNDS=1000]`. With one thread, only the program itself allocates.
  *
- * THE KNOWN ANSWER: the numbers that it prints. Each thread has its own most bytes when it waits at the barrier, where all meet, so
- * the peak of the program is the sum. Half of the blocks are temporary; one in four is still there at the end.
+ * THE KNOWN ANSWER: the numbers that it prints. Each thread has its max bytes when it waits at the barrier, where all
+ * meet, so the peak of the program is the sum. Half of the blocks are temporary. One in four is still live at the end.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -23,43 +23,43 @@ NEVER_INLINED static void *keep(struct worker *w, size_t i, size_t size) {
     struct tally *t = &w->kept;
     void *block = NULL;
     switch (i % 8) {
-    case 0: return made(t, malloc(size), size);
-    case 1: return made(t, calloc(size, 1), size);
-    case 2: return made(t, realloc(NULL, size), size);
-    case 3: return posix_memalign(&block, 64, size) ? NULL : made(t, block, size);
-    case 4: return made(t, aligned_alloc(32, size), size);
-    case 5: return made(t, memalign(256, size), size);
-    case 6: return made(t, reallocarray(NULL, 4, size / 4), size / 4 * 4);
-    default: return made(t, valloc(size), size);
+    case 0: return count_alloc(t, malloc(size), size);
+    case 1: return count_alloc(t, calloc(size, 1), size);
+    case 2: return count_alloc(t, realloc(NULL, size), size);
+    case 3: return posix_memalign(&block, 64, size) ? NULL : count_alloc(t, block, size);
+    case 4: return count_alloc(t, aligned_alloc(32, size), size);
+    case 5: return count_alloc(t, memalign(256, size), size);
+    case 6: return count_alloc(t, reallocarray(NULL, 4, size / 4), size / 4 * 4);
+    default: return count_alloc(t, valloc(size), size);
     }
 }
 
 NEVER_INLINED static void use_briefly(struct worker *w, size_t i) {
     size_t size = 1 + i % 500;
-    char *block = made(&w->temporary, malloc(size), size);
+    char *block = count_alloc(&w->temporary, malloc(size), size);
     block[0] = 1;
-    free(gone(&w->temporary, block, size));
+    free(count_free(&w->temporary, block, size));
 }
 
-/* Never more than it was: after the peak nothing may be larger. */
+/* Never larger than before: after the peak nothing may grow. */
 NEVER_INLINED static void shrink(struct worker *w, size_t i) {
     size_t old = w->sizes[i], size = old / 2 + 1;
-    w->blocks[i] = moved(&w->resized, realloc(w->blocks[i], size), old, size);
+    w->blocks[i] = count_realloc(&w->resized, realloc(w->blocks[i], size), old, size);
     w->sizes[i] = size;
-    /* The block was made by `keep` and is the resized one's now. */
+    /* `keep` allocated the block, which now belongs to the resizing site. */
     w->kept.frees++, w->kept.live_blocks--, w->kept.live_bytes -= old;
     w->resized.frees--, w->resized.live_blocks++, w->resized.live_bytes += old;
 }
 
 NEVER_INLINED static void drop(struct worker *w, size_t i) {
-    free(gone(&w->kept, w->blocks[i], w->sizes[i]));
+    free(count_free(&w->kept, w->blocks[i], w->sizes[i]));
     w->blocks[i] = NULL;
 }
 
 NEVER_INLINED static void work(struct worker *w) {
     size_t bytes = w->rounds * sizeof(void *);
-    w->blocks = made(&w->kept, malloc(bytes), bytes);
-    w->sizes = made(&w->kept, malloc(bytes), bytes);
+    w->blocks = count_alloc(&w->kept, malloc(bytes), bytes);
+    w->sizes = count_alloc(&w->kept, malloc(bytes), bytes);
     for (size_t i = 0; i < w->rounds; i++) {
         use_briefly(w, i);
         w->sizes[i] = 8 + i % 1000 / 4 * 4;
@@ -68,11 +68,11 @@ NEVER_INLINED static void work(struct worker *w) {
             fail("no memory");
         memset(w->blocks[i], 1, w->sizes[i]);
     }
-    /* Larger than any temporary block, so that this is the moment with the most. */
-    void *last = made(&w->kept, malloc(1024), 1024);
+    /* Larger than any temporary block, so that the peak is here. */
+    void *last = count_alloc(&w->kept, malloc(1024), 1024);
     w->all.peak = w->kept.live_bytes;
     pthread_barrier_wait(&peak);
-    free(gone(&w->kept, last, 1024));
+    free(count_free(&w->kept, last, 1024));
     for (size_t i = 0; i < w->rounds; i += 4) {
         drop(w, i);
         if (i + 1 < w->rounds)
@@ -83,7 +83,7 @@ NEVER_INLINED static void work(struct worker *w) {
         if (i + 3 < w->rounds)
             drop(w, i + 3);
     }
-    free(gone(&w->kept, w->sizes, bytes));
+    free(count_free(&w->kept, w->sizes, bytes));
 }
 
 static void *thread(void *worker) {

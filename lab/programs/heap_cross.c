@@ -1,11 +1,11 @@
 /* Blocks that one thread allocates and another frees.
  *
- * Run: `heap_cross [THREADS=2] [ROUNDS=50]`. Threads stand in a circle. First all hand a batch to their neighbour at a barrier,
- * round after round; then each hands single blocks on through a small queue, as fast as it goes, so that addresses come back
- * into use on other threads at once.
+ * Run: `heap_cross [THREADS=2] [ROUNDS=50]`. Threads form a ring. First, in each round, all
+ * pass a batch to their neighbour at a barrier. Then each passes single blocks on through a
+ * small queue, as fast as possible, so that other threads reuse addresses at once.
  *
- * THE KNOWN ANSWER: the numbers that it prints. The peak is at the barrier of any round: what lies in the queues later is less.
- * With two or more threads nothing is temporary, and another thread frees every block.
+ * THE KNOWN ANSWER: the numbers that it prints. The peak is at the barrier of any round: the queues
+ * hold less later. With two or more threads nothing is temporary, and another thread frees every block.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -31,16 +31,16 @@ static pthread_barrier_t meeting;
 
 NEVER_INLINED static void make_batch(struct worker *w) {
     for (size_t i = 0; i < BATCH; i++)
-        w->batch[i] = made(&w->made, malloc(BATCH_BYTES), BATCH_BYTES);
+        w->batch[i] = count_alloc(&w->made, malloc(BATCH_BYTES), BATCH_BYTES);
 }
 
-/* The block is another thread's, even if its address was this one's before. */
+/* The block belongs to another thread, even if this thread had its address before. */
 static void free_anothers(struct worker *w, void *block, size_t size) {
     newest = 0;
-    free(gone(&w->freed, block, size));
+    free(count_free(&w->freed, block, size));
 }
 
-NEVER_INLINED static void *make_one(struct worker *w) { return made(&w->made, malloc(QUEUE_BYTES), QUEUE_BYTES); }
+NEVER_INLINED static void *make_one(struct worker *w) { return count_alloc(&w->made, malloc(QUEUE_BYTES), QUEUE_BYTES); }
 
 static void *work(void *argument) {
     struct worker *w = argument, *before = &workers[(w - workers + threads - 1) % threads];

@@ -1,10 +1,10 @@
-/* Plug-ins that allocate, are unloaded, and come back, also as another one at the same address.
+/* Plug-ins that allocate, are unloaded, and loaded again, also a different one at the same address.
  *
- * Run: `heap_dlopen [ROUNDS=20]`; the plug-ins are found beside the program as `libheap_plugin_a-VARIANT.so` and `_b` when the program
- * is `heap_dlopen-VARIANT`.
+ * Run: `heap_dlopen [ROUNDS=20]`. The plug-ins are in the program's folder as
+ * `libheap_plugin_a-VARIANT.so` and `_b` if the program is `heap_dlopen-VARIANT`.
  *
- * THE KNOWN ANSWER: the numbers that it prints. Plug-in A and B take turns, and both keep a tenth of their blocks. `same_address`
- * is how often a plug-in came to where the other one had been.
+ * THE KNOWN ANSWER: the numbers that it prints. Plug-ins A and B alternate, and both keep a tenth
+ * of their blocks. `same_address` is how often a plug-in was loaded where the other one had been.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -20,9 +20,9 @@ static struct tally tallies[2];
 NEVER_INLINED static void *use(entry *allocate, int which) {
     void *last = NULL;
     for (size_t i = 0; i < BLOCKS; i++) {
-        void *block = made(&tallies[which], allocate(100 + i), 100 + i);
+        void *block = count_alloc(&tallies[which], allocate(100 + i), 100 + i);
         if (i % 10)
-            free(gone(&tallies[which], block, 100 + i));
+            free(count_free(&tallies[which], block, 100 + i));
         else
             last = block;
     }

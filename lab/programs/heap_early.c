@@ -1,14 +1,14 @@
-/* Allocations before main and after it: in constructors, exit handlers, destructors, and as threads end.
+/* Allocations before main and after it: in constructors, exit handlers, destructors, and as threads exit.
  *
  * Run: `heap_early`.
  *
- * THE KNOWN ANSWER: every function of the list below makes 10 blocks of its own size and frees 7 of them.
+ * THE KNOWN ANSWER: every function in the list below allocates 10 blocks of its own size and frees 7 of them.
  */
 #include <pthread.h>
 
 #include "heap.h"
 
-/* Frees what it made, but for three blocks; each place has a function of its own around this. */
+/* Frees all but three of its blocks. Each place has its own function around this. */
 __attribute__((always_inline)) static inline void ten_blocks(size_t size) {
     void *blocks[10];
     for (int i = 0; i < 10; i++)
@@ -42,7 +42,7 @@ __attribute__((section(".preinit_array"), used)) static void (*const preinit_ent
 #endif
 
 __attribute__((constructor(101))) static void first_constructor(void) {
-    /* Where the C library calls nothing earlier, as musl. */
+    /* For C libraries such as musl that call nothing earlier. */
     if (!PREINIT)
         in_preinit();
     in_first_constructor();
@@ -55,7 +55,7 @@ static void exit_handler(void) { in_exit_handler(); }
 
 static pthread_key_t key;
 
-/* Called once more for a value that it sets itself. */
+/* Called once more, because it sets a new value itself. */
 static void key_ends(void *value) {
     if (value == &key) {
         in_thread_key();

@@ -1,11 +1,11 @@
-/* Ends in every way a program can, with blocks still allocated.
+/* Exits in every way a program can, with blocks still allocated.
  *
- * Run: `heap_exits return|exit|_exit|quick_exit|group|abort|kill|term|int|fault|thread|last|wait|exec`. `group` makes the system call by libc's
- * `syscall`; `thread` leaves main by pthread_exit while another thread goes on and ends the program, `last` ends with its last thread; `wait` goes
- * on for four seconds; `exec` becomes this program anew, with `return`.
+ * Run: `heap_exits return|exit|_exit|quick_exit|group|abort|kill|term|int|fault|thread|last|wait|exec`. `group` makes the system
+ * call through libc's `syscall`. `thread` leaves main by pthread_exit while another thread continues and ends the program,
+ * `last` ends with its last thread. `wait` runs on for four seconds. `exec` executes this program again, with `return`.
  *
- * THE KNOWN ANSWER: `allocates` makes 1,000 blocks, 400 of which are freed, half of these at once; `exec` has another 1,000 and 400. The exit
- * code is 3, or that of the signal, or 0 with `last`.
+ * THE KNOWN ANSWER: `allocates` allocates 1,000 blocks and frees 400 of them, half of these at once;
+ * `exec` has another 1,000 and 400. The exit code is 3, or that of the signal, or 0 with `last`.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -18,12 +18,12 @@ static void *blocks[1000];
 
 NEVER_INLINED static void allocates(void) {
     for (size_t i = 0; i < 1000; i++) {
-        blocks[i] = made(&tally, malloc(16 + i), 16 + i);
+        blocks[i] = count_alloc(&tally, malloc(16 + i), 16 + i);
         if (i % 5 == 0)
-            free(gone(&tally, blocks[i], 16 + i));
+            free(count_free(&tally, blocks[i], 16 + i));
     }
     for (size_t i = 1; i < 1000; i += 5)
-        free(gone(&tally, blocks[i], 16 + i));
+        free(count_free(&tally, blocks[i], 16 + i));
 }
 
 static void *last_thread(void *first) {
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     struct tally all = {0};
     add(&all, &tally);
     if (!strcmp(way, "exec-return")) {
-        /* What the first one had went with it. */
+        /* The exec has removed the blocks of the first program. */
         uint64_t blocks = tally.live_blocks, bytes = tally.live_bytes;
         add(&all, &tally);
         all.live_blocks = blocks, all.live_bytes = bytes;

@@ -1,10 +1,10 @@
 /* Processes that fork, from the first thread and from others, and processes that start another program.
  *
- * Run: `heap_fork [THREADS=1] [FORKS=5]`. Each thread forks FORKS times. A forked process frees half of the blocks that its thread had,
- * allocates its own, frees half of them, and ends with _exit. The first thread also starts this program anew, once.
+ * Run: `heap_fork [THREADS=1] [FORKS=5]`. Each thread forks FORKS times. A forked process frees half of the blocks that its
+ * thread had, allocates its own, frees half of them, and exits with _exit. The first thread also starts this program again, once.
  *
- * THE KNOWN ANSWER: the numbers that it prints, over all processes. A block belongs to the process that made it: what a child
- * frees of its parent's blocks is counted apart, and what it leaves of them is not its leak.
+ * THE KNOWN ANSWER: the numbers that it prints, over all processes. A block belongs to the process that allocated
+ * it: frees of its parent's blocks are counted separately, and its parent's remaining blocks are not its leak.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,16 +25,16 @@ struct worker {
 
 static struct worker workers[64];
 
-NEVER_INLINED static void *before_fork(struct tally *t, size_t i) { return made(t, malloc(100 + i), 100 + i); }
+NEVER_INLINED static void *before_fork(struct tally *t, size_t i) { return count_alloc(t, malloc(100 + i), 100 + i); }
 
-NEVER_INLINED static void *after_fork(struct tally *t, size_t i) { return made(t, malloc(1000 + i), 1000 + i); }
+NEVER_INLINED static void *after_fork(struct tally *t, size_t i) { return count_alloc(t, malloc(1000 + i), 1000 + i); }
 
 static void child_work(struct tally *t) {
     void *own[BLOCKS];
     for (size_t i = 0; i < BLOCKS; i++)
         own[i] = after_fork(t, i);
     for (size_t i = 0; i < BLOCKS; i += 2)
-        free(gone(t, own[i], 1000 + i));
+        free(count_free(t, own[i], 1000 + i));
 }
 
 static void wait_for(pid_t child) {
@@ -66,7 +66,7 @@ static void *work(void *argument) {
         w->inherited += BLOCKS / 2;
     }
     for (size_t i = 0; i < BLOCKS; i++)
-        free(gone(&w->tally, blocks[i], 100 + i));
+        free(count_free(&w->tally, blocks[i], 100 + i));
     return NULL;
 }
 
@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
         children += workers[i].children;
         inherited += workers[i].inherited;
     }
-    /* What every child did: half of the blocks are left. */
+    /* Totals of every child: half of the blocks are left. */
     child.allocations = BLOCKS;
     child.frees = child.live_blocks = BLOCKS / 2;
     for (size_t i = 0; i < BLOCKS; i++) {

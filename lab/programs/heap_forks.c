@@ -1,8 +1,8 @@
 /* Threads that fork all the time while the others allocate: no process may hang.
  *
- * Run: `heap_forks [SECONDS=5] [THREADS=8]`. Each forked process allocates, starts a thread that does as well, and ends.
+ * Run: `heap_forks [SECONDS=5] [THREADS=8]`. Each forked process allocates, starts a thread that allocates too, and exits.
  *
- * THE KNOWN ANSWER: it ends by itself, with code 0, and the numbers that it prints.
+ * THE KNOWN ANSWER: it exits by itself, with code 0, and the numbers that it prints.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,9 +21,9 @@ static struct timespec end;
 
 NEVER_INLINED static void in_parent(struct tally *t, size_t i) {
     size_t size = 1 + i % 3000;
-    void *one = made(t, malloc(size), size), *two = made(t, malloc(2 * size), 2 * size);
-    free(gone(t, one, size));
-    free(gone(t, two, 2 * size));
+    void *one = count_alloc(t, malloc(size), size), *two = count_alloc(t, malloc(2 * size), 2 * size);
+    free(count_free(t, one, size));
+    free(count_free(t, two, 2 * size));
 }
 
 NEVER_INLINED static void *in_child(void *unused) {
@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
     }
     SAY("processes %ju\n", forks + 1);
     claim_site("in_parent", &parent);
-    /* 20 blocks of 1 to 20 bytes, made a hundred times as large, in two threads. */
+    /* 20 blocks of 1 to 20 bytes, grown to a hundred times the size, in two threads. */
     SAY("site in_child allocations=%ju frees=%ju bytes_allocated=%ju live_at_exit_blocks=0\n", 80 * forks, 80 * forks,
         2 * 210 * 101 * forks);
 }

@@ -1,10 +1,10 @@
-/* Live memory that stays, grows, or comes and goes.
+/* Live memory that remains constant, grows, or rises and falls.
  *
  * Run: `heap_growth flat|linear|sawtooth|unbounded [MS=1500]`.
  *
- * THE KNOWN ANSWER: what the word says, for the whole program and for the function `grows`: flat replaces one of twenty blocks in every step,
- * linear adds 10 KB in every step, sawtooth gives everything back eight times, unbounded adds 2.5 % of what it has. The
- * function `steady` is flat in all of them.
+ * THE KNOWN ANSWER: what the word says, for the whole program and for the function `grows`: flat replaces
+ * one of twenty blocks in every step, linear adds 10 KB in every step, sawtooth frees everything eight
+ * times, unbounded adds 2.5 % of what it has. The function `steady` is flat in all of them.
  */
 #include <time.h>
 
@@ -20,22 +20,22 @@ static size_t sizes[MOST], count;
 NEVER_INLINED static void grows(size_t size) {
     if (count == MOST)
         fail("too many blocks");
-    blocks[count] = made(&tally, malloc(size), size);
+    blocks[count] = count_alloc(&tally, malloc(size), size);
     memset(blocks[count], 1, size);
     sizes[count++] = size;
 }
 
-/* Twenty blocks, of which one is replaced in each step. */
+/* Twenty blocks, one of which is replaced in each step. */
 NEVER_INLINED static void steady(size_t step) {
     static char *level[20];
     if (level[step % 20])
-        free(gone(&tally, level[step % 20], 5000));
-    level[step % 20] = made(&tally, malloc(5000), 5000);
+        free(count_free(&tally, level[step % 20], 5000));
+    level[step % 20] = count_alloc(&tally, malloc(5000), 5000);
 }
 
 static void give_back_one(void) {
     count--;
-    free(gone(&tally, blocks[count], sizes[count]));
+    free(count_free(&tally, blocks[count], sizes[count]));
 }
 
 static void give_back(void) {

@@ -1,6 +1,6 @@
-/* Sets and asks for handlers of signals in every way there is, with blocks still allocated.
+/* Sets and queries signal handlers in every possible way, with blocks still allocated.
  *
- * THE KNOWN ANSWER: what it prints is the same with a recorder: handlers that were not set are the default ones.
+ * THE KNOWN ANSWER: it prints the same with a recorder: handlers that were not set are the default ones.
  */
 #include <signal.h>
 

@@ -1,11 +1,11 @@
-/* A program that holds memory and can be looked at meanwhile.
+/* A program that holds memory and can be inspected while it runs.
  *
- * Run: `heap_held [calm|busy|forked]`. It makes blocks, prints what it has and `ready PID`, and waits for a byte on its standard
- * input. Then it frees what it holds, prints what it has now, and ends. With `busy` two further threads replace blocks all the time
- * until the byte comes: whenever one looks, none of theirs is lost. With `forked` a child does all that, while its parent
- * holds blocks of its own.
+ * Run: `heap_held [calm|busy|forked]`. It allocates blocks, prints what it has and `ready PID`, and waits
+ * for a byte on its standard input. Then it frees what it holds, prints what it has now, and exits. With
+ * `busy` two more threads replace blocks all the time until the byte arrives: at no point in time is one
+ * of their blocks lost. With `forked` a child does all that, while its parent holds its own blocks.
  *
- * THE KNOWN ANSWER: the numbers that it prints, before `ready` for that moment, after it for the end.
+ * THE KNOWN ANSWER: the numbers that it prints, before `ready` for that point in time, after it for the end.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,17 +32,17 @@ void *held[HELD], *of_the_parent[HELD];
 NEVER_INLINED static void hold(void **table) {
     for (size_t i = 0; i < HELD; i++) {
         table[i] = malloc(HELD_BYTES);
-        made(&holding, table[i], HELD_BYTES);
-        made(&tally, table[i], HELD_BYTES);
+        count_alloc(&holding, table[i], HELD_BYTES);
+        count_alloc(&tally, table[i], HELD_BYTES);
     }
 }
 
 NEVER_INLINED static void let_go(void **table) {
     for (size_t i = 0; i < HELD; i++) {
-        gone(&holding, table[i], HELD_BYTES);
-        free(gone(&tally, table[i], HELD_BYTES));
+        count_free(&holding, table[i], HELD_BYTES);
+        free(count_free(&tally, table[i], HELD_BYTES));
         table[i] = NULL;
-        /* Nothing was made since the last one, which is free already. */
+        /* Nothing was allocated since the last one, which is already freed. */
         newest = 0;
     }
 }
@@ -50,8 +50,8 @@ NEVER_INLINED static void let_go(void **table) {
 NEVER_INLINED static void lose(void) {
     for (size_t i = 0; i < LOST; i++) {
         void *block = malloc(LOST_BYTES);
-        made(&losing, block, LOST_BYTES);
-        memset(made(&tally, block, LOST_BYTES), 0, LOST_BYTES);
+        count_alloc(&losing, block, LOST_BYTES);
+        memset(count_alloc(&tally, block, LOST_BYTES), 0, LOST_BYTES);
     }
 }
 
@@ -59,8 +59,8 @@ NEVER_INLINED static void lose_chain(void) {
     struct node *head = NULL;
     for (size_t i = 0; i < CHAIN; i++) {
         struct node *node = malloc(sizeof *node);
-        made(&chained, node, sizeof *node);
-        made(&tally, node, sizeof *node);
+        count_alloc(&chained, node, sizeof *node);
+        count_alloc(&tally, node, sizeof *node);
         memset(node, 0, sizeof *node);
         node->next = head;
         head = node;
@@ -68,7 +68,7 @@ NEVER_INLINED static void lose_chain(void) {
     hidden(head);
 }
 
-/* Writes over what the functions above left on the stack and in registers. */
+/* Overwrites what the functions above left on the stack and in registers. */
 NEVER_INLINED static void forget(void) {
     newest = 0;
     volatile char junk[32768];
@@ -81,7 +81,7 @@ static atomic_int enough, running;
 NEVER_INLINED static void replace(void ***table, unsigned step) {
     size_t at = step % SLOTS;
     if (step % 7 == 0) {
-        /* The table moves too, with all that only it points to. */
+        /* The table moves too, with everything that only it points to. */
         void **larger = realloc(*table, (SLOTS + step % 512) * sizeof **table);
         if (larger)
             *table = larger;
@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
             waitpid(child, NULL, 0);
             return 0;
         }
-        /* What the parent did counts, but what it has is not the child's. */
+        /* The parent's events count, but its live blocks are not the child's. */
         holding.live_blocks = holding.live_bytes = 0;
     }
     holds(!busy_threads && !strcmp(how, "calm"));

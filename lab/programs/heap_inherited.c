@@ -1,11 +1,11 @@
-/* A forked process works on in what its parent made.
+/* A forked process continues to work on its parent's blocks.
  *
- * Run: `heap_inherited`. The parent makes a list of LINKS links and loses a block. Its child hangs a block on each link, frees one link's name, moves
- * another, loses two blocks, and forks a child of its own, which hangs blocks on blocks of both and loses one. Meanwhile the parent has freed
- * its list.
+ * Run: `heap_inherited`. The parent builds a list of LINKS links and loses a block. Its child attaches a
+ * block to each link, frees one link's name, moves another, loses two blocks, and forks its own child,
+ * which attaches blocks to blocks of both and loses one. The parent frees its list in the meantime.
  *
- * THE KNOWN ANSWER: a block is lost in the process that made it, or in none: `lost_by_parent` 1, `lost_by_child` 2, `lost_by_grandchild` 1;
- * `hung_by_child` and `hung_by_grandchild` none.
+ * THE KNOWN ANSWER: a block is lost in the process that allocated it, or in none: `lost_by_parent`
+ * 1, `lost_by_child` 2, `lost_by_grandchild` 1; `hung_by_child` and `hung_by_grandchild` none.
  */
 #include <sys/wait.h>
 
@@ -48,7 +48,7 @@ NEVER_INLINED static void hung_by_grandchild(void) {
         link->hung[1] = malloc(70);
 }
 
-/* What was on the stack is not there any more. */
+/* Overwrites old values on the stack. */
 NEVER_INLINED static void wipes_stack(void) {
     char room[16384];
     memset(hidden(room), 0, sizeof room);
@@ -87,7 +87,7 @@ int main(void) {
     pid_t pid = fork();
     if (pid == 0) {
         char byte;
-        /* The parent's frees come before anything that this process does. */
+        /* The parent frees its blocks before this process does anything. */
         if (read(freed[0], &byte, 1) != 1)
             fail("nothing from the parent");
         child();

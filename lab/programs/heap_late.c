@@ -1,9 +1,9 @@
-/* Libraries that bring an allocator and are loaded while the program runs, unloaded, and loaded again, while another thread allocates.
+/* Libraries with an allocator that are loaded while the program runs, unloaded, and loaded again, while another thread allocates.
  *
- * Run: `heap_late [ROUNDS=40]`; the libraries are found beside the program as `libheap_late_named-VARIANT.so` and `libheap_late_own-VARIANT.so`
- * when the program is `heap_late-VARIANT`.
+ * Run: `heap_late [ROUNDS=40]`. The libraries are in the program's folder as
+ * `libheap_late_named-VARIANT.so` and `libheap_late_own-VARIANT.so` if the program is `heap_late-VARIANT`.
  *
- * THE KNOWN ANSWER: the numbers that it prints. What a library keeps it frees when it is unloaded.
+ * THE KNOWN ANSWER: the numbers that it prints. A library frees what it keeps when it is unloaded.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -20,7 +20,7 @@ static struct tally other;
 NEVER_INLINED static void *meanwhile(void *unused) {
     for (size_t i = 0; !enough || i < 1000; i++) {
         size_t size = 1 + i % 100;
-        free(gone(&other, made(&other, malloc(size), size), size));
+        free(count_free(&other, count_alloc(&other, malloc(size), size), size));
     }
     return unused;
 }

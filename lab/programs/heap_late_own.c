@@ -1,4 +1,4 @@
-/* A library of heap_late with a malloc of its own that it calls itself, whatever others call. */
+/* A library of heap_late with its own malloc that it calls itself, whatever other code calls. */
 #include "heap_bump.h"
 
 BUMP_ALLOCATOR(__attribute__((visibility("protected"))), )
@@ -6,13 +6,13 @@ BUMP_ALLOCATOR(__attribute__((visibility("protected"))), )
 static void *kept;
 static struct tally *tally;
 
-__attribute__((destructor)) static void own_ends(void) { free(gone(tally, kept, 150)); }
+__attribute__((destructor)) static void own_ends(void) { free(count_free(tally, kept, 150)); }
 
 NEVER_INLINED static void own_uses(struct tally *t) {
-    kept = made(t, calloc(3, 50), 150);
-    void *block = made(t, malloc(60), 60);
-    block = moved(t, realloc(block, 20), 60, 20);
-    free(gone(t, block, 20));
+    kept = count_alloc(t, calloc(3, 50), 150);
+    void *block = count_alloc(t, malloc(60), 60);
+    block = count_realloc(t, realloc(block, 20), 60, 20);
+    free(count_free(t, block, 20));
 }
 
 /* Fills one tally. */

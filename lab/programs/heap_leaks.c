@@ -1,10 +1,10 @@
 /* Blocks of every class that a leak check knows.
  *
- * Run: `heap_leaks [main|threads|register]`. With `threads` two further threads are still there when the program ends, with
- * `register` one more block is held by nothing but a register.
+ * Run: `heap_leaks [main|threads|register]`. With `threads` two more threads still run
+ * when the program exits, with `register` one more block is held only by a register.
  *
- * THE KNOWN ANSWER: the classes that it prints, which are those of `valgrind --leak-check=full`. Every block is made by the
- * function whose name says what becomes of it.
+ * THE KNOWN ANSWER: the classes that it prints, which are those of `valgrind
+ * --leak-check=full`. Every block is allocated by a function whose name says its class.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -29,7 +29,7 @@ static struct classes classes;
 
 /* Inlined, so that the function which allocates is the one that calls it. */
 __attribute__((always_inline)) static inline struct node *node(void) {
-    return made(&tally, calloc(1, sizeof(struct node)), sizeof(struct node));
+    return count_alloc(&tally, calloc(1, sizeof(struct node)), sizeof(struct node));
 }
 
 /* Roots: globals with an initial value, globals without one, thread storage. Not static, so that they are really written. */
@@ -41,7 +41,7 @@ __thread struct node *thread_root;
 
 NEVER_INLINED static void lost_block(void) {
     for (size_t size = 8; size <= 72; size += 8) {
-        memset(made(&tally, malloc(size), size), 0, size);
+        memset(count_alloc(&tally, malloc(size), size), 0, size);
         COUNT(definitely, size);
     }
 }
@@ -80,22 +80,22 @@ NEVER_INLINED static void lost_with_interior(void) {
     hidden(outer);
 }
 
-/* A pointer behind a block does not hold it. */
+/* A pointer past the end of a block does not hold it. */
 NEVER_INLINED static void lost_behind(void) {
     size_t size = 40;
-    char *block = made(&tally, calloc(1, size), size);
+    char *block = count_alloc(&tally, calloc(1, size), size);
     COUNT(definitely, size);
     one_past_the_end = block + size;
 }
 
 NEVER_INLINED static void held_inside(void) {
     size_t size = 300;
-    char *block = made(&tally, calloc(1, size), size);
+    char *block = count_alloc(&tally, calloc(1, size), size);
     COUNT(possibly, size);
     interior_root = block + 100;
 }
 
-/* What a possibly lost block points to is possibly lost as well. */
+/* Blocks that a possibly lost block points to are possibly lost as well. */
 NEVER_INLINED static void held_inside_chain(void) {
     struct node *head = NODE(possibly);
     head->left = NODE(possibly);
@@ -109,20 +109,20 @@ NEVER_INLINED static void held_by_globals(void) {
     head->right = NODE(reachable);
     zeroed_root = head;
     size_t size = 100;
-    initialised_root = made(&tally, calloc(1, size), size);
+    initialised_root = count_alloc(&tally, calloc(1, size), size);
     COUNT(reachable, size);
     thread_root = NODE(reachable);
 }
 
-/* A block of no bytes can be held, too. */
+/* An empty block can be held, too. */
 NEVER_INLINED static void held_empty(struct node *holder) {
-    holder->left = made(&tally, malloc(0), 0);
+    holder->left = count_alloc(&tally, malloc(0), 0);
     COUNT(reachable, 0);
 }
 
 NEVER_INLINED static struct node *held_by_stack(void) { return NODE(reachable); }
 
-/* Freed blocks leave their contents behind, which hold nothing. */
+/* Freed blocks keep their contents, which hold nothing. */
 NEVER_INLINED static void lost_through_freed(void) {
     struct node *holders[8];
     for (int i = 0; i < 8; i++) {
@@ -130,10 +130,10 @@ NEVER_INLINED static void lost_through_freed(void) {
         holders[i]->right = NODE(definitely);
     }
     for (int i = 0; i < 8; i++)
-        free(gone(&tally, holders[i], sizeof(struct node)));
+        free(count_free(&tally, holders[i], sizeof(struct node)));
 }
 
-/* Leaves nothing of what came before in the tally and on the dead part of the stack. */
+/* Clears the tally and the unused part of the stack of old values. */
 NEVER_INLINED static void forget(void) {
     newest = 0;
     volatile char dead[32768];
@@ -141,9 +141,9 @@ NEVER_INLINED static void forget(void) {
         dead[i] = 0;
 }
 
-/* Ends the program with the address of a block in rbx and nowhere else. */
+/* Exits with the address of a block only in rbx. */
 NEVER_INLINED static void held_by_register(void) {
-    struct node *held = made(&tally, calloc(1, sizeof(struct node)), sizeof(struct node));
+    struct node *held = count_alloc(&tally, calloc(1, sizeof(struct node)), sizeof(struct node));
     newest = 0;
     __asm__ volatile("mov %0, %%rbx\n\txor %%ecx, %%ecx\n\txor %%edx, %%edx\n\txor %%esi, %%esi\n\txor %%edi, %%edi\n\t"
                      "mov $231, %%eax\n\tsyscall"
@@ -189,7 +189,7 @@ NEVER_INLINED static void all(int threads) {
     }
     /* The last block before the end of the heap, of a size that uses the space before its neighbour's size to the last byte. */
     size_t size = 24;
-    memset(made(&tally, malloc(size), size), 0, size);
+    memset(count_alloc(&tally, malloc(size), size), 0, size);
     COUNT(definitely, size);
 }
 

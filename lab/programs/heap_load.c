@@ -1,14 +1,14 @@
-/* The load that heap profilers are measured with: many small allocations below deep stacks.
+/* The load for measuring heap profilers: many small allocations below deep stacks.
  *
- * Run: `heap_load [deep|tree] [THREADS=1] [MALLOCS=1000000]`; MALLOCS is for each thread.
+ * Run: `heap_load [deep|tree] [THREADS=1] [MALLOCS=1000000]`; MALLOCS is per thread.
  *
- * 64 functions allocate, below 20 to 27 calls of 16 functions with frames of their own, and some eight calls before those. `deep` goes down
- * one of 128 ways before each malloc, chosen at random, and comes back up; `tree` walks a tree of 255 nodes that allocate on the way, so that
- * neighbours share most of their stack. Both come to some 10,000 different stacks. Half of the blocks are freed at once. The others go into one of 20,000 places,
- * chosen at random, and what was there is freed, but for one in a hundred, which is lost. For every eight mallocs a block in
- * one of the places is reallocated.
+ * 64 functions allocate, below 20 to 27 calls of 16 functions with different frames, and about eight calls before those.
+ * `deep` descends one of 128 paths before each malloc, chosen at random, and returns. `tree` walks a tree of 255 nodes
+ * that allocate on the way, so that neighbours share most of their stack. Both have about 10,000 different stacks. Half
+ * of the blocks are freed at once. The others go into one of 20,000 places, chosen at random. The previous block there is
+ * freed, except one in a hundred, which is lost. For every eight mallocs, a block in one of the places is reallocated.
  *
- * THE KNOWN ANSWER: the numbers that it prints. `cpu_ns` is the CPU time of the process up to then, by its own account.
+ * THE KNOWN ANSWER: the numbers that it prints. `cpu_ns` is the CPU time of the process so far, by its own account.
  */
 #include <pthread.h>
 #include <sys/resource.h>
@@ -44,14 +44,14 @@ __attribute__((always_inline)) static inline uint64_t operate(struct load *l) {
     struct tally *t = &l->tally;
     uint64_t random = next_random(l);
     size_t size = 16 + (random & 0xff) + (random % 61 ? 0 : 2000);
-    char *block = made(t, malloc(size), size);
+    char *block = count_alloc(t, malloc(size), size);
     block[0] = (char)size;
     size_t place = (random >> 20) % PLACES;
     if (l->mallocs % 2) {
-        free(gone(t, block, size));
+        free(count_free(t, block, size));
     } else {
         if (l->places[place] && (random >> 40) % 50)
-            free(gone(t, l->places[place], l->sizes[place]));
+            free(count_free(t, l->places[place], l->sizes[place]));
         l->places[place] = block;
         l->sizes[place] = size;
     }
@@ -60,7 +60,7 @@ __attribute__((always_inline)) static inline uint64_t operate(struct load *l) {
         size_t old = l->sizes[place];
         size = old / 2 + 64;
         void *was = l->places[place];
-        l->places[place] = was ? moved(t, realloc(was, size), old, size) : made(t, realloc(NULL, size), size);
+        l->places[place] = was ? count_realloc(t, realloc(was, size), old, size) : count_alloc(t, realloc(NULL, size), size);
         l->sizes[place] = size;
     }
     return size;
@@ -78,7 +78,7 @@ static step *const steps[16];
 
 static inline uint64_t at_leaf(struct load *l) { return leaves[next_random(l) >> 58](l); }
 
-/* One call down; in a tree, a node has two children below the shortest way, and allocates itself. */
+/* One call deeper. In a tree, a node below the shortest path has two children, and allocates itself. */
 __attribute__((always_inline)) static inline uint64_t go_on(struct load *l, unsigned left) {
     if (!l->tree)
         return left ? steps[l->way[left]](l, left - 1) : at_leaf(l);
@@ -117,7 +117,7 @@ NEVER_INLINED static uint64_t rounds(struct load *l) {
     return sum;
 }
 
-/* What every program has between main and its work. */
+/* The frames that every program has between main and its work. */
 #define OUTER(n, next)                                                                                                 \
     NEVER_INLINED static uint64_t outer_##n(struct load *l) {                                                          \
         volatile char frame[16 * n];                                                                                   \
@@ -146,7 +146,7 @@ int main(int argc, char **argv) {
         l->random = 0x9e3779b97f4a7c15;
         l->tree = tree;
         l->to_do = mallocs;
-        /* The same ways in every thread. */
+        /* The same paths in every thread. */
         for (size_t way = 0; way < WAYS; way++) {
             l->lengths[way] = SHORTEST + next_random(l) % (LONGEST - SHORTEST + 1);
             for (size_t at = 0; at <= LONGEST; at++)

@@ -1,9 +1,9 @@
-//! The load of `heap_load.c` in Rust, for what is linked into a program: its global allocator is the system's, that of the dhat crate, or that of
-//! `whyslow-alloc`. The heap benchmark builds it three times, with a feature each; the lab builds the first.
+//! The load of `heap_load.c` in Rust, for allocators that are linked into a program: the system's, that of the dhat
+//! crate, or `whyslow-alloc`. The heap benchmark builds it three times, each with one feature. The lab builds the first.
 //!
-//! Run: `heap_load_rust [deep|tree] [THREADS=1] [MALLOCS=1000000]`; MALLOCS is for each thread.
+//! Run: `heap_load_rust [deep|tree] [THREADS=1] [MALLOCS=1000000]`; MALLOCS is per thread.
 //!
-//! THE KNOWN ANSWER: `allocations`, the blocks that it asked for, a reallocation being one. `cpu_ns` is the CPU time of the process up to then.
+//! THE KNOWN ANSWER: `allocations`, the number of requested blocks, with a reallocation as one. `cpu_ns` is the CPU time of the process so far.
 
 use std::hint::black_box;
 
@@ -117,7 +117,7 @@ fn at_leaf(load: &mut Load) -> u64 {
     LEAVES[leaf](load)
 }
 
-/// One call down; in a tree, a node has two children below the shortest way, and allocates itself.
+/// One call deeper. In a tree, a node below the shortest path has two children, and allocates itself.
 #[inline(always)]
 fn go_on(load: &mut Load, left: usize) -> u64 {
     let step = load.ways[load.way][left] as usize;

@@ -1,4 +1,4 @@
-/* The first plug-in of heap_dlopen: its twin has other functions and frames at the same places. */
+/* The first plug-in of heap_dlopen: its twin has other functions and frames at the same addresses. */
 #include "heap.h"
 
 NEVER_INLINED static void *a_allocates(size_t size) {

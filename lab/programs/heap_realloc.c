@@ -1,10 +1,10 @@
-/* Storms of realloc: growth chains, shrinking, the same size again, and realloc to nothing.
+/* Bursts of realloc: growth chains, shrinking, the same size again, and realloc to size 0.
  *
- * Run: `heap_realloc [THREADS=1] [CHAINS=500]`. All threads meet before each storm, each with its own chains; then each goes on with
- * the chains of its neighbour.
+ * Run: `heap_realloc [THREADS=1] [CHAINS=500]`. All threads meet before each burst,
+ * each with its own chains. Then each continues with the chains of its neighbour.
  *
- * THE KNOWN ANSWER: the numbers that it prints. Every chain of `grow` starts at 16 bytes and is doubled 10 times, to 16 KB: 10 times
- * grown, one chain. How many bytes were copied depends on the allocator.
+ * THE KNOWN ANSWER: the numbers that it prints. Every chain of `grow` starts at 16 bytes and is doubled
+ * 10 times, to 16 KB: grown 10 times, one chain. How many bytes were copied depends on the allocator.
  */
 #include <pthread.h>
 
@@ -24,30 +24,30 @@ static struct worker workers[64];
 static size_t threads, storms;
 static pthread_barrier_t meeting;
 
-/* Chains that grow in turn, so that they are in each other's way. */
+/* Chains that grow in turn, so that they get in each other's way. */
 NEVER_INLINED static void grow(struct worker *w) {
     struct tally *t = &w->tally;
     for (size_t i = 0; i < LIVE; i++)
-        w->chains[i] = made(t, malloc(FIRST), FIRST);
+        w->chains[i] = count_alloc(t, malloc(FIRST), FIRST);
     for (size_t size = FIRST; size < LAST; size *= 2)
         for (size_t i = 0; i < LIVE; i++)
-            w->chains[i] = moved(t, realloc(w->chains[i], 2 * size), size, 2 * size);
+            w->chains[i] = count_realloc(t, realloc(w->chains[i], 2 * size), size, 2 * size);
 }
 
-/* What the neighbour made becomes less and less. */
+/* Shrinks the neighbour's blocks step by step. */
 NEVER_INLINED static void shrink(struct worker *w, struct worker *neighbour) {
     struct tally *t = &w->tally;
     for (size_t i = 0; i < LIVE; i++) {
-        void *block = moved(t, realloc(neighbour->chains[i], LAST / 2), LAST, LAST / 2);
-        block = moved(t, realloc(block, LAST / 2), LAST / 2, LAST / 2);
-        block = moved(t, realloc(block, 1), LAST / 2, 1);
+        void *block = count_realloc(t, realloc(neighbour->chains[i], LAST / 2), LAST, LAST / 2);
+        block = count_realloc(t, realloc(block, LAST / 2), LAST / 2, LAST / 2);
+        block = count_realloc(t, realloc(block, 1), LAST / 2, 1);
         block = hidden(realloc(block, 0));
         /* A free for glibc; an empty block for musl. */
         if (block) {
-            moved(t, block, 1, 0);
-            free(gone(t, block, 0));
+            count_realloc(t, block, 1, 0);
+            free(count_free(t, block, 0));
         } else {
-            gone(t, (void *)newest, 1);
+            count_free(t, (void *)newest, 1);
         }
     }
 }

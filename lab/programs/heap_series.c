@@ -1,10 +1,10 @@
-/* Several processes, one after the other, each with as much memory as the others.
+/* Several processes, one after the other, each with the same amount of memory.
  *
- * Run: `heap_series exec|killed|exit`. `exec` becomes itself anew three times, with all of its memory allocated; `killed` starts four children
- * one after the other, which allocate and are killed; `exit` likewise, but they end by themselves.
+ * Run: `heap_series exec|killed|exit`. `exec` executes itself again three times, with all of its memory allocated. `killed`
+ * starts four children one after the other, which allocate and are killed. `exit` does the same, but they exit by themselves.
  *
- * THE KNOWN ANSWER: at no time is there more than 16 MiB. With `exec` that is live at the exit; with `killed` and `exit` each of the four children
- * has it when it ends.
+ * THE KNOWN ANSWER: at no time is there more than 16 MiB. With `exec` that is live
+ * at exit; with `killed` and `exit` each of the four children has it when it ends.
  */
 #include <signal.h>
 #include <sys/wait.h>

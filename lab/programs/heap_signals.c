@@ -1,11 +1,11 @@
 /* Signal handlers that allocate.
  *
- * Run: `heap_signals [MS=200]`. Handlers run where the program raises a signal, at a faulting instruction in the middle of a function, on a
- * stack of their own, inside another handler, and MS milliseconds long at any moment of a loop that does not allocate, while
- * a second thread does. One of them leaves by siglongjmp.
+ * Run: `heap_signals [MS=200]`. Handlers run where the program raises a signal, at a faulting instruction in
+ * the middle of a function, on a separate stack, inside another handler, and for MS milliseconds at any
+ * instruction of a loop that does not allocate, while a second thread does. One of them leaves by siglongjmp.
  *
- * THE KNOWN ANSWER: the numbers that it prints. `in_handler` is above the signal frame, `raises`, `faults`, `on_own_stack` and
- * `spins` below it. How often the timer fires is counted.
+ * THE KNOWN ANSWER: the numbers that it prints. `in_handler` is above the signal frame, `raises`,
+ * `faults`, `on_own_stack` and `spins` below it. The program counts how often the timer fires.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -26,10 +26,10 @@ static void *last_kept;
 static char *guarded;
 
 NEVER_INLINED static void in_handler(size_t size) {
-    char *block = made(&handled, malloc(size), size);
+    char *block = count_alloc(&handled, malloc(size), size);
     block[0] = 1;
-    block = moved(&handled, realloc(block, 2 * size), size, 2 * size);
-    free(gone(&handled, block, 2 * size));
+    block = count_realloc(&handled, realloc(block, 2 * size), size, 2 * size);
+    free(count_free(&handled, block, 2 * size));
 }
 
 static void on_raise(int signal) {
@@ -52,9 +52,9 @@ static void on_fault(int signal) {
 
 NEVER_INLINED static void raises(void) {
     for (int i = 0; i < TIMES; i++) {
-        last_kept = made(&kept, malloc(32), 32);
+        last_kept = count_alloc(&kept, malloc(32), 32);
         raise(SIGUSR1);
-        free(gone(&kept, last_kept, 32));
+        free(count_free(&kept, last_kept, 32));
     }
 }
 
@@ -95,8 +95,8 @@ static atomic_int stop;
 
 static void *allocates(void *unused) {
     while (!atomic_load(&stop)) {
-        void *block = made(&other, malloc(500), 500);
-        free(gone(&other, block, 500));
+        void *block = count_alloc(&other, malloc(500), 500);
+        free(count_free(&other, block, 500));
         if (other.allocations % 50 == 0)
             usleep(50);
     }
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
     leaves();
     on_own_stack();
 
-    /* The timer's signal is for this thread only: the other one may be inside the allocator. */
+    /* Only this thread gets the timer's signal: the other one may be inside the allocator. */
     sigset_t timer;
     sigemptyset(&timer);
     sigaddset(&timer, SIGALRM);

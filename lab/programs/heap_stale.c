@@ -1,5 +1,5 @@
-/* Loses blocks whose addresses lie on where functions before the end have been: on the part of the stack that is not in use then, and into which
- * the functions come that end the program.
+/* Loses blocks whose addresses remain in old stack frames: on the part of the
+ * stack that is unused at the end, which the functions that end the program reuse.
  *
  * Run: `heap_stale [exit|_exit|quick_exit|return]`.
  *
@@ -16,7 +16,7 @@ static void (*volatile end)(int);
 NEVER_INLINED static void loses(void) {
     void *volatile places[32 * BLOCKS];
     for (int i = 0; i < BLOCKS; i++)
-        places[i] = made(&tally, calloc(1, 48), 48);
+        places[i] = count_alloc(&tally, calloc(1, 48), 48);
     newest = 0;
     for (int i = BLOCKS; i < 32 * BLOCKS; i++)
         places[i] = places[i % BLOCKS];

@@ -1,13 +1,13 @@
-/* Starts another program in one of many ways, and sees to it that nothing about that is different from what it should be.
+/* Starts another program in one of many ways, and checks that everything works as it should.
  *
- * Run: `heap_starts [WAY=fails [PROGRAM ARGUMENTS...]]`. The ways are fork, vfork, raw, bare, spawn, spawnp, own, system, popen, replace, thread,
- * folder, file and confined: the last five make no new process; the exec is that of a second thread, relative to an open folder, of an open file, and
- * one behind a filter that kills who opens a socket. `bare` gives the program no environment, and `own` one of its own with three thousand
- * variables. `fails` starts nothing; with a PROGRAM it also fails to start that, and replaces itself by it
- * then.
+ * Run: `heap_starts [WAY=fails [PROGRAM ARGUMENTS...]]`. The ways are fork, vfork, raw, bare, spawn, spawnp,
+ * own, system, popen, replace, thread, folder, file and confined. The last five create no process: the exec is
+ * made by a second thread, relative to an open folder, of an open file, and behind a filter that kills a process
+ * that opens a socket. `bare` gives the program no environment, and `own` a separate one with three thousand
+ * variables. `fails` starts nothing. With a PROGRAM it also fails to start that, and then replaces itself by it.
  *
- * THE KNOWN ANSWER: what the other program claims. The exit code is the other program's. This one allocates ten blocks of 100 bytes itself,
- * and frees four of them. The others are live when it ends, but not if it becomes the other program: that gives all of its memory back.
+ * THE KNOWN ANSWER: what the other program claims. The exit code is the other program's. This one allocates ten blocks of 100 bytes
+ * itself, and frees four of them. The others are live when it exits, except if it becomes the other program: that frees all of its memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,9 +30,9 @@ extern char **environ;
 
 NEVER_INLINED static void before_it_starts(struct tally *t) {
     for (int i = 0; i < 10; i++) {
-        void *block = made(t, malloc(100), 100);
+        void *block = count_alloc(t, malloc(100), 100);
         if (i >= 6)
-            free(gone(t, block, 100));
+            free(count_free(t, block, 100));
     }
 }
 
@@ -61,7 +61,7 @@ static int by_vfork(char **command) {
     return ended(child);
 }
 
-/* No library hears of it. */
+/* No library function is called. */
 static int by_system_call(char **command) {
     pid_t child = fork();
     if (child == 0) {
@@ -109,7 +109,7 @@ static void must_be(const char *what, int error) {
     }
 }
 
-/* What is given stays as it is, whether the program starts or not. */
+/* The arguments are unchanged, whether the program starts or not. */
 static int with_own_environment(char **command) {
     enum { VARIABLES = 3000 };
     static char texts[VARIABLES][16], *own[VARIABLES + 2], *before[VARIABLES + 2];
@@ -146,7 +146,7 @@ static int by_shell(char **command) {
     return WEXITSTATUS(status);
 }
 
-/* What the other program says comes through here. */
+/* The other program's output comes through here. */
 static int by_pipe(char **command) {
     char line[4096];
     line_of(command, line, sizeof line);

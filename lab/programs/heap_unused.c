@@ -1,10 +1,10 @@
-/* Blocks of which little is ever written.
+/* Blocks that are mostly never written.
  *
  * Run: `heap_unused`.
  *
- * THE KNOWN ANSWER: the numbers that it prints: bytes that each function asked for, and how many of them nobody wrote to. Half of the
- * blocks are freed, the others are there until the end. Blocks beyond 4 MiB are not looked at. What is written is never twice the
- * same byte in a row, so that no pattern can hide it.
+ * THE KNOWN ANSWER: the numbers that it prints: bytes that each function requested, and how many of them
+ * were never written. Half of the blocks are freed, the others are live until the end. Blocks above 4 MiB
+ * are not checked. The program never writes the same byte twice in a row, so that no pattern can hide it.
  */
 #include "heap.h"
 
@@ -26,7 +26,7 @@ static void settle(int kind, int i, unsigned char *block, size_t size, size_t us
         kept[kind * TIMES + i] = hidden(block);
 }
 
-/* Not the same code, or the compiler would make one function of them. */
+/* Different code, or the compiler would merge the functions. */
 #define MAKER(name, number)                                                                                            \
     NEVER_INLINED static unsigned char *name(size_t size) {                                                            \
         unsigned char *block = hidden(malloc(size));                                                                   \

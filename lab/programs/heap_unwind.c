@@ -1,10 +1,10 @@
 /* Allocations below frames that are hard to walk.
  *
- * Run: `heap_unwind [ROUNDS=1000]`. Frames with alloca, frames that are realigned, frames that longjmp leaves behind, calls
- * of functions that never return as the last instruction, tail calls, calls through pointers, and a frame of 100 KB.
+ * Run: `heap_unwind [ROUNDS=1000]`. Frames with alloca, realigned frames, frames that longjmp discards, calls of
+ * functions that never return as the last instruction, tail calls, calls through pointers, and a frame of 100 KB.
  *
- * THE KNOWN ANSWER: the numbers that it prints, and its lines `path`, outermost function first: the whole stack of every
- * allocation in the last function of the line, up to main.
+ * THE KNOWN ANSWER: the numbers that it prints, and its lines `path`, outermost function
+ * first: the complete stack of every allocation in the last function of the line, up to main.
  */
 #include <alloca.h>
 #include <setjmp.h>
@@ -19,9 +19,9 @@ static size_t round_number;
     NEVER_INLINED static void name(void) {                                                                             \
         struct tally *t = &tallies[number];                                                                            \
         size_t size = 16 + round_number % 100;                                                                         \
-        void *block = made(t, malloc(size), size);                                                                     \
-        block = moved(t, realloc(block, 3 * size), size, 3 * size);                                                    \
-        free(gone(t, block, 3 * size));                                                                                \
+        void *block = count_alloc(t, malloc(size), size);                                                                     \
+        block = count_realloc(t, realloc(block, 3 * size), size, 3 * size);                                                    \
+        free(count_free(t, block, 3 * size));                                                                                \
     }
 LEAF(below_alloca, 0)
 LEAF(below_aligned, 1)
@@ -39,7 +39,7 @@ NEVER_INLINED static void with_alloca(size_t size, void (*next)(void)) {
     space[size - 1] = space[0];
 }
 
-/* An alignment that the stack does not have, and a size that is not known: the frame is found through a saved pointer. */
+/* An alignment that the stack does not have, and an unknown size: the frame is found through a saved pointer. */
 NEVER_INLINED static void realigned(size_t size, void (*next)(void)) {
     volatile char aligned[64] __attribute__((aligned(64)));
     volatile char varying[size];
@@ -73,7 +73,7 @@ NEVER_INLINED static void calls_noreturn(void) {
         ends_in_call(1);
 }
 
-/* Gone from the stack when its callee runs. */
+/* Not on the stack when its callee runs. */
 NEVER_INLINED static void tail_called(void) {
     round_number += 0;
     below_tail();

@@ -2,9 +2,9 @@
 //!
 //! Run: `heap_vec [ELEMENTS=1000]`.
 //!
-//! THE KNOWN ANSWER: the numbers that it prints. `grow_vec` pushes to an empty Vec, on the line that `line_grow_vec` says: its first
-//! allocation and every growth are counted by watching the capacity. `right_size` reserves and grows never. `rc_cycle` leaks two
-//! blocks: one definitely, the other through it.
+//! THE KNOWN ANSWER: the numbers that it prints. `grow_vec` pushes to an empty Vec, on the line that
+//! `line_grow_vec` gives. It counts its first allocation and every growth by watching the capacity.
+//! `right_size` reserves and never grows. `rc_cycle` leaks two blocks: one definitely, the other indirectly.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -64,7 +64,7 @@ fn rc_cycle() -> usize {
     size_of::<Node>() + 2 * size_of::<usize>()
 }
 
-/// Overwrites what the dead part of the stack still holds.
+/// Overwrites old values in the unused part of the stack.
 #[inline(never)]
 fn forget() {
     black_box([0u8; 32768]);

@@ -1,9 +1,9 @@
-/* Allocations that go through a function of the program's own.
+/* Allocations that go through the program's own function.
  *
  * Run: `heap_wrapper shared|alone [ROUNDS=100]`.
  *
- * THE KNOWN ANSWER: shared: six functions allocate through `room`, which says nothing about who wants memory; `cells` has most of it.
- * alone: `hoard` allocates everything in a loop. It is called by `fill` alone, so it is the one to look at, and no wrapper.
+ * THE KNOWN ANSWER: shared: six functions allocate through `room`, which does not show what needs the memory; `cells` has most
+ * of it. alone: `hoard` allocates everything in a loop. Only `fill` calls it, so it is the function to report, not a wrapper.
  */
 #include "heap.h"
 
@@ -20,7 +20,7 @@ static void keep(void *block) {
 }
 
 NEVER_INLINED static void *room(size_t size) {
-    void *block = made(&all, malloc(size), size);
+    void *block = count_alloc(&all, malloc(size), size);
     memset(block, 1, size);
     return block;
 }
@@ -33,15 +33,15 @@ NEVER_INLINED static void order(void) { keep(room(8)); }
 
 NEVER_INLINED static void cells(void) {
     void *block = room(1000);
-    made(&of_cells, block, 1000);
+    count_alloc(&of_cells, block, 1000);
     keep(block);
 }
 
 NEVER_INLINED static void hoard(size_t rounds) {
     for (size_t round = 0; round < rounds; round++) {
-        void *block = made(&all, malloc(500), 500);
+        void *block = count_alloc(&all, malloc(500), 500);
         memset(block, 1, 500);
-        made(&of_hoard, block, 500);
+        count_alloc(&of_hoard, block, 500);
         keep(block);
     }
 }

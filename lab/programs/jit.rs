@@ -1,11 +1,11 @@
-//! Writes machine code into memory and runs it, as a just-in-time compiler does, and tells profilers its names.
+//! Writes machine code into memory and runs it, like a just-in-time compiler, and publishes its names for profilers.
 //!
-//! Run: `jit [MS=1000] [perfmap|jitdump|unnamed]` (x86-64 only).
-//! `perfmap` writes /tmp/perf-PID.map. `jitdump` writes jit-PID.dump into the working folder and maps its first page
-//! executable, as the convention has it. `unnamed` tells nobody. The files stay, for readers that come after the end.
+//! Run: `jit [MS=1000] [perfmap|jitdump|unnamed]` (x86-64 only). `perfmap` writes /tmp/perf-PID.map. `jitdump`
+//! writes jit-PID.dump into the working folder and maps its first page executable, as the convention requires.
+//! `unnamed` publishes no names. The files are kept, for readers that run after the program.
 //!
-//! THE KNOWN ANSWER: jit_hot 75 %, jit_warm 25 %, self time. Both keep a frame pointer, have no unwind information, and are
-//! called by rounds < main.
+//! THE KNOWN ANSWER: jit_hot 75 %, jit_warm 25 %, self time. Both keep a frame
+//! pointer, have no unwind information, and are called by rounds < main.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -54,7 +54,7 @@ fn machine_code(a: u8, b: u8, c: u8) -> Vec<u8> {
 }
 
 fn make_executable(functions: [(&'static str, Vec<u8>); 2]) -> Vec<Jitted> {
-    // SAFETY: a new private mapping; it is written within its page before it becomes executable.
+    // SAFETY: a new private mapping. It is written within its page before it becomes executable.
     unsafe {
         let flags = MAP_PRIVATE | MAP_ANONYMOUS;
         let page = mmap(std::ptr::null_mut(), PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -106,7 +106,7 @@ fn write_jitdump(functions: &[Jitted]) {
     let path = format!("jit-{pid}.dump");
     let mut file = File::options().create(true).truncate(true).read(true).write(true).open(&path);
     let file = file.as_mut().expect("the dump can be written");
-    // SAFETY: a private mapping of the file that nobody reads; profilers see it happen and learn the file's name.
+    // SAFETY: a private mapping that is never read. It makes profilers notice the file and its name.
     let marker = unsafe {
         file.set_len(PAGE as u64).expect("the dump can be written");
         mmap(std::ptr::null_mut(), PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.as_raw_fd(), 0)

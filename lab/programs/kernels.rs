@@ -1,8 +1,8 @@
-//! Small loops whose machine code is known: what a compiler makes of them is what `whyslow asm` must say.
+//! Small loops with known machine code, which `whyslow asm` must describe correctly.
 //!
-//! Run: `kernels [SECONDS=2] [NAME]`; every kernel, or the one of that name, runs for its part of the time.
+//! Run: `kernels [SECONDS=2] [NAME]`; every kernel, or the one with that name, runs for its share of the time.
 //!
-//! THE KNOWN ANSWER: the hints of each kernel, as `crates/whyslow/tests/truth/asm.rs` has them. Times are equal for all kernels.
+//! THE KNOWN ANSWER: the hints for each kernel, listed in `crates/whyslow/tests/truth/asm.rs`. All kernels run equally long.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const LENGTH: usize = 4096;
 
-/// Floating-point sums keep their order: one number at a time, each waiting for the one before.
+/// Floating-point sums keep their order: one number at a time, each waits for the previous one.
 #[inline(never)]
 fn sum_slice(values: &[f32]) -> f32 {
     values.iter().sum()
@@ -42,13 +42,13 @@ fn look_up(table: &[u32], indices: &[u32]) -> u32 {
     sum
 }
 
-/// Products that are added in order.
+/// Products that are summed in order.
 #[inline(never)]
 fn dot_product(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Every element for itself: vectors.
+/// Elements are independent: vectorised.
 #[inline(never)]
 fn saxpy(factor: f32, x: &[f32], y: &mut [f32]) {
     for (x, y) in x.iter().zip(y) {
@@ -62,7 +62,7 @@ fn strided_walk(values: &[u32]) -> u32 {
     values.iter().step_by(64).fold(0, |sum, value| sum.wrapping_add(*value))
 }
 
-/// A reduction whose order does not matter, in eight lanes of its own.
+/// A reduction whose order does not matter, in eight separate lanes.
 #[inline(never)]
 fn sum_in_lanes(values: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; 16];
@@ -74,7 +74,7 @@ fn sum_in_lanes(values: &[f32]) -> f32 {
     lanes.iter().sum()
 }
 
-/// A division by what is only known at run time.
+/// Division by a number that is only known at run time.
 #[inline(never)]
 fn divide(values: &[u64], by: u64) -> u64 {
     values.iter().fold(0_u64, |sum, value| sum.wrapping_add(value / by))
@@ -86,7 +86,7 @@ fn convert(values: &[u64], scale: f64) -> u64 {
     values.iter().fold(0_u64, |sum, value| sum.wrapping_add((*value as f64 * scale) as u64))
 }
 
-/// Every step multiplies the last result.
+/// Every step multiplies the previous result.
 #[inline(never)]
 fn hash_bytes(bytes: &[u8]) -> u64 {
     bytes
@@ -94,7 +94,7 @@ fn hash_bytes(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Every step needs the index that the last one loaded.
+/// Every step needs the index that the previous one loaded.
 #[inline(never)]
 fn follow_links(next: &[u32; LENGTH]) -> usize {
     let mut at = 0;
@@ -112,7 +112,7 @@ fn count_shared(values: &[u32], counter: &AtomicU64) {
     }
 }
 
-/// A function behind a pointer per element.
+/// A call through a function pointer per element.
 #[inline(never)]
 fn call_pointers(functions: &[fn(u64) -> u64]) -> u64 {
     functions.iter().fold(0, |sum, function| function(sum))
@@ -140,7 +140,7 @@ fn square_roots(values: &[f32], into: &mut [f32]) {
     }
 }
 
-/// A function of a few bytes per element; and one that is inlined, of which nothing is left but its instructions.
+/// A call of a function of a few bytes per element, and an inlined function that leaves only its instructions.
 #[inline(never)]
 fn call_small(values: &[u64]) -> u64 {
     values.iter().fold(0, |sum, value| small(step_once(sum, *value)))

@@ -1,9 +1,9 @@
-//! A great many threads or processes alive at the same time.
+//! A large number of threads or processes alive at the same time.
 //!
 //! Run: `many threads [COUNT=1000] [MS=1000]` or `many processes [COUNT=200] [MS=1000]`; MS is the work of all together.
 //!
-//! THE KNOWN ANSWER: all of them live at once before the first starts to work, each does the same amount, all in `work`. The
-//! threads are named `many-N`.
+//! THE KNOWN ANSWER: all of them exist at once before the first starts to work,
+//! each does the same amount, all in `work`. The threads are named `many-N`.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -63,7 +63,7 @@ fn main() {
     let mode = arguments.next().unwrap_or_else(|| "threads".into());
     let mut numbers = arguments.map(|a| a.parse::<u64>().expect("a number"));
     if mode == "one" {
-        // Ends when the parent closes the pipe, which it does when all children are there.
+        // Ends when the parent closes the pipe, once all children exist.
         std::io::stdin().read_to_end(&mut Vec::new()).expect("a pipe");
         black_box(work(numbers.next().expect("steps"), 1));
         return;

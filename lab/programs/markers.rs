@@ -1,7 +1,7 @@
-//! Tells spans in a marker file, as programs do for samply: a mapped file of lines `START END NAME`.
+//! Writes spans to a marker file, as programs do for samply: a mapped file of lines `START END NAME`.
 //!
-//! Run: `markers [MS=1000] [exec|read]`; MS is fixed work, about one millisecond of CPU each. `marker-PID.txt` in the working
-//! folder is mapped executable or, with `read`, for reading only. It stays, for readers that come after the end.
+//! Run: `markers [MS=1000] [exec|read]`; MS is fixed work, about one millisecond of CPU time each. `marker-PID.txt` in the
+//! working folder is mapped executable or, with `read`, only readable. It is kept, for readers that run after the program.
 //!
 //! THE KNOWN ANSWER: 50 spans called `load a file` with 40 % of the CPU time, on the main thread.
 
@@ -24,7 +24,7 @@ unsafe extern "C" {
 
 fn now() -> i64 {
     let mut time = [0; 2];
-    // SAFETY: `time` is ours to fill.
+    // SAFETY: `time` is this function's own.
     unsafe { clock_gettime(CLOCK_MONOTONIC, &mut time) };
     time[0] * 1_000_000_000 + time[1]
 }
@@ -51,7 +51,7 @@ fn main() {
     };
     let path = format!("marker-{}.txt", std::process::id());
     let mut file = File::options().read(true).write(true).create_new(true).open(path).expect("a new file");
-    // SAFETY: a new mapping that nobody looks at: it only tells of the file.
+    // SAFETY: a new mapping that is never accessed. It only makes the file known.
     let mapped = unsafe { mmap(std::ptr::null_mut(), 4096, protection, MAP_PRIVATE, file.as_raw_fd(), 0) };
     assert_ne!(mapped as isize, -1, "the file cannot be mapped");
     let mut x = 1;

@@ -2,9 +2,9 @@
  *
  * Run: `plt [MS=1000]`; linked with `pltlib.c`.
  *
- * THE KNOWN ANSWER: the time is in tiny_step, in hot_loop and in the stub between them (`tiny_step@plt`, which has no symbol
- * of its own). The caller of tiny_step and of the stub is always hot_loop, and hot_loop is called by main: over 99 % of the
- * time is under hot_loop.
+ * THE KNOWN ANSWER: the time is in tiny_step, in hot_loop and in the stub between them
+ * (`tiny_step@plt`, which has no own symbol). The caller of tiny_step and of the stub
+ * is always hot_loop, and main calls hot_loop: over 99 % of the time is under hot_loop.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The library of `plt`: one function so short that the way into it costs as much as itself.
+/* The library of `plt`: one function that is so short that calling it costs as much as its body.
  *
  * THE KNOWN ANSWER: see plt.c.
  */

@@ -1,9 +1,9 @@
-// One wait of each kind that POSIX threads have, one after the other, each as long as the program itself measures it.
+// One wait of each kind that POSIX threads have, one after the other. The program measures each of them.
 //
 // Run: pthreads [MS=100]
 //
-// THE KNOWN ANSWER: the lines `FUNCTION_us N`: the main thread waits N microseconds in FUNCTION: for a mutex, for a lock with one slow writer, for a
-// condition, for its turns in a game of ping-pong with 5 ms each, and for the only CPU that it shares with another busy thread.
+// THE KNOWN ANSWER: the lines `FUNCTION_us N`: the main thread waits N microseconds in FUNCTION: for a mutex, for a lock with one slow writer,
+// for a condition, for its turns in a game of ping-pong with 5 ms each, and for the only CPU, which it shares with another busy thread.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -61,7 +61,7 @@ static void *signals(void *unused) {
     return unused;
 }
 
-// Waits until it is its turn, has it for 5 ms, and hands it over.
+// Waits for its turn, keeps it for 5 ms, and passes it on.
 static long play(int me, long rounds) {
     long waited = 0;
     for (long round = 0; round < rounds; round++) {
@@ -91,7 +91,7 @@ static void *is_busy(void *unused) {
     return unused;
 }
 
-// Starts a thread, and waits for a while without leaving the CPU, until it has what it is to have.
+// Starts a thread, and waits without leaving the CPU until that thread holds what it should hold.
 static pthread_t start(void *(*function)(void *), int until_ready) {
     pthread_t thread;
     ready = 0;
@@ -143,14 +143,14 @@ __attribute__((noinline)) static long wait_pingpong(void) {
     return waited;
 }
 
-// Both threads want one CPU: what passes and is not CPU time is spent in the queue.
+// Both threads want one CPU: wall time minus CPU time is spent in the run queue.
 __attribute__((noinline)) static long wait_cpu(void) {
     long begin = microseconds(CLOCK_MONOTONIC), used = microseconds(CLOCK_THREAD_CPUTIME_ID);
     spin_us(ms * 2000);
     return microseconds(CLOCK_MONOTONIC) - begin - (microseconds(CLOCK_THREAD_CPUTIME_ID) - used);
 }
 
-// Leaves the process one of its CPUs.
+// Restricts the process to one of its CPUs.
 static void use_one_cpu(void) {
     cpu_set_t all, one;
     sched_getaffinity(0, sizeof all, &all);

@@ -1,8 +1,8 @@
 //! The classic: a linear search inside a loop, so that twice the data takes four times as long.
 //!
-//! Run: `quadratic [CUSTOMERS=70000]`; each customer has one order, and each order looks its customer up.
+//! Run: `quadratic [CUSTOMERS=70000]`; each customer has one order, and each order looks up its customer.
 //!
-//! THE KNOWN ANSWER: find_customer has over 95 % of the time. Half the customers need a quarter of it.
+//! THE KNOWN ANSWER: find_customer has over 95 % of the time. Half the customers take a quarter of it.
 
 use std::hint::black_box;
 

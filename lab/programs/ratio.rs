@@ -1,9 +1,9 @@
 //! Three functions with exactly known shares of CPU time, on one or many threads.
 //!
-//! Run: `ratio [THREADS=1] [MS=1000]`; MS is fixed work, about one millisecond of CPU each, shared by all threads.
-//! One thread works in `main`; several are named `worker-0`, `worker-1`, ….
+//! Run: `ratio [THREADS=1] [MS=1000]`; MS is fixed work, about one millisecond of CPU time each, shared by all
+//! threads. One thread works in `main`. Several are named `worker-0`, `worker-1`, and so on, one number each.
 //!
-//! THE KNOWN ANSWER: alpha 50 %, beta 30 %, gamma 20 %, all self time, called by `rounds`, on every thread alike.
+//! THE KNOWN ANSWER: alpha 50 %, beta 30 %, gamma 20 %, all self time, called by `rounds`, the same on every thread.
 //! The loops are chains of dependent shifts, so a step costs the same in each, and shares are step counts.
 
 use std::hint::black_box;
@@ -46,7 +46,7 @@ fn gamma(steps: u64, mut x: u64) -> u64 {
     black_box(x)
 }
 
-/// Interleaves slices in the exact ratio. Their length varies, so that no sampling clock can fall into step.
+/// Interleaves slices in the exact ratio. Their lengths vary, so that no sampling clock falls into step.
 #[inline(never)]
 fn rounds(steps: u64, mut x: u64) -> [u64; 3] {
     let mut done = [0; 3];

@@ -1,8 +1,8 @@
-// Runs a command for which the kernel refuses perf events, as a container's filter does.
+// Runs a command without permission for perf events, as a container's filter does.
 //
 // Run: refuse COMMAND [ARGUMENTS]
 //
-// THE KNOWN ANSWER: perf_event_open fails with EPERM in the command and all it starts; everything else is as before.
+// THE KNOWN ANSWER: perf_event_open fails with EPERM in the command and its children; everything else is unchanged.
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -15,7 +15,7 @@
 
 int main(int argc, char **argv) {
     if (argc < 2) {
-        // Called without a command there is nothing to refuse.
+        // Without a command there is nothing to run.
         puts("truth refused=1");
         return 0;
     }

@@ -1,14 +1,14 @@
-//! A serial part, and then two threads.
+//! A serial part, then two threads.
 //!
 //! Run: `serial [MS=300]`
 //!
-//! THE KNOWN ANSWER: `parse_us` microseconds pass in which only the main thread runs, in `parse`; then `render_us` microseconds in which two threads
-//! run `render`, each until the same moment, and the main thread waits for them.
+//! THE KNOWN ANSWER: for `parse_us` microseconds only the main thread runs, in `parse`. Then for `render_us`
+//! microseconds two threads run `render`, both until the same point in time, and the main thread waits for them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// The work stands in the function itself, so that it is charged to no other.
+/// The work is in the function itself, so that it is charged to no other.
 macro_rules! works {
     ($name:ident) => {
         #[inline(never)]

@@ -1,11 +1,11 @@
-//! Threads and processes that live shorter than the time between two samples, beside one that lives long.
+//! Threads and processes that live shorter than the time between two samples, next to one that lives long.
 //!
-//! Run: `short_lived [MS=1000]`; MS is fixed work, about one millisecond of CPU each. The threads are called `short`, the forked
-//! processes `short-child`; each works for 0.6 ms and ends.
+//! Run: `short_lived [MS=1000]`; MS is fixed work, about one millisecond of CPU time each. The
+//! threads are named `short`, the forked processes `short-child`. Each works for 0.6 ms and exits.
 //!
-//! THE KNOWN ANSWER: of the time in the three functions, thread_work has 30 %, process_work 30 %, long_work 40 %. Making threads and
-//! processes costs time of its own: `thread_us`, `process_us` and `all_us` are the CPU time that the system accounts to the short
-//! threads, to the short processes, and to everything.
+//! THE KNOWN ANSWER: of the time in the three functions, thread_work has 30 %, process_work 30 %, long_work
+//! 40 %. Creating threads and processes takes additional time: `thread_us`, `process_us` and `all_us` are
+//! the CPU time that the system accounts to the short threads, to the short processes, and to everything.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,10 +96,10 @@ fn children_us() -> u64 {
 }
 
 fn short_process() {
-    // SAFETY: there is one thread only at this time, and the child uses nothing but its own stack before it ends.
+    // SAFETY: there is only one thread at this time, and the child uses only its own stack before it exits.
     let child = unsafe { fork() };
     if child == 0 {
-        // SAFETY: the name ends with a zero; the child ends without running the parent's exit handlers.
+        // SAFETY: the name is zero-terminated. The child exits without running the parent's exit handlers.
         unsafe {
             prctl(SET_NAME, c"short-child".as_ptr().cast());
             black_box(process_work(STEPS_OF_SHORT, 1));
@@ -117,7 +117,7 @@ fn main() {
     let of_each = ms * STEPS_PER_MS * 3 / 10 / STEPS_OF_SHORT;
     let thread_us = AtomicU64::new(0);
     for turn in 0..of_each {
-        // The long part comes in pieces between the short ones, so that a busy machine is as busy for all.
+        // The long part runs in pieces between the short ones, so that a busy machine affects all of them.
         black_box(long_work(STEPS_OF_SHORT * 4 / 3, turn));
         std::thread::scope(|scope| {
             let work = || {

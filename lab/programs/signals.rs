@@ -1,13 +1,13 @@
 //! Spends time inside signal handlers, so that stacks go through the kernel's signal frame.
 //!
-//! Run: `signals [MS=500] [timer|altstack|altstack-long|raise]`; MS is the work outside handlers, about half of the whole.
-//! `timer`: SIGALRM interrupts `interrupted` at any instruction. `altstack`: the same, on a stack of the handler's own;
-//! `altstack-long`: with handlers of 60 ms, and as long between them.
+//! Run: `signals [MS=500] [timer|altstack|altstack-long|raise]`; MS is the work outside handlers, about half
+//! of the whole. `timer`: SIGALRM interrupts `interrupted` at any instruction. `altstack`: the same, on a
+//! separate stack for the handler. `altstack-long`: with handlers of 60 ms, and pauses of the same length.
 //! `raise`: the program raises SIGUSR1 itself, so it is interrupted inside a system call of the C library.
 //!
-//! THE KNOWN ANSWER: each stack with handler_work is handler_work < on_signal < (signal frame) < … < main, and with a timer
-//! the frame below the signal frame is interrupted. The shares are counted while the program runs and printed; a timer may
-//! also hit a few other places.
+//! THE KNOWN ANSWER: each stack with handler_work is handler_work < on_signal < (signal frame)
+//! < … < main, and with a timer the frame below the signal frame is interrupted. The program
+//! counts the shares while it runs, and prints them. A timer may also hit a few other places.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,7 +17,7 @@ const SIGUSR1: i32 = 10;
 const SIGALRM: i32 = 14;
 const SA_ONSTACK: i32 = 0x0800_0000;
 const SA_RESTART: i32 = 0x1000_0000;
-/// Each handler works this long, and the next timer comes this long after it.
+/// Each handler works this long, and the next timer expires this long after it.
 const SLICE_MS: u64 = 2;
 const LONG_SLICE_MS: u64 = 60;
 static SLICE: AtomicU64 = AtomicU64::new(SLICE_MS);
@@ -71,7 +71,7 @@ fn handler_work(steps: u64, mut x: u64) -> u64 {
     black_box(x)
 }
 
-/// Asks for one SIGALRM; the handler asks for the next, so that a slow machine is not flooded.
+/// Requests one SIGALRM. The handler requests the next, so that a slow machine is not flooded.
 fn arm() {
     let once = [0, 0, 0, SLICE.load(Relaxed) as i64 * 1000];
     // SAFETY: the pointer is to a whole `itimerval`; the call is safe in a signal handler.
@@ -93,7 +93,7 @@ fn handle(signal: i32, on_own_stack: bool) {
     if on_own_stack {
         let room = Box::leak(vec![0_u8; 64 * 1024].into_boxed_slice());
         let stack = Stack { start: room.as_mut_ptr(), flags: 0, size: room.len() };
-        // SAFETY: the memory is leaked, so it stays valid for as long as the program runs.
+        // SAFETY: the memory is leaked, so it is valid as long as the program runs.
         unsafe { sigaltstack(&raw const stack, std::ptr::null_mut()) };
     }
     // SAFETY: the structure has the layout of the C library's, and the handler touches only atomics and its own stack.

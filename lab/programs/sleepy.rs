@@ -1,8 +1,8 @@
 //! Sleeps most of the time, so that a CPU profile of it has few samples and must say so.
 //!
-//! Run: `sleepy [MS=1000]`; MS is the time from start to end, of which it works about 2 %.
+//! Run: `sleepy [MS=1000]`; MS is the wall time. It works for about 2 % of that.
 //!
-//! THE KNOWN ANSWER: brief_work has all the CPU time; it is about 2 % of the time from start to end, the rest is sleep.
+//! THE KNOWN ANSWER: brief_work has all the CPU time, about 2 % of the wall time. The rest is sleep.
 
 use std::hint::black_box;
 use std::time::Duration;

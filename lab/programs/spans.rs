@@ -1,8 +1,8 @@
 //! Marks spans with known shares of CPU time on two threads, with the crate whyslow-mark.
 //!
-//! Run: `spans [MS=1000] [work|fork|exec|abort|wait]`; MS is fixed work, about one millisecond of CPU each, half on each thread.
-//! `fork` marks ten spans `forked` in a child without exec; `exec` starts itself once more, which marks spans `started` for MS
-//! milliseconds; `abort` marks ten spans `before` and crashes; `wait` marks a span `waiting` every millisecond for MS milliseconds.
+//! Run: `spans [MS=1000] [work|fork|exec|abort|wait]`; MS is fixed work, about one millisecond of CPU time each, half on each
+//! thread. `fork` marks ten spans `forked` in a child without exec. `exec` starts itself again, which marks spans `started` for MS
+//! milliseconds. `abort` marks ten spans `before` and crashes. `wait` marks a span `waiting` every millisecond for MS milliseconds.
 //!
 //! THE KNOWN ANSWER: of the time, outer has 37.5 % and alpha within it 25 %, on thread `left`; beta has 12.5 %, on thread `right`.
 //! There are 100 spans of each name and 1,000 moments `tick`. The counter `round` goes from 0 to 99. The same without a recorder.
@@ -36,7 +36,7 @@ fn spin(steps: u64, mut x: u64) -> u64 {
     black_box(x)
 }
 
-/// The lengths of the rounds differ, so that no sampling clock can fall into step; their sum is fixed.
+/// The lengths of the rounds differ, so that no sampling clock falls into step. Their sum is fixed.
 fn unit(round: u64, steps: u64) -> u64 {
     let unit = steps / (4 * ROUNDS);
     unit - unit / 4 + unit / 2 * (round * 37 % ROUNDS) / (ROUNDS - 1)
@@ -113,7 +113,7 @@ fn main() {
                 _exit(0);
             }
             let mut status = 0;
-            // SAFETY: `status` is ours to fill.
+            // SAFETY: `status` is this function's own.
             unsafe { waitpid(child, &mut status, 0) };
         }
         "exec" => {

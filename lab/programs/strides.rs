@@ -1,9 +1,9 @@
 //! The same additions twice: once along memory, once across it.
 //!
-//! Run: `strides [ROUNDS=8]`; a round adds up all 16 Mi numbers (64 MB) of a table row by row, then column by column.
+//! Run: `strides [ROUNDS=8]`; a round sums all 16 Mi numbers (64 MB) of a table row by row, then column by column.
 //!
-//! THE KNOWN ANSWER: by_columns needs several times as long as by_rows, with the same number of additions: over half of
-//! the time of the two together on any machine with caches.
+//! THE KNOWN ANSWER: by_columns takes several times as long as by_rows, with the same
+//! number of additions: over half of the time of both together on any machine with caches.
 
 use std::hint::black_box;
 

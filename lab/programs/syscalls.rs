@@ -1,10 +1,10 @@
 //! Spends most of its CPU time inside the kernel.
 //!
-//! Run: `syscalls [MS=1000] [read|write]`; MS is the time from start to end. `read` takes 64 KB at a time from /dev/zero,
-//! `write` gives single bytes to /dev/null.
+//! Run: `syscalls [MS=1000] [read|write]`; MS is the wall time. `read` reads
+//! 64 KB at a time from /dev/zero, `write` writes single bytes to /dev/null.
 //!
-//! THE KNOWN ANSWER: with `read` over 90 % of the CPU time is kernel time, called from read_much. The kernel's own account
-//! of the run is printed; a profile that may not look into the kernel must say that this share is missing.
+//! THE KNOWN ANSWER: with `read` over 90 % of the CPU time is kernel time, called from read_much. The program prints
+//! the kernel's own account of the run. A profile without access to the kernel must say that this share is missing.
 
 use std::fs::File;
 use std::hint::black_box;

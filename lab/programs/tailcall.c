@@ -1,9 +1,9 @@
-/* A C function that ends in a tail call, so that it is gone from the stack while its callee runs.
+/* A C function that ends in a tail call, so that it is not on the stack while its callee runs.
  *
  * Run: `tailcall [MS=1000]`.
  *
- * THE KNOWN ANSWER (optimised builds): before 25 %, after 75 %. `before` jumps to `after` as its last act, so stacks of
- * `after` are after < entry < main; `before` is never a caller. An unoptimised build has before between them.
+ * THE KNOWN ANSWER (optimised builds): before 25 %, after 75 %. `before` ends with a jump to `after`, so stacks
+ * of `after` are after < entry < main; `before` is never a caller. An unoptimised build has before between them.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define STEPS_PER_MS 600000ull
 #define NEVER_INLINED __attribute__((noinline, noclone))
-/* A serial chain: a step costs the same wherever the loop stands. */
+/* A serial chain: a step costs the same wherever the loop is. */
 #define SPIN(steps, x, a, b, c)                                                                                         \
     for (uint64_t left = (steps); left > 0; left--) {                                                                   \
         x ^= x << a;                                                                                                    \
@@ -20,7 +20,7 @@
     }
 
 NEVER_INLINED uint64_t after(uint64_t unit, uint64_t x) {
-    volatile uint64_t result; /* A leaf that uses its stack has a frame pointer, where those are asked for. */
+    volatile uint64_t result; /* A leaf that uses its stack has a frame pointer if the build has those. */
     SPIN(3 * unit, x, 13, 7, 17)
     result = x;
     return result;

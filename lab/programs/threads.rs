@@ -1,7 +1,7 @@
-//! Hundreds of threads that live a few milliseconds each.
+//! Hundreds of threads that live for a few milliseconds each.
 //!
-//! Run: `threads [COUNT=400] [MS=1000]`; MS is the work of all threads together, at most 16 threads live at once.
-//! Threads with an even number are named `even-N`; the odd ones have no name of their own.
+//! Run: `threads [COUNT=400] [MS=1000]`; MS is the work of all threads together, at most 16 threads
+//! live at once. Threads with an even number are named `even-N`. The odd ones have no own name.
 //!
 //! THE KNOWN ANSWER: even_work 75 %, odd_work 25 % (for an even COUNT); each even thread does three times an odd one's work.
 

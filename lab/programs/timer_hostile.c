@@ -1,19 +1,19 @@
-// Programs that have their own ideas about signals, and work while they have them.
+// Programs that use signals in unusual ways, and work at the same time.
 //
 // Run: timer_hostile [WHAT=masked] [MS=300]
 //
 //   masked     all signals are blocked
-//   handlers   every signal has a handler, and those that are raised come
+//   handlers   every signal has a handler, and raised ones arrive
 //   prof       has its own SIGPROF by setitimer, and gets it
-//   waiting    a thread waits for signals with sigwait, another reads them from a signalfd; each gets all of its own
-//   altstack   handlers run on a small stack of their own
-//   cancel     cancels threads while they work; each of them ends as cancelled
-//   confined   forbids itself most system calls half-way, and would be killed for one of those
-//   storm      four threads that fork, make threads and send signals all the time; it says how many, and each signal comes once
+//   waiting    a thread waits for signals with sigwait, another reads them from a signalfd; each gets all of its signals
+//   altstack   handlers run on a separate small stack
+//   cancel     cancels threads while they work; each of them exits as cancelled
+//   confined   forbids itself most system calls half-way; the kernel kills it for any of those
+//   storm      four threads that fork, create threads and send signals all the time; it prints how many, and each signal arrives once
 //   everything one after the other, without confined
 //
-// THE KNOWN ANSWER: busy has all of the CPU time but for what starting costs (storm: at least half), and the exit code is 0: everything that
-// is promised above came true.
+// THE KNOWN ANSWER: busy has all of the CPU time except for start-up (storm: at least half), and the exit code is 0: all of the above
+// held.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -49,7 +49,7 @@ static double cpu_ms(void) {
 
 static unsigned long sink;
 
-// Works for so much CPU time of the calling thread. Asking for the time is a small part of it.
+// Works for this much CPU time of the calling thread. Reading the clock is a small part of it.
 __attribute__((noinline)) static void busy(double ms) {
     unsigned long x = 88172645463325252;
     for (double end = cpu_ms() + ms; cpu_ms() < end;)
@@ -100,7 +100,7 @@ static void prof(double ms) {
     setitimer(ITIMER_PROF, &every, NULL);
     busy(ms);
     setitimer(ITIMER_PROF, &none, NULL);
-    // They come at ticks of the clock, of which a busy host gives few.
+    // They arrive at clock ticks, and a busy host has few of those.
     check(came[SIGPROF] - before >= ms / 10 / 20, "the program's own timer comes");
     action.sa_handler = SIG_IGN;
     sigaction(SIGPROF, &action, NULL);
@@ -242,7 +242,7 @@ static double now_ms(void) {
     return now.tv_sec * 1e3 + now.tv_nsec / 1e6;
 }
 
-// Real-time signals are queued: each comes, however many wait. Only the length of the queue is limited.
+// Real-time signals are queued: each one arrives, however many are pending. Only the length of the queue is limited.
 static void sent(struct storm *from, int result) {
     check(result == 0 || result == EAGAIN, "a signal can be sent");
     from->sent += result == 0;
@@ -252,7 +252,7 @@ static pthread_barrier_t all_there, all_done;
 static void *storm_on(void *argument) {
     struct storm *own = argument;
     double each = 1;
-    // As long as one of them sends, all can be sent to.
+    // As long as one of them sends, all can receive.
     pthread_barrier_wait(&all_there);
     for (double end = now_ms() + own->ms; now_ms() < end;) {
         pthread_t threads[SHORT_LIVES];

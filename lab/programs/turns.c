@@ -1,9 +1,9 @@
-// Two threads take turns on one CPU: each computes for 3 ms, sleeps until 2 ms later, and then finds the CPU taken.
+// Two threads alternate on one CPU: each computes for 3 ms, sleeps until 2 ms later, and then finds the CPU busy.
 //
 // Run: turns [MS=300]
 //
-// THE KNOWN ANSWER: the main thread's `slept_us N`, which it asked to sleep, and `queued_us N`: what else passed and was not CPU time. It missed only
-// a CPU then, most of it after its sleep was over.
+// THE KNOWN ANSWER: the main thread's `slept_us N`, the sleep that it requested, and `queued_us N`: the
+// remaining wall time minus CPU time. Then it only lacked a CPU, most of it after its sleep was over.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -27,7 +27,7 @@ static void compute(long ns) {
     }
 }
 
-// How long it asked to sleep, in nanoseconds.
+// The sleep that it requested, in nanoseconds.
 static long take_turns(void) {
     long slept = 0, end = nanoseconds(CLOCK_MONOTONIC) + ms * 1000000;
     prctl(PR_SET_TIMERSLACK, 1);
@@ -46,7 +46,7 @@ static void *other(void *unused) {
     return unused;
 }
 
-// Leaves the process one of its CPUs.
+// Restricts the process to one of its CPUs.
 static void use_one_cpu(void) {
     cpu_set_t all, one;
     sched_getaffinity(0, sizeof all, &all);

@@ -2,10 +2,10 @@
 //
 // Run: usage [PAGES=8000] [SLEEPS=100] [MS=200]
 //
-// THE KNOWN ANSWER: the first thread touches PAGES fresh pages, sleeps SLEEPS times, reads 64 KiB of /dev/zero PAGES / 100 times and writes as much
-// to /dev/null. The thread `helper` touches PAGES / 4 fresh pages and sleeps SLEEPS / 2 times. A child process touches PAGES / 2 and is waited for. The
-// first thread then works until the process has had MS milliseconds of CPU time. What there is besides is start-up: some hundred pages, some
-// sleeps, some bytes. The totals are printed; `cpu_us` is the process's own clock and its child's at the end.
+// THE KNOWN ANSWER: the first thread touches PAGES fresh pages, sleeps SLEEPS times, reads 64 KiB of /dev/zero PAGES / 100 times and
+// writes as much to /dev/null. The thread `helper` touches PAGES / 4 fresh pages and sleeps SLEEPS / 2 times. A child process touches
+// PAGES / 2 and is waited for. The first thread then works until the process has had MS milliseconds of CPU time. The rest is start-up: a
+// few hundred pages, a few sleeps, a few bytes. The totals are printed; `cpu_us` is the process's own clock and its child's at the end.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void touch(long pages) {
         perror("mmap");
         exit(1);
     }
-    // One fault for each page, and not one for hundreds of them.
+    // One fault per page, not one for hundreds of pages.
     madvise(memory, pages * size, MADV_NOHUGEPAGE);
     for (long page = 0; page < pages; page++)
         ((volatile char *)memory)[page * size] = 1;

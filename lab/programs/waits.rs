@@ -1,10 +1,10 @@
-//! One wait of each kind, one after the other, each as long as the program itself measures it.
+//! One wait of each kind, one after the other. The program measures each of them.
 //!
 //! Run: `waits [MS=100]`
 //!
-//! THE KNOWN ANSWER: the lines `FUNCTION_us N`: the main thread waits N microseconds in FUNCTION, for what its name says. It computes a few
-//! milliseconds in between. The mutex is the variable
-//! `LOCK`, and what is done once is `ONCE`; the lock for readers and writers is on the heap and has no name.
+//! THE KNOWN ANSWER: the lines `FUNCTION_us N`: the main thread waits N microseconds in FUNCTION, for
+//! what its name says. It computes for a few milliseconds in between. The mutex is the variable `LOCK`,
+//! and the one-time initialisation is `ONCE`. The reader-writer lock is on the heap and has no name.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, Once, RwLock};
 use std::thread::{self, sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// Keeps the main thread busy while another one comes so far that it has to be waited for.
+/// Keeps the main thread busy until another thread has what it will wait for.
 #[inline(never)]
 fn compute(time: Duration) {
     let (start, mut x) = (Instant::now(), 1u64);
@@ -31,10 +31,10 @@ fn compute(time: Duration) {
 
 const BEFORE: Duration = Duration::from_millis(5);
 
-/// Set by whoever has what the main thread is to wait for.
+/// Set by the thread that holds what the main thread will wait for.
 static HELD: AtomicBool = AtomicBool::new(false);
 
-/// Computes until another thread has what is to be waited for.
+/// Computes until another thread holds what the main thread will wait for.
 fn compute_until_held() {
     while !HELD.swap(false, Ordering::AcqRel) {
         compute(BEFORE);

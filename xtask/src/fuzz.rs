@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: every reader of foreign bytes against bytes that nobody would write, for a given time.
+//! `cargo xtask fuzz`: fuzzes every parser of external data for a given time.
 //!
-//! Corpora are made of the golden files, the formats' samples and the lab's programs, and stay in the target folder, so that each
-//! run goes on where the last one ended.
+//! Corpora start from the golden files, the formats' samples and the lab's programs. They are kept in the
+//! target folder, so that each run continues where the last one ended.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::process;
 
-/// A target, where its corpus begins, and what stands before each file of it.
+/// A fuzz target, where the seeds of its corpus are, and what is put before each of them.
 struct Target {
     name: &'static str,
     seeds: &'static [&'static str],
-    /// Settings that the target takes from the first byte.
+    /// Settings that the target reads from the first byte.
     prefix: &'static [u8],
 }
 
 const TARGETS: [Target; 6] = [
     Target { name: "profile", seeds: &["crates/whyslow-profile/tests/golden"], prefix: &[] },
-    // The format is guessed.
+    // The format is detected.
     Target { name: "import", seeds: &["crates/whyslow-formats/tests/samples"], prefix: &[0xff] },
     Target { name: "elf", seeds: &["target/lab"], prefix: &[] },
     Target { name: "symbols", seeds: &["target/lab"], prefix: &[] },
@@ -30,13 +30,13 @@ const TARGETS: [Target; 6] = [
     Target { name: "suppressions", seeds: &["crates/whyslow-heap/src/leaks/suppressions"], prefix: &[] },
 ];
 
-/// Larger files slow the fuzzer down more than they teach it.
+/// Larger files slow the fuzzer down more than they help it.
 const LARGEST_SEED: u64 = 64 << 10;
-/// What one input may take: a hang is a fault.
+/// Time limit per input: a hang is a bug.
 const SECONDS_PER_INPUT: u32 = 10;
 const MEMORY_MB: u32 = 2048;
 
-/// Runs all targets, or those that are named; true when none found a fault.
+/// Runs all targets, or the named ones. True if none found a bug.
 pub(crate) fn run(options: &[&str]) -> Result<bool> {
     let (mut minutes, mut named) = (6.0, Vec::new());
     let mut rest = options.iter();
@@ -44,14 +44,16 @@ pub(crate) fn run(options: &[&str]) -> Result<bool> {
         match (option, rest.next()) {
             ("--minutes", Some(value)) => minutes = value.parse().context("--minutes takes a number")?,
             ("--target", Some(value)) => named.push(*value),
-            _ => bail!("cargo xtask fuzz [--minutes N] [--target NAME]"),
+            _ => bail!("usage: cargo xtask fuzz [--minutes N] [--target NAME]"),
         }
     }
     if let Some(unknown) = named.iter().find(|name| !TARGETS.iter().any(|target| target.name == **name)) {
-        bail!("there is no target {unknown}; there are {}", TARGETS.map(|target| target.name).join(", "));
+        bail!("unknown target {unknown}; the targets are {}", TARGETS.map(|target| target.name).join(", "));
     }
     if process::find("cargo-fuzz").is_none() {
-        bail!("cargo-fuzz is missing; try: cargo install cargo-fuzz, and rustup toolchain install nightly");
+        bail!(
+            "cargo-fuzz is not installed; try: cargo install cargo-fuzz && rustup toolchain install nightly"
+        );
     }
     let targets: Vec<_> =
         TARGETS.iter().filter(|target| named.is_empty() || named.contains(&target.name)).collect();
@@ -64,7 +66,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool> {
         all &= outcome.well;
         executions += outcome.executions;
     }
-    println!("{executions} executions in all");
+    println!("{executions} executions in total");
     Ok(all)
 }
 
@@ -92,7 +94,7 @@ fn fuzz(target: &Target, time: Duration) -> Result<Outcome> {
     command.arg(format!("-max_total_time={}", time.as_secs().max(1)));
     command.arg(format!("-timeout={SECONDS_PER_INPUT}")).arg(format!("-rss_limit_mb={MEMORY_MB}"));
     command.args(["-print_final_stats=1", "-detect_leaks=0", "-verbosity=0"]);
-    // A toolchain that this program was started with would be used instead of the nightly one.
+    // Otherwise the toolchain that started this program would be used instead of the nightly one.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").stdin(Stdio::null());
     eprintln!("$ {}", process::text(&command));
     let output = command.output().context("cannot run cargo fuzz")?;
@@ -108,7 +110,7 @@ fn fuzz(target: &Target, time: Duration) -> Result<Outcome> {
     Ok(Outcome { well: output.status.success() && executions > 0, executions })
 }
 
-/// Copies the small files of a folder and the folders in it.
+/// Copies the small files of a folder and its subfolders.
 fn seed(from: &Path, corpus: &Path, prefix: &[u8]) -> Result<()> {
     let mut folders = vec![from.to_owned()];
     while let Some(folder) = folders.pop() {

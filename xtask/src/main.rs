@@ -1,9 +1,11 @@
-//! `cargo xtask COMMAND`: what the project does to itself.
+//! `cargo xtask COMMAND`: the project's own tasks.
 
 mod bench;
 mod fuzz;
 mod notes;
+mod pictures;
 mod process;
+mod real_programs;
 mod setup;
 mod suites;
 mod test;
@@ -11,19 +13,20 @@ mod test;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask setup             install what the tests need, as far as this user may
-cargo xtask test              format, lints, tests, documentation, browser tests
-cargo xtask suites            test suites of real crates, plain, while their heap is recorded and while they sample themselves
-cargo xtask fuzz [OPTIONS]    every reader of foreign bytes, by cargo-fuzz with a nightly compiler
-    --minutes N               time in all (default 6)
-    --target NAME             only this reader; may be repeated
-cargo xtask bench [OPTIONS]   whyslow and its peers side by side; writes BENCHMARKS.md
-    --formats                 only other tools' files and the viewer; prints only
-    --heap                    only the heap; takes the place of its section in BENCHMARKS.md
-    --samplers                only the two samplers, how true they are and what they cost; likewise
-    --waits                   only what recording waits costs; likewise
-    --verdicts                only how often verdicts of `whyslow bench` are wrong, and what a run costs; likewise
-    --answers                 only how long answers from large profiles and programs take; likewise
+cargo xtask setup             install what the tests need (as root), or list what is missing
+cargo xtask test              check format and lints, run all tests, build the documentation
+cargo xtask suites            run test suites of real crates plain, with heap recording, and with timer sampling
+cargo xtask fuzz [OPTIONS]    fuzz every parser of external data (needs cargo-fuzz and a nightly compiler)
+    --minutes N               total time (default 6)
+    --target NAME             only this target; may be repeated
+cargo xtask pictures          draw docs/images from a recording of a real program (needs Chromium)
+cargo xtask bench [OPTIONS]   compare whyslow with its peers; writes BENCHMARKS.md
+    --formats                 only import, export and the viewer; prints only
+    --heap                    only the heap; replaces its section in BENCHMARKS.md
+    --samplers                only accuracy and cost of the two samplers; same
+    --waits                   only the cost of recording waits; same
+    --verdicts                only the error rate of `whyslow bench` and the cost of a run; same
+    --answers                 only response times for large profiles and programs; same
     --quick                   few rounds, short programs; prints only
     --rounds N                rounds per program (default 7)
     --program NAME            only this program; may be repeated
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(),
         ["test"] => test::run(),
         ["suites"] => suites::run(),
+        ["pictures"] => pictures::run(),
         ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", options @ ..] => bench::run(options).map(|()| true),
         _ => {

@@ -1,4 +1,4 @@
-//! What tests say about themselves while they run: collected in a file, shown at the end of `cargo xtask test`.
+//! Notes that tests write while they run: collected in a file, shown at the end of `cargo xtask test`.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -8,29 +8,29 @@ use anyhow::Result;
 
 use crate::process;
 
-/// Where the notes of this run are; tests find it by [`whyslow_lab_harness::NOTES_FILE`].
+/// The file with the notes of this run. Tests find it through [`whyslow_lab_harness::NOTES_FILE`].
 pub(crate) fn file() -> PathBuf {
     process::target_folder().join("test-notes.txt")
 }
 
-/// Forgets the notes of earlier runs.
+/// Deletes the notes of earlier runs.
 pub(crate) fn begin() -> Result<()> {
     std::fs::create_dir_all(process::target_folder())?;
     Ok(std::fs::write(file(), "")?)
 }
 
-/// Notes that these tests passed only when they were run again.
-pub(crate) fn passed_on_second_try(tests: &[String]) -> Result<()> {
+/// Notes that these tests passed only on a retry.
+pub(crate) fn passed_on_retry(tests: &[String]) -> Result<()> {
     let mut notes = std::fs::OpenOptions::new().append(true).open(file())?;
     for test in tests {
-        notes.write_all(format!("{PASSED_ON_SECOND_TRY}\t{test}\t\n").as_bytes())?;
+        notes.write_all(format!("{PASSED_ON_RETRY}\t{test}\t\n").as_bytes())?;
     }
     Ok(())
 }
 
-const PASSED_ON_SECOND_TRY: &str = "passed on the second try";
+const PASSED_ON_RETRY: &str = "passed on retry";
 
-/// The notes for a reader: second tries by name, and what was skipped by reason.
+/// The notes for a reader: retries by name, and skipped tests by reason.
 pub(crate) fn summary() -> String {
     summary_of(&std::fs::read_to_string(file()).unwrap_or_default())
 }
@@ -55,7 +55,7 @@ fn summary_of(notes: &str) -> String {
     }
     let skipped = skipped.iter().map(|(why, tests)| match tests[..] {
         [test] => format!("skipped: {test}: {why}\n"),
-        [first, ..] => format!("skipped: {} tests, such as {first}: {why}\n", tests.len()),
+        [first, ..] => format!("skipped: {} tests, for example {first}: {why}\n", tests.len()),
         [] => String::new(),
     });
     tries.into_iter().chain(skipped).collect()
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_passed_only_on_the_second_try_is_read_from_nextests_report() {
+    fn reads_flaky_tests_from_nextests_report() {
         let junit = r#"<testsuites name="nextest-run" tests="3"><testsuite name="whyslow::truth" tests="3">
             <testcase name="abuse::first" classname="whyslow::truth" time="1.0"></testcase>
             <testcase name="abuse::second" classname="whyslow::truth" time="0.5">
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_browser_tests_are_known_by_name() {
+    fn reads_names_of_failed_browser_tests() {
         let spec = "▶ the viewer\n  ✔ opens (5.1ms)\n  ✖ prints (on paper) (12.5ms)\n▶ the viewer (20ms)\n✖ failing tests:\n";
         assert_eq!(failed_browser_tests(spec), ["prints (on paper)"]);
         let tap = "TAP version 13\n    ok 1 - opens\n    not ok 2 - prints\nnot ok 1 - the viewer\n";
@@ -115,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_names_second_tries_and_counts_skips_by_reason() {
-        let notes = "passed on the second try\twhyslow::truth a\t\ntried again\tshares::b\tround 3: 49 %\n\
+    fn summary_names_retries_and_counts_skips_by_reason() {
+        let notes = "passed on retry\twhyslow::truth a\t\ntried again\tshares::b\tround 3: 49 %\n\
             skipped\tc\tgo is not installed\nskipped\td\tgo is not installed\nskipped\td\tgo is not installed\n";
         assert_eq!(
             summary_of(notes),
-            "passed on the second try: whyslow::truth a\ntried again: shares::b: round 3: 49 %\n\
-            skipped: 2 tests, such as c: go is not installed\n"
+            "passed on retry: whyslow::truth a\ntried again: shares::b: round 3: 49 %\n\
+            skipped: 2 tests, for example c: go is not installed\n"
         );
         assert_eq!(summary_of(""), "");
     }

@@ -1,4 +1,4 @@
-//! Running other programs from the root of the checkout.
+//! Runs other programs from the root of the checkout.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -28,7 +28,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 /// The cargo that runs this program.
 pub(crate) fn cargo() -> Command {
     let mut command = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What cargo told this program about itself is not about the programs it builds.
+    // Cargo's variables describe this program, not the programs it builds.
     for (name, _) in std::env::vars_os() {
         let is_about_xtask =
             name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name == "CARGO_MANIFEST_DIR");
@@ -39,21 +39,21 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// The file that a command name stands for, if it is installed.
+/// The file of a command, if it is installed.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Shows the command, runs it, and tells whether it went well.
+/// Prints the command, runs it, and returns whether it succeeded.
 pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
     eprintln!("$ {}", text(command));
     let status = command.status().with_context(|| format!("cannot run {}", text(command)))?;
     Ok(status.success())
 }
 
-/// [`succeeds`], and what the command has printed, which is shown as it comes.
-pub(crate) fn succeeds_saying(command: &mut Command) -> Result<(bool, String)> {
+/// [`succeeds`], and the command's output, which is also shown as it arrives.
+pub(crate) fn succeeds_with_output(command: &mut Command) -> Result<(bool, String)> {
     eprintln!("$ {}", text(command));
     let name = text(command);
     let failed = || format!("cannot run {name}");
@@ -70,13 +70,13 @@ pub(crate) fn succeeds_saying(command: &mut Command) -> Result<(bool, String)> {
     Ok((status.success(), said))
 }
 
-/// Shows and runs a command that must go well.
+/// Prints and runs a command that must succeed.
 pub(crate) fn must(command: &mut Command) -> Result<()> {
     ensure!(succeeds(command)?, "{} failed", text(command));
     Ok(())
 }
 
-/// The standard output of a command that must go well.
+/// The standard output of a command that must succeed.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run {}", text(command)))?;
@@ -84,7 +84,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A command as one would type it, with paths in the checkout shortened.
+/// A command as one would type it, with shortened paths inside the checkout.
 pub(crate) fn text(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());

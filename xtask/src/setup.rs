@@ -1,4 +1,4 @@
-//! Installs what the tests need beyond Rust, where this user may, and knows what is missing where not.
+//! Installs what the tests need besides Rust, if this user may, and reports what is missing.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,8 @@ use anyhow::Result;
 
 use crate::process;
 
-/// A program that some tests need: its name, or the path of a library; who has it on Debian; what cannot be done without it.
+/// A program that some tests need: its command, or the path of a library; its Debian packages; what does not
+/// work without it.
 pub(crate) struct Tool {
     pub(crate) command: &'static str,
     package: &'static str,
@@ -14,51 +15,43 @@ pub(crate) struct Tool {
 }
 
 const TOOLS: &[Tool] = &[
-    Tool { command: "cc", package: "gcc libc6-dev", without_it: "nothing can be linked" },
+    Tool { command: "cc", package: "gcc libc6-dev", without_it: "programs cannot be linked" },
     Tool { command: "g++", package: "g++", without_it: "tests of C++ programs are skipped" },
     Tool { command: "go", package: "golang-go", without_it: "tests of Go programs are skipped" },
-    Tool { command: "perf", package: "linux-perf", without_it: "perf's own reports are not compared" },
+    Tool { command: "perf", package: "linux-perf", without_it: "reports are not compared with perf's" },
     Tool { command: "strace", package: "strace", without_it: "traced programs are not recorded" },
     Tool { command: "bwrap", package: "bubblewrap", without_it: "programs in another root are not recorded" },
     Tool {
         command: "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
         package: "libjemalloc2",
-        without_it: "it is not preloaded",
+        without_it: "it is not tested as a preloaded allocator",
     },
     Tool {
         command: "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2",
         package: "libmimalloc2.0",
-        without_it: "it is not preloaded",
+        without_it: "it is not tested as a preloaded allocator",
     },
     Tool {
         command: "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",
         package: "libtcmalloc-minimal4",
-        without_it: "it is not preloaded",
+        without_it: "it is not tested as a preloaded allocator",
     },
     Tool {
         command: "objcopy",
         package: "binutils",
         without_it: "tests of stripped and split files are skipped",
     },
-    Tool {
-        command: "valgrind",
-        package: "valgrind",
-        without_it: "leaks are not compared with memcheck's classes",
-    },
-    Tool { command: "llvm-mca", package: "llvm", without_it: "`asm --mca` is tested without it only" },
-    Tool { command: "script", package: "bsdutils", without_it: "questions at a terminal are not tested" },
-    Tool { command: "musl-gcc", package: "musl-tools", without_it: "tests of musl's programs are skipped" },
+    Tool { command: "valgrind", package: "valgrind", without_it: "leaks are not compared with memcheck" },
+    Tool { command: "llvm-mca", package: "llvm", without_it: "`asm --mca` is tested only without it" },
+    Tool { command: "script", package: "bsdutils", without_it: "prompts at a terminal are not tested" },
+    Tool { command: "musl-gcc", package: "musl-tools", without_it: "tests of musl programs are skipped" },
     Tool {
         command: "heaptrack_print",
         package: "heaptrack",
         without_it: "exports to heaptrack's format are not read back",
     },
     Tool { command: "chromium", package: "chromium", without_it: "browser tests are skipped" },
-    Tool {
-        command: "firefox-esr",
-        package: "firefox-esr",
-        without_it: "browser tests are run in Chromium only",
-    },
+    Tool { command: "firefox-esr", package: "firefox-esr", without_it: "browser tests run only in Chromium" },
     Tool { command: "node", package: "nodejs", without_it: "browser tests are skipped" },
     Tool { command: "npm", package: "npm", without_it: "browser tests are skipped" },
 ];
@@ -68,11 +61,11 @@ pub(crate) fn run() -> Result<bool> {
     for tool in install_missing() {
         println!("missing: {} ({})", tool.command, tool.without_it);
     }
-    println!("ready: cargo xtask test");
+    println!("setup is done; next: cargo xtask test");
     Ok(true)
 }
 
-/// Installs missing tools, and gives those that are still missing.
+/// Installs missing tools, and returns those that are still missing.
 pub(crate) fn install_missing() -> Vec<&'static Tool> {
     let missing = |tools: &mut dyn Iterator<Item = &'static Tool>| {
         tools.filter(|tool| process::find(tool.command).is_none()).collect::<Vec<_>>()
@@ -85,20 +78,21 @@ pub(crate) fn install_missing() -> Vec<&'static Tool> {
     let packages = before.iter().flat_map(|tool| tool.package.split(' ')).collect::<Vec<_>>();
     if !may_install() {
         eprintln!(
-            "not installed: {}. As root on Debian: apt-get install {}",
+            "not installed: {}. To install them, run as root on Debian: apt-get install {}",
             names(&before),
             packages.join(" ")
         );
         return before;
     }
-    // One by one, so that a package that cannot be had takes no other with it.
+    // One by one, so that an unavailable package does not prevent the others.
     for package in packages {
         install(package);
     }
     missing(&mut before.into_iter())
 }
 
-/// Where the kernel shows its tracepoints. Most systems mount it when they start; where this one has not and may not, tests say what they leave out.
+/// Mounts tracefs, where the kernel publishes its tracepoints. Most systems do that at boot. If it cannot be
+/// mounted, tests note what they skip.
 fn mount_tracefs() {
     const FOLDER: &str = "/sys/kernel/tracing";
     let is_missing = std::fs::read_dir(FOLDER).is_ok_and(|mut entries| entries.next().is_none());
@@ -118,13 +112,13 @@ fn may_install() -> bool {
     is_root() && process::find("apt-get").is_some()
 }
 
-/// Only the owner of `/proc/self` is asked, which is the user of this process.
+/// The owner of `/proc/self` is the user of this process.
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
-/// Installs a Debian package if this user may; tells whether that went well.
+/// Installs a Debian package if this user may. Returns whether that succeeded.
 pub(crate) fn install(package: &str) -> bool {
     static LISTS_ARE_FRESH: OnceLock<bool> = OnceLock::new();
     if !may_install() {

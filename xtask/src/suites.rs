@@ -1,5 +1,6 @@
-//! `cargo xtask suites`: test suites of real crates pass while their heap is recorded or while they sample themselves, as they do without; and a
-//! minute of threads that allocate and fork ends, as does one of threads, forks and signals.
+//! `cargo xtask suites`: checks that test suites of real crates pass as usual while their heap is recorded
+//! and while they sample themselves. Also runs a minute of threads that allocate and fork, and a minute of
+//! threads, forks and signals.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use crate::process::{self, cargo, target_folder};
 /// Crates with many tests that allocate, and few dependencies.
 const CRATES: [(&str, &str); 3] = [("bytes", "1.12.1"), ("hashbrown", "0.17.1"), ("indexmap", "2.14.2")];
 
-/// What a test binary says at its end.
+/// The result of a test binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Outcome {
     passed: u64,
@@ -28,7 +29,7 @@ struct Outcome {
 struct Way {
     name: &'static str,
     arguments: &'static [&'static str],
-    /// What is counted in the recording, to show that there is one.
+    /// What to count in the recording, to show that it is not empty.
     counted: &'static str,
     count: fn(&Profile) -> u64,
 }
@@ -53,7 +54,7 @@ pub(crate) fn run() -> Result<bool> {
     let whyslow = target_folder().join("release/whyslow");
     let folder = target_folder().join("lab/suites");
     std::fs::create_dir_all(folder.join("fetch/src"))?;
-    let mut all_well = true;
+    let mut all_passed = true;
     println!(
         "| crate | test binaries | recorded by | passed plain | passed recorded | in the recording | same |"
     );
@@ -65,15 +66,15 @@ pub(crate) fn run() -> Result<bool> {
         let plain = binaries.iter().map(|binary| outcome(Command::new(binary).current_dir(&copy)));
         let plain = plain.collect::<Result<Vec<_>>>()?;
         for way in &WAYS {
-            all_well &= suite(&name, &copy, &binaries, &plain, way, &whyslow)?;
+            all_passed &= suite(&name, &copy, &binaries, &plain, way, &whyslow)?;
         }
     }
-    all_well &= fork_stress(&whyslow, &folder)?;
-    all_well &= storm(&whyslow, &folder)?;
-    Ok(all_well)
+    all_passed &= fork_stress(&whyslow, &folder)?;
+    all_passed &= storm(&whyslow, &folder)?;
+    Ok(all_passed)
 }
 
-/// Runs all tests of a crate while they are recorded. Tells whether they end as they do without.
+/// Runs all tests of a crate under a recorder. Returns whether the results are the same as without.
 fn suite(
     name: &str,
     copy: &Path,
@@ -108,7 +109,8 @@ fn suite(
     Ok(same)
 }
 
-/// A minute of forks, threads and signals in a program that samples itself. Tells whether it ended well, with all of its signals.
+/// A minute of forks, threads and signals in a program that samples itself. Returns whether it succeeded and
+/// received all of its signals.
 fn storm(whyslow: &Path, folder: &Path) -> Result<bool> {
     let program = build("timer_hostile", Variant::Release)?;
     let out = folder.join("storm.whyslow");
@@ -132,7 +134,8 @@ fn storm(whyslow: &Path, folder: &Path) -> Result<bool> {
     Ok(output.status.success() && count("sent") > 0 && count("sent") == count("received"))
 }
 
-/// Eight threads that allocate and fork for a minute, and children that do as well. Tells whether all of them ended well.
+/// Eight threads that allocate and fork for a minute, with children that do the same. Returns whether all of
+/// them succeeded.
 fn fork_stress(whyslow: &Path, folder: &Path) -> Result<bool> {
     let program = build("heap_forks", Variant::Release)?;
     let mut command = Command::new(whyslow);
@@ -149,7 +152,7 @@ fn fork_stress(whyslow: &Path, folder: &Path) -> Result<bool> {
     Ok(output.status.success() && processes > 1)
 }
 
-/// The folders with the sources of the crates, by a project that depends on them.
+/// The source folders of the crates, fetched through a project that depends on them.
 fn fetch(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let project = folder.join("fetch");
     let mut manifest = String::from(
@@ -176,11 +179,11 @@ fn fetch(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     Ok(folders)
 }
 
-/// A copy that is a workspace of its own and can be written to.
+/// Creates a writable copy that is a separate workspace.
 fn copy_suite(sources: &Path, copy: &Path) -> Result<()> {
     let _ = std::fs::remove_dir_all(copy);
     process::must(process::command("cp").args(["-r", "--no-preserve=mode"]).arg(sources).arg(copy))?;
-    // A stranger's lock file may name versions that have been withdrawn.
+    // The crate's lock file may name versions that have been yanked.
     let _ = std::fs::remove_file(copy.join("Cargo.lock"));
     let manifest = copy.join("Cargo.toml");
     let mut text = std::fs::read_to_string(&manifest)?;
@@ -190,7 +193,7 @@ fn copy_suite(sources: &Path, copy: &Path) -> Result<()> {
     Ok(std::fs::write(manifest, text)?)
 }
 
-/// Builds the tests of a crate and gives their executables.
+/// Builds the tests of a crate and returns their executables.
 fn test_binaries(copy: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
     let mut build = cargo();
     build.args([
@@ -203,7 +206,7 @@ fn test_binaries(copy: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
         "--message-format=json",
     ]);
     build.arg("--target-dir").arg(folder.join("target")).current_dir(copy);
-    // Features that need a nightly compiler are left out by the second attempt.
+    // The second attempt leaves out features that need a nightly compiler.
     let said = process::output(&mut build).or_else(|_| {
         let mut build = cargo();
         build.args(["test", "--quiet", "--no-run", "--lib", "--tests", "--message-format=json"]);
@@ -238,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_of_a_test_run_is_read() {
+    fn reads_the_summary_of_a_test_run() {
         let text = "running 3 tests\n...\ntest result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured\n";
         assert_eq!(counts(text), (12, 3));
         assert_eq!(counts("killed"), (0, 0));

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check there is, and a table of what was done, what failed and what was skipped.
+//! `cargo xtask test`: runs every check, and prints a table of what passed, failed and was skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +20,7 @@ struct Step {
     run: fn() -> Result<Outcome>,
 }
 
-/// The tests themselves come last, so that their summary is the last thing before the table.
+/// The tests themselves are last, so that their summary is directly above the table.
 const STEPS: &[Step] = &[
     Step { name: "tools", run: tools },
     Step { name: "format", run: format },
@@ -33,7 +33,7 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: tests },
 ];
 
-/// Runs all steps, also after one has failed. Gives whether all went well.
+/// Runs all steps, even after one has failed. Returns whether all passed.
 pub(crate) fn run() -> Result<bool> {
     notes::begin()?;
     let mut results = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn run() -> Result<bool> {
     Ok(!results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed)))
 }
 
-/// Whether nothing may be skipped: on a machine where all that is needed can be installed.
+/// Whether nothing may be skipped: under CI, everything that is needed can be installed.
 fn is_ci() -> bool {
     std::env::var_os("CI").is_some()
 }
@@ -86,7 +86,7 @@ fn check(command: &mut Command) -> Result<Outcome> {
     Ok(if process::succeeds(command)? { Outcome::Ok } else { Outcome::Failed })
 }
 
-/// Whether a cargo command is really there; rustup puts place-holders where it is not.
+/// Whether a cargo command really exists. rustup installs placeholders for missing ones.
 fn cargo_has(subcommand: &str) -> bool {
     let probe = cargo().args([subcommand, "--version"]).output();
     probe.is_ok_and(|output| output.status.success())
@@ -108,7 +108,7 @@ fn format() -> Result<Outcome> {
     both(cargo().args(["fmt", "--all", "--check"]), agent_cargo().args(["fmt", "--check"]))
 }
 
-/// The agent is a workspace of its own.
+/// The agent is a separate workspace.
 fn agent_cargo() -> Command {
     let mut cargo = cargo();
     cargo.current_dir(process::root().join("crates/whyslow-agent"));
@@ -136,7 +136,7 @@ fn lints() -> Result<Outcome> {
     )
 }
 
-/// The recorder builds without its feature `heap`, and then with none of the heap's crates.
+/// Checks that the recorder builds without its feature `heap`, and then without any of the heap's crates.
 fn cpu_recording_alone() -> Result<Outcome> {
     const ALONE: [&str; 3] = ["--package", "whyslow-capture", "--no-default-features"];
     if !process::succeeds(cargo().args(["check", "--quiet"]).args(ALONE))? {
@@ -153,7 +153,7 @@ fn cpu_recording_alone() -> Result<Outcome> {
     if found.is_empty() {
         return Ok(Outcome::Ok);
     }
-    eprintln!("CPU recording needs crates of the heap: {}", found.join(", "));
+    eprintln!("CPU recording without `heap` still depends on: {}", found.join(", "));
     Ok(Outcome::Failed)
 }
 
@@ -167,8 +167,8 @@ fn doc_tests() -> Result<Outcome> {
 
 const SEED: &str = "PROPTEST_RNG_SEED";
 
-/// The seed of property tests. Under CI they take the same inputs on every run, so that what has passed passes again; elsewhere every
-/// run searches somewhere new. Whoever sets the seed has the last word.
+/// The seed of property tests. Under CI they use the same inputs in every run, so that a passing test passes
+/// again. Elsewhere every run tries new inputs. A seed set by the user takes precedence.
 fn seed(set: Option<String>, ci: bool) -> String {
     match set {
         Some(seed) => seed,
@@ -191,14 +191,14 @@ fn tests() -> Result<Outcome> {
         let _ = std::fs::remove_file(&report);
         let outcome = check(&mut tests)?;
         let report = std::fs::read_to_string(report).unwrap_or_default();
-        notes::passed_on_second_try(&notes::flaky_tests(&report))?;
+        notes::passed_on_retry(&notes::flaky_tests(&report))?;
         outcome
     } else {
         tests.args(["test", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
         check(&mut tests)?
     };
     if matches!(outcome, Outcome::Failed) {
-        eprintln!("the inputs of property tests came from {SEED}={seed}");
+        eprintln!("to repeat with the same property test inputs: {SEED}={seed}");
     }
     Ok(outcome)
 }
@@ -206,7 +206,7 @@ fn tests() -> Result<Outcome> {
 fn browser_tests() -> Result<Outcome> {
     let folder = process::root().join("browser-tests");
     if !folder.join("package.json").exists() {
-        return Ok(Outcome::Skipped("there is no folder browser-tests".into()));
+        return Ok(Outcome::Skipped("the folder browser-tests is missing".into()));
     }
     for tool in ["chromium", "node", "npm"] {
         if process::find(tool).is_none() {
@@ -219,26 +219,26 @@ fn browser_tests() -> Result<Outcome> {
     }
     for script in ["test", "test-firefox"] {
         if script == "test-firefox" && process::find("firefox-esr").is_none() {
-            return Ok(Outcome::Skipped("firefox-esr is not installed; Chromium's passed".into()));
+            return Ok(Outcome::Skipped("firefox-esr is not installed; the tests passed in Chromium".into()));
         }
         let mut tests = npm(&folder);
         tests.args(["run", "--silent", script]).env("WHYSLOW", whyslow());
         if let Some(picture) = &picture {
             tests.env("FLAME_SVG", picture);
         }
-        // A browser on a busy machine can fail by chance. As with recordings, a fault fails twice.
-        let (passed, said) = process::succeeds_saying(&mut tests)?;
+        // A browser on a busy machine can fail by chance. As with recordings, a real failure fails twice.
+        let (passed, said) = process::succeeds_with_output(&mut tests)?;
         if !passed {
             if !process::succeeds(&mut tests)? {
                 return Ok(Outcome::Failed);
             }
-            notes::passed_on_second_try(&notes::failed_browser_tests(&said))?;
+            notes::passed_on_retry(&notes::failed_browser_tests(&said))?;
         }
     }
     Ok(Outcome::Ok)
 }
 
-/// The viewer is checked, tested and built; what is committed must be what its sources give.
+/// Checks, tests and builds the viewer. The committed bundle must match its sources.
 fn viewer_bundle() -> Result<Outcome> {
     let folder = process::root().join("viewer");
     for tool in ["node", "npm"] {
@@ -268,7 +268,8 @@ fn whyslow() -> PathBuf {
     process::target_folder().join("debug/whyslow")
 }
 
-/// A flame graph of a lab program, whole so that it has many rows. `None` where this machine refuses to record: the tests then draw one of their own.
+/// A flame graph of a lab program, complete so that it has many rows. `None` if this machine cannot record:
+/// the tests then draw their own.
 fn flame_graph() -> Result<Option<PathBuf>> {
     let folder = process::target_folder().join("browser-tests");
     std::fs::create_dir_all(&folder)?;
@@ -291,7 +292,7 @@ mod tests {
     use super::seed;
 
     #[test]
-    fn property_tests_search_somewhere_new_except_under_ci() {
+    fn property_tests_use_new_inputs_except_under_ci() {
         assert_eq!(seed(None, true), seed(None, true));
         assert_ne!(seed(None, false), seed(None, false));
         for ci in [false, true] {

@@ -1,9 +1,9 @@
-//! What all of these programs do: the same allocations, of every kind that Rust knows, at functions with known names.
+//! The work that all these programs do: the same allocations, with every allocation function of Rust, in functions with known names.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
 
-/// Blocks that are there at the end, per function.
+/// Blocks that are still live at the end, per function.
 const KEPT: usize = 3;
 
 /// Plain blocks of 64 bytes: all but three are freed at once.
@@ -17,7 +17,7 @@ pub fn plain(times: usize) {
     }
 }
 
-/// Blocks of zeroes.
+/// Zeroed blocks.
 #[inline(never)]
 pub fn zeroed(times: usize) {
     for number in 0..times {
@@ -33,7 +33,7 @@ struct Aligned {
     _numbers: [u64; 16],
 }
 
-/// Blocks with a large alignment; ends the program if one has another.
+/// Blocks with a large alignment. Aborts if one is misaligned.
 #[inline(never)]
 pub fn aligned(times: usize) {
     for number in 0..times {
@@ -45,7 +45,7 @@ pub fn aligned(times: usize) {
     }
 }
 
-/// Every Vec is made with 10 numbers and grown once, to 1,000.
+/// Every Vec is created with 10 numbers and grown once, to 1,000.
 #[inline(never)]
 pub fn grown(times: usize) {
     for number in 0..times {
@@ -60,7 +60,7 @@ pub fn grown(times: usize) {
     }
 }
 
-/// Runs all of them in this thread and in `threads - 1` others, and prints what they did.
+/// Runs all of them in this thread and in `threads - 1` others, and prints their counts.
 pub fn run(allocator: &str) {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse().expect("a number"));
     let threads: usize = arguments.next().unwrap_or(1);
@@ -98,7 +98,7 @@ pub fn run(allocator: &str) {
     site("grown", 2 * times, (80 + 8000) * times, KEPT, 8000 * KEPT, times);
 }
 
-/// An allocator that is Rust from end to end: it hands out one piece of memory after the other and takes nothing back.
+/// An allocator written entirely in Rust: it hands out consecutive memory and never reuses any.
 pub struct Bump;
 
 const ROOM: usize = 1 << 30;

@@ -1,13 +1,13 @@
-//! The slow program that `whyslow lab` records: a shop's monthly report, written as one would write it in a hurry.
+//! The slow program that `whyslow lab` records: a shop's monthly report, written in a hurry.
 //!
-//! [`run`] does the job and prints nothing. [`ANSWER`] says what is wrong with it, where, and what helps, so that a newcomer
-//! can compare the profile with the truth.
+//! [`run`] does the job and prints nothing. [`ANSWER`] says what is slow, where,
+//! and how to fix it, so that a new user can compare the profile with the truth.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// What is wrong with this program, for printing after its profile.
+/// What is slow in this program, to print after its profile.
 pub const ANSWER: Answer = Answer {
     function: "find_customer",
     file: "lab/demo/src/lib.rs",
@@ -26,21 +26,21 @@ pub const ANSWER: Answer = Answer {
 pub struct Answer {
     /// The function with the largest share of the time, without its path.
     pub function: &'static str,
-    /// The file of that function, from the root of the sources.
+    /// The file of that function, relative to the root of the sources.
     pub file: &'static str,
     /// The line that takes the time, from 1.
     pub line: u32,
-    /// About how much of the CPU time is spent there; it differs with the machine.
+    /// Approximate share of the CPU time. It depends on the machine.
     pub share: f64,
     /// Why it takes so long.
     pub cause: &'static str,
     /// What to change.
     pub fix: &'static str,
-    /// The function with the second largest share, with what it calls.
+    /// The function with the second largest share, including its callees.
     pub second_function: &'static str,
-    /// About how much of the CPU time is spent in it and in what it calls.
+    /// Approximate share of the CPU time, including its callees.
     pub second_share: f64,
-    /// Why that takes long.
+    /// Why it takes so long.
     pub second_cause: &'static str,
     /// What to change about it.
     pub second_fix: &'static str,
@@ -57,7 +57,7 @@ struct Order {
     cents: u64,
 }
 
-/// Does the job over and over until about `seconds` have passed.
+/// Repeats the job until about `seconds` have passed.
 pub fn run(seconds: f64) {
     let start = Instant::now();
     let limit = Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
@@ -77,7 +77,7 @@ fn monthly_report(customers: &[Customer], orders: &[Order]) -> (String, String) 
 }
 
 #[inline(never)]
-#[expect(clippy::manual_find, reason = "a plain loop has its cost on one line of its own")]
+#[expect(clippy::manual_find, reason = "a plain loop has its cost on a single line")]
 fn find_customer(customers: &[Customer], number: u64) -> Option<&Customer> {
     for customer in customers {
         if customer.number == number {
@@ -143,13 +143,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_names_the_line_of_the_search() {
+    fn answer_names_the_line_of_the_search() {
         let line = include_str!("lib.rs").lines().nth(ANSWER.line as usize - 1).unwrap();
         assert!(line.contains("customer.number == number"), "{line}");
     }
 
     #[test]
-    fn the_report_is_right() {
+    fn report_is_correct() {
         let customers = load_customers(10);
         let orders = [Order { customer: 10_003, cents: 1000 }, Order { customer: 10_000, cents: 50 }];
         assert_eq!(bill(&customers, &orders), 970 + 50);

@@ -1,4 +1,5 @@
-//! Builds the programs of `lab/allocators`, which have their allocator linked in, into `<target>/lab/allocators`.
+//! Builds the programs of `lab/allocators`, which have their allocator linked in, into
+//! `<target>/lab/allocators`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +8,10 @@ use anyhow::{Context, Result};
 use crate::compile::lab_folder;
 use crate::packages::{cargo_build, finish, or_skip};
 
-/// How much is optimised at link time.
+/// The kind of link-time optimisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lto {
-    /// Nothing, not even between the parts of one crate.
+    /// None, not even between the parts of one crate.
     Off,
     /// All crates, in parallel.
     Thin,
@@ -31,20 +32,20 @@ impl Lto {
     }
 }
 
-/// How the C library gets into the program.
+/// How the program is linked with the C library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Linking {
-    /// By the loader.
+    /// Dynamically.
     Dynamic,
-    /// Linked in.
+    /// Statically.
     Static,
 }
 
-/// Builds `lab/allocators` and returns the path of the program for an allocator: `jemalloc`, `mimalloc`, `bump` or `system`.
-/// Cargo decides whether anything is to be done.
+/// Builds `lab/allocators` and returns the path of the program for an allocator: `jemalloc`, `mimalloc`,
+/// `bump` or `system`. Cargo skips the build if it is up to date.
 pub fn build_allocator(allocator: &str, lto: Lto, linking: Linking) -> Result<PathBuf> {
     let folder = lab_folder().join("allocators");
-    // jemalloc takes a minute or more to build; once is enough.
+    // jemalloc takes a minute or more to build, so it is built only once.
     let first = (Lto::Off, Linking::Dynamic);
     if (lto, linking) != first && jemalloc(&folder).is_none() {
         build(&folder, first.0, first.1)?;
@@ -53,7 +54,8 @@ pub fn build_allocator(allocator: &str, lto: Lto, linking: Linking) -> Result<Pa
     Ok(built(&folder, lto, linking).join(allocator))
 }
 
-/// [`build_allocator`] for tests: [`skip`](crate::skip)s and gives `None` when there is no cargo; panics on other errors.
+/// [`build_allocator`] for tests: [`skip`](crate::skip)s and returns `None` without cargo; panics on other
+/// errors.
 pub fn build_allocator_or_skip(allocator: &str, lto: Lto, linking: Linking) -> Option<PathBuf> {
     or_skip(allocator, build_allocator(allocator, lto, linking))
 }
@@ -68,7 +70,7 @@ fn built(folder: &Path, lto: Lto, linking: Linking) -> PathBuf {
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The archive that the first build has made of jemalloc.
+/// The jemalloc archive from the first build.
 fn jemalloc(folder: &Path) -> Option<PathBuf> {
     let builds = built(folder, Lto::Off, Linking::Dynamic).join("build");
     let entries = std::fs::read_dir(builds).ok()?.filter_map(Result::ok);

@@ -15,21 +15,21 @@ pub struct ChurnPaths {
     by_leaf: HashMap<String, Vec<String>>,
 }
 
-/// What one stack of `churn` is.
+/// The verdict on one stack of `churn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StackVerdict {
     /// Equal to the path of its leaf from the leaf to `round`.
     Right,
-    /// Equal as far as it goes, but it ends before `round`.
+    /// Equal as far as it goes, but truncated before `round`.
     Incomplete,
-    /// Has a frame that its leaf's path does not have at that place.
+    /// Has a frame that its leaf's path does not have at that position.
     Wrong,
-    /// Not in a leaf (going down or coming back), so that its truth is not known.
+    /// Not in a leaf (descending or returning), so the truth is unknown.
     Unknown,
 }
 
 impl ChurnPaths {
-    /// Asks the program for its paths; `mode` is `same` or `mix`.
+    /// Asks the program for its paths. `mode` is `same` or `mix`.
     pub fn read(churn: &Path, mode: &str) -> Result<Self> {
         let output = run(Command::new(churn).args(["paths", mode]), Duration::from_secs(20))?;
         let paths = Self::parse(&String::from_utf8_lossy(&output.stdout));
@@ -49,8 +49,8 @@ impl ChurnPaths {
         Self { by_leaf }
     }
 
-    /// Judges one stack, innermost frame first. Names may have a path before them (`churn::north`); frames outside
-    /// `round` (`main` and the runtime) are not looked at.
+    /// Judges one stack, innermost frame first. Names may have a path before them (`churn::north`). Frames
+    /// outside `round` (`main` and the runtime) are ignored.
     pub fn judge<'a>(&self, stack: impl IntoIterator<Item = &'a str>) -> StackVerdict {
         let mut frames = stack.into_iter().map(|name| name.rsplit("::").next().unwrap_or(name));
         let Some(path) = frames.next().and_then(|leaf| self.by_leaf.get(leaf)) else {

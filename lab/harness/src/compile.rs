@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::Variant;
 
-/// A tool that a build needs is not installed. Tests may skip, and say so; see [`build_or_skip`].
+/// A tool that a build needs is not installed. Tests may skip and report it; see [`build_or_skip`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompilerMissing {
     /// The command that was not found.
@@ -32,7 +32,7 @@ pub(crate) fn lab() -> &'static Path {
     harness.parent().unwrap_or(harness)
 }
 
-/// Where the built programs are: `<target>/lab`.
+/// The folder of the built programs: `<target>/lab`.
 pub fn lab_folder() -> PathBuf {
     let workspace = lab().parent().unwrap_or(lab());
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
@@ -43,7 +43,7 @@ fn sources() -> PathBuf {
     lab().join("programs")
 }
 
-/// The names of all programs, without libraries that only belong to one of them, in order.
+/// The names of all programs, sorted, without libraries that belong to one of them.
 pub fn programs() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(sources())? {
@@ -69,16 +69,17 @@ const LIBRARIES: [(&str, &str); 6] = [
     ("heap_late", "heap_late_own"),
 ];
 
-/// Compiles `lab/programs/NAME.rs` or `.c` and returns the path of the executable, `<target>/lab/NAME-VARIANT`.
+/// Compiles `lab/programs/NAME.rs` or `.c` and returns the path of the executable,
+/// `<target>/lab/NAME-VARIANT`.
 ///
-/// Compiles only when the source or the arguments changed. Several processes may ask for the same program at once.
-/// The error is a [`CompilerMissing`] when that is the reason.
+/// Compiles only if the source or the arguments changed. Several processes may request the same program at
+/// once. The error is a [`CompilerMissing`] if a compiler is not installed.
 pub fn build(name: &str, variant: Variant) -> Result<PathBuf> {
     let folder = lab_folder();
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut link_with = None;
     for (_, library) in LIBRARIES.iter().filter(|(program, _)| *program == name) {
-        // A static program cannot load a plug-in that brings a second C library.
+        // A static program cannot load a plug-in that loads a second C library.
         ensure!(
             !variant.is_static(),
             "{name} needs a shared library, so there is no {} build of it",
@@ -95,7 +96,8 @@ pub fn build(name: &str, variant: Variant) -> Result<PathBuf> {
     Ok(output)
 }
 
-/// [`build`] for tests: [`skip`](crate::skip)s and gives `None` when a tool is missing; panics on other errors.
+/// [`build`] for tests: [`skip`](crate::skip)s and returns `None` if a tool is missing; panics on other
+/// errors.
 pub fn build_or_skip(name: &str, variant: Variant) -> Option<PathBuf> {
     match build(name, variant) {
         Ok(path) => Some(path),
@@ -136,7 +138,7 @@ impl Build {
         if self.is_fresh(&description) {
             return Ok(());
         }
-        // The stamp is the last thing written, so a build that is cut off counts as none.
+        // The stamp is written last, so an interrupted build does not count.
         let stamp = self.stamp();
         let _ = std::fs::remove_file(&stamp);
         if self.is_rust() && self.variant == Variant::Musl {
@@ -148,7 +150,7 @@ impl Build {
         std::fs::write(&stamp, description).with_context(|| format!("cannot write {}", stamp.display()))
     }
 
-    /// Whether the output exists, was made by these commands, and is not older than the sources.
+    /// Whether the output exists, was built by these commands, and is not older than the sources.
     fn is_fresh(&self, description: &str) -> bool {
         let changed = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified());
         self.output.exists()
@@ -158,7 +160,8 @@ impl Build {
             })
     }
 
-    /// The source, headers that it includes, and every source beside a file that it takes in by `#[path = "…"]`.
+    /// The source, the headers that it includes, and every source next to a file that it includes by `#[path
+    /// = "…"]`.
     fn sources(&self) -> Vec<PathBuf> {
         let mut sources = vec![self.source.clone()];
         let text = std::fs::read_to_string(&self.source).unwrap_or_default();
@@ -177,7 +180,7 @@ impl Build {
         with_suffix(&self.output, "stamp")
     }
 
-    /// The commands that make the output, each as words.
+    /// The commands that build the output, each as words.
     fn commands(&self) -> Vec<Vec<String>> {
         let rust = self.is_rust();
         let path = |p: &Path| p.to_string_lossy().into_owned();
@@ -241,7 +244,7 @@ fn rustc() -> String {
     std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into())
 }
 
-/// Fails with [`CompilerMissing`] when rustc has no standard library for musl.
+/// Fails with [`CompilerMissing`] if rustc has no standard library for musl.
 fn require_musl_for_rust() -> Result<()> {
     let arguments = ["--print", "target-libdir", "--target", "x86_64-unknown-linux-musl"];
     let folder = Command::new(rustc()).args(arguments).output().context("cannot run rustc")?.stdout;
@@ -251,7 +254,7 @@ fn require_musl_for_rust() -> Result<()> {
     Err(CompilerMissing { compiler: "rustc for x86_64-unknown-linux-musl".into() }.into())
 }
 
-/// `path` with `.extension` after its whole name.
+/// `path` with `.extension` appended to its full name.
 fn with_suffix(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -272,8 +275,8 @@ fn execute(words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Only one process and thread at a time holds the lock of an output. It is the name of an abstract socket, which the
-/// kernel frees when its holder ends, however it ends.
+/// Only one process and thread at a time holds the lock of an output. It is the name of an abstract socket,
+/// which the kernel releases when its holder exits in any way.
 struct Lock(#[expect(dead_code, reason = "held, not read")] UnixListener);
 
 impl Lock {
@@ -289,7 +292,7 @@ impl Lock {
                 Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                Err(error) => return Err(error).context("cannot make the lock of a lab build"),
+                Err(error) => return Err(error).context("cannot create the lock of a lab build"),
             }
         }
     }
@@ -300,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_compiler_is_told_apart_from_a_failed_build() {
+    fn distinguishes_a_missing_compiler_from_a_failed_build() {
         std::fs::create_dir_all(lab_folder()).unwrap();
         let missing = execute(&["whyslow-no-such-compiler".into()]).unwrap_err();
         assert_eq!(missing.to_string(), "whyslow-no-such-compiler is not installed");
@@ -316,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn many_builds_at_once_give_one_whole_program_and_the_next_does_nothing() {
+    fn concurrent_builds_give_one_complete_program_and_the_next_is_a_no_op() {
         let paths: Vec<PathBuf> = std::thread::scope(|scope| {
             let builds: Vec<_> =
                 (0..4).map(|_| scope.spawn(|| build("exits", Variant::NoDebugInfo).unwrap())).collect();

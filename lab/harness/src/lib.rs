@@ -1,4 +1,4 @@
-//! Builds the programs of `lab/programs` and checks what they claim, for tests that need a known answer.
+//! Builds the programs of `lab/programs` and checks their claims, for tests that need a known answer.
 //!
 //! ```no_run
 //! use whyslow_lab_harness::{Variant, build, run};

@@ -1,46 +1,46 @@
-//! What a test says about itself: that it leaves something out, or that it tries again. Neither happens in silence: it is printed, and
-//! `cargo xtask test` shows it at its end.
+//! Notes of tests that skip something or retry. Notes are printed, and `cargo xtask test` shows them at its
+//! end.
 
 use std::io::Write as _;
 
-/// Names the file that `cargo xtask test` collects notes in.
+/// Environment variable that names the file in which `cargo xtask test` collects notes.
 pub const NOTES_FILE: &str = "WHYSLOW_TEST_NOTES";
 
-/// What may be left out under CI, and why no set-up can help.
+/// What tests may skip under CI, and why setup cannot help.
 const MAY_BE_MISSING: [(&str, &str); 4] = [
     (
-        "bwrap cannot make namespaces here",
-        "a container often may not make namespaces, and its root cannot change that",
+        "bwrap cannot create namespaces here",
+        "a container often may not create namespaces, and its root cannot change that",
     ),
     (
-        "perf events are refused here",
-        "a container or a hardened kernel does so, and recording without them is tested all the same",
+        "perf events are not permitted here",
+        "containers and hardened kernels deny them, and recording without them is tested anyway",
     ),
     (
-        "the kernel's tracepoints are not to be seen here",
-        "only root sees them, where tracefs is mounted, which a container may not do",
+        "the kernel's tracepoints are not readable here",
+        "only root can read them, and a container may not mount tracefs",
     ),
     (
         "rustc for x86_64-unknown-linux-musl is not installed",
-        "a toolchain may come without that library; C programs are tested with musl all the same",
+        "a toolchain may lack that library; C programs are tested with musl anyway",
     ),
 ];
 
-/// Says that the calling test leaves something out, and why.
+/// Notes that the calling test skips something, and why.
 ///
-/// Where `CI` is set this fails the test: everything that can be installed is installed there, and a test that tests nothing would pass by
-/// accident. The few exceptions are listed above.
+/// If `CI` is set, this fails the test: everything that can be installed is installed there, and a test that
+/// checks nothing would pass by accident. The few exceptions are listed above.
 #[track_caller]
 pub fn skip(reason: &str) {
     note("skipped", reason);
     assert!(
         may_skip(reason, std::env::var_os("CI").is_some()),
-        "skipped under CI: {reason}. Install it in `cargo xtask setup`, or say in {} why that cannot be done",
+        "skipped under CI: {reason}. Install it in `cargo xtask setup`, or add the reason to the list in {}",
         file!()
     );
 }
 
-/// Whether a command can be run; [`skip`]s where not.
+/// Whether a command can be run. [`skip`]s if not.
 #[track_caller]
 pub fn is_installed(command: &str) -> bool {
     let found = std::process::Command::new(command).arg("--version").output().is_ok();
@@ -50,7 +50,7 @@ pub fn is_installed(command: &str) -> bool {
     found
 }
 
-/// Says that the calling test tries once more what did not hold, and why that can be chance.
+/// Notes that the calling test retries a failed check, and why the failure can be chance.
 pub fn try_again(reason: &str) {
     note("tried again", reason);
 }
@@ -59,7 +59,7 @@ fn may_skip(reason: &str, ci: bool) -> bool {
     !ci || MAY_BE_MISSING.iter().any(|(known, _)| *known == reason)
 }
 
-/// One line: what, which test, why.
+/// Writes one line: what, which test, why.
 fn note(what: &str, reason: &str) {
     let reason = reason.lines().next().unwrap_or_default();
     eprintln!("{what}: {reason}");
@@ -68,7 +68,7 @@ fn note(what: &str, reason: &str) {
     let test = std::env::var("NEXTEST_TEST_NAME").ok();
     let test = test.as_deref().or(thread.name()).unwrap_or("?");
     let file = std::fs::OpenOptions::new().create(true).append(true).open(file);
-    // The line is for a person; a test does not fail for want of it.
+    // The line is for people. A test does not fail if it cannot be written.
     let _ = file.and_then(|mut file| file.write_all(format!("{what}\t{test}\t{reason}\n").as_bytes()));
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_listed_may_be_left_out_under_ci() {
+    fn only_listed_reasons_may_be_skipped_under_ci() {
         let (listed, _) = MAY_BE_MISSING[0];
         assert!(may_skip(listed, true) && may_skip(listed, false));
         assert!(may_skip("gcc is not installed", false));

@@ -7,12 +7,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::compile::{CompilerMissing, lab, lab_folder};
 
-/// Builds `lab/runtimes` and returns the path of one of its programs. Cargo decides whether anything is to be done.
+/// Builds `lab/runtimes` and returns the path of one of its programs. Cargo skips the build if it is up to
+/// date.
 pub fn build_runtime(program: &str) -> Result<PathBuf> {
     build_package("runtimes", program)
 }
 
-/// Builds `lab/patterns`; `None` when there is no cargo.
+/// Builds `lab/patterns`. `None` without cargo.
 pub fn build_patterns_or_skip() -> Option<PathBuf> {
     or_skip("patterns", build_package("patterns", "patterns"))
 }
@@ -23,12 +24,13 @@ fn build_package(package: &str, program: &str) -> Result<PathBuf> {
     Ok(folder.join("release").join(program))
 }
 
-/// [`build_runtime`] for tests: [`skip`](crate::skip)s and gives `None` when there is no cargo; panics on other errors.
+/// [`build_runtime`] for tests: [`skip`](crate::skip)s and returns `None` without cargo; panics on other
+/// errors.
 pub fn build_runtime_or_skip(program: &str) -> Option<PathBuf> {
     or_skip(program, build_runtime(program))
 }
 
-/// What was built; `None` when a compiler is missing, which is noted.
+/// The built file. `None` if a compiler is missing, which is noted.
 pub(crate) fn or_skip(name: &str, built: Result<PathBuf>) -> Option<PathBuf> {
     match built {
         Ok(path) => Some(path),
@@ -42,10 +44,10 @@ pub(crate) fn or_skip(name: &str, built: Result<PathBuf>) -> Option<PathBuf> {
     }
 }
 
-/// A build of all programs of a package.
+/// Builds all programs of a package.
 pub(crate) fn cargo_build(package: &str, profile: &str, target: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What cargo told the calling test about itself is not about these programs.
+    // Cargo's variables describe the calling test, not these programs.
     for (name, _) in std::env::vars_os() {
         let is_about_caller = name.to_str().is_some_and(|name| {
             (name.starts_with("CARGO") && !matches!(name, "CARGO_HOME" | "CARGO_NET_OFFLINE"))

@@ -1,4 +1,4 @@
-//! Runs a command and takes its output, with a limit on its time.
+//! Runs a command with a time limit and captures its output.
 
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// The command was still running when its time was over; it was killed.
+/// The command was still running at its time limit and was killed.
 #[derive(Debug)]
 pub struct TimedOut {
     command: String,
@@ -15,13 +15,14 @@ pub struct TimedOut {
 
 impl std::fmt::Display for TimedOut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} did not end within {:?}", self.command, self.limit)
+        write!(f, "{} did not exit within {:?}", self.command, self.limit)
     }
 }
 
 impl std::error::Error for TimedOut {}
 
-/// Runs `command` with an empty stdin and both output streams taken, and kills it after `limit` ([`TimedOut`]).
+/// Runs `command` with an empty stdin, captures both output streams, and kills it after `limit`
+/// ([`TimedOut`]).
 pub fn run(command: &mut Command, limit: Duration) -> Result<Output> {
     let name = format!("{command:?}");
     let mut child = command
@@ -51,12 +52,12 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Output> {
     Ok(Output { status, stdout: join(stdout), stderr: join(stderr) })
 }
 
-/// Reads a stream to its end on a thread of its own, so that neither of two pipes can fill up.
+/// Reads a stream to its end on a separate thread, so that neither of two pipes can fill up.
 fn read_all(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // A broken pipe ends the stream like any other end; the exit status tells the rest.
+            // A broken pipe ends the stream like any other end. The exit status shows what happened.
             let _ = stream.read_to_end(&mut bytes);
         }
         bytes
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_and_exit_code_are_taken() {
+    fn output_and_exit_code_are_captured() {
         let output =
             run(Command::new("sh").args(["-c", "echo a; echo b >&2; exit 3"]), Duration::from_secs(20))
                 .unwrap();
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_does_not_end_is_killed_and_named() {
+    fn a_hanging_command_is_killed_and_named() {
         let error = run(Command::new("sleep").arg("60"), Duration::from_millis(50)).unwrap_err();
         assert!(error.downcast_ref::<TimedOut>().is_some());
         assert!(error.to_string().contains("sleep"));

@@ -1,29 +1,31 @@
-//! What a lab program says about itself when it ends, and how far a measurement may be from it.
+//! The claims that a lab program prints at its end, and how far a measurement may differ from them.
 
 use std::collections::BTreeMap;
 
 /// Names and whole numbers, such as `allocations=3 frees=2`.
 pub type Numbers = BTreeMap<String, u64>;
 
-/// The claims of a lab program: its output lines `truth`, `least`, `heap`, `site`, `path` and counts such as `processes 10`.
+/// The claims of a lab program: its output lines `truth`, `least`, `heap`, `site`, `path` and counts such as
+/// `processes 10`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Truth {
     /// `truth NAME=SHARE …`: exact shares of CPU time.
     pub shares: BTreeMap<String, f64>,
-    /// `least NAME=SHARE …`: shares that are at least this, on any machine.
+    /// `least NAME=SHARE …`: lower bounds of shares, on any machine.
     pub at_least: BTreeMap<String, f64>,
     /// Lines of one word and one whole number, such as `threads 400`.
     pub counts: Numbers,
-    /// `heap NAME=NUMBER …`: what the whole program did with its heap, but for what the C library does for itself.
+    /// `heap NAME=NUMBER …`: totals of the whole program's heap, except what the C library allocates for
+    /// itself.
     pub heap: Numbers,
-    /// `site FUNCTION NAME=NUMBER …`: what was done with this function on the stack.
+    /// `site FUNCTION NAME=NUMBER …`: totals with this function on the stack.
     pub sites: BTreeMap<String, Numbers>,
-    /// `path FUNCTION …`: whole stacks, outermost function first.
+    /// `path FUNCTION …`: complete stacks, outermost function first.
     pub paths: Vec<Vec<String>>,
 }
 
 impl Truth {
-    /// Reads the claims out of a program's standard output; lines of other forms are left alone.
+    /// Reads the claims from a program's standard output. Other lines are ignored.
     pub fn parse(stdout: &str) -> Self {
         let mut truth = Self::default();
         for line in stdout.lines() {
@@ -85,8 +87,8 @@ pub fn standard_error(truth: f64, samples: u64) -> f64 {
 
 /// Whether a measured share is within three standard errors of the truth.
 ///
-/// The error is never taken as less than that of one sample in `samples`, so that a truth of 0 or 1 forgives the
-/// few samples that every program spends in starting and ending.
+/// The error is never taken as less than that of one sample in `samples`, so that a truth of 0 or 1 tolerates
+/// the few samples that every program spends at its start and end.
 pub fn binomial_ok(share: f64, truth: f64, samples: u64) -> bool {
     let least = 1.0 / samples as f64;
     (share - truth).abs() <= 3.0 * standard_error(truth, samples).max(least)

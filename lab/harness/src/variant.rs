@@ -14,18 +14,20 @@ pub enum Variant {
     Stripped,
     /// As `Release`, with `panic=abort` (Rust only; C is as `Release`).
     PanicAbort,
-    /// Frame pointers. C has no unwind information at all for the program's own code; Rust keeps its `.eh_frame`, and
-    /// may put off a function's prologue until after its hot loop.
+    /// Frame pointers. C has no unwind information at all for the program's own code. Rust keeps its
+    /// `.eh_frame`, and may delay a function's prologue until after its hot loop.
     FramePointers,
-    /// C without frame pointers, whose own code has unwind information in `.debug_frame` only (Rust is as `Release`).
+    /// C without frame pointers, with unwind information for its own code only in `.debug_frame` (Rust is as
+    /// `Release`).
     DebugFrame,
     /// Line tables and inlined functions, nothing else (`-g1` for C).
     LineTablesOnly,
-    /// Debug information in a `.dwp` file beside the program.
+    /// Debug information in a `.dwp` file next to the program.
     SplitPacked,
     /// Debug information in `.dwo` files.
     SplitUnpacked,
-    /// Debug information in `NAME.debug` beside the program, found through `.gnu_debuglink`; the program is stripped.
+    /// Debug information in `NAME.debug` next to the program, found through `.gnu_debuglink`; the program is
+    /// stripped.
     DebugLink,
     /// Full debug information in DWARF version 4.
     Dwarf4,
@@ -69,7 +71,7 @@ impl Variant {
         Self::Musl,
     ];
 
-    /// The part of the file name that tells this variant from the others.
+    /// The part of the file name that identifies this variant.
     pub fn name(self) -> &'static str {
         match self {
             Self::Release => "release",
@@ -94,7 +96,7 @@ impl Variant {
         }
     }
 
-    /// Whether everything is in one file, so that there is no loader.
+    /// Whether everything is in one file, without a loader.
     pub fn is_static(self) -> bool {
         matches!(self, Self::Static | Self::StaticPie | Self::Musl)
     }

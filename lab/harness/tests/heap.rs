@@ -1,4 +1,4 @@
-//! Runs the programs about the heap and holds their claims against what Valgrind counts.
+//! Runs the heap programs and compares their claims with Valgrind's counts.
 
 use std::process::Command;
 use std::time::Duration;
@@ -13,14 +13,15 @@ struct Case {
     name: &'static str,
     arguments: &'static [&'static str],
     heap: &'static [(&'static str, u64)],
-    /// Which tools see the same numbers; others see the C library's own blocks, too, or do not know a function.
+    /// Which tools report the same numbers. Others include the C library's own blocks, or do not know a
+    /// function.
     seen_by: SeenBy,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SeenBy {
     Nobody,
-    /// memcheck: totals, and what is left.
+    /// memcheck: totals, and what is live at exit.
     Memcheck,
     /// The same, and massif: the peak, if something is freed after it.
     Massif,
@@ -63,7 +64,7 @@ const CASES: &[Case] = &[
     Case { name: "heap_vec", arguments: &[], heap: &[], seen_by: Nobody },
 ];
 
-/// The ways in which `heap_exits` ends, and the exit codes of a shell for them.
+/// The ways in which `heap_exits` exits, and a shell's exit codes for them.
 const EXITS: [(&str, i32); 10] = [
     ("return", 3),
     ("exit", 3),
@@ -110,7 +111,8 @@ fn every_program_runs_and_its_numbers_agree_with_each_other() {
 
 #[test]
 fn every_program_has_a_case() {
-    // One has its own test here, the others wait to be looked at or end in their own ways, which the truth tests look at.
+    // One has its own test here. The others wait to be inspected or exit in special ways, which the truth
+    // tests check.
     let elsewhere = [
         "heap_exits",
         "heap_held",
@@ -127,7 +129,7 @@ fn every_program_has_a_case() {
 }
 
 #[test]
-fn heap_exits_ends_as_it_is_told() {
+fn heap_exits_exits_as_requested() {
     use std::os::unix::process::ExitStatusExt;
     let Some(program) = build_or_skip("heap_exits", Variant::Release) else { return };
     for (way, code) in EXITS {
@@ -207,9 +209,9 @@ fn massif_finds_the_peak_that_the_programs_claim() {
     }
 }
 
-/// A leak check has nothing to add to what the C library does with the threads' storage.
+/// A leak check has nothing to add to the C library's handling of thread storage.
 #[test]
-fn memcheck_agrees_about_blocks_that_other_threads_hold() {
+fn memcheck_agrees_about_blocks_held_by_other_threads() {
     if !is_installed("valgrind") {
         return;
     }
@@ -221,6 +223,6 @@ fn memcheck_agrees_about_blocks_that_other_threads_hold() {
     assert_eq!(numbers_after(&said, "definitely lost:"), claimed("definitely", &truth.heap));
     assert_eq!(numbers_after(&said, "indirectly lost:"), claimed("indirectly", &truth.heap));
     assert_eq!(numbers_after(&said, "still reachable:"), claimed("reachable", &truth.heap));
-    // One table for each thread, which only the C library points into.
+    // One table per thread, which only the C library points into.
     assert_eq!(numbers_after(&said, "possibly lost:")[1], claimed("possibly", &truth.heap)[1] + 2);
 }

@@ -1,4 +1,4 @@
-//! Builds every lab program, runs each briefly, and checks what it says about itself.
+//! Builds every lab program, runs each briefly, and checks its claims.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use whyslow_lab_harness::{ChurnPaths, Truth, Variant, build_or_skip, lab_folder, programs, run};
 
-/// A short run of a program, and what its output must claim.
+/// A short run of a program, and the claims its output must contain.
 struct Case {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -93,19 +93,19 @@ fn every_program_has_a_case() {
     let without: Vec<String> = programs()
         .unwrap()
         .into_iter()
-        // Programs about the heap have their own tests, in `heap.rs`.
+        // Heap programs have their own tests, in `heap.rs`.
         .filter(|p| !CASES.iter().any(|c| c.name == p) && p != "closures" && !p.starts_with("heap_"))
         .collect();
     assert!(without.is_empty(), "add a case for {without:?}");
 }
 
 #[test]
-fn shares_that_are_counted_while_running_add_up_to_one() {
+fn counted_shares_add_up_to_one() {
     for (name, arguments) in [
         ("closures", &["20"][..]),
         ("signals", &["20", "timer"]),
         ("signals", &["20", "altstack"]),
-        // Its handlers come seldom and stay long.
+        // Its handlers are rare and long.
         ("signals", &["500", "altstack-long"]),
     ] {
         let Some(output) = start(name, arguments) else { continue };
@@ -117,7 +117,7 @@ fn shares_that_are_counted_while_running_add_up_to_one() {
 }
 
 #[test]
-fn jit_tells_profilers_its_names() {
+fn jit_publishes_its_names() {
     let Some(program) = build_or_skip("jit", Variant::Release) else { return };
     let folder = lab_folder();
     let run_mode = |mode| {
@@ -137,9 +137,9 @@ fn jit_tells_profilers_its_names() {
     assert!(bytes.windows(9).any(|w| w == b"jit_warm\0"));
 }
 
-/// Each variant is what its name says, as far as its files tell.
+/// Each variant is what its name says, as far as its files show.
 #[test]
-fn variants_differ_in_what_they_carry() {
+fn variants_have_the_expected_sections() {
     let contains = |path: &Path, section: &[u8]| {
         std::fs::read(path).unwrap().windows(section.len()).any(|bytes| bytes == section)
     };
@@ -148,18 +148,18 @@ fn variants_differ_in_what_they_carry() {
             let Some(program) = build_or_skip(name, variant) else { continue };
             let output = run(Command::new(&program).arg("5"), Duration::from_secs(60)).unwrap();
             assert!(output.status.success(), "{name} {variant:?}: {output:?}");
-            let beside = |suffix| PathBuf::from(format!("{}.{suffix}", program.display()));
+            let sibling = |suffix| PathBuf::from(format!("{}.{suffix}", program.display()));
             match variant {
                 Variant::Stripped => assert!(!contains(&program, b"\0.symtab\0"), "{name}"),
                 Variant::FramePointers => assert!(!contains(&program, b"\0.debug_frame\0"), "{name}"),
                 Variant::DebugFrame if name == "chain" => {
                     assert!(contains(&program, b"\0.debug_frame\0"), "{name}");
                 }
-                Variant::SplitPacked => assert!(beside("dwp").exists(), "{name}"),
+                Variant::SplitPacked => assert!(sibling("dwp").exists(), "{name}"),
                 Variant::DebugLink => {
                     assert!(contains(&program, b"\0.gnu_debuglink\0"), "{name}");
                     assert!(!contains(&program, b"\0.debug_info\0"), "{name}");
-                    assert!(contains(&beside("debug"), b"\0.debug_info\0"), "{name}");
+                    assert!(contains(&sibling("debug"), b"\0.debug_info\0"), "{name}");
                 }
                 _ => {}
             }
@@ -174,7 +174,7 @@ fn churn_paths_are_all_different() {
         ChurnPaths::read(&churn, mode).unwrap();
         let output = run(Command::new(&churn).args(["paths", mode]), Duration::from_secs(20)).unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        // Even the outermost ten frames alone tell the paths apart.
+        // Even the outermost ten frames alone identify the path.
         let outermost: std::collections::HashSet<Vec<&str>> =
             text.lines().map(|line| line.split(' ').skip(1).take(10).collect()).collect();
         assert_eq!(outermost.len(), 64, "{mode}");
@@ -182,7 +182,7 @@ fn churn_paths_are_all_different() {
 }
 
 #[test]
-fn exits_ends_as_it_is_told() {
+fn exits_exits_as_requested() {
     use std::os::unix::process::ExitStatusExt;
     let Some(code) = start("exits", &["code", "42"]) else { return };
     assert_eq!(code.status.code(), Some(42));
@@ -196,7 +196,7 @@ fn exits_ends_as_it_is_told() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // SIGTERM before its handler is set would end it: the first line says that it is.
+    // SIGTERM would end it before its handler is set. The first line says that it is set.
     let mut ready = [0; 6];
     std::io::Read::read_exact(waits.stdout.as_mut().unwrap(), &mut ready).unwrap();
     Command::new("kill").arg(waits.id().to_string()).status().unwrap();

@@ -1,4 +1,4 @@
-//! System calls.
+//! Patterns of system calls.
 
 use std::hint::black_box;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! Maps and sets.
+//! Patterns of maps and sets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,4 +1,4 @@
-//! Memory: how often it is allocated, how long it is held, how much of it is used.
+//! Patterns of the heap: how often memory is allocated, how long it is held, how much of it is used.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -101,7 +101,7 @@ fn frees_blocks() {
     black_box(compute(200_000));
 }
 
-/// Nothing frees it at the end: in so short a run that would look like a fall.
+/// Never freed: in such a short run, that would look like a drop.
 static ANSWERS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 #[inline(never)]

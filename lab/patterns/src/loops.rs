@@ -1,4 +1,4 @@
-//! What compilers make of loops.
+//! Patterns in the machine code of loops.
 
 use std::hint::black_box;
 
@@ -138,7 +138,7 @@ fn sum_of_list(mut link: &Option<Box<Link>>) -> u64 {
 
 thread_local! {
     static LIST: Option<Box<Link>> = {
-        // Links lie far apart: boxes of another size are between them.
+        // Boxes of another size keep the links far apart.
         let mut between = Vec::new();
         let mut list = None;
         for value in 0..50_000 {

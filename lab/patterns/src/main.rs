@@ -1,5 +1,5 @@
-//! `patterns ID slow|clean [MILLISECONDS]`: does one thing in a way that has a known pattern, or in one that has not.
-//! The line that is responsible ends with `// here: ID`.
+//! `patterns ID slow|clean [MILLISECONDS]`: does some work in a way that has a known pattern, or in a way that has not.
+//! The responsible line ends with `// here: ID`.
 
 mod calls;
 mod hashing;
@@ -12,7 +12,7 @@ mod text;
 mod threads;
 mod waits;
 
-/// An id, and the functions that do the same work with the pattern and without it. Each call takes some milliseconds.
+/// An id, and two functions that do the same work with the pattern and without it. Each call takes a few milliseconds.
 type Pair = (&'static str, fn(), fn());
 
 /// The same with what the recording needs: an option of `whyslow record`, or another command with its options.
@@ -37,7 +37,7 @@ fn main() {
     let (_, option, slow, clean) = pairs.find(|pair| pair.0 == id).expect("an id of `patterns list`");
     let work = if kind == "slow" { slow } else { clean };
     let begin = std::time::Instant::now();
-    // Who waits has little of the CPUs.
+    // A waiting program uses little CPU time.
     let is_over = || {
         if option == "--off-cpu" {
             begin.elapsed().as_millis() as u64 >= time
@@ -50,7 +50,7 @@ fn main() {
     }
 }
 
-/// What the program has had of the CPUs, in steps of 10 ms: a busy machine makes it run longer, and nothing else.
+/// The program's CPU time so far, in steps of 10 ms. On a busy machine it only runs longer.
 fn cpu_milliseconds() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc");
     let fields = stat.rsplit(')').next().unwrap_or_default().split(' ').collect::<Vec<_>>();
@@ -58,7 +58,7 @@ fn cpu_milliseconds() -> u64 {
     10 * (ticks(12) + ticks(13))
 }
 
-/// Numbers that no compiler can foresee.
+/// Numbers that no compiler can predict.
 pub fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -66,7 +66,7 @@ pub fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// Work that is nobody's pattern.
+/// Work without any pattern.
 #[inline(never)]
 pub fn compute(rounds: u64) -> u64 {
     let mut state = 88_172_645_463_325_252;

@@ -1,4 +1,4 @@
-//! Allocating, copying and freeing.
+//! Patterns of allocating, copying and freeing.
 
 use std::hint::black_box;
 
@@ -172,7 +172,7 @@ fn takes_from_the_back() {
 
 #[inline(never)]
 fn fresh_buffers() {
-    // The allocator keeps smaller ones.
+    // The allocator would keep smaller ones.
     for _ in 0..2 {
         let mut buffer = vec![0u8; 40 << 20];
         for page in buffer.chunks_mut(4096) {

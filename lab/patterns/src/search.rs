@@ -1,4 +1,4 @@
-//! Searching, sorting, calling.
+//! Patterns of searching, sorting and calling.
 
 use std::hint::black_box;
 

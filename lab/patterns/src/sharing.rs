@@ -1,4 +1,4 @@
-//! Between threads.
+//! Patterns of sharing between threads.
 
 use std::hint::black_box;
 use std::sync::Arc;

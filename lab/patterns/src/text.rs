@@ -1,4 +1,4 @@
-//! Text: made, read, searched.
+//! Patterns of text: building, reading, searching.
 
 use std::fmt::Write as _;
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! Threads, and what happens before there is one.
+//! Patterns of threads, and of work before `main`.
 
 use std::hint::black_box;
 use std::thread;
@@ -87,7 +87,7 @@ fn works_in_main() {
     black_box(compute(2_000_000));
 }
 
-/// What a static constructor of a library does before `main`.
+/// A static constructor of a library, which runs before `main`.
 extern "C" fn set_up() {
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() == Some("startup-dominated") && arguments.next().as_deref() == Some("slow")
@@ -96,7 +96,7 @@ extern "C" fn set_up() {
     }
 }
 
-// SAFETY: the linker's section of functions that take no arguments that matter and are called before `main`, after std has kept the arguments.
+// SAFETY: the linker section for functions that run before `main`. Their arguments do not matter here, and std has stored the program's before.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static SET_UP: extern "C" fn() = set_up;

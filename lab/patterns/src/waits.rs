@@ -1,4 +1,4 @@
-//! Waiting: for locks, for time, for the executor's own threads.
+//! Patterns of waiting: for locks, for time, for the executor's own threads.
 
 use std::hint::black_box;
 use std::sync::Mutex;

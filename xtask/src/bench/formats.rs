@@ -1,4 +1,4 @@
-//! Other tools' files and the viewer: how long whyslow takes where a peer does the same.
+//! Files of other tools, and the viewer: how long whyslow takes compared with a peer that does the same.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -12,10 +12,10 @@ use whyslow_lab_harness::{Variant, build};
 use super::measure::Bench;
 use crate::process;
 
-/// Lines of the made-up folded file: about 40 MB.
+/// Lines of the generated folded file: about 40 MB.
 const FOLDED_LINES: u64 = 140_000;
 
-/// A markdown section. What cannot be measured here is said in its place.
+/// A markdown section. It says what could not be measured here.
 pub(super) fn section(bench: &Bench, rounds: usize) -> String {
     let mut out = String::from("| what | whyslow | peer | ratio |\n|---|---|---|---|\n");
     for (what, ours, theirs, prepare) in [
@@ -52,7 +52,7 @@ pub(super) fn section(bench: &Bench, rounds: usize) -> String {
     out
 }
 
-/// The median wall-clock seconds of two shell commands, run in turn.
+/// The median wall time of two shell commands in seconds, run alternately.
 fn compare(
     bench: &Bench,
     rounds: usize,
@@ -90,7 +90,7 @@ fn perf_data(bench: &Bench, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Stacks of up to 40 frames out of 500 functions, in no order.
+/// Stacks of up to 40 frames out of 500 functions, in random order.
 fn folded(_: &Bench, out: &Path) -> Result<()> {
     let mut file = BufWriter::new(File::create(out.join("large.folded"))?);
     let mut random = 1u64;

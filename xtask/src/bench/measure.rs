@@ -1,4 +1,4 @@
-//! One run of one tool on one program, and what it cost.
+//! Measures one run of one tool on one program.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,24 +18,24 @@ use crate::process;
 pub(super) struct Run {
     /// CPU time of the program itself.
     pub(super) target_cpu: f64,
-    /// CPU time of the recorder until the program ended.
+    /// CPU time of the recorder until the program exited.
     pub(super) running_cpu: f64,
-    /// CPU time of the recorder: everything the recording command used, less the program.
+    /// CPU time of the recorder: that of the whole recording command, minus the program.
     pub(super) recorder_cpu: f64,
-    /// The same, plus what it took to get from the recording to the result.
+    /// The same, plus getting from the recording to the result.
     pub(super) total_cpu: f64,
-    /// From the program's end to the result on disk.
+    /// From the program's exit to the result on disk.
     pub(super) to_result: f64,
-    /// What is kept on disk.
+    /// Bytes kept on disk.
     pub(super) file_bytes: f64,
-    /// The largest resident set of any process but the plain program.
+    /// The largest resident set of any process except the plain program.
     pub(super) max_resident: f64,
-    /// Looking at the file again: a flame graph, a report.
+    /// Opening the file again: a flame graph, a report.
     pub(super) second_flame: Option<f64>,
     pub(super) second_report: Option<f64>,
 }
 
-/// The place where runs happen.
+/// Where runs happen.
 pub(super) struct Bench {
     pub(super) wrapper: PathBuf,
     pub(super) folder: PathBuf,
@@ -50,7 +50,7 @@ impl Bench {
         Ok(Self { wrapper: usage::build_wrapper(folder)?, folder: folder.to_path_buf(), path })
     }
 
-    /// Runs a tool on a program. The files of the run stay in the returned folder until the next run.
+    /// Runs a tool on a program. The files of the run are in the returned folder until the next run.
     pub(super) fn run(&self, tool: &Tool, program: &Program) -> Result<(Run, PathBuf)> {
         let out = self.folder.join("run");
         let cold = self.folder.join("cold-cache");
@@ -81,7 +81,7 @@ impl Bench {
         if !is_plain {
             let result = out.join(tool.result);
             let size = std::fs::metadata(&result).map_or(0, |metadata| metadata.len());
-            ensure!(size > 0, "{} made no {}: {}", tool.name, tool.result, self.log());
+            ensure!(size > 0, "{} wrote no {}: {}", tool.name, tool.result, self.log());
         }
         let recorder_ns = recorder.cpu_ns.saturating_sub(target.cpu_ns);
         let sizes = tool.files.iter().map(|file| std::fs::metadata(out.join(file)).map_or(0, |it| it.len()));
@@ -98,8 +98,8 @@ impl Bench {
         };
         if tool.files == ["run.whyslow"] {
             run.second_flame =
-                Some(self.look("whyslow flame -q OUT/run.whyslow -o OUT/again.svg", &out, &cache)?);
-            run.second_report = Some(self.look("whyslow report OUT/run.whyslow", &out, &cache)?);
+                Some(self.time_command("whyslow flame -q OUT/run.whyslow -o OUT/again.svg", &out, &cache)?);
+            run.second_report = Some(self.time_command("whyslow report OUT/run.whyslow", &out, &cache)?);
         }
         Ok((run, out))
     }
@@ -110,8 +110,8 @@ impl Bench {
         let _ = std::fs::remove_file(&usage);
         let mut command = self.command(&self.wrapper, out, cache);
         if show_paranoid_1 && paranoid_level() > 1 {
-            // In a mount namespace of its own, so that the machine's setting stays as it is. Only root can do this, and
-            // for root the kernel ignores the setting.
+            // In a separate mount namespace, so that the machine's setting does not change. Only root can do
+            // this, and for root the kernel ignores the setting.
             let level = self.folder.join("paranoid");
             std::fs::write(&level, "1\n")?;
             command = self.command(Path::new("unshare"), out, cache);
@@ -136,14 +136,14 @@ impl Bench {
         Ok(out)
     }
 
-    /// Runs a command inside the wrapper, and gives what it wrote to standard output as well.
+    /// Runs a command inside the wrapper, and also returns its standard output.
     pub(super) fn timed_output(&self, words: &[OsString], out: &Path) -> Result<(Usage, String)> {
         let usage = self.timed(words, out, &self.folder.join("warm-cache"), false)?;
         Ok((usage, std::fs::read_to_string(self.folder.join("stdout"))?))
     }
 
-    /// Wall-clock time of a command, in seconds.
-    fn look(&self, template: &str, out: &Path, cache: &Path) -> Result<f64> {
+    /// Wall time of a command, in seconds.
+    fn time_command(&self, template: &str, out: &Path, cache: &Path) -> Result<f64> {
         let words = expand(template, out, &[]);
         let mut command = self.command(Path::new(&words[0]), out, cache);
         command.args(&words[1..]).stdout(File::create(self.folder.join("stdout"))?);
@@ -162,7 +162,7 @@ impl Bench {
     }
 
     pub(super) fn command(&self, program: &Path, out: &Path, cache: &Path) -> Command {
-        // A relative name is searched for in the child's PATH only when it is given there.
+        // A relative name is looked up in the child's PATH only if it is set there.
         let found =
             std::env::split_paths(&self.path).map(|folder| folder.join(program)).find(|file| file.is_file());
         let mut command = process::command(found.unwrap_or_else(|| program.to_path_buf()));
@@ -170,7 +170,7 @@ impl Bench {
         command
     }
 
-    /// What the last command had to say.
+    /// The messages of the last command.
     fn log(&self) -> String {
         let text = std::fs::read_to_string(self.folder.join("stderr")).unwrap_or_default();
         text.lines().rev().take(5).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
@@ -198,7 +198,7 @@ pub(super) fn expand(template: &str, out: &Path, target: &[OsString]) -> Vec<OsS
         .collect()
 }
 
-/// Copies what a cache knows of the kernel.
+/// Copies the kernel's symbols from a cache.
 fn keep_kernel_names(from: &Path, to: &Path) -> Result<()> {
     let symbols = |cache: &Path| cache.join("whyslow/symbols");
     std::fs::create_dir_all(symbols(to))?;

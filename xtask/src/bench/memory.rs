@@ -1,4 +1,4 @@
-//! The recorder's memory where it could grow: many threads, many processes, a long run.
+//! The recorder's memory in cases where it could grow: many threads, many processes, a long run.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -13,7 +13,8 @@ use super::tools::{TOOLS, WHYSLOW_RECORD};
 
 /// A markdown table with one row per load.
 pub(super) fn table(bench: &Bench, milliseconds: u64) -> Result<String> {
-    let tool = TOOLS.iter().find(|tool| tool.name == WHYSLOW_RECORD).context("the tool is gone")?;
+    let tool =
+        TOOLS.iter().find(|tool| tool.name == WHYSLOW_RECORD).context("the tool is missing from the list")?;
     let ratio = build("ratio", Variant::Release)?.into_os_string();
     let threads = build("threads", Variant::Release)?.into_os_string();
     let crowd = format!("for i in $(seq 200); do {} 1 20 & done; wait", ratio.to_string_lossy());

@@ -1,7 +1,9 @@
-//! `cargo xtask bench`: whyslow and its peers on the same programs, in the same run, one after the other in each round.
+//! `cargo xtask bench`: whyslow and its peers on the same programs, in the same run, alternating in each
+//! round.
 
 mod answers;
 mod formats;
+mod goals;
 mod heap;
 mod measure;
 mod memory;
@@ -30,7 +32,7 @@ struct Options {
     rounds: usize,
     programs: Vec<String>,
     tools: Vec<String>,
-    /// Only other tools' files and the viewer.
+    /// Only files of other tools and the viewer.
     formats: bool,
     /// Only the heap.
     heap: bool,
@@ -81,7 +83,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether everything was asked for, so that the result is worth keeping.
+    /// Whether everything was requested, so that the result is worth keeping.
     fn is_whole(&self) -> bool {
         !self.quick && self.programs.is_empty() && self.tools.is_empty()
     }
@@ -89,7 +91,7 @@ impl Options {
 
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let asked_for = |names: &[String], name: &str| names.is_empty() || names.iter().any(|it| it == name);
+    let is_requested = |names: &[String], name: &str| names.is_empty() || names.iter().any(|it| it == name);
     let command = std::iter::once("cargo xtask bench").chain(arguments.iter().copied());
     let command = command.collect::<Vec<_>>().join(" ");
     if options.heap {
@@ -110,7 +112,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let path = tools::prepare()?;
     let milliseconds = if options.quick { 500 } else { 4000 };
     let mut programs = programs::all(milliseconds)?;
-    programs.retain(|program| asked_for(&options.programs, program.name));
+    programs.retain(|program| is_requested(&options.programs, program.name));
 
     let folder = tempfile::Builder::new().prefix("whyslow-bench-").tempdir()?;
     let bench = Bench::new(folder.path(), path)?;
@@ -118,7 +120,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         println!("{}", formats::section(&bench, options.rounds));
         return Ok(());
     }
-    let tools = TOOLS.iter().filter(|tool| tool.name == PLAIN || asked_for(&options.tools, tool.name));
+    let tools = TOOLS.iter().filter(|tool| tool.name == PLAIN || is_requested(&options.tools, tool.name));
     let series = |tool| Series { tool, runs: Vec::new(), quality: None };
     let mut results = programs
         .into_iter()
@@ -163,7 +165,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// One section alone; a whole run of it takes the place of what BENCHMARKS.md has of it.
+/// Measures one section alone. A complete run replaces that section in BENCHMARKS.md.
 fn only(
     options: &Options,
     command: &str,
@@ -181,12 +183,13 @@ fn only(
     Ok(())
 }
 
-/// Every tool once on one program, each round starting with another one. A tool that fails is left out and named.
+/// Runs every tool once on one program, starting with a different one in each round. A tool that fails is
+/// left out and named.
 fn measure_round(bench: &Bench, results: &mut Results, round: usize, rounds: usize) {
     let count = results.series.len();
     for step in 0..count {
         let series = &mut results.series[(round + step) % count];
-        // One failure is enough; and without all rounds, a median would not be comparable.
+        // One failure is enough: without all rounds, a median would not be comparable.
         if series.runs.len() != round {
             continue;
         }
@@ -205,7 +208,7 @@ fn measure_round(bench: &Bench, results: &mut Results, round: usize, rounds: usi
                 );
                 if round == 0 && series.tool.name != PLAIN {
                     series.quality = quality::of(bench, series.tool, &out)
-                        .inspect_err(|error| eprintln!("{name}: the file could not be examined: {error:#}"))
+                        .inspect_err(|error| eprintln!("{name}: cannot read the recording: {error:#}"))
                         .ok();
                 }
             }

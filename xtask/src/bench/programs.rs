@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use whyslow_lab_harness::{Variant, build};
 
-use crate::process::{self, cargo, target_folder};
+use crate::process;
+use crate::real_programs::{dependency_sources, install_with_debug_info};
 
 pub(super) struct Program {
     pub(super) name: &'static str,
@@ -42,15 +43,7 @@ pub(super) fn all(milliseconds: u64) -> Result<Vec<Program>> {
 
 /// ripgrep with debug information, searching the sources of this project's dependencies, again and again.
 fn ripgrep(milliseconds: u64) -> Result<Program> {
-    let folder = target_folder().join("peers/rg");
-    let program = folder.join("bin/rg");
-    if !program.exists() {
-        let mut install = cargo();
-        install.args(["install", "--quiet", "--locked", "ripgrep", "--root"]).arg(&folder);
-        install.arg("--target-dir").arg(target_folder().join("peers-build"));
-        install.args(["--config", "profile.release.debug=1", "--config", "profile.release.strip='none'"]);
-        process::must(&mut install)?;
-    }
+    let program = install_with_debug_info("ripgrep", "rg", None)?;
     let mut command = vec![program.into_os_string()];
     let pattern = r"(?i)\w{3,}ly\s+\w{5,}(ed|ing)\b";
     command.extend(["--no-config", "-uuu", "-j2", "-c", pattern].map(OsString::from));
@@ -66,19 +59,4 @@ fn ripgrep(milliseconds: u64) -> Result<Program> {
     let what =
         format!("ripgrep with debug information, two threads, all sources of the dependencies {times} times");
     Ok(Program { name: "ripgrep", what, command, known_stacks: false })
-}
-
-/// The folder that holds the unpacked sources of the packages this project depends on.
-fn dependency_sources() -> Result<OsString> {
-    let rustc = process::output(process::command("rustc").arg("-vV"))?;
-    let host = rustc.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
-    let mut metadata = cargo();
-    metadata.args(["metadata", "--format-version", "1", "--offline", "--filter-platform", host]);
-    let metadata = process::output(&mut metadata)?;
-    let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
-    let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
-    let manifest = packages.iter().find(|package| package["source"].is_string());
-    let manifest = manifest.and_then(|package| package["manifest_path"].as_str());
-    let folder = manifest.and_then(|path| std::path::Path::new(path).ancestors().nth(2));
-    Ok(folder.context("no dependency has sources")?.as_os_str().to_owned())
 }

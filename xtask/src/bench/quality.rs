@@ -39,7 +39,8 @@ pub(super) fn of(bench: &Bench, tool: &Tool, out: &Path) -> Result<Quality> {
     }
 }
 
-/// Blocks of lines, one per sample: the command's name, then a line per frame. The wrapper's own are left out.
+/// Blocks of lines, one per sample: the command's name, then a line per frame. Those of the wrapper are left
+/// out.
 fn of_perf(script: &str) -> Result<Quality> {
     let stacks = script.split("\n\n").map(str::trim_start).filter(|block| !block.is_empty());
     let stacks = stacks.filter(|block| !block.starts_with("timed")).collect::<Vec<_>>();
@@ -50,7 +51,7 @@ fn of_perf(script: &str) -> Result<Quality> {
     Ok(Quality { samples, complete: Some(complete.count() as f64 / samples.max(1) as f64) })
 }
 
-/// Lines of `outermost;…;innermost value`; the first names can be a process or a thread. Weighted by value.
+/// Lines of `outermost;…;innermost value`. The first names can be a process or a thread. Weighted by value.
 fn complete_share_of_folded(folded: &str) -> Option<f64> {
     let (mut all, mut complete) = (0.0, 0.0);
     for line in folded.lines() {

@@ -1,21 +1,22 @@
-//! Sections of BENCHMARKS.md that are measured on their own.
+//! Sections of BENCHMARKS.md that are measured separately.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
+use super::goals;
 use crate::process;
 
-/// Puts a section into BENCHMARKS.md, in the place of the one that is there under this heading.
+/// Writes a section into BENCHMARKS.md, in place of the one under this heading.
 pub(super) fn replace(heading: &str, section: &str) -> Result<()> {
     let path: PathBuf = process::root().join("BENCHMARKS.md");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let replaced = replaced(&text, heading, section);
-    ensure!(!replaced.is_empty(), "an empty file");
+    let replaced = goals::summarise(&replaced(&text, heading, section));
+    ensure!(!replaced.is_empty(), "the replaced file would be empty");
     std::fs::write(&path, replaced).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The text with the section under a heading replaced, or put before the last section.
+/// The text with the section under a heading replaced, or inserted before the last section.
 fn replaced(text: &str, heading: &str, section: &str) -> String {
     let next_section = |from: usize| text[from..].find("\n## ").map_or(text.len(), |at| from + at + 1);
     let (start, end) = match text.find(&format!("{heading}\n")) {
@@ -30,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_section_is_put_in_once_and_replaced_after_that() {
+    fn section_is_inserted_once_and_then_replaced() {
         let first = replaced("# Benchmarks\n\n## A\n\na\n\n## Command lines\n\nb\n", "## Heap", "one\n");
         assert_eq!(first, "# Benchmarks\n\n## A\n\na\n\n## Heap\n\none\n\n## Command lines\n\nb\n");
         let second = replaced(&first, "## Heap", "two\n### deep\n");

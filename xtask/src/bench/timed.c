@@ -1,8 +1,8 @@
-// timed FILE COMMAND...: runs a command and writes what it and its descendants used to FILE.
+// timed FILE COMMAND...: runs a command and writes the resource usage of it and its descendants to FILE.
 //
-// One line: CPU time in ns, largest resident set in KB, wall-clock time of the end in ns since 1970, CPU time in ns that the
+// One line: CPU time in ns, largest resident set in KB, time of the exit in ns since 1970, CPU time in ns that the
 // parent (the recorder) had used by then. Small and without debug information, because recorders see it as the parent
-// of the program that is measured.
+// of the measured program.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 {
     if (argc < 3)
         return 125;
-    // Children that lose their parent come here, so that nothing goes uncounted.
+    // Orphaned children are reparented to this process, so that everything is counted.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t child = fork();
     if (child < 0)

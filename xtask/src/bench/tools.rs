@@ -1,24 +1,24 @@
-//! The tools that are compared, as command lines, and where to get the peers.
+//! The compared tools as command lines, and how to install the peers.
 
 use anyhow::Result;
 
 use crate::process::{self, cargo, target_folder};
 use crate::setup;
 
-/// How one tool records a program and makes a picture of it. `OUT` is the run's folder, `TARGET` the program.
+/// How one tool records a program and draws it. `OUT` is the run's folder, `TARGET` the program.
 pub(super) struct Tool {
     pub(super) name: &'static str,
-    /// Records.
+    /// The command that records.
     pub(super) record: &'static str,
-    /// What else it takes to get the result; a shell command.
+    /// A shell command for the remaining steps to the result.
     pub(super) then: &'static str,
-    /// What it keeps in the run's folder to look at later.
+    /// The files that it keeps in the run's folder.
     pub(super) files: &'static [&'static str],
-    /// What the user was waiting for.
+    /// The file that the user waits for.
     pub(super) result: &'static str,
-    /// What whyslow knows from earlier runs.
+    /// What whyslow's cache holds from earlier runs.
     pub(super) cache: Cache,
-    /// Whether it gives up at `perf_event_paranoid` 2, even where its user may do everything.
+    /// Whether it fails at `perf_event_paranoid` 2, even if its user has all permissions.
     pub(super) wants_paranoid_1: bool,
 }
 
@@ -27,7 +27,8 @@ pub(super) struct Tool {
 pub(super) enum Cache {
     /// The program and everything else, as in the second recording of it.
     Warm,
-    /// Only the kernel's names, as after a rebuild of the program (and, since the cache is by file, of all libraries).
+    /// Only the kernel's symbols, as after a rebuild of the program (and, since the cache is by file, of all
+    /// libraries).
     NewBinary,
     /// Nothing: the first recording ever on a machine.
     Empty,
@@ -127,10 +128,10 @@ pub(super) const TOOLS: &[Tool] = &[
     },
 ];
 
-/// Builds whyslow and installs the peers where they are missing. Gives the search path that has them all.
+/// Builds whyslow and installs missing peers. Returns the search path for all of them.
 pub(super) fn prepare() -> Result<std::ffi::OsString> {
     if !process::succeeds(cargo().args(["build", "--quiet", "--release", "--package", "whyslow"]))? {
-        eprintln!("whyslow does not build: its rows will be missing");
+        eprintln!("building whyslow failed: its rows will be missing");
     }
     if process::find("perf").is_none() && !setup::install("linux-perf") {
         eprintln!("perf is not installed: its rows will be missing");
@@ -140,7 +141,7 @@ pub(super) fn prepare() -> Result<std::ffi::OsString> {
         [("samply", "samply"), ("inferno", "inferno-collapse-perf"), ("flamegraph", "flamegraph")]
     {
         if !peers.join("bin").join(command).exists() {
-            // Without --locked: the lock files of some releases name versions that have been withdrawn.
+            // Without --locked: the lock files of some releases name versions that have been yanked.
             let mut install = cargo();
             install.args(["install", "--quiet", package, "--root"]).arg(&peers);
             process::must(install.arg("--target-dir").arg(target_folder().join("peers-build")))?;
@@ -151,7 +152,7 @@ pub(super) fn prepare() -> Result<std::ffi::OsString> {
     Ok(std::env::join_paths(folders.chain(std::env::split_paths(&path)))?)
 }
 
-/// Builds whyslow, installs what one section needs, and gives the search path.
+/// Builds whyslow, installs what one section needs, and returns the search path.
 pub(super) fn prepare_only(tools: &[&str]) -> Result<std::ffi::OsString> {
     process::must(cargo().args(["build", "--quiet", "--release", "--package", "whyslow"]))?;
     for tool in tools {
@@ -164,7 +165,7 @@ pub(super) fn prepare_only(tools: &[&str]) -> Result<std::ffi::OsString> {
     Ok(std::env::join_paths(folders.chain(std::env::split_paths(&path)))?)
 }
 
-/// What is compared, in the words of each program.
+/// The versions of the compared programs, as each of them prints it.
 pub(super) fn versions(path: &std::ffi::OsStr) -> Vec<String> {
     let said = |program: &str, arguments: &[&str]| {
         let output = process::command(program).args(arguments).env("PATH", path).output().ok()?;

@@ -1,4 +1,5 @@
-//! What a run used: the small program `timed.c` stands between the recorder and the program, and around the recorder.
+//! Resource usage of a run: the small program `timed.c` runs between the recorder and the program, and around
+//! the recorder.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,7 +14,7 @@ pub(super) struct Usage {
     pub(super) cpu_ns: u64,
     pub(super) max_resident_kb: u64,
     pub(super) end_unix_ns: u64,
-    /// What the parent of the wrapper had used when the command ended.
+    /// CPU time of the wrapper's parent when the command ended.
     pub(super) parent_cpu_ns: u64,
 }
 
@@ -23,7 +24,7 @@ impl Usage {
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let numbers = text.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>()?;
         let [cpu_ns, max_resident_kb, end_unix_ns, parent_cpu_ns] = numbers[..] else {
-            anyhow::bail!("{text:?} is no usage")
+            anyhow::bail!("cannot parse usage {text:?}")
         };
         Ok(Self { cpu_ns, max_resident_kb, end_unix_ns, parent_cpu_ns })
     }

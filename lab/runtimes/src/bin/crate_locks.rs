@@ -1,9 +1,9 @@
-//! Waits for locks of parking_lot, and a pool of rayon that is idle.
+//! Waits for locks of parking_lot, and has an idle rayon pool.
 //!
 //! Run: `crate_locks [MS=100]`
 //!
-//! THE KNOWN ANSWER: the lines `FUNCTION_us N`: the main thread waits N microseconds in FUNCTION for a lock of parking_lot. The two threads of the pool have
-//! no work but a moment at the start, and wait for nothing else.
+//! THE KNOWN ANSWER: the lines `FUNCTION_us N`: the main thread waits N microseconds in FUNCTION for a
+//! lock of parking_lot. The two pool threads work only briefly at the start, and are idle otherwise.
 
 use std::sync::Arc;
 use std::thread::{sleep, spawn};

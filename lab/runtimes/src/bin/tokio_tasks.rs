@@ -1,10 +1,10 @@
-//! Tasks on two workers of tokio: some block their worker, one computes, the rest wait as tasks should.
+//! Tasks on two tokio workers: some block their worker, one computes, the rest wait properly.
 //!
 //! Run: `tokio_tasks [MS=150]`
 //!
-//! THE KNOWN ANSWER: the lines `NAME_us N`: `sleep_on_worker` and `read_on_worker` block a worker for N microseconds, one in `std::thread::sleep`, one in
-//! `std::fs::read` of a pipe that nobody has written to. `inner` computes for N microseconds of CPU time, in the task `request`, which awaits `middle`,
-//! which awaits it. The task `polite` waits for the time to pass, for a socket and for a thread that may block, and blocks nobody.
+//! THE KNOWN ANSWER: the lines `NAME_us N`: `sleep_on_worker` and `read_on_worker` block a worker for N microseconds, one in
+//! `std::thread::sleep`, one in `std::fs::read` of an empty pipe. `inner` computes for N microseconds of CPU time, in the task `request`,
+//! which awaits `middle`, which awaits it. The task `polite` waits for a timer, for a socket and for a blocking thread, and blocks no worker.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ async fn sleep_on_worker(time: Duration) {
     timed("sleep_on_worker", || std::thread::sleep(time));
 }
 
-/// Blocks the worker that polls it, until somebody writes to the pipe.
+/// Blocks the worker that polls it, until another thread writes to the pipe.
 async fn read_on_worker(pipe: PathBuf, time: Duration) -> usize {
     let writer = pipe.clone();
     let other = std::thread::spawn(move || {
@@ -55,7 +55,7 @@ async fn inner(time: Duration) -> u64 {
     let start = Instant::now();
     while start.elapsed() < time {
         x = spin(x);
-        // So that other tasks have their turn.
+        // Lets other tasks run.
         tokio::task::yield_now().await;
     }
     x

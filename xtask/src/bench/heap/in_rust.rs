@@ -1,7 +1,8 @@
-//! The same load in Rust, for what is linked into the program: `whyslow-alloc` and the dhat crate, with whyslow from outside beside them.
+//! The same load in Rust, for allocators that are linked into the program: `whyslow-alloc` and the dhat
+//! crate, compared with whyslow from outside.
 //!
-//! Each build is a package of its own in the target folder, so that the dhat crate is no dependency of this project. Cargo fetches it when the
-//! benchmark runs.
+//! Each build is a separate package in the target folder, so that this project does not depend on the dhat
+//! crate. Cargo fetches it when the benchmark runs.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ impl Build {
         }
     }
 
-    /// The line of the manifest that brings the allocator in; as it is optional, it is a feature of its name.
+    /// The manifest line for the allocator. It is optional, so it is also a feature with its name.
     fn dependency(self) -> String {
         let crates = process::root().join("crates").display().to_string();
         match self {
@@ -71,7 +72,7 @@ impl Build {
         )
     }
 
-    /// Builds the program; the error is why that is not possible.
+    /// Builds the program. The error says why that is not possible.
     fn build(self) -> Result<PathBuf> {
         let folder = target_folder().join("bench/heap-load").join(self.name());
         std::fs::create_dir_all(&folder)?;
@@ -79,7 +80,7 @@ impl Build {
         let mut command = cargo();
         command.args(["build", "--quiet", "--release", "--manifest-path"]).arg(folder.join("Cargo.toml"));
         command.arg("--target-dir").arg(folder.join("target"));
-        let (built, said) = process::succeeds_saying(&mut command)?;
+        let (built, said) = process::succeeds_with_output(&mut command)?;
         let why = said.lines().find(|line| line.starts_with("error")).unwrap_or("cargo failed");
         ensure!(built, "{why}");
         Ok(folder.join(format!("target/release/heap-load-{}", self.name())))
@@ -89,15 +90,15 @@ impl Build {
 /// The tables.
 pub(super) fn section(bench: &Bench, quick: bool, rounds: usize) -> String {
     let mut out = String::from(
-        "The same load in Rust (`lab/programs/heap_load_rust.rs`), where an allocator that counts can be linked in. The dhat crate keeps its usual 10 \
-         frames, and has a quarter of the load.\n\n",
+        "The same load in Rust (`lab/programs/heap_load_rust.rs`), with a counting allocator linked in. The dhat crate keeps its default of 10 \
+         frames, and gets a quarter of the load.\n\n",
     );
     let programs = Build::ALL.map(|build| (build, build.build()));
     for (build, program) in &programs {
         if let Err(error) = program {
             let _ = writeln!(
                 out,
-                "The load with {} was not measured: it could not be fetched or built ({error:#}).\n",
+                "The load with {} was not measured, because fetching or building it failed ({error:#}).\n",
                 build.name()
             );
         }
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_build_is_a_workspace_of_its_own_with_one_allocator() {
+    fn each_build_is_a_separate_workspace_with_one_allocator() {
         for build in Build::ALL {
             let manifest = build.manifest();
             assert!(manifest.contains("\n[workspace]\n"), "{manifest}");
@@ -172,8 +173,8 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_built_has_a_row_that_says_so() {
-        let cost = Cost { program_ns: 100.0, beside_ns: 0.0, collector_ns: None, resident: 0.0 };
+    fn failed_builds_have_a_row_that_says_so() {
+        let cost = Cost { program_ns: 100.0, other_ns: 0.0, collector_ns: None, resident: 0.0 };
         let series = |at: usize, costs: &[Cost]| Series { tool: &TOOLS[at].0, costs: costs.to_vec() };
         let mut out = String::new();
         table(&mut out, "deep", &[series(0, &[cost]), series(3, &[])]);

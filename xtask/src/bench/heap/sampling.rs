@@ -1,4 +1,5 @@
-//! What a sampled recording adds: less than runs differ, so it is measured in many pairs of runs.
+//! The cost of a sampled recording. It is smaller than the noise of single runs, so it is measured in many
+//! pairs of runs.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,17 +14,17 @@ use crate::bench::measure::Bench;
 use crate::bench::pairs::ratio;
 use crate::bench::usage::now_unix_ns;
 
-/// The aim: at most this times as long.
+/// The goal: at most this times as long.
 const AIM: f64 = 1.03;
-/// Pairs, at least and at most.
+/// Min and max number of pairs.
 const FEWEST: usize = 12;
 const MOST: usize = 120;
 
 /// The table.
 pub(super) fn section(bench: &Bench, program: &Path, quick: bool) -> Result<String> {
     let mut out = String::from(
-        "Sampling mode against the plain program, in pairs of runs one after the other, in random order, each order as often as the other. CPU time \
-         of the program, the agent's start included; the Hodges-Lehmann estimate of the ratio with its signed-rank interval of 95 %.\n\n\
+        "Sampling mode compared with the plain program, in consecutive pairs of runs, in random but balanced order. CPU time \
+         of the program, including the agent's start; the Hodges-Lehmann estimate of the ratio with its signed-rank 95 % confidence interval.\n\n\
          | load | pairs | sampled / plain | 95 % interval | under 3 % |\n|---|---|---|---|---|\n",
     );
     let time = Duration::from_secs(if quick { 5 } else { 30 });
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_aim_is_reached_only_if_the_whole_interval_is_below_it() {
+    fn goal_is_reached_only_if_the_whole_interval_is_below_it() {
         let ratio = |low: f64, high: f64| Interval { estimate: 1.0, low, high };
         assert_eq!(verdict(ratio(0.99, 1.02)), "yes");
         assert_eq!(verdict(ratio(0.99, 1.04)), "undecided");

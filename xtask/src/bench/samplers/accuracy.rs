@@ -1,4 +1,4 @@
-//! Shares of CPU time by both samplers, beside the truth.
+//! Shares of CPU time from both samplers, compared with the truth.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,14 +17,15 @@ struct Known {
     of: Of,
 }
 
-/// What a share is a share of.
+/// The base of a share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
     /// All time in which the function is on the stack.
     Total,
     /// The time in which it is the innermost one.
     Innermost,
-    /// As the first, of the time of all functions that are told of: starting many threads and processes takes time as well.
+    /// As the first, relative to the time of all listed functions: starting many threads and processes takes
+    /// time as well.
     Work,
 }
 
@@ -54,9 +55,9 @@ const PROGRAMS: &[Known] = &[
 const SAMPLERS: [&str; 2] = ["perf", "timer"];
 
 const METHOD: &str = "\
-Truth is what the program itself counted, or a share that it has at least (≥); both samplers at their usual rate, one run each, in turn. \
-In brackets is how far the share is from the truth in standard errors of as many independent samples (beyond 3 is more than chance). \
-Timers cannot see the kernel's own functions; their time counts for the code that called them.\n\n";
+*Truth* is what the program itself counted, or a lower bound (≥). Both samplers run at their default rate, one run each, in turn. \
+In brackets is the distance from the truth in standard errors of as many independent samples (beyond 3 is more than noise). \
+Timer sampling does not see the kernel's own functions; their time counts for the code that called them.\n\n";
 
 /// One recording.
 struct Recorded {
@@ -148,7 +149,7 @@ fn rows(out: &mut String, known: &Known, recorded: [Option<&Recorded>; 2]) {
             truth * 100.0
         );
         for recorded in recorded {
-            // Some programs count while they run, so each recording has a truth of its own.
+            // Some programs count while they run, so each recording has its own truth.
             let cell = recorded.map_or_else(
                 || "-".to_owned(),
                 |recorded| {
@@ -163,7 +164,7 @@ fn rows(out: &mut String, known: &Known, recorded: [Option<&Recorded>; 2]) {
     }
 }
 
-/// A share, and how far it is from the truth. The error is never taken as less than that of one sample.
+/// A share, and its distance from the truth. The error is never taken as less than that of one sample.
 fn cell(share: f64, truth: Option<f64>, samples: u64) -> String {
     let percent = format!("{:.1} %", share * 100.0);
     match truth {
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn both_samplers_stand_side_by_side() {
+    fn both_samplers_are_in_one_row() {
         let recorded = |share: f64, samples| Recorded {
             truth: Truth::parse("truth a=0.5\nleast b=0.9\n"),
             shares: BTreeMap::from([("a".to_owned(), share), ("b".to_owned(), 0.95)]),

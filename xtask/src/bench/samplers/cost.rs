@@ -1,4 +1,4 @@
-//! What a sample costs the program: whyslow's samplers and others that sample at the same rate, in turn.
+//! The cost of a sample for the program: whyslow's samplers and others that sample at the same rate, in turn.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -15,17 +15,17 @@ use super::super::usage::Usage;
 use crate::process::{self, target_folder};
 use crate::setup;
 
-/// Rounds, at least: fewer give no interval worth its name.
-const LEAST_ROUNDS: usize = 10;
+/// Min number of rounds: fewer give no useful interval.
+const MIN_ROUNDS: usize = 10;
 
 /// A way to sample 250 times per second of CPU time.
 struct Tool {
     name: &'static str,
-    /// `TIMED` is the wrapper that measures, `TARGET` the program, `LIBRARY` what is preloaded.
+    /// `TIMED` is the wrapper that measures, `TARGET` the program, `LIBRARY` the preloaded library.
     command: &'static str,
-    /// What is preloaded, if anything.
+    /// The preloaded library, if any.
     library: fn() -> Option<PathBuf>,
-    /// How many samples it took.
+    /// The number of samples it took.
     samples: fn(&Path) -> Result<u64>,
 }
 
@@ -60,32 +60,32 @@ const TOOLS: [Tool; 5] = [
 ];
 
 const METHOD: &str = "\
-All at 250 samples per second of CPU time, in turn, in each round another one first; each number is the Hodges-Lehmann estimate of all rounds with its interval of \
-95 %. Where intervals overlap, or include 0, the machine was too busy to tell. *Added CPU* is the CPU time of the program alone against its plain run of the \
-same round (`ratio 1`). *Per sample* is how long a sample keeps the program from \
-its work: `xtask/src/bench/samplers/gaps.c` looks at the clock all the time, below 40 frames and 40 KB of stack, and adds up pauses that are too short for another \
-program's turn; what they are more than in the plain run of the same round, divided by samples. gperftools comes with `google-perftools`; async-profiler is measured if its library is at `target/peers/lib/libasyncProfiler.so`.\n\n";
+All at 250 samples per second of CPU time, in turn, starting with a different one in each round. Each number is the Hodges-Lehmann estimate of all rounds with its 95 % \
+confidence interval. If intervals overlap or include 0, the machine was too busy for a result. *Added CPU* is the program's own CPU time compared with its plain run of the \
+same round (`ratio 1`). *Per sample* is how long a sample interrupts the \
+program: `xtask/src/bench/samplers/gaps.c` reads the clock all the time, below 40 frames and 40 KB of stack, and sums up pauses that are too short for a switch to \
+another program. Their increase over the plain run of the same round is divided by the samples. gperftools comes with `google-perftools`; async-profiler is measured if its library is at `target/peers/lib/libasyncProfiler.so`.\n\n";
 
 /// What a run cost.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     /// CPU time of a program that works, in seconds.
     cpu: f64,
-    /// Pauses of a program that looks at the clock, by its time.
+    /// Share of the time that a program that reads the clock was paused.
     paused: f64,
-    /// Samples in a second of the same.
+    /// Samples per second of the same program.
     rate: f64,
 }
 
 pub(super) fn section(bench: &Bench, quick: bool, rounds: usize) -> Result<String> {
-    let rounds = if quick { rounds } else { rounds.max(LEAST_ROUNDS) };
+    let rounds = if quick { rounds } else { rounds.max(MIN_ROUNDS) };
     let gaps = bench.folder.join("gaps");
     let source = process::root().join("xtask/src/bench/samplers/gaps.c");
     process::must(process::command("cc").args(["-O2", "-g", "-o"]).arg(&gaps).arg(source))?;
     let ratio = build("ratio", Variant::Release)?;
-    let (work, look) = if quick { ("400", "400") } else { ("4000", "2000") };
+    let (work, clock) = if quick { ("400", "400") } else { ("4000", "2000") };
     let work = [ratio.into_os_string(), "1".into(), work.into()];
-    let look = [gaps.into_os_string(), look.into()];
+    let clock = [gaps.into_os_string(), clock.into()];
 
     let mut out = format!("### Cost\n\n{METHOD}{rounds} rounds.\n\n");
     let (tools, missing): (Vec<_>, Vec<_>) =
@@ -98,11 +98,11 @@ pub(super) fn section(bench: &Bench, quick: bool, rounds: usize) -> Result<Strin
         for step in 0..tools.len() {
             let number = (round + step) % tools.len();
             let (tool, library) = &tools[number];
-            // Without all rounds its pairs would not be those of the others.
+            // Without all rounds, its pairs would not match those of the others.
             if series[number].len() < round {
                 continue;
             }
-            match run(bench, tool, library.as_deref().unwrap_or(Path::new("")), &work, &look) {
+            match run(bench, tool, library.as_deref().unwrap_or(Path::new("")), &work, &clock) {
                 Ok(cost) => {
                     eprintln!("round {}/{rounds}  {:<24} {cost:.4?}", round + 1, tool.name);
                     series[number].push(cost);
@@ -121,7 +121,7 @@ pub(super) fn section(bench: &Bench, quick: bool, rounds: usize) -> Result<Strin
 
 fn table(series: &[(&str, Vec<Cost>)]) -> String {
     let mut out =
-        String::from("| sampler | samples in a second | added CPU | per sample |\n|---|---|---|---|\n");
+        String::from("| sampler | samples per second | added CPU | per sample |\n|---|---|---|---|\n");
     let Some((_, plain)) = series.iter().find(|(name, _)| *name == PLAIN) else { return out };
     for (name, costs) in series.iter().filter(|(name, costs)| *name != PLAIN && costs.len() == plain.len()) {
         let pairs = plain.iter().zip(costs).map(|(plain, cost)| (plain.cpu, cost.cpu)).collect::<Vec<_>>();
@@ -146,9 +146,9 @@ fn table(series: &[(&str, Vec<Cost>)]) -> String {
     out
 }
 
-fn run(bench: &Bench, tool: &Tool, library: &Path, work: &[OsString], look: &[OsString]) -> Result<Cost> {
+fn run(bench: &Bench, tool: &Tool, library: &Path, work: &[OsString], clock: &[OsString]) -> Result<Cost> {
     let (cpu, _, _) = measure(bench, tool, library, work)?;
-    let (_, stdout, out) = measure(bench, tool, library, look)?;
+    let (_, stdout, out) = measure(bench, tool, library, clock)?;
     let counts = Truth::parse(&stdout).counts;
     let count = |name: &str| counts.get(name).map(|ns| *ns as f64).with_context(|| format!("no {name}"));
     let (worked, paused) = (count("worked_ns")?, count("paused_ns")?);
@@ -156,7 +156,7 @@ fn run(bench: &Bench, tool: &Tool, library: &Path, work: &[OsString], look: &[Os
     Ok(Cost { cpu, paused: paused / worked, rate })
 }
 
-/// Runs a program: its CPU time in seconds, what it said, and where its files are.
+/// Runs a program. Returns its CPU time in seconds, its output, and its folder.
 fn measure(
     bench: &Bench,
     tool: &Tool,
@@ -178,12 +178,12 @@ fn measure(
     Ok((usage.cpu_ns as f64 / 1e9, stdout, out))
 }
 
-/// What is to be preloaded, empty if nothing is; none if it is not there and cannot be installed.
+/// The library to preload, empty if none is needed. `None` if it is missing and cannot be installed.
 fn prepared(tool: &Tool) -> Option<PathBuf> {
     (tool.library)()
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it stands among functions that may find nothing")]
+#[expect(clippy::unnecessary_wraps, reason = "it has the type of functions that may find nothing")]
 fn none() -> Option<PathBuf> {
     Some(PathBuf::new())
 }
@@ -202,7 +202,8 @@ fn of_whyslow(out: &Path) -> Result<u64> {
     Ok(profile.samples.first().map_or(0, |samples| samples.len() as u64))
 }
 
-/// Words of 8 bytes: a head of 5, then for each stack its count, its depth and so many addresses. The last has a count of 0.
+/// Words of 8 bytes: a header of 5, then for each stack its count, its depth and that many addresses. The
+/// last has a count of 0.
 fn of_gperftools(out: &Path) -> Result<u64> {
     let bytes = std::fs::read(out.join("run.prof"))?;
     let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_costs_what_pauses_are_longer_than_without() {
+    fn cost_per_sample_is_the_added_pause() {
         let costs = |cpu: f64, paused: f64, rate: f64| vec![Cost { cpu, paused, rate }; 8];
         let table = table(&[(PLAIN, costs(4.0, 0.001, 0.0)), ("timer", costs(4.04, 0.004, 250.0))]);
         assert!(table.contains("| timer | 250 | +1.00 % (+1.00 to +1.00) | 12 µs (12 to 12) |"), "{table}");

@@ -1,7 +1,7 @@
-// gaps MS: looks at the clock for so long, below 40 frames with 40 KB of stack, and says how long it was kept from that.
+// gaps MS: reads the clock for MS milliseconds, below 40 frames with 40 KB of stack, and prints how long it was interrupted.
 //
-// A look that comes 1 to 200 µs after the one before was late because of something short: the kernel's tick, a signal, a sample. Longer ones are
-// other programs' turns, and count for nothing. Prints `worked_ns`, without those, and `paused_ns`.
+// A gap of 1 to 200 µs between two reads comes from a short interruption: the kernel's tick, a signal, a sample. Longer gaps are switches to
+// other programs and do not count. Prints `worked_ns`, without those, and `paused_ns`.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,6 +1,6 @@
-// starts COUNT PROGRAM: starts a program so often, one after the other, and says what one start takes: from the fork to the end of the program.
+// starts COUNT PROGRAM: starts a program COUNT times, one after the other, and prints the time of one start: from the fork to the program's exit.
 //
-// Prints `decile_ns`, by the clock: nine of ten take longer. What else the machine does only adds.
+// Prints `decile_ns`, in wall time: nine of ten starts take longer. Other work on the machine only adds time.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

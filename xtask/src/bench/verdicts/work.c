@@ -1,4 +1,4 @@
-/* So many thousand steps of the same work: `work 10000`. */
+/* Does N thousand steps of the same work: `work 10000`. */
 #include <stdlib.h>
 
 int main(int count, char **words) {

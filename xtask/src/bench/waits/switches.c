@@ -1,5 +1,5 @@
-// Two threads that wake each other through pipes as fast as they can: every read waits. Both are bound to one CPU: across CPUs they are
-// slower by far, and whoever keeps the other CPU busy would make them faster.
+// Two threads that wake each other through pipes as fast as they can: every read waits. Both are bound to one CPU. Across CPUs they are
+// much slower, and any program that keeps the other CPU busy would make them faster.
 #define _GNU_SOURCE
 // Run: switches ROUNDS [PAUSE_US]: PAUSE_US of work between two rounds lowers the rate. Prints how long it took.
 #include <pthread.h>
