@@ -11,17 +11,17 @@ use crate::selection::{Selection, Weights};
 /// How stacks become a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeOptions {
-    /// Whether inlined functions are nodes of their own; otherwise they are part of the function they were
+    /// Whether inlined functions are separate nodes; otherwise they are part of the function they were
     /// inlined into.
     pub inline: bool,
-    /// Whether the innermost frame comes first: the root's children are where the time was spent, and below each
-    /// are its callers.
+    /// Whether the innermost frame comes first: the root's children are where the time was spent, and below
+    /// each are its callers.
     pub inverted: bool,
-    /// Frames of each stack that are used, counted from the root of the tree. What is deeper counts at the last
-    /// node used.
+    /// How many frames of each stack are used, counted from the root of the tree. Deeper frames count at the
+    /// last node used.
     pub max_depth: usize,
-    /// In an inverted tree, branches with a smaller share of everything may not be followed to their end; what is
-    /// deeper counts at the last node used. It keeps such trees small, and nobody can see the difference.
+    /// In an inverted tree, branches with a smaller share of everything may be cut short; deeper frames count
+    /// at the last node used. It keeps such trees small without a visible difference.
     pub least_share: f64,
 }
 
@@ -31,18 +31,21 @@ impl Default for TreeOptions {
     }
 }
 
-/// Stacks merged by call path: a tree as columns. A parent's row comes before its children's; node 0 is the root.
+/// Stacks merged by call path: a tree as columns. A parent's row comes before its children's; node 0 is the
+/// root.
 ///
 /// `total_value = self_value + Σ total_value of the children`, for every node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallTree {
-    /// The node one step nearer to the root: the caller, or the callee in an inverted tree. 0 for the root itself.
+    /// The node one step nearer to the root: the caller, or the callee in an inverted tree. 0 for the root
+    /// itself.
     pub parent: Vec<u32>,
     /// What the node stands for.
     pub label: Vec<Label>,
     /// Whether the compiler inlined this function into its caller, everywhere it is merged into this node.
     pub inlined: Vec<bool>,
-    /// Value of the samples whose path ends at this node: its innermost frame, or in an inverted tree its outermost.
+    /// Value of the samples whose path ends at this node: its innermost frame, or in an inverted tree its
+    /// outermost.
     pub self_value: Vec<u64>,
     /// Value of all samples at or below this node.
     pub total_value: Vec<u64>,
@@ -59,9 +62,9 @@ impl CallTree {
         merge(profile, weights, options, false).0
     }
 
-    /// The same nodes with a part of the value of each stack.
+    /// The same nodes, with a part of each stack's value.
     pub(crate) fn part(profile: &Profile, weights: &Weights, part: Vec<u64>, options: &TreeOptions) -> Self {
-        // Which nodes there are depends on the counts, and from the inside out on the values of everything, too.
+        // The set of nodes depends on the counts, and in an inverted tree also on all values.
         if options.inverted {
             let labels = Labels::new(profile);
             let mut growing = Growing::new(&labels, options, false);
@@ -76,17 +79,17 @@ impl CallTree {
         labels::name(profile, label)
     }
 
-    /// Whose code a label is.
+    /// The kind of a label's code.
     pub fn kind(profile: &Profile, label: Label) -> CodeKind {
         labels::kind(profile, label)
     }
 
-    /// The family of code that only carries other code, when the label is of one.
+    /// The carrier family of a label, if its code only carries other code.
     pub fn carrier(profile: &Profile, label: Label) -> Option<Carrier> {
         labels::carrier(profile, label)
     }
 
-    /// How many nodes there are, the root included.
+    /// The number of nodes, including the root.
     pub fn len(&self) -> usize {
         self.parent.len()
     }
@@ -96,7 +99,7 @@ impl CallTree {
         self.len() <= 1
     }
 
-    /// The children of every node, heaviest first; equal ones in the order they were first seen.
+    /// The children of every node, heaviest first; equal ones in the order in which they were found.
     pub fn children(&self) -> Children {
         self.children_from(0)
     }
@@ -144,8 +147,8 @@ impl Children {
     }
 }
 
-/// Merges stacks by call path; with `fold`, recursion stays at the nodes of its first round. How often it comes again is
-/// known only then.
+/// Merges stacks by call path. With `fold`, recursion is folded into the nodes of its first round, and the
+/// repeat counts are known.
 pub(crate) fn merge(
     profile: &Profile,
     weights: &Weights,
@@ -252,8 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn stacks_of_functions_and_stacks_of_addresses_make_the_same_tree() {
-        // Every location is another function, and the tree a copy of the stacks; then two are one function.
+    fn stacks_of_functions_and_of_addresses_give_the_same_tree() {
+        // First every location is another function, so the tree copies the stacks. Then two locations are one
+        // function.
         let functions = "main;a;b 10\nmain;c 5\nmain;a 2";
         assert_eq!(
             built(functions, &TreeOptions::default()),
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn children_can_be_asked_for_from_a_value_on() {
+    fn lists_children_from_a_minimum_value() {
         let profile = testing::profile("main;a 10\nmain;b 5\nmain;c 2");
         let tree = CallTree::build(&profile, &Selection::default(), &TreeOptions::default());
         let count = |least: u64| tree.children_from(least * SAMPLE_NS).of(1).len();

@@ -1,4 +1,4 @@
-//! Who calls a function, and what it calls.
+//! The callers and callees of a function.
 
 use whyslow_profile::{LocationId, Profile, StackId};
 
@@ -13,8 +13,8 @@ use crate::selection::{Selection, Weights};
 
 /// A function between its callers and its callees. The root of both trees is the function.
 ///
-/// When it is recursive, a sample counts for whoever made the outermost call, and for what the innermost one called;
-/// so both trees add up to the function's total, and its own calls to itself are not in them.
+/// If it is recursive, a sample counts for the caller of the outermost call and for the callee of the
+/// innermost one. So both trees add up to the function's total, and its calls to itself are not in them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Callers {
     /// The function; several when functions of different files share the name.
@@ -36,7 +36,7 @@ pub struct Callers {
 }
 
 impl Callers {
-    /// Finds a function and everything next to it on stacks.
+    /// Finds a function, its callers and its callees.
     pub fn build(
         profile: &Profile,
         selection: &Selection,
@@ -46,7 +46,7 @@ impl Callers {
         Self::find(profile, selection, query, inline, false)
     }
 
-    /// The same with everything folded that only carries other code, as in [`Outline::folded`].
+    /// The same, with code that only carries other code folded, as in [`Outline::folded`].
     pub fn folded(
         profile: &Profile,
         selection: &Selection,
@@ -103,7 +103,7 @@ struct Search<'a> {
     labels: &'a Labels,
     wanted: &'a [bool],
     options: &'a TreeOptions,
-    /// What is folded beside recursion.
+    /// What is folded in addition to recursion.
     folding: Option<&'a Folding<'a>>,
 }
 
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn inlined_callers_and_callees_are_seen() {
+    fn includes_inlined_callers_and_callees() {
         let profile = testing::profile("main;a;+f;+g 4");
         let callers = Callers::build(&profile, &Selection::default(), "f", true).unwrap();
         assert_eq!(direct(&profile, &callers.callers), ["a 4"]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_carries_is_folded_around_the_function() {
+    fn folds_carrier_code_around_the_function() {
         let profile = testing::profile(
             "_start;__libc_start_main;std::rt::lang_start;main;f;core::iter::map;core::iter::fold;core::ops::function::call;g 4",
         );

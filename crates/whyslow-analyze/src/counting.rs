@@ -7,7 +7,7 @@ pub fn is_counted(profile: &Profile, metric: usize) -> bool {
     profile.metrics.get(metric).is_some_and(|metric| !metric.origin.is_sampled())
 }
 
-/// The metric whose values are numbers of samples: other tools add up the samples of equal stacks.
+/// The metric whose values are sample counts: other tools add up the samples of equal stacks.
 pub(crate) fn sample_counts(profile: &Profile) -> Option<usize> {
     profile.metrics.iter().position(|metric| metric.of == Subject::Samples)
 }
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_stand_for_many_samples_count_as_many() {
+    fn aggregated_rows_count_all_their_samples() {
         let profile = added_up();
         let samples = |profile: &Profile| {
             let table = FunctionTable::build(profile, &Selection::default(), true, SortBy::Total);
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_not_judged_as_samples() {
+    fn counted_values_are_not_judged_as_samples() {
         let mut profile = testing::profile("main;a 3\n[truncated];b 2");
         assert!(!is_counted(&profile, 0));
         profile.metrics[0].origin = Origin::Simulated;

@@ -11,17 +11,17 @@ pub enum FindError {
     /// Several functions match.
     #[error("'{query}' could be any of {} functions: {}", .candidates.len(), quoted(.candidates, 10))]
     Ambiguous {
-        /// What was asked for.
+        /// The name that the user gave.
         query: String,
-        /// Their names, those that cost most first.
+        /// Their names, most expensive first.
         candidates: Vec<String>,
     },
-    /// None does.
+    /// No function matches.
     #[error("no function in the profile is called '{query}'{}", did_you_mean(.nearest))]
     Unknown {
-        /// What was asked for.
+        /// The name that the user gave.
         query: String,
-        /// Names that look alike, best first.
+        /// Similar names, best first.
         nearest: Vec<String>,
     },
 }
@@ -42,8 +42,8 @@ fn did_you_mean(nearest: &[String]) -> String {
     }
 }
 
-/// The labels of the function that `query` names, all of the same name: the exact name, else the end of its path
-/// (`mod::f`), else a part of the name. The first of these that matches anything decides.
+/// The labels of the function that `query` names, all with the same name: an exact match, else the end of its
+/// path (`mod::f`), else a part of the name. The first of these that matches anything decides.
 pub(crate) fn find(profile: &Profile, table: &FunctionTable, query: &str) -> Result<Vec<Label>, FindError> {
     let path_end = format!("::{query}");
     let lower = query.to_lowercase();
@@ -77,10 +77,10 @@ pub(crate) fn find(profile: &Profile, table: &FunctionTable, query: &str) -> Res
     Err(FindError::Unknown { query: query.to_owned(), nearest: nearest(query, names) })
 }
 
-/// Longer parts of names are not compared: the distance takes time by the square of the length.
+/// Longer parts of names are cut: the distance takes quadratic time.
 const COMPARED: usize = 64;
 
-/// The names whose last part looks most like that of `query`, three at most.
+/// The names whose last part is most similar to that of `query`, at most three.
 pub fn nearest(query: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let wanted = last_part(query);
     let allowed = wanted.chars().count().div_ceil(3);
@@ -125,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_leads_to_the_right_one() {
+    fn misspelt_name_suggests_the_right_one() {
         let error = found("app::prase").unwrap_err();
         let text = "no function in the profile is called 'app::prase'; did you mean 'app::parse'?";
         assert_eq!(error.to_string(), text);
     }
 
     #[test]
-    fn a_hopeless_name_leads_to_the_list() {
+    fn unknown_name_points_to_the_list() {
         for query in ["", "qqqqqq"] {
             let text = found(query).unwrap_err().to_string();
             assert!(text.ends_with("`whyslow report FILE functions` lists them"), "{text}");

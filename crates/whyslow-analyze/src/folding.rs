@@ -1,11 +1,13 @@
-//! Folds what only carries other code: start-up, thread starts, executors, panic catching, calls that are passed on.
+//! Folds code that only carries other code: start-up, thread starts, executors, panic catching, forwarded
+//! calls.
 //!
 //! ```text
-//! carried = of a family of `whyslow_profile::Carrier`, and without time of its own worth showing
-//! region  = carried nodes next to each other, at least LEAST_FRAMES deep; one node per family is left of it
+//! carried = in a family of `whyslow_profile::Carrier`, and without notable self time
+//! region  = adjacent carried nodes, at least MIN_FRAMES deep; it becomes one node per family
 //! ```
-//! What a region calls hangs from the node that is left of it, added up by function: with rayon the same work is done on
-//! many paths. Values stay what they are. Two such nodes become one when next to everything of the outer goes into the inner.
+//! The callees of a region hang from its node, added up by function: with rayon the same work runs on many
+//! paths. Values do not change. Two such nodes become one if almost everything of the outer goes into the
+//! inner.
 
 use whyslow_profile::{Carrier, LocationId, Profile, StackId};
 
@@ -14,17 +16,17 @@ use crate::growing::{Cursor, Growing, Repeat};
 use crate::labels::{self, Label, Labels};
 use crate::selection::Weights;
 
-/// A function with more of everything by itself is always shown.
+/// A function with a larger self share is always shown.
 const NOTABLE_SHARE: f64 = 0.01;
-/// Shorter chains are read faster than what would stand for them.
-const LEAST_FRAMES: u32 = 3;
+/// Shorter chains are easier to read than their folded form.
+const MIN_FRAMES: u32 = 3;
 
 /// What a node of a folded tree stands for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fold {
-    /// How many frames it stands for on the deepest stack; 0 when nothing is folded.
+    /// How many frames it stands for on the deepest stack; 0 if nothing is folded.
     pub frames: u32,
-    /// Their families, a bit for each code.
+    /// Their families, one bit for each code.
     families: u32,
 }
 
@@ -45,9 +47,9 @@ fn bit(carrier: Carrier) -> u32 {
 /// Which functions are folded for some weights.
 pub(crate) struct Folding<'a> {
     labels: &'a Labels,
-    /// The family of each label's number; `None` for those that stay.
+    /// The family of each label number; `None` for labels that are not folded.
     family: Vec<Option<Carrier>>,
-    /// What is not worth a branch of its own.
+    /// Values up to this are not worth a separate branch.
     small: u64,
 }
 
@@ -68,7 +70,7 @@ impl<'a> Folding<'a> {
         Self { labels, family: family.collect(), small }
     }
 
-    /// The tree with its regions folded, and its recursion too.
+    /// The tree with its regions and its recursion folded.
     pub(crate) fn fold(&self, whole: &CallTree, options: &TreeOptions) -> Folded {
         if self.family.iter().all(Option::is_none) {
             let (tree, repeats, node_of) = self.fold_recursion(whole, options);
@@ -109,7 +111,7 @@ impl<'a> Folding<'a> {
                 deepest[node] = deepest[parent];
             }
         }
-        deepest.into_iter().map(|frames| frames >= LEAST_FRAMES).collect()
+        deepest.into_iter().map(|frames| frames >= MIN_FRAMES).collect()
     }
 
     /// The tree with only its recursion folded.
@@ -117,8 +119,8 @@ impl<'a> Folding<'a> {
         let mut growing = Growing::new(self.labels, options, true);
         growing.reserve(whole.len());
         let mut ends = vec![Cursor::default(); whole.len()];
-        // Whether several nodes of the whole tree are one by now. Where that is not so, a node's children are new, as no
-        // two children of a node have the same label.
+        // Whether several nodes of the whole tree have been merged. Otherwise a node's children are new,
+        // since no two children of a node have the same label.
         let mut merged = vec![false; whole.len()];
         for node in 1..whole.len() {
             let mut at = ends[whole.parent[node] as usize];
@@ -143,10 +145,10 @@ impl<'a> Folding<'a> {
         let mut growing = Growing::new(self.labels, options, true);
         growing.reserve(whole.len());
         let mut ends = vec![Cursor::default(); whole.len()];
-        // The family that each node's region is in, and the frames of it so far.
+        // The family of each node's region, and its frames so far.
         let mut inside: Vec<Option<(Carrier, u32)>> = vec![None; whole.len()];
         let mut folds: Vec<Fold> = Vec::new();
-        // The function of a folded node that stands for no other.
+        // The function of a folded node that stands for a single function.
         let mut only: Vec<Option<Label>> = Vec::new();
         for node in 1..whole.len() {
             let parent = whole.parent[node] as usize;
@@ -185,7 +187,8 @@ impl<'a> Folding<'a> {
         Regions { tree, repeats, folds, node_of: nodes(&ends), only }
     }
 
-    /// One node where a folded one has nothing worth showing but another folded one; and no folding of one frame.
+    /// Joins a folded node with its folded child if nothing else below it is worth showing, and undoes
+    /// foldings of one frame.
     fn join_neighbours(&self, regions: &Regions, options: &TreeOptions) -> Folded {
         let Regions { tree, repeats, folds, only, node_of } = regions;
         let joins = |node: usize| {
@@ -234,28 +237,28 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// The nodes that paths end at.
+/// The nodes at which paths end.
 fn nodes(ends: &[Cursor]) -> Vec<u32> {
     ends.iter().map(|end| end.node).collect()
 }
 
-/// A tree that is folded.
+/// A folded tree.
 pub(crate) struct Folded {
     pub(crate) tree: CallTree,
     pub(crate) repeats: Vec<Repeat>,
     pub(crate) folds: Vec<Fold>,
-    /// The node of each node of the whole tree.
+    /// For each node of the whole tree, its node here.
     pub(crate) node_of: Vec<u32>,
 }
 
-/// A tree whose regions are folded.
+/// A tree with folded regions.
 struct Regions {
     tree: CallTree,
     repeats: Vec<Repeat>,
     folds: Vec<Fold>,
-    /// The node of each node of the whole tree.
+    /// For each node of the whole tree, its node here.
     node_of: Vec<u32>,
-    /// The function of a folded node that stands for no other.
+    /// The function of a folded node that stands for a single function.
     only: Vec<Option<Label>>,
 }
 
@@ -291,7 +294,7 @@ mod tests {
         "clone3;start_thread;std::thread::lifecycle::spawn;__rust_try;rayon_core::registry::main_loop";
 
     #[test]
-    fn a_chain_of_carriers_is_one_node() {
+    fn chain_of_carriers_becomes_one_node() {
         let folded = format!("{STARTS};app::main;app::work 90\n{STARTS};app::main;app::rest 10");
         assert_eq!(
             lines(&folded, false),
@@ -300,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_work_on_many_paths_of_an_executor_is_added_up() {
+    fn adds_up_the_same_work_on_many_executor_paths() {
         let join = "rayon_core::join::join;rayon_core::unwind::halt;rayon::iter::helper";
         let other = "rayon_core::join::join;rayon_core::job::execute;rayon::iter::helper";
         let folded = format!(
@@ -314,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn families_stay_apart_where_their_weights_differ() {
+    fn keeps_families_separate_where_their_weights_differ() {
         let folded = format!(
             "w: {WORKER};app::a 50\nt: clone3;start_thread;std::thread::lifecycle::spawn;tokio::runtime::run;app::b 50"
         );
@@ -331,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn own_code_and_code_with_time_of_its_own_is_never_hidden() {
+    fn never_hides_your_code_or_code_with_self_time() {
         let folded = format!(
             "w: {WORKER};app::a;core::iter::map;core::iter::fold;core::ops::function::call 95\nw: {WORKER} 5"
         );

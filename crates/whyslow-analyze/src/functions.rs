@@ -1,4 +1,4 @@
-//! What each function costs: by itself, and with everything it calls.
+//! The cost of each function: self, and total with everything it calls.
 
 use std::cmp::Reverse;
 
@@ -13,14 +13,14 @@ use crate::walk::{Step, walk};
 /// The order of a [`FunctionTable`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum SortBy {
-    /// What a function costs by itself.
+    /// Self cost.
     #[default]
     SelfValue,
-    /// What it costs with everything it calls.
+    /// Total cost, with everything it calls.
     Total,
 }
 
-/// What one function, or the unnamed code of one module, costs.
+/// The cost of one function, or of the code without symbols in one module.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FunctionRow {
     /// The function.
@@ -35,7 +35,7 @@ pub struct FunctionRow {
     pub total_samples: u64,
 }
 
-/// What a group of functions costs: by itself, and with everything it calls.
+/// The cost of a group of functions: self, and total with everything it calls.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Cost {
     pub(crate) self_value: u64,
@@ -45,8 +45,8 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Adds up per group: `group_of` gives the group of a label's number, below `groups`. A sample counts once for a
-    /// group, however many of its functions are on the stack.
+    /// Adds up per group. `group_of` maps a label number to its group, below `groups`. A sample counts once
+    /// for a group, however many of its functions are on the stack.
     pub(crate) fn of_groups(
         profile: &Profile,
         weights: &Weights,
@@ -58,7 +58,7 @@ impl Cost {
         let mut costs = vec![Self::default(); groups];
         let mut open = vec![0u32; groups];
         let (total_value, total_count) = weights.with_callees(profile);
-        // The groups on the current stack from the outside in, and how many the locations on it have each.
+        // The groups on the current stack from the outside in, and how many frames on it each has.
         let mut path: Vec<u32> = Vec::new();
         let mut frames: Vec<usize> = Vec::new();
         walk(profile, &total_count, |stack, step| match step {
@@ -67,7 +67,7 @@ impl Cost {
                 let (value, count) = (total_value[stack.index()], total_count[stack.index()]);
                 labels.outermost_first(profile, profile.stacks.location(stack), inline, |code, _| {
                     let group = group_of(code);
-                    // A group that is on the stack already has these samples.
+                    // If the group is already on the stack, it already has these samples.
                     if open[group as usize] == 0 {
                         let cost = &mut costs[group as usize];
                         cost.total_value = cost.total_value.saturating_add(value);
@@ -92,22 +92,22 @@ impl Cost {
     }
 }
 
-/// What every function costs.
+/// The cost of every function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionTable {
-    /// One row per function seen.
+    /// One row per function.
     pub rows: Vec<FunctionRow>,
     /// Value of all selected samples.
     pub total_value: u64,
     /// How many samples were selected.
     pub total_samples: u64,
-    /// What counters say of the functions, if that was added.
+    /// Ratios of counters, if they were added.
     pub ratios: Ratios,
 }
 
 impl FunctionTable {
-    /// Adds up the selected samples per function. Without `inline`, inlined functions are part of the function
-    /// they were inlined into.
+    /// Adds up the selected samples per function. Without `inline`, inlined functions are part of the
+    /// function they were inlined into.
     pub fn build(profile: &Profile, selection: &Selection, inline: bool, sort: SortBy) -> Self {
         Self::from_weights(profile, &selection.weigh(profile), inline, sort)
     }
@@ -126,7 +126,7 @@ impl FunctionTable {
                 total_samples: cost.total_samples,
             })
             .collect::<Vec<_>>();
-        // Its rows are no samples.
+        // Its rows are not samples.
         if let Some(row) = rows.iter_mut().find(|row| labels::is_not_sampled(profile, row.label)) {
             (row.self_samples, row.total_samples) = (0, 0);
         }
@@ -140,18 +140,18 @@ impl FunctionTable {
         Self { rows, total_value, total_samples, ratios: Ratios::default() }
     }
 
-    /// The share of all selected samples that is spent in this function itself.
+    /// The self share of this function.
     pub fn self_share(&self, row: &FunctionRow) -> Share {
         Share::new(row.self_value, self.total_value, self.total_samples)
     }
 
-    /// The share of all selected samples that have this function on their stack.
+    /// The share of samples with this function on their stack.
     pub fn total_share(&self, row: &FunctionRow) -> Share {
         Share::new(row.total_value, self.total_value, self.total_samples)
     }
 }
 
-/// A share that was found by sampling.
+/// A share estimated by sampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
     /// The share, from 0 to 1.
@@ -161,14 +161,14 @@ pub struct Share {
 }
 
 impl Share {
-    /// `part` of `whole`, seen in `samples` samples.
+    /// `part` of `whole`, from `samples` samples.
     pub fn new(part: u64, whole: u64, samples: u64) -> Self {
         let value = share(part, whole);
         let variance = (value * (1.0 - value)).max(0.0);
         Self { value, error: if samples == 0 { 0.0 } else { (variance / samples as f64).sqrt() } }
     }
 
-    /// Half the width of the interval that holds the true share in 95 of 100 cases.
+    /// Half the width of its 95 % confidence interval.
     pub fn margin_95(self) -> f64 {
         1.96 * self.error
     }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn each_function_has_its_own_time_and_that_of_its_callees() {
+    fn each_function_has_self_and_total_time() {
         assert_eq!(
             rows("main;a;b 10\nmain;a 5\nmain;c;b 20\nmain 1", true, SortBy::SelfValue),
             ["b 30/30", "a 5/15", "main 1/36", "c 0/20"]

@@ -1,4 +1,4 @@
-//! What each module or each crate costs: by itself, and with everything it calls.
+//! The cost of each module or crate: self, and total with everything it calls.
 
 use std::cmp::Reverse;
 
@@ -9,7 +9,7 @@ use crate::functions::{Cost, Share};
 use crate::labels::{self, Label, Labels};
 use crate::selection::{Selection, Weights};
 
-/// What functions are grouped by.
+/// How functions are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
     /// The file their code is in: program, library, kernel.
@@ -21,11 +21,11 @@ pub enum GroupBy {
 /// One module or one crate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupRow {
-    /// Its name: the path of a module; a name in brackets for code that is in none.
+    /// Its name: the path of a module, or a name in brackets for code without a module.
     pub name: String,
     /// The module, in a table of modules.
     pub module: Option<ModuleId>,
-    /// Whose code most of its own time is in.
+    /// The kind of code with most of its self time.
     pub kind: CodeKind,
     /// Value of the samples whose innermost frame is in it.
     pub self_value: u64,
@@ -37,10 +37,10 @@ pub struct GroupRow {
     pub total_samples: u64,
 }
 
-/// What every module or crate costs, the most by itself first.
+/// The cost of every module or crate, largest self cost first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Groups {
-    /// One row per module or crate seen.
+    /// One row per module or crate.
     pub rows: Vec<GroupRow>,
     /// Value of all selected samples.
     pub total_value: u64,
@@ -48,12 +48,12 @@ pub struct Groups {
     pub total_samples: u64,
 }
 
-/// What a row is of: crates are told apart by name, modules by row.
+/// The key of a row: crates differ by name, modules by row.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'p> {
     Module(ModuleId),
     Crate(&'p str),
-    /// Code in no module, and the place of missing frames.
+    /// Code without a module, and truncated frames.
     Special(Label),
 }
 
@@ -71,7 +71,7 @@ impl<'p> Key<'p> {
         match (by, crate_name, module) {
             (GroupBy::Crate, Some(name), _) => Self::Crate(profile.text(name)),
             (_, _, Some(module)) => Self::Module(module),
-            // Imported functions have names and no module.
+            // Imported functions have a name but no module.
             (_, _, None) if function.is_some() => Self::Special(Label::Unknown),
             _ => Self::Special(label),
         }
@@ -137,13 +137,13 @@ impl Groups {
         Self { rows, total_value: weights.total_value, total_samples: weights.total_count }
     }
 
-    /// A share of everything that was selected.
+    /// The share of everything selected.
     pub fn share(&self, value: u64) -> Share {
         Share::new(value, self.total_value, self.total_samples)
     }
 }
 
-/// The kind of code that most functions of a group have: by their own time, and by their number where they have none.
+/// The kind of most functions of a group: by self time, or by number where there is none.
 fn kinds(
     profile: &Profile,
     weights: &Weights,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_on_a_stack_twice_counts_a_sample_once() {
+    fn crate_on_a_stack_twice_counts_a_sample_once() {
         let mut profile = testing::profile("app::main;lib::run;app::callback;lib::work 3\napp::main 1");
         for function in 0..profile.functions.len() {
             let name = profile.text(profile.functions[function].name).to_owned();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_have_their_path_and_unnamed_code_its_place() {
+    fn modules_have_paths_and_code_without_symbols_has_a_row() {
         let profile = testing::profile("main;[libz.so] 2\nmain 1\n[truncated];main 1\n[unknown] 5");
         let names = rows(&profile, GroupBy::Module);
         assert!(names.contains(&"[unknown] unknown 5/5".to_owned()), "{names:?}");

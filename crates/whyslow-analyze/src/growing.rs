@@ -1,4 +1,4 @@
-//! A call tree while stacks are added to it.
+//! Builds a call tree while stacks are added to it.
 
 use std::ops::ControlFlow;
 
@@ -9,34 +9,34 @@ use crate::call_tree::{CallTree, TreeOptions};
 use crate::labels::{Label, Labels};
 use crate::selection::Weights;
 
-/// Cycles of more functions than this are not recognised as recursion.
+/// Longer cycles of functions are not recognised as recursion.
 const LONGEST_CYCLE: usize = 4;
 
-/// How often the last frames of a node's path came again.
+/// How often the last frames of a node's path repeat.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Repeat {
-    /// How many frames make one round: 1 when a function calls itself.
+    /// The number of frames in one round: 1 if a function calls itself.
     pub frames: u32,
-    /// Rounds on the deepest stack; 0 and 1 are no recursion.
+    /// The number of rounds on the deepest stack; 0 and 1 are not recursion.
     pub times: u32,
 }
 
-/// Locations per stack in the first round of [`Growing::outwards`]; each round has twice those of the one before.
+/// Locations per stack in the first round of [`Growing::outwards`]; each round doubles it.
 const FIRST_ROUND: usize = 4;
 
 /// A stack that is added to the tree from the inside out.
 pub(crate) struct Outward {
-    /// Where it has got to in the tree.
+    /// Its current position in the tree.
     pub(crate) at: Cursor,
-    /// The frames still to come: this one and its callers.
+    /// The remaining frames: this one and its callers.
     pub(crate) next: Option<StackId>,
-    /// What it weighs.
+    /// Its weight.
     pub(crate) value: u64,
-    /// What is added to the node where it ends: all of its value, or the part that is asked for.
+    /// The value added to its last node: all of its value, or the requested part.
     pub(crate) adds: u64,
 }
 
-/// Where a stack has got to in the tree.
+/// The position of a stack in the tree.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Cursor {
     pub(crate) node: u32,
@@ -45,27 +45,27 @@ pub(crate) struct Cursor {
     since_repeat: u32,
 }
 
-/// The children of a node: each knows the one that was added before it.
+/// The children of a node, as a linked list from the last one added.
 #[derive(Debug, Clone, Copy, Default)]
 struct Links {
-    /// The child that was added last; 0 when there is none.
+    /// The child that was added last; 0 if there is none.
     youngest: u32,
-    /// The sibling that was added before this node; 0 when there is none.
+    /// The sibling that was added before this node; 0 if there is none.
     older: u32,
     /// Whether all children are in [`Growing::nodes`].
     hashed: bool,
 }
 
-/// Children that are compared one by one; nodes with more have theirs in a map.
+/// Up to this many children are compared one by one; nodes with more use a map.
 const COMPARED: usize = 8;
 
 pub(crate) struct Growing<'a> {
     labels: &'a Labels,
     options: &'a TreeOptions,
     fold: bool,
-    /// Without labels as long as it grows.
+    /// Labels are filled in by `finish`.
     tree: CallTree,
-    /// The label's number of each node.
+    /// The label number of each node.
     codes: Vec<u32>,
     repeats: Vec<Repeat>,
     links: Vec<Links>,
@@ -74,7 +74,7 @@ pub(crate) struct Growing<'a> {
 }
 
 impl<'a> Growing<'a> {
-    /// A tree of only its root. With `fold`, recursion stays at the nodes of its first round.
+    /// A tree with only a root. With `fold`, recursion is folded into the nodes of its first round.
     pub(crate) fn new(labels: &'a Labels, options: &'a TreeOptions, fold: bool) -> Self {
         let tree = CallTree {
             parent: vec![0],
@@ -95,7 +95,7 @@ impl<'a> Growing<'a> {
         }
     }
 
-    /// Makes room for about so many nodes.
+    /// Reserves space for about this many nodes.
     pub(crate) fn reserve(&mut self, nodes: usize) {
         self.tree.parent.reserve(nodes);
         self.codes.reserve(nodes);
@@ -105,7 +105,7 @@ impl<'a> Growing<'a> {
         self.links.reserve(nodes);
     }
 
-    /// Goes down one frame. Breaks when the tree is not to be deeper.
+    /// Goes down one frame. Breaks at the maximum depth.
     #[inline]
     pub(crate) fn step(&mut self, at: &mut Cursor, code: u32, inlined: bool) -> ControlFlow<()> {
         if at.depth as usize >= self.options.max_depth {
@@ -120,7 +120,7 @@ impl<'a> Growing<'a> {
         ControlFlow::Continue(())
     }
 
-    /// The same where the tree has no such frame at the cursor yet, unless it is one of recursion.
+    /// The same where the cursor has no such child yet, unless the frame is recursion.
     #[inline]
     pub(crate) fn step_new(&mut self, at: &mut Cursor, code: u32, inlined: bool) {
         if at.depth as usize >= self.options.max_depth {
@@ -133,7 +133,7 @@ impl<'a> Growing<'a> {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.codes.len()
     }
@@ -148,9 +148,9 @@ impl<'a> Growing<'a> {
 
     /// Adds stacks from the inside out.
     ///
-    /// Seen from the inside, stacks share few frames: a tree of all of them would have about as many nodes as all stacks
-    /// have frames together. So all of them go on in rounds, and after each those end that stand at a node with too
-    /// little value to matter.
+    /// From the inside, stacks share few frames: a tree of all of them would have about as many nodes as all
+    /// stacks have frames together. So the stacks advance in rounds. After each round, stacks at a node with
+    /// too little value stop.
     pub(crate) fn outwards(&mut self, profile: &Profile, mut stacks: Vec<Outward>) {
         let whole = stacks.iter().fold(0u64, |sum, stack| sum.saturating_add(stack.value));
         let least = (whole as f64 * self.options.least_share) as u64;
@@ -174,7 +174,7 @@ impl<'a> Growing<'a> {
         }
     }
 
-    /// Goes down the frames of so many locations, innermost first.
+    /// Goes down the frames of this many locations, innermost first.
     fn outwards_by(&mut self, profile: &Profile, stack: &mut Outward, locations: usize) {
         let labels = self.labels;
         for _ in 0..locations {
@@ -192,9 +192,9 @@ impl<'a> Growing<'a> {
         *sum = sum.saturating_add(value);
     }
 
-    /// When this frame completes another round of the last frames, goes back to the end of the first round.
+    /// If this frame completes another round of the last frames, goes back to the end of the first round.
     fn again(&mut self, at: &mut Cursor, code: u32, inlined: bool) -> bool {
-        // The nodes up from here, and one place for each frame of two rounds.
+        // The nodes above the cursor, one place for each frame of two rounds.
         let mut up = [at.node; 2 * LONGEST_CYCLE];
         let (round, before) = up.split_at_mut(LONGEST_CYCLE);
         let mut seen = false;
@@ -224,7 +224,7 @@ impl<'a> Growing<'a> {
         at.repeat = Repeat { frames, times };
         at.since_repeat = 0;
         self.tree.inlined[at.node as usize] &= inlined;
-        // Nobody knows whether code without a function is one function that calls itself.
+        // Code without a function may or may not be one function that calls itself.
         let is_function = |index: usize| {
             matches!(self.labels.label(code_of(index)), Label::Function(_) | Label::Carried(_))
         };
@@ -274,7 +274,7 @@ impl<'a> Growing<'a> {
         self.nodes.get(&key(code)).copied()
     }
 
-    /// Adds a child that is not there yet.
+    /// Adds a new child.
     fn push(&mut self, parent: u32, code: u32, inlined: bool) -> u32 {
         let node = self.codes.len() as u32;
         let links = &mut self.links[parent as usize];
@@ -291,7 +291,7 @@ impl<'a> Growing<'a> {
         node
     }
 
-    /// The tree of stacks whose locations have one label each and no two the same: every used stack is a node.
+    /// The tree of stacks whose locations have one distinct label each: every used stack is a node.
     pub(crate) fn copy(
         mut self,
         profile: &Profile,

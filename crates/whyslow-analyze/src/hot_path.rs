@@ -1,4 +1,4 @@
-//! The one path that matters most.
+//! The hot path.
 
 use whyslow_profile::{Carrier, CodeKind, Profile, StackId};
 
@@ -10,17 +10,17 @@ use crate::own::{Charges, OwnRow, OwnTable};
 use crate::selection::Weights;
 use crate::units::share;
 
-/// Beneath the function with the most time a branch with less than this share of everything is not worth following.
-const LEAST_SHARE: f64 = 0.05;
+/// Below the hottest function, branches with less than this share of everything are not followed.
+const MIN_SHARE: f64 = 0.05;
 
-/// One step of the hottest path.
+/// One step of the hot path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotStep {
     /// The function.
     pub label: Label,
     /// Whether the compiler inlined it into the one before.
     pub inlined: bool,
-    /// How often the frames that end here came again.
+    /// How often the frames that end here repeat.
     pub repeat: Repeat,
     /// Value of the samples that end here.
     pub self_value: u64,
@@ -33,22 +33,22 @@ pub struct HotStep {
 pub struct HotPath {
     /// The functions, from the outside in.
     pub steps: Vec<HotStep>,
-    /// The step that is the function with the most time charged to it; those after it are beneath it.
+    /// The step of the function with the most own time; the steps after it are its callees.
     pub own_step: usize,
-    /// What is charged to that function, on all paths.
+    /// The own value of that function, on all paths.
     pub own_value: u64,
     /// The part of it that is on this path.
     pub path_value: u64,
 }
 
 impl HotPath {
-    /// The heaviest path to the function that most is charged to, and on from there until a function spends more by
-    /// itself than in its heaviest callee.
+    /// The heaviest path to the function with the most own time, and on from there until a function's self
+    /// time exceeds its heaviest callee.
     ///
-    /// Following the heaviest callee from the outside would miss a function that many call a little each. What starts
-    /// programs and what runs the user's code is left out where something of the user's comes after it.
+    /// Following the heaviest callee from the outside would miss a function that many call a little each.
+    /// Code that starts the program or runs your code is left out if your code follows.
     pub fn find(profile: &Profile, weights: &Weights, charges: &Charges, own: &OwnTable) -> Self {
-        // Time without samples leads nowhere.
+        // Time without samples has no path.
         let sampled = |row: &&OwnRow| !is_not_sampled(profile, row.label);
         let Some(top) = own.rows.iter().find(sampled) else { return Self::default() };
         let labels = Labels::new(profile);
@@ -69,11 +69,11 @@ impl HotPath {
         path
     }
 
-    /// Leaves out what comes before the user's code.
+    /// Removes the steps before your code.
     fn drop_start(&mut self, profile: &Profile) {
         let kind = |step: &HotStep| CallTree::kind(profile, step.label);
         let starts = |step: &HotStep| is_start_up(&CallTree::name(profile, step.label));
-        // A Rust program's C `main` is outside of `lang_start`, and the user's own `main` inside.
+        // A Rust program's C `main` is outside `lang_start`, and your own `main` inside it.
         let started = self.steps.iter().rposition(starts).map_or(0, |last| last + 1);
         let first = |wanted| self.steps[started..].iter().position(|step| kind(step) == wanted);
         if let Some(first) = first(CodeKind::Yours).or_else(|| first(CodeKind::Dependency)) {
@@ -84,18 +84,18 @@ impl HotPath {
     }
 }
 
-/// Goes down the guiding tree, and takes the values of the whole one.
+/// Follows the guiding tree, and takes values from the whole one.
 fn follow(profile: &Profile, outline: &Outline, guide: &Outline, top: Label) -> HotPath {
     let mut path = HotPath::default();
     let mut reached = false;
     let (mut at, mut whole) = (0u32, 0u32);
     while let Some(&child) = guide.children().of(at).first() {
         let (value, spent) = (guide.tree.total_value[child as usize], guide.tree.self_value[at as usize]);
-        if reached && (value <= spent || share(value, outline.total_value()) < LEAST_SHARE) {
+        if reached && (value <= spent || share(value, outline.total_value()) < MIN_SHARE) {
             break;
         }
         let label = guide.tree.label[child as usize];
-        // What the kernel does inside is its own; that it was called is what the caller can change.
+        // Kernel internals are not shown. Calling the kernel is what the caller can change.
         if reached
             && path.own_step + 1 < path.steps.len()
             && CallTree::kind(profile, label) == CodeKind::Kernel
@@ -122,7 +122,7 @@ fn follow(profile: &Profile, outline: &Outline, guide: &Outline, top: Label) -> 
     path
 }
 
-/// True for names of code that only starts a program or a thread.
+/// Whether a name is of code that only starts a program or a thread.
 pub fn is_start_up(name: &str) -> bool {
     Carrier::of_name(name).is_some_and(Carrier::starts)
 }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn it_starts_at_the_users_code_and_ends_where_the_time_is() {
+    fn starts_at_your_code_and_ends_where_the_time_is() {
         assert_eq!(
             path(
                 "_start;__libc_start_main;main;std::rt::lang_start;app::main;app::run;app::hot;dep::memcpy 4
@@ -160,25 +160,25 @@ mod tests {
     }
 
     #[test]
-    fn it_leads_to_samples_and_not_to_time_without_any() {
+    fn leads_to_samples_and_not_to_time_without_any() {
         assert_eq!(path("[not sampled] 9\napp::main;app::hot 3"), ["app::main", "app::hot"]);
         assert_eq!(path("[not sampled] 9"), [""; 0]);
     }
 
     #[test]
-    fn a_function_that_many_call_a_little_is_found() {
+    fn finds_a_function_that_many_call_a_little() {
         let callers =
             (0..10).map(|caller| format!("app::main;app::c{caller};app::hot;dep::x {}\n", 30 + caller));
         let folded =
-            callers.collect::<String>() + "app::main;app::beside 60\napp::main;app::beside;app::other 50";
+            callers.collect::<String>() + "app::main;app::aside 60\napp::main;app::aside;app::other 50";
         let (names, path) = found(&folded);
         assert_eq!(names, ["app::main", "app::c9", "app::hot", "dep::x"]);
         assert_eq!((path.own_step, path.own_value / SAMPLE_NS, path.path_value / SAMPLE_NS), (2, 345, 39));
-        assert_eq!(path.steps[0].total_value / SAMPLE_NS, 455, "of all samples, also those beside the path");
+        assert_eq!(path.steps[0].total_value / SAMPLE_NS, 455, "of all samples, also those off the path");
     }
 
     #[test]
-    fn what_runs_the_users_code_is_left_out() {
+    fn leaves_out_code_that_runs_your_code() {
         assert_eq!(
             path("clone3;std::rt::thread;dep::pool;dep::run;app::task;dep::scan;std::copy 9"),
             ["app::task", "dep::scan", "std::copy"]
@@ -187,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_where_the_kernel_is_called() {
+    fn ends_where_the_kernel_is_called() {
         assert_eq!(path("app::main;std::read;sys_entry;sys_read 9"), ["app::main", "std::read"]);
         assert_eq!(path("app::main;sys_fault;sys_page;sys_zero 9"), ["app::main", "sys_fault"]);
     }
 
     #[test]
-    fn a_program_of_nothing_but_start_up_still_has_a_path() {
+    fn program_with_only_start_up_code_still_has_a_path() {
         assert_eq!(path("_start;__libc_start_main 3"), ["_start", "__libc_start_main"]);
         assert_eq!(path(""), [""; 0]);
     }

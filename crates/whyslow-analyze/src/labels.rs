@@ -1,4 +1,4 @@
-//! What a frame is called: labels, their names and kinds, and their numbering without gaps.
+//! Labels of frames: their names, kinds and dense numbering.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -13,17 +13,17 @@ pub enum Label {
     Root,
     /// A function.
     Function(FunctionId),
-    /// Code in this module for which no name is known.
+    /// Code in this module without a symbol.
     Module(ModuleId),
     /// Code in no known module.
     Unknown,
-    /// The place of outer frames that could not be had.
+    /// The missing outer frames of a truncated stack.
     Truncated,
     /// Several frames in a row that only carry other code, in folded trees.
     Carried(Carrier),
 }
 
-/// The name of unresolved code of a module: its base name in brackets.
+/// The name of unresolved code of a module: its file name in brackets.
 pub(crate) fn module_name(profile: &Profile, module: ModuleId) -> String {
     let name = module_file_name(profile, module);
     if name.starts_with('[') { name.to_owned() } else { format!("[{name}]") }
@@ -35,18 +35,18 @@ pub(crate) fn module_file_name(profile: &Profile, module: ModuleId) -> &str {
     if path.starts_with('[') {
         return path;
     }
-    // The kernel's mark of a file that has no name any more.
+    // The kernel's mark of a deleted file.
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a location has a function whose name is known. One of a stripped module is only told from the others, by its address.
+/// Whether a location has a function with a known name. A function of a stripped module has only an address.
 pub(crate) fn is_named(profile: &Profile, location: LocationId) -> bool {
     let functions = profile.frames.of(location).iter().map(|frame| frame.function);
     functions.into_iter().any(|function| !is_nameless(profile, function))
 }
 
-/// Whether a function is called by its address, since its module does not say what its name is.
+/// Whether a function is named by its address because its module has no symbol for it.
 pub(crate) fn is_nameless(profile: &Profile, function: FunctionId) -> bool {
     let function = profile.functions.get(function.index());
     function.is_some_and(|function| profile.text(function.raw_name).is_empty())
@@ -72,7 +72,7 @@ pub(crate) fn is_not_sampled(profile: &Profile, label: Label) -> bool {
     profile.modules.get(id.index()).is_some_and(|module| module.kind == ModuleKind::NotSampled)
 }
 
-/// Whose code a label is.
+/// The kind of a label's code.
 pub(crate) fn kind(profile: &Profile, label: Label) -> CodeKind {
     match label {
         Label::Function(id) => profile.functions.get(id.index()).map_or(CodeKind::Unknown, |f| f.kind),
@@ -86,7 +86,7 @@ pub(crate) fn kind(profile: &Profile, label: Label) -> CodeKind {
     }
 }
 
-/// The family of code that only carries other code, when the label is of one.
+/// The carrier family of a label, if its code only carries other code.
 pub(crate) fn carrier(profile: &Profile, label: Label) -> Option<Carrier> {
     match label {
         Label::Function(id) => {
@@ -99,10 +99,10 @@ pub(crate) fn carrier(profile: &Profile, label: Label) -> Option<Carrier> {
     }
 }
 
-/// Numbers the labels of a profile from 0, so that tables over them are plain vectors.
+/// Numbers the labels of a profile from 0, so tables over them are plain vectors.
 ///
-/// Functions that a reader cannot tell apart (instances of one generic function: same name, file and line) get the
-/// same number.
+/// Functions that look the same to a reader (instances of one generic function: same name, file and line)
+/// share one number.
 #[derive(Debug)]
 pub(crate) struct Labels {
     same_as: Vec<u32>,
@@ -125,7 +125,7 @@ impl Labels {
         self.same_as.len() as u32
     }
 
-    /// How many numbers there are.
+    /// The number of labels.
     pub(crate) fn len(&self) -> usize {
         self.same_as.len() + self.modules as usize + 3 + Carrier::all().len()
     }
@@ -198,8 +198,8 @@ impl Labels {
         }
     }
 
-    /// The number of each location, where every location has one frame and no two have the same number. Stacks are then
-    /// a tree of labels already, as those of folded files are. `None` elsewhere.
+    /// The number of each location, if every location has one frame and no two have the same number. Stacks
+    /// then already are a tree of labels, as in folded files. `None` otherwise.
     pub(crate) fn distinct_by_location(&self, profile: &Profile, inline: bool) -> Option<Vec<u32>> {
         let mut seen = vec![false; self.len()];
         let locations = 0..profile.locations.len();
@@ -215,7 +215,7 @@ impl Labels {
     }
 }
 
-/// What a location without frames is.
+/// The label of a location without frames.
 pub(crate) fn without_frames(profile: &Profile, location: LocationId) -> Label {
     if location == LocationId::TRUNCATED {
         return Label::Truncated;

@@ -1,7 +1,8 @@
-//! Answers from a profile: trees, function tables, quality. Pure functions; nothing here reads a file or prints.
+//! Answers from a profile: trees, function tables, quality. Pure functions; nothing here reads a file or
+//! prints.
 //!
-//! A [`Selection`] says which samples count; everything else is computed from the [`Weights`] it gives each stack.
-//! Stacks can be ten thousand frames deep, so nothing here recurses over depth.
+//! A [`Selection`] says which samples count. Everything else is computed from the [`Weights`] that it gives
+//! each stack. Stacks can be ten thousand frames deep, so nothing here recurses over depth.
 
 mod call_tree;
 mod callers;
@@ -56,7 +57,7 @@ pub use own::{
     frames_at, frames_of,
 };
 pub use parallelism::{
-    Beside, BusyFunction, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, elapsed_time, threads_beside,
+    BusyFunction, Concurrency, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, concurrency, elapsed_time,
 };
 pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, WaitQuality, Warning};
 pub use ratios::{Ratio, RatioKind, Ratios};

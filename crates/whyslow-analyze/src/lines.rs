@@ -1,4 +1,4 @@
-//! Which lines of a function cost what.
+//! The cost of each line of a function.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StringId};
@@ -9,16 +9,16 @@ use crate::labels::{Label, Labels};
 use crate::selection::Selection;
 use crate::walk::{Step, walk};
 
-/// What one line of a function costs.
+/// The cost of one line of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineRow {
-    /// The file the line is in; macros can bring in others than the function's own.
+    /// The file of the line; macros can bring in other files than the function's own.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
-    /// Value of the samples that were at this line of the function itself.
+    /// Value of the samples at this line of the function itself.
     pub self_value: u64,
-    /// Value of the samples that were at this line or in something it called or inlined, each counted once.
+    /// Value of the samples at this line or in code that it called or inlined, each counted once.
     pub total_value: u64,
     /// How many samples `self_value` is made of.
     pub self_samples: u64,
@@ -28,14 +28,14 @@ pub struct LineRow {
     pub text: Option<StringId>,
 }
 
-/// What the lines of a function cost.
+/// The cost of the lines of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines {
     /// The function; several when functions of different files share the name.
     pub labels: Vec<Label>,
     /// Lines with samples, in order of file and line; the function's own file first.
     pub rows: Vec<LineRow>,
-    /// The row that costs most in total, the innermost one of equals (most self value).
+    /// The row with the largest total, among equals the one with the largest self value.
     pub hottest: Option<usize>,
     /// Value of the samples whose innermost frame is the function.
     pub self_value: u64,
@@ -48,9 +48,9 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Finds a function and adds up the selected samples per line of it.
+    /// Finds a function and adds up the selected samples per line.
     ///
-    /// Code that was inlined counts at the line where it was written, in its own function; the function it was inlined
+    /// Inlined code counts at the line where it was written, in its own function. The function it was inlined
     /// into has it in the total of the line with the call.
     pub fn build(profile: &Profile, selection: &Selection, query: &str) -> Result<Self, FindError> {
         let weights = selection.weigh(profile);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_their_own_time_and_that_of_calls() {
+    fn lines_have_self_and_total_time() {
         let mut profile = testing::profile(
             "main@a.rs:2;f@b.rs:5 3
              main@a.rs:2;f@b.rs:6;g@c.rs:1 4

@@ -1,4 +1,5 @@
-//! A call tree made for reading: recursion and boilerplate folded, small branches left out, and as a list in reading order.
+//! A call tree for reading: recursion and boilerplate folded, small branches left out, listed in reading
+//! order.
 
 use std::sync::OnceLock;
 
@@ -15,13 +16,13 @@ use crate::selection::{Selection, Weights};
 pub struct Outline {
     /// The tree.
     pub tree: CallTree,
-    /// How often the frames that end at a node came again; the row is the node's.
+    /// How often the frames that end at a node repeat; indexed by node.
     pub repeats: Vec<Repeat>,
-    /// What is folded into a node beside recursion; the row is the node's.
+    /// What is folded into a node in addition to recursion; indexed by node.
     pub folds: Vec<Fold>,
-    /// The node of each node of the tree that was folded; empty where none was.
+    /// For each node of the tree that was folded, its node here; empty if nothing was folded.
     pub node_of: Vec<u32>,
-    /// The children of each node, once they are asked for.
+    /// The children of each node, computed on demand.
     children: OnceLock<Children>,
 }
 
@@ -30,7 +31,7 @@ pub struct Outline {
 pub struct OutlineItem {
     /// The node.
     pub node: u32,
-    /// Its distance from the root, whose children have 0.
+    /// Its depth; children of the root have 0.
     pub depth: u32,
 }
 
@@ -45,12 +46,13 @@ impl Outline {
         Self::from_parts(merge(profile, weights, options, true))
     }
 
-    /// The same with everything folded that only carries other code: start-up, thread starts, executors and the like.
+    /// The same, with code that only carries other code folded: start-up, thread starts, executors and
+    /// similar.
     pub fn folded(profile: &Profile, weights: &Weights, options: &TreeOptions) -> Self {
         Self::folded_tree(profile, weights, &CallTree::from_weights(profile, weights, options), options)
     }
 
-    /// The same where the tree of the weights is known already.
+    /// The same for a tree that is known already.
     pub fn folded_tree(
         profile: &Profile,
         weights: &Weights,
@@ -89,8 +91,8 @@ impl Outline {
         &all[..kept]
     }
 
-    /// The nodes with at least this share of everything, each before its children, heaviest branch first. The root is
-    /// not among them.
+    /// The nodes with at least this share of everything, each before its children, heaviest branch first;
+    /// without the root.
     pub fn items(&self, min_share: f64) -> Vec<OutlineItem> {
         let min_value = self.min_value(min_share);
         let mut items = Vec::new();
@@ -107,7 +109,7 @@ impl Outline {
         items
     }
 
-    /// The least value that is this share of everything.
+    /// The smallest value that is this share of everything.
     pub fn min_value(&self, min_share: f64) -> u64 {
         (self.total_value() as f64 * min_share.clamp(0.0, 1.0)).ceil() as u64
     }
@@ -136,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn frames_without_a_function_are_one_row_and_no_recursion() {
+    fn frames_without_a_function_are_one_row_and_not_recursion() {
         let folded = "main;[libz.so];[libz.so];[libz.so];work 3";
         assert_eq!(lines(folded, &TreeOptions::default(), 0.0), ["main 0/3", " [libz.so] 0/3", "  work 3/3"]);
     }
 
     #[test]
-    fn a_function_that_calls_itself_is_one_node() {
+    fn recursive_function_is_one_node() {
         let deep = format!("main{};work 3\nmain;f;f;work 2\nmain;f 1", ";f".repeat(500));
         assert_eq!(lines(&deep, &TreeOptions::default(), 0.0), ["main 0/6", " f 1/6 1×500", "  work 5/5"]);
     }

@@ -1,17 +1,17 @@
-//! The first facts about a recording.
+//! The key facts of a recording.
 
 use whyslow_profile::{Profile, Unit};
 
 use crate::counting::sample_counts;
 
-/// How long a program ran and how much of it was seen.
+/// How long a program ran and how much of it was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overview {
     /// From start to end; to the last sample when the recording is incomplete.
     pub duration_ns: u64,
-    /// CPU time as the kernel accounts it; the samples' sum when that is not known and they are times.
+    /// CPU time from the kernel's accounting; the sum of the samples if that is unknown and they are times.
     pub cpu_time_ns: u64,
-    /// For at least so long nothing of the program ran; `None` when that is not known.
+    /// No thread of the program ran for at least this long; `None` if unknown.
     pub nothing_ran_ns: Option<u64>,
     /// Samples of the main metric.
     pub samples: u64,
@@ -22,7 +22,7 @@ pub struct Overview {
 }
 
 impl Overview {
-    /// Looks at a whole profile.
+    /// Summarises a whole profile.
     pub fn of(profile: &Profile) -> Self {
         let meta = &profile.meta;
         let main = profile.main_samples();
@@ -37,7 +37,7 @@ impl Overview {
         Self {
             duration_ns: if meta.duration_ns > 0 { meta.duration_ns } else { last },
             cpu_time_ns: if accounted > 0 || !timed { accounted } else { seen },
-            // However its threads overlap, one at most is counted at each moment.
+            // CPU time is at least the time in which any thread ran, however threads overlap.
             nothing_ran_ns: (meta.exit.is_some() && meta.duration_ns > 0)
                 .then(|| meta.duration_ns.saturating_sub(accounted)),
             samples: counted.max(samples.map_or(0, |samples| {

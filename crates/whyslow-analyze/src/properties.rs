@@ -1,4 +1,4 @@
-//! What must hold for every profile.
+//! Properties that must hold for every profile.
 
 use proptest::prelude::*;
 use whyslow_profile::{CodeKind, HeapCounts, Profile};
@@ -22,7 +22,7 @@ fn profiles() -> impl Strategy<Value = Profile> {
         let mut text = String::new();
         for (thread, root, frames, count) in lines {
             let mut stack = vec![root];
-            // Only named code has something inlined into it.
+            // Only named code has inlined functions.
             for frame in frames {
                 let onto_nothing =
                     frame.starts_with('+') && stack.last().is_some_and(|last| last.starts_with('['));
@@ -34,7 +34,7 @@ fn profiles() -> impl Strategy<Value = Profile> {
     })
 }
 
-/// Heap recordings over the same names; nothing is freed that was not made.
+/// Heap recordings over the same names; nothing is freed that was not allocated.
 fn heaps() -> impl Strategy<Value = Profile> {
     let frames = ["a@a.rs:1", "b@a.rs:2", "dep::c@c.rs:3", "std::x@s.rs:3", "[libz.so]", "[unknown]"];
     let stack = prop::collection::vec(prop::sample::select(frames.to_vec()), 1..5);
@@ -79,7 +79,7 @@ fn compared(before: &Profile, after: &Profile) -> Diff {
     Diff::build(side(before), side(after), true)
 }
 
-/// What a change looks like from the other side.
+/// A change with its sides swapped.
 fn turned(change: &Change) -> Change {
     let verdict = match change.verdict {
         Verdict::More => Verdict::Less,
@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn the_other_way_round_every_change_is_turned((before, after) in either()) {
+    fn swapping_the_sides_reverses_every_change((before, after) in either()) {
         let there = changes(&compared(&before, &after), |change| *change);
         prop_assert_eq!(there, changes(&compared(&after, &before), turned));
     }
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn every_sample_is_charged_once_and_the_path_leads_to_most(profile in profiles(), inline in any::<bool>()) {
+    fn every_sample_is_charged_once_and_the_hot_path_leads_to_the_largest(profile in profiles(), inline in any::<bool>()) {
         let weights = Selection::default().weigh(&profile);
         let charges = Charges::new(&profile, inline);
         let own = OwnTable::build(&profile, &weights, &charges);
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn live_at_the_end_is_what_was_not_freed(profile in heaps()) {
+    fn live_at_the_end_is_everything_not_freed(profile in heaps()) {
         let totals = profile.heap.totals();
         if let Some((_, samples)) = heap::live_at(&profile, u64::MAX) {
             let live: u64 = samples.value.iter().sum();
@@ -248,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn quality_is_made_of_shares(profile in profiles()) {
+    fn quality_shares_are_between_zero_and_one(profile in profiles()) {
         let quality = Quality::of(&profile);
         for share in [quality.truncated_share, quality.unresolved_share, quality.nameless_share] {
             prop_assert!((0.0..=1.0).contains(&share));

@@ -1,8 +1,8 @@
-//! What counters of the CPU say of functions when they are set in relation to each other.
+//! Ratios of CPU counters per function.
 //!
 //! ```text
 //! IPC  = instructions / cycles              of the same samples' functions
-//! MPKI = misses / instructions · 1000       of each event whose name speaks of misses
+//! MPKI = misses / instructions · 1000       of each event whose name contains "miss"
 //! ```
 
 use rustc_hash::FxHashMap;
@@ -13,23 +13,23 @@ use crate::labels::Label;
 use crate::own::{Charges, OwnTable};
 use crate::selection::Selection;
 
-/// A number of one event in relation to another.
+/// The ratio of two events.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
     /// Its value.
     pub value: f64,
-    /// Its standard error: each side is known as well as its number of samples allows.
+    /// Its standard error, from the number of samples of both events.
     pub error: f64,
 }
 
 impl Ratio {
-    /// Whether there are enough samples to tell it from nothing.
+    /// Whether there are enough samples for a number.
     pub fn is_known(self) -> bool {
         1.96 * self.error < self.value
     }
 }
 
-/// What a column of ratios shows.
+/// A column of ratios.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RatioKind {
     /// Instructions per cycle.
@@ -38,21 +38,21 @@ pub enum RatioKind {
     PerThousandInstructions(String),
 }
 
-/// The ratios of a table's functions; without columns where the profile lacks the counters.
+/// The ratios of a table's functions; without columns if the profile lacks the counters.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Ratios {
-    /// What there is.
+    /// The columns.
     pub columns: Vec<RatioKind>,
-    /// Of everything that is selected, in the order of the columns.
+    /// The ratios of everything selected, in column order.
     pub whole: Vec<Option<Ratio>>,
     rows: FxHashMap<Label, Vec<Option<Ratio>>>,
 }
 
-/// A value and the samples that it is made of.
+/// A value and its number of samples.
 type Part = (u64, u64);
 
 impl Ratios {
-    /// Of functions with all they call that is not the user's own.
+    /// By own value: functions of your code with everything they call that is not your code.
     pub fn own(profile: &Profile, selection: &Selection, inline: bool) -> Self {
         Self::build(profile, selection, |selection| {
             let charges = Charges::of_metric(profile, inline, selection.metric);
@@ -63,7 +63,7 @@ impl Ratios {
         })
     }
 
-    /// Of functions by themselves, or with all they call.
+    /// By self or total value of functions.
     pub fn functions(profile: &Profile, selection: &Selection, inline: bool, by: SortBy) -> Self {
         Self::build(profile, selection, |selection| {
             let table = FunctionTable::build(profile, selection, inline, by);
@@ -122,7 +122,7 @@ impl Ratios {
         }
     }
 
-    /// The ratios of a function, in the order of the columns.
+    /// The ratios of a function, in column order.
     pub fn of(&self, label: Label) -> impl Iterator<Item = Option<Ratio>> + '_ {
         let row = self.rows.get(&label);
         (0..self.columns.len()).map(move |column| row?.get(column).copied().flatten())
@@ -139,7 +139,7 @@ fn ratio(above: Part, below: Part, scale: f64) -> Option<Ratio> {
     Some(Ratio { value, error: value * relative })
 }
 
-/// `cycles` of `cycles:u`, of `cpu/cycles/` and of `cpu_core/cycles/u`.
+/// `cycles` for `cycles:u`, `cpu/cycles/` and `cpu_core/cycles/u`.
 fn plain(name: &str) -> &str {
     let inner = name.split(':').next().unwrap_or(name);
     inner.split('/').nth(1).unwrap_or(inner)
@@ -152,7 +152,8 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// Two functions; `fast` has 3 instructions per cycle and no misses, `slow` 0.5 and 40 per thousand instructions.
+    /// Two functions; `fast` has 3 instructions per cycle and no misses, `slow` 0.5 and 40 per thousand
+    /// instructions.
     fn counted() -> Profile {
         let mut profile = testing::profile("main;fast 100\nmain;slow 100");
         let sampled = Origin::Sampled(Sampler::default());
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_have_their_ipc_and_their_misses() {
+    fn functions_have_ipc_and_misses() {
         let profile = counted();
         let by_self = Ratios::functions(&profile, &Selection::default(), true, SortBy::SelfValue);
         let misses = RatioKind::PerThousandInstructions("LLC-load-misses".to_owned());
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_make_no_number() {
+    fn too_few_samples_give_no_ratio() {
         let ratio = |samples| ratio((1000, samples), (1000, samples), 1.0).unwrap();
         assert!(!ratio(1).is_known() && !ratio(7).is_known() && ratio(8).is_known());
         assert_eq!(super::ratio((5, 5), (0, 0), 1.0), None);
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn without_counters_there_are_none() {
+    fn without_counters_there_are_no_ratios() {
         let profile = testing::profile("main;a 1");
         assert_eq!(Ratios::own(&profile, &Selection::default(), true), Ratios::default());
     }

@@ -1,4 +1,4 @@
-//! Which samples an answer is about, and their weight per stack.
+//! Selects samples, and weighs them per stack.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ pub struct Selection {
     pub threads: Vec<Pattern>,
     /// Only threads of these processes; empty means all.
     pub processes: Vec<Pattern>,
-    /// Only samples in this range, in nanoseconds since the recording began.
+    /// Only samples in this range, in nanoseconds since the start of the recording.
     pub time_ns: Option<Range<u64>>,
     /// Only samples with a function on their stack whose name matches.
     pub function: Option<Regex>,
@@ -29,21 +29,21 @@ pub struct Selection {
     pub kinds: Vec<CodeKind>,
     /// Only samples inside one of these spans: at its time, and on its thread if it has one; empty means all.
     pub spans: Vec<SpanPattern>,
-    /// Whose samples are inside a span that belongs to a thread.
+    /// Which threads' samples count as inside a span that belongs to a thread.
     pub span_threads: SpanThreads,
 }
 
-/// Picks a thread or a process by its number or its name.
+/// Selects a thread or a process by its number or its name.
 #[derive(Debug, Clone)]
 pub enum Pattern {
     /// The operating system's number.
     Number(u32),
-    /// A regular expression that is found in the name.
+    /// A regular expression that matches a part of the name.
     Name(Regex),
 }
 
 impl Pattern {
-    /// Whether it picks the one with this number and this name.
+    /// Whether it selects the one with this number and name.
     pub fn matches(&self, number: u32, name: &str) -> bool {
         match self {
             Self::Number(wanted) => *wanted == number,
@@ -73,21 +73,21 @@ impl FromStr for Pattern {
     }
 }
 
-/// Why a selection cannot have any sample in a profile.
+/// Why a selection has no samples in a profile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
-    /// There is no such row of metrics.
+    /// There is no such metric row.
     #[error("there is no metric number {metric}; the profile has {have}")]
     NoMetric {
-        /// What was asked for.
+        /// The requested row.
         metric: usize,
         /// How many metrics there are.
         have: usize,
     },
-    /// No metric is called this.
+    /// No metric has this name.
     #[error("there is no metric '{name}'; the metrics are {}", listed(.have))]
     UnknownMetric {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The names that exist.
         have: Vec<String>,
@@ -95,7 +95,7 @@ pub enum SelectionError {
     /// No thread has this number or name.
     #[error("no thread matches '{pattern}'; the threads are {}", listed(.have))]
     NoThread {
-        /// What was asked for.
+        /// The requested pattern.
         pattern: String,
         /// The names that exist.
         have: Vec<String>,
@@ -103,36 +103,36 @@ pub enum SelectionError {
     /// No process has this number or name.
     #[error("no process matches '{pattern}'; the processes are {}", listed(.have))]
     NoProcess {
-        /// What was asked for.
+        /// The requested pattern.
         pattern: String,
         /// The names that exist.
         have: Vec<String>,
     },
-    /// No function has a name like this.
+    /// No function name matches.
     #[error("no function matches '{pattern}'; `whyslow report FILE functions` lists them")]
     NoFunction {
-        /// What was asked for.
+        /// The requested pattern.
         pattern: String,
     },
-    /// No span is called this.
+    /// No span has this name.
     #[error("no span is called '{pattern}'; the spans are {}", listed(.have))]
     NoSpan {
-        /// What was asked for.
+        /// The requested pattern.
         pattern: String,
         /// The names that exist.
         have: Vec<String>,
     },
-    /// The spans are there, but their threads did not run inside of them.
+    /// The spans exist, but their threads did not run during them.
     #[error(
-        "the span's own thread has no sample inside of it, other threads have {others}; \
-         add --span-threads all for every thread while the span lasts"
+        "the span's own thread has no samples during the span, other threads have {others}; \
+         add --span-threads all to include every thread"
     )]
     SpanWaits {
-        /// Samples of other threads at the time.
+        /// Samples of other threads during the spans.
         others: u64,
     },
     /// Each filter matches something, but no sample passes all of them.
-    #[error("no sample passes all filters; widen the time range or leave a filter out")]
+    #[error("no samples match all filters; widen the time range or remove a filter")]
     NoSamples,
 }
 
@@ -146,16 +146,16 @@ fn listed(names: &[String]) -> String {
     if text.is_empty() { "not recorded".to_owned() } else { text }
 }
 
-/// What the selected samples weigh, per stack on which they were taken.
+/// The weight of the selected samples, per stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weights {
-    /// The sum of the samples' values; the row is the stack's.
+    /// The sum of the samples' values; indexed by stack.
     pub value: Vec<u64>,
-    /// How many rows; the row is the stack's.
+    /// The number of rows; indexed by stack.
     pub count: Vec<u64>,
     /// The value of all selected samples.
     pub total_value: u64,
-    /// How many samples were selected; rows of time that no sample fell into are none.
+    /// The number of selected samples; rows of time without samples do not count.
     pub total_count: u64,
 }
 
@@ -201,7 +201,7 @@ impl Selection {
         })
     }
 
-    /// True when every sample of the metric counts.
+    /// Whether every sample of the metric counts.
     pub fn is_everything(&self) -> bool {
         self.threads.is_empty()
             && self.processes.is_empty()
@@ -230,7 +230,7 @@ impl Selection {
             Self { metric, ..self.clone() }.each_selected(profile, |_, stack, value| {
                 counts[stack.index()] = counts[stack.index()].saturating_add(value);
             });
-            // A stack that no sample is counted for, but has a value, is at least one.
+            // A stack with a value but no counted sample has at least one.
             weights.count.iter_mut().zip(counts).for_each(|(count, counted)| *count = counted.max(*count));
         }
         let sampled = (0..stacks).filter(|stack| !profile.is_not_sampled(StackId::from(*stack)));
@@ -248,7 +248,7 @@ impl Selection {
         });
     }
 
-    /// Says of a thread, a time and a stack whether they pass every filter.
+    /// Whether a thread, a time and a stack pass every filter.
     pub(crate) fn passing(&self, profile: &Profile) -> impl Fn(ThreadId, u64, StackId) -> bool + use<'_> {
         let rows = Rows::new(self, profile);
         let stack_counts = self.stacks_that_count(profile);
@@ -258,7 +258,7 @@ impl Selection {
         }
     }
 
-    /// The samples that pass every filter, in their order.
+    /// The samples that pass every filter, in order.
     pub fn samples(&self, profile: &Profile) -> Samples {
         let Some(samples) = profile.samples.get(self.metric) else { return Samples::default() };
         if self.is_everything() {
@@ -298,7 +298,8 @@ impl Selection {
                 || self.processes.iter().any(|pattern| process_matches(profile, pattern, process)))
     }
 
-    /// Whether a span passes the filters by thread, process and time: spans without a thread are on every thread.
+    /// Whether a span passes the filters by thread, process and time. Spans without a thread are on every
+    /// thread.
     pub(crate) fn span_counts(&self, profile: &Profile, span: &Span) -> bool {
         let on_thread =
             span.thread.is_none_or(|id| self.thread_counts(profile, &profile.threads[id.index()]));
@@ -309,7 +310,7 @@ impl Selection {
                 .is_none_or(|range| span.start_ns < range.end && span.end_ns >= range.start)
     }
 
-    /// Which stacks pass the filters by function and kind; `None` when all do.
+    /// Which stacks pass the filters by function and kind; `None` if all do.
     fn stacks_that_count(&self, profile: &Profile) -> Option<Vec<bool>> {
         if self.function.is_none() && self.kinds.is_empty() {
             return None;
@@ -341,7 +342,7 @@ impl Selection {
         codes.map(|code| regex.is_match(&labels::name(profile, labels.label(code)))).collect()
     }
 
-    /// Says why nothing is selected, when one of the filters matches nothing at all.
+    /// Returns an error if one of the filters matches nothing.
     pub fn check(&self, profile: &Profile) -> Result<(), SelectionError> {
         if self.metric >= profile.samples.len() && (self.metric > 0 || !self.is_everything()) {
             return Err(SelectionError::NoMetric { metric: self.metric, have: profile.samples.len() });
@@ -389,11 +390,11 @@ impl Selection {
 
 /// Which samples pass the filters by thread, process, time and span.
 struct Rows<'a> {
-    /// By the thread's row.
+    /// Indexed by thread.
     threads: Vec<bool>,
     time_ns: Option<&'a Range<u64>>,
     inside: Option<Inside>,
-    /// Whether a row is a stretch of time that ends at its time, of which the part counts that lies in the range.
+    /// Whether a row is an interval that ends at its time; only the part inside the range counts.
     are_stretches: bool,
 }
 
@@ -416,7 +417,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// What counts of a row.
+    /// The part of a row's value that counts.
     fn value(&self, thread: ThreadId, time: u64, value: u64) -> Option<u64> {
         let counts = self.threads[thread.index()]
             && self.inside.as_ref().is_none_or(|inside| inside.contains(thread, time));
@@ -429,7 +430,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The part of a stretch that lies in a range, if any does. One without length is a moment.
+/// The part of an interval inside a range, if there is one. An interval without length is a point in time.
 fn part_in(range: &Range<u64>, end: u64, length: u64) -> Option<u64> {
     if length == 0 {
         return range.contains(&end).then_some(0);
@@ -482,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_wait_the_part_counts_that_lies_in_the_range() {
+    fn only_the_part_of_a_wait_inside_the_range_counts() {
         let range = 100..200;
         let cases = [(150, 20, Some(20)), (110, 50, Some(10)), (300, 250, Some(100)), (300, 150, Some(50))];
         for (end, length, part) in cases {
@@ -501,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn each_filter_keeps_what_it_says() {
+    fn each_filter_keeps_its_samples() {
         assert_eq!(selected(&all()), 31);
         assert_eq!(selected(&Selection { threads: pattern("worker"), ..all() }), 25);
         assert_eq!(selected(&Selection { threads: pattern("^worker-2$"), ..all() }), 17);
@@ -513,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_looked_for_anywhere_on_the_stack() {
+    fn function_filter_matches_anywhere_on_the_stack() {
         let function = |regex| Selection { function: Some(Regex::new(regex).unwrap()), ..all() };
         assert_eq!(selected(&function("app::parse")), 6);
         assert_eq!(selected(&function("^std::")), 4);
@@ -523,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_that_of_the_innermost_frame() {
+    fn kind_filter_matches_the_innermost_frame() {
         let kinds = |kinds: &[CodeKind]| Selection { kinds: kinds.to_vec(), ..all() };
         assert_eq!(selected(&kinds(&[CodeKind::Yours])), 2);
         assert_eq!(selected(&kinds(&[CodeKind::Std])), 4);
@@ -532,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_work_together() {
+    fn filters_combine() {
         let selection = Selection {
             threads: pattern("worker"),
             function: Some(Regex::new("work").unwrap()),
@@ -543,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_matches_nothing_says_what_there_is() {
+    fn filter_that_matches_nothing_lists_the_alternatives() {
         let profile = testing::profile(FOLDED);
         let why = |selection: &Selection| selection.check(&profile).unwrap_err().to_string();
         assert_eq!(
@@ -555,7 +556,7 @@ mod tests {
             "no process matches '1'; the processes are 'app'"
         );
         assert!(why(&Selection { function: Some(Regex::new("qqq").unwrap()), ..all() }).contains("'qqq'"));
-        assert!(why(&Selection { time_ns: Some(0..0), ..all() }).contains("no sample passes"));
+        assert!(why(&Selection { time_ns: Some(0..0), ..all() }).contains("no samples match all filters"));
         assert!(why(&Selection { metric: 3, ..all() }).contains("metric number 3"));
         assert_eq!(all().check(&profile), Ok(()));
         assert_eq!(all().check(&Profile::default()), Ok(()));
@@ -580,9 +581,9 @@ mod tests {
         assert!("work(".parse::<Pattern>().is_err());
     }
 
-    /// Time that no sample fell into has its share, and makes no error smaller.
+    /// Time without samples has its share, but does not make any error smaller.
     #[test]
-    fn time_without_samples_weighs_and_is_no_sample() {
+    fn time_without_samples_has_weight_but_no_count() {
         let profile = testing::profile("main;a 60\nshort: [not sampled] 40");
         let weights = Selection::default().weigh(&profile);
         assert_eq!((weights.total_value, weights.total_count), (100 * testing::SAMPLE_NS, 60));

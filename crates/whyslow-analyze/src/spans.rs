@@ -1,4 +1,4 @@
-//! Spans that a program marks: which samples are inside them, and a table of them by name.
+//! Spans that a program marks: which samples are inside them, and a table by name.
 
 use std::cmp::Reverse;
 use std::convert::Infallible;
@@ -10,12 +10,12 @@ use whyslow_profile::{Profile, Span, ThreadId};
 
 use crate::selection::Selection;
 
-/// Picks spans.
+/// Selects spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpanPattern {
     /// One row of `Profile::spans`.
     Row(usize),
-    /// Every span of exactly this name.
+    /// Every span with exactly this name.
     Name(String),
 }
 
@@ -47,22 +47,23 @@ impl FromStr for SpanPattern {
     }
 }
 
-/// Whose samples are inside a span that belongs to a thread.
+/// Which threads' samples count as inside a span that belongs to a thread.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum SpanThreads {
-    /// Those of its own thread.
+    /// Those of the span's own thread.
     #[default]
     Own,
-    /// Those of every thread while it lasts: what a pool did while the span's thread waited for it.
+    /// Those of every thread during the span: for example a pool that works while the span's thread waits for
+    /// it.
     All,
 }
 
-/// Times from a start up to, and without, an end. In order, and apart from each other.
+/// Half-open time ranges, sorted and disjoint.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Times(Vec<(u64, u64)>);
 
 impl Times {
-    /// What any of these covers.
+    /// The union of some ranges.
     fn union(mut times: Vec<(u64, u64)>) -> Self {
         times.retain(|(start, end)| start < end);
         times.sort_unstable();
@@ -81,7 +82,7 @@ impl Times {
         after > 0 && time < self.0[after - 1].1
     }
 
-    /// What is in these and not in `others`.
+    /// The ranges without those of `others`.
     fn without(&self, others: &Self) -> Self {
         let mut rest = Vec::new();
         let mut first = 0;
@@ -103,12 +104,12 @@ impl Times {
     }
 }
 
-/// When each thread was inside one of some spans.
+/// When each thread was inside any of some spans.
 #[derive(Debug, Default)]
 pub(crate) struct Inside {
-    /// Spans without a thread are those of all threads.
+    /// Spans without a thread apply to all threads.
     everywhere: Times,
-    /// By the thread's row.
+    /// Indexed by thread.
     threads: FxHashMap<ThreadId, Times>,
 }
 
@@ -139,19 +140,19 @@ pub struct SpanRow {
     pub name: String,
     /// How many there are.
     pub count: u64,
-    /// Sum of their durations, in nanoseconds; of recursive ones each counts.
+    /// The sum of their durations in nanoseconds; nested ones all count.
     pub total_ns: u64,
-    /// Half of them are not longer.
+    /// The median duration.
     pub p50_ns: u64,
-    /// 95 of 100 are not longer.
+    /// The 95th percentile.
     pub p95_ns: u64,
     /// The longest.
     pub max_ns: u64,
     /// The row of the longest in `Profile::spans`.
     pub longest: usize,
-    /// Value of the selected samples inside them, each once.
+    /// Value of the selected samples inside them, each counted once.
     pub value: u64,
-    /// How many samples that are.
+    /// The number of those samples.
     pub samples: u64,
 }
 
@@ -162,7 +163,7 @@ impl SpanRow {
     }
 }
 
-/// The spans by name, those that take longest in all first.
+/// The spans by name, longest total first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpanTable {
     /// One row per name.
@@ -173,10 +174,10 @@ pub struct SpanTable {
     pub total_samples: u64,
 }
 
-/// The selected samples in the order of time, with sums up to each.
+/// The selected samples in time order, with prefix sums.
 struct Sums {
     times: Vec<u64>,
-    /// Value and count of the samples before each; one more than there are times.
+    /// Value and count of the samples before each; one entry more than times.
     before: Vec<(u64, u64)>,
 }
 
@@ -202,8 +203,8 @@ impl Sums {
 }
 
 impl SpanTable {
-    /// Adds up the spans of each name that pass the filters by thread, process and time, and the selected samples inside
-    /// them.
+    /// Adds up the spans of each name that pass the filters by thread, process and time, and the selected
+    /// samples inside them.
     pub fn build(profile: &Profile, selection: &Selection) -> Self {
         let samples = selection.samples(profile);
         let mut by_thread = vec![Vec::new(); profile.threads.len()];
@@ -243,7 +244,7 @@ fn row(profile: &Profile, name: &str, spans: &[usize], (value, samples): (u64, u
     let duration = |row: usize| profile.spans[row].end_ns.saturating_sub(profile.spans[row].start_ns);
     let mut durations = spans.iter().map(|row| duration(*row)).collect::<Vec<_>>();
     durations.sort_unstable();
-    // The nearest rank: the smallest duration that this share of all does not exceed.
+    // Nearest rank: the smallest duration that this share of all does not exceed.
     let percentile = |percent: usize| {
         let rank = (durations.len() * percent).div_ceil(100).max(1);
         durations.get(rank - 1).copied().unwrap_or(0)
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_joined_and_taken_away() {
+    fn times_can_be_joined_and_subtracted() {
         let union = Times::union(vec![(5, 9), (1, 3), (3, 4), (6, 7), (20, 20), (30, 10)]);
         assert_eq!(union.0, [(1, 4), (5, 9)]);
         let holds = (0..11).filter(|time| union.contains(*time)).collect::<Vec<_>>();
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_whose_thread_waits_names_the_option() {
+    fn span_of_a_waiting_thread_suggests_the_option() {
         let profile = profile(&[("wait", Some(0), 10, 15), ("later", Some(0), 30, 40)]);
         let why = |name: &str| {
             let selection = Selection { spans: vec![name.parse().unwrap()], ..Selection::default() };
@@ -350,8 +351,8 @@ mod tests {
         assert_eq!(why("wait"), SelectionError::SpanWaits { others: 5 });
         assert_eq!(
             why("wait").to_string(),
-            "the span's own thread has no sample inside of it, other threads have 5; \
-             add --span-threads all for every thread while the span lasts"
+            "the span's own thread has no samples during the span, other threads have 5; \
+             add --span-threads all to include every thread"
         );
         assert_eq!(why("later"), SelectionError::NoSamples);
     }
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_without_spans_says_which_there_are() {
+    fn filter_without_matching_spans_lists_the_spans() {
         let profile = profile(&[("load", None, 0, 1), ("parse", None, 0, 1), ("load", None, 1, 2)]);
         let why = |pattern: &str, profile: &Profile| {
             let selection = Selection { spans: vec![pattern.parse().unwrap()], ..Selection::default() };

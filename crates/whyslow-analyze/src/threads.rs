@@ -1,4 +1,4 @@
-//! How much each thread and each process used, and all of one name together.
+//! The usage of each thread and process, and of all with the same name together.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use whyslow_profile::{ProcessId, Profile, ThreadId};
 
 use crate::selection::Selection;
 
-/// What one thread used.
+/// The usage of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadRow {
     /// The thread.
@@ -18,7 +18,7 @@ pub struct ThreadRow {
     pub samples: u64,
 }
 
-/// What the threads of one process used.
+/// The usage of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessRow {
     /// The process.
@@ -31,10 +31,10 @@ pub struct ProcessRow {
     pub threads: u64,
 }
 
-/// What all processes of one program, or all threads of one name, used together.
+/// The usage of all processes of one program, or all threads of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameRow {
-    /// Their name; `rayon-*` for names that differ in the number at their end.
+    /// Their name; `rayon-*` for names that differ only in a trailing number.
     pub name: String,
     /// Value of their samples.
     pub value: u64,
@@ -44,7 +44,7 @@ pub struct NameRow {
     pub count: u64,
 }
 
-/// What every selected thread used, most first.
+/// The usage of every selected thread, largest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Threads {
     /// The threads.
@@ -62,8 +62,8 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Adds up the selected samples per thread. Threads that pass the filters by thread and process are there even
-    /// without samples.
+    /// Adds up the selected samples per thread. Threads that pass the filters by thread and process are
+    /// listed even without samples.
     pub fn build(profile: &Profile, selection: &Selection) -> Self {
         let mut used = vec![(0u64, 0u64); profile.threads.len()];
         selection.each_selected(profile, |thread, stack, value| {
@@ -110,9 +110,9 @@ impl Threads {
     }
 }
 
-/// Adds up rows of (name, the part of it that groups, value, samples), most first.
+/// Adds up rows of (name, grouping part of the name, value, samples), largest first.
 fn by_name<'a>(rows: impl Iterator<Item = (&'a str, &'a str, u64, u64)>) -> Vec<NameRow> {
-    // A name without a number is not one of those with.
+    // A name without a number is not grouped with those that have one.
     let mut groups: BTreeMap<(&str, bool), (&str, bool, NameRow)> = BTreeMap::new();
     for (name, group, value, samples) in rows {
         let empty = NameRow { name: String::new(), value: 0, samples: 0, count: 0 };
@@ -122,7 +122,7 @@ fn by_name<'a>(rows: impl Iterator<Item = (&'a str, &'a str, u64, u64)>) -> Vec<
         row.samples += samples;
         row.count += 1;
     }
-    // A number that all have is a part of the name: `cc1` stays.
+    // A number that all share is part of the name: `cc1` is kept.
     let named = groups.into_iter().map(|((group, _), (first, differ, row))| {
         let name = if differ { format!("{group}*") } else { first.to_owned() };
         NameRow { name, ..row }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_one_name_is_added_up() {
+    fn adds_up_threads_and_programs_of_one_name() {
         let mut profile = testing::profile(
             "make: a 1\ncc1: a 30\ncc10: a 5\nrayon-0: a 2\nrayon-11: a 3\ntokio-worker: a 4\nsha256: a 1",
         );

@@ -1,10 +1,10 @@
-//! Shares, counts, times and sizes as people read them.
+//! Formats shares, counts, times and sizes for people.
 
 use std::fmt;
 
 use whyslow_profile::Unit;
 
-/// A share of 1, shown in per cent: `12.3 %`. Never rounds something to nothing, or almost all to all.
+/// A share of 1, shown in per cent: `12.3 %`. Never rounds a small share to 0, or almost everything to 100 %.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);
 
@@ -24,12 +24,12 @@ impl fmt::Display for Percent {
     }
 }
 
-/// `1 block`, `20,008 blocks`.
+/// A count with its noun, singular or plural: `1 block`, `20,008 blocks`.
 pub fn number_of(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", Count(count), if count == 1 { one } else { many })
 }
 
-/// A count with its thousands apart: `4,812`.
+/// A count with thousands separators: `4,812`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(pub u64);
 
@@ -77,9 +77,9 @@ pub fn value(value: u64, unit: Unit) -> String {
     }
 }
 
-/// Three digits in the largest unit that leaves at least 1.
+/// Three digits, in the largest unit in which the value is at least 1.
 fn scaled(value: f64, units: &[(&str, f64)]) -> String {
-    // 999.6 of one unit would be shown as 1000 of it.
+    // 999.6 of one unit would be shown as 1000.
     let (name, size) = units.iter().rev().find(|(_, size)| value >= 0.9995 * size).unwrap_or(&units[0]);
     let scaled = value / size;
     let decimals = match scaled {
@@ -91,12 +91,12 @@ fn scaled(value: f64, units: &[(&str, f64)]) -> String {
     format!("{scaled:.decimals$} {name}")
 }
 
-/// `part / whole`, and 0 of nothing.
+/// `part / whole`; 0 if `whole` is 0.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// How many times as fast or as small: `1.05`, `2.4`, `18`. A bound is worth no more digits.
+/// A factor: `1.05`, `2.4`, `18`. More digits would not be meaningful.
 pub fn times(factor: f64) -> String {
     let decimals = if factor < 1.995 { 2 } else { usize::from(factor < 9.95) };
     format!("{factor:.decimals$}")
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_keep_something_and_nothing_apart() {
+    fn small_shares_are_not_rounded_to_zero() {
         let shown = |share| Percent(share).to_string();
         assert_eq!(shown(0.0), "0.0 %");
         assert_eq!(shown(0.0001), "<0.1 %");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_stand_apart() {
+    fn counts_have_thousands_separators() {
         let shown = |count| Count(count).to_string();
         assert_eq!([shown(0), shown(999), shown(4812), shown(1_234_567)], ["0", "999", "4,812", "1,234,567"]);
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_go_by_1024() {
+    fn sizes_use_units_of_1024() {
         assert_eq!(
             [bytes(0), bytes(512), bytes(1536), bytes(5 << 30)],
             ["0 B", "512 B", "1.50 KiB", "5.00 GiB"]
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_have_as_many_digits_as_they_are_worth() {
+    fn factors_have_meaningful_digits() {
         assert_eq!(
             [1.053, 1.996, 2.44, 9.96, 18.29, 1000.0].map(times),
             ["1.05", "2.0", "2.4", "10", "18", "1000"]

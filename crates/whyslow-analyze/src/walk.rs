@@ -4,7 +4,7 @@ use whyslow_profile::{Profile, StackId};
 
 const NONE: u32 = u32::MAX;
 
-/// What a walk does at a stack.
+/// The direction of a step.
 pub(crate) enum Step {
     /// On the way in, before its callees.
     Enter,

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A command that takes part.
+/// A command to compare.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contender {
-    /// What it is called.
+    /// Its display name.
     pub name: String,
-    /// The command as it was given, with its parameters filled in.
+    /// The command as the user gave it, with its parameters filled in.
     pub command: String,
     /// The value of each parameter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -17,13 +17,13 @@ pub struct Contender {
 /// A parameter and its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// Its name: in commands it stands as `{name}`.
+    /// Its name: commands contain it as `{name}`.
     pub name: String,
     /// Its value.
     pub value: String,
 }
 
-/// A text with the values of parameters in place of `{name}`.
+/// Replaces each `{name}` in a text by the value of that parameter.
 pub fn filled(text: &str, parameters: &[Parameter]) -> String {
     let fill = |text: String, parameter: &Parameter| {
         text.replace(&format!("{{{}}}", parameter.name), &parameter.value)
@@ -31,7 +31,8 @@ pub fn filled(text: &str, parameters: &[Parameter]) -> String {
     parameters.iter().fold(text.to_owned(), fill)
 }
 
-/// Every combination of the values of parameters, the last one changing fastest. Without parameters there is one, which is empty.
+/// Every combination of parameter values; the last parameter changes fastest. Without parameters there is one
+/// empty combination.
 pub fn combinations(parameters: &[(String, Vec<String>)]) -> Vec<Vec<Parameter>> {
     let mut all = vec![Vec::new()];
     for (name, values) in parameters {
@@ -44,21 +45,22 @@ pub fn combinations(parameters: &[(String, Vec<String>)]) -> Vec<Vec<Parameter>>
     all
 }
 
-/// The numbers from one to another, as they would be written; `None` where they would never get there. Steps of tenths stay tenths.
+/// The numbers from `from` to `to`, formatted; `None` if the step never reaches the end. Steps of tenths keep
+/// one decimal.
 pub fn scan(from: &str, to: &str, step: &str) -> Option<Vec<String>> {
-    const MOST: usize = 10_000;
+    const MAX: usize = 10_000;
     let decimals = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let places = [from, to, step].map(decimals).into_iter().max().unwrap_or(0);
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
     let (from, to, step) = (number(from)?, number(to)?, number(step)?);
-    if step <= 0.0 || to < from || (to - from) / step > MOST as f64 {
+    if step <= 0.0 || to < from || (to - from) / step > MAX as f64 {
         return None;
     }
     let count = ((to - from) / step + 1e-9).floor() as usize;
     Some((0..=count).map(|at| format!("{:.places$}", from + at as f64 * step)).collect())
 }
 
-/// Commands for each combination of parameters, with the names that were given; more names than commands are too many.
+/// Commands for each combination of parameters, with the given names; more names than commands are an error.
 pub fn contenders(
     commands: &[String],
     names: &[String],
@@ -75,7 +77,7 @@ pub fn contenders(
         return Err(all.len());
     }
     match names {
-        // One name with parameters in it is for all.
+        // A single name with parameters in it applies to all.
         [name] if all.len() > 1 && name.contains('{') => {
             for contender in &mut all {
                 contender.name = filled(name, &contender.parameters);
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn each_command_is_there_with_each_value() {
+    fn each_command_gets_each_value() {
         let all = contenders(
             &["sort -S {size} {file}".to_owned()],
             &[],
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_scanned_to_the_end() {
+    fn scan_includes_the_end() {
         assert_eq!(scan("1", "4", "1").unwrap(), ["1", "2", "3", "4"]);
         assert_eq!(scan("0.1", "0.3", "0.1").unwrap(), ["0.1", "0.2", "0.3"]);
         assert_eq!(scan("1", "2", "0.4").unwrap(), ["1.0", "1.4", "1.8"]);

@@ -1,4 +1,5 @@
-//! All of it as a file: every run, so that anybody can do other statistics, and later runs can be compared.
+//! The result file: it holds every run, so other statistics can be computed from it and later runs can be
+//! compared with it.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -10,16 +11,16 @@ use crate::run::Run;
 /// The name and version of the schema.
 pub const SCHEMA: &str = "whyslow-bench/1";
 
-/// What was run. `docs/bench-json.md` describes it.
+/// The contents of the file. `docs/bench-json.md` describes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Measured {
     /// The name and version of the schema.
     pub schema: String,
-    /// When the first run began, in seconds since 1970.
+    /// When the first run started, in seconds since 1970.
     pub began_unix_s: u64,
     /// The machine.
     pub host: Host,
-    /// How busy it was meanwhile.
+    /// How busy the machine was during the runs.
     pub surroundings: Surroundings,
     /// The commands, each with all its runs.
     pub commands: Vec<MeasuredCommand>,
@@ -31,37 +32,37 @@ pub struct MeasuredCommand {
     /// The command.
     #[serde(flatten)]
     pub contender: Contender,
-    /// Its words, as they were executed.
+    /// The words that were executed.
     pub words: Vec<String>,
-    /// The runs that count. Those of one place belong to the same round.
+    /// The counted runs. Runs with the same index belong to the same round.
     pub runs: Vec<Run>,
-    /// The runs before, which do not count.
+    /// The warm-up runs, which do not count.
     pub warmup: Vec<Run>,
-    /// What is known exactly from runs of its own.
+    /// Exact numbers from separate runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exact: Vec<(String, f64)>,
-    /// Where a copy of its program lies, beside the file.
+    /// The copy of its program, stored next to the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_program: Option<String>,
 }
 
-/// How busy the machine was while the runs were made.
+/// How busy the machine was during the runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Surroundings {
-    /// The share of the time in which something waited for a CPU; the runs themselves are in it.
+    /// The share of the time in which something was queued for a CPU, including the runs themselves.
     pub cpu_pressure: Option<f64>,
-    /// The share of the CPUs' time that the host took away.
+    /// The share of CPU time that the host took (steal).
     pub steal: Option<f64>,
-    /// How the clock of the CPUs is governed.
+    /// The CPU frequency governor.
     pub governor: Option<String>,
-    /// The range of the clock of the CPUs during the runs, in MHz.
+    /// The range of the CPU frequency during the runs, in MHz.
     pub mhz: Option<[f64; 2]>,
 }
 
 /// Why a file cannot be used.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// It is no JSON, or not whole.
+    /// It is not JSON, or incomplete.
     #[error("it is damaged or not a result of whyslow bench: {0}")]
     Damaged(#[from] serde_json::Error),
     /// A newer version wrote it.
@@ -107,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn reads_what_it_writes() {
         let text = serde_json::to_string(&measured()).unwrap();
         let again = read(&text).unwrap();
         assert_eq!(again.commands[0].runs, [computing(7)]);
         assert_eq!(again.commands[0].contender.name, "a");
-        // Whoever knows more says so, and what is cut is not taken for whole.
+        // A newer schema is rejected, and a truncated file is not accepted as complete.
         assert!(matches!(read(&text.replace("bench/1", "bench/2")), Err(ReadError::Newer(_))));
         for cut in (0..text.len()).step_by(7) {
             assert!(matches!(read(&text[..cut]), Err(ReadError::Damaged(_))), "{cut}");

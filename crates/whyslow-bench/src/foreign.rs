@@ -1,4 +1,4 @@
-//! Results of other tools, so that nobody starts from nothing: hyperfine's JSON, of version 1 and 2; criterion's folder.
+//! Reads results of other tools as baselines: hyperfine's JSON of version 1 and 2, and criterion's folder.
 
 pub mod criterion;
 
@@ -94,7 +94,7 @@ fn run(wall_s: f64, user_s: f64, system_s: f64, resident: Option<f64>, exit: Opt
 
 impl From<Results> for MeasuredCommand {
     fn from(results: Results) -> Self {
-        // Of version 1 only the means of CPU times are known.
+        // Version 1 stores only the means of CPU times.
         let mean = |time: Option<f64>| time.unwrap_or(0.0);
         let (user, system) = (mean(results.user), mean(results.system));
         let columns = results.times.iter().enumerate().map(|(at, time)| {
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_of_hyperfine_are_read() {
+    fn reads_both_versions_of_hyperfine() {
         let first = r#"{"results":[{"command":"sleep 0.1","mean":0.1,"stddev":0.01,"median":0.1,"user":0.001,"system":0.002,"min":0.1,"max":0.2,
             "times":[0.1,0.2],"exit_codes":[0,1],"parameters":{"n":"3"}}]}"#;
         let read = read_any(first).unwrap();

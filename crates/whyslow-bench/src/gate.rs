@@ -1,4 +1,4 @@
-//! What may be merged: each number of each bench passes, or says why not.
+//! The CI gate: each number of each bench passes, or says why not.
 
 use serde::Serialize;
 use whyslow_stats::pairs::Interval;
@@ -7,30 +7,30 @@ use whyslow_stats::verdict::Verdict;
 use crate::judge::Comparison;
 use crate::run::{Metric, MetricUnit};
 
-/// What became of one number.
+/// The result of one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It is as it was, or the difference does not matter.
+    /// It is unchanged, or the difference does not matter.
     Pass,
-    /// It is less than it was.
+    /// It went down.
     Better,
-    /// It is more than it was.
+    /// It went up.
     Regression,
-    /// It is more than it was, and somebody has agreed to that.
+    /// It went up, and the configuration accepts that.
     Accepted,
-    /// It is not decided.
+    /// It is undecided.
     Undecided,
-    /// It is more than the budget.
+    /// It exceeds the budget.
     OverBudget,
-    /// Base has this bench, and head has not.
+    /// Base has this bench, head does not.
     Vanished,
-    /// Head has this bench, and base has not: there is nothing to compare with.
+    /// Head has this bench, base does not: there is no comparison.
     New,
 }
 
 impl State {
-    /// The words for it.
+    /// The words used in text.
     pub fn label(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -44,56 +44,56 @@ impl State {
         }
     }
 
-    /// Whether it must not be merged.
+    /// Whether it fails the gate.
     pub fn fails(self) -> bool {
         matches!(self, Self::Regression | Self::OverBudget | Self::Vanished)
     }
 }
 
-/// A number of a bench, and what became of it.
+/// A number of a bench and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The bench.
     pub bench: String,
-    /// The number.
+    /// The metric.
     pub metric: String,
-    /// What it counts.
+    /// Its unit.
     pub unit: MetricUnit,
-    /// Of base, the median.
+    /// The median of base.
     pub before: Option<f64>,
-    /// Of head, the median; with a budget, what is compared with it.
+    /// The median of head; with a budget, the value compared with it.
     pub after: Option<f64>,
     /// Head over base.
     pub ratio: Option<Interval>,
-    /// What became of it.
+    /// The result.
     pub state: State,
     /// The budget, or why a regression is accepted.
     pub because: Option<String>,
 }
 
-/// What became of all.
+/// The result of all rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It may be merged.
+    /// The change may be merged.
     Pass,
-    /// It must not.
+    /// The change must not be merged.
     Regression,
-    /// Nobody can say.
+    /// There is no decision.
     Undecided,
 }
 
-/// A regression that somebody has agreed to.
+/// A regression that the configuration accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accepted {
-    /// Up to which change, as a share.
+    /// The largest accepted change, as a share.
     pub up_to: f64,
     /// Why.
     pub reason: String,
 }
 
 impl Row {
-    /// Of a comparison of head with base.
+    /// The row of a comparison of head with base.
     pub fn of(
         bench: &str,
         comparison: &Comparison,
@@ -103,7 +103,7 @@ impl Row {
     ) -> Self {
         let change = comparison.ratio.map(|ratio| ratio.estimate - 1.0);
         let (state, because) = match (comparison.verdict, change) {
-            // Certain, and too small to matter.
+            // Certain, but too small to matter.
             (Verdict::More, Some(change)) if change <= margin => (State::Pass, None),
             (Verdict::More, change) => match accepted {
                 Some(accepted) if change.is_some_and(|change| change <= accepted.up_to) => {
@@ -129,7 +129,7 @@ impl Row {
         }
     }
 
-    /// Of a budget.
+    /// The row of a budget.
     pub fn budget(bench: &str, metric: &Metric, value: f64, limit: f64, shown: String) -> Self {
         Self {
             bench: bench.to_owned(),
@@ -158,7 +158,7 @@ impl Row {
     }
 }
 
-/// What became of all rows; undecided ones may be let through.
+/// The result of all rows; `undecided_passes` lets undecided rows pass.
 pub fn outcome(rows: &[Row], undecided_passes: bool) -> Outcome {
     if rows.iter().any(|row| row.state.fails()) {
         Outcome::Regression
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_and_is_certain_is_a_regression() {
+    fn certain_and_relevant_change_is_a_regression() {
         assert_eq!(state(Verdict::More, 1.10, None), State::Regression);
         assert_eq!(state(Verdict::More, 1.015, None), State::Pass);
         assert_eq!(state(Verdict::More, 1.10, Some(0.12)), State::Accepted);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn one_failure_is_enough_and_undecided_is_a_matter_of_policy() {
+    fn one_failure_fails_and_undecided_follows_the_policy() {
         let row = |state| Row::alone("a", state);
         assert_eq!(outcome(&[row(State::Pass), row(State::New), row(State::Accepted)], false), Outcome::Pass);
         assert_eq!(outcome(&[row(State::Pass), row(State::Undecided)], false), Outcome::Undecided);

@@ -1,64 +1,64 @@
-//! What the rounds say.
+//! Judges the rounds: comparisons, verdicts and notes.
 
 use whyslow_profile::ExitStatus;
 use whyslow_stats::groups::{BETWEEN_DAYS, shift};
 use whyslow_stats::hygiene::{drift, grain, modes, outliers, slot_effect};
-use whyslow_stats::looks::UntilDecided;
+use whyslow_stats::interim::UntilDecided;
 use whyslow_stats::pairs::{ALPHA, Interval, Walsh, log_ratios};
 use whyslow_stats::verdict::{Needed, Verdict, detectable, needed, shared_alpha};
 use whyslow_stats::witness::{Reason, Witness};
 use whyslow_stats::{mean, median, variance};
 
 use crate::contender::Contender;
-use crate::course::{Course, Ended, values};
 use crate::note::BenchNote;
+use crate::rounds::{Ended, Series, values};
 use crate::run::{Metric, Run};
 
-/// With fewer pairs no interval of 95 % exists.
-pub const LEAST_PAIRS: usize = 6;
+/// With fewer pairs there is no 95 % confidence interval.
+pub const MIN_PAIRS: usize = 6;
 
-/// What is to be judged, and how.
+/// The options of a judgement.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
     /// The commands, in the order of the runs.
     pub contenders: &'a [Contender],
-    /// The one that others are compared with.
+    /// The command that the others are compared with.
     pub reference: usize,
     /// A difference below this share does not matter.
     pub margin: f64,
-    /// What is known of each command exactly, from runs of their own, by name.
+    /// Exact numbers of each command from separate runs, by name.
     pub exact: &'a [Vec<(String, f64)>],
-    /// Whether both commands are the same one, run to learn what this machine can tell apart.
+    /// Whether both commands are the same, to measure the noise of this machine.
     pub itself: bool,
 }
 
-/// Two commands by one metric.
+/// The comparison of two commands by one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The command that is compared with.
+    /// The index of the baseline command.
     pub baseline: usize,
-    /// The command that is compared.
+    /// The index of the other command.
     pub candidate: usize,
-    /// By what.
+    /// The metric.
     pub metric: Metric,
-    /// Candidate over baseline, with its interval; `None` where one has nothing of it.
+    /// Candidate over baseline, with its interval; `None` if one of them is 0.
     pub ratio: Option<Interval>,
-    /// How sure the interval is.
+    /// The confidence of the interval.
     pub confidence: f64,
-    /// How many pairs it rests on.
+    /// How many pairs it is based on.
     pub pairs: usize,
-    /// What can be said.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Whether this is the metric that decides; the others are shown beside it.
+    /// Whether this metric decides; the others are shown for information.
     pub decides: bool,
-    /// How many pairs it would take, where it is undecided.
+    /// How many pairs a decision would take, if undecided.
     pub needed: Option<Needed>,
     /// The logarithms of the ratios of all pairs.
     pub differences: Vec<f64>,
 }
 
 impl Comparison {
-    /// The word of the verdict: faster and slower are for times.
+    /// The word for the verdict. Only times are faster or slower.
     pub fn word(&self) -> &'static str {
         let is_whole_time = matches!(self.metric, Metric::Wall | Metric::Cpu);
         match (self.verdict, is_whole_time) {
@@ -72,54 +72,54 @@ impl Comparison {
     }
 }
 
-/// A command by one metric.
+/// The statistics of a command for one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// By what.
+    /// The metric.
     pub metric: Metric,
-    /// The value in the middle.
+    /// The median.
     pub median: f64,
     /// The mean.
     pub mean: f64,
-    /// The standard deviation; 0 of one run.
+    /// The standard deviation; 0 for one run.
     pub deviation: f64,
-    /// The smallest.
-    pub least: f64,
-    /// The largest.
-    pub most: f64,
+    /// The smallest value.
+    pub min: f64,
+    /// The largest value.
+    pub max: f64,
 }
 
-/// What can be said of all commands.
+/// The results of all commands.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The time that decides, and why; `None` without a single round.
+    /// The time that decides, and why; `None` without a complete round.
     pub witness: Option<(Witness, Reason)>,
-    /// For each command its numbers.
+    /// The statistics of each command.
     pub summaries: Vec<Vec<Summary>>,
-    /// Each command beside the reference; first by the metric that decides.
+    /// Each command against the reference; the metric that decides comes first.
     pub comparisons: Vec<Comparison>,
-    /// The command that is faster than every other.
+    /// The command that is faster than all others, if there is one.
     pub fastest: Option<usize>,
-    /// What so many pairs would find on this machine four times of five, as a share.
+    /// For numbers of pairs, the difference that they find on this machine in four of five cases, as a share.
     pub detectable: Vec<(usize, f64)>,
-    /// What is to be said besides.
+    /// The notes.
     pub notes: Vec<BenchNote>,
 }
 
-/// Judges a course.
-pub fn judge(course: &Course, options: Options<'_>) -> Answer {
+/// Judges a series.
+pub fn judge(series: &Series, options: Options<'_>) -> Answer {
     let mut notes = Vec::new();
-    let decides = course.witness.map(|(witness, _)| Metric::from(witness));
-    let metrics = metrics(&course.rounds, decides.as_ref());
+    let decides = series.witness.map(|(witness, _)| Metric::from(witness));
+    let metrics = metrics(&series.rounds, decides.as_ref());
     let summaries =
-        (0..options.contenders.len()).map(|command| summaries(course, options, command, &metrics)).collect();
-    let is_judged = of_exits(course, options, &mut notes);
+        (0..options.contenders.len()).map(|command| summaries(series, options, command, &metrics)).collect();
+    let is_judged = judge_exits(series, options, &mut notes);
     let others = (0..options.contenders.len()).filter(|command| *command != options.reference);
     let mut comparisons = Vec::new();
     for candidate in others {
         for metric in &metrics {
             let decides = decides.as_ref() == Some(metric);
-            let mut comparison = compare(course, options, candidate, metric, decides, &mut notes);
+            let mut comparison = compare(series, options, candidate, metric, decides, &mut notes);
             if !is_judged {
                 comparison.verdict = Verdict::Undecided;
                 comparison.needed = None;
@@ -128,8 +128,8 @@ pub fn judge(course: &Course, options: Options<'_>) -> Answer {
         }
         comparisons.extend(exact(options, candidate));
     }
-    of_series(course, options, decides.as_ref(), &mut notes);
-    of_course(course, options, &comparisons, &mut notes);
+    note_odd_runs(series, options, decides.as_ref(), &mut notes);
+    note_whole_series(series, options, &comparisons, &mut notes);
     let differences =
         comparisons.iter().find(|comparison| comparison.decides).map(|comparison| &comparison.differences);
     let detectable = differences.filter(|_| options.itself).map_or(Vec::new(), |differences| {
@@ -139,16 +139,16 @@ pub fn judge(course: &Course, options: Options<'_>) -> Answer {
             .collect()
     });
     Answer {
-        witness: course.witness,
+        witness: series.witness,
         summaries,
-        fastest: decides.filter(|_| is_judged).and_then(|metric| fastest(course, options, &metric)),
+        fastest: decides.filter(|_| is_judged).and_then(|metric| fastest(series, options, &metric)),
         comparisons,
         detectable,
         notes,
     }
 }
 
-/// The metrics that the runs have, the one that decides first.
+/// The metrics of the runs; the one that decides comes first.
 fn metrics(rounds: &[Vec<Run>], decides: Option<&Metric>) -> Vec<Metric> {
     let events = rounds.first().and_then(|round| round.first()).map(|run| run.counts.keys());
     let events = events.into_iter().flatten().map(|name| Metric::Event(name.clone()));
@@ -157,38 +157,38 @@ fn metrics(rounds: &[Vec<Run>], decides: Option<&Metric>) -> Vec<Metric> {
     all
 }
 
-fn summaries(course: &Course, options: Options<'_>, command: usize, metrics: &[Metric]) -> Vec<Summary> {
+fn summaries(series: &Series, options: Options<'_>, command: usize, metrics: &[Metric]) -> Vec<Summary> {
     let of_runs =
-        metrics.iter().filter_map(|metric| Some((metric.clone(), values(&course.rounds, command, metric)?)));
+        metrics.iter().filter_map(|metric| Some((metric.clone(), values(&series.rounds, command, metric)?)));
     let exact = options.exact.get(command).into_iter().flatten();
     let exact = exact.map(|(name, value)| (Metric::Event(name.clone()), vec![*value]));
     of_runs.chain(exact).filter_map(|(metric, values)| summary(metric, &values)).collect()
 }
 
-/// The numbers of some values; `None` of none.
+/// The statistics of some values; `None` without values.
 pub fn summary(metric: Metric, values: &[f64]) -> Option<Summary> {
     Some(Summary {
         metric,
         median: median(values),
         mean: mean(values),
         deviation: variance(values).unwrap_or(0.0).sqrt(),
-        least: values.iter().copied().reduce(f64::min)?,
-        most: values.iter().copied().reduce(f64::max)?,
+        min: values.iter().copied().reduce(f64::min)?,
+        max: values.iter().copied().reduce(f64::max)?,
     })
 }
 
 fn compare(
-    course: &Course,
+    series: &Series,
     options: Options<'_>,
     candidate: usize,
     metric: &Metric,
     decides: bool,
     notes: &mut Vec<BenchNote>,
 ) -> Comparison {
-    let look = course.looked_at(candidate);
-    let level = look.map_or_else(|| shared_alpha(options.contenders.len() - 1), UntilDecided::level);
-    let first = values(&course.rounds, options.reference, metric);
-    let second = values(&course.rounds, candidate, metric);
+    let interim = series.interim(candidate);
+    let level = interim.map_or_else(|| shared_alpha(options.contenders.len() - 1), UntilDecided::level);
+    let first = values(&series.rounds, options.reference, metric);
+    let second = values(&series.rounds, candidate, metric);
     let (first, second) = first.zip(second).unwrap_or_default();
     let mut differences = log_ratios(&first, &second).unwrap_or_default();
     let nothing = first.iter().chain(&second).all(|value| *value == 0.0) && !first.is_empty();
@@ -204,7 +204,7 @@ fn compare(
         needed: None,
         differences: Vec::new(),
     };
-    if differences.len() < LEAST_PAIRS {
+    if differences.len() < MIN_PAIRS {
         comparison.ratio = (!differences.is_empty()).then(|| {
             let estimate = Walsh::new(&differences).estimate().exp();
             Interval { estimate, low: 0.0, high: f64::INFINITY }
@@ -214,10 +214,10 @@ fn compare(
     }
     if decides
         && options.contenders.len() == 2
-        && let Some(effect) = slot_effect(&differences, &is_first(course, options.reference, candidate))
+        && let Some(effect) = slot_effect(&differences, &is_first(series, options.reference, candidate))
     {
         notes.push(BenchNote::OrderMatters { effect });
-        for (difference, first) in differences.iter_mut().zip(is_first(course, options.reference, candidate))
+        for (difference, first) in differences.iter_mut().zip(is_first(series, options.reference, candidate))
         {
             *difference -= if first { effect } else { -effect };
         }
@@ -227,7 +227,7 @@ fn compare(
     if let Some(interval) = interval {
         comparison.ratio = Some(interval.exp());
         let verdict = Verdict::of(interval, options.margin);
-        let verdict = look.filter(|_| decides).map_or(verdict, UntilDecided::verdict);
+        let verdict = interim.filter(|_| decides).map_or(verdict, UntilDecided::verdict);
         let is_too_coarse = verdict == Verdict::Equivalent && !clock.can_be_equivalent;
         comparison.verdict = if is_too_coarse { Verdict::Undecided } else { verdict };
         if is_too_coarse && decides {
@@ -235,18 +235,19 @@ fn compare(
         }
     }
     if comparison.verdict == Verdict::Undecided && decides {
-        comparison.needed = needed(&differences, options.margin, look.is_some());
+        comparison.needed = needed(&differences, options.margin, interim.is_some());
     }
     comparison.differences = differences;
     comparison
 }
 
-/// In which rounds the reference came before the candidate.
-fn is_first(course: &Course, reference: usize, candidate: usize) -> Vec<bool> {
-    course.rounds.iter().map(|round| round[reference].place < round[candidate].place).collect()
+/// For each round, whether the reference ran before the candidate.
+fn is_first(series: &Series, reference: usize, candidate: usize) -> Vec<bool> {
+    series.rounds.iter().map(|round| round[reference].place < round[candidate].place).collect()
 }
 
-/// Compares with runs that were made at another time. They are no pairs: the interval is wider by what days differ by, and nothing is equivalent.
+/// Compares with runs of another time. They are not paired: the interval is wider by the day-to-day
+/// allowance, and nothing is equivalent.
 pub fn compare_days(
     before: &[f64],
     after: &[f64],
@@ -269,13 +270,13 @@ pub fn compare_days(
     }
 }
 
-/// The interval of the logarithm of a ratio of values of different days; `None` of too few.
+/// The interval of the logarithm of the ratio between values of different days; `None` with too few values.
 pub(crate) fn between_days(before: &[f64], after: &[f64], alpha: f64) -> Option<Interval> {
     let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
     shift(&logarithms(before), &logarithms(after), alpha).map(|interval| interval.widened(BETWEEN_DAYS))
 }
 
-/// What is the same in every run needs no interval.
+/// Compares exact numbers, which need no interval.
 fn exact(options: Options<'_>, candidate: usize) -> Vec<Comparison> {
     let (Some(first), Some(second)) = (options.exact.get(options.reference), options.exact.get(candidate))
     else {
@@ -305,12 +306,12 @@ fn exact(options: Options<'_>, candidate: usize) -> Vec<Comparison> {
     second.iter().filter_map(row).collect()
 }
 
-/// The one that beats every other, if there is one.
-fn fastest(course: &Course, options: Options<'_>, metric: &Metric) -> Option<usize> {
+/// The command that beats all others, if there is one.
+fn fastest(series: &Series, options: Options<'_>, metric: &Metric) -> Option<usize> {
     let commands = 0..options.contenders.len();
     let all = commands
         .clone()
-        .map(|command| values(&course.rounds, command, metric))
+        .map(|command| values(&series.rounds, command, metric))
         .collect::<Option<Vec<_>>>()?;
     let leader = commands.clone().min_by(|one, other| median(&all[*one]).total_cmp(&median(&all[*other])))?;
     let level = shared_alpha(options.contenders.len() - 1);
@@ -324,14 +325,14 @@ fn fastest(course: &Course, options: Options<'_>, metric: &Metric) -> Option<usi
     others.all(|other| beats(other) == Some(true)).then_some(leader)
 }
 
-/// Whether the exits allow a verdict.
-fn of_exits(course: &Course, options: Options<'_>, notes: &mut Vec<BenchNote>) -> bool {
-    let mut exits = course.rounds.iter().flatten().map(|run| run.exit);
+/// Whether the exit statuses allow a verdict.
+fn judge_exits(series: &Series, options: Options<'_>, notes: &mut Vec<BenchNote>) -> bool {
+    let mut exits = series.rounds.iter().flatten().map(|run| run.exit);
     let Some(first) = exits.next() else { return true };
     if exits.any(|exit| exit != first) {
         let of = |command: usize| {
             let mut exits: Vec<ExitStatus> = Vec::new();
-            for exit in course.rounds.iter().map(|round| round[command].exit) {
+            for exit in series.rounds.iter().map(|round| round[command].exit) {
                 if !exits.contains(&exit) {
                     exits.push(exit);
                 }
@@ -347,33 +348,38 @@ fn of_exits(course: &Course, options: Options<'_>, notes: &mut Vec<BenchNote>) -
     true
 }
 
-/// What is odd about the runs of each command.
-fn of_series(course: &Course, options: Options<'_>, decides: Option<&Metric>, notes: &mut Vec<BenchNote>) {
-    /// Below this, the start of a process is most of it.
+/// Notes what is odd about the runs of each command.
+fn note_odd_runs(
+    series: &Series,
+    options: Options<'_>,
+    decides: Option<&Metric>,
+    notes: &mut Vec<BenchNote>,
+) {
+    /// Below this, most of the time is process start.
     const SHORT_NS: f64 = 5e6;
     let Some(metric) = decides else { return };
-    /// Fewer runs fall into groups by chance.
-    const LEAST_FOR_MODES: usize = 20;
+    /// Fewer runs fall into two groups by chance.
+    const MIN_FOR_MODES: usize = 20;
     let [mut short, mut cold, mut spread] = [const { Vec::new() }; 3];
     let (mut coldest, mut far, mut all, mut worst) = (1.0f64, 0, 0, 1.0f64);
     for (command, contender) in options.contenders.iter().enumerate() {
-        let values = values(&course.rounds, command, metric).filter(|values| !values.is_empty());
+        let values = values(&series.rounds, command, metric).filter(|values| !values.is_empty());
         let Some(values) = values else { continue };
         let name = || contender.name.clone();
         let typical = median(&values);
-        let wall = self::values(&course.rounds, command, &Metric::Wall).unwrap_or_default();
+        let wall = self::values(&series.rounds, command, &Metric::Wall).unwrap_or_default();
         if median(&wall) < SHORT_NS {
             short.push(name());
         }
-        if let Some(first) = course.warmup.first().and_then(|round| metric.of(round.get(command)?)) {
-            // Once is no accident if no other run was as slow.
+        if let Some(first) = series.warmup.first().and_then(|round| metric.of(round.get(command)?)) {
+            // One slow run is worth a note if no other run was as slow.
             let slowest = values.iter().copied().fold(0.0, f64::max);
             if first > slowest && first > 1.2 * typical {
                 cold.push(name());
                 coldest = coldest.max(first / typical);
             }
         }
-        if let Some(modes) = modes(&values).filter(|_| values.len() >= LEAST_FOR_MODES) {
+        if let Some(modes) = modes(&values).filter(|_| values.len() >= MIN_FOR_MODES) {
             notes.push(BenchNote::TwoModes {
                 command: name(),
                 means_ns: modes.means,
@@ -383,7 +389,7 @@ fn of_series(course: &Course, options: Options<'_>, decides: Option<&Metric>, no
         }
         let outliers = outliers(&values);
         let furthest = outliers.iter().map(|run| values[*run] / typical).fold(1.0, f64::max);
-        // Far from the others may be near enough for everybody.
+        // An outlier of less than 25 % is not worth a note.
         if furthest > 1.25 {
             spread.push(name());
             (far, all, worst) = (far + outliers.len(), all + values.len(), worst.max(furthest));
@@ -398,16 +404,21 @@ fn of_series(course: &Course, options: Options<'_>, decides: Option<&Metric>, no
     if !short.is_empty() {
         notes.push(BenchNote::ShortRuns { commands: short });
     }
-    let reference = values(&course.rounds, options.reference, metric).unwrap_or_default();
+    let reference = values(&series.rounds, options.reference, metric).unwrap_or_default();
     if let Some(correlation) = drift(&reference) {
         notes.push(BenchNote::Drift { slower: correlation > 0.0 });
     }
 }
 
-/// What is to be said of the whole.
-fn of_course(course: &Course, options: Options<'_>, comparisons: &[Comparison], notes: &mut Vec<BenchNote>) {
+/// Notes on the whole series.
+fn note_whole_series(
+    series: &Series,
+    options: Options<'_>,
+    comparisons: &[Comparison],
+    notes: &mut Vec<BenchNote>,
+) {
     let several = options.contenders.len() > 1;
-    match course.witness {
+    match series.witness {
         Some((Witness::Cpu, Reason::Crowded)) => notes.push(BenchNote::CpuDecides),
         Some((Witness::Wall, Reason::Waits)) if several => notes.push(BenchNote::WaitsCount),
         _ => {}
@@ -426,14 +437,14 @@ fn of_course(course: &Course, options: Options<'_>, comparisons: &[Comparison], 
             notes.push(BenchNote::TimesDisagree { command, wall_is_less: wall.verdict == Verdict::Less });
         }
     }
-    let rounds = course.rounds.len();
-    if several && rounds < LEAST_PAIRS {
-        notes.push(BenchNote::FewPairs { pairs: rounds, least: LEAST_PAIRS });
+    let rounds = series.rounds.len();
+    if several && rounds < MIN_PAIRS {
+        notes.push(BenchNote::FewPairs { pairs: rounds, least: MIN_PAIRS });
     }
-    match course.ended {
+    match series.ended {
         Ended::Interrupted => notes.push(BenchNote::Interrupted { rounds }),
         Ended::TimeIsOver => notes.push(BenchNote::TimeIsOver { rounds }),
-        Ended::MostRounds => notes.push(BenchNote::StillUndecided { rounds }),
+        Ended::MaxRounds => notes.push(BenchNote::StillUndecided { rounds }),
         Ended::Enough | Ended::Decided => {}
     }
 }
@@ -453,8 +464,8 @@ mod tests {
         (0..count).map(one).collect()
     }
 
-    /// Rounds of commands with these times, each off by this share.
-    fn course(times_ns: &[f64], rounds: usize, noise: f64) -> Course {
+    /// Rounds of commands with these times and this noise.
+    fn series(times_ns: &[f64], rounds: usize, noise: f64) -> Series {
         let mut random = Random::new(11);
         let round = |at: usize, random: &mut Random| {
             let run = |(command, time): (usize, &f64)| Run {
@@ -463,7 +474,7 @@ mod tests {
             };
             times_ns.iter().enumerate().map(run).collect::<Vec<_>>()
         };
-        Course::of_rounds((0..rounds).map(|at| round(at, &mut random)).collect(), None)
+        Series::of_rounds((0..rounds).map(|at| round(at, &mut random)).collect(), None)
     }
 
     fn options(contenders: &[Contender]) -> Options<'_> {
@@ -477,72 +488,72 @@ mod tests {
     #[test]
     fn a_tenth_less_is_faster() {
         let contenders = contenders(2);
-        let answer = judge(&course(&[1e8, 0.9e8], 12, 0.01), options(&contenders));
+        let answer = judge(&series(&[1e8, 0.9e8], 12, 0.01), options(&contenders));
         let first = &answer.comparisons[0];
         assert_eq!((first.word(), first.decides, first.pairs), ("faster", true, 12));
         let ratio = first.ratio.unwrap();
         assert!(ratio.low < 0.9 && 0.9 < ratio.high && ratio.high - ratio.low < 0.03, "{ratio:?}");
         assert_eq!(answer.fastest, Some(1));
         assert_eq!(ids(&answer), [""; 0]);
-        // Nothing of it on either side is the same, and has no ratio.
+        // If both sides have none, they are equivalent and have no ratio.
         let faults = answer.comparisons.iter().find(|one| one.metric == Metric::MajorFaults).unwrap();
         assert_eq!((faults.ratio, faults.word()), (None, "equivalent"));
     }
 
     #[test]
-    fn what_is_not_known_is_undecided_and_says_what_it_takes() {
+    fn undecided_says_how_many_pairs_it_takes() {
         let contenders = contenders(2);
-        let answer = judge(&course(&[1e8, 0.995e8], 12, 0.03), options(&contenders));
+        let answer = judge(&series(&[1e8, 0.995e8], 12, 0.03), options(&contenders));
         let first = &answer.comparisons[0];
         assert_eq!(first.word(), "undecided");
         assert!(first.needed.unwrap().for_margin > 20);
         assert_eq!(answer.fastest, None);
-        let few = judge(&course(&[1e8, 0.5e8], 5, 0.001), options(&contenders));
+        let few = judge(&series(&[1e8, 0.5e8], 5, 0.001), options(&contenders));
         assert_eq!((few.comparisons[0].word(), &ids(&few)[..]), ("undecided", &["few-pairs"][..]));
     }
 
     #[test]
-    fn of_three_the_fastest_beats_both() {
+    fn fastest_of_three_beats_both() {
         let contenders = contenders(3);
-        let answer = judge(&course(&[1e8, 0.8e8, 0.9e8], 20, 0.01), options(&contenders));
+        let answer = judge(&series(&[1e8, 0.8e8, 0.9e8], 20, 0.01), options(&contenders));
         assert_eq!(answer.fastest, Some(1));
         assert!(answer.comparisons.iter().filter(|one| one.decides).all(|one| one.word() == "faster"));
         assert!((answer.comparisons[0].confidence - 0.975).abs() < 1e-9);
     }
 
     #[test]
-    fn exits_that_differ_allow_no_verdict() {
+    fn different_exits_give_no_verdict() {
         let contenders = contenders(2);
-        let mut course = course(&[1e8, 0.5e8], 12, 0.01);
-        course.rounds[3][1].exit = ExitStatus::Code(1);
-        let answer = judge(&course, options(&contenders));
+        let mut series = series(&[1e8, 0.5e8], 12, 0.01);
+        series.rounds[3][1].exit = ExitStatus::Code(1);
+        let answer = judge(&series, options(&contenders));
         assert!(answer.comparisons.iter().all(|one| one.verdict == Verdict::Undecided));
         assert_eq!(ids(&answer), ["exits-differ"]);
-        for run in course.rounds.iter_mut().flatten() {
+        for run in series.rounds.iter_mut().flatten() {
             run.exit = ExitStatus::Code(1);
         }
-        let answer = judge(&course, options(&contenders));
+        let answer = judge(&series, options(&contenders));
         assert_eq!((answer.comparisons[0].word(), &ids(&answer)[..]), ("faster", &["all-runs-fail"][..]));
     }
 
     #[test]
-    fn what_was_counted_exactly_needs_no_pairs() {
+    fn exact_counts_need_no_pairs() {
         let contenders = contenders(2);
         let counted = |count: f64| vec![("allocations".to_owned(), count)];
         let exact = [counted(1000.0), counted(900.0)];
-        let answer = judge(&course(&[1e8, 1e8], 12, 0.01), Options { exact: &exact, ..options(&contenders) });
+        let answer = judge(&series(&[1e8, 1e8], 12, 0.01), Options { exact: &exact, ..options(&contenders) });
         let row = answer.comparisons.iter().find(|one| one.metric.label() == "allocations").unwrap();
         assert_eq!((row.word(), row.ratio.unwrap().estimate), ("less", 0.9));
     }
 
     #[test]
-    fn odd_series_are_told() {
+    fn notes_odd_runs() {
         let contenders = contenders(2);
-        let mut odd = course(&[1e6, 1e6], 40, 0.01);
+        let mut odd = series(&[1e6, 1e6], 40, 0.01);
         odd.rounds[5][0] = computing(20_000_000);
         odd.warmup.push(vec![computing(30_000_000), computing(1_000_000)]);
-        let told = judge(&odd, options(&contenders));
-        assert_eq!(ids(&told), ["slow-first-run", "outliers", "short-runs"]);
+        let answer = judge(&odd, options(&contenders));
+        assert_eq!(ids(&answer), ["slow-first-run", "outliers", "short-runs"]);
     }
 
     #[test]
@@ -556,9 +567,9 @@ mod tests {
     }
 
     #[test]
-    fn the_same_command_twice_says_what_can_be_told_apart() {
+    fn same_command_twice_shows_the_detectable_difference() {
         let contenders = contenders(2);
-        let answer = judge(&course(&[1e8, 1e8], 40, 0.02), Options { itself: true, ..options(&contenders) });
+        let answer = judge(&series(&[1e8, 1e8], 40, 0.02), Options { itself: true, ..options(&contenders) });
         let [(10, few), (20, _), (40, _), (80, many)] = answer.detectable[..] else {
             panic!("{:?}", answer.detectable)
         };

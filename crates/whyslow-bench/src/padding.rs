@@ -1,11 +1,12 @@
-//! An environment of another size for every run: where a stack begins decides how data lie in cache lines and pages, and a comparison must not depend on it.
+//! Changes the size of the environment for every run. It moves the start of the stack, and with it how data
+//! fall into cache lines and pages. A comparison must not depend on that.
 
 use std::ffi::OsString;
 
-/// What the environment may be larger by.
-pub const MOST_BYTES: usize = 4096;
+/// The maximum size of the padding.
+pub const MAX_BYTES: usize = 4096;
 
-/// The variable that makes it larger, and a value of so many bytes.
+/// The padding variable, with a value of this many bytes.
 pub fn variable(bytes: usize) -> (OsString, OsString) {
     ("WHYSLOW_PADDING".into(), "x".repeat(bytes).into())
 }

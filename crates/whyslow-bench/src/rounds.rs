@@ -1,10 +1,10 @@
-//! Rounds of all commands in random order, until there are enough.
+//! Runs all commands in rounds of random order, until there are enough rounds.
 
 use std::time::Duration;
 
 use whyslow_profile::ExitStatus;
 use whyslow_stats::hygiene::grain;
-use whyslow_stats::looks::{LOOKS, UntilDecided};
+use whyslow_stats::interim::{CHECKPOINTS, UntilDecided};
 use whyslow_stats::median;
 use whyslow_stats::pairs::log_ratios;
 use whyslow_stats::random::{Orders, Random};
@@ -13,186 +13,188 @@ use whyslow_stats::witness::{CHOSEN_AFTER, Reason, Witness, choose};
 use crate::padding;
 use crate::run::{Metric, Run};
 
-/// How many rounds are made.
+/// How many rounds to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rounds {
-    /// So many.
+    /// A fixed number.
     Fixed(usize),
-    /// At least so many, and more until the time is over, up to the second number.
+    /// At least `min`, then more until `time` is over, up to `max`.
     ForTime {
-        /// At least.
-        least: usize,
-        /// At most.
-        most: usize,
-        /// How long more are made.
+        /// The minimum.
+        min: usize,
+        /// The maximum.
+        max: usize,
+        /// How long to add rounds beyond the minimum.
         time: Duration,
     },
-    /// Until every comparison with the reference is decided, at most so many.
+    /// Until every comparison with the reference is decided.
     UntilDecided {
-        /// At most; there is no look beyond 200.
-        most: usize,
+        /// The maximum; there is no checkpoint beyond 200.
+        max: usize,
     },
 }
 
-/// What is to be run.
+/// The plan of a series.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// How many commands there are.
     pub commands: usize,
-    /// The one that the others are compared with.
+    /// The command that the others are compared with.
     pub reference: usize,
-    /// Rounds that are made before, and not counted.
+    /// The number of warm-up rounds, which do not count.
     pub warmup: usize,
-    /// Rounds that count.
+    /// The number of counted rounds.
     pub rounds: Rounds,
-    /// No round begins after this time.
+    /// No round starts after this time.
     pub max_time: Option<Duration>,
-    /// Whether runs that fail count.
+    /// Whether failed runs count.
     pub ignore_failure: bool,
     /// A difference below this share does not matter.
     pub margin: f64,
-    /// The time that somebody wants to be believed.
+    /// The time that the user wants to decide.
     pub witness: Option<Witness>,
-    /// What orders and sizes come from.
+    /// The seed of the orders and environment sizes.
     pub seed: u64,
 }
 
-/// What is asked of whoever runs the commands.
+/// Runs the commands.
 pub trait Execute {
-    /// What stops everything.
+    /// An error that stops everything.
     type Error;
-    /// Runs a command once, with an environment that is larger by so many bytes. `None`: somebody wants to stop.
+    /// Runs a command once, with an environment that is larger by this many bytes. `None` means that the user
+    /// wants to stop.
     fn run(&mut self, command: usize, of: Round, padding: usize) -> Result<Option<Run>, Self::Error>;
-    /// How long it has been since the start.
+    /// The time since the start.
     fn elapsed(&self) -> Duration;
-    /// A round is over.
-    fn round_is_over(&mut self, course: &Course);
-    /// What a run that did not succeed means.
+    /// Called after each round.
+    fn round_is_over(&mut self, series: &Series);
+    /// The error for a failed run.
     fn failed(&mut self, command: usize, exit: ExitStatus) -> Self::Error;
 }
 
-/// Which round a run is of.
+/// The round that a run belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Round {
-    /// One that is not counted.
+    /// A warm-up round.
     Warmup(usize),
-    /// One that counts.
+    /// A counted round.
     Counted(usize),
 }
 
-/// Why no more rounds were made.
+/// Why a series ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// There were as many as planned.
+    /// All planned rounds ran.
     Enough,
-    /// Everything was decided.
+    /// Every comparison is decided.
     Decided,
-    /// It was not decided, and more would not be looked at.
-    MostRounds,
-    /// The time was over before there were as many as planned.
+    /// It is undecided after the last checkpoint.
+    MaxRounds,
+    /// The time ran out before all planned rounds ran.
     TimeIsOver,
-    /// Somebody stopped it.
+    /// The user stopped it.
     Interrupted,
 }
 
-/// All runs that were made.
+/// All runs of all commands, round by round.
 #[derive(Debug, Clone)]
-pub struct Course {
-    /// The rounds that are not counted: of each, a run of each command.
+pub struct Series {
+    /// The warm-up rounds: a run of each command per round.
     pub warmup: Vec<Vec<Run>>,
-    /// The whole rounds that count.
+    /// The complete counted rounds.
     pub rounds: Vec<Vec<Run>>,
     /// The time that decides, once it is chosen, and why.
     pub witness: Option<(Witness, Reason)>,
-    /// Why there are no more.
+    /// Why it ended.
     pub ended: Ended,
-    looks: Vec<Option<UntilDecided>>,
+    interim: Vec<Option<UntilDecided>>,
     asked: Option<Witness>,
 }
 
-impl Course {
-    /// Rounds that were made elsewhere.
+impl Series {
+    /// A series of existing rounds.
     pub fn of_rounds(rounds: Vec<Vec<Run>>, asked: Option<Witness>) -> Self {
-        let mut course = Self {
+        let mut series = Self {
             warmup: Vec::new(),
             rounds,
             witness: None,
             ended: Ended::Enough,
-            looks: Vec::new(),
+            interim: Vec::new(),
             asked,
         };
-        course.choose_witness(true);
-        course
+        series.choose_witness(true);
+        series
     }
 
-    /// Runs what is planned.
+    /// Runs the plan.
     pub fn run<E: Execute>(plan: &Plan, execute: &mut E) -> Result<Self, E::Error> {
         let until_decided = matches!(plan.rounds, Rounds::UntilDecided { .. });
-        let look = |command| {
+        let interim = |command| {
             (until_decided && command != plan.reference)
                 .then(|| UntilDecided::new(plan.margin, plan.commands.saturating_sub(1)))
         };
-        let mut course = Self {
+        let mut series = Self {
             warmup: Vec::new(),
             rounds: Vec::new(),
             witness: None,
             ended: Ended::Enough,
-            looks: (0..plan.commands).map(look).collect(),
+            interim: (0..plan.commands).map(interim).collect(),
             asked: plan.witness,
         };
         let mut orders = Orders::new(plan.commands, plan.seed);
         let mut random = Random::new(plan.seed ^ 0x5eed);
         for warmup in 0..plan.warmup {
             match round(plan, execute, &mut orders, &mut random, Round::Warmup(warmup))? {
-                Some(runs) => course.warmup.push(runs),
+                Some(runs) => series.warmup.push(runs),
                 None => {
-                    course.ended = Ended::Interrupted;
-                    return Ok(course);
+                    series.ended = Ended::Interrupted;
+                    return Ok(series);
                 }
             }
         }
-        let begun = execute.elapsed();
-        while let Some(next) = course.next(plan, execute.elapsed(), begun) {
+        let started = execute.elapsed();
+        while let Some(next) = series.next(plan, execute.elapsed(), started) {
             let Some(runs) = round(plan, execute, &mut orders, &mut random, next)? else {
-                course.ended = Ended::Interrupted;
+                series.ended = Ended::Interrupted;
                 break;
             };
-            course.rounds.push(runs);
-            course.choose_witness(false);
-            course.look(plan);
-            execute.round_is_over(&course);
+            series.rounds.push(runs);
+            series.choose_witness(false);
+            series.check(plan);
+            execute.round_is_over(&series);
         }
-        course.choose_witness(true);
-        Ok(course)
+        series.choose_witness(true);
+        Ok(series)
     }
 
-    /// The next round, if there is one to make.
-    fn next(&mut self, plan: &Plan, elapsed: Duration, begun: Duration) -> Option<Round> {
-        let made = self.rounds.len();
-        if plan.max_time.is_some_and(|most| elapsed >= most) && made > 0 {
+    /// The next round, if there is one to run.
+    fn next(&mut self, plan: &Plan, elapsed: Duration, started: Duration) -> Option<Round> {
+        let done = self.rounds.len();
+        if plan.max_time.is_some_and(|max| elapsed >= max) && done > 0 {
             self.ended = Ended::TimeIsOver;
         }
         let goes_on = match plan.rounds {
-            Rounds::Fixed(count) => made < count,
-            Rounds::ForTime { least, most, time } => made < least || made < most && elapsed - begun < time,
-            Rounds::UntilDecided { most } => {
-                let most = most.min(LOOKS[LOOKS.len() - 1]);
-                let decided = self.looks.iter().flatten().all(|look| look.verdict().is_decided());
-                if decided && made > 0 {
+            Rounds::Fixed(count) => done < count,
+            Rounds::ForTime { min, max, time } => done < min || done < max && elapsed - started < time,
+            Rounds::UntilDecided { max } => {
+                let max = max.min(CHECKPOINTS[CHECKPOINTS.len() - 1]);
+                let decided =
+                    self.interim.iter().flatten().all(|comparison| comparison.verdict().is_decided());
+                if decided && done > 0 {
                     self.ended = Ended::Decided;
-                } else if made >= most {
-                    self.ended = Ended::MostRounds;
+                } else if done >= max {
+                    self.ended = Ended::MaxRounds;
                 }
-                made < most && !(decided && made > 0)
+                done < max && !(decided && done > 0)
             }
         };
         if !goes_on && self.ended == Ended::TimeIsOver {
             self.ended = Ended::Enough;
         }
-        (goes_on && self.ended == Ended::Enough).then_some(Round::Counted(made))
+        (goes_on && self.ended == Ended::Enough).then_some(Round::Counted(done))
     }
 
-    /// Chosen once, by the first rounds of all commands together.
+    /// Chooses once, from the first rounds of all commands together.
     fn choose_witness(&mut self, at_last: bool) {
         if self.witness.is_none() && (self.rounds.len() >= CHOSEN_AFTER || at_last && !self.rounds.is_empty())
         {
@@ -204,23 +206,24 @@ impl Course {
         }
     }
 
-    fn look(&mut self, plan: &Plan) {
+    fn check(&mut self, plan: &Plan) {
         let Some((witness, _)) = self.witness else { return };
         let metric = Metric::from(witness);
         let of = |command: usize| values(&self.rounds, command, &metric);
-        let looks = self.looks.iter().enumerate().map(|(command, look)| {
-            let mut look = look.clone()?;
+        let interim = self.interim.iter().enumerate().map(|(command, comparison)| {
+            let mut comparison = comparison.clone()?;
             let (first, second) = (of(plan.reference)?, of(command)?);
             let clock = grain(metric.tick(), median(&second), plan.margin);
-            look.look(&log_ratios(&first, &second)?, clock.can_be_equivalent);
-            Some(look)
+            comparison.check(&log_ratios(&first, &second)?, clock.can_be_equivalent);
+            Some(comparison)
         });
-        self.looks = looks.collect();
+        self.interim = interim.collect();
     }
 
-    /// The comparison of a command with the reference that is looked at again and again, if it is.
-    pub fn looked_at(&self, command: usize) -> Option<&UntilDecided> {
-        self.looks.get(command)?.as_ref()
+    /// The comparison of a command with the reference that is checked while the series runs; `None` without
+    /// `--until-decided`.
+    pub fn interim(&self, command: usize) -> Option<&UntilDecided> {
+        self.interim.get(command)?.as_ref()
     }
 }
 
@@ -229,7 +232,7 @@ pub fn values(rounds: &[Vec<Run>], command: usize, metric: &Metric) -> Option<Ve
     rounds.iter().map(|round| metric.of(round.get(command)?)).collect()
 }
 
-/// A run of each command; `None` when somebody stopped it.
+/// A run of each command; `None` if the user stopped it.
 fn round<E: Execute>(
     plan: &Plan,
     execute: &mut E,
@@ -239,7 +242,7 @@ fn round<E: Execute>(
 ) -> Result<Option<Vec<Run>>, E::Error> {
     let mut runs = (0..plan.commands).map(|_| None).collect::<Vec<Option<Run>>>();
     for (place, command) in orders.next().unwrap_or_default().into_iter().enumerate() {
-        let Some(run) = execute.run(command, of, random.below(padding::MOST_BYTES))? else { return Ok(None) };
+        let Some(run) = execute.run(command, of, random.below(padding::MAX_BYTES))? else { return Ok(None) };
         if run.exit != ExitStatus::Code(0) && !plan.ignore_failure {
             return Err(execute.failed(command, run.exit));
         }
@@ -253,8 +256,8 @@ mod tests {
     use super::*;
     use crate::run::tests::computing;
 
-    /// Commands that take a known time, with a noise of 2 %; time goes by as they run.
-    struct Made {
+    /// Commands with known times and 2 % noise; the clock advances as they run.
+    struct FakeCommands {
         times_ns: Vec<f64>,
         random: Random,
         elapsed: Duration,
@@ -263,7 +266,7 @@ mod tests {
         exit: ExitStatus,
     }
 
-    impl Made {
+    impl FakeCommands {
         fn new(times_ns: &[f64]) -> Self {
             Self {
                 times_ns: times_ns.to_vec(),
@@ -276,7 +279,7 @@ mod tests {
         }
     }
 
-    impl Execute for Made {
+    impl Execute for FakeCommands {
         type Error = (usize, ExitStatus);
 
         fn run(&mut self, command: usize, of: Round, _: usize) -> Result<Option<Run>, Self::Error> {
@@ -293,7 +296,7 @@ mod tests {
             self.elapsed
         }
 
-        fn round_is_over(&mut self, _: &Course) {}
+        fn round_is_over(&mut self, _: &Series) {}
 
         fn failed(&mut self, command: usize, exit: ExitStatus) -> Self::Error {
             (command, exit)
@@ -316,59 +319,59 @@ mod tests {
 
     #[test]
     fn every_round_has_every_command_once() {
-        let mut made = Made::new(&[1e8, 1e8, 1e8]);
-        let course = Course::run(&plan(3, Rounds::Fixed(10)), &mut made).unwrap();
-        assert_eq!((course.warmup.len(), course.rounds.len(), course.ended), (1, 10, Ended::Enough));
-        for round in made.ran.chunks(3) {
+        let mut fake = FakeCommands::new(&[1e8, 1e8, 1e8]);
+        let series = Series::run(&plan(3, Rounds::Fixed(10)), &mut fake).unwrap();
+        assert_eq!((series.warmup.len(), series.rounds.len(), series.ended), (1, 10, Ended::Enough));
+        for round in fake.ran.chunks(3) {
             let mut commands = round.iter().map(|(command, _)| *command).collect::<Vec<_>>();
             commands.sort_unstable();
             assert_eq!(commands, [0, 1, 2]);
         }
-        assert_eq!(course.witness, Some((Witness::Wall, Reason::Undisturbed)));
-        assert!(course.rounds.iter().flatten().any(|run| run.place == 2));
+        assert_eq!(series.witness, Some((Witness::Wall, Reason::Undisturbed)));
+        assert!(series.rounds.iter().flatten().any(|run| run.place == 2));
     }
 
     #[test]
-    fn it_goes_on_for_the_time_and_no_longer() {
-        let rounds = Rounds::ForTime { least: 12, most: 1000, time: Duration::from_secs(3) };
-        let quick = Course::run(&plan(2, rounds), &mut Made::new(&[1e6, 1e6])).unwrap();
+    fn runs_for_the_given_time_and_no_longer() {
+        let rounds = Rounds::ForTime { min: 12, max: 1000, time: Duration::from_secs(3) };
+        let quick = Series::run(&plan(2, rounds), &mut FakeCommands::new(&[1e6, 1e6])).unwrap();
         assert_eq!(quick.rounds.len(), 1000);
-        let slow = Course::run(&plan(2, rounds), &mut Made::new(&[1e9, 1e9])).unwrap();
+        let slow = Series::run(&plan(2, rounds), &mut FakeCommands::new(&[1e9, 1e9])).unwrap();
         assert_eq!(slow.rounds.len(), 12);
         let capped = Plan { max_time: Some(Duration::from_secs(10)), ..plan(2, rounds) };
-        let capped = Course::run(&capped, &mut Made::new(&[1e9, 1e9])).unwrap();
+        let capped = Series::run(&capped, &mut FakeCommands::new(&[1e9, 1e9])).unwrap();
         assert_eq!(capped.ended, Ended::TimeIsOver);
         assert!((3..6).contains(&capped.rounds.len()), "{}", capped.rounds.len());
     }
 
     #[test]
-    fn it_ends_when_it_is_decided() {
-        let rounds = Rounds::UntilDecided { most: 200 };
-        let far = Course::run(&plan(2, rounds), &mut Made::new(&[1e8, 0.9e8])).unwrap();
+    fn stops_when_it_is_decided() {
+        let rounds = Rounds::UntilDecided { max: 200 };
+        let far = Series::run(&plan(2, rounds), &mut FakeCommands::new(&[1e8, 0.9e8])).unwrap();
         assert_eq!((far.rounds.len(), far.ended), (8, Ended::Decided));
-        let few = Rounds::UntilDecided { most: 8 };
-        let near = Course::run(&plan(2, few), &mut Made::new(&[1e8, 1e8])).unwrap();
-        assert_eq!((near.rounds.len(), near.ended), (8, Ended::MostRounds));
-        // Of three commands both comparisons have to be decided.
-        let three = Course::run(&plan(3, rounds), &mut Made::new(&[1e8, 0.5e8, 0.98e8])).unwrap();
+        let few = Rounds::UntilDecided { max: 8 };
+        let near = Series::run(&plan(2, few), &mut FakeCommands::new(&[1e8, 1e8])).unwrap();
+        assert_eq!((near.rounds.len(), near.ended), (8, Ended::MaxRounds));
+        // With three commands, both comparisons must be decided.
+        let three = Series::run(&plan(3, rounds), &mut FakeCommands::new(&[1e8, 0.5e8, 0.98e8])).unwrap();
         assert!(three.rounds.len() > 8 && three.ended == Ended::Decided);
     }
 
     #[test]
-    fn who_stops_keeps_whole_rounds() {
-        let mut made = Made { stop_after: 9, ..Made::new(&[1e8, 1e8]) };
-        let course = Course::run(&plan(2, Rounds::Fixed(10)), &mut made).unwrap();
-        assert_eq!((course.rounds.len(), course.ended), (3, Ended::Interrupted));
-        assert!(course.witness.is_some());
+    fn stopping_keeps_complete_rounds() {
+        let mut fake = FakeCommands { stop_after: 9, ..FakeCommands::new(&[1e8, 1e8]) };
+        let series = Series::run(&plan(2, Rounds::Fixed(10)), &mut fake).unwrap();
+        assert_eq!((series.rounds.len(), series.ended), (3, Ended::Interrupted));
+        assert!(series.witness.is_some());
     }
 
     #[test]
-    fn a_failed_run_stops_it_unless_that_is_expected() {
-        let mut made = Made { exit: ExitStatus::Code(2), ..Made::new(&[1e8, 1e8]) };
-        let failed = Course::run(&plan(2, Rounds::Fixed(3)), &mut made).unwrap_err();
+    fn failed_run_stops_unless_failures_are_ignored() {
+        let mut fake = FakeCommands { exit: ExitStatus::Code(2), ..FakeCommands::new(&[1e8, 1e8]) };
+        let failed = Series::run(&plan(2, Rounds::Fixed(3)), &mut fake).unwrap_err();
         assert_eq!(failed.1, ExitStatus::Code(2));
-        assert_eq!(made.ran.len(), 1);
+        assert_eq!(fake.ran.len(), 1);
         let expected = Plan { ignore_failure: true, ..plan(2, Rounds::Fixed(3)) };
-        assert_eq!(Course::run(&expected, &mut made).unwrap().rounds.len(), 3);
+        assert_eq!(Series::run(&expected, &mut fake).unwrap().rounds.len(), 3);
     }
 }

@@ -1,4 +1,4 @@
-//! What one run took.
+//! One run of a command, and its metrics.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use whyslow_stats::witness::{Times, Witness};
 /// One run of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Which one of its round it was, from 0.
+    /// Its position in its round, from 0.
     pub place: u32,
     /// From start to end.
     pub wall_ns: u64,
@@ -17,22 +17,22 @@ pub struct Run {
     pub user_ns: u64,
     /// CPU time in the kernel.
     pub system_ns: u64,
-    /// How long its first thread ran; `None` where the kernel does not tell.
+    /// How long its first thread ran; `None` where the kernel does not report it.
     #[serde(default)]
     pub first_thread_ns: Option<u64>,
-    /// How long its first thread was ready and had no CPU; `None` where the kernel does not tell.
+    /// Run-queue delay of its first thread; `None` where the kernel does not report it.
     pub queued_ns: Option<u64>,
-    /// The most physical memory that one of its processes had; `None` where that is less than whyslow itself has.
+    /// Peak physical memory of its largest process; `None` if that is less than whyslow itself has.
     pub max_resident_bytes: Option<u64>,
     /// Page faults without reading from disk.
     pub minor_faults: u64,
     /// Page faults that read from disk.
     pub major_faults: u64,
-    /// Times a thread gave up its CPU to wait.
+    /// How often a thread blocked.
     pub voluntary_switches: u64,
-    /// Times a thread was taken off its CPU.
+    /// How often the scheduler preempted a thread.
     pub involuntary_switches: u64,
-    /// What was counted of other events, by their names.
+    /// Counts of other events, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, f64>,
     /// How it ended.
@@ -40,12 +40,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// User and system time. Each alone depends on where the clock's ticks fall.
+    /// User and system time together. Each alone depends on where the clock ticks fall.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
 
-    /// What decides which time is believed.
+    /// The times that decide between wall time and CPU time.
     pub fn times(&self) -> Times {
         let seconds = |ns: u64| ns as f64 / 1e9;
         Times {
@@ -58,7 +58,7 @@ impl Run {
     }
 }
 
-/// A number of a run that can be compared.
+/// A number that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Metric {
     /// From start to end.
@@ -69,33 +69,33 @@ pub enum Metric {
     User,
     /// CPU time in the kernel.
     System,
-    /// The most physical memory.
+    /// Peak physical memory.
     MaxResident,
     /// Page faults without reading from disk.
     MinorFaults,
     /// Page faults that read from disk.
     MajorFaults,
-    /// Times a thread gave up its CPU to wait.
+    /// How often a thread blocked.
     VoluntarySwitches,
-    /// Times a thread was taken off its CPU.
+    /// How often the scheduler preempted a thread.
     InvoluntarySwitches,
-    /// Another event, by its name.
+    /// Another event, by name.
     Event(String),
 }
 
-/// What a number counts.
+/// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MetricUnit {
     /// Nanoseconds.
     Nanoseconds,
     /// Bytes.
     Bytes,
-    /// Things.
+    /// Occurrences.
     Count,
 }
 
 impl Metric {
-    /// Those that every run has.
+    /// The metrics that every run has.
     pub const USUAL: [Self; 9] = [
         Self::Wall,
         Self::Cpu,
@@ -124,13 +124,13 @@ impl Metric {
         }
     }
 
-    /// The one with this word.
+    /// The metric with this label; any other label is an event.
     pub fn of_label(label: &str) -> Self {
         let usual = Self::USUAL.into_iter().find(|metric| metric.label() == label);
         usual.unwrap_or_else(|| Self::Event(label.to_owned()))
     }
 
-    /// What it counts.
+    /// Its unit.
     pub fn unit(&self) -> MetricUnit {
         match self {
             Self::Wall | Self::Cpu | Self::User | Self::System => MetricUnit::Nanoseconds,
@@ -140,16 +140,16 @@ impl Metric {
         }
     }
 
-    /// Whether it is the same in every run of a program that does the same: no chance is in it.
+    /// Whether it is the same in every run of a deterministic program: it has no noise.
     pub fn is_exact(&self) -> bool {
         matches!(self, Self::Event(name) if EXACT.contains(&name.as_str()))
     }
 
-    /// The smallest difference that its clock can tell, in its own unit.
+    /// The resolution of its clock, in its own unit.
     pub fn tick(&self) -> f64 {
         match self {
             Self::Wall => 1.0,
-            // The kernel hands CPU time over in microseconds.
+            // The kernel reports CPU time in microseconds.
             Self::Cpu | Self::User | Self::System => 1000.0,
             _ => 0.0,
         }
@@ -181,13 +181,13 @@ impl From<Witness> for Metric {
     }
 }
 
-/// Exact allocation counts of a recorded run.
+/// The exact number of allocations in a recorded run.
 pub const ALLOCATIONS: &str = "allocations";
-/// Exact allocated bytes of a recorded run.
+/// The exact number of allocated bytes in a recorded run.
 pub const ALLOCATED: &str = "allocated-bytes";
-/// The most that was live at once in a recorded run.
+/// Peak live bytes of a recorded run.
 pub const PEAK: &str = "peak-live-bytes";
-/// Instructions as a simulator counts them.
+/// Instructions as counted by a simulator.
 pub const SIMULATED_INSTRUCTIONS: &str = "simulated-instructions";
 /// The size of the program's file.
 pub const BINARY_SIZE: &str = "binary-bytes";
@@ -218,7 +218,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_metric_is_known_by_its_word() {
+    fn every_metric_has_its_own_label() {
         for metric in Metric::USUAL {
             assert_eq!(Metric::of_label(metric.label()), metric);
             assert!(metric.of(&computing(1000)).is_some());

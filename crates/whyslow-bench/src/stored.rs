@@ -1,4 +1,4 @@
-//! A file of results with what was said of them. Files of `--save` have the runs alone, which are judged when they are read.
+//! Reads result files with their verdicts. Files of `--save` hold only the runs, which are judged when read.
 
 use std::collections::HashMap;
 
@@ -7,41 +7,41 @@ use whyslow_stats::pairs::{Interval, log_ratios};
 use whyslow_stats::verdict::{Needed, Verdict};
 use whyslow_stats::witness::{Reason, Witness};
 
-use crate::course::Course;
 use crate::document::{Measured, ReadError, read};
 use crate::judge::{Answer, Comparison, Options, judge, summary};
+use crate::rounds::Series;
 use crate::run::{Metric, Run};
 
-/// What does not matter where the file does not say so.
+/// The margin where the file has none.
 const USUAL_MARGIN: f64 = 0.01;
 
-/// Results, and what was said of them.
+/// Results with their verdicts.
 #[derive(Debug, Clone)]
 pub struct Stored {
     /// The runs.
     pub measured: Measured,
-    /// What they say; its notes are in `remarks`.
+    /// The verdicts; its notes are in `remarks`.
     pub answer: Answer,
     /// The command that the others are compared with.
     pub reference: usize,
     /// A difference below this share does not matter.
     pub margin: f64,
-    /// What was to be said besides.
+    /// The remarks.
     pub remarks: Vec<StoredRemark>,
 }
 
-/// A remark as it stands in a file.
+/// A remark in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct StoredRemark {
     /// How serious it is.
     pub severity: String,
-    /// What it says.
+    /// The message.
     pub message: String,
     /// What to do.
     pub fix: Option<String>,
 }
 
-/// The part of a file behind the runs.
+/// The part of a file after the runs.
 #[derive(Deserialize)]
 struct Said {
     witness: Option<SaidWitness>,
@@ -90,7 +90,8 @@ pub fn read_stored(text: &str) -> Result<Stored, ReadError> {
     let mut turns = HashMap::new();
     let comparisons = comparisons.into_iter().filter_map(|one| {
         let baseline = command(&one.baseline)?;
-        // Commands may have one name: the second row of a name and a metric is of the second such command.
+        // Commands may share a name: the second row of a name and a metric belongs to the second such
+        // command.
         let turn = turns.entry((one.candidate.clone(), one.metric.clone())).or_insert(0);
         let mut named = (0..measured.commands.len())
             .filter(|at| *at != baseline && measured.commands[*at].contender.name == one.candidate);
@@ -115,16 +116,16 @@ pub fn read_stored(text: &str) -> Result<Stored, ReadError> {
     Ok(Stored { answer, reference, margin, remarks: said.remarks, measured })
 }
 
-/// Judges runs that nobody has judged. Runs of one place are of the same round.
+/// Judges runs without verdicts. Runs with the same index belong to the same round.
 fn judged_now(measured: Measured, margin: f64) -> Stored {
     let rounds = measured.commands.iter().map(|command| command.runs.len()).min().unwrap_or(0);
     let round = |at: usize| measured.commands.iter().map(|command| command.runs[at].clone()).collect();
-    let course = Course::of_rounds((0..rounds).map(round).collect(), None);
+    let series = Series::of_rounds((0..rounds).map(round).collect(), None);
     let contenders = measured.commands.iter().map(|command| command.contender.clone()).collect::<Vec<_>>();
     let exact = measured.commands.iter().map(|command| command.exact.clone()).collect::<Vec<_>>();
     let options = Options { contenders: &contenders, reference: 0, margin, exact: &exact, itself: false };
     let answer = match contenders.is_empty() {
-        false => judge(&course, options),
+        false => judge(&series, options),
         true => Answer {
             witness: None,
             summaries: Vec::new(),
@@ -154,7 +155,7 @@ fn summaries(measured: &Measured, command: usize) -> Vec<crate::judge::Summary> 
     of_runs.chain(exact).collect()
 }
 
-/// A number of all runs; `None` where one has it not.
+/// The values of a metric in all runs; `None` if a run lacks it.
 fn values(runs: &[Run], metric: &Metric) -> Option<Vec<f64>> {
     runs.iter().map(|run| metric.of(run)).collect()
 }
@@ -164,7 +165,7 @@ impl SaidComparison {
         let metric = Metric::of_label(&self.metric);
         let of = |command: usize| values(&measured.commands[command].runs, &metric);
         let differences = of(baseline).zip(of(candidate)).filter(|(first, second)| {
-            // Runs of another day are no pairs.
+            // Runs of another day are not paired.
             self.pairs > 0 && first.len() == second.len()
         });
         let differences =

@@ -1,7 +1,9 @@
-//! Many benchmarks of two builds: rounds in which each benchmark has a turn of both, in random order, and what all of them together say.
+//! Compares many benchmarks of two builds: rounds in which each benchmark runs once on each side, in random
+//! order, and a joint verdict.
 //!
-//! Many comparisons find many differences that are none. Which benchmarks changed is decided by Benjamini and Hochberg's procedure over all of them: of those that are called
-//! faster or slower at most 5 of 100 are wrong on average, and of suites that are compared with themselves at most 5 of 100 have a wrong call at all.
+//! Many comparisons find many differences that are only noise. Benjamini and Hochberg's procedure over all
+//! benchmarks decides which of them changed: of those called faster or slower at most 5 of 100 are wrong on
+//! average, and of suites compared with themselves at most 5 of 100 contain a wrong call at all.
 
 use whyslow_profile::Host;
 use whyslow_stats::pairs::{ALPHA, Interval, Walsh, log_ratios};
@@ -12,40 +14,40 @@ use crate::document::Surroundings;
 use crate::judge::between_days;
 use crate::padding;
 
-/// The build that is compared with, and the one that is compared.
+/// The number of builds: base and head.
 pub const SIDES: usize = 2;
-/// The place of the build that is compared with.
+/// The index of the base build.
 pub const BASE: usize = 0;
-/// The place of the build that is compared.
+/// The index of the head build.
 pub const HEAD: usize = 1;
 
-/// What is to be measured.
+/// The plan of a measurement.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Which sides each benchmark has.
     pub benchmarks: Vec<[bool; SIDES]>,
     /// How many rounds there are.
     pub rounds: usize,
-    /// What orders and sizes come from.
+    /// The seed of the orders and environment sizes.
     pub seed: u64,
 }
 
-/// What one turn of a benchmark gave.
+/// The result of one turn of a benchmark.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Turn {
     /// Nanoseconds per iteration.
     Nanoseconds(f64),
-    /// It failed, and why. It has no further turn.
+    /// It failed, and why. It gets no further turn.
     Failed(String),
-    /// Somebody wants to stop.
+    /// The user wants to stop.
     Stop,
 }
 
-/// Whoever runs the benchmarks.
+/// Runs benchmarks.
 pub trait Measure {
-    /// What stops everything.
+    /// An error that stops everything.
     type Error;
-    /// Gives a benchmark of a side its turn, with an environment that is larger by so many bytes.
+    /// Runs a benchmark of a side once, with an environment that is larger by this many bytes.
     fn measure(
         &mut self,
         benchmark: usize,
@@ -55,16 +57,17 @@ pub trait Measure {
     ) -> Result<Turn, Self::Error>;
 }
 
-/// What the turns of one benchmark gave.
+/// The results of one benchmark.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
-    /// Nanoseconds per iteration of each side; with both sides, those of one place are of the same round.
+    /// Nanoseconds per iteration of each side. With both sides, values of the same index are from the same
+    /// round.
     pub sides_ns: [Vec<f64>; SIDES],
-    /// Why it has no more.
+    /// Why it has no more values.
     pub failed: Option<String>,
 }
 
-/// Makes the rounds. The second value says whether somebody stopped them.
+/// Runs the rounds. The second value says whether the user stopped them.
 pub fn run<M: Measure>(plan: &Plan, measure: &mut M) -> Result<(Vec<Series>, bool), M::Error> {
     let mut random = Random::new(plan.seed);
     let mut all = vec![Series::default(); plan.benchmarks.len()];
@@ -78,7 +81,7 @@ pub fn run<M: Measure>(plan: &Plan, measure: &mut M) -> Result<(Vec<Series>, boo
             }
             let mut turns = [None; SIDES];
             for side in order.into_iter().filter(|side| sides[*side]) {
-                match measure.measure(benchmark, side, round, random.below(padding::MOST_BYTES))? {
+                match measure.measure(benchmark, side, round, random.below(padding::MAX_BYTES))? {
                     Turn::Nanoseconds(ns) => turns[side] = Some(ns),
                     Turn::Failed(why) => {
                         all[benchmark].failed = Some(why);
@@ -87,7 +90,7 @@ pub fn run<M: Measure>(plan: &Plan, measure: &mut M) -> Result<(Vec<Series>, boo
                     Turn::Stop => return Ok((all, true)),
                 }
             }
-            // A turn without its other half is no pair.
+            // A turn without its counterpart is not a pair.
             if all[benchmark].failed.is_none() {
                 for (values, ns) in all[benchmark].sides_ns.iter_mut().zip(turns) {
                     values.extend(ns);
@@ -98,25 +101,27 @@ pub fn run<M: Measure>(plan: &Plan, measure: &mut M) -> Result<(Vec<Series>, boo
     Ok((all, false))
 }
 
-/// The fewest rounds with which one changed benchmark among so many can be found at all: 2^(1-n) is the rarest that n pairs can be.
-pub fn least_rounds(benchmarks: usize) -> usize {
+/// The fewest rounds with which one changed benchmark among this many can be found: the smallest p of n pairs
+/// is 2^(1-n).
+pub fn min_rounds(benchmarks: usize) -> usize {
     (2.0 * benchmarks.max(1) as f64 / ALPHA).log2().ceil() as usize
 }
 
-/// What can be said of one benchmark.
+/// The result of one benchmark.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// Head over base; without an interval `high` is infinite. `None` without a pair.
     pub ratio: Option<Interval>,
-    /// How many pairs it rests on; 0 when the values are no pairs.
+    /// How many pairs it is based on; 0 if the values are not paired.
     pub pairs: usize,
-    /// What can be said.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How many pairs it would take, where it is undecided.
+    /// How many pairs a decision would take, if undecided.
     pub needed: Option<Needed>,
 }
 
-/// Judges benchmarks that both sides have, together. The second value is how often each interval may miss the truth.
+/// Judges benchmarks that both sides have, together. The second value is the probability that an interval
+/// misses the true value.
 pub fn judge(series: &[&Series], margin: f64) -> (Vec<Judged>, f64) {
     let differences = series
         .iter()
@@ -139,7 +144,8 @@ pub fn judge(series: &[&Series], margin: f64) -> (Vec<Judged>, f64) {
     (judged.collect(), level)
 }
 
-/// Judges benchmarks whose base was measured on another day: no pairs, intervals that are wider by what days differ by, and nothing is equivalent.
+/// Judges benchmarks whose base was measured on another day: values are not paired, intervals are wider by
+/// the day-to-day allowance, and nothing is equivalent.
 pub fn judge_days(series: &[&Series]) -> (Vec<Judged>, f64) {
     let level = shared_alpha(series.len());
     let judged = series.iter().map(|series| {
@@ -150,53 +156,54 @@ pub fn judge_days(series: &[&Series]) -> (Vec<Judged>, f64) {
     (judged.collect(), level)
 }
 
-/// Benjamini and Hochberg's level: α·r/k for the most r such that r of the k intervals of that level leave out 0. An interval leaves out 0 exactly if the test's p is at most its
-/// level, so that these are the p-values of the procedure; and of the intervals of what was called, 5 of 100 miss the truth on average.
+/// Benjamini and Hochberg's level: α·r/k for the largest r such that r of the k intervals of that level
+/// exclude 0. An interval excludes 0 exactly if the test's p is at most its level, so these are the p-values
+/// of the procedure. Of the intervals of called benchmarks, 5 of 100 miss the true value on average.
 fn shared_level(walshes: &[Walsh]) -> f64 {
     let count = walshes.len().max(1);
     let of = |called: usize| ALPHA * called as f64 / count as f64;
     let leaves_out_0 = |walsh: &Walsh, level: f64| {
         walsh.interval(level).is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0)
     };
-    // Whoever is not called at the widest level is not at any other.
+    // A benchmark that is not called at the widest level is not called at any other.
     let likely = walshes.iter().filter(|walsh| leaves_out_0(walsh, ALPHA)).collect::<Vec<_>>();
     let holds =
         |called: &usize| likely.iter().filter(|walsh| leaves_out_0(walsh, of(*called))).count() >= *called;
     of((1..=likely.len()).rev().find(holds).unwrap_or(1))
 }
 
-/// A benchmark, and how it stands.
+/// A benchmark and its result.
 #[derive(Debug, Clone)]
 pub struct Benchmark {
-    /// The target of cargo that it is in.
+    /// Its cargo target.
     pub target: String,
-    /// What its harness calls it.
+    /// Its name in the harness.
     pub name: String,
-    /// What harness that is.
+    /// The name of the harness.
     pub harness: &'static str,
-    /// What was measured.
+    /// The measured values.
     pub series: Series,
-    /// How it stands.
+    /// Its result.
     pub standing: Standing,
 }
 
-/// How a benchmark stands.
+/// The result of a benchmark.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Standing {
     /// Both sides have it.
     Compared(Judged),
     /// There is no other side.
     Alone,
-    /// Only the new side has it.
+    /// Only head has it.
     New,
-    /// Only the old side has it.
+    /// Only base has it.
     Vanished,
     /// It could not be measured, and why.
     Failed(String),
 }
 
 impl Standing {
-    /// Its word in every table.
+    /// The word for it in every table.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Compared(judged) => match judged.verdict {
@@ -212,7 +219,7 @@ impl Standing {
         }
     }
 
-    /// What can be said of it, where both sides have it.
+    /// Its comparison, if both sides have it.
     pub fn judged(&self) -> Option<&Judged> {
         match self {
             Self::Compared(judged) => Some(judged),
@@ -224,25 +231,25 @@ impl Standing {
 /// All benchmarks.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// When the first turn began, in seconds since 1970.
+    /// When the first turn started, in seconds since 1970.
     pub began_unix_s: u64,
     /// The machine.
     pub host: Host,
-    /// How busy it was meanwhile.
+    /// How busy the machine was during the measurement.
     pub surroundings: Surroundings,
-    /// What is compared with, if anything is.
+    /// The base, if there is one.
     pub base: Option<String>,
-    /// What is compared.
+    /// The head.
     pub head: String,
-    /// Whether base was measured on another day: then nothing is a pair.
+    /// Whether base was measured on another day: then values are not paired.
     pub of_another_day: bool,
-    /// How many rounds were to be made.
+    /// How many rounds were planned.
     pub rounds: usize,
-    /// Whether somebody stopped them.
+    /// Whether the user stopped them.
     pub interrupted: bool,
     /// A difference below this share does not matter.
     pub margin: f64,
-    /// How sure each interval is.
+    /// The confidence of each interval.
     pub confidence: f64,
     /// The benchmarks, target by target.
     pub benchmarks: Vec<Benchmark>,
@@ -252,7 +259,7 @@ pub struct Suite {
 mod tests {
     use super::*;
 
-    /// Benchmarks whose turns take known times, with a noise and a drift that both sides have.
+    /// Benchmarks with known times, plus noise and a drift that both sides share.
     struct Made {
         times_ns: Vec<[f64; SIDES]>,
         noise: f64,
@@ -292,7 +299,7 @@ mod tests {
             if self.failing == Some(benchmark) && round == 1 {
                 return Ok(Turn::Failed("it panicked".to_owned()));
             }
-            // Later turns are slower, as on a machine that gets warm.
+            // Later turns are slower, as on a machine that heats up.
             let drift = 1.0 + 0.001 * self.turns.len() as f64;
             Ok(Turn::Nanoseconds(
                 self.times_ns[benchmark][side] * drift * (self.noise * self.random.normal()).exp(),
@@ -305,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_have_turns_next_to_each_other_and_equally_often_first() {
+    fn both_sides_run_in_turn_and_equally_often_first() {
         let mut made = Made::new(&[[1.0; 2]; 3], 1);
         let (series, stopped) = made.run(10, 2);
         assert!(
@@ -321,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_that_fails_leaves_the_others_alone_and_who_stops_keeps_pairs() {
+    fn failed_benchmark_does_not_affect_others_and_stopping_keeps_pairs() {
         let mut made = Made { failing: Some(0), ..Made::new(&[[1.0; 2]; 2], 1) };
         let (series, _) = made.run(6, 2);
         assert_eq!(series[0].failed.as_deref(), Some("it panicked"));
@@ -337,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_against_itself_has_a_wrong_call_in_5_of_100_at_most() {
+    fn suite_against_itself_has_a_wrong_call_in_at_most_5_of_100() {
         const SUITES: usize = 2000;
         for (benchmarks, rounds) in [(1, 10), (5, 10), (20, 10), (40, 11)] {
             let wrong = (0..SUITES as u64).filter(|seed| {
@@ -354,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_found_among_many_and_few_others_are_called() {
+    fn finds_changes_among_many_with_few_wrong_calls() {
         const SUITES: u64 = 300;
         let mut times = vec![[100.0; 2]; 20];
         (times[3], times[11], times[17]) = ([100.0, 90.0], [100.0, 112.0], [50.0, 40.0]);
@@ -379,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_of_another_day_needs_a_larger_difference() {
+    fn base_of_another_day_needs_a_larger_difference() {
         let of = |head: f64| Made::new(&[[100.0, head]], 1).run(12, 1).0;
         let verdict = |head: f64| judge_days(&[&of(head)[0]]).0[0].verdict;
         assert_eq!(
@@ -390,17 +397,17 @@ mod tests {
     }
 
     #[test]
-    fn so_few_rounds_that_nothing_could_be_found_give_no_interval() {
-        assert_eq!([1, 2, 25, 26, 100].map(least_rounds), [6, 7, 10, 11, 12]);
+    fn too_few_rounds_give_no_interval() {
+        assert_eq!([1, 2, 25, 26, 100].map(min_rounds), [6, 7, 10, 11, 12]);
         for benchmarks in [1, 2, 25, 26, 100] {
             let all = vec![[100.0, 50.0]; benchmarks];
-            let few = Made::new(&all, 1).run(least_rounds(benchmarks), 1).0;
-            // One changed benchmark alone has to be found.
-            let mut one = Made::new(&vec![[100.0; 2]; benchmarks], 1).run(least_rounds(benchmarks), 1).0;
+            let few = Made::new(&all, 1).run(min_rounds(benchmarks), 1).0;
+            // A single changed benchmark must be found.
+            let mut one = Made::new(&vec![[100.0; 2]; benchmarks], 1).run(min_rounds(benchmarks), 1).0;
             one[0] = few[0].clone();
             assert_eq!(judged(&one).0[0].verdict, Verdict::Less, "{benchmarks}");
             for series in &mut one {
-                series.sides_ns.iter_mut().for_each(|values| values.truncate(least_rounds(benchmarks) - 1));
+                series.sides_ns.iter_mut().for_each(|values| values.truncate(min_rounds(benchmarks) - 1));
             }
             let none = &judged(&one).0[0];
             assert!(

@@ -1,12 +1,12 @@
-//! A quoted command is split into words as a shell splits them, and nothing else is done with it.
+//! Splits a quoted command into words like a shell, without any other shell feature.
 //!
 //! ```text
-//! words        are parted by spaces, tabs and line ends
-//! 'text'       is taken as it is
-//! "text"       too, but for \" \\ \$ \` and \ before a line end
-//! \c           outside of quotes is the character c
-//! | & ; < >    and ( ) $ ` outside of quotes mean something to a shell alone: they are refused
-//! * ? ~        are characters like others: file names are not filled in
+//! words        are separated by spaces, tabs and line ends
+//! 'text'       is taken literally
+//! "text"       too, except \" \\ \$ \` and \ before a line end
+//! \c           outside quotes is the character c
+//! | & ; < >    and ( ) $ ` outside quotes need a shell: they are errors
+//! * ? ~        are ordinary characters: file names are not expanded
 //! ```
 
 use thiserror::Error;
@@ -14,13 +14,13 @@ use thiserror::Error;
 /// Why a command cannot be split.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WordsError {
-    /// There is nothing in it.
+    /// It contains no words.
     #[error("the command is empty")]
     Empty,
     /// A quote is not closed, or nothing follows a backslash.
-    #[error("in `{0}` a quote is not closed")]
+    #[error("a quote is not closed in `{0}`")]
     Open(String),
-    /// A character that only a shell understands.
+    /// It contains a character that needs a shell.
     #[error("`{command}` has an unquoted {character}, which only a shell understands")]
     Shell {
         /// The command.
@@ -30,7 +30,7 @@ pub enum WordsError {
     },
 }
 
-/// The words of a command.
+/// Splits a command into words.
 pub fn split(command: &str) -> Result<Vec<String>, WordsError> {
     if let Some(character) = shell_character(command) {
         return Err(WordsError::Shell { command: command.to_owned(), character });
@@ -39,7 +39,7 @@ pub fn split(command: &str) -> Result<Vec<String>, WordsError> {
     if words.is_empty() { Err(WordsError::Empty) } else { Ok(words) }
 }
 
-/// The first character outside of quotes that only a shell understands.
+/// The first character outside quotes that needs a shell.
 fn shell_character(command: &str) -> Option<char> {
     let mut quote = None;
     let mut characters = command.chars();
@@ -58,7 +58,7 @@ fn shell_character(command: &str) -> Option<char> {
     None
 }
 
-/// Words as they would have to be typed.
+/// Joins words into a command line, quoted where needed.
 pub fn quoted(words: &[String]) -> String {
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_those_of_a_shell() {
+    fn splits_like_a_shell() {
         let split = |text: &str| super::split(text).unwrap();
         assert_eq!(
             split("./app  --name 'a b' \"c \\\" d\" e\\ f"),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_do_is_refused() {
+    fn rejects_shell_features() {
         for (text, expected) in [
             ("a | b", '|'),
             ("a > b", '>'),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_joined_can_be_split() {
+    fn joined_words_split_again() {
         let words = ["a b", "", "c'd", "$e"].map(str::to_owned);
         assert_eq!(split(&quoted(&words)).unwrap(), words);
     }

@@ -19,7 +19,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The word in text and JSON.
+    /// The word in JSON.
     pub fn label(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -27,6 +27,15 @@ impl Outcome {
             Self::AsBefore => "as before",
             Self::Less => "less",
             Self::Gone => "gone",
+        }
+    }
+
+    /// The word in text.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::AsBefore => "unchanged",
+            Self::Gone => "resolved",
+            other => other.label(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What a table of samples measures, and how its values were obtained.
 //!
 //! All code that treats metrics differently (errors, quality, default views, text) checks these fields. Names
-//! are only labels: [`Metric::of_name`] is the only place that draws conclusions from them, for files without
-//! other information.
+//! are only labels. [`Metric::of_name`] is the only place that draws conclusions from a name: recorders,
+//! importers and the reader of version 1 files create metrics with it.
 
 use crate::heap;
 use crate::ids::StringId;

@@ -1,28 +1,28 @@
-//! The distributions that everything here asks, with the edges made plain.
+//! The probability distributions of this crate, with their edge cases handled.
 
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor, Normal, StudentsT};
 
-/// The value below which a normal deviate is with this probability.
+/// The quantile of the normal distribution.
 pub fn normal_quantile(probability: f64) -> f64 {
     Normal::standard().inverse_cdf(probability)
 }
 
-/// How often a normal deviate is at least this far from 0.
+/// The probability that a normal deviate is at least this far from 0.
 pub fn normal_two_sided(z: f64) -> f64 {
     2.0 * Normal::standard().sf(z.abs())
 }
 
-/// The value below which Student's t is with this probability; with endless freedom it is the normal deviate.
+/// The quantile of Student's t; with infinite degrees of freedom that of the normal distribution.
 pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
     student(freedom).map_or_else(|| normal_quantile(probability), |student| student.inverse_cdf(probability))
 }
 
-/// How often Student's t is at least this far from 0.
+/// The probability that Student's t is at least this far from 0.
 pub fn student_two_sided(t: f64, freedom: f64) -> f64 {
     student(freedom).map_or_else(|| normal_two_sided(t), |student| 2.0 * student.sf(t.abs()))
 }
 
-/// How often the ratio of two variances is at least this large.
+/// The probability that the ratio of two variances is at least this large.
 pub fn fisher_tail(ratio: f64, freedoms: [f64; 2]) -> f64 {
     FisherSnedecor::new(freedoms[0], freedoms[1]).map_or(0.0, |fisher| fisher.sf(ratio))
 }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_distributions_are_the_tables() {
+    fn distributions_match_the_tables() {
         for (z, expected) in
             [(0.0, 1.0), (1.0, 0.317_310_5), (1.959_964, 0.05), (3.0, 0.002_699_8), (6.0, 1.973_2e-9)]
         {

@@ -1,7 +1,8 @@
-//! Many functions over a few runs of each side: which of them changed.
+//! Finds which of many functions changed, from a few runs of each side.
 //!
-//! With five runs the variance of one function is hardly known; that of all functions together is. So each is drawn towards a trend (limma's
-//! moderated t), and never below the chance of sampling itself:
+//! With five runs the variance of one function is hardly known, but that of all functions together is. So
+//! each variance is shrunk towards a trend (limma's moderated t), and never below the variance of sampling
+//! itself:
 //!
 //! ```text
 //! d    = ln(B + 1/2) - ln(A + 1/2)          per pair of runs; k pairs, df = k - 1
@@ -9,7 +10,7 @@
 //! v    = max((d0·s0·tau + df·s²) / (d0 + df), 1/m)
 //! t    = mean(d) / sqrt(2v/k)               on d0 + df degrees of freedom
 //! ```
-//! Of those that are called changed, at most 5 % are chance (Benjamini and Hochberg).
+//! Of the functions reported as changed, at most 5 % are noise (Benjamini and Hochberg).
 
 use statrs::function::gamma::digamma;
 
@@ -18,47 +19,48 @@ use crate::line::Sums;
 use crate::pairs::Interval;
 use crate::{mean, variance};
 
-/// A function with fewer samples in each run says nothing, and would spoil the trend.
-pub const LEAST_MEAN: f64 = 10.0;
+/// Functions with fewer samples per run are left out: they say nothing and would distort the trend.
+pub const MIN_MEAN: f64 = 10.0;
 /// With fewer pairs of runs the variances are guesses.
-pub const LEAST_PAIRS: usize = 3;
+pub const MIN_PAIRS: usize = 3;
 
-/// What is known of one function.
+/// The result for one function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moderated {
-    /// The logarithm of the ratio of after to before, with its 95 % interval.
+    /// The logarithm of the ratio of after to before, with its 95 % confidence interval.
     pub change: Interval,
-    /// The statistic.
+    /// The moderated t statistic.
     pub t: f64,
-    /// How often chance makes such a difference.
+    /// The probability of such a difference without a change.
     pub p: f64,
-    /// The share of wrong claims when everything with this q or a smaller one is claimed.
+    /// The share of wrong claims if every function with this q or a smaller one is claimed to have changed.
     pub q: f64,
 }
 
-/// What all functions have in common.
+/// The variance model that all functions share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prior {
-    /// The chance of sampling, in the trend.
+    /// The sampling part of the trend.
     pub sampling: f64,
-    /// What runs differ by beyond that.
+    /// The run-to-run part of the trend.
     pub between_runs: f64,
-    /// How many degrees of freedom the trend is worth; infinite where the variances differ no more than by chance.
+    /// How many degrees of freedom the trend is worth; infinite where the variances scatter no more than by
+    /// chance.
     pub freedom: f64,
-    /// What variances are of the trend.
+    /// The ratio of the variances to the trend.
     pub scale: f64,
 }
 
-/// Which of the functions are compared at all: those that one side has enough samples of.
+/// Whether a function is compared at all: one side must have enough samples of it.
 pub fn is_kept(before: &[f64], after: &[f64]) -> bool {
-    mean(before).max(mean(after)) >= LEAST_MEAN
+    mean(before).max(mean(after)) >= MIN_MEAN
 }
 
-/// Compares functions by their sample counts in each run, before and after; run i of one side is the pair of run i of the other. `None` for fewer than
-/// [`LEAST_PAIRS`] runs, or no functions.
+/// Compares functions by their sample counts in each run, before and after. Run i of one side is paired with
+/// run i of the other. `None` for fewer than [`MIN_PAIRS`] runs, or without functions.
 pub fn compare(functions: &[(Vec<f64>, Vec<f64>)]) -> Option<(Vec<Moderated>, Prior)> {
     let pairs = functions.first()?.0.len();
-    if pairs < LEAST_PAIRS
+    if pairs < MIN_PAIRS
         || functions.iter().any(|(before, after)| before.len() != pairs || after.len() != pairs)
     {
         return None;
@@ -70,7 +72,7 @@ pub fn compare(functions: &[(Vec<f64>, Vec<f64>)]) -> Option<(Vec<Moderated>, Pr
     });
     let differences = differences.collect::<Vec<_>>();
     let spreads = differences.iter().map(|some| variance(some).unwrap_or(0.0) / 2.0).collect::<Vec<_>>();
-    // One over the mean count: the variance that sampling alone brings.
+    // One over the mean count: the variance of sampling alone.
     let chances =
         functions.iter().map(|(before, after)| 2.0 / (mean(before) + mean(after)).max(f64::MIN_POSITIVE));
     let chances = chances.collect::<Vec<_>>();
@@ -111,25 +113,26 @@ pub fn false_claims(chances: &[f64]) -> Vec<f64> {
     rates
 }
 
-/// The trend of the variances, and how far they scatter around it.
+/// Fits the trend of the variances, and how far they scatter around it.
 fn prior(spreads: &[f64], chances: &[f64], freedom: f64) -> Prior {
     const STEPS: usize = 15;
-    const LEAST_BETWEEN: f64 = 1e-6;
+    const MIN_BETWEEN: f64 = 1e-6;
     let (mut sampling, mut between) = (1.0f64, 1e-3f64);
     for _ in 0..STEPS {
-        // Least squares, in which a wild variance counts for less.
+        // Least squares, with less weight for extreme variances.
         let point = |(spread, chance): (&f64, &f64)| {
             let trend = sampling * chance + between;
             (*chance, *spread, (6.0 * trend / spread.max(1e-12)).min(1.0) / (trend * trend))
         };
         let sums = spreads.iter().zip(chances).map(point).collect::<Sums>();
         (between, sampling) = sums.line();
-        // Functions that all have the same count leave open which part is which; not a number is not below 1.
+        // If all functions have the same count, the two parts cannot be separated and `sampling` is not a
+        // number, which is not below 1.
         if sampling.is_nan() || sampling < 1.0 {
             (sampling, between) = (1.0, (sums.y - sums.x) / sums.one);
         }
-        if between.is_nan() || between < LEAST_BETWEEN {
-            (sampling, between) = ((sums.xy / sums.xx).max(1.0), LEAST_BETWEEN);
+        if between.is_nan() || between < MIN_BETWEEN {
+            (sampling, between) = ((sums.xy / sums.xx).max(1.0), MIN_BETWEEN);
         }
     }
     let logarithms = spreads.iter().zip(chances).map(|(spread, chance)| {
@@ -148,7 +151,7 @@ fn prior(spreads: &[f64], chances: &[f64], freedom: f64) -> Prior {
     Prior { sampling, between_runs: between, freedom, scale }
 }
 
-/// The derivative of the digamma function, and its derivative: the recurrence up to where the series has all digits.
+/// The trigamma function and its derivative: the recurrence, up to where the series is exact.
 fn trigamma_and_slope(at: f64) -> (f64, f64) {
     let (mut at, mut value, mut slope) = (at, 0.0, 0.0);
     while at < 12.0 {
@@ -171,7 +174,7 @@ fn trigamma(at: f64) -> f64 {
     trigamma_and_slope(at).0
 }
 
-/// Where the trigamma function has this value.
+/// The inverse of the trigamma function.
 fn trigamma_inverse(value: f64) -> f64 {
     let mut at = 0.5 + 1.0 / value;
     for _ in 0..50 {
@@ -194,9 +197,9 @@ mod tests {
         (one - other).abs() <= share * other.abs()
     }
 
-    /// Six functions, of which the third grew by a quarter.
+    /// Six functions; the third grew by a quarter.
     #[test]
-    fn the_reference_is_met() {
+    fn matches_the_reference_values() {
         let before = [
             [1000, 410, 205, 98, 52, 31],
             [1012, 398, 190, 110, 47, 25],
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_special_functions_are_known() {
+    fn special_functions_match_known_values() {
         assert!(near(trigamma(1.0), std::f64::consts::PI.powi(2) / 6.0, 1e-12));
         assert!(near(trigamma(0.5), std::f64::consts::PI.powi(2) / 2.0, 1e-12));
         assert!(near(trigamma_and_slope(1.0).1, -2.404_113_806_319_188_6, 1e-11));
@@ -237,9 +240,10 @@ mod tests {
         (mean + mean.sqrt() * random.normal()).round().max(0.0)
     }
 
-    /// Of 300 comparisons of a program with itself at most 7 % have a function that is said to have changed; one that grew by half is found.
+    /// Of 300 comparisons of a program with itself, at most 7 % report a changed function. A function that
+    /// grew by half is found.
     #[test]
-    fn claims_are_as_rare_and_as_certain_as_said() {
+    fn false_claims_are_rare_and_real_changes_are_found() {
         let shares = [300.0, 200.0, 120.0, 90.0, 60.0, 50.0, 40.0, 30.0, 25.0, 20.0, 15.0, 12.0];
         let (mut wrong, mut found, mut held) = (0, 0, 0);
         for seed in 0..300 {
@@ -274,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn too_few_runs_say_nothing() {
+    fn too_few_runs_give_no_result() {
         assert_eq!(compare(&[(vec![10.0; 2], vec![20.0; 2])]), None);
         assert_eq!(compare(&[]), None);
-        // All the same, without any spread.
+        // All values equal, without any spread.
         let (rows, _) = compare(&[(vec![10.0; 5], vec![10.0; 5]), (vec![10.0; 5], vec![10.0; 5])]).unwrap();
         assert!(
             rows.iter().all(|row| row.q > 0.05 && row.change.low <= 0.0 && row.change.high >= 0.0),

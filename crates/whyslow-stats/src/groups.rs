@@ -1,16 +1,17 @@
-//! Two groups of runs that are no pairs: what was measured on another day.
+//! Compares two groups of runs that are not paired, such as runs of different days.
 //!
-//! Hodges and Lehmann's shift: the median of all differences, with the interval of the rank-sum test. It allows for the noise within each group and for nothing between them; whoever
-//! compares days has to widen it.
+//! Hodges and Lehmann's shift: the median of all differences, with the interval of the rank-sum test. The
+//! interval covers the noise within each group, but not changes between the groups: a comparison of different
+//! days has to widen it.
 
 use crate::chance::normal_quantile;
 use crate::median_of_sorted;
 use crate::pairs::Interval;
 
-/// An allowance for what machines differ by from day to day when nothing was changed, as the logarithm of a ratio.
+/// An allowance for day-to-day changes of a machine, as the logarithm of a ratio.
 pub const BETWEEN_DAYS: f64 = 0.139_762; // ln 1.15
 
-/// Where the second group lies beside the first, with its interval; `None` where they are too small for one.
+/// The shift of the second group against the first, with its interval; `None` if the groups are too small.
 pub fn shift(first: &[f64], second: &[f64], alpha: f64) -> Option<Interval> {
     let mut differences = Vec::with_capacity(first.len() * second.len());
     for value in second {
@@ -37,7 +38,7 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn the_interval_holds_the_truth_as_often_as_it_says() {
+    fn interval_covers_the_true_value_as_often_as_claimed() {
         let mut held = 0;
         for seed in 0..1000 {
             let mut random = Random::new(seed);
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_have_no_interval() {
+    fn too_few_values_give_no_interval() {
         assert_eq!(shift(&[1.0; 3], &[2.0; 3], 0.05), None);
         assert_eq!(shift(&[], &[], 0.05), None);
         assert_eq!(shift(&[f64::NEG_INFINITY; 10], &[1.0; 10], 0.05), None);

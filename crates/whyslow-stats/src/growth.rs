@@ -1,17 +1,17 @@
 //! How a cost grows with the size of the input.
 //!
 //! ```text
-//! exponent   ln mu = a + b·ln n, counts with variance mu + phi·mu² (negative binomial), phi so that Pearson's X² is what it should be
-//! shape      mu = a + b·f(n), a, b >= 0, for f = 1, log n, n, n log n, n², n³: plausible where the misfit is no more than that between runs
+//! exponent   ln mu = a + b·ln n, counts with variance mu + phi·mu² (negative binomial), phi so that Pearson's X² is as expected
+//! shape      mu = a + b·f(n), a, b >= 0, for f = 1, log n, n, n log n, n², n³: plausible where the misfit is no more than run-to-run noise
 //! ```
-//! Counts are small where functions are: least squares on logarithms would take chance for growth.
+//! Counts of functions are often small. Least squares on logarithms would mistake noise for growth there.
 
 use crate::chance::{fisher_tail, student_quantile};
 use crate::line::Sums;
 use crate::mean;
 use crate::pairs::Interval;
 
-/// What a run of one size cost, in samples or in whatever is counted.
+/// The cost of a run of one size, in samples or any other count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
     /// The size of the input.
@@ -23,31 +23,32 @@ pub struct Cost {
 /// The exponent of a cost: 1 is linear, 2 quadratic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Exponent {
-    /// With its 95 % interval.
+    /// The exponent with its 95 % confidence interval.
     pub interval: Interval,
     /// Its standard error.
     pub error: f64,
-    /// It is larger than this with a probability of 99.9 %.
+    /// The exponent is larger than this with a probability of 99.9 %.
     pub surely_above: f64,
-    /// The exponent between the two largest sizes alone. What is both linear and quadratic has a larger one here.
+    /// The exponent between the two largest sizes alone. It is larger for a cost with a linear and a
+    /// quadratic part.
     pub at_the_top: f64,
-    /// The cost at size 1, in logarithms, for predictions.
+    /// The logarithm of the cost at size 1, for predictions.
     intercept: f64,
 }
 
 impl Exponent {
-    /// The cost at another size, if it goes on like this.
+    /// The predicted cost at another size.
     pub fn cost_at(&self, size: f64) -> f64 {
         (self.intercept + self.interval.estimate * size.ln()).exp()
     }
 
-    /// Whether it surely grows faster than n log n does.
+    /// Whether it certainly grows faster than n log n.
     pub fn is_steep(&self) -> bool {
         self.surely_above > 1.3
     }
 }
 
-/// The exponent of some costs; `None` for fewer than three sizes, or where there is nothing.
+/// The exponent of some costs; `None` for fewer than three sizes, or if all costs are 0.
 pub fn exponent(costs: &[Cost]) -> Option<Exponent> {
     let sizes = by_size(costs);
     let freedom = costs.len().checked_sub(2).filter(|freedom| *freedom > 0)? as f64;
@@ -69,7 +70,7 @@ pub fn exponent(costs: &[Cost]) -> Option<Exponent> {
         return None;
     }
     let [.., below, top] = &sizes[..] else { return None };
-    // Half a sample more, for sizes at which there is none.
+    // Half a sample is added, for sizes without any.
     let at_the_top = ((mean(&top.1) + 0.5) / (mean(&below.1) + 0.5)).ln() / (top.0 / below.0).ln();
     Some(Exponent {
         interval: Interval { estimate: fit.slope, low: fit.slope - width, high: fit.slope + width },
@@ -140,10 +141,10 @@ fn bisect(is_too_small: impl Fn(f64) -> bool) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// A way to grow.
+/// A shape of growth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// Not at all.
+    /// No growth.
     Constant,
     /// log n
     Logarithmic,
@@ -158,11 +159,11 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// All of them, by their growth.
+    /// All shapes, slowest growth first.
     pub const ALL: [Self; 6] =
         [Self::Constant, Self::Logarithmic, Self::Linear, Self::Linearithmic, Self::Quadratic, Self::Cubic];
 
-    /// As it is written.
+    /// The formula.
     pub fn label(self) -> &'static str {
         match self {
             Self::Constant => "constant",
@@ -191,33 +192,34 @@ impl Shape {
 pub struct Plausible {
     /// The shape.
     pub shape: Shape,
-    /// How often a cost that grows so fits this badly.
+    /// The probability that a cost of this shape fits this badly.
     pub p: f64,
 }
 
-/// What shapes the costs may have.
+/// The shapes that fit some costs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shapes {
-    /// Any of these; the best first.
+    /// Any of these, best first.
     OneOf(Vec<Plausible>),
-    /// No single one fits.
+    /// No shape fits.
     None,
 }
 
-/// Which shapes fit costs that were measured several times at each size; `None` where sizes or repetitions are too few.
+/// Which shapes fit costs that were measured several times at each size; `None` with too few sizes or
+/// repetitions.
 pub fn shapes(costs: &[Cost]) -> Option<Shapes> {
     const PLAUSIBLE: f64 = 0.05;
     const HOPELESS: f64 = 0.01;
-    /// Of the cost at the largest size, what has to come from growing.
+    /// The share of the cost at the largest size that must come from growth.
     const GROWN: f64 = 0.2;
-    /// Runs of one program differ by some 2 % anyway.
-    const LEAST_SPREAD: f64 = 0.02 * 0.02;
+    /// Runs of one program differ by about 2 % in any case.
+    const MIN_SPREAD: f64 = 0.02 * 0.02;
     let sizes = by_size(costs);
     let repeated = costs.len() - sizes.len();
     if sizes.len() < 4 || repeated == 0 || costs.iter().all(|cost| cost.value == 0.0) {
         return None;
     }
-    let spread = spread_within(&sizes, repeated as f64).max(LEAST_SPREAD);
+    let spread = spread_within(&sizes, repeated as f64).max(MIN_SPREAD);
     let fit = |shape: Shape| {
         let parameters = if shape == Shape::Constant { 1 } else { 2 };
         let (misfit, grown) = misfit(&sizes, shape, spread);
@@ -225,7 +227,7 @@ pub fn shapes(costs: &[Cost]) -> Option<Shapes> {
         let p = fisher_tail(misfit / freedom, [freedom, repeated as f64]);
         (Plausible { shape, p }, grown)
     };
-    // What hardly grows is constant, whatever the shape of the little that does.
+    // A cost that hardly grows is constant, whatever the shape of the small rest.
     let mut all = Shape::ALL.map(fit).to_vec();
     all.retain(|(fit, grown)| fit.shape == Shape::Constant || *grown > GROWN);
     let mut all = all.into_iter().map(|(fit, _)| fit).collect::<Vec<_>>();
@@ -237,7 +239,7 @@ pub fn shapes(costs: &[Cost]) -> Option<Shapes> {
     Some(Shapes::OneOf(plausible.map(|(_, fit)| fit).collect()))
 }
 
-/// The values of each size, in the order of sizes.
+/// The values of each size, ordered by size.
 fn by_size(costs: &[Cost]) -> Vec<(f64, Vec<f64>)> {
     let mut sorted = costs.to_vec();
     sorted.sort_by(|one, other| one.size.total_cmp(&other.size));
@@ -245,7 +247,7 @@ fn by_size(costs: &[Cost]) -> Vec<(f64, Vec<f64>)> {
     groups.map(|group| (group[0].size, group.iter().map(|cost| cost.value).collect())).collect()
 }
 
-/// By how much runs of one size differ beyond counting.
+/// How much runs of one size differ beyond counting noise.
 fn spread_within(sizes: &[(f64, Vec<f64>)], freedom: f64) -> f64 {
     let misfit = |spread: f64| {
         let of_size = |(_, values): &(f64, Vec<f64>)| {
@@ -257,22 +259,23 @@ fn spread_within(sizes: &[(f64, Vec<f64>)], freedom: f64) -> f64 {
     if misfit(0.0) <= freedom { 0.0 } else { bisect(|spread| misfit(spread) > freedom) }
 }
 
-/// How far the means of all sizes are from the best a + b·f(n) with a, b >= 0, and the share of b·f(n) at the largest.
+/// The misfit of the means of all sizes to the best a + b·f(n) with a, b >= 0, and the share of b·f(n) at the
+/// largest size.
 fn misfit(sizes: &[(f64, Vec<f64>)], shape: Shape, spread: f64) -> (f64, f64) {
-    const LEAST: f64 = 0.05;
+    const MIN: f64 = 0.05;
     let largest = sizes.iter().map(|(size, _)| shape.at(*size)).fold(f64::MIN_POSITIVE, f64::max);
     let mut rows = sizes
         .iter()
         .map(|(size, values)| {
             let mean = mean(values);
-            // The part of the shape, the mean, how many runs, what is expected.
+            // The relative value of the shape, the mean, the number of runs, the expected value.
             (shape.at(*size) / largest, mean, values.len() as f64, mean.max(0.3))
         })
         .collect::<Vec<_>>();
     let mut grown = 0.0;
     for _ in 0..25 {
         let point = |(part, mean, runs, expected): &(f64, f64, f64, f64)| {
-            (*part, *mean, runs / (expected.max(LEAST) * (1.0 + spread * expected)))
+            (*part, *mean, runs / (expected.max(MIN) * (1.0 + spread * expected)))
         };
         let sums = rows.iter().map(point).collect::<Sums>();
         let (mut base, mut slope) = match shape {
@@ -287,7 +290,7 @@ fn misfit(sizes: &[(f64, Vec<f64>)], shape: Shape, spread: f64) -> (f64, f64) {
         }
         grown = slope / (base + slope).max(f64::MIN_POSITIVE);
         for (part, _, _, expected) in &mut rows {
-            *expected = (base + slope * *part).max(LEAST);
+            *expected = (base + slope * *part).max(MIN);
         }
     }
     let of_row = |(_, mean, runs, expected): &(f64, f64, f64, f64)| {
@@ -316,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quadratic_that_hides_at_three_percent() {
+    fn finds_a_quadratic_part_of_three_percent() {
         let hidden =
             costs(&[1.0, 0.0, 1.0, 2.0, 3.0, 2.0, 11.0, 8.0, 10.0, 35.0, 41.0, 38.0, 149.0, 155.0, 143.0]);
         let found = exponent(&hidden).unwrap();
@@ -333,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_linear_is_not_steep() {
+    fn linear_is_not_steep() {
         let linear = costs(&[
             63.0, 60.0, 66.0, 127.0, 119.0, 131.0, 250.0, 262.0, 241.0, 508.0, 489.0, 530.0, 1011.0, 985.0,
             1040.0,
@@ -344,9 +347,10 @@ mod tests {
         assert!(labels(shapes(&linear)).contains(&"n"));
     }
 
-    /// For each shape 200 courses: the interval of the exponent holds the local truth of powers, and the true shape is among the plausible ones.
+    /// For each shape 200 series: the interval of the exponent covers the true local power, and the true
+    /// shape is among the plausible ones.
     #[test]
-    fn intervals_and_shapes_hold_the_truth() {
+    fn intervals_and_shapes_cover_the_truth() {
         for (shape, power) in [
             (Shape::Constant, Some(0.0)),
             (Shape::Linear, Some(1.0)),
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_grow_is_constant_and_nothing_else() {
+    fn no_growth_is_constant_only() {
         let still = [
             120.0, 118.0, 123.0, 119.0, 125.0, 121.0, 117.0, 122.0, 120.0, 126.0, 124.0, 119.0, 121.0, 118.0,
             125.0,
@@ -385,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_says_nothing() {
+    fn too_few_costs_give_no_result() {
         assert_eq!(exponent(&costs(&[0.0; 15])), None);
         assert_eq!(exponent(&costs(&[1.0; 6])), None);
         assert_eq!(shapes(&costs(&[1.0; 9])), None);

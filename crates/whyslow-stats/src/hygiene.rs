@@ -1,8 +1,9 @@
-//! What is odd about a series of runs. Nothing is ever left out for it: the interval has to live with all of them.
+//! Finds what is odd about a series of runs. No run is ever left out because of it: the interval has to cover
+//! them all.
 
 use crate::{mean, median, variance};
 
-/// The rows of values that are far from the others: 7 deviations, as the middle of the distances gives them.
+/// The indices of values far from the others: 7 deviations, estimated from the median distance.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let middle = median(values);
     let spread = 1.4826 * median(&values.iter().map(|value| (value - middle).abs()).collect::<Vec<_>>());
@@ -10,24 +11,25 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     values.iter().enumerate().filter(is_far).map(|(row, _)| row).collect()
 }
 
-/// Two groups that values fall into.
+/// Two groups of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Modes {
     /// The means of both groups, the smaller first.
     pub means: [f64; 2],
-    /// The share of the values in the second.
+    /// The share of the values in the second group.
     pub upper_share: f64,
 }
 
-/// The two groups, if there are two: each has 15 % of the values, and they lie six deviations apart.
+/// The two groups, if there are two: each has at least 15 % of the values, and they are six deviations apart.
 pub fn modes(values: &[f64]) -> Option<Modes> {
-    const LEAST_SHARE: f64 = 0.15;
+    const MIN_SHARE: f64 = 0.15;
     const APART: f64 = 6.0;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let least = ((LEAST_SHARE * sorted.len() as f64).ceil() as usize).max(2);
+    let least = ((MIN_SHARE * sorted.len() as f64).ceil() as usize).max(2);
     let splits = least..=sorted.len().checked_sub(least)?;
-    // The squares within both groups are least where those between them are most, which the sums before each place give at once.
+    // The squares within both groups are smallest where those between them are largest, which prefix sums
+    // give directly.
     let (count, middle) = (sorted.len() as f64, mean(&sorted));
     let mut sum = 0.0;
     let sums = std::iter::once(0.0).chain(sorted.iter().map(|value| {
@@ -44,7 +46,7 @@ pub fn modes(values: &[f64]) -> Option<Modes> {
     (means[1] - means[0] > APART * deviation && means[1] > means[0]).then_some(Modes { means, upper_share })
 }
 
-/// How values go up or down with time, from -1 to 1 (Spearman); `None` while chance could be all there is to it.
+/// How values rise or fall over time, from -1 to 1 (Spearman); `None` if noise explains it.
 pub fn drift(values: &[f64]) -> Option<f64> {
     let ranks = ranks(values);
     let middle = (values.len() as f64 - 1.0) / 2.0;
@@ -60,7 +62,7 @@ pub fn drift(values: &[f64]) -> Option<f64> {
     is_drift.then_some(correlation)
 }
 
-/// The place of each value in the order of all, from 0; equal values share theirs.
+/// The rank of each value, from 0; equal values share a rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order = (0..values.len()).collect::<Vec<_>>();
     order.sort_by(|one, other| values[*one].total_cmp(&values[*other]));
@@ -78,7 +80,8 @@ fn ranks_before(order: &[usize], part: &[usize]) -> usize {
     (part.as_ptr().addr() - order.as_ptr().addr()) / size_of::<usize>()
 }
 
-/// What it is worth to be the first of a pair: half the difference between the differences of both orders. `None` while it is within the noise.
+/// The effect of being the first of a pair: half the difference between both orders. `None` if it is within
+/// noise.
 pub fn slot_effect(differences: &[f64], first_is_first: &[bool]) -> Option<f64> {
     let of = |wanted: bool| {
         let some = differences.iter().zip(first_is_first).filter(|(_, order)| **order == wanted);
@@ -92,16 +95,16 @@ pub fn slot_effect(differences: &[f64], first_is_first: &[bool]) -> Option<f64> 
     (effect.abs() > 2.58 * error && error > 0.0).then_some(effect)
 }
 
-/// How coarse the clock is beside what it measures.
+/// How coarse the clock is for what it measures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grain {
-    /// By how much the logarithm of a ratio may be off.
+    /// The possible error of the logarithm of a ratio.
     pub widening: f64,
-    /// Whether equality can be claimed at this margin.
+    /// Whether the verdict `equivalent` is possible at this margin.
     pub can_be_equivalent: bool,
 }
 
-/// What a tick of the clock means for runs of this length. Below 1 % of a run it means nothing.
+/// The effect of a clock tick on runs of this length. Below 1 % of a run there is none.
 pub fn grain(tick: f64, typical: f64, margin: f64) -> Grain {
     let share = if typical > 0.0 { tick / typical } else { 1.0 };
     let widening = if share >= 0.01 { share.ln_1p() } else { 0.0 };
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_away_is_named_and_noise_is_not() {
+    fn finds_outliers_but_not_noise() {
         let mut values = noise(40);
         assert_eq!(outliers(&values), []);
         values[7] = 130.0;
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn two_modes_are_seen_and_one_is_not_split() {
+    fn finds_two_modes_and_does_not_split_one() {
         let mut values = noise(40);
         assert_eq!(modes(&values), None);
         for value in values.iter_mut().step_by(3) {
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_a_trend_and_not_a_spread() {
+    fn finds_a_trend_but_not_a_spread() {
         let mut values = noise(40);
         assert_eq!(drift(&values), None);
         for (time, value) in values.iter_mut().enumerate() {
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_first_may_have_it_easier() {
+    fn finds_the_effect_of_order() {
         let mut random = Random::new(9);
         let order = (0..40).map(|at| at % 2 == 0).collect::<Vec<_>>();
         let of = |advantage: f64, random: &mut Random| {
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coarse_clock_widens_and_forbids_equality() {
+    fn coarse_clock_widens_the_interval_and_forbids_equivalence() {
         assert_eq!(grain(1e-6, 1.0, 0.01), Grain { widening: 0.0, can_be_equivalent: true });
         let coarse = grain(0.004, 0.1, 0.01);
         assert!((coarse.widening - 0.04f64.ln_1p()).abs() < 1e-12 && !coarse.can_be_equivalent);

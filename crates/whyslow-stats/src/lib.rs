@@ -1,16 +1,16 @@
-//! What measurements say, and how sure that is. Pure arithmetic: nothing here runs, reads or prints.
+//! The statistics of whyslow. Pure arithmetic: nothing here runs, reads or prints.
 //!
 //! ```text
-//! pairs       two commands in turn: the estimate of their ratio and its exact interval
-//! groups      two groups of runs that are no pairs
+//! pairs       two commands in alternating runs: the ratio and its exact confidence interval
+//! groups      two groups of runs that are not paired
 //! verdict     what an interval supports: less, more, equivalent, undecided; how many more pairs it would take
-//! looks       the same, looked at again and again until it is decided
-//! witness     which time is to be believed: wall or CPU
-//! hygiene     what is odd about a series: outliers, two modes, drift, a slow first run
+//! interim     checks at fixed points of a series, to stop once it is decided
+//! witness     which time decides: wall time or CPU time
+//! hygiene     what is odd about a series: outliers, two modes, drift, a coarse clock
 //! functions   many functions over a few runs each: moderated statistics
 //! growth      how a cost grows with the size of the input
 //! line        the straight line through weighted points
-//! chance      the distributions that the others ask
+//! chance      probability distributions
 //! random      the generator behind every order and every simulation
 //! ```
 
@@ -19,14 +19,14 @@ pub mod functions;
 pub mod groups;
 pub mod growth;
 pub mod hygiene;
+pub mod interim;
 mod line;
-pub mod looks;
 pub mod pairs;
 pub mod random;
 pub mod verdict;
 pub mod witness;
 
-/// The middle of some values; 0 of none.
+/// The median of some values; 0 of none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -41,7 +41,7 @@ fn median_of_sorted(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Half the width of the interval that holds the true mean in 95 of 100 cases; `None` of fewer than two values.
+/// Half the width of the 95 % confidence interval of the mean; `None` for fewer than two values.
 pub fn margin_of_mean(values: &[f64]) -> Option<f64> {
     let error = (variance(values)? / values.len() as f64).sqrt();
     Some(chance::student_quantile(0.975, values.len() as f64 - 1.0) * error)
@@ -52,7 +52,7 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The variance of what some values are a sample of; `None` of fewer than two.
+/// The sample variance; `None` for fewer than two values.
 pub fn variance(values: &[f64]) -> Option<f64> {
     let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
     let mean = mean(values);

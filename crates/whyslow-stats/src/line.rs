@@ -1,6 +1,6 @@
 //! The straight line through weighted points.
 
-/// What least squares need of the points.
+/// The sums that least squares need.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
     pub(crate) one: f64,
@@ -10,7 +10,7 @@ pub(crate) struct Sums {
     pub(crate) xy: f64,
 }
 
-/// Of points: x, y, weight.
+/// From points: x, y, weight.
 impl FromIterator<(f64, f64, f64)> for Sums {
     fn from_iter<I: IntoIterator<Item = (f64, f64, f64)>>(points: I) -> Self {
         let mut sums = Self::default();
@@ -30,13 +30,13 @@ impl Sums {
         self.one * self.xx - self.x * self.x
     }
 
-    /// Where the line is at 0, and how steep it is. Points that all have one x make neither a number.
+    /// Intercept and slope. Both are not a number if all points have the same x.
     pub(crate) fn line(&self) -> (f64, f64) {
         let Self { one, x, xx, y, xy } = *self;
         ((xx * y - x * xy) / self.determinant(), (one * xy - x * y) / self.determinant())
     }
 
-    /// The variance of the slope, where weights are one over variances.
+    /// The variance of the slope, if weights are one over variances.
     pub(crate) fn slope_variance(&self) -> f64 {
         self.one / self.determinant()
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_goes_through_points_that_lie_on_one() {
+    fn fits_points_on_a_line_exactly() {
         let sums = [(0.0, 3.0, 1.0), (1.0, 5.0, 2.0), (4.0, 11.0, 0.5)].into_iter().collect::<Sums>();
         let (at_zero, slope) = sums.line();
         assert!((at_zero - 3.0).abs() < 1e-12 && (slope - 2.0).abs() < 1e-12, "{at_zero} {slope}");

@@ -1,22 +1,23 @@
-//! Two commands in pairs: how large their ratio is, and how sure that is.
+//! Compares two commands by pairs of runs: an estimate of their ratio, and its confidence interval.
 //!
-//! The Hodges-Lehmann estimate with the exact interval of the signed-rank test. For the differences d = ln(B/A) of n pairs:
+//! The Hodges-Lehmann estimate with the exact interval of the signed-rank test. For the differences d =
+//! ln(B/A) of n pairs:
 //!
 //! ```text
 //! Walsh averages   W = sorted (d[i] + d[j]) / 2 for i <= j,   M = n(n+1)/2 of them
 //! estimate         their median
 //! interval         [W(c), W(M+1-c)],   c = how many t have P(T+ <= t) <= alpha/2;   T+ = sum of k·coin over k = 1..n
 //! ```
-//! It needs no idea of how the noise is distributed, and a few wild runs do not move it. That the order in each pair was random is all that it
-//! rests on.
+//! It assumes nothing about the distribution of the noise, and a few extreme runs do not move it. Its only
+//! assumption is that the order in each pair was random.
 
 use crate::chance::normal_quantile;
 use crate::median_of_sorted;
 
-/// How often an interval may miss the truth.
+/// The probability that an interval misses the true value.
 pub const ALPHA: f64 = 0.05;
 
-/// Where a value lies.
+/// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// The estimate.
@@ -28,26 +29,26 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Both ends further out by so much.
+    /// Moves both ends outwards by this much.
     #[must_use]
     pub fn widened(self, by: f64) -> Self {
         Self { low: self.low - by, high: self.high + by, ..self }
     }
 
-    /// Moved by so much.
+    /// Moves all three values by this much.
     #[must_use]
     pub fn moved(self, by: f64) -> Self {
         Self { estimate: self.estimate + by, low: self.low + by, high: self.high + by }
     }
 
-    /// Of logarithms: the ratio that they are of.
+    /// Turns an interval of logarithms into one of ratios.
     #[must_use]
     pub fn exp(self) -> Self {
         Self { estimate: self.estimate.exp(), low: self.low.exp(), high: self.high.exp() }
     }
 }
 
-/// The logarithms of the ratios of the second to the first of each pair; `None` where one has none.
+/// The logarithm of second over first for each pair; `None` if one of them has no logarithm.
 pub fn log_ratios(first: &[f64], second: &[f64]) -> Option<Vec<f64>> {
     let ratio = |(first, second): (&f64, &f64)| {
         let ratio = (second / first).ln();
@@ -56,7 +57,7 @@ pub fn log_ratios(first: &[f64], second: &[f64]) -> Option<Vec<f64>> {
     first.iter().zip(second).map(ratio).collect()
 }
 
-/// The averages of all pairs of differences, each also with itself, in order.
+/// The sorted averages of all pairs of differences, each difference also paired with itself.
 #[derive(Debug, Clone)]
 pub struct Walsh {
     sorted: Vec<f64>,
@@ -64,7 +65,7 @@ pub struct Walsh {
 }
 
 impl Walsh {
-    /// Of differences, which must be finite.
+    /// Builds the averages of differences, which must be finite.
     pub fn new(differences: &[f64]) -> Self {
         let count = differences.len();
         let mut sorted = Vec::with_capacity(count * (count + 1) / 2);
@@ -75,23 +76,25 @@ impl Walsh {
         Self { sorted, differences: count }
     }
 
-    /// The Hodges-Lehmann estimate; 0 of nothing.
+    /// The Hodges-Lehmann estimate; 0 without differences.
     pub fn estimate(&self) -> f64 {
         median_of_sorted(&self.sorted)
     }
 
-    /// The interval that misses the truth with the probability `alpha` at most; `None` when there are too few differences for one.
+    /// The interval that misses the true value with probability `alpha` at most; `None` with too few
+    /// differences.
     pub fn interval(&self, alpha: f64) -> Option<Interval> {
         self.between(tail_count(self.differences, alpha))
     }
 
-    /// The interval that leaves out the averages before the one of this rank, and as many at the other end.
+    /// The interval from the average of this rank to the one of the same rank from the other end.
     pub fn between(&self, rank: usize) -> Option<Interval> {
         let low = *self.sorted.get(rank.checked_sub(1)?)?;
         Some(Interval { estimate: self.estimate(), low, high: self.sorted[self.sorted.len() - rank] })
     }
 
-    /// The standard error of the estimate, from the middle of the averages. `None` for fewer than four differences.
+    /// The standard error of the estimate, from the middle of the averages; `None` for fewer than four
+    /// differences.
     pub fn standard_error(&self) -> Option<f64> {
         let rank = tail_count(self.differences, 0.32);
         let middle = self.between(rank)?;
@@ -99,7 +102,8 @@ impl Walsh {
     }
 }
 
-/// The number c of the interval: how many values of the statistic are in the lower tail. 0: there is no interval at this level.
+/// The number c of the interval: how many values of the statistic are in the lower tail. 0 means that there
+/// is no interval at this level.
 pub fn tail_count(differences: usize, alpha: f64) -> usize {
     let mut below = 0.0;
     let in_tail = |chance: &&f64| {
@@ -148,7 +152,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_interval_is_that_of_the_signed_rank_test() {
+    fn interval_matches_the_signed_rank_test() {
         assert_near(&FASTER, ALPHA, [-0.039325, -0.053250, -0.018050]);
         assert_near(&FASTER, 0.025, [-0.039325, -0.0560, -0.0149]);
         assert_near(&FASTER, 0.008, [-0.039325, -0.0588, -0.01125]);
@@ -158,14 +162,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn one_wild_run_hardly_moves_it() {
+    fn one_extreme_run_hardly_moves_the_estimate() {
         let mut wild = FASTER;
         wild[11] = 0.9;
         assert_near(&wild, ALPHA, [-0.037225, -0.05325, 0.00875]);
     }
 
     #[test]
-    fn tails_are_the_exact_ones() {
+    fn tails_are_exact() {
         let at = |alpha: f64, pairs: &[usize]| {
             pairs.iter().map(|pairs| tail_count(*pairs, alpha)).collect::<Vec<_>>()
         };
@@ -184,7 +188,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn its_standard_error_is_known() {
+    fn standard_error_matches_a_known_value() {
         assert!((Walsh::new(&UNDECIDED).standard_error().unwrap() - 0.007_497).abs() < 1e-6);
         assert_eq!(tail_count(12, 0.32), 26);
         assert!((normal_quantile(1.0 - tail(12, 26)) - 1.0337).abs() < 1e-4);
@@ -192,7 +196,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_ratio_is_that_of_the_second_to_the_first() {
+    fn ratio_is_second_over_first() {
         let ratios = log_ratios(&[100.0; 8], &[103.0; 8]).unwrap();
         let interval = Walsh::new(&ratios).interval(ALPHA).unwrap().exp();
         assert!((interval.estimate - 1.03).abs() < 1e-9 && interval.low <= interval.estimate);

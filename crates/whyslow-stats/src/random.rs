@@ -1,13 +1,13 @@
-//! SplitMix64: small, the same everywhere, and good enough to shuffle with.
+//! SplitMix64: small, the same on every machine, and good enough for shuffling.
 
-/// A generator of numbers that look random.
+/// A pseudo-random number generator.
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// One that gives the same numbers for the same seed.
+    /// A generator that gives the same numbers for the same seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -21,12 +21,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to 1, without it.
+    /// A number from 0 up to, but not including, 1.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Close to the normal distribution with mean 0 and deviation 1: the sum of twelve.
+    /// Approximately normal with mean 0 and deviation 1: a sum of twelve uniform numbers.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
@@ -36,7 +36,7 @@ impl Random {
         ((self.uniform() * end as f64) as usize).min(end.saturating_sub(1))
     }
 
-    /// Any order of these, each as likely as another.
+    /// Shuffles the items; every order is equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -44,7 +44,8 @@ impl Random {
     }
 }
 
-/// The order of `count` commands in each round. Two commands come in both orders equally often; of more, each round is any permutation.
+/// The order of `count` commands in each round. Two commands run equally often in both orders. With more,
+/// each round is a random permutation or the reverse of the one before.
 #[derive(Debug)]
 pub struct Orders {
     random: Random,
@@ -53,7 +54,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Orders of so many commands.
+    /// Orders of this many commands.
     pub fn new(count: usize, seed: u64) -> Self {
         Self { random: Random::new(seed), count, owed: None }
     }
@@ -63,7 +64,7 @@ impl Iterator for Orders {
     type Item = Vec<usize>;
 
     fn next(&mut self) -> Option<Vec<usize>> {
-        // A permutation and its reverse: who is first in one round is last in the other.
+        // A permutation and its reverse: the first command of one round is the last of the other.
         if let Some(owed) = self.owed.take() {
             return Some(owed);
         }
@@ -79,21 +80,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_are_the_known_ones() {
+    fn numbers_match_the_reference() {
         let mut random = Random::new(1);
         assert_eq!([random.uniform(), random.uniform()], [0.566_561_575_172_280_9, 0.745_781_757_262_701_1]);
         assert!((Random::new(1).normal() - 1.424_348_090_516).abs() < 1e-12);
     }
 
     #[test]
-    fn both_orders_come_equally_often_and_in_no_pattern() {
+    fn both_orders_are_equally_frequent_without_a_pattern() {
         let orders = Orders::new(2, 7).take(100).collect::<Vec<_>>();
         assert_eq!(orders.iter().filter(|order| **order == [0, 1]).count(), 50);
         assert!(orders.chunks(2).any(|two| two[0] == [0, 1]) && orders.chunks(2).any(|two| two[0] == [1, 0]));
     }
 
     #[test]
-    fn of_many_commands_everyone_is_everywhere() {
+    fn every_command_gets_every_position() {
         let mut seen = [[0; 4]; 4];
         for order in Orders::new(4, 3).take(4000) {
             for (place, command) in order.into_iter().enumerate() {

@@ -1,23 +1,23 @@
-//! What an interval supports.
+//! Verdicts: what a confidence interval supports.
 
 use crate::pairs::{ALPHA, Interval, Walsh};
 
-/// What can be said of a ratio.
+/// The verdict on a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The second is less than the first: of times, faster.
+    /// The second is less than the first. For times: faster.
     Less,
-    /// The second is more than the first: of times, slower.
+    /// The second is more than the first. For times: slower.
     More,
     /// They differ by less than the margin.
     Equivalent,
-    /// The interval holds both. That is not to say that nothing changed.
+    /// The interval allows several of these. That does not mean that nothing changed.
     Undecided,
 }
 
 impl Verdict {
-    /// Of the logarithm of a ratio, with the margin as a share (0.01 is 1 %). Below the margin a difference does not matter, even where it is
-    /// certain.
+    /// The verdict on the logarithm of a ratio. The margin is a share (0.01 is 1 %): a difference below it
+    /// does not matter, even if it is certain.
     pub fn of(interval: Interval, margin: f64) -> Self {
         let margin = margin.ln_1p();
         match interval {
@@ -33,12 +33,12 @@ impl Verdict {
         matches!(self, Self::Less | Self::More)
     }
 
-    /// Whether it is an answer.
+    /// Whether it is anything but undecided.
     pub fn is_decided(self) -> bool {
         self != Self::Undecided
     }
 
-    /// The other way round.
+    /// The verdict with the sides swapped.
     #[must_use]
     pub fn reversed(self) -> Self {
         match self {
@@ -49,22 +49,22 @@ impl Verdict {
     }
 }
 
-/// How many pairs it takes in all, about.
+/// About how many pairs a decision takes in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needed {
-    /// When the difference is as large as it seems.
+    /// If the difference is as large as it looks.
     pub if_as_seen: usize,
-    /// To settle the margin whatever the difference is.
+    /// To decide at the margin, whatever the difference is.
     pub for_margin: usize,
 }
 
-/// How many pairs would decide what these differences leave open; `None` when there are too few to say. A course that is looked at again and again
-/// needs more.
+/// How many pairs would decide what these differences leave open; `None` with too few differences. A series
+/// with interim checks needs more.
 pub fn needed(differences: &[f64], margin: f64, until_decided: bool) -> Option<Needed> {
-    /// Deviations that a two-sided test of 5 % needs for a power of 80 and 90 %.
+    /// Standard errors that a two-sided test at 5 % needs for a power of 80 and 90 %.
     const POWER: [f64; 2] = [2.80, 3.24];
-    /// What looking again and again costs.
-    const LOOKING: f64 = 1.55;
+    /// The cost of interim checks.
+    const INTERIM: f64 = 1.55;
     if differences.len() < 6 {
         return None;
     }
@@ -72,7 +72,7 @@ pub fn needed(differences: &[f64], margin: f64, until_decided: bool) -> Option<N
     let (error, pairs) = (walsh.standard_error()?, differences.len() as f64);
     let margin = margin.ln_1p();
     let seen = walsh.estimate().abs().max(margin);
-    let factor = if until_decided { LOOKING } else { 1.0 };
+    let factor = if until_decided { INTERIM } else { 1.0 };
     let least = (1.5 * pairs).ceil();
     let count = |power: f64, difference: f64| {
         (factor * pairs * (power * error / difference).powi(2)).ceil().max(least) as usize
@@ -81,14 +81,14 @@ pub fn needed(differences: &[f64], margin: f64, until_decided: bool) -> Option<N
     Some(Needed { if_as_seen, for_margin: count(POWER[1], margin).max(if_as_seen) })
 }
 
-/// The smallest difference that so many pairs of this noise would find four times of five, as a share.
+/// The smallest difference that this many pairs with this noise find in four of five cases, as a share.
 pub fn detectable(differences: &[f64], pairs: usize) -> Option<f64> {
     let error = Walsh::new(differences).standard_error()?;
     let error = error * (differences.len() as f64 / pairs.max(1) as f64).sqrt();
     Some((2.80 * error).exp_m1())
 }
 
-/// How often an interval of one among several comparisons may miss the truth, so that all together do so 5 times of 100.
+/// The level of each of several comparisons at which all together miss a true value in 5 of 100 cases.
 pub fn shared_alpha(comparisons: usize) -> f64 {
     ALPHA / comparisons.max(1) as f64
 }
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_decides_or_does_not() {
+    fn verdict_follows_from_the_interval() {
         assert_eq!(verdict(&FASTER), Verdict::Less);
         assert_eq!(verdict(&FASTER.map(|difference| -difference)), Verdict::More);
         assert_eq!(verdict(&FASTER[..6]), Verdict::Undecided);
@@ -112,21 +112,21 @@ mod tests {
         wild[11] = 0.9;
         assert_eq!(verdict(&wild), Verdict::Undecided);
         assert_eq!(verdict(&[0.001, -0.002, 0.003, 0.0, -0.001, 0.002, -0.003, 0.001]), Verdict::Equivalent);
-        // Certain, and too small to matter.
+        // Certain, but too small to matter.
         assert_eq!(verdict(&[0.002; 8]), Verdict::Equivalent);
     }
 
     #[test]
-    fn how_many_pairs_it_would_take() {
+    fn estimates_the_pairs_needed() {
         assert_eq!(needed(&UNDECIDED, 0.01, false), Some(Needed { if_as_seen: 54, for_margin: 72 }));
         assert_eq!(needed(&UNDECIDED, 0.01, true).unwrap().if_as_seen, 83);
         assert_eq!(needed(&FASTER[..5], 0.01, false), None);
-        // What is nearly decided takes half as many again.
+        // An almost decided comparison takes half as many pairs again.
         assert_eq!(needed(&FASTER, 0.01, false).unwrap().if_as_seen, 18);
     }
 
     #[test]
-    fn more_pairs_find_less() {
+    fn more_pairs_find_smaller_differences() {
         let [few, many] = [12, 48].map(|pairs| detectable(&UNDECIDED, pairs).unwrap());
         assert!((few - 0.0212).abs() < 1e-3 && (many * 2.0 - few).abs() < 1e-3, "{few} {many}");
     }

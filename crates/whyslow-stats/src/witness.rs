@@ -1,11 +1,12 @@
-//! Which time is to be believed: the wall clock or the CPU's.
+//! Which time decides: wall time or CPU time.
 //!
-//! A choice that does not look at who is who keeps every error rate; "whichever is significant" does not. So all runs of all commands are pooled, and
-//! the choice is made once, after a few rounds.
+//! The choice must not depend on which run belongs to which command: then every error rate still holds.
+//! Picking whichever time is significant would break them. So the runs of all commands are pooled, and the
+//! choice is made once, after a few rounds.
 
 use crate::median;
 
-/// After how many rounds the choice is made.
+/// The number of rounds after which the choice is made.
 pub const CHOSEN_AFTER: usize = 8;
 
 /// The time that decides.
@@ -13,45 +14,45 @@ pub const CHOSEN_AFTER: usize = 8;
 pub enum Witness {
     /// From start to end.
     Wall,
-    /// What the CPUs worked, user and system together. Each alone depends on where the clock ticks fall.
+    /// CPU time, user and system together. Each alone depends on where the clock ticks fall.
     Cpu,
 }
 
 /// Why it was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// Somebody asked for it.
+    /// The user requested it.
     Asked,
-    /// Several threads or processes work, so that several CPUs may do so at once: CPU time would not show that.
+    /// Several threads or processes work, possibly on several CPUs at once. CPU time would not show that.
     Parallel,
-    /// The program computes all the time, and nobody disturbs it.
+    /// The program computes all the time, and always has a CPU.
     Undisturbed,
-    /// The program computes, and waits for CPUs that others have.
+    /// The program computes, but is queued for CPUs that other programs use.
     Crowded,
-    /// The program waits for something else than a CPU, and that counts.
+    /// The program blocks on something other than a CPU, and that time counts.
     Waits,
-    /// The CPU clock was too coarse or was not to be had.
+    /// The CPU clock was too coarse or not available.
     NoCpuTime,
 }
 
-/// What is known of one run.
+/// The times of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Times {
     /// From start to end, in seconds.
     pub wall: f64,
     /// User and system time, in seconds.
     pub cpu: f64,
-    /// How long its first thread ran, in seconds; `None` where the kernel does not tell.
+    /// How long its first thread ran, in seconds; `None` where the kernel does not report it.
     pub first_thread: Option<f64>,
-    /// How long it was ready to run and had no CPU, in seconds, of the first thread alone; `None` where the kernel does not tell.
+    /// Run-queue delay of the first thread alone, in seconds; `None` where the kernel does not report it.
     pub queued: Option<f64>,
-    /// How often it gave its CPU away by itself.
+    /// How often it gave up its CPU voluntarily.
     pub voluntary_switches: u64,
 }
 
-/// Chooses by the runs of all commands.
+/// Chooses from the runs of all commands.
 pub fn choose(runs: &[Times]) -> (Witness, Reason) {
-    /// Of what is not CPU time, what has to be explained by waiting for a CPU.
+    /// The share of the time without CPU that run-queue delay must explain.
     const EXPLAINED: f64 = 0.8;
     let share = median(
         &runs.iter().map(|run| run.cpu / run.wall).filter(|share| share.is_finite()).collect::<Vec<_>>(),
@@ -71,13 +72,14 @@ pub fn choose(runs: &[Times]) -> (Witness, Reason) {
             let explained = runs.iter().map(|(queued, missing)| queued / missing.max(f64::MIN_POSITIVE));
             median(&explained.collect::<Vec<_>>()) >= EXPLAINED
         }
-        // Who never gives his CPU away was made to.
+        // A program that never gives up its CPU was preempted.
         None => runs.iter().all(|run| run.voluntary_switches == 0),
     };
     if crowded { (Witness::Cpu, Reason::Crowded) } else { (Witness::Wall, Reason::Waits) }
 }
 
-/// Whether a quarter of all runs left a tenth of their work to others than their first thread. One command of two is half of them.
+/// Whether in a quarter of all runs a tenth of the work was done outside the first thread. One command of two
+/// is half of the runs.
 fn has_helpers(runs: &[Times]) -> bool {
     let by_others = runs.iter().filter(|run| run.first_thread.is_some_and(|first| first < 0.9 * run.cpu));
     by_others.count() * 4 >= runs.len().max(1)
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_with_threads_is_judged_by_the_wall_on_a_crowded_machine_too() {
+    fn threads_are_judged_by_wall_time_even_on_a_busy_machine() {
         let alone =
             Times { wall: 1.0, cpu: 0.5, first_thread: Some(0.49), queued: Some(0.5), voluntary_switches: 0 };
         let helped = Times { first_thread: Some(0.25), ..alone };
@@ -101,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn the_choice_follows_from_what_the_runs_did() {
+    fn chooses_from_cpu_time_queueing_and_switches() {
         assert_eq!(chosen(1.0, 0.99, Some(0.0), 0), (Witness::Wall, Reason::Undisturbed));
         assert_eq!(chosen(1.0, 1.9, Some(0.0), 50), (Witness::Wall, Reason::Parallel));
         assert_eq!(chosen(1.0, 0.33, Some(0.62), 1), (Witness::Cpu, Reason::Crowded));
         assert_eq!(chosen(1.0, 0.33, Some(0.01), 100), (Witness::Wall, Reason::Waits));
         assert_eq!(chosen(1.0, 0.33, None, 0), (Witness::Cpu, Reason::Crowded));
-        // A sleeper gives its CPU away once.
+        // A sleeping program gives up its CPU once.
         assert_eq!(chosen(1.0, 0.001, None, 1), (Witness::Wall, Reason::Waits));
         assert_eq!(chosen(0.001, 0.0, None, 1), (Witness::Wall, Reason::NoCpuTime));
     }

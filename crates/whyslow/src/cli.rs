@@ -1,24 +1,24 @@
-//! The arguments of `whyslow` and `cargo whyslow`, and which command they mean.
+//! The arguments of `whyslow` and `cargo whyslow`: parsing, and the help of both.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{Command, cargo, record};
+use crate::commands::{Command, GROUPS, cargo, record};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Why is this program slow? Run it under whyslow: it records where the CPU time goes, then prints the answer
+/// Find out why a program is slow or big: record it, then print the answer
 #[derive(Debug, Parser)]
 #[command(
     name = "whyslow",
     version,
     override_usage = "whyslow [OPTIONS] PROGRAM [ARGS]...\n       whyslow [OPTIONS] -p PID|NAME\n       whyslow COMMAND ...",
     after_help = EXAMPLES,
-    subcommand_help_heading = "Commands",
     disable_help_subcommand = true
 )]
 struct Cli {
@@ -32,37 +32,81 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  whyslow ./target/release/app input.txt    record, then print where the time went
-  whyslow --flame app.svg --open ./app      the same, and show a flame graph
-  whyslow -p server --duration 10s          what the running `server` does
-  whyslow report app.whyslow callers parse  who calls the function `parse`
-  whyslow -- report                         run a program that has the name of a command
+  whyslow ./target/release/app input.txt    record, then print the answer
+  whyslow --flame app.svg --open ./app      the same, with a flame graph
+  whyslow -p server --duration 10s          record the running `server`
+  whyslow report app.whyslow callers parse  show the callers of `parse`
+  whyslow -- report                         record a program named `report`
 
-The program's input and output stay its own; the answer goes to stderr, and NAME.whyslow
-keeps it for the other commands.
+`whyslow record --help` lists all recording options; they work here too.
+`whyslow COMMAND --help` shows the help of a command.
 
-Exit codes: the program's own; 128+N when signal N killed it; 125 whyslow failed;
-126 the program cannot be started; 127 it was not found.";
+whyslow leaves the program's input and output alone. It prints the answer to
+stderr and keeps the profile in NAME.whyslow for the other commands.
 
-/// How much to say.
+Exit codes: the program's own; 128+N if signal N killed it; 125 if whyslow
+fails; 126 if the program cannot be started; 127 if it is not found.";
+
+/// Recording options that the help of `whyslow` shows. The others are in the help of `whyslow record`.
+const COMMON_OPTIONS: [&str; 3] = ["pid", "output", "duration"];
+
+/// The arguments of `whyslow`, with its commands listed in groups.
+pub(crate) fn whyslow_command() -> clap::Command {
+    let command = Cli::command();
+    let rare: Vec<clap::Id> = record::RunArgs::augment_args(clap::Command::new("options"))
+        .get_arguments()
+        .map(|argument| argument.get_id().clone())
+        .filter(|id| !COMMON_OPTIONS.contains(&id.as_str()))
+        .collect();
+    let template = format!(
+        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}",
+        command_groups(&command)
+    );
+    let command = rare.into_iter().fold(command, |command, id| command.mut_arg(id, |arg| arg.hide(true)));
+    let command =
+        COMMON_OPTIONS.iter().fold(command, |command, id| command.mut_arg(id, |arg| arg.help_heading(None)));
+    command.help_template(template)
+}
+
+/// The list of commands as the help shows it: a heading per group, a line per command.
+fn command_groups(command: &clap::Command) -> String {
+    let styles = command.get_styles();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (group, names) in GROUPS {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{header}{group}:{header:#}");
+        for name in *names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {literal}{name:width$}{literal:#}  {about}");
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{header}Options:{header:#}");
+    text
+}
+
+/// How much to print.
 #[derive(Debug, Args)]
 struct VolumeArgs {
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Say what is done and what it costs
+    /// Print each step and its cost
     #[arg(short, long, global = true, action = ArgAction::SetTrue)]
     verbose: bool,
 }
 
-/// How much to say.
+/// How much to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Volume {
     /// Errors only.
     Quiet,
     /// The answer.
     Normal,
-    /// The answer and how it came about.
+    /// The answer, and each step with its cost.
     Verbose,
 }
 
@@ -78,7 +122,7 @@ impl From<VolumeArgs> for Volume {
 
 /// A parsed command line.
 pub(crate) enum Request {
-    /// Help or the version was printed, or the arguments were wrong and that was said.
+    /// The help, the version or an error about the arguments is already printed.
     Answered(Exit),
     /// `whyslow PROGRAM`
     Run(Box<record::RunArgs>, Volume),
@@ -96,7 +140,7 @@ pub(crate) enum Request {
     Cargo(Box<cargo::CargoArgs>, Volume),
 }
 
-/// Does what was asked.
+/// Runs a parsed command line.
 pub(crate) fn run(request: Request) -> Result<Exit> {
     match request {
         Request::Answered(exit) => Ok(exit),
@@ -113,11 +157,11 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
 /// Parses the arguments of `whyslow`.
 pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
     if args.len() < 2 {
-        // Nothing was asked for: the short help is the most useful error.
-        output::note(&Cli::command().render_help().ansi().to_string());
+        // Without arguments, the short help is the most useful error.
+        output::note(&whyslow_command().render_help().ansi().to_string());
         return Ok(Request::Answered(Exit::Failed));
     }
-    let matches = match Cli::command().try_get_matches_from(args) {
+    let matches = match whyslow_command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => return Ok(answered(&error)),
     };
@@ -128,8 +172,10 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
     };
     let volume = Volume::from(cli.volume);
     if let (Some(name), Some(option)) = (matches.subcommand_name(), misplaced) {
-        return Err(Failure::new(format!("--{option} is for recording, and `{name}` is a command"))
-            .next(format!("options after `{name}`, or `-- {name}` to record a program of that name")));
+        return Err(Failure::new(format!("--{option} is a recording option, and `{name}` is a command"))
+            .next(format!(
+                "put options after `{name}`, or use `-- {name}` to record a program of that name"
+            )));
     }
     Ok(match cli.command {
         Some(command) => Request::Command(Box::new(command), volume),
@@ -137,7 +183,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
     })
 }
 
-/// The first recording option that was given before a command's name.
+/// The first recording option before a command's name.
 fn recording_option_of(matches: &clap::ArgMatches) -> Option<String> {
     let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let options = record::RunArgs::augment_args(clap::Command::new("options"));
@@ -153,12 +199,12 @@ pub(crate) fn command_names() -> Vec<String> {
     Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 
-/// Parses the arguments of `cargo whyslow`, which come with or without cargo's own word `whyslow` in front.
+/// Parses the arguments of `cargo whyslow`. Cargo puts the word `whyslow` in front of them.
 pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
     if args.get(1).is_some_and(|word| word == "whyslow") {
         args.remove(1);
     }
-    // What only reads profiles needs no build.
+    // Commands that only read profiles need no build.
     let reads = |word: &OsString| {
         let builds = CargoCli::command().find_subcommand(word).is_some() || word == "record";
         !builds && Cli::command().find_subcommand(word).is_some()
@@ -184,7 +230,7 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
     })
 }
 
-/// Build a target of this package optimised and with line tables, run it, and print where the time went
+/// Build a target of this package for profiling, run it, and print the answer
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo whyslow",
@@ -216,28 +262,30 @@ enum CargoCommand {
 
 const CARGO_EXAMPLES: &str = "\
 Examples:
-  cargo whyslow -- input.txt                   the package's only (or default-run) binary
-  cargo whyslow --bench parse --flame x.svg    a benchmark, with a flame graph
-  cargo whyslow --test slow -- --nocapture     an integration test
-  cargo whyslow heap --bin app -- input.txt    where its memory goes, as `whyslow heap`
-  cargo whyslow stat -r 10 -- input.txt        what it uses, as `whyslow stat`
-  cargo whyslow bench --git main               its benchmarks beside those of the commit `main`
-  cargo whyslow asm parse                      the machine code of the function `parse`
+  cargo whyslow -- input.txt                 the only (or default-run) binary
+  cargo whyslow --bench parse --flame x.svg  a benchmark, with a flame graph
+  cargo whyslow --test slow -- --nocapture   an integration test
+  cargo whyslow heap --bin app -- input.txt  build, then `whyslow heap`
+  cargo whyslow stat -r 10 -- input.txt      build, then `whyslow stat`
+  cargo whyslow bench --git main             compare benchmarks with `main`
+  cargo whyslow asm parse                    machine code of `parse`
 
-Cargo.toml is not edited and your release build is not touched: the build uses a profile
-of its own, `whyslow`, which inherits from `release`.
+The build is optimised and has line tables. It uses its own cargo profile,
+`whyslow`, which inherits from `release`: Cargo.toml and your release build
+stay untouched.
 
-Exit codes: the program's own; 128+N when signal N killed it; cargo's own (101) when the
-build fails; 125 whyslow failed.";
+Exit codes: the program's own; 128+N if signal N killed it; cargo's own (101)
+if the build fails; 125 if whyslow fails.";
 
-/// Prints help, version or a mistake in the arguments. Mistakes end with 125: 2 could be the program's own code.
+/// Prints the help, the version or an error about the arguments. Errors exit with 125, because 2 could be the
+/// program's own exit code.
 fn answered(error: &clap::Error) -> Request {
-    // A closed stdout or stderr leaves nobody to tell.
+    // If stdout or stderr is closed, there is no place left to print to.
     let _ = error.print();
     Request::Answered(if error.use_stderr() { Exit::Failed } else { Exit::Success })
 }
 
-/// The file of a query command.
+/// The file that a command reads.
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArg {
     /// The recorded profile
@@ -257,10 +305,10 @@ pub(crate) enum Format {
 mod tests {
     use super::*;
 
-    /// clap takes `{n}` in a help text for a line end: an example with it would be torn apart.
+    /// clap replaces `{n}` in a help text with a line break, which would break an example in two.
     #[test]
-    fn no_help_text_has_what_clap_takes_for_a_line_end() {
-        for program in [Cli::command(), CargoCli::command()] {
+    fn no_help_text_contains_claps_line_break() {
+        for program in [whyslow_command(), CargoCli::command()] {
             for command in program.get_subcommands().chain([&program]) {
                 let own = [command.get_about(), command.get_long_about(), command.get_after_help()];
                 let arguments = command
@@ -278,9 +326,38 @@ mod tests {
     }
 
     #[test]
-    fn the_definitions_are_consistent() {
-        Cli::command().debug_assert();
+    fn clap_accepts_the_definitions() {
+        whyslow_command().debug_assert();
         CargoCli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_of_the_help() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        grouped.sort_unstable();
+        let mut names = command_names();
+        names.sort_unstable();
+        assert_eq!(grouped, names);
+    }
+
+    #[test]
+    fn summaries_fit_one_line_and_options_two() {
+        for program in [whyslow_command(), CargoCli::command()] {
+            for command in program.get_subcommands() {
+                let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+                assert!(about.len() <= 69, "{}: {} columns: {about}", command.get_name(), about.len());
+                assert!(!about.is_empty() && !about.ends_with('.'), "{}: {about}", command.get_name());
+                for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                    let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                    assert!(
+                        help.len() <= 110,
+                        "{} {argument}: {} columns: {help}",
+                        command.get_name(),
+                        help.len()
+                    );
+                }
+            }
+        }
     }
 
     #[test]

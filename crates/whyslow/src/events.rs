@@ -1,4 +1,4 @@
-//! The options that choose events: from the words of `-e` to what is recorded.
+//! The options that choose events: from `-e` to the events that are recorded.
 
 use std::path::{Path, PathBuf};
 
@@ -10,36 +10,35 @@ use whyslow_symbols::{NoEntry, entries};
 
 use crate::failure::{Failure, Result};
 
-/// What `--faults` stands for.
+/// The events of `--faults`.
 const FAULTS: [&str; 2] = ["page-faults", "major-faults"];
 
-/// Which events are recorded beside CPU time.
+/// Events to record in addition to CPU time.
 #[derive(Debug, Default, Clone, Args)]
-#[command(next_help_heading = "Recording options")]
+#[command(next_help_heading = "What to record")]
 pub(crate) struct EventOptions {
-    /// Record these events too, each as a metric of its own, such as cache-misses,page-faults,sched:sched_process_exec or
-    /// 'uprobe:parse' (calls of a function); `whyslow list` shows what there is
+    /// Record these events too, such as cache-misses or 'uprobe:parse' (see `whyslow list`)
     #[arg(short = 'e', long = "event", value_name = "EVENTS")]
     events: Vec<String>,
-    /// Take one sample per so many events [default: every one, and of the CPU's events -F in a second]
+    /// Sample every Nth event [default: every event; CPU events at -F per second]
     #[arg(short = 'c', long, value_name = "N", requires = "events", value_parser = clap::value_parser!(u64).range(1..))]
     period: Option<u64>,
-    /// Record page faults too: which code touches fresh memory
+    /// Record page faults: which code first touches memory
     #[arg(long)]
     faults: bool,
 }
 
-/// The events that were asked for.
+/// The requested events.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    /// Those of which nothing is wrong yet.
+    /// Events to record.
     pub(crate) samples: Vec<WantedSamples>,
-    /// Those that this user or this machine does not have.
+    /// Events that this machine does not have, or that this user may not record.
     pub(crate) not_there: Vec<NotRecorded>,
 }
 
 impl EventOptions {
-    /// What is to be recorded of a target. A name that means nothing is an error; an event that may not be had is not.
+    /// The events to record of a target. An unknown name is an error; an event that is not permitted is not.
     pub(crate) fn resolve(&self, target: &Target) -> Result<Wanted> {
         let mut wanted = Wanted::default();
         let machine = Machine::this();
@@ -73,22 +72,21 @@ impl EventOptions {
     }
 }
 
-/// Reads a list of events.
+/// Parses a list of events.
 pub(crate) fn read(list: &str) -> Result<Vec<Spec>> {
-    parse(list)
-        .map_err(|error| Failure::new(format!("-e: {error}")).next("whyslow list, which shows what there is"))
+    parse(list).map_err(|error| Failure::new(format!("-e: {error}")).next("whyslow list, to see all events"))
 }
 
-/// Why there is no such event, in words.
+/// Explains why an event does not exist.
 pub(crate) fn explain(error: &EventError) -> Failure {
     let failure = Failure::new(format!("-e: {error}"));
     match error.fix() {
         Some(fix) => failure.next(fix),
-        None => failure.next("whyslow list, which shows what there is"),
+        None => failure.next("whyslow list, to see all events"),
     }
 }
 
-/// What the metric of an event is called: as it was written, but by its usual name.
+/// The name of an event's metric: as written, but with the event's usual name.
 fn metric_name(spec: &Spec) -> String {
     let What::Named(written) = &spec.what else { return spec.text.clone() };
     match usual_name(written) {
@@ -97,10 +95,10 @@ fn metric_name(spec: &Spec) -> String {
     }
 }
 
-/// The places of a function, if the event is one.
+/// The addresses of a function, if the event is a uprobe.
 fn probe_of(spec: &Spec, target: &Target) -> Result<Option<Probe>> {
-    /// More instances would need as many events on each CPU.
-    const MOST: usize = 100;
+    /// More instances would need that many events on each CPU.
+    const MAX: usize = 100;
     let What::Uprobe { file, function, .. } = &spec.what else { return Ok(None) };
     let file = match file {
         Some(file) => library(file, target)?,
@@ -112,13 +110,12 @@ fn probe_of(spec: &Spec, target: &Target) -> Result<Option<Probe>> {
         Err(error) => return Err(no_entry(&error, &spec.text, function, &file)),
     };
     if found.offsets.is_empty() {
-        return Err(Failure::new(format!("-e {}: {shown} has no code of it", spec.text)).next(
-            "the file that has the code, not the one with the debug information: uprobe:FILE:FUNCTION",
-        ));
+        return Err(Failure::new(format!("-e {}: {shown} has no code for it", spec.text))
+            .next("uprobe:FILE:FUNCTION with the file that has the code, not the one with the debug info"));
     }
-    if found.offsets.len() > MOST {
+    if found.offsets.len() > MAX {
         return Err(Failure::new(format!(
-            "-e {}: {shown} has {} instances of {}, and at most {MOST} can be watched",
+            "-e {}: {shown} has {} instances of {}; whyslow can probe at most {MAX}",
             spec.text,
             found.offsets.len(),
             found.name
@@ -128,11 +125,11 @@ fn probe_of(spec: &Spec, target: &Target) -> Result<Option<Probe>> {
     Ok(Some(Probe { file, offsets: found.offsets }))
 }
 
-/// The program that is recorded.
+/// The recorded program.
 fn program(target: &Target) -> Result<PathBuf> {
     let found = match target {
         Target::Command(command) => match command.file() {
-            // That it is not there is told when it is started.
+            // Starting the program reports that it is missing.
             Some(file) => Some(file.canonicalize().unwrap_or(file)),
             None => Some(PathBuf::from(&command.program)),
         },
@@ -140,12 +137,12 @@ fn program(target: &Target) -> Result<PathBuf> {
         Target::System { .. } => None,
     };
     found.ok_or_else(|| {
-        Failure::new("-e: a function is in a file, and for the whole machine none is known")
+        Failure::new("-e uprobe: recording the whole machine needs the file that has the function")
             .next("uprobe:FILE:FUNCTION, such as uprobe:libc.so.6:malloc")
     })
 }
 
-/// A file as it is written, or a library by its name.
+/// A file by its path, or a library by its name.
 fn library(written: &str, target: &Target) -> Result<PathBuf> {
     const FOLDERS: [&str; 6] = [
         "/lib/x86_64-linux-gnu",
@@ -159,48 +156,47 @@ fn library(written: &str, target: &Target) -> Result<PathBuf> {
     if written.contains('/') || path.is_file() {
         return Ok(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
     }
-    let beside = program(target).ok().and_then(|program| Some(program.parent()?.join(written)));
+    let next_to_program = program(target).ok().and_then(|program| Some(program.parent()?.join(written)));
     let usual = FOLDERS.iter().map(|folder| Path::new(folder).join(written));
-    let found = beside.into_iter().chain(usual).find(|path| path.is_file());
+    let found = next_to_program.into_iter().chain(usual).find(|path| path.is_file());
     found.and_then(|path| path.canonicalize().ok()).ok_or_else(|| {
-        Failure::new(format!("-e: there is no library `{written}` in the usual folders"))
-            .next("its whole path: uprobe:/path/to/it:FUNCTION")
+        Failure::new(format!("-e: no library `{written}` in the usual folders"))
+            .next("its full path: uprobe:/path/to/it:FUNCTION")
     })
 }
 
-/// Why a function cannot be watched, in words.
+/// Explains why a function cannot be probed.
 fn no_entry(error: &NoEntry, event: &str, function: &str, file: &Path) -> Failure {
     let file = file.display();
     let (what, next) = match error {
         NoEntry::Unreadable(error) => {
-            (format!("{file} cannot be read: {error}"), "a program that you may read".to_owned())
+            (format!("{file}: cannot be read: {error}"), "a program that you may read".to_owned())
         }
         NoEntry::NotElf => (
-            format!("{file} is no program with functions (a script?)"),
-            "the file that has them: uprobe:FILE:FUNCTION".to_owned(),
+            format!("{file} is not a program with functions (a script?)"),
+            "uprobe:FILE:FUNCTION with the file that has them".to_owned(),
         ),
         NoEntry::NoSymbols => (
-            format!("{file} does not tell the names of its functions: it is stripped"),
-            "build it with `strip = false`, or install its debug symbols".to_owned(),
+            format!("{file} has no function names: it is stripped"),
+            "building it with `strip = false`, or installing its debug symbols".to_owned(),
         ),
         NoEntry::Ambiguous(names) => {
-            const MOST: usize = 8;
-            let more = names.len().saturating_sub(MOST);
+            const MAX: usize = 8;
+            let more = names.len().saturating_sub(MAX);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let names = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let names = names.iter().take(MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
             (
-                format!("several functions of {file} are called so: {names}{more}"),
-                "the whole name of one of them".to_owned(),
+                format!("several functions in {file} match: {names}{more}"),
+                "the full name of one of them".to_owned(),
             )
         }
         NoEntry::Inlined => (
-            format!("`{function}` has no code of its own in {file}: it is inlined wherever it is called"),
+            format!("`{function}` has no code of its own in {file}: every call is inlined"),
             "#[inline(never)] on it, or a function that calls it".to_owned(),
         ),
-        NoEntry::Absent(similar) if similar.is_empty() => (
-            format!("{file} has no function `{function}`"),
-            format!("`nm -C {file}`, which lists those that it has"),
-        ),
+        NoEntry::Absent(similar) if similar.is_empty() => {
+            (format!("{file} has no function `{function}`"), format!("`nm -C {file}`, to list its functions"))
+        }
         NoEntry::Absent(similar) => (
             format!("{file} has no function `{function}`; similar: {}", similar.join(", ")),
             "one of those".to_owned(),
@@ -221,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_called_by_the_usual_names() {
+    fn metrics_have_the_events_usual_names() {
         let is = |name: &str, period| (name.to_owned(), Some(period));
         assert_eq!(
             names(&["faults:u,cs", "cycles/period=9/"], false),
@@ -230,20 +226,20 @@ mod tests {
         assert_eq!(
             names(&["page-faults"], true),
             [is("page-faults", 7), is("major-faults", 1)],
-            "no event twice"
+            "no event is recorded twice"
         );
     }
 
     #[test]
-    fn what_is_no_event_is_an_error_that_says_what_there_is() {
+    fn unknown_events_are_errors_that_suggest_similar_ones() {
         let fails = |list: &str| {
             let options = EventOptions { events: vec![list.to_owned()], ..EventOptions::default() };
             options.resolve(&Target::System { while_runs: None }).unwrap_err().to_string()
         };
         assert!(fails("cylces").contains("similar: cycles"), "{}", fails("cylces"));
-        assert!(fails("cycles:x").contains("no modifiers"));
+        assert!(fails("cycles:x").contains("are not modifiers"));
         assert!(fails("uprobe:main").contains("uprobe:FILE:FUNCTION"), "{}", fails("uprobe:main"));
         let script = format!("uprobe:{}:main", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
-        assert!(fails(&script).contains("no program with functions"), "{}", fails(&script));
+        assert!(fails(&script).contains("not a program with functions"), "{}", fails(&script));
     }
 }

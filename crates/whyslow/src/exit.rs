@@ -4,30 +4,30 @@ use std::process::ExitCode;
 
 use whyslow_profile::ExitStatus;
 
-/// How whyslow ends.
+/// How whyslow exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// 0: done.
     Success,
     /// 1: `whyslow doctor` found something that prevents recording.
     CannotRecord,
-    /// 2: `whyslow gate` found something that got worse.
+    /// 2: `whyslow gate` found a regression.
     Worse,
-    /// 3: `whyslow gate` cannot say whether something got worse.
+    /// 3: `whyslow gate` could not decide.
     Undecided,
-    /// 2: `whyslow explain --fail-on` found what it was told to look for.
+    /// 2: `whyslow explain --fail-on` found one of the listed findings.
     Found,
-    /// 2: `whyslow heap --fail-on-leak` found a leak in a program that itself succeeded.
+    /// 2: `whyslow heap --fail-on-leak` found a leak in a program that exited with 0.
     Leaked,
-    /// 3: `whyslow heap --fail-on-leak` found no leak, but could not look at everything.
+    /// 3: `whyslow heap --fail-on-leak` found no leak, but could not check everything.
     NotEverythingSeen,
     /// The recorded program's own code.
     Program(i32),
-    /// 128 + n: signal n ended the recorded program.
+    /// 128 + n: signal n killed the recorded program.
     Signal(i32),
     /// cargo's own code (101 for a failed build): the program never started.
     Cargo(i32),
-    /// 125: whyslow itself failed, or was called wrongly.
+    /// 125: whyslow itself failed, or its arguments were wrong.
     Failed,
     /// 126: the program exists but cannot be started.
     NotExecutable,
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_the_documented_ones() {
+    fn exit_codes_match_the_documentation() {
         assert_eq!(Exit::from(ExitStatus::Code(3)).code(), 3);
         assert_eq!(Exit::from(ExitStatus::Signal(9)).code(), 137);
         assert_eq!(Exit::from(ExitStatus::Signal(64)).code(), 192);

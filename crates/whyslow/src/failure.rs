@@ -1,4 +1,4 @@
-//! The one kind of error a user sees, on one line: what happened and why, then the next thing to try.
+//! The one kind of error that the user sees, on one line: what failed, why, and the next command to try.
 
 use std::fmt;
 use std::io::Write;
@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::exit::Exit;
 
-/// A message for the user, and the exit code that goes with it.
+/// An error message and its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -15,23 +15,23 @@ pub(crate) struct Failure {
     next: Option<String>,
 }
 
-/// The result of everything that can fail in front of the user.
+/// The result of everything whose failure the user sees.
 pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// A failure of whyslow itself: what happened and why, naming the file.
+    /// An error of whyslow itself: what failed and why, with the name of the file.
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, what: what.into(), next: None }
     }
 
-    /// Adds the next thing to try.
+    /// Adds the next command to try.
     #[must_use]
     pub(crate) fn next(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
         self
     }
 
-    /// Chooses another exit code.
+    /// Sets another exit code.
     #[must_use]
     pub(crate) fn exit_with(mut self, exit: Exit) -> Self {
         self.exit = exit;
@@ -42,9 +42,9 @@ impl Failure {
         self.exit
     }
 
-    /// Shows it on stderr.
+    /// Prints it to stderr.
     pub(crate) fn show(&self) {
-        tell("error", AnsiColor::Red, &self.to_string());
+        print("error", AnsiColor::Red, &self.to_string());
     }
 }
 
@@ -58,13 +58,13 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Shows a warning on stderr: something the user should know although the work goes on.
+/// Prints a warning to stderr; the command continues.
 pub(crate) fn warn(text: &str) {
-    tell("warning", AnsiColor::Yellow, text);
+    print("warning", AnsiColor::Yellow, text);
 }
 
-fn tell(kind: &str, colour: AnsiColor, text: &str) {
+fn print(kind: &str, colour: AnsiColor, text: &str) {
     let style = Style::new().fg_color(Some(colour.into())).bold();
-    // A closed stderr leaves nobody to tell.
+    // If stderr is closed, there is no place left to print to.
     let _ = writeln!(anstream::stderr(), "whyslow: {style}{kind}{style:#}: {text}");
 }

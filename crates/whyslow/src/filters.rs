@@ -1,4 +1,4 @@
-//! The options that choose which samples an answer is about; the same for every query command.
+//! The options that filter samples; shared by all query commands.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,40 +12,40 @@ use crate::failure::{Failure, Result};
 use crate::metric::MetricArgs;
 use crate::values;
 
-/// Which samples count.
+/// Which samples to count.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct Filters {
     #[command(flatten)]
     metric: MetricArgs,
-    /// Only threads with this number, or whose name matches this regular expression (repeatable)
+    /// Only threads with this TID or name (regex, repeatable)
     #[arg(long, value_name = "THREAD")]
     thread: Vec<String>,
-    /// Only processes with this number, or whose name matches this regular expression (repeatable)
+    /// Only processes with this PID or name (regex, repeatable)
     #[arg(long, value_name = "PROCESS")]
     process: Vec<String>,
-    /// Only this time since the start, such as 1.5s..2s, ..2s or 1.5s..
+    /// Only this time range, such as 1.5s..2s, ..2s or 1.5s..
     #[arg(long, value_name = "A..B", value_parser = values::time_range)]
     time: Option<Range<u64>>,
-    /// Only samples with a function on their stack whose name matches
+    /// Only stacks that contain a matching function
     #[arg(long, value_name = "REGEX")]
     function: Option<String>,
-    /// Only samples in code of this kind: yours, dependency, std, allocator, kernel, runtime, unknown
+    /// Only code of this kind: yours, dependency, std, allocator, kernel, runtime, unknown
     #[arg(long, value_name = "KIND", value_parser = values::code_kind, value_delimiter = ',')]
     kind: Vec<CodeKind>,
-    /// Only samples inside spans of this name that the program marked, or inside one span: #ROW (repeatable)
+    /// Only inside spans of this name, or span #ROW (repeatable)
     #[arg(long, value_name = "NAME")]
     span: Vec<SpanPattern>,
-    /// Whose samples are inside a span: `own` takes those of the span's thread, `all` those of every thread while it lasts
-    #[arg(long, value_name = "WHOSE", default_value = "own", hide_default_value = true, value_parser = values::span_threads)]
+    /// Threads that --span covers: the span's own, or all
+    #[arg(long, value_name = "own|all", default_value = "own", hide_default_value = true, value_parser = values::span_threads)]
     span_threads: SpanThreads,
-    /// Show inlined functions as part of the function they were inlined into
+    /// Merge inlined functions into their callers
     #[arg(long)]
     pub(crate) no_inline: bool,
 }
 
 impl Filters {
-    /// Everything that is counted by a metric.
+    /// All samples of a metric.
     pub(crate) fn of_metric(metric: MetricArgs) -> Self {
         Self {
             metric,
@@ -60,13 +60,13 @@ impl Filters {
         }
     }
 
-    /// Whether anything was said but which threads and processes count.
-    pub(crate) fn are_more_than_who(&self) -> bool {
-        let who = Self { thread: Vec::new(), process: Vec::new(), ..self.clone() };
-        who.are_given()
+    /// Whether a filter other than `--thread` and `--process` was given.
+    pub(crate) fn are_beyond_threads(&self) -> bool {
+        let others = Self { thread: Vec::new(), process: Vec::new(), ..self.clone() };
+        others.are_given()
     }
 
-    /// Whether anything was said about which samples count.
+    /// Whether any filter was given.
     pub(crate) fn are_given(&self) -> bool {
         self.metric.is_given()
             || self.time.is_some()
@@ -75,8 +75,8 @@ impl Filters {
             || !(self.kind.is_empty() && self.span.is_empty())
     }
 
-    /// The samples of this profile that are meant; a filter that matches nothing is an error that says which. A metric
-    /// that has to be worked out is added to the profile.
+    /// The samples of this profile that pass the filters. A filter that matches nothing is an error that
+    /// names the filter. A computed metric is added to the profile.
     pub(crate) fn resolve(&self, path: &Path, profile: &mut Profile) -> Result<Selection> {
         let selection = self.selection(path, profile)?;
         match selection.check(profile) {
@@ -85,32 +85,32 @@ impl Filters {
         }
     }
 
-    /// The same with a metric that is used when none was asked for.
+    /// The same filters, with a metric to use if none was given.
     #[must_use]
-    pub(crate) fn with_usual_metric(mut self, name: &str) -> Self {
-        self.metric.set_usual(name);
+    pub(crate) fn with_default_metric(mut self, name: &str) -> Self {
+        self.metric.set_default(name);
         self
     }
 
-    /// The other filters, and the function by itself: for who looks at it among all samples.
+    /// Splits off `--function`, for commands that show the function among all samples.
     pub(crate) fn without_function(mut self) -> Result<(Self, Option<Regex>)> {
         let function = self.function.take();
         Ok((self, function.as_deref().map(|text| regex("--function", text)).transpose()?))
     }
 
-    /// The name of the metric, when one was asked for that is in the file and need not be worked out.
+    /// The name of the requested metric, if the profile stores it.
     pub(crate) fn metric_in_file(&self) -> Option<&str> {
         self.metric.in_file()
     }
 
-    /// Like [`Filters::resolve`], and a filter may match nothing.
+    /// Like [`Filters::resolve`], but a filter may match nothing.
     pub(crate) fn selection(&self, path: &Path, profile: &mut Profile) -> Result<Selection> {
-        if self.time.is_some() && self.metric.has_moment() {
-            return Err(Failure::new("--live-at is one moment, and --time is a range")
+        if self.time.is_some() && self.metric.has_live_at() {
+            return Err(Failure::new("--live-at is one point in time, and --time is a range")
                 .next("--live-at alone, or --metric live with --time ..END"));
         }
         let end_ns = self.time.as_ref().map_or(u64::MAX, |range| range.end);
-        // What is live at the end of a range may have been allocated before it.
+        // Bytes live at the end of a range may have been allocated before it.
         let time_ns = self.time.clone().filter(|_| !self.metric.is_live());
         Ok(Selection {
             metric: self.metric.resolve(path, profile, end_ns)?,
@@ -134,11 +134,11 @@ fn regex(option: &str, text: &str) -> Result<Regex> {
 }
 
 fn bad_regex(option: &str, text: &str, error: &regex::Error) -> Failure {
-    // The last line of a syntax error says what is wrong; the lines before it draw the place.
+    // The last line of a syntax error says what is wrong; the lines before it show where.
     let error = error.to_string();
     let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
     Failure::new(format!("{option} '{text}': not a regular expression: {reason}"))
-        .next(format!("{option} '{}' to search for the text as it is", regex::escape(text)))
+        .next(format!("{option} '{}', to search for this text", regex::escape(text)))
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(
             failure,
             "--function 'Vec<(': not a regular expression: unclosed group; \
-             try: --function 'Vec<\\(' to search for the text as it is"
+             try: --function 'Vec<\\(', to search for this text"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Reading other tools' files: names for their addresses, and clear words when they are broken.
+//! Reads the files of other tools: adds names to their addresses, and explains broken files.
 
 use std::io;
 use std::path::Path;
@@ -9,8 +9,8 @@ use whyslow_profile::{LocationId, Profile};
 use crate::failure::{Failure, Result};
 use crate::profile_file;
 
-/// Imports a file in the given format, or in the one that its content tells; the files of its modules are looked for in
-/// the folder `copies` first.
+/// Imports a file in the given format, or in the format that its content shows. Looks for the files of its
+/// modules in the folder `copies` first.
 pub(crate) fn import(
     path: &Path,
     format: Option<Format>,
@@ -19,7 +19,7 @@ pub(crate) fn import(
     let options = ImportOptions { copies: copies.map(Path::to_owned), ..ImportOptions::default() };
     let (format, mut imported) =
         import::import(path, format, &options).map_err(|error| explain(path, error))?;
-    // Other formats have addresses that are not relative to their file's image base: their names would be wrong.
+    // In other formats, addresses are not relative to the file's image base, so symbols would be wrong.
     let is_relative = matches!(format, Format::Firefox | Format::PerfData);
     if is_relative && has_unknown_addresses(&imported.profile) {
         let copies = options.copies.as_deref();
@@ -31,7 +31,7 @@ pub(crate) fn import(
     Ok((format, imported))
 }
 
-/// Whether there are addresses that the symbols on this machine might name.
+/// Whether symbols on this machine might name addresses that have no name yet.
 fn has_unknown_addresses(profile: &Profile) -> bool {
     (1..profile.locations.len()).any(|row| {
         profile.locations.module[row].is_some() && profile.frames.of(LocationId::from(row)).is_empty()
@@ -46,25 +46,23 @@ fn explain(path: &Path, error: ImportError) -> Failure {
             Failure::new(format!("{name}: no such file")).next("the file that the other tool wrote")
         }
         ImportError::Io(error) if error.kind() == io::ErrorKind::IsADirectory => {
-            Failure::new(format!("{name}: it is a folder")).next("a file in it")
+            Failure::new(format!("{name}: this is a folder")).next("a file in it")
         }
         ImportError::Io(error) => {
             Failure::new(format!("{name}: cannot be read: {error}")).next("a file that you may read")
         }
         ImportError::UnknownFormat if profile_file::is_profile(path) => {
-            Failure::new(format!("{name}: it is a whyslow profile already"))
+            Failure::new(format!("{name}: this is already a whyslow profile"))
                 .next(format!("whyslow report {name}"))
         }
         ImportError::UnknownFormat => Failure::new(format!("{name}: {error}"))
-            .next("`whyslow import --help` lists the formats; --format if it is one of them"),
+            .next("`whyslow import --help` for the formats, and --format to choose one"),
         ImportError::TooLarge { .. } => Failure::new(format!("{name}: {error}")).next("a shorter recording"),
         ImportError::NotRead { next, .. } => Failure::new(format!("{name}: {error}")).next(next),
-        ImportError::Packed { .. } => {
-            Failure::new(format!("{name}: {error}")).next("copy or download the file again")
-        }
+        ImportError::Packed { .. } => Failure::new(format!("{name}: {error}")).next("copying the file again"),
         ImportError::AtByte { .. } | ImportError::AtLine { .. } => Failure::new(format!("{name}: {error}"))
-            .next("copy the file again if it was cut, or --format if it is something else"),
+            .next("copying the file again if it is truncated, or --format if it is another format"),
         ImportError::Unusable { .. } => Failure::new(format!("{name}: {error}"))
-            .next("record again with the other tool, or --format if it is something else"),
+            .next("recording again with the other tool, or --format if it is another format"),
     }
 }

@@ -1,10 +1,13 @@
-//! The command line of whyslow: arguments in, answers and exit codes out. The only crate that prints or exits.
+//! The command line of whyslow: arguments in, answers and exit codes out. The only crate that prints or
+//! exits.
 //!
-//! Each command goes three steps: clap parses its arguments, the command's file resolves them (defaults, paths,
-//! what this machine allows), then it runs.
+//! Each command has three steps. clap parses its arguments; the command's file resolves them (defaults,
+//! paths, what this machine allows); then the command runs.
 
 mod cli;
 mod commands;
+#[cfg(test)]
+mod documents;
 mod events;
 mod exit;
 mod failure;
@@ -30,12 +33,12 @@ use std::process::ExitCode;
 use exit::Exit;
 use failure::Result;
 
-/// Runs `whyslow` with these arguments, the first being its own name.
+/// Runs `whyslow` with these arguments; the first is the program's name.
 pub fn whyslow(args: Vec<OsString>) -> ExitCode {
     end(commands::lab::program(&args).unwrap_or_else(|| cli::parse(args).and_then(cli::run)))
 }
 
-/// Runs `cargo whyslow` with these arguments, the first being its own name.
+/// Runs `cargo whyslow` with these arguments; the first is the program's name.
 pub fn cargo_whyslow(args: Vec<OsString>) -> ExitCode {
     end(commands::lab::program(&args).unwrap_or_else(|| cli::parse_cargo(args).and_then(cli::run)))
 }

@@ -1,4 +1,4 @@
-//! The options that choose what is counted; the same for every query command.
+//! The options that choose the metric; shared by all query commands.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,47 +11,47 @@ use whyslow_profile::Profile;
 use crate::failure::{Failure, Result};
 use crate::values;
 
-/// What is counted.
+/// The metric to count.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MetricArgs {
-    /// What to count, such as cpu-time, bytes-allocated or live-at-peak [default: CPU time, else the first in the file]
+    /// Count this metric, such as cpu-time or live-at-peak [default: CPU time, else the first]
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
-    /// Count the heap bytes that were live at this time since the start, such as 3.2s (`--metric live`)
+    /// Count heap bytes live at this time, such as 3.2s
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     live_at: Option<Duration>,
 }
 
 impl MetricArgs {
-    /// Whether anything was said.
+    /// Whether an option was given.
     pub(crate) fn is_given(&self) -> bool {
         self.metric.is_some() || self.live_at.is_some()
     }
 
-    /// Uses this metric when none was asked for.
-    pub(crate) fn set_usual(&mut self, name: &str) {
+    /// Uses this metric if no option was given.
+    pub(crate) fn set_default(&mut self, name: &str) {
         if !self.is_given() {
             self.metric = Some(name.to_owned());
         }
     }
 
-    /// The name of the metric, when one was asked for that need not be worked out.
+    /// The name of the requested metric, if the profile stores it (live bytes are computed).
     pub(crate) fn in_file(&self) -> Option<&str> {
         self.metric.as_deref().filter(|_| !self.is_live())
     }
 
-    /// Whether live bytes are meant, which are of a moment and not of a range of time.
+    /// Whether live bytes are requested. They belong to an instant, not to a range of time.
     pub(crate) fn is_live(&self) -> bool {
         self.live_at.is_some() || self.metric.as_deref() == Some(LIVE)
     }
 
-    /// Whether the moment was said.
-    pub(crate) fn has_moment(&self) -> bool {
+    /// Whether `--live-at` was given.
+    pub(crate) fn has_live_at(&self) -> bool {
         self.live_at.is_some()
     }
 
-    /// The row of the metric that is meant. Live bytes are worked out and added to the profile; without a time of their own
-    /// they are those at `end_ns`.
+    /// The row of the requested metric. Live bytes are computed and added to the profile; without
+    /// `--live-at`, those at `end_ns`.
     pub(crate) fn resolve(&self, path: &Path, profile: &mut Profile, end_ns: u64) -> Result<usize> {
         let name = match (self.metric.as_deref(), self.live_at) {
             (None, None) => return Ok(profile.main_metric()),
@@ -60,7 +60,7 @@ impl MetricArgs {
             (Some(LIVE), Some(_)) => LIVE,
             (Some(name), Some(_)) => {
                 return Err(Failure::new(format!(
-                    "--live-at is for live bytes, and --metric asks for '{name}'"
+                    "--live-at shows live bytes, but --metric asks for '{name}'"
                 ))
                 .next("--live-at without --metric"));
             }

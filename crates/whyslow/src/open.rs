@@ -1,4 +1,4 @@
-//! Opening a picture or a page in a browser, when the machine has one.
+//! Opens a picture or a page in a browser, if the machine has one.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::failure::warn;
 
-/// How long a browser may take to fail before it is taken to have started.
+/// A browser that has not failed within this time counts as started.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Opens a file in a browser. Failing to is no error: the file is there, and the user learns where.
+/// Opens a file in a browser. If that fails, a warning names the file.
 pub(crate) fn in_browser(file: &Path) {
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if let Err(why) = start(file.as_os_str()) {
@@ -19,7 +19,7 @@ pub(crate) fn in_browser(file: &Path) {
     }
 }
 
-/// Opens a page of whyslow's own in a browser, or says why not.
+/// Opens one of whyslow's own pages in a browser, or returns why it cannot.
 pub(crate) fn page_in_browser(file: &Path) -> Result<(), &'static str> {
     start(file.as_os_str())
 }
@@ -27,9 +27,9 @@ pub(crate) fn page_in_browser(file: &Path) -> Result<(), &'static str> {
 fn start(target: &OsStr) -> Result<(), &'static str> {
     let found = openers(&|name| env::var_os(name), &in_path);
     match found.as_slice() {
-        [] => Err("there is no $BROWSER and no desktop"),
+        [] => Err("$BROWSER is not set and there is no desktop"),
         programs if programs.iter().any(|program| starts(program, target)) => Ok(()),
-        _ => Err("no browser could be started"),
+        _ => Err("no browser starts"),
     }
 }
 
@@ -41,7 +41,7 @@ fn openers(
     let set = |name: &str| var(name).is_some_and(|value| !value.is_empty());
     let mut found = Vec::new();
     if let Some(browsers) = var("BROWSER") {
-        // $BROWSER is a list, separated by colons.
+        // $BROWSER is a list separated by colons.
         let list = browsers.to_string_lossy().into_owned();
         found.extend(list.split(':').filter(|name| !name.is_empty()).map(OsString::from));
     }

@@ -1,4 +1,4 @@
-//! Where answers go: stdout, which may be closed early, and files, which appear whole or not at all.
+//! Where answers go: stdout, which may close early, and files, which are written completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
 
-/// Prints an answer. A reader that has seen enough (`| head`) is not an error.
+/// Prints an answer. A reader that stops early (`| head`) is not an error.
 pub(crate) fn print(text: &str) -> Result {
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -17,7 +17,7 @@ pub(crate) fn print(text: &str) -> Result {
     }
 }
 
-/// Prints to stderr; without a reader there is nobody to tell.
+/// Prints to stderr. If stderr is closed, nothing is printed.
 pub(crate) fn note(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
@@ -38,15 +38,15 @@ impl From<PathBuf> for Output {
 }
 
 impl Output {
-    /// Finds out early whether writing can work, so that no recording is made in vain.
+    /// Checks early that the file can be written, so that no recording is wasted.
     pub(crate) fn check(&self) -> Result {
         let Self::File(path) = self else { return Ok(()) };
         if is_precious(path) {
             return Err(Failure::new(format!(
-                "{}: it exists and is a program or a profile; it is not overwritten",
+                "{}: this is a program or a profile, and whyslow does not overwrite it",
                 path.display()
             ))
-            .next("give another name for the output, before the command to run"));
+            .next("another output file; put it before the command to run"));
         }
         if path.is_dir() {
             return Err(unwritable(path, "it is a folder"));
@@ -59,7 +59,7 @@ impl Output {
         }
     }
 
-    /// Writes everything or nothing.
+    /// Writes all of the output, or nothing.
     pub(crate) fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result {
         self.check()?;
         match self {
@@ -79,14 +79,14 @@ impl Output {
 
 fn unwritable(path: &Path, why: impl std::fmt::Display) -> Failure {
     Failure::new(format!("{}: cannot be written: {why}", path.display()))
-        .next("-o with a file in a folder that is yours and has space, or `-o -` for stdout")
+        .next("-o with a file in a folder you can write to, or `-o -` for stdout")
 }
 
-/// What a path leads to.
+/// What kind of file a path names.
 enum Destination {
-    /// A pipe, a terminal, /dev/null: written in place.
+    /// A pipe, a terminal or /dev/null: written in place.
     Special(PathBuf),
-    /// A file that is replaced; behind a symbolic link it is the link's target.
+    /// A file to replace. For a symbolic link, the link's target.
     Regular { folder: PathBuf, file: PathBuf },
 }
 
@@ -106,13 +106,13 @@ impl Destination {
 
 fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
-    // The umask takes away what others may not do, as for any new file.
+    // The umask restricts this, as for any new file.
     let permissions = fs::Permissions::from_mode(0o666);
     tempfile::Builder::new()
         .prefix(".whyslow-")
         .permissions(permissions)
         .tempfile_in(folder)
-        // The name of the temporary file in tempfile's error says nothing to the user.
+        // tempfile's error names the temporary file, which means nothing to the user.
         .map_err(|error| error.raw_os_error().map_or(error, io::Error::from_raw_os_error))
 }
 
@@ -134,7 +134,7 @@ fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     }
 }
 
-/// Programs and profiles are never what `--flame ./app` or `-o run.whyslow` meant to replace.
+/// Programs and profiles: `--flame ./app` or `-o run.whyslow` is a slip, so they are never replaced.
 fn is_precious(path: &Path) -> bool {
     let mut start = Vec::new();
     let regular = fs::metadata(path).is_ok_and(|meta| meta.is_file());
@@ -167,11 +167,11 @@ mod tests {
         let path = folder.path().join("app");
         fs::write(&path, b"\x7fELF and more").unwrap();
         let failure = Output::from(path).write(|_| Ok(())).unwrap_err().to_string();
-        assert!(failure.contains("not overwritten"), "{failure}");
+        assert!(failure.contains("does not overwrite"), "{failure}");
     }
 
     #[test]
-    fn a_link_stays_a_link() {
+    fn writing_through_a_link_keeps_the_link() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "old").unwrap();

@@ -1,4 +1,4 @@
-//! Opening a profile: clear words when it is something else, symbols added when the recorder could not.
+//! Opens profiles: explains what a file is if it is not one, and adds missing symbols.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,8 +12,8 @@ use whyslow_symbols::{FileBytes, Summary};
 use crate::failure::{Failure, Result, warn};
 use crate::importing;
 
-/// Opens a profile for a query command. One that has no symbols, because its recorder was killed or is a library, gets them here, in memory, and another tool's
-/// recording is imported.
+/// Opens a profile for a query command. A profile without symbols (its recorder was killed, or is a library)
+/// gets them here, in memory. The recording of another tool is imported.
 pub(crate) fn open(path: &Path) -> Result<Profile> {
     let mut profile = match file::read(path) {
         Err(ReadError::NotAProfile) if matches!(guess(path), Guess::Importable(_)) => {
@@ -23,7 +23,7 @@ pub(crate) fn open(path: &Path) -> Result<Profile> {
     };
     if !profile.sealed {
         warn(&format!(
-            "{}: incomplete: its recorder was stopped before the end; this shows what was saved until then",
+            "{}: incomplete: its recorder was stopped early; the results cover the samples saved before that",
             path.display()
         ));
     }
@@ -34,17 +34,17 @@ pub(crate) fn open(path: &Path) -> Result<Profile> {
     Ok(profile)
 }
 
-/// A program that profiles itself leaves names to us.
+/// A program that profiles itself does not symbolise.
 fn lacks_symbols(profile: &Profile) -> bool {
     profile.frames.is_empty() && profile.modules.iter().any(|module| module.symbols == SymbolState::NotLoaded)
 }
 
-/// Reads a profile as it is.
+/// Reads a profile without changing it.
 pub(crate) fn read(path: &Path) -> Result<Profile> {
     file::read(path).map_err(|error| explain(path, error))
 }
 
-/// Adds names and lines. `files` are those that the recorder still has.
+/// Adds names and lines. `files` are the modules that the recorder still has open.
 pub(crate) fn symbolize(
     profile: &mut Profile,
     use_cache: bool,
@@ -62,37 +62,34 @@ fn explain(path: &Path, error: ReadError) -> Failure {
     match error {
         ReadError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
             let failure = Failure::new(format!("{name}: no such file"));
-            match profiles_beside(path).as_slice() {
-                [] => failure.next("record a program first: whyslow ./app"),
-                found => failure.next(format!("a profile that is there: {}", found.join(", "))),
+            match profiles_next_to(path).as_slice() {
+                [] => failure.next("whyslow ./app, to record a program first"),
+                found => failure.next(format!("a profile in that folder: {}", found.join(", "))),
             }
         }
         ReadError::Io(error) if error.kind() == io::ErrorKind::IsADirectory => {
-            Failure::new(format!("{name}: it is a folder, not a profile")).next("a .whyslow file in it")
+            Failure::new(format!("{name}: this is a folder, not a profile")).next("a .whyslow file in it")
         }
         ReadError::Io(error) => {
             Failure::new(format!("{name}: cannot be read: {error}")).next("a file that you may read")
         }
         ReadError::NotAProfile => {
             let guess = guess(path);
-            Failure::new(format!("{name}: it is not a whyslow profile{}", guess.what()))
-                .next(guess.next(path))
+            Failure::new(format!("{name}: not a whyslow profile{}", guess.what())).next(guess.next(path))
         }
         ReadError::Newer { .. } => Failure::new(format!("{name}: {error}")).next("a newer whyslow"),
         ReadError::CutOff { .. } => {
-            Failure::new(format!("{name}: {error}")).next("copy or download the file again, or record again")
+            Failure::new(format!("{name}: {error}")).next("copying the file again, or recording again")
         }
-        ReadError::Empty => {
-            Failure::new(format!("{name}: {error}")).next("record again and let the program run longer")
-        }
+        ReadError::Empty => Failure::new(format!("{name}: {error}")).next("recording again, for longer"),
         ReadError::Damaged { .. } => {
-            Failure::new(format!("{name}: {error}")).next("a copy of the file, or record again")
+            Failure::new(format!("{name}: {error}")).next("another copy of the file, or recording again")
         }
     }
 }
 
-/// Up to three profiles in the folder where one was looked for.
-fn profiles_beside(path: &Path) -> Vec<String> {
+/// Up to three profiles in the folder of a missing one.
+fn profiles_next_to(path: &Path) -> Vec<String> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -108,14 +105,14 @@ fn profiles_beside(path: &Path) -> Vec<String> {
     found
 }
 
-/// Whether a file starts like a profile of whyslow.
+/// Whether a file starts like a whyslow profile.
 pub(crate) fn is_profile(path: &Path) -> bool {
     let mut start = Vec::new();
     File::open(path).and_then(|file| file.take(16).read_to_end(&mut start)).is_ok()
         && file::is_profile(&start)
 }
 
-/// What a file that is not a profile seems to be.
+/// What a file that is not a profile probably is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Guess {
     Empty,
@@ -153,7 +150,7 @@ fn guess_from(start: &[u8]) -> Guess {
 fn is_json(text: &[u8]) -> bool {
     match text.split_first() {
         Some((b'{', _)) => true,
-        // A heading such as `[package]` starts with a bracket, too.
+        // A heading such as `[package]` also starts with a bracket.
         Some((b'[', rest)) => rest.trim_ascii_start().first().is_some_and(|byte| b"{[\"]".contains(byte)),
         _ => false,
     }
@@ -164,10 +161,10 @@ impl Guess {
         match self {
             Self::Empty => ": it is empty".to_owned(),
             Self::Program => ": it is a program or a library".to_owned(),
-            Self::Importable(format) => format!(": it seems to be {format}"),
+            Self::Importable(format) => format!(": it looks like {format}"),
             Self::Gzip => ": it is a gzip file".to_owned(),
             Self::Json => ": it is JSON".to_owned(),
-            Self::Picture => ": it is a picture".to_owned(),
+            Self::Picture => ": it is an image".to_owned(),
             Self::Other => String::new(),
         }
     }
@@ -175,15 +172,15 @@ impl Guess {
     fn next(self, path: &Path) -> String {
         match self {
             Self::Program if path.components().count() == 1 => {
-                format!("record it: whyslow ./{}", path.display())
+                format!("whyslow ./{}, to record it", path.display())
             }
-            Self::Program => format!("record it: whyslow {}", path.display()),
+            Self::Program => format!("whyslow {}, to record it", path.display()),
             Self::Importable(_) => format!("whyslow import {}", path.display()),
             Self::Gzip | Self::Json => {
-                "`whyslow import --help`, which lists the formats of other tools that are read".to_owned()
+                "`whyslow import --help` for the formats that whyslow imports".to_owned()
             }
             Self::Empty | Self::Picture | Self::Other => {
-                "a .whyslow file; `whyslow ./app` makes app.whyslow".to_owned()
+                "a .whyslow file; `whyslow ./app` writes app.whyslow".to_owned()
             }
         }
     }
@@ -207,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn a_program_should_be_run() {
-        assert_eq!(Guess::Program.next(Path::new("app")), "record it: whyslow ./app");
-        assert_eq!(Guess::Program.next(Path::new("bin/app")), "record it: whyslow bin/app");
+    fn suggests_running_a_program() {
+        assert_eq!(Guess::Program.next(Path::new("app")), "whyslow ./app, to record it");
+        assert_eq!(Guess::Program.next(Path::new("bin/app")), "whyslow bin/app, to record it");
     }
 }

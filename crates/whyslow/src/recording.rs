@@ -1,4 +1,4 @@
-//! From a target to a sealed profile: the flow shared by every command that records.
+//! From a target to a sealed profile; shared by every command that records.
 
 use std::ffi::OsStr;
 use std::io;
@@ -24,46 +24,51 @@ use crate::output::{Output, note};
 use crate::values::{self, Cpus};
 use crate::{open, profile_file, suppress};
 
-/// How to record CPU time, and what to do with it.
+/// What to record, how to sample, and where the profile goes.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Recording options")]
 pub(crate) struct RecordOptions {
     /// Samples per second of CPU time
-    #[arg(short = 'F', long, visible_alias = "freq", value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'F', long, visible_alias = "freq", value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Sampling")]
     pub(crate) frequency: u32,
-    /// Record every allocation too, on the same timeline; `whyslow heap` has the details
-    #[arg(long)]
-    heap: bool,
-    /// Record only what runs on these CPUs, such as 0,2-3
-    #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = values::cpus)]
+    /// Sampling method: perf, timer (in-process) or ptrace (with -p)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "METHOD",
+        default_value_t,
+        hide_possible_values = true,
+        help_heading = "Sampling"
+    )]
+    sampler: SampledBy,
+    /// Sample only these CPUs, such as 0,2-3
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = values::cpus, help_heading = "Sampling")]
     cpus: Option<Cpus>,
     /// Leave out time spent in the kernel
-    #[arg(long)]
+    #[arg(long, help_heading = "Sampling")]
     user_only: bool,
-    /// Record where threads wait, too, and how long
-    #[arg(long)]
+    /// Bytes of stack to copy per sample, such as 16k [default: as much as fits]
+    #[arg(long, value_name = "BYTES", value_parser = values::stack_size, help_heading = "Sampling")]
+    stack_size: Option<u32>,
+    /// Record where threads wait, and how long
+    #[arg(long, help_heading = "What to record")]
     off_cpu: bool,
-    /// Record where threads wait, and where those are that end their waits (as root)
-    #[arg(long)]
+    /// Record where threads wait and who wakes them (root)
+    #[arg(long, help_heading = "What to record")]
     wakers: bool,
-    /// Record system calls, too: how many, how long, how much, from where and on which files (needs privileges)
-    #[arg(long)]
+    /// Record system calls: count, time, bytes, files (root)
+    #[arg(long, help_heading = "What to record")]
     syscalls: bool,
+    /// Record every allocation (see `whyslow heap`)
+    #[arg(long, help_heading = "What to record")]
+    heap: bool,
     #[command(flatten)]
     events: EventOptions,
-    /// What takes the samples: perf events of the kernel, or where those are refused timers in the program, and for a process that
-    /// runs already (-p) looks from the outside
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
-    sampler: SampledBy,
-    /// Bytes of stack that perf events copy with each sample, such as 16k [default: as much as the buffers allow]
-    #[arg(long, value_name = "BYTES", value_parser = values::stack_size)]
-    stack_size: Option<u32>,
     #[command(flatten)]
     pub(crate) keep: KeepOptions,
 }
 
 impl RecordOptions {
-    /// The usual ones with these differences, into a file.
+    /// The defaults with these changes, written to a file.
     pub(crate) fn to_file(file: PathBuf, frequency: u32, off_cpu: bool, heap: bool) -> Self {
         let keep = KeepOptions {
             output: Some(file),
@@ -88,18 +93,17 @@ impl RecordOptions {
     }
 }
 
-/// How to record, and how to answer.
+/// How to record, and how to print the answer.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Recording options")]
 pub(crate) struct AnswerOptions {
     #[command(flatten)]
     pub(crate) record: RecordOptions,
-    /// Judge functions with all they call that is not yours, or by themselves
-    #[arg(long, value_enum, default_value_t)]
+    /// Rank by own (your code plus the libraries it calls) or self
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, help_heading = "Output")]
     pub(crate) by: AnswerBy,
 }
 
-/// What the answer judges functions by.
+/// What the answer ranks functions by.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AnswerBy {
     #[default]
@@ -117,7 +121,7 @@ impl From<AnswerBy> for By {
     }
 }
 
-/// What takes samples.
+/// The sampling method.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SampledBy {
     #[default]
@@ -138,9 +142,9 @@ impl From<SampledBy> for SamplerChoice {
     }
 }
 
-/// What becomes of a recording.
+/// Where a recording goes.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Recording options")]
+#[command(next_help_heading = "Output")]
 pub(crate) struct KeepOptions {
     /// Write the profile here instead of ./NAME.whyslow
     #[arg(short, long, value_name = "FILE")]
@@ -152,42 +156,42 @@ pub(crate) struct KeepOptions {
     #[arg(long)]
     open: bool,
     /// Stop recording after this time, such as 10s
-    #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
+    #[arg(long, value_name = "TIME", value_parser = values::positive_duration, help_heading = None)]
     duration: Option<Duration>,
-    /// Read all symbols afresh and store none for the next time
+    /// Do not use or update the symbol cache
     #[arg(long)]
     no_symbol_cache: bool,
 }
 
-/// A profile on disk and in memory.
+/// A recorded profile, on disk and in memory.
 pub(crate) struct Recorded {
-    /// Where it is.
+    /// Its file.
     pub(crate) path: PathBuf,
-    /// What is in it.
+    /// Its content.
     pub(crate) profile: Profile,
-    /// How the program ended; `None` when it still runs.
+    /// How the program exited; `None` if it still runs.
     pub(crate) exit: Option<ExitStatus>,
-    /// What went wrong with the file, if something did.
+    /// Why the file could not be written completely, if so.
     trouble: Option<Failure>,
 }
 
-/// Records a target to the end and leaves a sealed profile. Everything that can be known to fail is tried before the
+/// Records a target to the end and writes a sealed profile. Checks everything that can be checked before the
 /// program starts.
-pub(crate) fn make(
+pub(crate) fn run(
     target: &Target,
     name: &OsStr,
     options: &RecordOptions,
     volume: Volume,
 ) -> Result<Recorded> {
-    let most = most_samples_per_second();
-    if most.is_some_and(|most| options.frequency > most) {
-        let most = most.unwrap_or_default();
+    let max = max_samples_per_second();
+    if max.is_some_and(|max| options.frequency > max) {
+        let max = max.unwrap_or_default();
         return Err(Failure::new(format!(
-            "-F {}: the kernel allows at most {most} samples per second",
+            "-F {}: the kernel allows at most {max} samples per second",
             options.frequency
         ))
         .next(format!(
-            "-F {most}, or `sudo sysctl kernel.perf_event_max_sample_rate={}`",
+            "-F {max}, or `sudo sysctl kernel.perf_event_max_sample_rate={}`",
             options.frequency
         )));
     }
@@ -202,15 +206,15 @@ pub(crate) fn make(
         wakers: options.wakers,
         syscalls: options.syscalls,
         events: events.samples,
-        events_not_there: events.not_there,
+        unavailable_events: events.not_there,
         heap: options.heap.then(|| HeapOptions { leak_check: true, ..HeapOptions::default() }),
         ..Options::default()
     };
-    make_as(target, name, how, &options.keep, volume, &Suppressions::default())
+    run_with(target, name, how, &options.keep, volume, &Suppressions::default())
 }
 
-/// The same for anything that can be recorded. Leaks that a suppression names are not reported.
-pub(crate) fn make_as(
+/// Like [`run`], with all options of a recording. Leaks that match a suppression are not reported.
+pub(crate) fn run_with(
     target: &Target,
     name: &OsStr,
     how: Options,
@@ -220,13 +224,13 @@ pub(crate) fn make_as(
 ) -> Result<Recorded> {
     let path = checked_path(name, keep)?;
     let kernel = how.cpu && !how.user_only && !keep.no_symbol_cache;
-    let meanwhile = kernel.then_some(whyslow_symbols::learn_kernel_names as fn());
-    let how = Options { duration: keep.duration, meanwhile, ..how };
+    let background = kernel.then_some(whyslow_symbols::cache_kernel_names as fn());
+    let how = Options { duration: keep.duration, background, ..how };
     let recording = record(target, &how, &path).map_err(explain)?;
     finish(recording, keep, volume, suppressions)
 }
 
-/// Where the profile goes, once it is known that a picture can be made of it, if one is asked for.
+/// The path of the profile. Fails early if the flame graph cannot be written.
 fn checked_path(name: &OsStr, keep: &KeepOptions) -> Result<PathBuf> {
     if let Some(picture) = keep.picture(Path::new("")) {
         picture.check()?;
@@ -234,7 +238,7 @@ fn checked_path(name: &OsStr, keep: &KeepOptions) -> Result<PathBuf> {
     Ok(output_path(name, keep))
 }
 
-/// Adds symbols to a profile that somebody else recorded, and writes it.
+/// Adds symbols to a profile that another recorder took, and writes it.
 pub(crate) fn adopt(
     mut profile: Profile,
     name: &OsStr,
@@ -256,20 +260,20 @@ pub(crate) fn adopt(
     Ok(Recorded { path, profile, exit: None, trouble })
 }
 
-/// Moves a profile aside that is where a new one goes; refuses to replace anything else.
+/// Moves an existing profile out of the way of a new one. Refuses to replace any other file.
 pub(crate) fn make_room(path: &Path, volume: Volume) -> Result {
     let moved_aside = whyslow_capture::make_room(path).map_err(explain)?;
-    tell_moved(path, moved_aside, volume);
+    report_moved_profile(path, moved_aside, volume);
     Ok(())
 }
 
-fn tell_moved(path: &Path, moved_aside: Option<PathBuf>, volume: Volume) {
+fn report_moved_profile(path: &Path, moved_aside: Option<PathBuf>, volume: Volume) {
     if let Some(old) = moved_aside.filter(|_| volume > Volume::Quiet) {
-        note(&format!("whyslow: the profile that was {} is now {}\n", path.display(), old.display()));
+        note(&format!("whyslow: renamed the old {} to {}\n", path.display(), old.display()));
     }
 }
 
-/// Reads the recording back, adds symbols, seals it.
+/// Reads the recording back, adds symbols and seals it.
 fn finish(
     recording: Recording,
     options: &KeepOptions,
@@ -277,17 +281,17 @@ fn finish(
     suppressions: &Suppressions,
 ) -> Result<Recorded> {
     let Recording { path, writer, exit, files, write_error, moved_aside, .. } = recording;
-    tell_moved(&path, moved_aside, volume);
+    report_moved_profile(&path, moved_aside, volume);
     let cannot_write = |error: io::Error| {
         Failure::new(format!(
-            "{}: cannot be written: {error}; what was recorded before is in it",
+            "{}: cannot be written: {error}; the file holds what was recorded before",
             path.display()
         ))
         .next("-o with a file on a disk that has space")
     };
     let (mut profile, write_error) = match (profile_file::read(&path), write_error) {
         (Ok(profile), error) => (profile, error),
-        // A full disk is the reason, and not that so little can be read.
+        // The cause is the full disk, not that the file is short.
         (Err(_), Some(error)) => return Err(cannot_write(error)),
         (Err(failure), None) => return Err(failure),
     };
@@ -296,19 +300,19 @@ fn finish(
     if volume == Volume::Verbose {
         note(&describe(&profile, &symbols, started.elapsed()));
     }
-    // Names are needed to tell which leaks are suppressed.
+    // Suppressions match names.
     let suppressed = suppress::leaks(&mut profile, suppressions);
     let written = match write_error {
         Some(error) => Err(error),
         None => write_symbols(writer, &profile, suppressed),
     };
     let trouble = written.err().map(cannot_write);
-    // The answer is about what is in memory; the error at the end says what became of the file.
+    // The answer is about the profile in memory; the error at the end is about the file.
     profile.sealed = true;
     Ok(Recorded { path, profile, exit, trouble })
 }
 
-/// Appends what was learned after the recording.
+/// Appends symbols and suppressed leaks.
 fn write_symbols(mut writer: Writer, profile: &Profile, suppressed: bool) -> io::Result<()> {
     if suppressed {
         writer.replace_heap_sites(&profile.heap)?;
@@ -325,12 +329,12 @@ fn describe(profile: &Profile, symbols: &Summary, took: Duration) -> String {
          whyslow: recorder: {:.3} s of CPU time, {} MB of memory\n\
          whyslow: stacks: {} complete as copied, {} joined, {} read from the live program, {} truncated, {} cut at a signal, \
          {} without unwind information\n\
-         whyslow: symbols: {} addresses named ({} from the cache), {} not, in {:.3} s\n",
+         whyslow: symbols: {} addresses with a symbol ({} from the cache), {} without, in {:.3} s\n",
         match profile.meta.sampling {
-            Sampling::Cpus => "each CPU, and of that what is recorded",
-            Sampling::Threads => "each thread by itself: sampling whole CPUs is not allowed",
-            Sampling::Timers => "each thread by a timer of its own, in the program",
-            Sampling::Looks => "each thread that runs, from the outside: it is stopped for a moment",
+            Sampling::Cpus => "each CPU, keeping the samples of the target",
+            Sampling::Threads => "each thread: sampling whole CPUs is not permitted",
+            Sampling::Timers => "each thread with its own timer, in the program",
+            Sampling::Ptrace => "each running thread with ptrace, which stops it briefly",
             Sampling::Unknown => "not at all",
         },
         counters.recorder_cpu_ns as f64 / 1e9,
@@ -351,19 +355,19 @@ fn describe(profile: &Profile, symbols: &Summary, took: Duration) -> String {
     }
     for source in &symbols.newer_sources {
         text += &format!(
-            "whyslow: source: {source}: changed since the program was built; its lines may have moved\n"
+            "whyslow: source: {source}: changed after the program was built; its lines may have moved\n"
         );
     }
     text
 }
 
 impl Recorded {
-    /// Where the whole of it is, unless the file could not be written.
+    /// The file with the complete profile, unless it could not be written.
     pub(crate) fn saved(&self) -> Option<&Path> {
         self.trouble.is_none().then_some(&self.path)
     }
 
-    /// Draws the picture if one was asked for.
+    /// Draws the flame graph if one was requested.
     pub(crate) fn draw(&self, options: &KeepOptions, volume: Volume) -> Result {
         let Some(picture) = options.picture(&self.path) else { return Ok(()) };
         crate::commands::flame::draw(&self.profile, &picture)?;
@@ -378,8 +382,8 @@ impl Recorded {
         Ok(())
     }
 
-    /// The exit code to end with: the program's own, unless the profile could not be written.
-    pub(crate) fn end(self) -> Result<Exit> {
+    /// The exit code: the program's own, unless the profile could not be written.
+    pub(crate) fn exit(self) -> Result<Exit> {
         match self.trouble {
             Some(failure) => Err(failure),
             None => Ok(self.exit.map_or(Exit::Success, Exit::from)),
@@ -388,7 +392,7 @@ impl Recorded {
 }
 
 impl KeepOptions {
-    /// Where the flame graph goes: `--open` alone puts it next to the profile.
+    /// The file of the flame graph: `--open` alone puts it next to the profile.
     fn picture(&self, profile: &Path) -> Option<Output> {
         match &self.flame {
             Some(file) => Some(Output::from(file.clone())),
@@ -400,7 +404,7 @@ impl KeepOptions {
     }
 }
 
-/// `-o`, or NAME.whyslow here, or in the temporary folder when nothing can be written here.
+/// `-o`, or NAME.whyslow here, or in the temporary folder if this folder is not writable.
 fn output_path(name: &OsStr, options: &KeepOptions) -> PathBuf {
     if let Some(path) = &options.output {
         return path.clone();
@@ -414,7 +418,7 @@ fn output_path(name: &OsStr, options: &KeepOptions) -> PathBuf {
         Err(_) => {
             let there = std::env::temp_dir().join(file);
             warn(&format!(
-                "nothing can be written in this folder; the profile goes to {}; try: -o FILE to choose another place",
+                "this folder is not writable; the profile goes to {}; try: -o FILE to choose another place",
                 there.display()
             ));
             there
@@ -422,16 +426,16 @@ fn output_path(name: &OsStr, options: &KeepOptions) -> PathBuf {
     }
 }
 
-/// The name of a program's profile: its file name without folders.
+/// The name of a program's profile: its file name.
 pub(crate) fn name_of(program: &OsStr) -> &OsStr {
     Path::new(program).file_name().unwrap_or(OsStr::new("whyslow"))
 }
 
-fn most_samples_per_second() -> Option<u32> {
+fn max_samples_per_second() -> Option<u32> {
     u32::try_from(Settings::now().perf_event_max_sample_rate?).ok()
 }
 
-/// Why there is no recording, in words.
+/// Explains why a recording failed.
 pub(crate) fn explain(error: RecordError) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
@@ -439,13 +443,13 @@ pub(crate) fn explain(error: RecordError) -> Failure {
             Some(command) => Failure::new(format!("{error}; did you mean the command `{command}`?"))
                 .next(format!("whyslow {command} --help")),
             None if !program.contains('/') && Path::new(program).exists() => {
-                failure.next(format!("whyslow ./{program}; programs in this folder need their path"))
+                failure.next(format!("whyslow ./{program}; a program in this folder needs its path"))
             }
             None => failure.next("the path of a program, such as ./target/release/app"),
         }
         .exit_with(Exit::NotFound),
         RecordError::NotExecutable { .. } => failure.exit_with(Exit::NotExecutable),
-        // It says itself what to try.
+        // The message already says what to try.
         RecordError::Refused(_) => failure,
         RecordError::NoEvents(events) => {
             let remarks: Vec<Remark> = events.iter().map(|event| event.note().remark()).collect();
@@ -456,13 +460,13 @@ pub(crate) fn explain(error: RecordError) -> Failure {
             }
         }
         RecordError::Output { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => failure,
-        RecordError::Output { .. } => failure.next("-o with a file in a folder that is yours and has space"),
-        RecordError::Input { .. } => failure.next("a file that exists and is yours to read"),
+        RecordError::Output { .. } => failure.next("-o with a file in a folder you can write to"),
+        RecordError::Input { .. } => failure.next("an existing file that you may read"),
         RecordError::System { .. } => failure.next("whyslow doctor"),
     }
 }
 
-/// Why none of some events is recorded: once if the reason is the same for all.
+/// Why no event is recorded. The reason is given once if it is the same for all.
 fn none_of(events: &[NotRecorded], remarks: &[Remark]) -> String {
     const IS_NOT: &str = " is not recorded: ";
     let reasons: Vec<&str> =
@@ -476,7 +480,7 @@ fn none_of(events: &[NotRecorded], remarks: &[Remark]) -> String {
     }
 }
 
-/// The command that a word is probably a slip of.
+/// The command that a word probably misspells.
 fn similar_command(word: &str) -> Option<String> {
     command_names().into_iter().map(|name| (edit_distance(word, &name), name)).min().and_then(
         |(distance, name)| {
@@ -486,7 +490,7 @@ fn similar_command(word: &str) -> Option<String> {
     )
 }
 
-/// Letters to insert, remove, change or swap to get from one word to the other.
+/// The number of letters to insert, remove, change or swap to turn one word into the other.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.chars().collect::<Vec<_>>(), b.chars().collect::<Vec<_>>());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -496,11 +500,11 @@ fn edit_distance(a: &str, b: &str) -> usize {
                 i + j
             } else {
                 let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-                let mut least = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                let mut min = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
                 if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                    least = least.min(rows[i - 2][j - 2] + 1);
+                    min = min.min(rows[i - 2][j - 2] + 1);
                 }
-                least
+                min
             };
         }
     }
@@ -512,7 +516,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_of_command_names_are_recognised() {
+    fn misspelled_command_names_are_recognised() {
         assert_eq!(similar_command("reprot").as_deref(), Some("report"));
         assert_eq!(similar_command("flames").as_deref(), Some("flame"));
         assert_eq!(similar_command("report").as_deref(), Some("report"));

@@ -1,4 +1,4 @@
-//! The ids of everything that whyslow tells, over all families of facts.
+//! The ids of all remarks, over all families of facts.
 
 use whyslow_analyze::diff::Caveat;
 use whyslow_analyze::heap::Advice;
@@ -10,7 +10,7 @@ use whyslow_profile::{Family, HeapNote, ImportNote, RecordingNote};
 
 use crate::commands::doctor::CHECK_IDS;
 
-/// What a warning tells of a recording and a caveat of one of two.
+/// Ids that are both a warning about one recording and a caveat about one of two.
 const OF_BOTH: [&str; 4] = ["incomplete", "debug-build", "kernel-hidden", "no-leak-check"];
 
 fn families() -> [&'static [&'static str]; 12] {
@@ -31,7 +31,7 @@ fn families() -> [&'static [&'static str]; 12] {
 }
 
 #[test]
-fn an_id_names_one_fact() {
+fn each_id_names_one_fact() {
     let mut ids = families().concat();
     assert!(ids.len() > 150, "{}", ids.len());
     for id in OF_BOTH {
@@ -55,7 +55,7 @@ fn every_id_is_described() {
     let missing: Vec<_> = ids.iter().filter(|id| !page.contains(&format!("| `{id}` |"))).collect();
     assert!(missing.is_empty(), "not in docs/remarks.md: {missing:?}");
     let described = page.lines().filter(|line| line.starts_with("| `")).count();
-    // The fields of a remark and the heads of the tables are in the page as well.
+    // The page also has the fields of a remark and the heads of the tables.
     let others = 5 + families().len();
-    assert_eq!(described, ids.len() + others, "docs/remarks.md has ids that nothing has");
+    assert_eq!(described, ids.len() + others, "docs/remarks.md has ids that do not exist");
 }

@@ -12,7 +12,7 @@ use whyslow_bench::padding;
 use whyslow_bench::words::{self, WordsError};
 use whyslow_capture::{Command, Target};
 use whyslow_profile::Profile;
-use whyslow_stats::functions::LEAST_PAIRS;
+use whyslow_stats::functions::MIN_PAIRS;
 use whyslow_stats::random::{Orders, Random};
 
 use crate::cli::Volume;
@@ -24,66 +24,66 @@ use crate::output::note;
 use crate::profile_file;
 use crate::recording::{self, RecordOptions, name_of};
 
-/// What is compared.
+/// What to compare.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SidesArgs {
-    /// The profiles from before and from after the change; with --runs two commands, each in quotes
+    /// Profiles from before and after the change; with --runs, two quoted commands
     #[arg(value_names = ["BEFORE", "AFTER"], num_args = 2, required_unless_present = "before", conflicts_with_all = ["before", "after"])]
     both: Vec<OsString>,
-    /// Several profiles from before the change, one per run
+    /// Profiles from before the change, one per run
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "after")]
     before: Vec<PathBuf>,
-    /// As many from after it: the first is the pair of the first before, and so on
+    /// Profiles from after the change, paired in order with --before
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "before")]
     after: Vec<PathBuf>,
     #[command(flatten)]
     recording: RunsArgs,
 }
 
-/// Runs that are recorded to be compared.
+/// Runs to record for the comparison.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Recording both")]
+#[command(next_help_heading = "Recording both sides")]
 struct RunsArgs {
-    /// Record BEFORE and AFTER, which are commands then, so many times each, in random order in turn (3 or more, better 5)
+    /// Record both commands N times each, in random order (at least 3, better 5)
     #[arg(long, value_name = "N", conflicts_with_all = ["before", "after"])]
     runs: Option<usize>,
-    /// Rounds that are run first and not counted
+    /// Warm-up rounds that do not count
     #[arg(long, value_name = "N", default_value_t = 1, requires = "runs")]
     warmup: usize,
-    /// Keep the recordings in this folder, as before-1.whyslow, after-1.whyslow, …
+    /// Keep the recordings in this folder: before-1.whyslow, after-1.whyslow, …
     #[arg(short, long, value_name = "FOLDER", requires = "runs")]
     output: Option<PathBuf>,
     /// Samples per second of CPU time
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997, requires = "runs", value_parser = clap::value_parser!(u32).range(1..))]
     frequency: u32,
-    /// Record where threads wait, too: --metric off-cpu-time or wall-time
+    /// Record where threads wait (--metric off-cpu-time or wall-time)
     #[arg(long, requires = "runs")]
     off_cpu: bool,
-    /// Record every allocation too: --metric bytes-allocated or allocations
+    /// Record every allocation (--metric bytes-allocated or allocations)
     #[arg(long, requires = "runs")]
     heap: bool,
-    /// Count also runs of a program that fails
+    /// Also count runs that fail
     #[arg(long, requires = "runs")]
     ignore_failure: bool,
 }
 
-/// A run: its file, what is in it, and what of that is compared.
+/// A run: its file, its profile, and the samples to compare.
 pub(crate) struct Run {
     pub(crate) path: PathBuf,
     pub(crate) profile: Profile,
     pub(crate) selection: Selection,
 }
 
-/// Both sides, before and after; as many runs of each.
+/// Both sides, before and after, with the same number of runs.
 pub(crate) struct Sides {
     pub(crate) before: Vec<Run>,
     pub(crate) after: Vec<Run>,
-    /// Recordings that nobody asked to keep.
+    /// Recordings that the user did not ask to keep.
     folder: Option<TempDir>,
 }
 
 impl Sides {
-    /// Records what is to be recorded, opens the files and picks what is compared.
+    /// Records the runs if requested, opens the files and selects the samples to compare.
     pub(crate) fn load(args: &SidesArgs, filters: &Filters, volume: Volume) -> Result<Self> {
         let mut folder = None;
         let [before, after] = match (args.recording.runs, &args.both[..]) {
@@ -102,14 +102,14 @@ impl Sides {
         Ok(sides)
     }
 
-    /// Opens files of both sides.
+    /// Opens the files of both sides.
     pub(crate) fn open(files: [Vec<PathBuf>; 2], filters: &Filters) -> Result<Self> {
         let [before, after] = &files;
         check_counts(before.len(), after.len())?;
         if before.len() > 1 {
             refuse_the_same_file_twice(&files.concat())?;
         }
-        // One side beside the other: reading takes most of the time of large files.
+        // Both sides in parallel: for large files, reading takes most of the time.
         let (before, after) = std::thread::scope(|scope| {
             let after = scope.spawn(|| opened(after));
             let before = opened(before);
@@ -121,7 +121,7 @@ impl Sides {
         Ok(sides)
     }
 
-    /// Picks the metric that all have and the samples that pass the filters.
+    /// Picks a metric that all runs have, and the samples that pass the filters.
     fn select(&mut self, filters: &Filters) -> Result {
         let mut shared = shared_metrics(&self.before[0].profile, &self.after[0].profile);
         shared.retain(|name| self.all().all(|run| run.profile.metric_named(name).is_some()));
@@ -130,7 +130,7 @@ impl Sides {
                 self.check_shared(name, &shared)?;
                 filters.clone()
             }
-            (None, Some(usual)) => filters.clone().with_usual_metric(usual),
+            (None, Some(default)) => filters.clone().with_default_metric(default),
             (None, None) => return Err(self.nothing_shared()),
         };
         for run in self.before.iter_mut().chain(&mut self.after) {
@@ -143,7 +143,7 @@ impl Sides {
         self.before.iter().chain(&self.after)
     }
 
-    /// The runs of both sides, for the comparison.
+    /// The runs of both sides, to compare.
     pub(crate) fn runs(&self) -> [Runs<'_>; 2] {
         [&self.before, &self.after].map(|runs| {
             let sides = runs.iter().map(|Run { profile, selection, .. }| Side { profile, selection });
@@ -151,7 +151,7 @@ impl Sides {
         })
     }
 
-    /// The names of the files of both sides. Those that are not kept have no folder.
+    /// The names of the files of both sides. Files that are not kept have no folder.
     pub(crate) fn names(&self) -> [Vec<String>; 2] {
         let name = |run: &Run| {
             let folder = self.folder.as_ref().map(TempDir::path);
@@ -161,18 +161,18 @@ impl Sides {
         [&self.before, &self.after].map(|runs| runs.iter().map(name).collect())
     }
 
-    /// A filter that matches nothing on one side is an answer: what it matches is on the other side alone.
+    /// A filter that matches nothing on one side is an answer: the other side has it all.
     fn check(&self) -> Result {
         let nothing = |runs: &[Run]| {
             let errors =
                 runs.iter().map(|run| Some((run.path.clone(), run.selection.check(&run.profile).err()?)));
-            // What one of several runs has is there.
+            // A match in one of several runs is enough.
             errors.collect::<Option<Vec<_>>>().and_then(|errors| errors.into_iter().next())
         };
         match [&self.before, &self.after].map(|runs| nothing(runs)) {
             [Some((path, error)), Some(_)] => Err(Failure::new(format!("{}: {error}", path.display()))),
             [Some((path, error)), _] | [_, Some((path, error))] => {
-                warn(&format!("{}: {error}; so it has nothing of what is compared", path.display()));
+                warn(&format!("{}: {error}; this side counts as 0", path.display()));
                 Ok(())
             }
             _ => Ok(()),
@@ -189,8 +189,8 @@ impl Sides {
         let list = shared.join(", ");
         let lacking = self.all().find(|run| Selection::metric_named(&run.profile, name).is_err());
         let what = match lacking {
-            Some(run) => format!("{}: there is no metric '{name}'", run.path.display()),
-            None => format!("the metric '{name}' does not count the same in both"),
+            Some(run) => format!("{}: no metric '{name}'", run.path.display()),
+            None => format!("the metric '{name}' counts different things in the two profiles"),
         };
         Err(Failure::new(what).next(format!("--metric with one that both have: {list}")))
     }
@@ -203,7 +203,7 @@ impl Sides {
             format!("{} has {names}", run.path.display())
         });
         Failure::new(format!("the profiles have no metric in common: {}", metrics.join("; ")))
-            .next("record both in the same way, with `whyslow record` or with `whyslow heap`")
+            .next("recording both in the same way: `whyslow record`, or `whyslow heap`")
     }
 }
 
@@ -214,31 +214,29 @@ fn opened(files: &[PathBuf]) -> Result<Vec<Run>> {
     files.iter().map(run).collect()
 }
 
-/// Runs are pairs, and two pairs do not say how runs differ.
+/// Runs are compared in pairs, and two pairs do not show run-to-run noise.
 fn check_counts(before: usize, after: usize) -> Result {
     if before != after {
         return Err(Failure::new(format!(
             "there are {before} runs before and {after} after, and runs are compared in pairs"
         ))
-        .next("as many of one as of the other"));
+        .next("the same number on both sides"));
     }
-    if (2..LEAST_PAIRS).contains(&before) {
-        return Err(Failure::new(format!(
-            "{before} runs of each side do not say how runs differ from each other"
-        ))
-        .next("one of each, or 3 and better 5 or more"));
+    if (2..MIN_PAIRS).contains(&before) {
+        return Err(Failure::new(format!("{before} runs per side cannot show run-to-run noise"))
+            .next("1 run per side, or at least 3 (better 5)"));
     }
     Ok(())
 }
 
 fn temporary() -> Result<TempDir> {
     tempfile::Builder::new().prefix("whyslow-").tempdir().map_err(|error| {
-        Failure::new(format!("no folder for the recordings can be made: {error}"))
-            .next("-o with a folder that is yours and has space")
+        Failure::new(format!("cannot create a folder for the recordings: {error}"))
+            .next("-o with a folder you can write to")
     })
 }
 
-/// Records both commands in rounds, each round in a random order that comes reversed in the next.
+/// Records both commands in rounds. Each round has a random order, and the next round the reverse order.
 fn record(
     args: &RunsArgs,
     runs: usize,
@@ -246,21 +244,19 @@ fn record(
     folder: &Path,
     volume: Volume,
 ) -> Result<[Vec<PathBuf>; 2]> {
-    if runs < LEAST_PAIRS {
-        return Err(Failure::new(format!(
-            "--runs {runs}: so few runs do not say how runs differ from each other"
-        ))
-        .next(format!("--runs {LEAST_PAIRS}, and better 5 or more")));
+    if runs < MIN_PAIRS {
+        return Err(Failure::new(format!("--runs {runs}: too few runs to show run-to-run noise"))
+            .next(format!("--runs {MIN_PAIRS}, better 5 or more")));
     }
     let commands = [split(commands[0])?, split(commands[1])?];
     std::fs::create_dir_all(folder).map_err(|error| {
-        Failure::new(format!("{}: cannot be made: {error}", folder.display()))
-            .next("-o with a folder that is yours and has space")
+        Failure::new(format!("{}: cannot create the folder: {error}", folder.display()))
+            .next("-o with a folder you can write to")
     })?;
     let sides = ["before", "after"];
-    // Beside the recordings that are kept: the same disk.
-    let waste = tempfile::Builder::new().prefix("warm-up-").tempdir_in(folder);
-    let waste = waste.map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
+    // In the same folder as the recordings: the same disk.
+    let warm_up = tempfile::Builder::new().prefix("warm-up-").tempdir_in(folder);
+    let warm_up = warm_up.map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let mut random = Random::new(seed);
     let mut files = [Vec::new(), Vec::new()];
@@ -269,15 +265,15 @@ fn record(
         if volume > Volume::Quiet {
             note(&match counted {
                 Some(round) => format!("whyslow: round {} of {runs}\n", round + 1),
-                None => "whyslow: a round to warm up\n".to_owned(),
+                None => "whyslow: warm-up round\n".to_owned(),
             });
         }
         for side in order {
             let file = match counted {
                 Some(round) => folder.join(format!("{}-{}.whyslow", sides[side], round + 1)),
-                None => waste.path().join(format!("{}-{round}.whyslow", sides[side])),
+                None => warm_up.path().join(format!("{}-{round}.whyslow", sides[side])),
             };
-            one_run(args, &commands[side], random.below(padding::MOST_BYTES), &file, volume)?;
+            one_run(args, &commands[side], random.below(padding::MAX_BYTES), &file, volume)?;
             if counted.is_some() {
                 files[side].push(file);
             }
@@ -291,7 +287,7 @@ fn record(
 
 /// The words of a quoted command.
 fn split(command: &OsString) -> Result<Vec<String>> {
-    let text = command.to_str().ok_or_else(|| Failure::new("a command that is not UTF-8 cannot be split"))?;
+    let text = command.to_str().ok_or_else(|| Failure::new("a command must be UTF-8"))?;
     words::split(text).map_err(|error| {
         let failure = Failure::new(error.to_string());
         match error {
@@ -314,11 +310,11 @@ fn one_run(args: &RunsArgs, words: &[String], padding: usize, file: &Path, volum
     });
     let options = RecordOptions::to_file(file.to_owned(), args.frequency, args.off_cpu, args.heap);
     let quiet = if volume == Volume::Verbose { volume } else { Volume::Quiet };
-    let recorded = recording::make(&target, name_of(program.as_ref()), &options, quiet)?;
-    match recorded.end()? {
+    let recorded = recording::run(&target, name_of(program.as_ref()), &options, quiet)?;
+    match recorded.exit()? {
         Exit::Success | Exit::Program(0) => Ok(()),
         _ if args.ignore_failure => Ok(()),
-        exit => Err(Failure::new(format!("`{}` ended with {}", words::quoted(words), exit.code()))
+        exit => Err(Failure::new(format!("`{}` exited with {}", words::quoted(words), exit.code()))
             .next("a command that succeeds, or --ignore-failure")),
     }
 }

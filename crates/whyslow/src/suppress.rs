@@ -1,10 +1,10 @@
-//! Leaks that are known and not to be reported: moved out of their class once the stacks have names.
+//! Known leaks: moves them to `suppressed` once the stacks have names.
 
 use whyslow_heap::leaks::Class;
 use whyslow_heap::leaks::suppressions::{Frame, Suppressions};
 use whyslow_profile::{HeapCounts, Profile, StackId};
 
-/// Moves the leaks that a suppression names to `suppressed`; whether there were any.
+/// Moves leaks that match a suppression to `suppressed`. Returns whether any matched.
 pub(crate) fn leaks(profile: &mut Profile, suppressions: &Suppressions) -> bool {
     if suppressions.is_empty() {
         return false;
@@ -36,7 +36,7 @@ fn of_class(counts: &mut HeapCounts, class: Class) -> (&mut u64, &mut u64) {
     }
 }
 
-/// The frames of a stack, innermost first, inlined ones too.
+/// The frames of a stack, innermost first, with inlined ones.
 fn frames(profile: &Profile, stack: StackId) -> Vec<Frame<'_>> {
     let mut frames = Vec::new();
     for location in profile.locations_of(stack) {

@@ -13,19 +13,19 @@ use crate::output::note;
 use crate::recording::name_of;
 
 /// What to record, other than a program.
+/// The target, other than a program.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "What to record")]
+#[command(next_help_heading = "Target")]
 pub(crate) struct TargetArgs {
-    /// Record this running process, or all of this name, until they end, the time is over, or Ctrl-C; several with
-    /// commas or several -p
+    /// Record running processes by PID or name, comma-separated
     #[arg(short, long, value_name = "PID|NAME", value_delimiter = ',', value_parser = Wanted::from_str)]
     pid: Vec<Wanted>,
-    /// Record every process until PROGRAM ends, the time is over, or Ctrl-C
+    /// Record every process; with PROGRAM, until it exits
     #[arg(short, long, conflicts_with = "pid")]
     all: bool,
 }
 
-/// A process that is asked for.
+/// A process to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Number(u32),
@@ -37,11 +37,11 @@ impl FromStr for Wanted {
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         match text.parse() {
-            Ok(0) => Err("no process has the number 0".to_owned()),
+            Ok(0) => Err("0 is not a process".to_owned()),
             Ok(number) => Ok(Self::Number(number)),
-            Err(_) if text.is_empty() => Err("it is neither a number nor a name".to_owned()),
+            Err(_) if text.is_empty() => Err("expected a process number or name".to_owned()),
             Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Err("no process has a number as large as that".to_owned())
+                Err("no process number is that large".to_owned())
             }
             Err(_) => Ok(Self::Name(text.to_owned())),
         }
@@ -49,12 +49,12 @@ impl FromStr for Wanted {
 }
 
 impl TargetArgs {
-    /// These processes, or everything.
+    /// These processes, or the whole machine.
     pub(crate) fn of(pid: Vec<Wanted>, all: bool) -> Self {
         Self { pid, all }
     }
 
-    /// The target and the name of its profile; `None` when nothing is asked for.
+    /// The target and the name of its profile; `None` without a target.
     pub(crate) fn target(&self, program: &[OsString], volume: Volume) -> Result<Option<(Target, OsString)>> {
         let command = program.split_first().map(|(program, args)| Command {
             program: program.clone(),
@@ -78,8 +78,8 @@ impl TargetArgs {
         let mut pids = Vec::new();
         for wanted in &self.pid {
             let found = match wanted {
-                Wanted::Number(number) => vec![of_thread(*number, volume)?],
-                Wanted::Name(name) => called(name, volume)?,
+                Wanted::Number(number) => vec![process_of(*number, volume)?],
+                Wanted::Name(name) => processes_named(name, volume)?,
             };
             for pid in found {
                 if !pids.contains(&pid) {
@@ -96,42 +96,42 @@ impl TargetArgs {
     }
 }
 
-/// The process of a number that may be a thread's, which is then said.
-fn of_thread(number: u32, volume: Volume) -> Result<u32> {
+/// The process that a number belongs to. For the number of a thread, says which process that is.
+fn process_of(number: u32, volume: Volume) -> Result<u32> {
     let Some(pid) = process::process_of(number) else {
         return Err(Failure::new(format!("there is no process {number}"))
-            .next("`ps -e`, which lists the running ones, or -p NAME"));
+            .next("`ps -e` to list processes, or -p NAME"));
     };
     if pid != number && volume > Volume::Quiet {
         let name = process::name(pid).unwrap_or_default();
         note(&format!(
-            "whyslow: {number} is a thread of process {pid} ({name}), which is recorded with all its threads\n"
+            "whyslow: {number} is a thread of process {pid} ({name}); recording the whole process\n"
         ));
     }
     Ok(pid)
 }
 
-/// The processes of a name; those of other users only for root.
-fn called(name: &str, volume: Volume) -> Result<Vec<u32>> {
-    let ours = whyslow_proc::user();
+/// The processes with a name. Only root sees those of other users.
+fn processes_named(name: &str, volume: Volume) -> Result<Vec<u32>> {
+    let user = whyslow_proc::user();
     let mut running = Vec::new();
     for pid in process::all() {
         let owner = process::owner(pid);
         if pid != std::process::id()
-            && (ours == 0 || owner == Some(ours))
+            && (user == 0 || owner == Some(user))
             && let Some(process) = process::name(pid)
         {
             running.push((pid, process));
         }
     }
     let found: Vec<u32> =
-        running.iter().filter(|(pid, process)| is_called(*pid, process, name)).map(|(pid, _)| *pid).collect();
+        running.iter().filter(|(pid, process)| has_name(*pid, process, name)).map(|(pid, _)| *pid).collect();
     if found.is_empty() {
-        let whose = if ours == 0 { "" } else { " of yours" };
+        let whose = if user == 0 { "" } else { " of yours" };
         let failure = Failure::new(format!("no process{whose} is called `{name}`"));
         let similar = similar(&running, name);
         return Err(if similar.is_empty() {
-            failure.next("`ps -e`, which lists the running ones, or -p PID")
+            failure.next("`ps -e` to list processes, or -p PID")
         } else {
             failure.next(similar.join(", "))
         });
@@ -143,8 +143,8 @@ fn called(name: &str, volume: Volume) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// The kernel keeps 15 bytes of a name; the whole one is that of the file that runs.
-fn is_called(pid: u32, comm: &str, name: &str) -> bool {
+/// The kernel keeps 15 bytes of a name. A longer one is compared with the name of the executable.
+fn has_name(pid: u32, comm: &str, name: &str) -> bool {
     const KEPT: usize = 15;
     if comm == name {
         return true;
@@ -155,12 +155,12 @@ fn is_called(pid: u32, comm: &str, name: &str) -> bool {
     }
 }
 
-/// `-p 12 (app-server)` for names that have the word in them.
+/// `-p 12 (app-server)` for each process whose name contains the word.
 fn similar(running: &[(u32, String)], word: &str) -> Vec<String> {
-    const MOST: usize = 5;
+    const MAX: usize = 5;
     let word = word.to_lowercase();
     let alike = running.iter().filter(|(_, name)| name.to_lowercase().contains(&word));
-    alike.take(MOST).map(|(pid, name)| format!("-p {pid} ({name})")).collect()
+    alike.take(MAX).map(|(pid, name)| format!("-p {pid} ({name})")).collect()
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_are_told_apart() {
+    fn parses_numbers_and_names() {
         assert_eq!("12".parse(), Ok(Wanted::Number(12)));
         assert_eq!("app-2".parse(), Ok(Wanted::Name("app-2".to_owned())));
         assert!("0".parse::<Wanted>().is_err());

@@ -1,4 +1,4 @@
-//! Reading the values of options: times, time ranges, sizes, kinds of code, formats.
+//! Parses the values of options: times, time ranges, sizes, kinds of code, formats.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -25,15 +25,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds_each).map_err(|_| wrong())
 }
 
-/// Like [`duration`], but not nothing.
+/// Like [`duration`], but above zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err("it must be longer than nothing".to_owned()),
+        Duration::ZERO => Err("the time must be above 0".to_owned()),
         duration => Ok(duration),
     }
 }
 
-/// A range of times since the start, `1.5s..2s`, `..2s` or `1.5s..`, in nanoseconds.
+/// A range of times since the start, in nanoseconds: `1.5s..2s`, `..2s` or `1.5s..`.
 pub(crate) fn time_range(text: &str) -> Result<Range<u64>, String> {
     let Some((from, to)) = text.split_once("..") else {
         return Err(format!("`{text}` is not a range such as 1.5s..2s, ..2s or 1.5s.."));
@@ -44,22 +44,22 @@ pub(crate) fn time_range(text: &str) -> Result<Range<u64>, String> {
     };
     let range = bound(from, 0)?..bound(to, u64::MAX)?;
     if range.is_empty() {
-        return Err(format!("`{text}` is empty: its end is not after its start"));
+        return Err(format!("`{text}` is empty: the end is not after the start"));
     }
     Ok(range)
 }
 
-/// Numbers of CPUs.
+/// CPU numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cpus(pub(crate) Vec<u32>);
 
 /// A list of CPUs such as `0,2-3`.
 pub(crate) fn cpus(text: &str) -> Result<Cpus, String> {
-    /// No Linux machine has more.
-    const MOST: u32 = 1 << 16;
+    /// No Linux machine has more CPUs.
+    const MAX: u32 = 1 << 16;
     let wrong = || format!("`{text}` is not a list of CPUs such as 0,2-3");
     let number =
-        |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number < MOST).ok_or_else(wrong);
+        |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number < MAX).ok_or_else(wrong);
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -87,25 +87,25 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale)).ok_or_else(wrong)
 }
 
-/// Bytes, and not 0.
-pub(crate) fn some_bytes(text: &str) -> Result<u64, String> {
+/// Bytes, above zero.
+pub(crate) fn positive_bytes(text: &str) -> Result<u64, String> {
     match bytes(text)? {
-        0 => Err("0 bytes are too few: leave --sample away to record every allocation".to_owned()),
-        some => Ok(some),
+        0 => Err("the size must be above 0; leave out --sample to record every allocation".to_owned()),
+        bytes => Ok(bytes),
     }
 }
 
-/// The kernel copies at most 65,528 bytes of stack with a sample, in units of 8.
+/// The bytes of stack to copy per sample. The kernel copies at most 65,528, in units of 8.
 pub(crate) fn stack_size(text: &str) -> Result<u32, String> {
-    const MOST: u64 = 65_528;
+    const MAX: u64 = 65_528;
     match bytes(text)? {
-        65_536 => Ok(MOST as u32),
-        size @ 512..=MOST => Ok((size & !7) as u32),
-        _ => Err(format!("the kernel copies between 512 and {MOST} bytes of stack with a sample")),
+        65_536 => Ok(MAX as u32),
+        size @ 512..=MAX => Ok((size & !7) as u32),
+        _ => Err(format!("the kernel copies between 512 and {MAX} bytes of stack per sample")),
     }
 }
 
-/// A share of the whole such as `1%` or `0.01`.
+/// A share of the total, such as `1%` or `0.01`.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let value = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
@@ -123,28 +123,28 @@ pub(crate) fn pixels(text: &str) -> Result<f64, String> {
     width.ok_or_else(|| format!("`{text}` is not a width in pixels such as 0.5"))
 }
 
-/// The word for a kind of code.
+/// A kind of code by its label.
 pub(crate) fn code_kind(text: &str) -> Result<CodeKind, String> {
     CodeKind::ALL.iter().copied().find(|kind| kind.label() == text).ok_or_else(|| {
         let labels = CodeKind::ALL.iter().map(|kind| kind.label()).collect::<Vec<_>>();
-        format!("there is no kind `{text}`; kinds are {}", labels.join(", "))
+        format!("unknown kind `{text}`; kinds are {}", labels.join(", "))
     })
 }
 
-/// Whose samples are inside a span.
+/// Which threads' samples count as inside a span.
 pub(crate) fn span_threads(text: &str) -> Result<SpanThreads, String> {
     match text {
         "own" => Ok(SpanThreads::Own),
         "all" => Ok(SpanThreads::All),
-        _ => Err(format!("`{text}` is neither `own` (the span's thread) nor `all` (every thread)")),
+        _ => Err(format!("`{text}` is not `own` (the span's thread) or `all` (every thread)")),
     }
 }
 
-/// The word for a format that can be imported.
+/// An import format by its name.
 pub(crate) fn import_format(text: &str) -> Result<Format, String> {
     Format::ALL.iter().copied().find(|format| format.word() == text).ok_or_else(|| {
         let words = Format::ALL.iter().map(|format| format.word()).collect::<Vec<_>>();
-        format!("there is no format `{text}`; formats are {}", words.join(", "))
+        format!("unknown format `{text}`; formats are {}", words.join(", "))
     })
 }
 
@@ -186,8 +186,8 @@ mod tests {
         assert_eq!(bytes("16k"), Ok(16384));
         assert_eq!(bytes("1MiB"), Ok(1 << 20));
         assert!(bytes("16q").is_err());
-        assert_eq!(some_bytes("512k"), Ok(524_288));
-        assert!(some_bytes("0").is_err());
+        assert_eq!(positive_bytes("512k"), Ok(524_288));
+        assert!(positive_bytes("0").is_err());
         assert_eq!(stack_size("64k"), Ok(65_528));
         assert_eq!(stack_size("1001"), Ok(1000));
         assert!(stack_size("1M").is_err());

@@ -10,7 +10,7 @@ use super::Side;
 use super::runs::Runs;
 use crate::labels::module_file_name;
 use crate::remark::{About, Fact, Remark, Severity};
-use crate::units::Count;
+use crate::units::{Count, number_of};
 
 /// One of two profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,47 +31,47 @@ impl fmt::Display for Which {
 }
 
 whyslow_profile::facts! {
-    /// Something that makes a difference other than the change that is looked for. What a warning tells of one recording has the
-    /// warning's id here.
+    /// A difference between two recordings other than the change under test. Where a quality warning says the
+    /// same of one recording, the caveat has the warning's id.
     #[derive(Debug, Clone, PartialEq)]
     pub enum Caveat {
-        /// Both are one recording.
+        /// Both files hold the same recording.
         "same-recording" => SameRecording,
-        /// So few pairs of runs hardly say how runs differ from each other.
+        /// Too few pairs of runs to measure run-to-run noise.
         "few-runs" => FewRuns(usize),
-        /// The runs of one side are not all of one program with one set of arguments.
+        /// The runs of one side differ in program or arguments.
         "mixed-runs" => MixedRuns(Which),
-        /// They are of different programs.
+        /// The programs differ.
         "program" => Program([String; 2]),
-        /// The same program was called differently: the words of both between what they have in common.
+        /// The arguments differ: those of both sides, without the common start and end.
         "arguments" => Arguments([Vec<String>; 2]),
-        /// The program ended differently.
+        /// The exit status differs.
         "end" => End([String; 2]),
         /// The recorder was killed.
         "incomplete" => Incomplete(Which),
-        /// Samples or events are missing, so many.
+        /// This many samples or events were lost.
         "lost" => Lost(Which, u64),
-        /// The program was built without optimisation, the other one with.
+        /// This one is a build without optimisation, the other is not.
         "debug-build" => DebugBuild(Which),
-        /// Machines differ.
+        /// The machines differ.
         "machine" => Machine([String; 2]),
-        /// Sampled at different rates, per second.
+        /// The sampling rates differ, in samples per second.
         "frequency" => Frequency([u32; 2]),
-        /// Other things triggered the samples.
+        /// Different sources triggered the samples.
         "source" => Source,
-        /// Kernel time is in one of them only; this one lacks it.
+        /// This one lacks kernel time, the other has it.
         "kernel-hidden" => KernelHidden(Which),
-        /// Bytes between two samples of the heap; `None` where all was counted.
+        /// The heap sampling differs: bytes between two samples, `None` where every allocation was counted.
         "heap-sampling" => HeapSampling([Option<u64>; 2]),
-        /// Different allocators were watched.
+        /// Different allocators were recorded.
         "allocators" => Allocators([String; 2]),
-        /// Allocations may be missing, because an allocator was not found or seen only in part.
+        /// Allocations may be missing: an allocator was not found, or recorded only in part.
         "partly-seen" => PartlySeen(Which),
-        /// Leaks were looked for in one of them only; this one lacks them.
+        /// This one has no leak check, the other has.
         "no-leak-check" => NoLeakCheck(Which),
-        /// One was taken while the program ran.
+        /// This one is a snapshot of a running program, the other is not.
         "snapshot" => Snapshot(Which),
-        /// A block counted as temporary when it outlived less than so many others.
+        /// Blocks counted as temporary if freed within this many allocations; the limits differ.
         "temporary-within" => TemporaryWithin([u64; 2]),
     }
 }
@@ -89,39 +89,42 @@ impl fmt::Display for Caveat {
             Self::SameRecording => write!(f, "both files hold the same recording"),
             Self::FewRuns(pairs) => write!(
                 f,
-                "{pairs} pairs of runs hardly say how much runs differ from each other: {RECOMMENDED_PAIRS} or more are better"
+                "{pairs} pairs of runs are too few to measure run-to-run noise: record {RECOMMENDED_PAIRS} or more"
             ),
             Self::MixedRuns(which) => {
-                write!(f, "the runs {which} are not all of one program with the same arguments")
+                write!(f, "the runs {which} differ in program or arguments")
             }
             Self::Program([before, after]) => {
-                write!(f, "they are of different programs: {before} before, {after} after")
+                write!(f, "the programs differ: {before} before, {after} after")
             }
             Self::Arguments([before, after]) => {
                 let words = |arguments: &Vec<String>| match arguments.join(" ") {
                     words if words.is_empty() => "none".to_owned(),
                     words => format!("`{words}`"),
                 };
-                write!(f, "the program had other arguments: {} before, {} after", words(before), words(after))
+                write!(f, "the arguments differ: {} before, {} after", words(before), words(after))
             }
             Self::End([before, after]) => {
-                write!(f, "the program ended differently: {before} before, {after} after")
+                write!(f, "the exit status differs: {before} before, {after} after")
             }
             Self::Incomplete(which) => {
-                write!(f, "{which} is incomplete: its recorder was stopped, and what came later is missing")
+                write!(
+                    f,
+                    "{which} is incomplete: its recorder was killed, and everything after that is missing"
+                )
             }
             Self::Lost(which, lost) => {
-                write!(f, "{which} has lost {} events: its numbers are too low", Count(*lost))
+                write!(f, "{which} lost {}: its numbers are too low", number_of(*lost, "event", "events"))
             }
-            Self::DebugBuild(which) => write!(f, "{which} is a build without optimisation, the other is not"),
+            Self::DebugBuild(which) => write!(f, "{which} was built without optimisation, the other with"),
             Self::Machine([before, after]) => {
-                write!(f, "they are of different machines: {before} before, {after} after")
+                write!(f, "the machines differ: {before} before, {after} after")
             }
             Self::Frequency([before, after]) => {
-                write!(f, "they were sampled at different rates: -F {before} before, -F {after} after")
+                write!(f, "the sampling rates differ: -F {before} before, -F {after} after")
             }
             Self::Source => {
-                write!(f, "different clocks triggered the samples: times may differ by some per cent")
+                write!(f, "different clocks triggered the samples: times may differ by a few per cent")
             }
             Self::KernelHidden(which) => write!(f, "{which} lacks kernel time, the other has it"),
             Self::HeapSampling([before, after]) => {
@@ -129,20 +132,17 @@ impl fmt::Display for Caveat {
                     None => "all counted".to_owned(),
                     Some(every) => format!("one sample per {} bytes", Count(*every)),
                 };
-                write!(
-                    f,
-                    "the heap was recorded differently: {} before, {} after",
-                    words(before),
-                    words(after)
-                )
+                write!(f, "the heap sampling differs: {} before, {} after", words(before), words(after))
             }
             Self::Allocators([before, after]) => {
-                write!(f, "different allocators were watched: {before} before, {after} after")
+                write!(f, "the recorded allocators differ: {before} before, {after} after")
             }
-            Self::PartlySeen(which) => write!(f, "{which} does not have every allocation"),
+            Self::PartlySeen(which) => {
+                write!(f, "{which} lacks some allocations: an allocator or program was not recorded")
+            }
             Self::NoLeakCheck(which) => write!(f, "{which} has no leak check: leaks are not compared"),
             Self::Snapshot(which) => {
-                write!(f, "{which} is a snapshot of a running program: it holds what was until then")
+                write!(f, "{which} is a snapshot of a running program: it covers the time until then")
             }
             Self::TemporaryWithin([before, after]) => {
                 write!(f, "temporary means freed within {before} allocations before, within {after} after")
@@ -151,10 +151,10 @@ impl fmt::Display for Caveat {
     }
 }
 
-/// With fewer pairs of runs only large changes are found.
+/// With fewer pairs of runs only large changes show.
 const RECOMMENDED_PAIRS: usize = 5;
 
-/// What stands between the runs of both sides: of any pair, and within a side.
+/// The caveats of several runs per side: those of any pair, and those within a side.
 pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, heap: bool) -> Vec<Caveat> {
     let mut caveats: Vec<Caveat> = Vec::new();
     for (before, after) in before.sides.iter().zip(&after.sides) {
@@ -177,7 +177,7 @@ pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, heap: bool) -> Vec<Ca
     caveats
 }
 
-/// What stands between the profiles, for the metric of the heap or another.
+/// The caveats of two profiles, for a heap metric or another.
 fn of(before: &Profile, after: &Profile, heap: bool) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     let metas = [&before.meta, &after.meta];
@@ -235,7 +235,7 @@ fn of_samples(before: &Profile, after: &Profile, caveats: &mut Vec<Caveat>) {
     if rates[0] != rates[1] && !rates.contains(&0) {
         caveats.push(Caveat::Frequency(rates));
     }
-    // What triggered an imported recording is not known, but it was another tool's.
+    // The trigger of an imported recording is unknown, but it is another tool's.
     let sources = [0, 1].map(|side| (samplers[side].trigger, &metas[side].imported_from));
     if sources[0] != sources[1] && !sources.contains(&(Trigger::Unknown, &None)) {
         caveats.push(Caveat::Source);
@@ -282,7 +282,7 @@ fn of_heap(before: &Profile, after: &Profile, caveats: &mut Vec<Caveat>) {
     }
 }
 
-/// The words between the first ones and the last ones that are the same on both sides.
+/// The words of both sides, without those that both share at the start and at the end.
 fn different([mut before, mut after]: [Vec<String>; 2]) -> [Vec<String>; 2] {
     let same = before.iter().zip(&after).take_while(|(before, after)| before == after).count();
     let (before, after) = (before.split_off(same), after.split_off(same));
@@ -294,7 +294,7 @@ fn different([mut before, mut after]: [Vec<String>; 2]) -> [Vec<String>; 2] {
     })
 }
 
-/// The name of what was run.
+/// The file name of the program.
 fn program(profile: &Profile) -> String {
     match profile.meta.command.first() {
         Some(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_not_another_program_and_another_name_is() {
+    fn another_folder_is_the_same_program_and_another_name_is_not() {
         let mut before = testing::profile("main;a 3");
         let mut after = before.clone();
         after.meta.command = vec!["/elsewhere/app".to_owned()];
@@ -347,7 +347,7 @@ mod tests {
         after.meta.command.push("-v".to_owned());
         assert_eq!(
             of(&before, &after, false)[0].to_string(),
-            "the program had other arguments: none before, `-v` after"
+            "the arguments differ: none before, `-v` after"
         );
         before.meta.command = vec!["other".to_owned()];
         assert_eq!(ids(&before, &after, false), ["program"]);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_command_lines_the_different_words_are_named() {
+    fn names_only_the_different_words_of_long_command_lines() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let [before, after] = different([words("-j 1 foo src src"), words("-j 1 -i bar src")]);
         assert_eq!((before, after), (words("foo src"), words("-i bar")));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_cpu_recordings_is_named() {
+    fn names_differences_between_cpu_recordings() {
         let before = testing::profile("main;a 3");
         let mut after = before.clone();
         after.sealed = false;
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_heap_recordings_is_named() {
+    fn names_differences_between_heap_recordings() {
         let before = testing::heap_profile("main;a : allocations=3");
         let mut after = before.clone();
         let facts = after.meta.heap.as_mut().unwrap();
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_not_compared_with_itself_by_mistake() {
+    fn comparing_a_file_with_itself_gets_a_caveat() {
         let mut profile = testing::profile("main;a 3");
         profile.meta.started_unix_ns = 5;
         assert_eq!(ids(&profile, &profile, false), ["same-recording"]);

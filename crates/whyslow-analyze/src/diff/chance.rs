@@ -1,8 +1,8 @@
-//! How much chance is in the numbers of one profile.
+//! The sampling noise in the numbers of one profile.
 //!
 //! ```text
 //! counted                    grain = 0
-//! samples of weight v        grain = Σ v² / Σ v                the weight of a sample, as the value sees it
+//! samples of weight v        grain = Σ v² / Σ v                the value-weighted mean weight of a sample
 //! heap                       see [`Grains`]
 //! ```
 
@@ -13,17 +13,17 @@ use crate::counting::sample_counts;
 use crate::heap::Grains;
 use crate::selection::{Selection, Weights};
 
-/// Where chance is.
+/// The source of the noise.
 #[derive(Debug)]
 pub(super) enum Chance {
-    /// Nowhere: everything was counted.
+    /// No noise: everything was counted.
     None,
-    /// In which samples came.
+    /// Which samples were taken.
     Samples {
-        /// What one of them weighs.
+        /// The weight of one sample.
         grain: f64,
     },
-    /// In which blocks of memory were recorded.
+    /// Which memory blocks were recorded.
     Blocks(Grains),
 }
 
@@ -38,7 +38,7 @@ impl Chance {
 
     fn of_samples(profile: &Profile, selection: &Selection) -> Self {
         if sample_counts(profile).is_some() {
-            // Rows stand for many samples each.
+            // Each row stands for many samples.
             let weights = selection.weigh(profile);
             let count = weights.total_count.max(1) as f64;
             return Self::Samples { grain: weights.total_value as f64 / count };
@@ -53,12 +53,12 @@ impl Chance {
         Self::Samples { grain: if sum > 0.0 { squares / sum } else { 0.0 } }
     }
 
-    /// That of every number about the heap.
+    /// The noise of all heap numbers.
     pub(super) fn of_heap(profile: &Profile) -> Self {
         Grains::of(profile).map_or(Self::None, Self::Blocks)
     }
 
-    /// The same for a profile in which each stack is another.
+    /// The same for a profile with other stack numbers.
     pub(super) fn placed(self, places: &[StackId]) -> Self {
         match self {
             Self::Blocks(grains) => Self::Blocks(grains.placed(places)),
@@ -79,13 +79,13 @@ impl Chance {
         }
     }
 
-    /// What one sample would have stood for where this side has none and the other side's grain is known. Where the other
-    /// side counted, blocks may be of any size.
+    /// What one sample would stand for where this side has none and the other side's grain is known. If the
+    /// other side was counted, blocks may be of any size.
     pub(super) fn grain_of_nothing(&self, other: &Self, other_grain: f64) -> f64 {
         match (self, other) {
             (Self::None, _) => 0.0,
             (Self::Samples { grain }, _) if *grain > 0.0 => *grain,
-            // Where there is no sample at all, one is taken to weigh what it does on the other side.
+            // Without any sample, one is assumed to weigh what it does on the other side.
             (Self::Samples { .. }, _) => other_grain,
             (Self::Blocks(own), Self::Blocks(other)) => other_grain * own.every() / other.every(),
             (Self::Blocks(own), _) => own.every(),
@@ -98,7 +98,7 @@ impl Chance {
         self.sum(stacks.map(|(stack, value)| (StackId::from(stack), *value)), unit)
     }
 
-    /// Values of several stacks together: their grains, each as often as it is there.
+    /// The sum of values of several stacks, with their grains weighted by value.
     pub(super) fn sum(&self, values: impl Iterator<Item = (StackId, u64)>, unit: Unit) -> Estimate {
         let (mut value, mut variance) = (0u64, 0.0);
         for (stack, more) in values {
@@ -115,7 +115,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn what_was_counted_has_no_chance() {
+    fn counted_numbers_have_no_noise() {
         let mut profile = testing::heap_profile("main;small : allocations=1000 bytes_allocated=16000");
         assert!(Chance::of(&profile, &Selection::default()).is_none());
         testing::sampled_heap(&mut profile, 1 << 19);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_weighs_what_it_weighs() {
+    fn grain_is_the_weight_of_a_sample() {
         let profile = testing::profile("main;a 10");
         let chance = Chance::of(&profile, &Selection::default());
         assert_eq!(chance.grain(StackId(0), Unit::Nanoseconds), testing::SAMPLE_NS as f64);

@@ -1,6 +1,7 @@
 //! One function between its callers and its callees, before and after.
 //!
-//! When it is recursive, a sample counts for whoever made the outermost call, and for what the innermost one called.
+//! If it is recursive, a sample counts for the caller of the outermost call and for the callee of the
+//! innermost one.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{FunctionId, Profile, Unit};
@@ -11,25 +12,25 @@ use super::runs::Runs;
 use super::statistics::Change;
 use crate::labels::{self, Label};
 
-/// Some functions and what is next to them on stacks.
+/// Some functions with their callers and callees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Focus {
     /// The functions that the labels stand for.
     pub profile: Profile,
     /// Their names.
     pub names: Vec<String>,
-    /// What they have by themselves.
+    /// Their self value.
     pub own: Change,
-    /// With what they call.
+    /// Their total value, with everything they call.
     pub total: Change,
-    /// Who calls them, with what these calls cost; the largest first.
+    /// Their callers and the cost of those calls, largest first.
     pub callers: Vec<(Label, Change)>,
-    /// What they call, with what that costs; the largest first.
+    /// Their callees and their cost, largest first.
     pub callees: Vec<(Label, Change)>,
 }
 
 impl Focus {
-    /// The functions for which `wanted` says so, by name; `None` when neither side has one.
+    /// The functions whose names `wanted` accepts; `None` if neither side has one.
     pub fn of_runs(
         before: &Runs<'_>,
         after: &Runs<'_>,
@@ -48,7 +49,7 @@ impl Focus {
         }
         let merged = Merged::new(sides, &functions, inline);
         let wanted = |node: usize| merged.function[node].is_some_and(|row| is_wanted[row as usize]);
-        // Of each node: who made the outermost call around it, and what the innermost one called.
+        // For each node: the caller of the outermost call around it, and the callee of the innermost one.
         let mut callers = Keys::default();
         let mut callees = Keys::default();
         for node in 0..merged.len() {
@@ -152,7 +153,7 @@ mod tests {
     use crate::testing::{self, SAMPLE_NS};
 
     #[test]
-    fn callers_and_callees_are_those_next_to_it() {
+    fn finds_direct_callers_and_callees() {
         let before = testing::profile("main;a;f;g 100\nmain;a;f 50\nmain;b;f;g;f;h 30\nmain;c 500");
         let after = testing::profile("main;a;f;g 400\nmain;a;f 50\nmain;b;f;g;f;h 30\nmain;c 500");
         let selection = Selection::default();

@@ -1,14 +1,15 @@
-//! Which function or line of one profile is which of another, when the program was built again in between.
+//! Matches the functions and lines of two profiles when the program was rebuilt in between.
 //!
-//! Addresses, hashes and line numbers change with every build. What stays is tried first, what may have changed is left out
-//! step by step: the text of the line, its distance from the start of its function, the module, the folder, the file.
+//! Addresses, hashes and line numbers change with every build. Matching first uses everything, then drops
+//! step by step what may have changed: the text of the line, its distance from the start of its function, the
+//! module, the folder, the file.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-/// What is known of a function or a line in one profile.
+/// The identity of a function or a line in one profile.
 #[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Item<'p> {
     /// The function's name, demangled and without hashes.
@@ -17,9 +18,9 @@ pub(super) struct Item<'p> {
     pub file: Option<&'p str>,
     /// The last part of the module's path.
     pub module: Option<&'p str>,
-    /// The line, counted from the start of its function when that is known.
+    /// The line, counted from the start of its function if that is known.
     pub line: u32,
-    /// What is written there.
+    /// The source text of the line.
     pub text: Option<&'p str>,
 }
 
@@ -37,7 +38,7 @@ struct Key<'i> {
 
 type Step = for<'i> fn(&'i Item<'_>) -> Option<Key<'i>>;
 
-/// From the surest to the least sure. `None` leaves a row to later steps.
+/// From the most to the least reliable. `None` leaves a row to later steps.
 const STEPS: [Step; 6] = [
     |item| Some(Key { line: Some(item.line), ..with_text(item)? }),
     |item| with_text(item),
@@ -64,14 +65,14 @@ fn by_name<'i>(item: &'i Item<'_>) -> Key<'i> {
     Key { file: None, module: None, ..in_place(item) }
 }
 
-/// Pairs the rows of two profiles; each row is in one pair. Rows with equal keys are paired in the order of their lines.
+/// Pairs the rows of two profiles; each row is in one pair. Rows with equal keys are paired in line order.
 pub(super) fn pair(before: &[Item<'_>], after: &[Item<'_>]) -> Vec<Pair> {
     let mut left = [in_order(before), in_order(after)];
     let mut pairs = Vec::with_capacity(before.len().max(after.len()));
     for step in STEPS {
         join(before, after, &mut left, &mut pairs, step);
     }
-    // The name alone is enough where all that is left of it is in one file on each side: the file was renamed.
+    // The name alone is enough if all its remaining rows are in one file on each side: the file was renamed.
     let files = [files_of(before, &left[0]), files_of(after, &left[1])];
     let renamed =
         |item: &Item<'_>| files.iter().all(|files| files.get(&*item.name).is_some_and(Option::is_some));
@@ -89,7 +90,7 @@ pub(super) fn pair(before: &[Item<'_>], after: &[Item<'_>]) -> Vec<Pair> {
     pairs
 }
 
-/// The file and module of each name; `None` when there are several.
+/// The file and module of each name; `None` if there are several.
 fn files_of<'i>(items: &'i [Item<'_>], left: &[usize]) -> FxHashMap<&'i str, Option<[Option<&'i str>; 2]>> {
     let mut files = FxHashMap::default();
     for item in left.iter().map(|&row| &items[row]) {
@@ -110,7 +111,7 @@ fn in_order(items: &[Item<'_>]) -> Vec<usize> {
     rows
 }
 
-/// Takes rows with the same key out of what is left.
+/// Pairs the remaining rows with equal keys.
 fn join<'i>(
     before: &'i [Item<'_>],
     after: &'i [Item<'_>],
@@ -167,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_moved_is_the_same_line() {
+    fn matches_a_line_that_moved() {
         assert_eq!(paired("f a.rs:10", "f a.rs:14"), ["f:10 f:14"]);
         assert_eq!(paired("f a.rs:10", "g a.rs:10"), ["- g:10", "f:10 -"]);
     }
 
     #[test]
-    fn of_several_lines_equal_ones_go_first_and_the_rest_in_order() {
+    fn pairs_equal_lines_first_and_the_rest_in_order() {
         assert_eq!(
             paired("f a.rs:10\nf a.rs:20\nf a.rs:30", "f a.rs:35\nf a.rs:25\nf a.rs:10\nf a.rs:40"),
             ["- f:40", "f:10 f:10", "f:20 f:25", "f:30 f:35"]
@@ -181,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_there_says_more_than_the_number() {
+    fn source_text_wins_over_the_line_number() {
         let before = "f a.rs:10 v.push(1)\nf a.rs:20 Vec::new()\nf a.rs:30 w.push(2)";
         let after = "f a.rs:20 v.push(1)\nf a.rs:30 Vec::new()\nf a.rs:40 w.push(3)";
         assert_eq!(paired(before, after), ["f:10 f:20", "f:20 f:30", "f:30 f:40"]);
     }
 
     #[test]
-    fn another_checkout_is_the_same_code() {
+    fn matches_another_checkout_of_the_same_code() {
         assert_eq!(paired("f /old/src/a.rs:10", "f /new/src/a.rs:12"), ["f:10 f:12"]);
         assert_eq!(
             paired("f src/a.rs:1\nf src/b.rs:2", "f new/b.rs:1\nf new/a.rs:2"),
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_in_a_renamed_file_is_known_by_its_name_when_no_other_has_it() {
+    fn matches_a_unique_name_in_a_renamed_file() {
         assert_eq!(paired("f a.rs:1", "f b.rs:9"), ["f:1 f:9"]);
         assert_eq!(paired("f a.rs:1\nf a.rs:3 x()", "f b.rs:9\nf b.rs:5 x()"), ["f:1 f:9", "f:3 f:5"]);
         assert_eq!(paired("f a.rs:1", "f b.rs:2\nf c.rs:3"), ["- f:2", "- f:3", "f:1 -"]);

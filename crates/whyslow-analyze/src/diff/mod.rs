@@ -1,7 +1,7 @@
 //! What changed between two profiles, or between several runs of each side.
 //!
-//! A difference is a claim. Numbers that were counted are compared as they are; where samples stand for more, each change has
-//! an interval and a verdict, and rows for which chance could be all there is to it are undecided.
+//! A difference is a claim. Counted numbers are compared exactly. Sampled numbers have an interval and a
+//! verdict for each change, and rows within noise are undecided.
 
 mod caveats;
 mod chance;
@@ -37,12 +37,12 @@ use crate::heap::is_heap_metric;
 use crate::labels;
 use crate::selection::Selection;
 
-/// One of two profiles, and the samples in it that are compared.
+/// One of two profiles, and its samples to compare.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'p> {
     /// The profile.
     pub profile: &'p Profile,
-    /// Its samples. The metric must be the same on both sides.
+    /// The selected samples. The metric must be the same on both sides.
     pub selection: &'p Selection,
 }
 
@@ -55,60 +55,61 @@ impl<'p> Side<'p> {
 /// A function, or a line that allocates, on both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiffRow {
-    /// Where it is in the profile before; `None` when it is not there.
+    /// Its place in the profile before; `None` if it is not there.
     pub before: Option<Place>,
-    /// Where it is in the profile after.
+    /// Its place in the profile after.
     pub after: Option<Place>,
-    /// What changed: a function by itself, or everything of a line.
+    /// The change of a function's self value, or of everything at a line.
     pub own: Change,
-    /// What changed of a function with all it calls; `None` for lines.
+    /// The change of a function's total value; `None` for lines.
     pub total: Option<Change>,
 }
 
-/// A function that one side alone has.
+/// A function that only one side has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Only {
     /// The function, or the first of its lines.
     pub place: Place,
-    /// What it has there: with all it calls, or all its lines together.
+    /// Its value: total of the function, or the sum of all its lines.
     pub value: u64,
-    /// Whether that is more than chance.
+    /// Whether that is more than noise.
     pub decided: bool,
 }
 
-/// What changed.
+/// The comparison of two sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
     /// The name of the metric.
     pub metric: String,
-    /// What its values count.
+    /// Its unit.
     pub unit: Unit,
     /// How many runs each side has.
     pub runs: usize,
-    /// Whether both sides were counted, so that no chance is in any number.
+    /// Whether both sides were counted, so no number has noise.
     pub counted: bool,
-    /// Whether rows are lines that allocate, not functions.
+    /// Whether rows are allocating lines, not functions.
     pub sites: bool,
     /// Metrics that both profiles have, in the order of the first.
     pub shared_metrics: Vec<String>,
-    /// Numbers of the whole.
+    /// Totals of the whole recordings.
     pub totals: Vec<Total>,
     /// The rows: decided ones first, the largest difference first.
     pub rows: Vec<DiffRow>,
-    /// Functions that became part of their callers, or no longer are.
+    /// Functions that the compiler now inlines into their callers, or no longer does.
     pub moves: Vec<Move>,
     /// Why the two may not be comparable.
     pub caveats: Vec<Caveat>,
 }
 
 impl Diff {
-    /// Compares the selected samples of two profiles. Without `inline`, inlined functions are part of the function they were
-    /// inlined into.
+    /// Compares the selected samples of two profiles. Without `inline`, inlined functions are part of the
+    /// function they were inlined into.
     pub fn build(before: Side<'_>, after: Side<'_>, inline: bool) -> Self {
         Self::of_runs(&Runs::new(vec![before]), &Runs::new(vec![after]), inline)
     }
 
-    /// Compares as many runs of each side, run by run. Three pairs are the fewest that say how runs differ from each other.
+    /// Compares an equal number of runs of each side, pair by pair. At least three pairs are needed to
+    /// measure run-to-run noise.
     pub fn of_runs(before: &Runs<'_>, after: &Runs<'_>, inline: bool) -> Self {
         let unit = after.metric().or(before.metric()).map_or(Unit::Nanoseconds, |metric| metric.unit);
         let is_heap = is_heap_metric(before.first().profile, before.first().selection.metric);
@@ -143,8 +144,8 @@ impl Diff {
         }
     }
 
-    /// The functions that one side alone has, with what they have there, most first. What was sampled may be there on the
-    /// other side too, and just was not seen.
+    /// The functions that only one side has, with their values there, largest first. A sampled function may
+    /// also have run on the other side without a sample.
     pub fn only(&self, which: Which) -> Vec<Only> {
         let here = |row: &DiffRow| match which {
             Which::Before => (row.before, row.own.before, row.total.map(|total| total.before)),
@@ -171,7 +172,7 @@ impl Diff {
         functions
     }
 
-    /// The rows of functions, by what changed with all they call.
+    /// The rows of functions, ordered by the change of their total value.
     pub fn by_total(&self) -> Vec<&DiffRow> {
         let mut rows = self.rows.iter().filter(|row| row.total.is_some()).collect::<Vec<_>>();
         rows.sort_by(|a, b| match (&a.total, &b.total) {
@@ -227,7 +228,7 @@ fn joined(before: &[Row<'_>], after: &[Row<'_>], sides: [&Runs<'_>; 2]) -> Vec<D
     rows.collect()
 }
 
-/// The estimates of both sides; a side that lacks the row has nothing of it in any run.
+/// The estimates of both sides; a side without the row has 0 in every run.
 fn filled(before: Option<&Vec<Estimate>>, after: Option<&Vec<Estimate>>, sides: [&Runs<'_>; 2]) -> Series {
     let nothing = |own: usize, there: Option<&Vec<Estimate>>| {
         let [own, other] = [sides[own], sides[1 - own]];

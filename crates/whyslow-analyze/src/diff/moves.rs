@@ -1,7 +1,8 @@
-//! Functions that a compiler inlined into their callers, or no longer does: their time is in another row, and nothing got slower.
+//! Functions that the compiler now inlines into their callers, or no longer does: their time is in another
+//! row, and nothing got slower.
 //!
-//! Where debug information tells what was inlined, such functions have the same rows as before. Where it does not, one that is gone is
-//! taken to be part of its callers when those, by themselves, gained what it lost, and with what they call are what they were.
+//! Where debug info records inlining, such functions keep their rows. Without it, a missing function counts
+//! as inlined into its callers if their self value gained what it lost and their total value is unchanged.
 
 use rustc_hash::FxHashMap;
 
@@ -10,25 +11,25 @@ use super::runs::Runs;
 use super::statistics::{Change, Verdict};
 use super::{DiffRow, Place};
 
-/// Less than this share of a function's loss in callers that gained as much does not explain it.
+/// The share of a function's loss that the gain of its callers must explain.
 const EXPLAINED: f64 = 0.9;
 
 /// Time that is now in another function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Move {
-    /// The functions that one side alone has, as `[before, after]`.
+    /// The functions that only one side has, as `[before, after]`.
     pub callees: Vec<[Option<Place>; 2]>,
-    /// Whose part they are on the other side.
+    /// The function that contains them on the other side.
     pub caller: [Option<Place>; 2],
-    /// Whether they became part of it; else they were, and are functions of their own now.
+    /// Whether they were inlined into it; otherwise they were inlined before and are separate functions now.
     pub swallowed: bool,
-    /// What they have by themselves on the side that has them.
+    /// Their self value on the side that has them.
     pub value: u64,
-    /// What the caller gained, or lost, by itself.
+    /// What the caller's self value gained or lost.
     pub difference: i128,
 }
 
-/// Finds what only moved, and says so in the rows. Rows must be functions.
+/// Finds what only moved, and marks the rows. Rows must be functions.
 pub(super) fn find(rows: &mut [DiffRow], sides: [&Runs<'_>; 2], inline: bool) -> Vec<Move> {
     let mut moves = Vec::new();
     if !(0..2).any(|side| may_have_moved(rows, side)) {
@@ -47,23 +48,24 @@ fn is_only(row: &DiffRow, side: usize) -> bool {
     there[side] && !there[1 - side]
 }
 
-/// What a caller's own value does when it takes in what `side` alone has.
+/// The verdict on a caller's self value if it now contains functions that only `side` has.
 fn gain(side: usize) -> Verdict {
     if side == 0 { Verdict::More } else { Verdict::Less }
 }
 
-/// Whether there is a function that only this side has, and another that gained by itself.
+/// Whether only this side has some function, and another function's self value gained.
 fn may_have_moved(rows: &[DiffRow], side: usize) -> bool {
     rows.iter().any(|row| is_only(row, side) && row.own.verdict.is_claim())
         && rows.iter().any(|row| !is_only(row, side) && row.own.verdict == gain(side))
 }
 
-/// Functions that this side alone has and that are part of others on the other side.
+/// Functions that only this side has and that others contain on the other side.
 fn from_side(rows: &mut [DiffRow], merged: &Merged, side: usize) -> Vec<Move> {
     let runs = merged.own[side].len().max(1) as u64;
     let mean =
         |node: usize| merged.own[side].iter().fold(0u64, |sum, own| sum.saturating_add(own[node])) / runs;
-    // What of each function that is gone lies below which that stays; a function is passed if it is gone itself.
+    // For each missing function, how much of it lies below which remaining function; missing functions in
+    // between are skipped.
     let mut survivor = vec![None::<u32>; merged.len()];
     let mut lost: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     for node in 1..merged.len() {
@@ -137,7 +139,8 @@ fn lost_by(lost: &FxHashMap<(u32, u32), u64>, caller: u32) -> u64 {
     lost.iter().filter(|((of, _), _)| *of == caller).map(|(_, value)| *value).sum()
 }
 
-/// Whether a function gained by itself what others lost, within their intervals, and is as it was with what it calls.
+/// Whether a function's self value gained what others lost, within their intervals, while its total value is
+/// unchanged.
 fn took_in(rows: &[DiffRow], caller: u32, callees: &[u32], lost: u64, side: usize) -> bool {
     let row = &rows[caller as usize];
     let squared = |change: &Change| change.margin.unwrap_or(0.0).powi(2);
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callee_that_its_caller_swallowed_moved() {
+    fn callee_inlined_into_its_caller_moved() {
         let [apart, one] = ["main;f;g 500\nmain;f 300\nmain;h 200", "main;f 805\nmain;h 198"];
         assert_eq!(
             found(apart, one),
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_callees_and_several_callers_are_followed() {
+    fn follows_chains_of_callees_and_several_callers() {
         let before = "main;f;g;k 300\nmain;f;g 200\nmain;f 300\nmain;h;k 100\nmain;h 200";
         let (moves, claims) = found(before, "main;f 790\nmain;h 303");
         assert_eq!(moves, ["k g into f", "k into h"]);
@@ -210,13 +213,13 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_gained_more_than_was_lost_is_slower() {
+    fn caller_that_gained_more_than_was_lost_is_slower() {
         let (moves, claims) = found("main;f;g 500\nmain;f 300", "main;f 1400");
         assert_eq!((moves.len(), claims.contains(&"f more".to_owned())), (0, true));
     }
 
     #[test]
-    fn a_function_that_is_gone_is_not_part_of_one_that_does_not_call_it() {
+    fn missing_function_is_not_part_of_one_that_does_not_call_it() {
         let (moves, claims) = found("main;f;g 500\nmain;h 300", "main;h 800\nmain;f 3");
         assert_eq!((moves.len(), claims), (0, vec!["g less".to_owned(), "h more".to_owned()]));
     }

@@ -1,9 +1,9 @@
-//! The call trees of both sides as one: what one side alone has is in it, too.
+//! The call trees of both sides merged into one, including paths that only one side has.
 //!
 //! ```text
 //! path          functions from the outside in; each is matched with that of the other side
 //! self value    the larger of before and after, at the end of the path
-//! total value   self value + total values of what is called: so it adds up, and every path has room for both sides
+//! total value   self value + total values of the callees: so it adds up, and every path has room for both sides
 //! ```
 
 use rustc_hash::FxHashMap;
@@ -21,23 +21,23 @@ use crate::labels::{self, Label};
 /// Call paths of both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Paths {
-    /// The functions that the labels of `tree` stand for: one for each that one side has, or both.
+    /// The functions that the labels of `tree` stand for, from one side or both.
     pub profile: Profile,
-    /// Where each of these functions is, as `[before, after]`.
+    /// The place of each of these functions, as `[before, after]`.
     pub places: Vec<[Option<Place>; 2]>,
     /// The paths.
     pub tree: CallTree,
     /// What changed at the end of each path, by node.
     pub own: Vec<Change>,
-    /// What changed of each path and everything below it, by node.
+    /// The change of each path with everything below it, by node.
     pub total: Vec<Change>,
 }
 
 /// Functions of both sides, matched.
 pub(super) struct Functions {
-    /// Where each is.
+    /// The place of each.
     places: Vec<[Option<Place>; 2]>,
-    /// Which one a label of each side is.
+    /// The row of each label, per side.
     row_of: [FxHashMap<Label, u32>; 2],
 }
 
@@ -60,7 +60,7 @@ impl Functions {
     }
 }
 
-/// A tree of matched functions, with what each run has at the end of each path.
+/// A tree of matched functions, with each run's value at the end of each path.
 pub(super) struct Merged {
     pub parent: Vec<u32>,
     /// The row of the function; `None` at the root.
@@ -113,7 +113,7 @@ impl Merged {
         self.parent.len()
     }
 
-    /// What everything at or below each node has, from what each has by itself.
+    /// The total of each node, from the self values.
     fn with_callees(&self, own: &[u64]) -> Vec<u64> {
         let mut total = own.to_vec();
         for node in (1..self.len()).rev() {
@@ -130,7 +130,7 @@ pub(super) fn grains(runs: &Runs<'_>, unit: Unit) -> Vec<f64> {
     runs.map(|(chance, weights)| chance.whole(weights, unit).grain).collect()
 }
 
-/// Numbers of the runs of both sides, judged together. A run without any sample is as rough as the others.
+/// Judges numbers of the runs of both sides together. A run without samples gets the grain of the others.
 pub(super) fn judged(
     columns: &[Vec<Vec<u64>>; 2],
     grains: &[Vec<f64>; 2],
@@ -193,7 +193,8 @@ impl Paths {
         names
     }
 
-    /// The paths that changed at their end: those that are called first, the largest difference first; the others that differ follow.
+    /// The paths with a change at their end: decided ones first, largest difference first, then the others
+    /// that differ.
     pub fn by_own(&self) -> Vec<u32> {
         let differs = |node: &u32| self.own[*node as usize].difference() != 0;
         let mut nodes = (1..self.tree.len() as u32).filter(differs).collect::<Vec<_>>();
@@ -202,7 +203,7 @@ impl Paths {
     }
 }
 
-/// A profile that has nothing but the functions, under the names of the side after where both have them.
+/// A profile that holds only the functions, with the names of the side after where both have them.
 pub(super) fn named(functions: &Functions, sides: [&Runs<'_>; 2]) -> Profile {
     let mut profile = Profile::default();
     let mut strings: FxHashMap<String, StringId> = FxHashMap::default();
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_side_alone_has_keeps_its_place() {
+    fn keeps_paths_that_only_one_side_has() {
         let before = testing::profile("main;a;old 100\nmain;a 50\nmain;b 200");
         let after = testing::profile("main;a;new 300\nmain;a 50\nmain;b 200");
         assert_eq!(
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_judged_on_each_path_by_all_runs() {
+    fn judges_each_path_by_all_runs() {
         let run = |on_path: u64, noise: u64| {
             testing::profile(&format!(
                 "main;a;f {}\nmain;b;f {}\nmain;c {}",

@@ -1,4 +1,4 @@
-//! What is compared: functions by their time, or the lines that allocate.
+//! The rows of a comparison: functions by their time, or allocating lines.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StackId, StringId, Unit};
@@ -16,9 +16,9 @@ use crate::own::Charges;
 pub struct Place {
     /// The function.
     pub label: Label,
-    /// Of a line: its file. Of a function: where it is defined.
+    /// For a line: its file. For a function: where it is defined.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
 }
 
@@ -41,13 +41,13 @@ impl Place {
 pub(super) struct Row<'p> {
     pub place: Place,
     pub item: Item<'p>,
-    /// A function by itself, or everything of a line.
+    /// The self value of a function, or everything at a line.
     pub own: Vec<Estimate>,
-    /// A function with what it calls.
+    /// The total value of a function.
     pub total: Option<Vec<Estimate>>,
 }
 
-/// Functions with their own and total values.
+/// Functions with their self and total values.
 pub(super) fn functions<'p>(runs: &'p Runs<'_>, inline: bool) -> Vec<Row<'p>> {
     let profile = &*runs.profile;
     let labels = Labels::new(profile);
@@ -72,17 +72,17 @@ pub(super) fn functions<'p>(runs: &'p Runs<'_>, inline: bool) -> Vec<Row<'p>> {
     (0..labels.len() as u32).filter(seen).map(row).collect()
 }
 
-/// Lines of the user's code with what was allocated for them.
+/// Lines of your code with what was allocated for them.
 pub(super) fn sites<'p>(runs: &'p Runs<'_>, unit: Unit) -> Vec<Row<'p>> {
     let profile = &*runs.profile;
     let labels = Labels::new(profile);
-    // What is evident in one profile need not be in the other; names are the same in both.
+    // Wrappers that are evident in one profile may not be in the other; names are the same in both.
     let charges = Charges::of_heap(profile, true, &Wrappers::known(profile));
     let mut stacks_of: FxHashMap<(u32, Option<StringId>, u32), Vec<StackId>> = FxHashMap::default();
     let has_value = |stack: &usize| runs.weights.iter().any(|weights| weights.value[*stack] > 0);
     for stack in (0..profile.stacks.len()).filter(has_value) {
         let place = charges.of(StackId::from(stack)).frame;
-        // Functions that a reader cannot tell apart have one label.
+        // Functions that look the same to a reader share one label.
         let key = (labels.code(place.label), place.file, place.line);
         stacks_of.entry(key).or_default().push(StackId::from(stack));
     }
@@ -110,7 +110,7 @@ fn item<'p>(profile: &'p Profile, place: Place, line: u32, text: Option<&'p str>
         _ => None,
     };
     let mut name = labels::name(profile, place.label);
-    // An address says which function is meant only within one build.
+    // An address identifies a function only within one build.
     if let Label::Function(id) = place.label
         && labels::is_nameless(profile, id)
         && let Some(build_id) = module.and_then(|module| profile.modules.get(module.index())?.build_id)

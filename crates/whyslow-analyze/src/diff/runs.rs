@@ -8,10 +8,10 @@ use super::Side;
 use super::chance::Chance;
 use crate::selection::Weights;
 
-/// One side of a comparison: a run, or several of one program.
+/// One side of a comparison: one or several runs of a program.
 #[derive(Debug)]
 pub struct Runs<'p> {
-    /// The code and the stacks of all runs. Of several it holds no samples: those are weighed per run.
+    /// The code and the stacks of all runs. With several runs it holds no samples: those are weighed per run.
     pub profile: Cow<'p, Profile>,
     pub(super) sides: Vec<Side<'p>>,
     /// Per run, by stacks of `profile`.
@@ -23,7 +23,7 @@ impl<'p> Runs<'p> {
     /// Weighs each run.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is no run.
     pub fn new(sides: Vec<Side<'p>>) -> Self {
         let weights = sides.iter().map(|side| side.selection.weigh(side.profile));
         let chances = sides.iter().map(|side| Chance::of(side.profile, side.selection));
@@ -39,7 +39,7 @@ impl<'p> Runs<'p> {
         Self { profile: Cow::Owned(profile), sides, weights, chances }
     }
 
-    /// How many there are.
+    /// The number of runs.
     pub fn count(&self) -> usize {
         self.sides.len()
     }
@@ -54,14 +54,14 @@ impl<'p> Runs<'p> {
         first.profile.metrics.get(first.selection.metric)
     }
 
-    /// What a run weighs, on average.
+    /// The mean total weight of a run.
     pub(super) fn mean_whole(&self) -> f64 {
         let wholes = self.weights.iter().map(|weights| weights.total_value as f64);
         wholes.sum::<f64>() / self.count() as f64
     }
 }
 
-/// Says of a pool of code what is said of one of its runs: how it was recorded, and what was measured.
+/// Copies from a run to the pool how it was recorded and what was measured.
 fn described(mut pool: Profile, run: &Profile) -> Profile {
     pool.meta = run.meta.clone();
     pool.sealed = run.sealed;

@@ -1,6 +1,6 @@
-//! What a difference is worth when each side has several runs.
+//! Judges differences when each side has several runs.
 //!
-//! Run i of one side is the pair of run i of the other.
+//! Run i of one side is paired with run i of the other.
 //!
 //! ```text
 //! sampled    sample counts per run (value / grain) → moderated statistics, q over all rows (`whyslow_stats::functions`)
@@ -14,21 +14,21 @@ use whyslow_stats::{margin_of_mean, mean, variance};
 
 use super::statistics::{Change, Estimate, FALSE_CLAIMS, Verdict, direction};
 
-/// A change of a sampled row counts when it is at least this share of the whole.
-const LEAST_SHARE: f64 = 0.005;
+/// The change of a sampled row is reported from this share of the whole on.
+const MIN_SHARE: f64 = 0.005;
 
 /// The ratio of after to before, from several runs of each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
     /// The estimate.
     pub estimate: f64,
-    /// The lower end of its 95 % interval.
+    /// The lower end of its 95 % confidence interval.
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// How often chance alone makes such a difference.
+    /// The probability of such a difference without a change.
     pub p: f64,
-    /// The share of wrong claims when everything with this q or a smaller one is claimed.
+    /// The share of wrong claims if every row with this q or a smaller one is claimed to have changed.
     pub q: f64,
 }
 
@@ -44,13 +44,14 @@ impl Series {
         side.iter().map(|estimate| estimate.value as f64).collect()
     }
 
-    /// What one sample stands for, on average over the runs that say so. One grain for all, so that sides sampled at different rates stay comparable.
+    /// What one sample stands for, averaged over the runs that know it. One grain for all keeps sides with
+    /// different sampling rates comparable.
     fn grain(&self) -> f64 {
         let grains = self.before.iter().chain(&self.after).map(|estimate| estimate.grain);
         mean(&grains.filter(|grain| *grain > 0.0).collect::<Vec<_>>())
     }
 
-    /// The logarithm of the ratio of each pair, with half a unit added so that nothing is something.
+    /// The logarithm of the ratio of each pair, with half a unit added to allow for 0.
     fn log_ratios(&self, half: f64) -> Vec<f64> {
         let pairs = self.before.iter().zip(&self.after);
         pairs
@@ -72,7 +73,7 @@ impl Series {
     }
 }
 
-/// Judges many rows together; `whole` is what everything weighs in a run.
+/// Judges many rows together; `whole` is the total weight of a run.
 pub(super) fn decide(rows: &[Series], whole: f64) -> Vec<Change> {
     let grains = rows.iter().map(Series::grain).collect::<Vec<_>>();
     if grains.iter().all(|grain| *grain == 0.0) {
@@ -100,14 +101,15 @@ pub(super) fn decide(rows: &[Series], whole: f64) -> Vec<Change> {
             p: found.p,
             q: found.q,
         });
-        if found.q <= FALSE_CLAIMS && change.difference().unsigned_abs() as f64 >= LEAST_SHARE * whole {
+        if found.q <= FALSE_CLAIMS && change.difference().unsigned_abs() as f64 >= MIN_SHARE * whole {
             change.verdict = direction(change.before, change.after);
         }
     }
     changes
 }
 
-/// Rows that were counted: what is the same in all runs of a side is exact, the rest differs from run to run.
+/// Judges counted rows: those that are equal in all runs of a side are exact, the others vary from run to
+/// run.
 fn decide_counted(rows: &[Series]) -> Vec<Change> {
     let mut changes = rows.iter().map(|row| paired(row, 0.5)).collect::<Vec<_>>();
     let varies = |change: &Change| change.margin.is_some();
@@ -126,7 +128,7 @@ fn decide_counted(rows: &[Series]) -> Vec<Change> {
     changes
 }
 
-/// A number of the whole, looked at alone.
+/// Judges a total on its own.
 pub(super) fn whole(before: &[u64], after: &[u64]) -> Change {
     let side = |values: &[u64]| values.iter().copied().map(Estimate::counted).collect();
     paired(&Series { before: side(before), after: side(after) }, 0.0)
@@ -173,7 +175,7 @@ mod tests {
         values.iter().copied().map(Estimate::counted).collect()
     }
 
-    /// The reference of `whyslow_stats::functions`: the third of six grew by a quarter.
+    /// The reference data of `whyslow_stats::functions`: the third of six grew by a quarter.
     fn rows() -> Vec<Series> {
         let before = [
             [1000, 1012, 985, 1021],
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_that_changed_is_named_and_no_other() {
+    fn only_the_changed_row_is_reported() {
         let changes = decide(&rows(), 18_000.0);
         let verdicts = changes.iter().map(|change| change.verdict).collect::<Vec<_>>();
         let mut expected = [Verdict::Undecided; 6];
@@ -208,8 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn a_certain_change_that_is_little_of_the_whole_is_not_called() {
-        let changes = decide(&rows(), 480.0 / LEAST_SHARE + 1000.0);
+    fn small_certain_change_is_not_reported() {
+        let changes = decide(&rows(), 480.0 / MIN_SHARE + 1000.0);
         assert!(changes.iter().all(|change| change.verdict == Verdict::Undecided));
         assert!(changes[2].ratio.unwrap().q <= FALSE_CLAIMS);
     }
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn other_rates_of_sampling_are_no_change() {
+    fn different_sampling_rates_are_not_a_change() {
         let mut rows = rows();
         for row in &mut rows {
             row.after.clone_from(&row.before);
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_never_vary_are_exact_and_others_are_judged() {
+    fn constant_counts_are_exact_and_others_are_judged() {
         let rows = [
             Series { before: counted(&[100; 5]), after: counted(&[101; 5]) },
             Series { before: counted(&[7; 5]), after: counted(&[7; 5]) },
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_the_whole_has_the_interval_of_its_pairs() {
+    fn total_has_the_interval_of_its_pairs() {
         let change = whole(&[1000, 1100, 1050, 980, 1020], &[900, 985, 950, 880, 915]);
         let ratio = change.ratio.unwrap();
         assert!(ratio.low < 0.9 && 0.9 < ratio.high && ratio.high < 0.91, "{ratio:?}");

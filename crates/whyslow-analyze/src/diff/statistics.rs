@@ -1,13 +1,13 @@
-//! What a difference between two numbers is worth.
+//! Judges the difference between two numbers.
 //!
 //! ```text
 //! variance of a value  = (value + grain) · grain     grain: what one sample stands for; 0: counted
 //! margin of a change   = 1.96 · sqrt(variance before + variance after)
 //! ```
-//! A value is about `n = value / grain` samples, whose number has the variance `n`. The one sample more is for small
-//! numbers: with it, 5 samples against none are undecided and 6 are not, as by the exact binomial test.
+//! A value is about `n = value / grain` samples, whose number has the variance `n`. The extra sample is for
+//! small numbers: with it, 5 samples against 0 are undecided and 6 are not, as in the exact binomial test.
 //!
-//! Of several runs of each side see [`super::several`].
+//! For several runs of each side see [`super::several`].
 
 use super::several::Ratio;
 use whyslow_stats::chance::normal_two_sided;
@@ -15,23 +15,23 @@ use whyslow_stats::functions::false_claims;
 
 /// Two-sided 95 % of a normal distribution.
 const Z_95: f64 = 1.959_964;
-/// The share of wrong claims among all claims that is put up with.
+/// The accepted share of wrong claims among all claims.
 pub(super) const FALSE_CLAIMS: f64 = 0.05;
-/// With fewer samples in both sides together no difference can be told from chance: such rows make no claim, and so take
-/// nothing from the claims of others.
+/// With fewer samples in both sides together no difference is beyond noise. Such rows make no claim, so they
+/// do not weaken the claims of others.
 const FEWEST_SAMPLES: f64 = 6.0;
 
-/// A number and how rough it is.
+/// A number and its grain.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The number.
     pub value: u64,
-    /// What one sample stands for; 0 when everything was counted.
+    /// What one sample stands for; 0 if everything was counted.
     pub grain: f64,
 }
 
 impl Estimate {
-    /// A number without chance in it.
+    /// A number without noise.
     pub fn counted(value: u64) -> Self {
         Self { value, grain: 0.0 }
     }
@@ -45,7 +45,7 @@ impl Estimate {
     }
 }
 
-/// What can be said of a change.
+/// The verdict on a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// It is more than before.
@@ -54,9 +54,9 @@ pub enum Verdict {
     Less,
     /// Counted on both sides, and equal.
     Same,
-    /// Chance could be all there is to it. That is not to say that nothing changed.
+    /// Within noise. That does not mean that nothing changed.
     Undecided,
-    /// It is part of another function now, or was: nothing is more or less.
+    /// It is now part of another function, or was: nothing is more or less.
     Moved,
 }
 
@@ -85,32 +85,32 @@ pub struct Change {
     pub before: u64,
     /// After.
     pub after: u64,
-    /// Half the width of the interval that holds the true difference in 95 of 100 cases; `None` when there is no chance in it. Of
-    /// one run each it covers sampling alone, of several runs also how they differ from each other.
+    /// Half the width of the 95 % confidence interval of the difference; `None` if there is no noise. With
+    /// one run each it covers sampling only, with several runs also run-to-run noise.
     pub margin: Option<f64>,
-    /// The ratio of after to before, when there are several runs of each, and samples enough.
+    /// The ratio of after to before, with several runs of each and enough samples.
     pub ratio: Option<Ratio>,
-    /// What can be said of it.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 impl Change {
-    /// Between two counted numbers.
+    /// The change between two counted numbers.
     pub fn counted(before: u64, after: u64) -> Self {
         Self { before, after, margin: None, ratio: None, verdict: direction(before, after) }
     }
 
-    /// One change that is looked at alone.
+    /// A single change, judged on its own.
     pub fn of(before: Estimate, after: Estimate) -> Self {
         decide(&[Claim::of(before, after)])[0]
     }
 
-    /// After less before.
+    /// After minus before.
     pub fn difference(&self) -> i128 {
         i128::from(self.after) - i128::from(self.before)
     }
 
-    /// The difference as a share of what was before; `None` when that was nothing.
+    /// The difference as a share of the value before; `None` if that was 0.
     pub fn relative(&self) -> Option<f64> {
         (self.before > 0).then(|| self.difference() as f64 / self.before as f64)
     }
@@ -122,12 +122,12 @@ pub struct Claim {
     before: u64,
     after: u64,
     margin: Option<f64>,
-    /// How often chance alone makes such a difference; `None` when there is too little to claim anything.
+    /// The probability of such a difference without a change; `None` with too few samples for a claim.
     chance: Option<f64>,
 }
 
 impl Claim {
-    /// Of one run on each side.
+    /// From one run of each side.
     pub fn of(before: Estimate, after: Estimate) -> Self {
         let (first, second) = (before.value, after.value);
         let deviation = (before.variance() + after.variance()).sqrt();
@@ -145,8 +145,8 @@ impl Claim {
     }
 }
 
-/// Says which of many differences are there: of those that it calls more or less, at most 5 % are chance (Benjamini and
-/// Hochberg's rule).
+/// Decides which of many differences are real: of those called more or less, at most 5 % are noise (Benjamini
+/// and Hochberg's rule).
 pub fn decide(claims: &[Claim]) -> Vec<Change> {
     let chances = claims.iter().filter_map(|claim| claim.chance).collect::<Vec<_>>();
     let mut rates = false_claims(&chances).into_iter();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_are_judged_as_the_binomial_test_does() {
+    fn few_samples_are_judged_like_the_binomial_test() {
         let verdict = |before, after| Change::of(sampled(before), sampled(after)).verdict;
         assert_eq!(verdict(5, 0), Verdict::Undecided, "exact: 6.3 %");
         assert_eq!(verdict(6, 0), Verdict::Less, "exact: 3.1 %");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_numbers_are_what_they_are() {
+    fn counted_numbers_are_exact() {
         let change = Change::of(Estimate::counted(3), Estimate::counted(4));
         assert_eq!(change, Change { before: 3, after: 4, margin: None, ratio: None, verdict: Verdict::More });
         assert_eq!(Change::counted(4, 4).verdict, Verdict::Same);
@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn a_counted_and_a_sampled_side_have_the_chance_of_one() {
+    fn counted_side_adds_no_noise_to_a_sampled_one() {
         let change = Change::of(Estimate::counted(100), sampled(99));
         assert!((change.margin.unwrap() - 1.96 * 10.0).abs() < 0.01);
         assert_eq!(change.verdict, Verdict::Undecided);
     }
 
     #[test]
-    fn among_many_rows_a_lucky_one_is_not_believed() {
+    fn one_lucky_row_among_many_is_undecided() {
         let lucky = Claim::of(sampled(20), sampled(36));
         assert_eq!(decide(&[lucky])[0].verdict, Verdict::More);
         let mut many = vec![Claim::of(sampled(30), sampled(30)); 50];
@@ -219,15 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_can_claim_nothing_take_nothing_from_others() {
+    fn rows_without_claims_do_not_weaken_others() {
         let mut many = vec![Claim::of(sampled(3), sampled(2)); 1000];
         many.push(Claim::of(sampled(20), sampled(36)));
         assert_eq!(decide(&many)[1000].verdict, Verdict::More);
     }
 
-    /// Two runs of the same program: the same rates, other samples. A small generator makes the numbers.
+    /// Two runs of the same program: the same rates, other samples. A small generator produces the numbers.
     #[test]
-    fn runs_that_differ_by_chance_alone_make_few_claims() {
+    fn equal_programs_make_few_claims() {
         let mut state = 1u64;
         let mut uniform = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,4 @@
-//! Two profiles made as text, compared.
+//! Compares two profiles given as text.
 
 use whyslow_profile::heap::metric;
 
@@ -36,7 +36,7 @@ fn rows(before: &Profile, after: &Profile, diff: &Diff) -> Vec<String> {
 }
 
 #[test]
-fn lines_that_allocate_are_compared_by_what_was_counted() {
+fn allocating_lines_are_compared_by_counts() {
     let before = testing::heap_profile(
         "app::main@m.rs:3;app::load@m.rs:10;alloc::grow : allocations=20 bytes_allocated=900
          app::main@m.rs:3;app::load@m.rs:20;alloc::grow : allocations=5 bytes_allocated=50
@@ -94,7 +94,7 @@ fn functions_are_compared_in_time_and_not_in_shares() {
 }
 
 #[test]
-fn a_function_that_was_not_seen_again_needs_enough_samples_to_be_gone() {
+fn function_without_samples_after_needs_enough_samples_before() {
     let before = testing::profile("main;a 3\nmain;b 40");
     let after = testing::profile("main;c 40");
     let diff = compared(&before, &after, Metric::CPU_TIME);
@@ -108,7 +108,7 @@ fn a_function_that_was_not_seen_again_needs_enough_samples_to_be_gone() {
 }
 
 #[test]
-fn a_side_without_any_sample_is_as_rough_as_the_other() {
+fn side_without_samples_has_the_grain_of_the_other() {
     let (before, after) = (testing::profile("main;a 5\nmain;b 6"), testing::profile(""));
     let diff = compared(&before, &after, Metric::CPU_TIME);
     assert_eq!(
@@ -118,7 +118,7 @@ fn a_side_without_any_sample_is_as_rough_as_the_other() {
 }
 
 #[test]
-fn functions_of_one_side_are_listed_once_and_not_when_a_line_of_them_stays() {
+fn functions_of_one_side_are_listed_once_unless_a_line_remains() {
     let before = testing::heap_profile(
         "main;app::old@m.rs:1 : allocations=1
          main;app::old@m.rs:2 : allocations=2

@@ -1,4 +1,4 @@
-//! Numbers of the whole, before and after.
+//! Totals, before and after.
 
 use whyslow_profile::{HeapCounts, LeakCheck, Profile, Unit};
 
@@ -8,18 +8,18 @@ use super::statistics::{Change, Claim, Verdict, decide};
 use super::{Side, several};
 use crate::heap::is_heap_only;
 
-/// A number of the whole recording, or of the selected samples.
+/// A total of the whole recording, or of the selected samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Total {
-    /// What it is: the name of a metric, or words with dashes such as `wall-time`.
+    /// The name of a metric, or words with dashes such as `wall-time`.
     pub what: String,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
     /// The number on both sides.
     pub change: Change,
 }
 
-/// A number about the heap, and where it is per stack.
+/// A heap total, and the metric that has it per stack.
 struct OfHeap {
     what: &'static str,
     unit: Unit,
@@ -51,7 +51,7 @@ const HEAP: [OfHeap; 12] = [
     leaked("suppressed", |counts| counts.suppressed_bytes),
 ];
 
-/// Of several runs of each side, each number of all pairs.
+/// The totals of several runs of each side, over all pairs.
 pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, unit: Unit) -> Vec<Total> {
     let selected = |run: usize| {
         let [before, after] = [before, after].map(|runs| runs.chances[run].whole(&runs.weights[run], unit));
@@ -66,7 +66,7 @@ pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, unit: Unit) -> Vec<To
     }
     let metric = after.metric().map_or("", |metric| after.first().profile.text(metric.name));
     let sampled = !after.chances.iter().all(Chance::is_none);
-    // A number that one of the runs lacks cannot be compared.
+    // A total that one of the runs lacks cannot be compared.
     totals.retain(|total| pairs.iter().all(|pair| pair.iter().any(|other| other.what == total.what)));
     for total in &mut totals {
         let others = pairs.iter().flatten().filter(|other| other.what == total.what);
@@ -74,7 +74,7 @@ pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, unit: Unit) -> Vec<To
         let (before, after): (Vec<u64>, Vec<u64>) =
             changes.map(|change| (change.before, change.after)).unzip();
         total.change = several::whole(&before, &after);
-        // Samples that come out equal are chance, too.
+        // Equal sample counts are noise too.
         if total.change.verdict == Verdict::Same && total.what == metric && sampled {
             total.change.verdict = Verdict::Undecided;
         }
@@ -82,7 +82,8 @@ pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, unit: Unit) -> Vec<To
     totals
 }
 
-/// The selected metric, whose change is known; and, when everything is selected, what else is known of both recordings.
+/// The selected metric, whose change is known. If everything is selected, also the other totals of both
+/// recordings.
 fn of(before: Side<'_>, after: Side<'_>, selected: Change) -> Vec<Total> {
     let metric = before.metric().map_or("", |metric| before.profile.text(metric.name));
     let unit = before.metric().map_or(Unit::Nanoseconds, |metric| metric.unit);
@@ -97,7 +98,8 @@ fn of(before: Side<'_>, after: Side<'_>, selected: Change) -> Vec<Total> {
     totals
 }
 
-/// What the kernel accounts. A program whose heap is watched runs slower than it does: its times are left out.
+/// Times from the kernel's accounting. A program runs slower while its heap is recorded: those times are left
+/// out.
 fn accounted(before: &Profile, after: &Profile) -> Vec<Total> {
     let (first, second) = (&before.meta, &after.meta);
     let timed = ![before, after].into_iter().any(is_heap_only);
@@ -109,7 +111,7 @@ fn accounted(before: &Profile, after: &Profile) -> Vec<Total> {
     ]
     .into_iter()
     .filter(|(_, unit, ..)| timed || *unit != Unit::Nanoseconds)
-    // 0 is what is not known.
+    // 0 means unknown.
     .filter(|(.., before, after)| *before > 0 && *after > 0)
     .map(|(what, unit, before, after)| Total {
         what: what.to_owned(),

@@ -1,24 +1,24 @@
-//! Whether a change did what it was meant to, and what is left to do.
+//! Verifies a change: whether it did what it was meant to, and what is hot now.
 
 use super::{Change, Diff, DiffRow, Total};
 
-/// Functions, or lines, that are named in each list.
+/// How many functions or lines each list names.
 const NAMED: usize = 3;
 
-/// What a comparison says about a change that was made on purpose.
+/// The result of a comparison for a deliberate change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verification {
     /// The whole.
     pub whole: Total,
-    /// What is called less, the largest first.
+    /// Rows with the verdict less, largest first.
     pub better: Vec<DiffRow>,
-    /// What is called more, the largest first.
+    /// Rows with the verdict more, largest first.
     pub worse: Vec<DiffRow>,
-    /// What has most by itself now.
+    /// The rows with the largest self value now.
     pub hottest: Vec<Hot>,
 }
 
-/// A row that has much after the change.
+/// A row that is hot after the change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hot {
     /// The row.
@@ -28,14 +28,15 @@ pub struct Hot {
 }
 
 impl Hot {
-    /// How many times less the whole could be if this took nothing: 1 / (1 - share), Amdahl's bound. `None` when it is all there is.
+    /// By which factor the whole could shrink if this row took no time: 1 / (1 - share), Amdahl's bound.
+    /// `None` if the row is everything.
     pub fn at_most(&self) -> Option<f64> {
         (self.share < 1.0).then(|| 1.0 / (1.0 - self.share))
     }
 }
 
 impl Verification {
-    /// Of a comparison of everything; `None` when it has no total of its metric.
+    /// Verifies an unfiltered comparison; `None` if it has no total of its metric.
     pub fn of(diff: &Diff) -> Option<Self> {
         let whole = diff.totals.iter().find(|total| total.what == diff.metric)?.clone();
         let called = |wanted: fn(&Change) -> bool| {
@@ -64,7 +65,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn what_got_better_and_worse_and_what_is_left_is_named() {
+    fn names_what_got_better_and_worse_and_what_is_hot() {
         let before = testing::profile("main;parse 600\nmain;hash 300\nmain;sort 100");
         let after = testing::profile("main;parse 200\nmain;hash 300\nmain;sort 300");
         let selection = Selection::default();

@@ -1,33 +1,33 @@
-//! What is told of a line whose blocks grow step by step.
+//! Advice on lines whose blocks grow step by step.
 
 use super::{Capacity, CapacityAdvice, Grower, SiteRow};
 use crate::remark::{About, Fact, Remark};
 use crate::units::{Count, bytes};
 
 whyslow_profile::facts! {
-    /// Whether one allocation would do where a block grows step by step.
+    /// Whether reserving capacity would replace step-by-step growth.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Advice {
-        /// A capacity would spare growing.
+        /// A capacity would save reallocations.
         "reserve-capacity" => Reserve {
             /// What grows.
             grower: Grower,
             /// Which capacity.
             capacity: Capacity,
-            /// Whether nothing would have to grow any more.
+            /// Whether no block would have to grow any more.
             spares_all: bool,
         },
-        /// No capacity fits: blocks become too different in size.
+        /// No capacity fits: final block sizes differ too much.
         "no-capacity-fits" => NoFit {
-            /// Half of the blocks stay at this size or below.
+            /// Half of the blocks end at this size or below.
             half_within: u64,
         },
     }
 }
 
 impl SiteRow {
-    /// What is to be told of how its blocks grow.
-    pub fn told(&self) -> Option<Advice> {
+    /// Advice on how its blocks grow; `None` if there is nothing to say.
+    pub fn capacity_advice(&self) -> Option<Advice> {
         match self.advice {
             CapacityAdvice::Silent => None,
             CapacityAdvice::NoFit { half_within } => Some(Advice::NoFit { half_within }),
@@ -43,26 +43,26 @@ impl Fact for Advice {
     fn remark(&self) -> Remark {
         let text = match self {
             Self::NoFit { half_within } => {
-                format!("no capacity fits them all, half stay within {}", bytes(*half_within))
+                format!("no single capacity fits: half of them end at {} or less", bytes(*half_within))
             }
             Self::Reserve { grower, capacity, spares_all } => {
                 let size = bytes(capacity.bytes);
                 let at_once = match grower {
-                    Grower::Vec | Grower::String => format!("with_capacity for {size}"),
-                    Grower::Block => format!("{size} at once"),
+                    Grower::Vec | Grower::String => format!("`with_capacity` for {size}"),
+                    Grower::Block => format!("allocating {size} at once"),
                 };
                 let spared = if *spares_all {
-                    "all of that".to_owned()
+                    "all of these reallocations".to_owned()
                 } else {
                     let (spared, copied) =
                         (Count(capacity.spared_reallocations), bytes(capacity.spared_bytes));
-                    format!("{spared} of the reallocations and {copied} of the copying")
+                    format!("{spared} reallocations and copying {copied}")
                 };
                 let cost = match capacity.typical_unused {
-                    0 => "at no cost to a typical one".to_owned(),
-                    unused => format!("and leave {} of a typical one unused", bytes(unused)),
+                    0 => "with nothing unused in a typical block".to_owned(),
+                    unused => format!("but leave {} unused in a typical block", bytes(unused)),
                 };
-                format!("{at_once} would spare {spared}, {cost}")
+                format!("{at_once} would save {spared}, {cost}")
             }
         };
         Remark::note(self.id(), About::Heap, text)

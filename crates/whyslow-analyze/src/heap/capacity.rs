@@ -1,15 +1,16 @@
-//! Whether a capacity would spare a line's blocks to grow: what it would save, and what it would cost.
+//! Decides whether reserving capacity would save a line's blocks from growing: what it would save, and what
+//! it would cost.
 //!
 //! ```text
-//! capacity   the largest size that a block reached among the 90 % that reached the least (in bars of powers of two)
+//! capacity   the largest size reached by the smallest 90 % of the blocks (in bars of powers of two)
 //! spared     reallocations to sizes up to the capacity, and the bytes they copied
-//! typical    the size of the block in the middle
-//! unused     capacity - size, over the blocks that stay within it
+//! typical    the median block size
+//! unused     capacity - size, over the blocks that fit into it
 //!
 //! advised    spared is worth it, capacity ≤ 4 × typical, and unused ≤ the bytes that those blocks use
 //! no fit     otherwise, if sparing every reallocation were worth it: sizes differ too much
 //! worth it   1,000 reallocations that are 1 % of all allocations,
-//!            or 512 KiB of copying that are 1 % of all bytes allocated: some 50 µs either way
+//!            or 512 KiB of copying that are 1 % of all bytes allocated: about 50 µs either way
 //! ```
 
 use whyslow_profile::{GrowthBar, HeapCounts};
@@ -18,35 +19,35 @@ const BARS: usize = 65;
 const FEWEST_SPARED: u64 = 1_000;
 const FEWEST_COPIED: u64 = 512 << 10;
 
-/// What is to be said of a capacity.
+/// Advice on a capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapacityAdvice {
-    /// Nothing: there is little to gain, or it is not known how blocks grew.
+    /// None: there is little to gain, or how blocks grew is unknown.
     Silent,
-    /// This one helps.
+    /// This capacity helps.
     Reserve(Capacity),
-    /// None fits: blocks become too different in size.
+    /// No capacity fits: final sizes differ too much.
     NoFit {
-        /// Half of the blocks stay at this size or below.
+        /// Half of the blocks end at this size or below.
         half_within: u64,
     },
 }
 
-/// A capacity and what it would change.
+/// A capacity and its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// How large it is.
+    /// Its size.
     pub bytes: u64,
-    /// Reallocations that it would spare.
+    /// Reallocations that it would save.
     pub spared_reallocations: u64,
     /// Bytes that would not be copied.
     pub spared_bytes: u64,
-    /// Bytes that a block of the size in the middle would not use of it.
+    /// Bytes of it that a median block would not use.
     pub typical_unused: u64,
 }
 
 impl CapacityAdvice {
-    /// The capacity that helps.
+    /// The advised capacity.
     pub fn capacity(&self) -> Option<&Capacity> {
         match self {
             Self::Reserve(capacity) => Some(capacity),
@@ -86,7 +87,7 @@ fn is_worth((reallocations, copied): (u64, u64), program: &HeapCounts) -> bool {
         || (copied >= FEWEST_COPIED && copied >= program.bytes_allocated / 100)
 }
 
-/// The bars of a line's stacks together.
+/// The merged bars of a line's stacks.
 struct Sizes(Vec<GrowthBar>);
 
 impl Sizes {
@@ -111,7 +112,7 @@ impl Sizes {
         self.0.iter().fold(0, |sum, bar| sum.saturating_add(bar.reached))
     }
 
-    /// The bar of the block with this number, from 1 on, in the order of sizes.
+    /// The bar of the block with this number, from 1 on, ordered by size.
     fn quantile(&self, number: u64) -> Option<usize> {
         let mut before = 0u64;
         self.0.iter().position(|bar| {
@@ -127,7 +128,7 @@ impl Sizes {
         })
     }
 
-    /// Blocks that stay within a bar, and their bytes.
+    /// Blocks that fit into a bar, and their bytes.
     fn within(&self, bar: usize) -> (u64, u64) {
         self.0[..=bar].iter().fold((0, 0), |(blocks, bytes), bar| {
             (blocks.saturating_add(bar.reached), bytes.saturating_add(bar.reached_bytes))
@@ -139,7 +140,7 @@ impl Sizes {
 mod tests {
     use super::*;
 
-    /// The bars of so many blocks that double from 8 bytes up to a size each.
+    /// The bars of blocks that double from 8 bytes up to a size, given as (count, size).
     fn doubling(blocks: &[(u64, u64)]) -> Vec<GrowthBar> {
         let mut bars = Vec::new();
         for &(blocks, reached) in blocks {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spared_and_what_it_costs_is_exact() {
+    fn savings_and_costs_are_exact() {
         let expected = Capacity {
             bytes: 1024,
             spared_reallocations: 7 * 1000,
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn little_to_gain_is_not_worth_a_word() {
+    fn small_savings_give_no_advice() {
         assert_eq!(advice(&[]), CapacityAdvice::Silent);
         assert_eq!(advice(&[(100, 1024)]), CapacityAdvice::Silent);
         let bars = doubling(&[(1000, 1024)]);
@@ -203,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn sizes_all_over_the_place_have_no_capacity() {
+    fn widely_different_sizes_have_no_capacity() {
         let spread = [(1000, 16), (1000, 256), (1000, 4096), (1000, 65_536)];
         assert_eq!(advice(&spread), CapacityAdvice::NoFit { half_within: 256 });
     }
 
     #[test]
-    fn any_numbers_are_judged() {
+    fn accepts_any_numbers() {
         let hostile = GrowthBar::from_numbers([u64::MAX; GrowthBar::COLUMNS.len()]);
         let bars = [GrowthBar { bar: 64, ..hostile }, GrowthBar { bar: 3, ..hostile }, hostile];
         CapacityAdvice::of(bars.iter(), &HeapCounts::default());

@@ -1,21 +1,21 @@
-//! How much chance is in the numbers of a sampled heap.
+//! The sampling noise in the numbers of a sampled heap.
 //!
 //! ```text
-//! A block of s bytes is recorded with the chance      p = 1 - e^(-s/R)      R: bytes between samples on average
+//! A block of s bytes is recorded with probability     p = 1 - e^(-s/R)      R: bytes between samples on average
 //! and then counted as                                 1/p blocks, s/p bytes
 //! which has the variance, per recorded block          (1-p)/p²,  s² (1-p)/p²
 //! So an estimated number has the variance             number × grain
 //! with the grain                                      (1-p)/p   = 1 / (e^(s/R) - 1) blocks
 //!                                                     s (1-p)/p = s / (e^(s/R) - 1) bytes
 //! ```
-//! The grain is what one sample more or less would change: about R bytes for small blocks, nothing for those that are all recorded. Blocks
-//! of a stack are of the sizes that its histogram says, all of them as far above the lower edge of their bar as makes up
-//! the stack's bytes.
+//! The grain is what one sample more or less would change: about R bytes for small blocks, 0 for blocks that
+//! are always recorded. The histogram of a stack gives the sizes of its blocks. All of them are placed
+//! equally far above the lower edge of their bar, so that they add up to the stack's bytes.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{HistogramOf, Profile, StackId, Unit};
 
-/// The grains of all stacks that allocate.
+/// The grains of all allocating stacks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Grains {
     every: f64,
@@ -30,7 +30,7 @@ struct Grain {
 }
 
 impl Grains {
-    /// Those of a sampled heap; `None` where every block was counted.
+    /// The grains of a sampled heap; `None` if every block was counted.
     pub(crate) fn of(profile: &Profile) -> Option<Self> {
         let every = profile.meta.heap.as_ref()?.sample_bytes.filter(|every| *every > 0)? as f64;
         let mut bars: Vec<Vec<(f64, f64)>> = vec![Vec::new(); profile.heap.sites.len()];
@@ -56,7 +56,7 @@ impl Grains {
         Some(Self { every, of_stack })
     }
 
-    /// The same for a profile in which each stack is another.
+    /// The same for a profile with other stack numbers.
     pub(crate) fn placed(self, places: &[StackId]) -> Self {
         let of_stack = self.of_stack.into_iter().map(|(stack, grain)| (places[stack.index()], grain));
         Self { of_stack: of_stack.collect(), ..self }
@@ -67,7 +67,7 @@ impl Grains {
         self.every
     }
 
-    /// What one sample on this stack stands for. A stack of which nothing is known may have blocks of one byte.
+    /// What one sample on this stack stands for. An unknown stack may have blocks of one byte.
     pub(crate) fn grain(&self, stack: StackId, unit: Unit) -> f64 {
         let grain = self.of_stack.get(&stack).copied();
         let grain = grain.unwrap_or_else(|| Grain::of(self.every, &[(1.0, 1.0)]));
@@ -79,7 +79,7 @@ impl Grains {
 }
 
 impl Grain {
-    /// That of blocks of these sizes, each with how many there are.
+    /// The grain of blocks of these sizes, given as (size, count).
     fn of(every: f64, sizes: &[(f64, f64)]) -> Self {
         let (mut blocks, mut bytes, mut block_variance, mut byte_variance) = (0.0, 0.0, 0.0, 0.0);
         for &(size, count) in sizes {
@@ -102,7 +102,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn small_blocks_have_the_grain_of_the_rate_and_large_ones_none() {
+    fn small_blocks_have_the_sampling_distance_as_grain_and_large_ones_none() {
         let mut profile = testing::heap_profile(
             "main;small : allocations=1000 bytes_allocated=16000
              main;large : allocations=2 bytes_allocated=2000000000
@@ -116,7 +116,7 @@ mod tests {
         assert!((grain(0, Unit::Bytes) / 524_288.0 - 1.0).abs() < 1e-4);
         assert!((grain(0, Unit::Count) / 32_768.0 - 1.0).abs() < 1e-4);
         assert!(grain(1, Unit::Bytes) < 1e-9 && grain(1, Unit::Count) < 1e-9);
-        // 40 and 160 bytes make up the 4,000.
+        // 40 and 160 bytes add up to the 4,000.
         let mixed = 0.5 * (524_288.0 / 40.0 + 524_288.0 / 160.0);
         assert!((grain(2, Unit::Count) / mixed - 1.0).abs() < 1e-3);
         assert!(grains.grain(StackId(u32::MAX), Unit::Count) > 500_000.0);

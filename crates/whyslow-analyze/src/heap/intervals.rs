@@ -1,16 +1,16 @@
-//! Between which values an estimated number of a sampled heap lies.
+//! The confidence intervals of the numbers of a sampled heap.
 //!
 //! ```text
 //! number V of several stacks      variance v = Σ Vᵢ gᵢ      gᵢ: the stack's grain, see [`Grains`]
-//! skew                            g = Σ Vᵢ gᵢ² / v          the grain of those that the chance comes from
+//! skew                            g = Σ Vᵢ gᵢ² / v          the grain of the stacks that contribute the noise
 //! interval                        V + g z²/2 ± z √(v + g² z²/4)      z = 1.96
 //! ```
-//! For blocks of one size that is the score interval of a Poisson count, which holds the true number in about 95 of 100 cases however
-//! few samples there are; for many samples it is V ± 1.96 √v.
+//! For blocks of one size this is the score interval of a Poisson count. It covers the true number in about
+//! 95 of 100 cases, however few samples there are; for many samples it is V ± 1.96 √v.
 //!
-//! The peak is the largest of many estimates, so chance makes it seem larger, the more often the heap was renewed before: with n the
-//! bytes allocated over those live at the peak, its lower end has `z = √(1.96² + 2 ln n)`, by which chance lifts the largest of n
-//! independent estimates at most.
+//! The peak is the largest of many estimates, so noise makes it too large, and more so the more often the
+//! heap was renewed before. With n = bytes allocated / bytes live at the peak, its lower end uses `z =
+//! √(1.96² + 2 ln n)`, the most by which noise lifts the largest of n independent estimates.
 
 use std::collections::BTreeMap;
 
@@ -22,47 +22,47 @@ use super::sites::SiteRow;
 /// Two-sided 95 % of a normal distribution.
 const Z_95: f64 = 1.959_964;
 
-/// The values between which a number lies in 95 of 100 cases.
+/// A 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// The least.
+    /// The lower end.
     pub low: u64,
-    /// The most.
+    /// The upper end.
     pub high: u64,
 }
 
 impl Interval {
-    /// How far the farther end is from the number, as a share of it.
+    /// The distance of the farther end from the number, as a share of it.
     pub fn relative(&self, number: u64) -> f64 {
         let far = number.saturating_sub(self.low).max(self.high.saturating_sub(number));
         if number > 0 { far as f64 / number as f64 } else { 0.0 }
     }
 }
 
-/// Knows the intervals of a sampled heap.
+/// Computes the intervals of a sampled heap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intervals {
     grains: Grains,
 }
 
 impl Intervals {
-    /// Those of a profile; `None` where every allocation was counted.
+    /// For a profile; `None` if every allocation was counted.
     pub fn of(profile: &Profile) -> Option<Self> {
         Grains::of(profile).map(|grains| Self { grains })
     }
 
-    /// That of a number of one line.
+    /// The interval of a number of one line.
     pub fn of_row(&self, profile: &Profile, row: &SiteRow, number: &Number<'_>, unit: Unit) -> Interval {
         let sites = row.rows.iter().filter_map(|&site| profile.heap.sites.get(site as usize));
         self.spread(sites, number, unit).interval(Z_95)
     }
 
-    /// That of a number of the whole program.
+    /// The interval of a number of the whole program.
     pub fn of_all(&self, profile: &Profile, number: &Number<'_>, unit: Unit) -> Interval {
         self.spread(profile.heap.sites.iter(), number, unit).interval(Z_95)
     }
 
-    /// That of the most live bytes.
+    /// The interval of the peak of live bytes.
     pub fn of_peak(&self, profile: &Profile) -> Interval {
         let spread = self.spread(profile.heap.sites.iter(), &|counts| counts.peak_bytes, Unit::Bytes);
         let made: f64 = profile.heap.sites.iter().map(|site| site.counts.bytes_allocated as f64).sum();
@@ -71,12 +71,12 @@ impl Intervals {
         Interval { low, ..spread.interval(Z_95) }
     }
 
-    /// Those of all numbers of one line that are not 0.
+    /// The intervals of all numbers of one line that are not 0.
     pub fn all_of_row(&self, profile: &Profile, row: &SiteRow) -> Ends {
         all(|number, unit| self.of_row(profile, row, number, unit))
     }
 
-    /// Those of all numbers of the whole program that are not 0.
+    /// The intervals of all numbers of the whole program that are not 0.
     pub fn all_of_program(&self, profile: &Profile) -> Ends {
         let mut ends = all(|number, unit| self.of_all(profile, number, unit));
         let Interval { low, high } = self.of_peak(profile);
@@ -157,7 +157,7 @@ mod tests {
 
     const TRIALS: usize = 4000;
 
-    /// Numbers that look like chance, always the same ones.
+    /// A reproducible random number generator.
     struct Random(u64);
 
     impl Random {
@@ -171,10 +171,11 @@ mod tests {
         }
     }
 
-    /// What a site does: a size, how many blocks of it are made, and how many of them are live at the peak.
+    /// The behaviour of a site: a size, how many blocks of it are allocated, and how many of them are live at
+    /// the peak.
     type Does = (u64, u64, u64);
 
-    /// Samples a program as the agent does, byte by byte, and weighs as the collector does.
+    /// Samples a program byte by byte like the agent, and weighs like the collector.
     fn record(sites: &[&[Does]], every: f64, random: &mut Random) -> Profile {
         let mut left = random.exponential(every);
         let mut text = String::new();
@@ -216,7 +217,7 @@ mod tests {
         profile
     }
 
-    /// How many of 100 intervals hold what is true: of allocations, bytes, blocks and bytes at the peak.
+    /// How many of 100 intervals cover the true value: for allocations, bytes, blocks and bytes at the peak.
     fn coverage(sites: &[&[Does]], every: f64) -> [f64; 4] {
         let numbers: [(&Number<'_>, Unit); 3] = [
             (&|counts| counts.allocations, Unit::Count),
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_truth_in_95_of_100_cases() {
+    fn intervals_cover_the_true_value_in_95_of_100_cases() {
         let programs: [(&[&[Does]], f64); 5] = [
             (&[&[(64, 4000, 4000)]], 4096.0),
             (&[&[(64, 600, 600)]], 4096.0),
@@ -260,13 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn a_peak_after_much_that_was_freed_is_held_at_least_as_often() {
+    fn peak_after_many_frees_is_covered_at_least_as_often() {
         let [.., peak] = coverage(&[&[(64, 8000, 800)]], 4096.0);
         assert!(peak >= 93.0, "{peak}");
     }
 
     #[test]
-    fn what_was_counted_has_no_interval() {
+    fn counted_numbers_have_no_interval() {
         assert_eq!(Intervals::of(&testing::heap_profile("main : allocations=3 bytes_allocated=30")), None);
     }
 

@@ -1,4 +1,4 @@
-//! Live bytes at any time: what was allocated up to it, less what was freed up to it.
+//! Live bytes at any time: what was allocated until then, minus what was freed.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::heap::{counter, metric};
@@ -6,13 +6,13 @@ use whyslow_profile::{Counter, Metric, ProcessId, Profile, Samples, ThreadId, Un
 
 use super::profile_facts::samples_of;
 
-/// The name of the metric that [`live_at`] makes.
+/// The name of the metric that [`live_at`] computes.
 pub const LIVE: &str = "live";
 
-/// The metric [`LIVE`]: the bytes that were live at a time, per thread and stack that allocated them; `None` when the profile has no
-/// timeline of the heap. A process that has ended or executed another program has nothing.
+/// The metric [`LIVE`]: live bytes at a time, per thread and stack that allocated them; `None` if the profile
+/// has no heap timeline. A process that exited or executed another program has none.
 ///
-/// Times are those of the timeline's buckets: a bucket that has begun counts as a whole.
+/// Times are those of the timeline's buckets: a bucket that has started counts in full.
 pub fn live_at(profile: &Profile, at_ns: u64) -> Option<(Metric<&'static str>, Samples)> {
     let allocated = samples_of(profile, metric::BYTES_ALLOCATED)?;
     let mut gave_back = ends_of_memory(profile);
@@ -45,7 +45,7 @@ pub fn live_at(profile: &Profile, at_ns: u64) -> Option<(Metric<&'static str>, S
     }
     let mut live = Samples::default();
     for ((thread, stack), (allocated, freed)) in keys.into_iter().zip(rows) {
-        // Blocks from before the recording are freed without having been allocated.
+        // Blocks from before the recording are freed but were never allocated.
         let bytes = allocated.saturating_sub(freed);
         if bytes > 0 {
             live.push(at_ns, thread, stack, bytes);
@@ -54,8 +54,8 @@ pub fn live_at(profile: &Profile, at_ns: u64) -> Option<(Metric<&'static str>, S
     Some((Metric::of_name(LIVE, Unit::Bytes), live))
 }
 
-/// The live bytes in each of so many equal stretches of a recording that has no timeline, by the counter of its process; empty
-/// when there were several.
+/// The live bytes in each of this many equal intervals of a recording without a timeline, from the counter of
+/// its process; empty if there were several processes.
 fn counted_over_time(profile: &Profile, stretches: usize) -> Vec<u64> {
     let of_live = |(_, row): &(usize, &Counter)| profile.text(row.name) == counter::LIVE;
     let mut counters = profile.counters.iter().enumerate().filter(of_live);
@@ -83,8 +83,8 @@ fn counted_over_time(profile: &Profile, stretches: usize) -> Vec<u64> {
         .collect()
 }
 
-/// When processes gave all their memory back, because they ended or executed another program: by process, in the order of time. The counter of
-/// their live bytes is 0 then, and has no later value.
+/// When processes released all their memory because they exited or executed another program: by process, in
+/// time order. The counter of their live bytes is 0 then, and has no later value.
 fn ends_of_memory(profile: &Profile) -> FxHashMap<ProcessId, Vec<u64>> {
     let mut last: FxHashMap<usize, (u64, i64)> = FxHashMap::default();
     let values = &profile.counter_values;
@@ -106,16 +106,16 @@ fn ends_of_memory(profile: &Profile) -> FxHashMap<ProcessId, Vec<u64>> {
     ends
 }
 
-/// What happens to the live bytes of a process at one time, in this order.
+/// A change to the live bytes of a process, ordered as they apply at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
-    /// They become more or less.
+    /// They rise or fall.
     By(i128),
-    /// The process gives them all back.
+    /// The process releases all of them.
     ToNothing,
 }
 
-/// The most live bytes in each of so many equal stretches of the recording; empty when there is no timeline.
+/// The maximum of live bytes in each of this many equal intervals of the recording; empty without a timeline.
 pub fn live_over_time(profile: &Profile, stretches: usize) -> Vec<u64> {
     if profile.meta.heap.as_ref().is_some_and(|facts| facts.snapshot.is_some()) {
         return counted_over_time(profile, stretches);
@@ -188,12 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn live_bytes_are_allocated_less_freed_up_to_then() {
+    fn live_bytes_are_allocated_minus_freed() {
         assert_eq!([5, 10, 25, 30, 49, 50, 99].map(live_after), [0, 100, 107, 147, 147, 87, 87]);
     }
 
     #[test]
-    fn live_bytes_stay_with_the_thread_that_allocated() {
+    fn live_bytes_belong_to_the_allocating_thread() {
         let mut profile = program();
         let (metric, samples) = live_at(&profile, 60 * MS).unwrap();
         let metric = profile.set_metric(metric, samples);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn more_freed_than_allocated_is_nothing_and_not_negative() {
+    fn more_freed_than_allocated_is_zero() {
         let profile = testing::heap_profile(
             "main;old : bytes_freed=500 freed_ms=1\nmain;new : bytes_allocated=30 made_ms=1",
         );
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_over_time_has_the_most_of_each_stretch() {
+    fn live_over_time_has_the_maximum_of_each_interval() {
         let mut profile = program();
         profile.meta.duration_ns = 100 * MS - 1;
         assert_eq!(live_over_time(&profile, 10), [0, 100, 107, 147, 147, 147, 87, 87, 87, 87]);
@@ -225,9 +225,9 @@ mod tests {
         assert_eq!(live_over_time(&testing::profile("main 3"), 4), [0; 0]);
     }
 
-    /// The first thread's process ends at 40 ms with 100 bytes, and what it executes has 7 of its own.
+    /// The first thread's process ends at 40 ms with 100 bytes, and the program that it executes has 7.
     #[test]
-    fn a_process_that_ended_or_executed_another_program_has_nothing() {
+    fn exited_or_replaced_process_has_no_live_bytes() {
         let mut profile = testing::heap_profile(
             "main;load : bytes_allocated=100 made_ms=10
              main;next : bytes_allocated=7 made_ms=60",
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_a_snapshot_is_that_of_its_counter() {
+    fn snapshot_uses_the_counter_over_time() {
         let mut profile = program();
         profile.meta.duration_ns = 100 * MS - 1;
         profile.meta.heap.as_mut().unwrap().snapshot = Some(HeapSnapshot { pid: 1, time_ns: 100 * MS });

@@ -1,4 +1,4 @@
-//! Answers about the heap: which lines allocate, what was live when, and who freed whose blocks.
+//! Answers about the heap: which lines allocate, what was live when, and which threads free blocks of others.
 
 mod advice;
 mod capacity;

@@ -1,19 +1,20 @@
-//! What of the heap is in a profile.
+//! Which heap data a profile has.
 
 use whyslow_profile::{Profile, Samples, Subject};
 
-/// True when the heap was recorded to its end: there are totals and sites.
+/// Whether the heap was recorded to its end: there are totals and sites.
 pub fn has_heap(profile: &Profile) -> bool {
     profile.meta.heap.is_some()
 }
 
-/// True when the heap was recorded and CPU time was not. A recorder that was killed leaves only the heap's metrics.
+/// Whether the heap was recorded but CPU time was not. A recorder that was killed leaves only the heap's
+/// metrics.
 pub fn is_heap_only(profile: &Profile) -> bool {
     let measures = |subject| profile.metrics.iter().any(|metric| metric.of == subject);
     (has_heap(profile) || measures(Subject::Heap)) && !measures(Subject::Cpu)
 }
 
-/// True for a metric of the heap.
+/// Whether a metric is one of the heap.
 pub fn is_heap_metric(profile: &Profile, metric: usize) -> bool {
     profile.metrics.get(metric).is_some_and(|metric| metric.of == Subject::Heap)
 }

@@ -1,4 +1,4 @@
-//! Which lines allocate, and for which lines of the user's code.
+//! Allocation sites: which lines allocate, and for which lines of your code.
 
 use std::cmp::Reverse;
 
@@ -13,36 +13,37 @@ use crate::labels::{self, Label, Labels};
 use crate::own::{Charges, Nearness, StackFrame, frames_of};
 use crate::selection::Selection;
 
-/// What a line of code allocated, over all stacks that lead to it.
+/// The allocations of a line of code, over all stacks that lead to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SiteRow {
-    /// The innermost function that is neither std, runtime, allocator nor one of [`Wrappers`]; whatever is nearest where
-    /// there is none.
+    /// The innermost function that is not std, runtime, allocator or one of [`Wrappers`]; the nearest frame
+    /// if there is none.
     pub label: Label,
     /// The file of the line.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
-    /// The line of the user's own code that it allocates for, when that is another one.
+    /// The line of your code that it allocates for, if that is another one.
     pub own: Option<StackFrame>,
-    /// The numbers. `max_bytes`, `max_blocks` and `largest_grown` are the largest of its stacks, the rest are sums.
+    /// The numbers. `max_bytes`, `max_blocks` and `largest_grown` are the maximum over its stacks, the others
+    /// are sums.
     pub counts: HeapCounts,
-    /// How its live bytes went over time: as those of the stacks that had the most.
+    /// How its live bytes developed: the class of the stacks with the most bytes.
     pub growth: Growth,
-    /// Its stack with the most bytes at the peak, and of equals the one that allocated most.
+    /// Its stack with the most bytes at the peak; among equals the one that allocated most.
     pub stack: StackId,
-    /// What grows here, when something does.
+    /// What grows here, if anything.
     pub grower: Grower,
-    /// Whether a capacity would spare that.
+    /// Whether a capacity would avoid that.
     pub advice: CapacityAdvice,
     /// Its rows of `Heap::sites`.
     pub rows: Vec<u32>,
 }
 
-/// What it is that a reallocation makes larger.
+/// What a reallocation grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grower {
-    /// A `Vec`, or what is made of one.
+    /// A `Vec`, or a type built on one.
     Vec,
     /// A `String`.
     String,
@@ -51,20 +52,20 @@ pub enum Grower {
 }
 
 impl SiteRow {
-    /// What [`SiteOrder`] sorts by.
+    /// The value that [`SiteOrder`] sorts by.
     pub fn key(&self, order: SiteOrder) -> u64 {
         let grows = matches!(self.growth, Growth::Linear | Growth::Unbounded);
         if order == SiteOrder::Growing && !grows { 0 } else { order.key(&self.counts) }
     }
 
-    /// How many blocks the bytes of [`SiteRow::key`] are in.
+    /// The number of blocks that the bytes of [`SiteRow::key`] are in.
     pub fn blocks(&self, order: SiteOrder) -> u64 {
         order.blocks(&self.counts)
     }
 }
 
 impl SiteOrder {
-    /// What lines with these numbers are sorted by.
+    /// The value by which lines with these numbers are sorted.
     pub fn key(self, counts: &HeapCounts) -> u64 {
         match self {
             Self::Peak => counts.peak_bytes,
@@ -82,7 +83,7 @@ impl SiteOrder {
         }
     }
 
-    /// How many blocks the bytes of [`Self::key`] are in.
+    /// The number of blocks that the bytes of [`Self::key`] are in.
     pub fn blocks(self, counts: &HeapCounts) -> u64 {
         match self {
             Self::Peak => counts.peak_blocks,
@@ -99,7 +100,7 @@ impl SiteOrder {
     }
 }
 
-/// What lines are sorted by, most first.
+/// The sort order of lines, largest first.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum SiteOrder {
     /// Bytes at the peak.
@@ -117,13 +118,13 @@ pub enum SiteOrder {
     IndirectlyLost,
     /// Bytes that are possibly lost.
     PossiblyLost,
-    /// Bytes live at the end.
+    /// Bytes live at exit.
     LiveAtExit,
-    /// Bytes that growing copied.
+    /// Bytes copied while growing.
     Copied,
-    /// Bytes that nothing was written to.
+    /// Bytes that were never written.
     Unused,
-    /// Bytes of freed blocks that were too large to be looked at for that.
+    /// Bytes of freed blocks that were too large to check for unused bytes.
     PassedOver,
     /// Bytes of lines whose live bytes only grow.
     Growing,
@@ -132,21 +133,21 @@ pub enum SiteOrder {
 /// One of the numbers.
 type Column = fn(&mut HeapCounts) -> &mut u64;
 
-/// What every allocating line did.
+/// All allocating lines.
 #[derive(Debug)]
 pub struct Sites {
     /// The lines, most bytes at the peak first, then most bytes allocated.
     pub rows: Vec<SiteRow>,
-    /// All of them together.
+    /// Their totals.
     pub totals: HeapCounts,
-    /// How far the numbers are from the truth, where they are estimates.
+    /// The intervals of the numbers, if they are estimates.
     pub intervals: Option<Intervals>,
-    /// Functions through which others allocate: no line is one of theirs.
+    /// Functions through which others allocate: their lines are never allocation sites.
     pub wrappers: Wrappers,
 }
 
 impl Sites {
-    /// Adds up the allocating stacks of a profile per line of the user's code.
+    /// Adds up the allocating stacks of a profile per line of your code.
     pub fn build(profile: &Profile) -> Self {
         let wrappers =
             if profile.heap.is_empty() { Wrappers::known(profile) } else { Wrappers::find(profile) };
@@ -157,8 +158,9 @@ impl Sites {
         Self { rows, totals, intervals, wrappers }
     }
 
-    /// The same for the threads, processes and times of a selection, with the numbers that are known of each: allocations and bytes, bytes at the
-    /// peak of everything and at the end, and temporary allocations. All others are 0.
+    /// The same for the threads, processes and times of a selection, with the numbers that are known per
+    /// sample: allocations and bytes, bytes live at the peak and at exit, and temporary allocations. All
+    /// others are 0.
     pub fn of_selection(profile: &Profile, selection: &Selection) -> Self {
         let mut counts = vec![HeapCounts::default(); profile.stacks.len()];
         let columns: [(&str, Column); 5] = [
@@ -189,7 +191,7 @@ impl Sites {
         Self { rows: rows_of(profile, &sites, &wrappers), totals, intervals: None, wrappers }
     }
 
-    /// The lines that have something of what is sorted by, most first.
+    /// The lines with a value in this order, largest first.
     pub fn by(&self, order: SiteOrder) -> Vec<&SiteRow> {
         let mut rows = self.rows.iter().filter(|row| row.key(order) > 0).collect::<Vec<_>>();
         rows.sort_by_key(|row| Reverse((row.key(order), row.blocks(order))));
@@ -197,7 +199,7 @@ impl Sites {
     }
 }
 
-/// Says of every line whether a capacity would help. Samples do not show a block from its start to its end: of those nothing is said.
+/// Sets the advice of every line. Samples do not show blocks from start to end, so sampled heaps get none.
 fn advise(profile: &Profile, totals: &HeapCounts, rows: &mut [SiteRow]) {
     if profile.meta.heap.as_ref().is_some_and(|facts| facts.sample_bytes.is_some()) {
         return;
@@ -212,14 +214,14 @@ fn advise(profile: &Profile, totals: &HeapCounts, rows: &mut [SiteRow]) {
     }
 }
 
-/// Allocating stacks per line that wanted memory, most bytes at the peak first.
+/// Groups allocating stacks by the line that requested memory, most bytes at the peak first.
 fn rows_of(profile: &Profile, sites: &[HeapSite], wrappers: &Wrappers) -> Vec<SiteRow> {
     if sites.is_empty() {
         return Vec::new();
     }
     let labels = Labels::new(profile);
     let (nearest, own) = (Charges::of_sites(profile, wrappers), Charges::of_heap(profile, true, wrappers));
-    // Functions that a reader cannot tell apart have one label.
+    // Functions that look the same to a reader share one label.
     let key = |frame: &StackFrame| (labels.code(frame.label), frame.file, frame.line);
     let mut row_of = FxHashMap::default();
     let mut rows: Vec<SiteRow> = Vec::new();
@@ -257,7 +259,7 @@ fn rows_of(profile: &Profile, sites: &[HeapSite], wrappers: &Wrappers) -> Vec<Si
     rows
 }
 
-/// What the frames inside the user's code are that made a block grow.
+/// What grows, from the frames below your code.
 fn grower(profile: &Profile, stack: StackId) -> Grower {
     let mut grower = Grower::Block;
     for frame in frames_of(profile, stack) {
@@ -275,7 +277,7 @@ fn grower(profile: &Profile, stack: StackId) -> Grower {
     grower
 }
 
-/// The class of the stacks that had the most bytes together.
+/// The class of the stacks with the most bytes together.
 fn growth<'a>(sites: impl Iterator<Item = &'a HeapSite>) -> Growth {
     let mut bytes = [0u64; Growth::ALL.len()];
     for site in sites {
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_threads_has_its_own_numbers() {
+    fn selected_threads_have_their_own_numbers() {
         let text = "app::load@l.rs:7 : allocations=3 bytes_allocated=300 peak_bytes=200 live_at_exit_bytes=10 temporary=1
              worker: app::load@l.rs:7 : allocations=2 bytes_allocated=50 peak_bytes=20
              worker: app::work@w.rs:9 : allocations=1 bytes_allocated=8 live_at_exit_bytes=8";
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn allocations_belong_to_the_innermost_line_that_wanted_memory() {
+    fn allocations_belong_to_the_innermost_requesting_line() {
         assert_eq!(
             named_places(
                 "app::main@m.rs:3;dep::read@d.rs:9;alloc::vec::push@v.rs:1 : bytes_allocated=5
@@ -357,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_others_is_told_apart_by_the_users_line_it_allocates_for() {
+    fn library_lines_are_separated_by_your_line_they_allocate_for() {
         let profile = testing::heap_profile(
             "app::main@m.rs:3;dep::read@d.rs:9;malloc : bytes_allocated=5
              app::main@m.rs:4;dep::each@d.rs:2;dep::read@d.rs:9 : bytes_allocated=4
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn wrappers_known_and_evident_are_passed_over_and_named() {
+    fn skips_and_names_known_and_evident_wrappers() {
         let callers = ["a", "b", "c", "d", "e"];
         let text = callers.map(|name| format!("main@m.c:1;{name}@{name}.c:7;room@r.c:2;xmalloc@x.c:3;malloc : allocations=2 bytes_allocated=9\n"));
         let profile = testing::heap_profile(&text.concat());
@@ -385,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapper_that_nobody_is_outside_of_is_a_line_itself() {
+    fn wrapper_without_a_caller_is_a_site() {
         assert_eq!(
             named_places("_start;xmalloc@x.c:3;malloc : bytes_allocated=9"),
             [("xmalloc".into(), 3, 9)]
@@ -393,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn one_function_that_allocates_everything_stays_the_line() {
+    fn function_that_allocates_everything_is_a_site() {
         assert_eq!(
             named_places("main@m.c:1;load@l.c:4;xmalloc;malloc : allocations=99 bytes_allocated=9"),
             [("load".into(), 4, 9)]
@@ -401,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_user_it_is_the_one_that_called_the_allocator() {
+    fn without_your_code_the_caller_of_the_allocator_is_the_site() {
         assert_eq!(
             named_places(
                 "_start;[app.so];std::read;malloc : bytes_allocated=3
@@ -414,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heaviest_stack_and_the_class_of_the_most_bytes_stand_for_the_line() {
+    fn line_has_its_heaviest_stack_and_the_class_of_most_bytes() {
         let profile = testing::heap_profile(
             "app::a@m.rs:1;app::f@m.rs:9 : peak_bytes=5 max_bytes=5 growth=flat
              app::b@m.rs:2;app::f@m.rs:9 : peak_bytes=7 max_bytes=9 growth=linear
@@ -429,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_is_told_by_the_frames_below_the_user() {
+    fn grower_follows_from_the_frames_below_your_code() {
         let profile = testing::heap_profile(
             "app::f@m.rs:1;alloc::string::String::push;alloc::raw_vec::finish_grow : grown=2 bytes_copied=8
              app::f@m.rs:2;alloc::raw_vec::finish_grow : grown=2 bytes_copied=7

@@ -1,4 +1,4 @@
-//! How blocks spread over sizes, lifetimes and threads.
+//! The distribution of blocks over sizes, lifetimes and threads.
 
 use std::cmp::Reverse;
 
@@ -7,8 +7,8 @@ use whyslow_profile::{HistogramOf, Profile, ThreadId};
 
 use super::profile_facts::samples_of;
 
-/// Blocks per bar over all sites: bar `n` is for values from `2^(n-1)` up to, not including, `2^n`, and bar 0 for 0. Ends
-/// with the last bar that has a block.
+/// Blocks per bar over all sites: bar `n` is for values from `2^(n-1)` up to, but not including, `2^n`, and
+/// bar 0 for 0. Ends with the last non-empty bar.
 pub fn histogram(profile: &Profile, of: HistogramOf) -> Vec<u64> {
     let mut bars: Vec<u64> = Vec::new();
     for row in profile.heap.histograms.iter().filter(|row| row.of == of && row.blocks > 0) {
@@ -21,16 +21,16 @@ pub fn histogram(profile: &Profile, of: HistogramOf) -> Vec<u64> {
     bars
 }
 
-/// What one thread allocated.
+/// The allocations of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapThread {
     /// The thread.
     pub thread: ThreadId,
-    /// Blocks it made.
+    /// Blocks that it allocated.
     pub allocations: u64,
     /// Their bytes.
     pub bytes_allocated: u64,
-    /// Bytes of its blocks that were live at the peak.
+    /// Bytes of its blocks live at the peak.
     pub peak_bytes: u64,
     /// Its blocks that other threads freed.
     pub freed_elsewhere: u64,
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_only_frees_for_others_is_there() {
+    fn lists_a_thread_that_only_frees_for_others() {
         let mut profile = testing::heap_profile(
             "main;a : allocations=4 bytes_allocated=40 peak_bytes=30\nworker: w : bytes_freed=0",
         );

@@ -1,4 +1,4 @@
-//! The way to a line that holds most: who called it, or what leads to it from the user's own line.
+//! The main path to an allocating line: its callers, or the way from your line to it.
 
 use std::cmp::Reverse;
 
@@ -9,22 +9,23 @@ use super::sites::{SiteOrder, SiteRow, Sites};
 use crate::labels::{self, Labels};
 use crate::own::{Nearness, StackFrame, frames_of};
 
-/// Steps that are followed.
-const MOST_STEPS: usize = 5;
-/// Branches that are named where a trail ends, and the share of everything that each has at least.
-const MOST_BRANCHES: usize = 3;
-const LEAST_BRANCH: f64 = 0.1;
-/// Frames of a stack that are looked at.
-const MOST_FRAMES: usize = 256;
+/// The maximum number of steps.
+const MAX_STEPS: usize = 5;
+/// The maximum number of branches at the end of a trail, and the minimum share of each.
+const MAX_BRANCHES: usize = 3;
+const MIN_BRANCH: f64 = 0.1;
+/// The maximum number of frames examined per stack.
+const MAX_FRAMES: usize = 256;
 
-/// The functions that most of a value went through, one after the other, and those it is split among at the end.
+/// The functions that most of a value went through, one after another, and the functions that it is split
+/// among at the end.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Trail {
     /// Each has more than half of the whole.
     pub steps: Vec<TrailStep>,
-    /// Where none has: those with most, at least two of them.
+    /// Where no function has more than half: the largest, at least two.
     pub branches: Vec<TrailStep>,
-    /// Everything that the trail is of.
+    /// The value at the start of the trail.
     pub whole: u64,
 }
 
@@ -33,18 +34,18 @@ pub struct Trail {
 pub struct TrailStep {
     /// The frame, as it is on the heaviest stack.
     pub frame: StackFrame,
-    /// The part of the whole that is on stacks which have come this way.
+    /// The part of the whole on stacks that match the trail so far.
     pub value: u64,
 }
 
 impl Sites {
-    /// Who called a line, from the inside out.
+    /// The callers of a line, from the inside out.
     pub fn callers(&self, profile: &Profile, row: &SiteRow, order: SiteOrder) -> Trail {
         let outwards = |stack| self.speaking(profile, stack).skip(1).collect();
         self.trail(profile, std::slice::from_ref(&row), order, outwards)
     }
 
-    /// What leads from a line of the user's own to the lines that allocate for it, from the outside in.
+    /// The path from a line of your code to the lines that allocate for it, from the outside in.
     pub fn inside(&self, profile: &Profile, own: &StackFrame, order: SiteOrder) -> Trail {
         let rows = self.rows.iter().filter(|row| row.own.is_some_and(|frame| same(&frame, own)));
         let inwards = |stack| {
@@ -56,7 +57,7 @@ impl Sites {
         self.trail(profile, &rows.collect::<Vec<_>>(), order, inwards)
     }
 
-    /// The line of the user's own that others allocate most for, when that is more than half of everything.
+    /// The line of your code that others allocate most for, if that is more than half of everything.
     pub fn mostly_for(&self, order: SiteOrder) -> Option<(StackFrame, u64)> {
         let (mut whole, mut sums) = (0u64, FxHashMap::default());
         for row in &self.rows {
@@ -69,14 +70,14 @@ impl Sites {
         sums.into_values().find(|(_, value)| *value > whole / 2)
     }
 
-    /// The frames of a stack that say something, innermost first, without what comes again at once.
+    /// The informative frames of a stack, innermost first, without direct repetitions.
     fn speaking<'a>(&'a self, profile: &'a Profile, stack: StackId) -> impl Iterator<Item = StackFrame> + 'a {
         let mut last = None;
         frames_of(profile, stack)
             .filter(|frame| self.wrappers.nearness(profile, frame.label) < Nearness::Wrapper)
             .filter(|frame| labels::carrier(profile, frame.label).is_none())
             .filter(move |frame| last.replace(frame.label) != Some(frame.label))
-            .take(MOST_FRAMES)
+            .take(MAX_FRAMES)
     }
 
     fn trail(
@@ -104,7 +105,7 @@ fn follow(labels: &Labels, mut stacks: Vec<(Vec<StackFrame>, u64)>) -> Trail {
     let mut trail = Trail { whole: sum(&stacks), ..Trail::default() };
     // The frame of the heaviest stack stands for its function.
     stacks.sort_by_key(|(_, value)| Reverse(*value));
-    for depth in 0..MOST_STEPS {
+    for depth in 0..MAX_STEPS {
         let mut order: Vec<u32> = Vec::new();
         let mut nexts: FxHashMap<u32, TrailStep> = FxHashMap::default();
         for (frames, value) in &stacks {
@@ -126,9 +127,9 @@ fn follow(labels: &Labels, mut stacks: Vec<(Vec<StackFrame>, u64)>) -> Trail {
                 });
             }
             _ => {
-                let least = trail.whole as f64 * LEAST_BRANCH;
+                let least = trail.whole as f64 * MIN_BRANCH;
                 let branches = nexts.iter().map(|(_, next)| *next).filter(|next| next.value as f64 >= least);
-                trail.branches = branches.take(MOST_BRANCHES).collect();
+                trail.branches = branches.take(MAX_BRANCHES).collect();
                 if trail.branches.len() < 2 {
                     trail.branches.clear();
                 }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_are_followed_while_one_has_most() {
+    fn follows_callers_while_one_has_most() {
         let profile = testing::heap_profile(
             "_start;main@m.c:1;a@a.c:2;load@l.c:3;grow@g.c:9;xmalloc;malloc : peak_bytes=50
              _start;main@m.c:1;b@b.c:2;load@l.c:4;grow@g.c:9;xmalloc;malloc : peak_bytes=41
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_in_starts_at_the_users_line() {
+    fn path_inside_starts_at_your_line() {
         let profile = testing::heap_profile(
             "app::main@m.rs:1;app::run@m.rs:7;dep::build@d.rs:1;std::each;dep::new@d.rs:2;dep::a@d.rs:3 : peak_bytes=40
              app::main@m.rs:1;app::run@m.rs:7;dep::build@d.rs:1;dep::new@d.rs:2;dep::b@d.rs:4;malloc : peak_bytes=40
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_mostly_for_a_line_that_allocates_itself_or_has_half() {
+    fn mostly_for_needs_another_line_and_more_than_half() {
         let profile = testing::heap_profile(
             "app::main@m.rs:1 : peak_bytes=50\napp::main@m.rs:2;dep::c@d.rs:5 : peak_bytes=50",
         );

@@ -1,14 +1,16 @@
-//! Functions through which a program allocates, and which say nothing about who wanted the memory.
+//! Functions through which a program allocates, and which say nothing about who requested the memory.
 //!
-//! Some are known by their names ([`is_allocation_wrapper`]). Others are evident from the profile. With *direct* for the
-//! innermost function of an allocating stack that is neither std, runtime, kernel, allocator nor a wrapper, F is one when
+//! Some are known by their names ([`is_allocation_wrapper`]). Others are evident from the profile. Call the
+//! innermost function of an allocating stack that is not std, runtime, kernel, allocator or a wrapper
+//! *direct*. F is a wrapper if
 //!
 //! - F is direct for at least [`NEARLY_ALL`] of all bytes or of all allocations,
 //! - at least [`MANY`] other functions call it there, and
 //! - F is nowhere else on an allocating stack: it does nothing but allocate.
 //!
-//! Then F counts as a wrapper and the search starts again, since wrappers call wrappers. So a function that allocates
-//! everything in a loop is none: it has one caller. Nor is one that recurses, or that works with what it has allocated.
+//! Then F counts as a wrapper and the search starts again, since wrappers call wrappers. A function that
+//! allocates everything in a loop is not one: it has one caller. Neither is one that recurses, or that works
+//! with what it allocated.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_profile::{Profile, StackId, is_allocation_wrapper};
@@ -16,25 +18,25 @@ use whyslow_profile::{Profile, StackId, is_allocation_wrapper};
 use crate::labels::{Label, Labels};
 use crate::own::{Nearness, frames_at};
 
-/// The share of everything that goes through a function that says nothing.
+/// The minimum share of everything that goes through a wrapper.
 const NEARLY_ALL: f64 = 0.9;
-/// Functions that call one which is there for everybody.
+/// The minimum number of callers of a wrapper.
 const MANY: usize = 5;
-/// Wrappers around wrappers that are looked for.
-const MOST_EVIDENT: usize = 8;
+/// The maximum number of nested wrappers to find.
+const MAX_EVIDENT: usize = 8;
 
 /// The functions of a profile that allocate for others.
 #[derive(Debug)]
 pub struct Wrappers {
-    /// By the number of a label.
+    /// Indexed by label number.
     is_wrapper: Vec<bool>,
     labels: Labels,
-    /// Those that the profile shows, innermost first.
+    /// Wrappers that are evident from the profile, innermost first.
     pub evident: Vec<Label>,
 }
 
 impl Wrappers {
-    /// Those that are known by their names: the same in every profile of a program.
+    /// Wrappers known by name: the same in every profile of a program.
     pub fn known(profile: &Profile) -> Self {
         let labels = Labels::new(profile);
         let mut is_wrapper = vec![false; labels.len()];
@@ -46,10 +48,10 @@ impl Wrappers {
         Self { is_wrapper, labels, evident: Vec::new() }
     }
 
-    /// Those, and the ones that are evident.
+    /// Wrappers known by name, and those evident from the profile.
     pub fn find(profile: &Profile) -> Self {
         let mut wrappers = Self::known(profile);
-        while wrappers.evident.len() < MOST_EVIDENT
+        while wrappers.evident.len() < MAX_EVIDENT
             && let Some(code) = wrappers.next_evident(profile)
         {
             wrappers.is_wrapper[code as usize] = true;
@@ -58,7 +60,7 @@ impl Wrappers {
         wrappers
     }
 
-    /// How near a label is, when it is about memory.
+    /// How near a label is to your code, for memory.
     pub(crate) fn nearness(&self, profile: &Profile, label: Label) -> Nearness {
         match Nearness::of(profile, label) {
             near if near < Nearness::Wrapper && self.is_wrapper[self.labels.code(label) as usize] => {
@@ -91,7 +93,7 @@ impl Wrappers {
         self.only_allocates(profile, code, &stacks).then_some(code)
     }
 
-    /// Stack → its direct function, and the next function outside of it.
+    /// For each stack, its direct function and the next function outside it.
     fn direct_and_caller(&self, profile: &Profile) -> Vec<Option<(u32, Option<u32>)>> {
         let mut stacks: Vec<Option<(u32, Option<u32>)>> = Vec::with_capacity(profile.stacks.len());
         for stack in (0..profile.stacks.len()).map(StackId::from) {
@@ -111,7 +113,7 @@ impl Wrappers {
         stacks
     }
 
-    /// Whether a function is on allocating stacks once, and only where it is the direct one.
+    /// Whether a function appears on allocating stacks only once each, and only as the direct one.
     fn only_allocates(&self, profile: &Profile, code: u32, stacks: &[Option<(u32, Option<u32>)>]) -> bool {
         let mut times: Vec<u32> = Vec::with_capacity(profile.stacks.len());
         for stack in (0..profile.stacks.len()).map(StackId::from) {
@@ -128,7 +130,7 @@ impl Wrappers {
     }
 }
 
-/// What a direct function stands for.
+/// The totals of a direct function.
 #[derive(Default)]
 struct Sums {
     bytes: u64,
@@ -147,14 +149,14 @@ mod tests {
         evident.into_iter().map(|label| labels::name(&profile, label).into_owned()).collect()
     }
 
-    /// Five functions that allocate through what is given.
+    /// Five functions that allocate through the given one.
     fn callers_of(inner: &str) -> String {
         let line = |name| format!("main;{name};{inner} : allocations=10 bytes_allocated=100\n");
         ["a", "b", "c", "d", "e"].map(line).concat()
     }
 
     #[test]
-    fn a_function_that_all_others_allocate_through_is_evident() {
+    fn finds_a_function_that_all_others_allocate_through() {
         assert_eq!(evident(&callers_of("room;std::x;malloc")), ["room"]);
         assert_eq!(evident(&callers_of("more_room;room;malloc")), Vec::<String>::new());
         let both = callers_of("room;malloc") + &callers_of("get_room;room;malloc");
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn one_function_that_allocates_everything_is_no_wrapper() {
+    fn function_that_allocates_everything_is_not_a_wrapper() {
         assert_eq!(evident("main;load;malloc : allocations=9 bytes_allocated=900"), Vec::<String>::new());
         let few =
             "main;a;load : allocations=9 bytes_allocated=9\nmain;b;load : allocations=9 bytes_allocated=9";
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_recurses_or_has_others_allocate_is_no_wrapper() {
+    fn recursive_function_or_one_with_allocating_callees_is_not_a_wrapper() {
         let recursive = callers_of("parse") + "main;parse;a;parse : allocations=1 bytes_allocated=1";
         assert_eq!(evident(&recursive), Vec::<String>::new());
         let works = callers_of("insert") + "main;a;insert;hash : allocations=1 bytes_allocated=1";

@@ -1,4 +1,4 @@
-//! What each of the user's functions costs with everything it calls that is not the user's own.
+//! Own time of functions: each function of your code with everything it calls that is not your code.
 
 use std::cmp::Reverse;
 
@@ -11,69 +11,69 @@ use crate::labels::{self, Label, Labels};
 use crate::ratios::Ratios;
 use crate::selection::Weights;
 
-/// Of the functions beneath one, the innermost is named that has nearly as much as the one with most.
+/// Among the callees of a function, the innermost is named that has at least this share of the largest.
 const NEARLY: f64 = 0.8;
 
-/// What one function costs with everything beneath it that is charged to it.
+/// The own time of one function: with all callees that are charged to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnRow {
     /// The function.
     pub label: Label,
-    /// How near it is to the user's own code.
+    /// How near it is to your code.
     pub nearness: Nearness,
-    /// Value of the samples that are charged to it.
+    /// Value of the samples charged to it.
     pub own_value: u64,
     /// How many samples `own_value` is made of.
     pub own_samples: u64,
-    /// Value of those whose innermost frame it is.
+    /// Value of the samples whose innermost frame it is.
     pub self_value: u64,
     /// How many samples `self_value` is made of.
     pub self_samples: u64,
     /// Its line with the most of `own_value`.
     pub line: Option<OwnLine>,
-    /// The function beneath it in which most of the rest is spent.
+    /// The callee with most of the rest.
     pub beneath: Option<Beneath>,
 }
 
-/// A line and what is charged to it.
+/// A line and its charged value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnLine {
     /// The file.
     pub file: StringId,
     /// The line.
     pub line: u32,
-    /// Value of the samples that are charged to it.
+    /// Value of the samples charged to it.
     pub value: u64,
 }
 
-/// A function beneath another one.
+/// A function below another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beneath {
     /// The function.
     pub label: Label,
-    /// Value of the samples that have it beneath the other one.
+    /// Value of the samples that have it below the other one.
     pub value: u64,
 }
 
-/// What every function costs that something is charged to.
+/// The own time of every function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnTable {
-    /// One row per function, most first.
+    /// One row per function, largest first.
     pub rows: Vec<OwnRow>,
     /// Value of all selected samples.
     pub total_value: u64,
     /// How many samples were selected.
     pub total_samples: u64,
-    /// What counters say of the functions, if that was added.
+    /// Ratios of counters, if they were added.
     pub ratios: Ratios,
 }
 
 impl OwnTable {
-    /// Adds the selected samples up per function that they are charged to.
+    /// Adds up the selected samples per function that they are charged to.
     pub fn build(profile: &Profile, weights: &Weights, charges: &Charges) -> Self {
         let labels = Labels::new(profile);
         let mut sums: FxHashMap<u32, Sums> = FxHashMap::default();
-        // The stack that met a function last: recursion counts once.
+        // The last stack that contained each function: recursion counts once.
         let mut met = vec![u32::MAX; labels.len()];
         for (stack, &value) in (0u32..).zip(&weights.value) {
             let samples = weights.count[stack as usize];
@@ -115,14 +115,15 @@ impl OwnTable {
         }
     }
 
-    /// The share of all selected samples that is charged to this function.
+    /// The share of all selected samples charged to this function.
     pub fn own_share(&self, row: &OwnRow) -> Share {
         Share::new(row.own_value, self.total_value, self.total_samples)
     }
 }
 
-/// The frames beneath one, outermost first, as far as they say something: the kernel's, the allocator's and a wrapper's
-/// insides are theirs, and the kernel and wrappers are named only where nothing of the program called them.
+/// The informative frames below a function, outermost first. Internals of the kernel, the allocator and
+/// wrappers are left out; the kernel and wrappers themselves appear only if no code of the program called
+/// them.
 fn speaking<'a>(
     profile: &Profile,
     charges: &Charges,
@@ -145,7 +146,7 @@ fn add(sum: &mut (u64, u64), value: u64, samples: u64) {
     *sum = (sum.0.saturating_add(value), sum.1 + samples);
 }
 
-/// What one function's stacks add up to.
+/// The sums over one function's stacks.
 struct Sums {
     nearness: Nearness,
     own: (u64, u64),
@@ -167,7 +168,7 @@ impl Sums {
     }
 
     fn row(self, labels: &Labels, code: u32) -> OwnRow {
-        // The file and line decide between equals, so that two looks at a profile say the same.
+        // File and line break ties, so the answer is always the same.
         let line = self.lines.iter().max_by_key(|&(&place, &value)| (value, Reverse(place)));
         let most = self.beneath.values().map(|(value, _)| *value).max().unwrap_or(0);
         let enough = |value: u64| value as f64 >= most as f64 * NEARLY;
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_of_the_user_has_what_it_calls_of_others() {
+    fn your_function_includes_the_library_code_it_calls() {
         assert_eq!(
             rows(
                 "_start;app::main@m.rs:2;app::find@m.rs:7;dep::find;dep::scan 50
@@ -243,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn the_insides_of_kernel_and_allocator_are_not_named() {
+    fn kernel_and_allocator_internals_are_not_named() {
         assert_eq!(rows("app::f;std::read;sys_entry;sys_read 4"), ["app::f 4/0 in std::read 4"]);
         assert_eq!(rows("app::f;sys_fault;sys_page 4"), ["app::f 4/0 in sys_fault 4"]);
         assert_eq!(rows("app::f;std::push;malloc;sys_brk 4"), ["app::f 4/0 in malloc 4"]);
     }
 
     #[test]
-    fn of_memory_those_are_named_who_allocate_through_a_wrapper() {
+    fn names_functions_that_allocate_through_a_wrapper() {
         let profile =
             testing::heap_profile("app::f;dep::read;xmalloc;malloc : allocations=1 bytes_allocated=4");
         let charges = Charges::of_metric(&profile, true, 0);
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn recursion_beneath_counts_once() {
+    fn recursive_callee_counts_once() {
         assert_eq!(rows("app::f;dep::r;dep::r;dep::r 4\napp::f;dep::s 5"), ["app::f 9/0 in dep::s 5"]);
     }
 }

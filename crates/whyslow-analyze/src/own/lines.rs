@@ -1,4 +1,4 @@
-//! The lines that cost most, over all functions.
+//! The hottest lines of all functions.
 
 use std::cmp::Reverse;
 
@@ -9,26 +9,26 @@ use super::{Charges, StackFrame};
 use crate::labels::{self, Label, Labels};
 use crate::selection::Weights;
 
-/// What functions and lines are charged with.
+/// What is charged to functions and lines.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// Everything beneath them that is not the user's own code.
+    /// Own time: with everything they call that is not your code.
     #[default]
     Own,
-    /// Only what was spent in them by themselves.
+    /// Self time only.
     SelfValue,
 }
 
-/// What one line costs.
+/// The cost of one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotLine {
     /// The function.
     pub label: Label,
     /// The file.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
-    /// Value of the samples that are charged to the line.
+    /// Value of the samples charged to the line.
     pub own_value: u64,
     /// How many samples `own_value` is made of.
     pub own_samples: u64,
@@ -40,12 +40,12 @@ pub struct HotLine {
     pub text: Option<StringId>,
 }
 
-/// What the lines of all functions cost.
+/// The cost of the lines of all functions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HotLines {
-    /// What they are sorted by.
+    /// The sort order.
     pub by: By,
-    /// The lines with some of it, most first.
+    /// The lines with a value, largest first.
     pub rows: Vec<HotLine>,
     /// Value of all selected samples.
     pub total_value: u64,
@@ -63,13 +63,13 @@ impl HotLine {
 }
 
 impl HotLines {
-    /// Adds the selected samples up per line.
+    /// Adds up the selected samples per line.
     pub fn build(profile: &Profile, weights: &Weights, charges: &Charges, by: By) -> Self {
         let labels = Labels::new(profile);
         let mut row_of = FxHashMap::default();
         let mut rows: Vec<HotLine> = Vec::new();
         let mut row = |frame: &StackFrame| {
-            // Functions that a reader cannot tell apart have one label.
+            // Functions that look the same to a reader share one label.
             let code = labels.code(frame.label);
             let at = *row_of.entry((code, frame.file, frame.line)).or_insert(rows.len());
             if at == rows.len() {

@@ -1,7 +1,7 @@
-//! Whose cost it is: the frame of the user's own code that each stack is charged to.
+//! Charges each stack to a frame of your code.
 //!
-//! A sample in `memcpy` that `app::parse` caused by `Vec::push` is charged to the line of `app::parse`. The frame that
-//! is charged is the nearest one by [`Nearness`], and of several that are equally near the innermost.
+//! A sample in `memcpy` that `app::parse` caused through `Vec::push` is charged to the line of `app::parse`.
+//! The charged frame is the nearest one by [`Nearness`]; among equally near frames it is the innermost.
 
 mod functions;
 mod lines;
@@ -22,7 +22,7 @@ pub struct StackFrame {
     pub label: Label,
     /// The file of the line.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
     /// Whether the compiler inlined it into the next one.
     pub inlined: bool,
@@ -43,7 +43,7 @@ pub fn frames_of(profile: &Profile, stack: StackId) -> impl Iterator<Item = Stac
     profile.locations_of(stack).flat_map(|location| frames_at(profile, location, true).rev())
 }
 
-/// The frames of a location, outermost first; one without a name when nothing is known of it.
+/// The frames of a location, outermost first; one frame without a name if nothing is known of it.
 pub fn frames_at(
     profile: &Profile,
     location: LocationId,
@@ -55,26 +55,26 @@ pub fn frames_at(
     named.chain(unnamed)
 }
 
-/// How near a frame is to the user's own code, nearest first.
+/// How near a frame is to your code, nearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Nearness {
-    /// The user's own code.
+    /// Your code.
     Own,
-    /// Code of the program itself of which nobody knows whose it is: built without debug information.
+    /// Code of the program itself of unknown origin: built without debug info.
     Program,
     /// Code of a dependency.
     Dependency,
-    /// Any other code of which nobody knows whose it is.
+    /// Other code of unknown origin.
     Unknown,
-    /// Of memory: a function through which others allocate, see [`crate::heap::Wrappers`].
+    /// For memory: a function through which others allocate, see [`crate::heap::Wrappers`].
     Wrapper,
     /// The standard library, the runtime.
     Std,
-    /// The kernel, which works for whoever called it.
+    /// The kernel, which works for its caller.
     Kernel,
-    /// The allocator, likewise.
+    /// The allocator, which works for its caller.
     Allocator,
-    /// Outer frames that could not be had.
+    /// The missing outer frames of a truncated stack.
     Truncated,
 }
 
@@ -109,7 +109,7 @@ fn is_of_program(profile: &Profile, label: Label) -> bool {
 pub struct Charges {
     frames: Vec<Charge>,
     inline: bool,
-    /// Of memory: the functions through which others allocate.
+    /// For memory: the functions through which others allocate.
     wrappers: FxHashSet<Label>,
 }
 
@@ -120,18 +120,18 @@ pub struct Charge {
     pub frame: StackFrame,
     /// How near it is.
     pub nearness: Nearness,
-    /// The stack that ends with the frame's location, and how many frames of the location are outside of it.
+    /// The stack that ends with the frame's location, and how many frames of the location are outside it.
     at: (StackId, u32),
 }
 
 impl Charges {
-    /// Finds the frame for every stack. Without `inline`, inlined functions are part of the function they were
-    /// inlined into.
+    /// Finds the charged frame of every stack. Without `inline`, inlined functions are part of the function
+    /// they were inlined into.
     pub fn new(profile: &Profile, inline: bool) -> Self {
         Self::ranked(profile, inline, |label| Nearness::of(profile, label))
     }
 
-    /// Of memory it is charged to those who wanted it, not to the functions through which they allocate.
+    /// Charges memory to the functions that requested it, not to the wrappers through which they allocate.
     pub fn of_heap(profile: &Profile, inline: bool, wrappers: &Wrappers) -> Self {
         let charges = Self::ranked(profile, inline, |label| wrappers.nearness(profile, label));
         let functions = (0..profile.functions.len()).map(|id| Label::Function(id.into()));
@@ -139,7 +139,7 @@ impl Charges {
         Self { wrappers: functions.filter(is_wrapper).collect(), ..charges }
     }
 
-    /// The frames for what a metric counts.
+    /// The charges for a metric.
     pub fn of_metric(profile: &Profile, inline: bool, metric: usize) -> Self {
         if is_heap_metric(profile, metric) {
             Self::of_heap(profile, inline, &Wrappers::find(profile))
@@ -148,7 +148,8 @@ impl Charges {
         }
     }
 
-    /// The innermost frame outside of std, runtime, kernel, allocator and wrappers, whosever it is.
+    /// Charges the innermost frame outside std, runtime, kernel, allocator and wrappers, whether it is your
+    /// code or not.
     pub(crate) fn of_sites(profile: &Profile, wrappers: &Wrappers) -> Self {
         Self::ranked(profile, true, |label| match wrappers.nearness(profile, label) {
             near if near < Nearness::Wrapper => Nearness::Own,
@@ -162,7 +163,7 @@ impl Charges {
             let stack = StackId::from(index);
             let mut best = profile.stacks.parent(stack).map(|parent| frames[parent.index()]);
             let here = (0u32..).zip(frames_at(profile, profile.stacks.location(stack), inline));
-            // From the outside in: of frames that are equally near the innermost is charged.
+            // From the outside in: among equally near frames the innermost is charged.
             for (depth, frame) in here {
                 let nearness = nearness_of(frame.label);
                 if best.is_none_or(|best| nearness <= best.nearness) {
@@ -174,7 +175,7 @@ impl Charges {
         Self { frames, inline, wrappers: FxHashSet::default() }
     }
 
-    /// Whether inlined functions count as functions.
+    /// Whether inlined functions count as separate functions.
     pub(crate) fn inline(&self) -> bool {
         self.inline
     }
@@ -194,7 +195,7 @@ impl Charges {
         self.beneath(profile, stack).next().unwrap_or(self.of(stack).frame)
     }
 
-    /// The frames of a stack inside the one that is charged, innermost first.
+    /// The frames of a stack inside the charged one, innermost first.
     pub fn beneath<'a>(
         &self,
         profile: &'a Profile,
@@ -204,8 +205,8 @@ impl Charges {
         let whole = std::iter::successors(Some(stack), |&at| profile.stacks.parent(at))
             .take_while(move |&at| at != last)
             .flat_map(move |at| frames_at(profile, profile.stacks.location(at), inline).rev());
-        let beside = frames_at(profile, profile.stacks.location(last), inline).skip(outside as usize + 1);
-        whole.chain(beside.collect::<Vec<_>>().into_iter().rev())
+        let inlined = frames_at(profile, profile.stacks.location(last), inline).skip(outside as usize + 1);
+        whole.chain(inlined.collect::<Vec<_>>().into_iter().rev())
     }
 }
 
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// For the last stack of a profile: what it is charged to, and the frames inside of that.
+    /// For the last stack of a profile: what it is charged to, and the frames inside that.
     fn charged(folded: &str) -> (String, u32, Vec<String>) {
         let profile = testing::profile(folded);
         let stack = *profile.samples[0].stack.last().unwrap();
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_users_code_calls_is_charged_to_its_line() {
+    fn calls_are_charged_to_your_line() {
         assert_eq!(
             charged("_start;app::main@m.rs:3;app::f@m.rs:9;dep::x;+dep::y;std::read;sys_read 1"),
             ("app::f".into(), 9, ["sys_read", "std::read", "dep::y", "dep::x"].map(str::to_owned).to_vec())
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_users_code_it_is_the_nearest_dependency_and_then_whoever_called() {
+    fn without_your_code_the_nearest_dependency_or_caller_is_charged() {
         let name = |folded| charged(folded).0;
         assert_eq!(name("_start;dep::pool;dep::run;std::wait;sys_futex 1"), "dep::run");
         assert_eq!(name("_start;[libz.so];std::read;sys_read 1"), "[libz.so]");
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn code_of_the_program_without_debug_information_is_nearer_than_a_dependency() {
+    fn program_code_without_debug_info_is_nearer_than_a_dependency() {
         let mut profile = testing::profile("main;dep::ssl;sys_read 1");
         profile.functions[0].kind = CodeKind::Unknown;
         let charges = Charges::new(&profile, true);

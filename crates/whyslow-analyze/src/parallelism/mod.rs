@@ -1,16 +1,17 @@
-//! How many threads have something to do at a time, and where the program is held up by one of them.
+//! How many threads are busy at a time, and where a single thread holds up the program.
 //!
 //! ```text
-//! level k               = the time in which k threads ran or could have run; that of 1 is the serial part
-//! elapsed time of a row = its CPU time / how many threads ran at its moment
+//! level k               = the time in which k threads ran or were queued for a CPU; level 1 is the serial part
+//! elapsed time of a row = its CPU time / how many threads ran at its time
 //! ```
-//! Elapsed times add up to the time in which anything ran, so a function that holds up all others weighs as much as the program would gain
-//! without it, and one that runs on eight threads at once an eighth of its CPU time.
+//! Elapsed times add up to the time in which anything ran. So a function that holds up all others weighs as
+//! much as the program would gain without it, and one that runs on eight threads at once weighs an eighth of
+//! its CPU time.
 
 mod elapsed;
 mod steps;
 
-pub use elapsed::{Beside, ELAPSED_TIME, elapsed_time, threads_beside};
+pub use elapsed::{Concurrency, ELAPSED_TIME, concurrency, elapsed_time};
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StringId, Subject, Unit};
@@ -21,89 +22,91 @@ use crate::own::Charges;
 use crate::selection::Selection;
 use crate::waits::wait_metric;
 
-/// How many threads did what, over time.
+/// The state of all threads over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parallelism {
-    /// Whether it follows from every single wait; else it is an estimate from CPU samples, which know nothing of threads that could run.
+    /// Whether it follows from recorded waits. Otherwise it is an estimate from CPU samples, which do not
+    /// show queued threads.
     pub exact: bool,
-    /// How long it lasted.
+    /// The length of the time range.
     pub duration_ns: u64,
-    /// By the number of busy threads, from 0 to the most there were.
+    /// Indexed by the number of busy threads, from 0 to the maximum.
     pub levels: Vec<Level>,
-    /// The mean of each slice of time, in their order.
+    /// The mean of each time slice, in order.
     pub curve: Vec<Slice>,
 }
 
-/// The time in which so many threads were busy.
+/// The time in which a given number of threads were busy.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Level {
     /// How long.
     pub ns: u64,
     /// CPU samples taken then.
     pub samples: u64,
-    /// What ran then, by its elapsed time, most first.
+    /// The functions that ran then, largest elapsed time first.
     pub functions: Vec<BusyFunction>,
 }
 
-/// A function of the user's code, or nearest to it, at one level.
+/// A function of your code, or the nearest to it, at one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BusyFunction {
     /// The function.
     pub label: Label,
-    /// The file of the line that has most of it.
+    /// The file of its hottest line.
     pub file: Option<StringId>,
-    /// That line; 0 when not known.
+    /// Its hottest line; 0 if unknown.
     pub line: u32,
     /// Its elapsed time at this level.
     pub elapsed_ns: u64,
-    /// Its share of what ran at this level.
+    /// Its share of the elapsed time at this level.
     pub share: f64,
 }
 
-/// How many threads did what, on average over a slice of time.
+/// The mean number of threads in each state over a time slice.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Slice {
-    /// Where it begins.
+    /// Its start.
     pub start_ns: u64,
-    /// How long it is.
+    /// Its length.
     pub length_ns: u64,
     /// Threads on a CPU.
     pub running: f64,
-    /// Threads that could run; 0 where that is not known, as are the next two.
+    /// Threads queued for a CPU; 0 if unknown, as are the next two.
     pub queued: f64,
-    /// Threads that waited for something.
+    /// Blocked threads.
     pub blocked: f64,
-    /// Threads of pools without work.
+    /// Idle pool threads.
     pub idle: f64,
 }
 
-/// The serial part of a program that is not serial altogether.
+/// The serial part of a partly parallel program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SerialPart {
     /// Its share of the wall time.
     pub share: f64,
     /// Whether that is exact.
     pub exact: bool,
-    /// What ran in it most, and next to never beside others.
+    /// The function with most of it, which hardly ever runs while other threads run.
     pub function: BusyFunction,
 }
 
 impl Parallelism {
-    /// Slices that a curve has.
+    /// The number of slices in a curve.
     const SLICES: u64 = 100;
-    /// Below this share of the time on several threads a program is a serial one, and there is nothing to tell.
-    const LEAST_PARALLEL: f64 = 0.1;
-    /// A shorter serial part holds up little.
-    const LEAST_SERIAL: f64 = 0.2;
-    /// Fewer samples say little of what ran.
-    const LEAST_SAMPLES: u64 = 50;
-    /// A function that runs beside others for more than the rest of its time holds nobody up: threads that wait for files now and then are
-    /// alone by chance.
-    const LEAST_ALONE: f64 = 0.9;
-    /// With a larger share of its time in the queue a program has more threads to run than CPUs, and samples alone take that for a serial part.
-    const MOST_QUEUED: f64 = 0.1;
+    /// Below this share of the time on several threads a program is serial, and there is nothing to report.
+    const MIN_PARALLEL: f64 = 0.1;
+    /// A smaller serial part holds up little.
+    const MIN_SERIAL: f64 = 0.2;
+    /// Fewer samples say little about what ran.
+    const MIN_SAMPLES: u64 = 50;
+    /// The minimum share of its time that a function must run alone. Threads that block on files now and then
+    /// are alone by chance, and hold up no other thread.
+    const MIN_ALONE: f64 = 0.9;
+    /// With a larger share of its time in the run queue a program has more threads than CPUs. Samples alone
+    /// would show that as a serial part.
+    const MAX_QUEUED: f64 = 0.1;
 
-    /// Of the selected threads and time; `None` without CPU time.
+    /// For the selected threads and time; `None` without CPU time.
     pub fn build(profile: &Profile, selection: &Selection, charges: &Charges) -> Option<Self> {
         let cpu = cpu_time(profile)?;
         let wait = wait_metric(profile);
@@ -131,39 +134,40 @@ impl Parallelism {
         })
     }
 
-    /// The share of the time in which so many threads were busy.
+    /// The share of the time in which this many threads were busy.
     pub fn share(&self, level: usize) -> f64 {
         self.levels.get(level).map_or(0.0, |level| level.ns as f64 / self.duration_ns.max(1) as f64)
     }
 
-    /// The serial part, when it is worth telling: of a program that uses several threads, and of which it is a large part.
+    /// The serial part, if the program uses several threads and the serial part is large.
     pub fn serial_part(&self, profile: &Profile) -> Option<SerialPart> {
         let parallel: f64 = (2..self.levels.len()).map(|level| self.share(level)).sum();
         let serial = self.share(1);
-        let level = self.levels.get(1).filter(|level| level.samples >= Self::LEAST_SAMPLES)?;
+        let level = self.levels.get(1).filter(|level| level.samples >= Self::MIN_SAMPLES)?;
         let is_known = self.exact || !Self::is_crowded(profile);
-        let worth = parallel >= Self::LEAST_PARALLEL && serial >= Self::LEAST_SERIAL && is_known;
+        let worth = parallel >= Self::MIN_PARALLEL && serial >= Self::MIN_SERIAL && is_known;
         let function = level.functions.first().filter(|_| worth)?;
         let same =
             self.levels.iter().flat_map(|level| &level.functions).filter(|row| row.label == function.label);
         let everywhere: u64 = same.map(|row| row.elapsed_ns).sum();
-        if (function.elapsed_ns as f64) < everywhere as f64 * Self::LEAST_ALONE {
+        if (function.elapsed_ns as f64) < everywhere as f64 * Self::MIN_ALONE {
             return None;
         }
         Some(SerialPart { share: serial, exact: self.exact, function: *function })
     }
 
-    /// When the time that is looked at ends, if no part of it is selected.
+    /// The end of the time range if no time is selected.
     pub fn end_ns(profile: &Profile) -> u64 {
         steps::lasted(profile)
     }
 
-    /// Whether threads waited for CPUs for a large part of the time that they ran: samples alone then tell of no serial part.
+    /// Whether threads were queued for CPUs for a large part of their running time. Samples alone then show
+    /// no serial part.
     pub fn is_crowded(profile: &Profile) -> bool {
         let times = || profile.threads.iter().filter_map(|thread| thread.times);
         let ran: u64 = times().map(|times| times.ran_ns).sum();
         let queued: u64 = times().map(|times| times.queued_ns).sum();
-        queued as f64 > ran as f64 * Self::MOST_QUEUED
+        queued as f64 > ran as f64 * Self::MAX_QUEUED
     }
 }
 
@@ -174,8 +178,8 @@ pub(crate) fn cpu_time(profile: &Profile) -> Option<usize> {
     profile.metrics.iter().position(is_time)
 }
 
-/// The moment that a sample is of: without waits it is taken at the end of the time that it stands for.
-fn moment(time_ns: u64, value: u64, exact: bool) -> u64 {
+/// The time of a sample. Without waits it is the end of the time that the sample stands for.
+fn time_of_sample(time_ns: u64, value: u64, exact: bool) -> u64 {
     if exact { time_ns } else { time_ns.saturating_sub(value / 2) }
 }
 
@@ -191,9 +195,9 @@ fn add_functions(
     let mut elapsed: FxHashMap<_, FxHashMap<(Option<StringId>, u32), f64>> = FxHashMap::default();
     let samples = selection.samples(profile);
     for row in 0..samples.len() {
-        let crowd = steps.at(moment(samples.time_ns[row], samples.value[row], exact));
+        let crowd = steps.at(time_of_sample(samples.time_ns[row], samples.value[row], exact));
         let frame = charges.of(samples.stack[row]).frame;
-        // What runs is busy, also where a wait has its end a little late.
+        // A running thread is busy, even where the recorded end of a wait is slightly late.
         let level = crowd.busy().max(1) as usize;
         let Some(at) = levels.get_mut(level) else { continue };
         at.samples += u64::from(!profile.is_not_sampled(samples.stack[row]));
@@ -248,9 +252,9 @@ fn curve(steps: &Steps, slices: u64) -> Vec<Slice> {
 impl Level {
     /// The functions that are worth naming.
     pub fn notable(&self, most: usize) -> &[BusyFunction] {
-        /// Less is chance.
-        const LEAST: f64 = 0.05;
-        let count = self.functions.iter().take(most).take_while(|function| function.share >= LEAST).count();
+        /// A smaller share is noise.
+        const MIN: f64 = 0.05;
+        let count = self.functions.iter().take(most).take_while(|function| function.share >= MIN).count();
         &self.functions[..count.max(self.functions.len().min(1))]
     }
 }

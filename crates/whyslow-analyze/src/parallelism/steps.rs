@@ -1,8 +1,9 @@
-//! What all threads do over time: how many run, wait for a CPU, are blocked or idle, from each change to the next.
+//! The state of all threads over time: how many run, are queued for a CPU, are blocked or idle, from each
+//! change to the next.
 //!
 //! ```text
-//! with waits recorded   a thread runs from its start to its end, but for its waits
-//! without               a thread runs for the time that each of its CPU samples stands for, up to the moment it was taken
+//! with waits recorded   a thread runs from its start to its exit, except during its waits
+//! without               a thread runs for the time that each of its CPU samples stands for, up to the time of the sample
 //! ```
 
 use std::ops::Range;
@@ -13,14 +14,14 @@ use whyslow_profile::{Profile, Samples, StackId};
 use crate::selection::Selection;
 use crate::waits::{Reason, Reasons};
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Runs,
-    /// Could run, and has no CPU.
+    /// Runnable, without a CPU.
     Queued,
     Blocked,
-    /// Has no work: a thread of a pool.
+    /// A pool thread without work.
     Idle,
 }
 
@@ -45,22 +46,22 @@ impl Crowd {
         self.of[state as usize]
     }
 
-    /// Those that have something to do.
+    /// Threads that have something to do.
     pub(super) fn busy(self) -> u32 {
         self.count(State::Runs) + self.count(State::Queued)
     }
 }
 
-/// The crowd from each moment to the next one.
+/// The state counts from each change to the next.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    /// Sorted; each until the next, the last until the end.
+    /// Sorted; each lasts until the next, the last until the end.
     steps: Vec<(u64, Crowd)>,
     end_ns: u64,
 }
 
 impl Steps {
-    /// Of the selected threads, in the selected time. `wait` is the metric of waits, if they were recorded.
+    /// For the selected threads and time. `wait` is the metric of waits, if they were recorded.
     pub(super) fn of(profile: &Profile, selection: &Selection, cpu: usize, wait: Option<usize>) -> Self {
         let life = 0..lasted(profile);
         let within = selection
@@ -79,7 +80,7 @@ impl Steps {
                 let mut known = vec![0; counts.len()];
                 for row in (0..samples.len()).filter(|row| counts[samples.thread[*row].index()]) {
                     let (end, known) = (samples.time_ns[row], &mut known[samples.thread[row].index()]);
-                    // A thread runs once at a time, also where one row stands for time that nobody saw.
+                    // A thread runs once at a time, even where one row stands for time without samples.
                     changes.add(end.saturating_sub(samples.value[row]).max(*known)..end, State::Runs);
                     *known = end.max(*known);
                 }
@@ -94,19 +95,19 @@ impl Steps {
         self.steps.iter().zip(ends).map(|((start, crowd), end)| (*start..end, *crowd))
     }
 
-    /// The crowd at a moment.
+    /// The state counts at a time.
     pub(super) fn at(&self, time_ns: u64) -> Crowd {
         let after = self.steps.partition_point(|(at, _)| *at <= time_ns);
         after.checked_sub(1).map_or(Crowd::default(), |at| self.steps[at].1)
     }
 
-    /// From the first moment to the last.
+    /// From the first change to the end.
     pub(super) fn range(&self) -> Range<u64> {
         self.steps.first().map_or(0, |(at, _)| *at)..self.end_ns
     }
 }
 
-/// From the start of the recording to its end; to the last row when that is not known.
+/// The length of the recording; up to the last row if it is unknown.
 pub(super) fn lasted(profile: &Profile) -> u64 {
     let last = profile.samples.iter().filter_map(|samples| samples.time_ns.iter().max()).max();
     if profile.meta.duration_ns > 0 { profile.meta.duration_ns } else { last.copied().unwrap_or(0) }
@@ -121,7 +122,7 @@ fn exact(profile: &Profile, counts: &[bool], (cpu, wait): (&Samples, &Samples), 
         let state = *states.entry(stack).or_insert_with(|| State::of(reasons.of(stack)));
         waits[wait.thread[row].index()].push((end.saturating_sub(wait.value[row])..end, state));
     }
-    // A thread that has neither run nor waited is none that was recorded.
+    // A thread that neither ran nor waited was not recorded.
     let mut seen: Vec<bool> = waits.iter().map(|waits| !waits.is_empty()).collect();
     cpu.thread.iter().for_each(|thread| seen[thread.index()] = true);
     let end = lasted(profile);
@@ -139,13 +140,13 @@ fn exact(profile: &Profile, counts: &[bool], (cpu, wait): (&Samples, &Samples), 
             changes.add(start..time.end, state);
             since = since.max(time.end);
         }
-        // A recorder that was killed has not told of the waits that were under way.
+        // A recorder that was killed did not write the waits in progress.
         let known = if profile.sealed { end } else { last_seen[row] };
         changes.add(since..thread.end_ns.unwrap_or(known), State::Runs);
     }
 }
 
-/// When how many threads begin or end to do something.
+/// When threads enter and leave states.
 struct Changes {
     within: Range<u64>,
     changes: Vec<(u64, State, bool)>,

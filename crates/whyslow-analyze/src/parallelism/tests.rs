@@ -37,7 +37,7 @@ fn add_waits(profile: &mut Profile, waits: &[(u32, Range<u64>, StackId)]) {
 }
 
 #[test]
-fn the_serial_part_stands_out_and_is_told_with_its_function() {
+fn reports_the_serial_part_with_its_function() {
     let profile = sampled();
     let parallelism = build(&profile, &Selection::default());
     assert_eq!(milliseconds(&parallelism), [0, 400, 600]);
@@ -50,7 +50,7 @@ fn the_serial_part_stands_out_and_is_told_with_its_function() {
 }
 
 #[test]
-fn nothing_is_told_of_programs_that_are_serial_altogether_or_hardly() {
+fn reports_nothing_for_fully_serial_or_hardly_serial_programs() {
     let mut profile = sampled();
     let only_main = Selection { threads: vec!["main".parse().unwrap()], ..Selection::default() };
     let alone = build(&profile, &only_main);
@@ -60,18 +60,18 @@ fn nothing_is_told_of_programs_that_are_serial_altogether_or_hardly() {
     let late = build(&profile, &late);
     assert_eq!(milliseconds(&late), [0, 100, 600]);
     assert_eq!(late.serial_part(&profile), None);
-    // The same function alone at times, and beside itself at others.
+    // The same function runs alone at times, and on two threads at others.
     let mut files = profile.clone();
     let parse = files.samples[0].stack[0];
     files.samples[0].stack.fill(parse);
     assert_eq!(build(&files, &Selection::default()).serial_part(&files), None);
-    // Samples cannot tell a serial part from threads that wait for their turn.
+    // Samples cannot distinguish a serial part from queued threads.
     profile.threads[1].times = Some(ThreadTimes { ran_ns: 100, queued_ns: 50, ..ThreadTimes::default() });
     assert_eq!(build(&profile, &Selection::default()).serial_part(&profile), None);
 }
 
 #[test]
-fn with_waits_it_is_exact_and_threads_in_the_queue_are_busy() {
+fn waits_make_it_exact_and_queued_threads_are_busy() {
     let mut profile = testing::profile(
         "main: app::parse 400
          a: app::work 300
@@ -90,7 +90,7 @@ fn with_waits_it_is_exact_and_threads_in_the_queue_are_busy() {
     samples.stack.truncate(1000);
     samples.time_ns = (1..=400).chain(401..=700).chain(701..=1000).map(|ms| ms * SAMPLE_NS).collect();
     profile.meta.duration_ns = 1000 * SAMPLE_NS;
-    // One CPU for a and b, half of the time each: b is taken off for 300 ms, and a for 300 ms.
+    // One CPU for a and b, half of the time each: each is off its CPU for 300 ms.
     let queue = profile.strings.push("[waiting for a CPU]");
     profile.modules.push(whyslow_profile::Module {
         path: queue,
@@ -120,7 +120,7 @@ fn with_waits_it_is_exact_and_threads_in_the_queue_are_busy() {
     let last = parallelism.curve[99];
     assert_eq!((last.running, last.queued, last.blocked, last.idle), (1.0, 1.0, 1.0, 0.0));
     assert_eq!(labels::name(&profile, parallelism.levels[2].functions[0].label), "app::work");
-    // The recorder was killed at the end, and has not told what the threads did in the last second.
+    // The recorder was killed at the end: the last second of the threads is unknown.
     profile.meta.duration_ns = 2000 * SAMPLE_NS;
     assert_eq!(milliseconds(&build(&profile, &Selection::default())), [0, 400, 600, 1000]);
     profile.sealed = false;
@@ -128,7 +128,7 @@ fn with_waits_it_is_exact_and_threads_in_the_queue_are_busy() {
 }
 
 #[test]
-fn elapsed_time_is_cpu_time_by_the_threads_that_ran() {
+fn elapsed_time_is_cpu_time_divided_by_running_threads() {
     let profile = sampled();
     let (metric, samples) = elapsed_time(&profile).unwrap();
     assert_eq!((metric.name, metric.of), (ELAPSED_TIME, Subject::Wall));

@@ -1,4 +1,4 @@
-//! How far a heap recording can be trusted.
+//! The quality of a heap recording.
 
 use whyslow_profile::heap::metric;
 use whyslow_profile::{HeapFacts, LeakCheck, Profile};
@@ -9,21 +9,21 @@ use crate::heap::{has_heap, is_heap_only};
 use crate::selection::Selection;
 use crate::units::share;
 
-/// What a heap recording says about its own trust.
+/// The quality of a heap recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeapQuality {
-    /// Whether nothing but the heap was recorded.
+    /// Whether only the heap was recorded.
     pub only: bool,
-    /// Allocations that were counted.
+    /// Counted allocations.
     pub allocations: u64,
-    /// Allocations and frees that were lost.
+    /// Lost allocations and frees.
     pub lost_events: u64,
-    /// Bytes between two samples; `None` when every allocation was counted.
+    /// Bytes between two samples; `None` if every allocation was counted.
     pub sample_bytes: Option<u64>,
-    /// Whether allocations are missing because an allocator, or a part of its calls, was not found in the program, or because a program
-    /// that was started could not be recorded.
+    /// Whether allocations are missing: an allocator or some of its calls were not found in the program, or a
+    /// program that it started could not be recorded.
     pub partly_seen: bool,
-    /// Share of the allocated bytes whose stacks lack their outer frames.
+    /// Share of the allocated bytes with truncated stacks.
     pub cut_share: f64,
 }
 
@@ -38,7 +38,7 @@ impl HeapQuality {
             let weights = Selection { metric, ..Selection::default() }.weigh(profile);
             StackShares::of(profile, &weights).truncated
         });
-        // A recorder that was killed leaves a timeline and no totals.
+        // A recorder that was killed leaves a timeline but no totals.
         let seen = profile
             .metric_named(metric::ALLOCATIONS)
             .map_or(0, |metric| Selection { metric, ..Selection::default() }.weigh(profile).total_value);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_matters_for_cpu_samples_is_not_said_of_a_heap() {
+    fn heap_gets_no_warnings_about_cpu_samples() {
         let mut profile = testing::heap_profile(ONE);
         profile.meta.kernel = KernelView::Hidden;
         profile.meta.user_time_ns = 5_000_000_000;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recorder_that_was_killed_leaves_a_timeline() {
+    fn killed_recorder_leaves_a_timeline() {
         let mut profile = testing::heap_profile(ONE);
         profile.meta = whyslow_profile::Meta::default();
         profile.heap = whyslow_profile::Heap::default();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_still_matter() {
+    fn heap_still_warns_about_missing_debug_info() {
         let mut profile = testing::heap_profile(ONE);
         profile.modules[0].symbols = SymbolState::Names;
         let quality = Quality::of(&profile);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_trouble_of_the_heap_has_its_warning() {
+    fn each_heap_problem_has_its_warning() {
         let quality = judged(|facts| {
             facts.unknown_frees = 2;
             facts.sample_bytes = Some(524_288);
@@ -154,11 +154,11 @@ mod tests {
         });
         assert_eq!(ids(&quality), ["unknown-frees", "heap-sampled", "no-leak-check"]);
         assert!(quality.warnings[1].to_string().ends_with("estimates (bytes allocated ±2.0 %)"));
-        assert_eq!(quality.warnings[2].to_string(), "leaks were not looked for: signal 9 ended the program");
+        assert_eq!(quality.warnings[2].to_string(), "no leak check: signal 9 ended the program");
     }
 
     #[test]
-    fn estimates_that_say_little_are_no_good() {
+    fn imprecise_estimates_lower_the_grade() {
         let judged = |error| {
             judged(|facts| {
                 facts.sample_bytes = Some(524_288);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_without_an_agent_are_counted() {
+    fn counts_processes_without_an_agent() {
         assert_eq!(ids(&judged(|facts| facts.processes = 0)), ["heap-not-recorded"]);
         let mut profile = testing::heap_profile(ONE);
         profile.processes.push(profile.processes[0].clone());
@@ -180,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_recorded_is_no_good_sign() {
+    fn program_left_out_lowers_the_grade() {
         let quality = judged(|facts| facts.programs_left_out = 1);
         assert_eq!((quality.grade, quality.heap.map(|heap| heap.partly_seen)), (Grade::Fair, Some(true)));
     }
 
     #[test]
-    fn a_reader_of_the_heap_is_spared_what_is_wrong_with_cpu_samples() {
+    fn heap_alone_leaves_out_warnings_about_cpu_samples() {
         let mut profile = testing::profile("main;a 3");
         testing::add_heap(&mut profile, ONE);
         let quality = Quality::of(&profile);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fix_for_cut_stacks_is_of_the_code_that_cuts_them() {
+    fn fix_for_truncated_stacks_fits_the_code_that_truncates_them() {
         let fix = |outermost: &str| {
             let heap = format!("[truncated];{outermost};b : allocations=1 bytes_allocated=9");
             let quality = Quality::of(&testing::heap_profile(&heap));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_cpu_samples_the_heap_has_warnings_of_its_own() {
+    fn heap_recorded_with_cpu_samples_has_its_own_warnings() {
         let mut profile = testing::profile("main;a 300");
         testing::add_heap(
             &mut profile,

@@ -1,4 +1,4 @@
-//! Code that was made at run time: which runtime made it, and what lets it give names and whole stacks.
+//! JIT-compiled code: which runtime compiled it, and how to get its names and complete stacks.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_profile::{LocationId, ModuleId, ModuleKind, ProcessId, Profile, StackId};
@@ -6,18 +6,18 @@ use whyslow_profile::{LocationId, ModuleId, ModuleKind, ProcessId, Profile, Stac
 use crate::labels::{is_named, module_file_name};
 use crate::selection::Weights;
 
-/// A runtime that compiles while it runs.
+/// A runtime with a JIT compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runtime {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What makes it write down the names of its code.
+    /// How to make it write the names of its code.
     names: &'static str,
-    /// What makes its code keep frame pointers, where it does not by itself.
+    /// How to make its code keep frame pointers; empty if it already does.
     frame_pointers: &'static str,
 }
 
-/// How a runtime is recognised: what the names of its files, or of its process, begin with.
+/// How a runtime is recognised: by how the names of its files, or of its process, begin.
 struct Known {
     name: &'static str,
     files: &'static [&'static str],
@@ -41,8 +41,8 @@ const KNOWN: [Known; 11] = [
     Known {
         name: "LuaJIT",
         files: &["luajit", "libluajit"],
-        names: "build LuaJIT with `make XCFLAGS=-DLUAJIT_USE_PERFTOOLS`; or find the hot lines with its own profiler: `luajit -jp=l`",
-        frame_pointers: "LuaJIT's traces keep none: `luajit -joff` shows the interpreter's stacks, `luajit -jp` those of Lua",
+        names: "build LuaJIT with `make XCFLAGS=-DLUAJIT_USE_PERFTOOLS`; or use its own profiler for hot lines: `luajit -jp=l`",
+        frame_pointers: "LuaJIT's traces keep no frame pointers: `luajit -joff` shows the interpreter's stacks, `luajit -jp` shows Lua's",
     },
     Known {
         name: "node",
@@ -95,23 +95,22 @@ const KNOWN: [Known; 11] = [
 ];
 
 impl Runtime {
-    /// What makes the names known.
+    /// The fix for missing names.
     pub(super) fn names_fix(&self) -> String {
         if self.names.is_empty() {
-            "let whatever made it write /tmp/perf-PID.map or a jitdump file; most compilers that work at run time have an option \
-             for it"
+            "make the runtime write /tmp/perf-PID.map or a jitdump file; most JIT compilers have an option for it"
                 .to_owned()
         } else {
             self.names.to_owned()
         }
     }
 
-    /// What makes the stacks whole, when something does.
+    /// The fix for truncated stacks, if there is one.
     pub(super) fn stacks_fix(&self) -> Option<String> {
         (!self.frame_pointers.is_empty()).then(|| self.frame_pointers.to_owned())
     }
 
-    /// By the names of the files that ran in a process; else the process itself is named.
+    /// Recognised by the names of the files that ran in a process; otherwise named after the process.
     fn of<'a>(files: impl Iterator<Item = &'a str> + Clone, process: &str) -> Self {
         let is = |known: &&Known| {
             let begins = |name: &str| known.files.iter().any(|file| name.starts_with(file));
@@ -127,13 +126,13 @@ impl Runtime {
     }
 }
 
-/// What a runtime's code weighs.
+/// The weight of a runtime's code.
 #[derive(Debug, Clone)]
 pub(super) struct RuntimeCode {
     pub(super) runtime: Runtime,
     /// The innermost frame is in its code and has no name.
     pub(super) unnamed: u64,
-    /// Its code is where a stack was lost.
+    /// Stacks are truncated at its code.
     pub(super) lost_at: u64,
 }
 
@@ -163,7 +162,7 @@ pub(super) fn runtimes(profile: &Profile, weights: &Weights) -> Vec<RuntimeCode>
     if !(0..stacks.len()).any(matters) {
         return Vec::new();
     }
-    // Which process each sample is of tells whose code it is.
+    // The process of a sample shows which runtime its code belongs to.
     let mut by_process: FxHashMap<ProcessId, (u64, u64)> = FxHashMap::default();
     let Some((_, samples)) = profile.main_samples() else { return Vec::new() };
     let rows = || samples.stack.iter().zip(&samples.thread).zip(&samples.value);
@@ -222,7 +221,7 @@ mod tests {
     use crate::quality::{Grade, Quality, Warning};
     use crate::testing;
 
-    /// A profile of a process of this name, with its run-time code in the module `jit.so`.
+    /// A profile of a process with this name and its JIT-compiled code in the module `jit.so`.
     fn profile(process: &str, folded: &str) -> Profile {
         let mut profile = testing::profile(folded);
         profile.processes[0].name = profile.strings.push(process);
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn code_of_a_runtime_without_names_is_no_good() {
+    fn jit_code_without_names_lowers_the_grade() {
         for (process, name, switch) in [
             ("node", "node", "--perf-basic-prof"),
             ("java", "Java", "-XX:+DumpPerfMapAtExit"),
@@ -251,7 +250,7 @@ mod tests {
         ] {
             let (warning, grade) = first(&profile(process, "main;[jit.so] 240\nmain 60"));
             let text = format!(
-                "80.0 % of the samples are in code that {name} made at run time: its functions have no names"
+                "80.0 % of the samples are in code that {name} compiled at run time: its functions have no names"
             );
             assert_eq!((warning.id(), warning.to_string(), grade), ("jit-unnamed", text, Grade::Poor));
             assert!(warning.fix().unwrap().contains(switch), "{:?}", warning.fix());
@@ -259,19 +258,19 @@ mod tests {
     }
 
     #[test]
-    fn a_library_tells_the_runtime_whatever_the_process_is_called() {
+    fn recognises_a_runtime_by_its_library_whatever_the_process_name() {
         let (warning, grade) = first(&profile("server", "[libjvm.so];[jit.so] 60\nmain 240"));
         assert!(warning.to_string().starts_with("20.0 % of the samples are in code that Java"), "{warning}");
         assert_eq!(grade, Grade::Fair);
     }
 
     #[test]
-    fn a_little_of_it_is_not_worth_a_word() {
+    fn small_share_gets_no_warning() {
         assert_eq!(Quality::of(&profile("node", "main;[jit.so] 4\nmain 296")).warnings, []);
     }
 
     #[test]
-    fn stacks_that_end_in_it_are_its_own_fault() {
+    fn truncated_stacks_in_jit_code_have_their_own_warning() {
         let mut java = profile("java", "[truncated];[jit.so];main 300");
         java.meta.counters.no_unwind_info = 300;
         let (warning, _) = first(&java);

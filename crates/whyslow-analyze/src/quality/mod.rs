@@ -1,4 +1,4 @@
-//! How far a profile can be trusted.
+//! The quality of a profile: how far it can be trusted.
 
 mod heap;
 mod jit;
@@ -26,24 +26,24 @@ use crate::waits::wait_metric;
 
 /// Fewer samples than this are too few for shares: with 200 the error of a 50 % share is 3.5 points.
 const ENOUGH_SAMPLES: u64 = 200;
-/// Shares of trouble below this are not worth a warning.
+/// Problems below this share get no warning.
 const NOTABLE: f64 = 0.01;
-/// Places without a name from this share on are worth a warning in another tool's recording, where nothing that is known
-/// of modules explains them.
+/// In another tool's recording, code without names gets a warning from this share on, unless a warning about
+/// modules explains it.
 const UNNAMED: f64 = 0.1;
 /// A share below this is shown as 0.0 %.
-const LEAST_SHOWN: f64 = 0.0005;
-/// Achieved sampling below this share of the expected is worth a warning.
+const MIN_SHOWN: f64 = 0.0005;
+/// Sampling below this share of the expected gets a warning.
 const ACHIEVED_ENOUGH: f64 = 0.8;
 
-/// One word for the whole profile.
+/// The grade of a whole profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
-    /// Something is so wrong that the answer may be.
+    /// The answer may be wrong.
     Poor,
-    /// Something is missing; the rest holds.
+    /// Something is missing; the rest is right.
     Fair,
-    /// Nothing to worry about.
+    /// No problems.
     Good,
 }
 
@@ -58,10 +58,10 @@ impl Grade {
     }
 }
 
-/// What a profile says about its own trust. Shares are by value of the samples.
+/// The quality of a profile. Shares are by sample value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quality {
-    /// The verdict.
+    /// The grade.
     pub grade: Grade,
     /// Samples of the main metric.
     pub samples: u64,
@@ -71,7 +71,7 @@ pub struct Quality {
     pub lost_records: u64,
     /// Times the kernel lowered the sampling rate.
     pub throttled: u64,
-    /// Share of samples whose outer frames are missing.
+    /// Share of samples with truncated stacks.
     pub truncated_share: f64,
     /// Share of samples whose innermost frame has no function.
     pub unresolved_share: f64,
@@ -79,34 +79,34 @@ pub struct Quality {
     pub nameless_share: f64,
     /// What triggered the samples.
     pub trigger: Trigger,
-    /// The tool whose recording this is, when it was imported.
+    /// The tool that recorded it, if it was imported.
     pub imported_from: Option<String>,
     /// What the samples are bound to.
     pub sampling: Sampling,
-    /// Share of the CPU time that no sample fell into, where that is known. The other shares are of the rest.
+    /// Share of the CPU time without samples, if known. The other shares are of the rest.
     pub not_sampled_share: f64,
-    /// What is seen of the kernel.
+    /// What is recorded of the kernel.
     pub kernel: KernelView,
-    /// Samples per second of CPU time that were asked for.
+    /// The requested samples per second of CPU time.
     pub frequency_hz: u32,
-    /// Samples that the CPU time should have given, when both are known.
+    /// The number of samples that the CPU time should give, if known.
     pub expected_samples: Option<u64>,
-    /// Share of the CPU time that is kernel time and therefore without samples.
+    /// Share of the CPU time that is kernel time and has no samples.
     pub missing_kernel_share: f64,
-    /// Whether the recording was not ended properly.
+    /// Whether the recording did not end properly.
     pub incomplete: bool,
-    /// Whether the values of the main metric were counted, and none is a sample.
+    /// Whether the values of the main metric were counted, not sampled.
     pub counted: bool,
-    /// What holds for the heap, when it was recorded.
+    /// The quality of the heap, if it was recorded.
     pub heap: Option<HeapQuality>,
-    /// What holds for waits, when the metric is theirs.
+    /// The quality of waits, if they are the metric.
     pub waits: Option<WaitQuality>,
-    /// What is wrong and what to do about it, worst first.
+    /// The warnings, worst first.
     pub warnings: Vec<Warning>,
 }
 
 impl Quality {
-    /// Judges the main metric of a whole profile, and the heap when it was recorded.
+    /// Judges the main metric of a whole profile, and the heap if it was recorded.
     pub fn of(profile: &Profile) -> Self {
         let meta = &profile.meta;
         let heap = HeapQuality::of(profile);
@@ -117,7 +117,7 @@ impl Quality {
         let hidden = meta.kernel == KernelView::Hidden;
         let cpu_time = meta.user_time_ns.saturating_add(meta.system_time_ns);
         let expected = expected_samples(profile, if hidden { meta.user_time_ns } else { cpu_time });
-        let by_timers = matches!(meta.sampling, Sampling::Timers | Sampling::Looks);
+        let by_timers = matches!(meta.sampling, Sampling::Timers | Sampling::Ptrace);
         let covered = share(weights.total_value, cpu_time) * (1.0 - shares.not_sampled);
         let mut quality = Self {
             grade: Grade::Good,
@@ -150,8 +150,8 @@ impl Quality {
         quality
     }
 
-    /// The same for a reader of one metric: of an event that was recorded beside CPU time it is judged by the event's own samples, which
-    /// are lost and throttled apart from those of CPU time; waits by what is known of them.
+    /// Judges one metric. An event that was recorded in addition to CPU time is judged by its own samples,
+    /// which are lost and throttled separately from those of CPU time. Waits are judged by their stacks.
     pub fn of_metric(profile: &Profile, metric: usize) -> Self {
         let quality = Self::of(profile);
         if profile.metrics.get(metric).is_some_and(|row| row.of == Subject::Wait) {
@@ -199,12 +199,12 @@ impl Quality {
         quality
     }
 
-    /// What is wrong, in words, worst first.
+    /// The warnings as remarks, worst first.
     pub fn remarks(&self) -> Vec<Remark> {
         self.warnings.iter().map(Fact::remark).collect()
     }
 
-    /// Share of the expected samples that came, when that is known.
+    /// Share of the expected samples that arrived, if known.
     pub fn achieved_share(&self) -> Option<f64> {
         let expected = self.expected_samples.filter(|expected| *expected > 0)?;
         Some((self.samples + self.lost) as f64 / expected as f64)
@@ -251,7 +251,7 @@ impl Quality {
         if let Some(waits) = &self.waits {
             waits.warn(&mut warnings);
         }
-        // Who went on is told once: by the heap's note where nothing else was recorded.
+        // Processes that kept running are reported once: by the heap's note if only the heap was recorded.
         let went_on = |note: &&Note| matches!(note, Note::Heap(HeapNote::ProcessesWentOn { .. }));
         let is_noted = heap_only && profile.meta.notes.iter().any(|note| went_on(&note));
         let still_running = !profile.meta.still_running.is_empty() && !is_noted;
@@ -270,18 +270,18 @@ impl Quality {
         self.judge();
     }
 
-    /// The verdict that the warnings add up to.
+    /// Sets the grade from the warnings.
     fn judge(&mut self) {
         self.grade = match self.warnings.first().map(Warning::severity) {
             Some(Severity::Serious) => Grade::Poor,
             Some(Severity::Warning) => Grade::Fair,
-            // What is missing is told in a note of the recorder.
+            // A note of the recorder says what is missing.
             _ if self.heap.as_ref().is_some_and(|heap| heap.partly_seen) => Grade::Fair,
             Some(Severity::Note | Severity::Fine) | None => Grade::Good,
         };
     }
 
-    /// The same for a reader of nothing but the heap: without what is wrong with CPU samples.
+    /// The same for the heap alone: without warnings about CPU samples.
     #[must_use]
     pub fn of_heap_alone(&self) -> Self {
         let mut quality = self.clone();
@@ -293,10 +293,10 @@ impl Quality {
         quality
     }
 
-    /// Whether there are enough samples.
+    /// Warns about too few samples.
     fn warn_of_samples(&self, profile: &Profile, warnings: &mut Vec<Warning>) {
         if self.samples == 0 {
-            // A program that may not be observed explains it.
+            // A program that may not be observed already explains it.
             if profile.meta.counters.unobservable_execs == 0 {
                 warnings.push(Warning::NoSamples { raise_to: self.higher_rate(10) });
             }
@@ -306,18 +306,18 @@ impl Quality {
         }
     }
 
-    /// Whether all of them came.
+    /// Warns about missing samples.
     fn warn_of_sampling(&self, profile: &Profile, shares: &StackShares, warnings: &mut Vec<Warning>) {
         let counters = &profile.meta.counters;
         let frequency_hz = self.frequency_hz;
         if self.lost > 0 {
-            // Those of CPU time and of waits come through the same rings.
+            // Samples of CPU time and of waits share the ring buffers.
             let others = match self.waits {
                 Some(_) => profile.main_samples().map(|(_, samples)| samples),
                 None => wait_metric(profile).map(|metric| &profile.samples[metric]),
             };
             let others = others.map_or(0, |samples| samples.len() as u64);
-            // So do those of system calls, two of each.
+            // So do system calls, with two records each.
             let calls = profile.syscalls.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
             let kept = self.samples.saturating_add(others).saturating_add(calls.saturating_mul(2));
             let lost_share = share(self.lost, self.lost.saturating_add(kept));
@@ -329,8 +329,8 @@ impl Quality {
         if self.throttled > 0 {
             warnings.push(Warning::Throttled { times: self.throttled, frequency_hz });
         }
-        if matches!(self.sampling, Sampling::Timers | Sampling::Looks) {
-            // A sample that came late stands for several periods, so their number says little.
+        if matches!(self.sampling, Sampling::Timers | Sampling::Ptrace) {
+            // A late sample stands for several periods, so the number of samples says little.
             if self.samples >= ENOUGH_SAMPLES && self.not_sampled_share >= NOT_COVERED {
                 warnings.push(Warning::NotCovered { share: self.not_sampled_share });
             }
@@ -344,11 +344,11 @@ impl Quality {
             warnings.push(Warning::FewerSamplesThanExpected { samples: self.samples, expected, raise_to });
         }
         match self.kernel {
-            // What the kernel hides of waits is told in a note of the recorder.
+            // For waits, a note of the recorder says what the kernel hides.
             KernelView::Hidden if self.waits.is_none() => {
                 let known = profile.meta.user_time_ns + profile.meta.system_time_ns > 0;
                 let missing_share = known.then_some(self.missing_kernel_share);
-                if missing_share.is_none_or(|share| share >= LEAST_SHOWN) {
+                if missing_share.is_none_or(|share| share >= MIN_SHOWN) {
                     let accounted = self.sampling == Sampling::Threads && self.trigger == Trigger::CpuClock;
                     warnings.push(Warning::KernelHidden { missing_share, accounted, level: 1 });
                 }
@@ -365,10 +365,10 @@ impl Quality {
     }
 }
 
-/// Samples that programs take of themselves may stand for so much less than the CPU time by chance.
+/// Timer and ptrace samples may fall short of the CPU time by this share through noise alone.
 const NOT_COVERED: f64 = 0.05;
 
-/// A rate so many times this one, or the usual one where it is not known; none beyond what every kernel allows.
+/// This rate (or the default if unknown) times a factor; `None` beyond what every kernel allows.
 fn higher_rate(frequency_hz: u32, times: u32) -> Option<u32> {
     const USUAL: u32 = 1000;
     const HIGHEST: u32 = 20_000;
@@ -377,16 +377,17 @@ fn higher_rate(frequency_hz: u32, times: u32) -> Option<u32> {
 }
 
 impl Quality {
-    /// A higher rate that helps; timers come at ticks of the kernel's clock and no more often, and looks have a limit.
+    /// A higher rate that helps. Timer sampling is limited to the kernel's clock ticks, and ptrace sampling
+    /// has its own limit.
     fn higher_rate(&self, times: u32) -> Option<u32> {
-        if matches!(self.trigger, Trigger::Timer | Trigger::Look) {
+        if matches!(self.trigger, Trigger::Timer | Trigger::Ptrace) {
             None
         } else {
             higher_rate(self.frequency_hz, times)
         }
     }
 
-    /// Time of threads that ended before their first sample, beyond that in the kernel, of which another warning tells.
+    /// Warns about threads that exited before their first sample. Kernel time has its own warning.
     fn warn_of_time_without_samples(&self, threads: u64, warnings: &mut Vec<Warning>) {
         let in_kernel = if self.trigger == Trigger::CpuClock { self.missing_kernel_share } else { 0.0 };
         let share = self.not_sampled_share;
@@ -396,14 +397,16 @@ impl Quality {
     }
 }
 
-/// Samples that this much CPU time gives, when whyslow recorded it.
+/// The number of samples that this much CPU time should give, if whyslow recorded it.
 fn expected_samples(profile: &Profile, cpu_time_ns: u64) -> Option<u64> {
     let Sampler { trigger, rate_hz } = profile.main_sampler();
-    (!matches!(trigger, Trigger::Unknown | Trigger::Timer | Trigger::Look) && rate_hz > 0 && cpu_time_ns > 0)
+    (!matches!(trigger, Trigger::Unknown | Trigger::Timer | Trigger::Ptrace)
+        && rate_hz > 0
+        && cpu_time_ns > 0)
         .then(|| (cpu_time_ns as f64 / 1e9 * f64::from(rate_hz)).round() as u64)
 }
 
-/// Shares of the samples by what their stacks lack.
+/// Shares of the samples by what is missing from their stacks.
 struct StackShares {
     truncated: f64,
     unresolved: f64,
@@ -412,9 +415,9 @@ struct StackShares {
     no_module: f64,
     /// The innermost frame is in the kernel.
     kernel: f64,
-    /// whyslow's own code in the program runs, or the kernel for it.
+    /// whyslow's own code in the program, or the kernel called by it.
     agent: f64,
-    /// No sample fell there; the other shares are of the rest.
+    /// Time without samples; the other shares are of the rest.
     not_sampled: f64,
 }
 

@@ -7,13 +7,13 @@ use crate::labels::module_file_name;
 use crate::selection::Weights;
 use crate::units::share;
 
-/// A module with less than this share of the samples is not worth a warning.
+/// Modules with a smaller share of the samples get no warning.
 pub(super) const NOTABLE_MODULE: f64 = 0.05;
 
-/// Our own library that records the heap, in the program.
+/// whyslow's library that records the heap inside the program.
 const AGENT: &str = "whyslow-agent.so";
 
-/// Libraries that every program has and nobody rebuilds, and our own.
+/// Libraries that every program has and that users do not rebuild, and whyslow's own.
 const SYSTEM_LIBRARIES: [&str; 10] = [
     AGENT,
     "libc.so",
@@ -27,14 +27,14 @@ const SYSTEM_LIBRARIES: [&str; 10] = [
     "libstdc++",
 ];
 
-/// Whose time it is that is spent in a module.
+/// What the time in a module belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// The program's.
+    /// The program.
     Program,
-    /// The kernel's, for whoever called it.
+    /// The kernel, on behalf of its caller.
     Kernel,
-    /// whyslow's own.
+    /// whyslow's agent.
     Agent,
 }
 
@@ -50,8 +50,8 @@ pub(super) fn owners(profile: &Profile) -> Vec<Owner> {
         .collect()
 }
 
-/// Warns about modules that have a notable share of the weights, which are in this unit. Slow code is a matter of
-/// CPU time: `of_cpu_time` says whether the weights are.
+/// Warns about modules that have a notable share of the weights, which are in this unit. Only CPU time is
+/// affected by slow code: `of_cpu_time` says whether the weights are CPU time.
 pub(super) fn warn(
     profile: &Profile,
     weights: &Weights,
@@ -127,7 +127,7 @@ pub(super) fn warn(
     }
 }
 
-/// The path, if the file there came with the system.
+/// The path, if the file belongs to the system.
 fn system_path(path: &str) -> Option<String> {
     const FOLDERS: [&str; 7] = ["/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/nix/store/", "/gnu/store/"];
     const OWN: &str = "/usr/local/";
@@ -136,7 +136,7 @@ fn system_path(path: &str) -> Option<String> {
     is_system.then(|| path.to_owned())
 }
 
-/// What builds each module, by the functions that were seen in it.
+/// What each module was built with, by its functions in the profile.
 pub(super) fn built_with(profile: &Profile) -> Vec<BuiltWith> {
     let mut built_with = vec![BuiltWith::Unknown; profile.modules.len()];
     for function in &profile.functions {
@@ -157,10 +157,10 @@ pub(super) fn built_with(profile: &Profile) -> Vec<BuiltWith> {
     built_with
 }
 
-/// Whether a function is Rust code: by its file, or by how the compiler writes its name.
+/// Whether a function is Rust code: by its file, or by its mangled name.
 fn is_rust(profile: &Profile, function: &Function) -> bool {
     let raw = profile.text(function.raw_name);
-    // `_ZN…17h` and 16 hexadecimal digits and `E`, or `_R…`.
+    // `_ZN…17h`, 16 hexadecimal digits and `E`, or `_R…`.
     let hashed = raw.rsplit_once("17h").is_some_and(|(_, hash)| {
         hash.as_bytes().first_chunk::<16>().is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
             && hash[16..].starts_with('E')
@@ -170,7 +170,7 @@ fn is_rust(profile: &Profile, function: &Function) -> bool {
         || function.file.is_some_and(|file| profile.text(file).ends_with(".rs"))
 }
 
-/// Whether a function is of Go: every program has its runtime.
+/// Whether a function belongs to Go: every Go program has its runtime.
 fn is_go(profile: &Profile, function: &Function) -> bool {
     profile.text(function.raw_name).starts_with("runtime.")
         || function.file.is_some_and(|file| profile.text(file).ends_with(".go"))
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn only_modules_that_matter_are_named() {
+    fn names_only_modules_with_a_notable_share() {
         let profile = testing::profile("main 900\nmain;[libz.so] 60\nmain;[libtiny.so] 40");
         assert_eq!(
             messages(&profile),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn system_libraries_and_the_kernel_are_left_alone() {
+    fn ignores_system_libraries_and_the_kernel() {
         let folded = "main;[libc.so.6] 100\nmain;[ld-linux-x86-64.so.2] 100\nmain;[kernel] 100";
         assert_eq!(messages(&testing::profile(folded)), [""; 0]);
     }
@@ -212,7 +212,7 @@ mod tests {
         assert!(quality.warnings[0].fix().unwrap().contains("--release"));
     }
 
-    /// The fix for a program whose functions have these linker's names.
+    /// The fix for a program whose functions have these mangled names.
     fn fix(raw_names: &[&str], change: impl Fn(&mut whyslow_profile::Module)) -> String {
         let mut profile = testing::profile("main;a 900");
         change(&mut profile.modules[0]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_lines_says_which_setting_brings_them() {
+    fn program_without_lines_gets_the_setting_that_adds_them() {
         for rust in ["_RNvCs1234_7mycrate3foo", "_ZN4core3fmt5write17h0123456789abcdefE.llvm.1"] {
             let fix = fix(&["main", rust], |module| module.symbols = SymbolState::Names);
             assert!(fix.contains("debug = \"line-tables-only\"") && !fix.contains("gcc"), "{fix}");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_rust_is_not_told_of_cargo() {
+    fn program_without_rust_gets_no_cargo_advice() {
         let names = ["main", "_ZN3Foo3barEv"];
         let fixes = [
             fix(&names, |module| module.symbols = SymbolState::Names),
@@ -248,19 +248,19 @@ mod tests {
     }
 
     #[test]
-    fn a_go_program_is_told_of_go() {
+    fn go_program_gets_go_advice() {
         let fix = fix(&["main.main", "runtime.mallocgc"], |module| module.symbols = SymbolState::Names);
         assert!(fix.contains("ldflags") && !fix.contains("gcc") && !fix.contains("Cargo"), "{fix}");
     }
 
     #[test]
-    fn a_file_without_names_may_be_either() {
+    fn file_without_symbols_gets_advice_for_both() {
         let fix = fix(&[], |module| module.symbols = SymbolState::Stripped);
         assert!(fix.contains("Cargo.toml") && fix.contains("gcc -g"), "{fix}");
     }
 
     #[test]
-    fn a_file_of_the_system_is_not_to_be_built_anew() {
+    fn system_file_gets_advice_on_packages() {
         let quality = Quality::of(&testing::profile("main 100\nmain;[libz.so] 100"));
         let fix = quality.warnings.iter().find(|warning| warning.id() == "stripped").unwrap().fix().unwrap();
         assert!(
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_file_is_not_called_missing() {
+    fn deleted_file_is_not_reported_as_missing() {
         let mut profile = testing::profile("main 900");
         profile.modules[0].symbols = SymbolState::Replaced;
         assert_eq!(
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_are_shown_by_address_have_no_name() {
+    fn functions_shown_by_address_have_no_name() {
         let mut profile = testing::profile("main;app+0x40 300\nmain 100");
         let empty = profile.strings.push("");
         let text = |profile: &Profile, function: &Function| profile.text(function.name).to_owned();

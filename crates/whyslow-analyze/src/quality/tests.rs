@@ -1,4 +1,4 @@
-//! What is wrong with made-up profiles.
+//! Warnings and grades of artificial profiles.
 
 use whyslow_profile::{Lengths, Metric, ModuleKind, Syscalls};
 
@@ -21,7 +21,8 @@ fn a_clean_profile_is_good() {
     assert_eq!(quality.achieved_share(), Some(1.0));
 }
 
-/// Waits of a program that hardly computes: 4 ms in whole stacks, 3 in truncated ones, 2 in none, 1 for a CPU.
+/// Waits of a program that hardly computes: 4 ms with complete stacks, 3 with truncated ones, 2 without, 1
+/// queued for a CPU.
 fn waits() -> (Profile, usize) {
     let mut profile = testing::profile(
         "main;std::thread::sleep;sys_hrtimer_nanosleep 4
@@ -45,32 +46,32 @@ fn waits() -> (Profile, usize) {
 }
 
 #[test]
-fn waits_are_judged_by_what_is_known_of_them_and_not_by_samples_of_cpu_time() {
+fn waits_are_judged_by_their_stacks_and_not_by_cpu_samples() {
     let (mut profile, metric) = waits();
     profile.meta.system_time_ns = profile.meta.user_time_ns;
     assert_eq!(ids(&Quality::of(&profile)), ["no-samples", "throttled", "kernel-hidden"]);
     let quality = Quality::of_metric(&profile, metric);
     let known = quality.waits.as_ref().unwrap();
     assert_eq!((known.waits, known.whole, quality.samples), (9, 4, 10));
-    assert_eq!((known.whole_share, known.unseen_share), (4.0 / 9.0, 2.0 / 9.0));
-    assert!(!known.in_turns && !known.looked_at);
+    assert_eq!((known.whole_share, known.no_stack_share), (4.0 / 9.0, 2.0 / 9.0));
+    assert!(!known.in_turns && !known.snapshots);
     assert_eq!(ids(&quality), ["truncated-stacks", "waits-unseen"]);
     assert_eq!(quality.grade, Grade::Fair);
-    profile.meta.notes.push(RecordingNote::WaitsLookedAt.into());
+    profile.meta.notes.push(RecordingNote::WaitSnapshots.into());
     profile.meta.notes.push(RecordingNote::WaitsSampled { stacks: 1, waits: 2 }.into());
     profile.meta.counters.lost_samples = 10;
     let quality = Quality::of_metric(&profile, metric);
     let known = quality.waits.as_ref().unwrap();
-    assert!(known.in_turns && known.looked_at);
-    assert_eq!(quality.trigger, Trigger::Look);
+    assert!(known.in_turns && known.snapshots);
+    assert_eq!(quality.trigger, Trigger::Ptrace);
     let lost = |warning: &&Warning| matches!(warning, Warning::Lost { lost: 10, share, .. } if *share == 0.5);
     assert!(quality.warnings.iter().any(|warning| lost(&warning)), "{:?}", quality.warnings);
     assert_eq!(Quality::of_metric(&profile, profile.main_metric()).waits, None);
 }
 
-/// A flood of system calls fills the rings; what is lost is no larger a part of it than it is.
+/// Many system calls fill the ring buffers; the lost share is of all records.
 #[test]
-fn lost_records_are_a_part_of_all_records_those_of_system_calls_among_them() {
+fn lost_share_includes_records_of_system_calls() {
     let mut profile = testing::profile("main;a 300");
     profile.meta.counters.lost_samples = 100;
     let lost_share = |profile: &Profile| {
@@ -100,7 +101,7 @@ fn lost_records_are_a_part_of_all_records_those_of_system_calls_among_them() {
 }
 
 #[test]
-fn a_program_that_never_waits_is_no_poor_recording_of_waits() {
+fn program_that_never_waits_has_good_wait_quality() {
     let (mut profile, metric) = waits();
     profile.samples[metric] = Default::default();
     let quality = Quality::of_metric(&profile, metric);
@@ -157,7 +158,7 @@ fn counters_become_warnings_with_a_fix() {
 }
 
 #[test]
-fn time_that_recording_the_heap_costs_is_told_from_the_programs() {
+fn agent_time_is_separate_from_the_programs() {
     let profile = testing::profile(
         "main;[whyslow-agent.so] 20
          main;[whyslow-agent.so];[kernel] 10
@@ -182,7 +183,7 @@ fn kernel_names_matter_only_when_the_kernel_does() {
 }
 
 #[test]
-fn another_tools_recording_without_names_is_not_good() {
+fn imported_recording_without_names_is_not_good() {
     for (named, unnamed, grade) in [(950, 50, Grade::Good), (800, 200, Grade::Fair), (2, 998, Grade::Poor)] {
         let mut profile = testing::profile(&format!("main {named}\nmain;[libc.so.6] {unnamed}"));
         profile.meta.imported_from = Some("perf script".to_owned());
@@ -203,7 +204,7 @@ fn hidden_kernel_time_matters_only_when_there_is_some() {
 }
 
 #[test]
-fn one_is_not_called_several() {
+fn singular_and_plural_agree() {
     let mut profile = testing::profile("main 1");
     profile.meta.counters.lost_samples = 1;
     profile.meta.counters.lost_records = 1;
@@ -213,13 +214,13 @@ fn one_is_not_called_several() {
         [
             "only 1 sample: shares are rough (up to ±98 points)",
             "1 sample was lost (50.0 % of all)",
-            "1 record of files, threads or processes lost: some names may be missing"
+            "the kernel dropped 1 record of mapped files, threads or processes: some names may be missing"
         ]
     );
 }
 
 #[test]
-fn missing_unwind_tables_are_told_from_missing_bytes() {
+fn missing_unwind_tables_and_missing_bytes_have_different_warnings() {
     let mut profile = testing::profile("[truncated];b 100\nmain 200");
     profile.meta.counters.no_unwind_info = 90;
     assert_eq!(ids(&Quality::of(&profile)), ["no-unwind-info"]);
@@ -233,7 +234,7 @@ fn nothing_recorded_is_poor() {
 }
 
 #[test]
-fn time_without_samples_is_told_and_is_no_trouble_of_the_samples() {
+fn reports_time_without_samples_without_blaming_the_samples() {
     let mut profile = testing::profile("main;a 300\nshort: [not sampled] 100");
     testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
     profile.meta.sampling = Sampling::Threads;
@@ -262,19 +263,19 @@ fn hidden_kernel_time_is_named_once_and_only_when_there_is_some() {
     assert_eq!(ids(&quality), ["kernel-hidden"]);
     assert_eq!(
         quality.warnings[0].to_string(),
-        "the kernel may not be looked into: its 25.0 % of the CPU time is part of [not sampled]"
+        "no permission to sample the kernel: its 25.0 % of the CPU time is part of [not sampled]"
     );
     let mut profile = testing::profile("main;a 300");
     profile.meta.kernel = KernelView::Hidden;
     (profile.meta.user_time_ns, profile.meta.system_time_ns) = (300_000_000, 1000);
-    assert_eq!(ids(&Quality::of(&profile)), [""; 0], "0.0 % is nothing to tell");
+    assert_eq!(ids(&Quality::of(&profile)), [""; 0], "0.0 % is not worth a warning");
     (profile.meta.user_time_ns, profile.meta.system_time_ns) = (0, 0);
     let message = Quality::of(&profile).warnings[0].to_string();
     assert_eq!(message, "kernel time is not in the profile", "how much is not known of attached processes");
 }
 
 #[test]
-fn who_runs_on_is_told_once() {
+fn reports_still_running_processes_once() {
     let row = whyslow_profile::StillRunning { name: "daemon".to_owned(), processes: 1 };
     let note = HeapNote::ProcessesWentOn { pid: 7, name: "daemon".to_owned(), more: 0 };
     let mut profile = testing::profile("main;a 300");
@@ -285,29 +286,28 @@ fn who_runs_on_is_told_once() {
         profile.meta.still_running = vec![row.clone()];
         profile.meta.notes = vec![note.clone().into()];
     }
-    let told =
+    let ids =
         |profile: &Profile| Quality::of(profile).remarks().iter().map(|remark| remark.id).collect::<Vec<_>>();
-    assert_eq!(told(&profile), ["still-running"]);
-    assert_eq!(told(&alone), ["processes-went-on"]);
+    assert_eq!(ids(&profile), ["still-running"]);
+    assert_eq!(ids(&alone), ["processes-went-on"]);
     alone.meta.notes.clear();
-    assert_eq!(told(&alone), ["still-running"]);
+    assert_eq!(ids(&alone), ["still-running"]);
 }
 
 #[test]
-fn who_runs_on_is_named() {
+fn names_still_running_processes() {
     let mut profile = testing::profile("main;a 300");
     let row = |name: &str, processes| whyslow_profile::StillRunning { name: name.to_owned(), processes };
     profile.meta.still_running = vec![row("app", 1), row("worker", 2)];
     let message = |profile: &Profile| Quality::of(profile).warnings[0].to_string();
     assert_eq!(
         message(&profile),
-        "3 processes were still running when the recording ended (app, worker (×2)): their time from then on is not in \
-         the profile"
+        "3 processes were still running when the recording ended (app, worker (×2)): their later time is not in the profile"
     );
     profile.meta.exit = Some(whyslow_profile::ExitStatus::Code(0));
     profile.meta.still_running = vec![row("daemon", 1)];
     assert_eq!(
         message(&profile),
-        "1 process was left running by the program when it ended (daemon): its time from then on is not in the profile"
+        "1 process was left running by the program when it ended (daemon): its later time is not in the profile"
     );
 }

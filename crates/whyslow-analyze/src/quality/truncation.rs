@@ -1,4 +1,4 @@
-//! Why stacks lack their outer frames.
+//! Explains truncated stacks.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::heap::metric;
@@ -11,8 +11,8 @@ use crate::labels::module_file_name;
 use crate::selection::{Selection, Weights};
 use crate::units::share;
 
-/// The most bytes of stack that are worth copying with each sample.
-const MOST_STACK_BYTES: u32 = 60_000;
+/// The maximum number of stack bytes worth copying with each sample.
+const MAX_STACK_BYTES: u32 = 60_000;
 
 /// The main reason, as a warning.
 pub(super) fn explain(
@@ -48,11 +48,11 @@ pub(super) fn explain(
     }
     let ours = profile.meta.imported_from.is_none();
     let used = profile.meta.stack_bytes;
-    let copy_more = (ours && used < MOST_STACK_BYTES).then_some(MOST_STACK_BYTES);
+    let copy_more = (ours && used < MAX_STACK_BYTES).then_some(MAX_STACK_BYTES);
     Warning::Truncated { share: truncated_share, copy_more }
 }
 
-/// Why stacks of allocations do.
+/// The main reason for truncated stacks of allocations.
 pub(super) fn explain_heap(profile: &Profile, share: f64) -> Warning {
     let weights = profile
         .metric_named(metric::BYTES_ALLOCATED)
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_was_copied_whole_is_not_told_to_copy_less() {
+    fn never_suggests_copying_less() {
         let with = |stack_bytes| {
             let change = |profile: &mut Profile| {
                 profile.meta.stack_bytes = stack_bytes;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn who_loses_samples_is_not_told_to_copy_more() {
+    fn does_not_suggest_copying_more_when_samples_were_lost() {
         let mut profile = testing::profile("[truncated];b 300");
         profile.meta.counters.truncated = 300;
         profile.meta.counters.lost_samples = 10;
@@ -120,12 +120,12 @@ mod tests {
     }
 
     #[test]
-    fn the_module_without_tables_is_named_and_its_fix_fits() {
+    fn names_the_module_without_tables_with_a_fitting_fix() {
         let change = |profile: &mut Profile| profile.meta.counters.no_unwind_info = 300;
         let warning = warning("[truncated];b;c 300", change);
         assert_eq!(
             warning.to_string(),
-            "100.0 % of the samples lack their outer frames: app has code without unwind tables"
+            "100.0 % of the samples have truncated stacks: app has code without unwind tables"
         );
         assert_eq!(
             warning.fix().as_deref(),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_on_its_own_stack_is_no_missing_table() {
+    fn handler_on_its_own_stack_is_not_a_missing_table() {
         let change = |profile: &mut Profile| profile.meta.counters.cut_at_signal = 300;
         let warning = warning("[truncated];on_signal;work 300", change);
         assert_eq!((warning.id(), warning.severity()), ("cut-at-signal", Severity::Warning));

@@ -1,4 +1,4 @@
-//! How far recorded waits can be trusted: of how many it is known where they were.
+//! The quality of recorded waits: for how many the stack is known.
 
 use whyslow_profile::{Note, Profile, RecordingNote, Sampling, Trigger};
 
@@ -7,31 +7,31 @@ use crate::selection::Selection;
 use crate::units::share;
 use crate::waits::{Reason, row_reasons};
 
-/// Waits without a stack are worth a warning from this share of the waiting time on.
-const UNSEEN: f64 = 0.1;
+/// Waits without a stack get a warning from this share of the waiting time on.
+const NOTABLE_NO_STACK: f64 = 0.1;
 
-/// What holds for the waits of a profile. Waits for a CPU are not among them: everybody knows what those are for.
+/// The quality of a profile's waits. Run-queue delay is not included: it needs no stack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitQuality {
-    /// How many waits there are.
+    /// The number of waits.
     pub waits: u64,
-    /// How many of them have a stack that is whole.
+    /// How many of them have a complete stack.
     pub whole: u64,
-    /// The share of the waiting time that those have.
+    /// Their share of the waiting time.
     pub whole_share: f64,
-    /// The share of the waiting time of those without any stack.
-    pub unseen_share: f64,
-    /// Whether stacks were taken in turns, because there were too many waits.
+    /// The share of the waiting time without any stack.
+    pub no_stack_share: f64,
+    /// Whether only some waits got a stack because there were too many.
     pub in_turns: bool,
-    /// Whether threads were looked at while they waited, because the kernel gave no stacks.
-    pub looked_at: bool,
+    /// Whether whyslow sampled blocked threads because the kernel gave no stacks.
+    pub snapshots: bool,
 }
 
 impl WaitQuality {
     fn of(profile: &Profile, metric: usize) -> Self {
         let samples = &profile.samples[metric];
         let reasons = row_reasons(profile, metric).unwrap_or_default();
-        let (mut waits, mut whole, mut total_ns, mut whole_ns, mut unseen_ns) = (0, 0, 0u64, 0, 0);
+        let (mut waits, mut whole, mut total_ns, mut whole_ns, mut no_stack_ns) = (0, 0, 0u64, 0, 0);
         for (row, reason) in
             reasons.into_iter().enumerate().filter(|(_, reason)| *reason != Some(Reason::Cpu))
         {
@@ -39,7 +39,7 @@ impl WaitQuality {
             waits += 1;
             total_ns += length_ns;
             if matches!(reason, Some(Reason::Short | Reason::NotSampled)) {
-                unseen_ns += length_ns;
+                no_stack_ns += length_ns;
             } else if !profile.is_truncated(samples.stack[row]) {
                 whole += 1;
                 whole_ns += length_ns;
@@ -52,21 +52,21 @@ impl WaitQuality {
             waits,
             whole,
             whole_share: if total_ns == 0 { 1.0 } else { share(whole_ns, total_ns) },
-            unseen_share: share(unseen_ns, total_ns),
+            no_stack_share: share(no_stack_ns, total_ns),
             in_turns: noted(|note| matches!(note, RecordingNote::WaitsSampled { .. })),
-            looked_at: noted(|note| matches!(note, RecordingNote::WaitsLookedAt)),
+            snapshots: noted(|note| matches!(note, RecordingNote::WaitSnapshots)),
         }
     }
 
     pub(super) fn warn(&self, warnings: &mut Vec<Warning>) {
-        if self.unseen_share >= UNSEEN {
-            warnings.push(Warning::WaitsUnseen { share: self.unseen_share, looked_at: self.looked_at });
+        if self.no_stack_share >= NOTABLE_NO_STACK {
+            warnings.push(Warning::WaitsUnseen { share: self.no_stack_share, snapshots: self.snapshots });
         }
     }
 }
 
 impl Quality {
-    /// The same profile for a reader of its waits: what is wrong with samples of CPU time is nothing to them.
+    /// The same profile judged by its waits: without warnings about CPU samples.
     pub(super) fn of_waits(self, profile: &Profile, metric: usize) -> Self {
         let weights = Selection { metric, ..Selection::default() }.weigh(profile);
         let shares = StackShares::of(profile, &weights);
@@ -77,7 +77,7 @@ impl Quality {
             truncated_share: shares.truncated,
             unresolved_share: shares.unresolved,
             nameless_share: shares.nameless,
-            trigger: if waits.looked_at { Trigger::Look } else { Trigger::Event },
+            trigger: if waits.snapshots { Trigger::Ptrace } else { Trigger::Event },
             sampling: Sampling::Unknown,
             not_sampled_share: 0.0,
             expected_samples: None,

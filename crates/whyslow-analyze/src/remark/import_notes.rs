@@ -1,11 +1,11 @@
-//! What notes of other tools' recordings say.
+//! The messages of notes on recordings of other tools.
 
 use whyslow_profile::{ImportNote, LeftOutSamples};
 
 use super::{About, Fact, Remark};
 use crate::units::{Count, number_of};
 
-/// How perf records whole stacks.
+/// The command that makes perf record complete stacks.
 const WHOLE_STACKS: &str = "perf record --call-graph dwarf";
 
 impl Fact for ImportNote {
@@ -32,10 +32,10 @@ impl Fact for ImportNote {
 fn text(note: &ImportNote) -> String {
     let constant = match note {
         ImportNote::UnreadableLines { lines: 1, first, what } => {
-            return format!("line {first} is left out: {what}");
+            return format!("line {first} was skipped: {what}");
         }
         ImportNote::UnreadableLines { lines, first, what } => {
-            return format!("{} lines are left out; the first is line {first}: {what}", Count(*lines));
+            return format!("{} lines were skipped; the first is line {first}: {what}", Count(*lines));
         }
         ImportNote::SamplesLeftOut { samples, which } => {
             let which = match which {
@@ -43,126 +43,128 @@ fn text(note: &ImportNote) -> String {
                 LeftOutSamples::WithoutAddress => "samples without an address",
                 LeftOutSamples::Negative => "negative values (of a comparison)",
             };
-            return format!("{which} are left out: {}", Count(*samples));
+            return format!("skipped {which}: {}", Count(*samples));
         }
         ImportNote::Fractions { scale } => {
-            return format!("values that are no whole numbers: all are in units of 1/{scale}");
+            return format!("some values are fractions: all values are in units of 1/{scale}");
         }
-        ImportNote::NotBytes { unit } => return format!("its values are counted in {unit}, not in bytes"),
+        ImportNote::NotBytes { unit } => return format!("its values are in {unit}, not in bytes"),
         ImportNote::FreedLeftOut { events } => {
-            return format!("memory that was given back is left out: {} events", Count(*events));
+            return format!("freed memory is not imported: {}", number_of(*events, "event", "events"));
         }
         ImportNote::NewerFormat { known } => {
-            return format!("its version is newer than {known}: what that added is left out");
+            return format!("its format is newer than version {known}: later additions are not imported");
         }
-        ImportNote::LabelsLeftOut { labels } => return format!("labels are left out: {}", labels.join(", ")),
-        ImportNote::ProfilesLeftOut { kind } => return format!("profiles of the type '{kind}' are left out"),
+        ImportNote::LabelsLeftOut { labels } => {
+            return format!("labels are not imported: {}", labels.join(", "));
+        }
+        ImportNote::ProfilesLeftOut { kind } => return format!("profiles of type '{kind}' are not imported"),
         ImportNote::UnmatchedEvents { events } => {
             return format!(
-                "events without a counterpart (a begin without an end or the reverse) are left out: {}",
+                "skipped events without a counterpart (a begin without an end or the reverse): {}",
                 Count(*events)
             );
         }
         ImportNote::OtherEvents { events } => {
             return format!(
-                "events of other kinds (flows, objects, memory dumps) are left out: {}",
+                "skipped events of other kinds (flows, objects, memory dumps): {}",
                 Count(*events)
             );
         }
         ImportNote::SamplesWithoutTime { samples } => {
             let samples = number_of(*samples, "sample has no time and is", "samples have no time and are");
-            return format!("{samples} at the start");
+            return format!("{samples} shown at the start");
         }
         ImportNote::ForeignStackBytes { arch } => {
-            return format!("stack bytes of {arch} are not unwound; only callchains are shown");
+            return format!("copied stacks of {arch} are not unwound: only callchains are shown");
         }
         ImportNote::BeyondCopiedBytes { stacks, of } => {
             return format!(
-                "{} of {} stacks go on beyond the bytes that perf copied and stay truncated",
+                "{} of {} stacks are truncated: they are larger than what perf copied",
                 Count(*stacks),
                 Count(*of)
             );
         }
         ImportNote::ChangedFiles { file, more } => {
             return format!(
-                "{} changed since the recording (another build id): no names and no unwinding there",
+                "{} changed since the recording (another build ID): no symbols and no unwinding there",
                 list(file, *more)
             );
         }
         ImportNote::UnprovenFiles { file, more } => {
             return format!(
-                "the recording has no build id of {}: the files of this machine are used",
+                "the recording has no build ID of {}: symbols come from the files on this machine, which may differ",
                 list(file, *more)
             );
         }
         ImportNote::IdleCpus { samples } => {
-            return format!("samples of idle CPUs are left out: {}", Count(*samples));
+            return format!("skipped samples of idle CPUs: {}", Count(*samples));
         }
         ImportNote::UnknownRecords { records } => {
-            return format!("records that cannot be understood are left out: {}", Count(*records));
+            return format!("skipped unknown records: {}", Count(*records));
         }
-        ImportNote::NoTimes => "the format has no times: all samples are at the start",
+        ImportNote::NoTimes => "the format has no times: all samples are shown at the start",
         ImportNote::NoTimesAndThreads => {
-            "the format has no times and no threads: all samples are at the start, on one thread"
+            "the format has no times and no threads: all samples are shown at the start, on one thread"
         }
         ImportNote::ValuesWithoutTimes => {
-            "values that are not times have no place in time: all samples are at the start"
+            "the values are not times, so samples have no place in time: all are shown at the start"
         }
         ImportNote::FoldedStacks => {
             "folded stacks have no times, threads, lines or addresses; their values have no unit"
         }
         ImportNote::TwoColumns => {
-            "each stack has two values, as in a comparison: those after are samples, those before are samples-before"
+            "each stack has two values, as in a comparison: the metric samples has the second, samples-before the first"
         }
-        ImportNote::DhatBlocks => "DHAT does not know which blocks were temporary and which grew",
-        ImportNote::HeaptrackTimes => "heaptrack has no threads and no lifetimes, and knows times to 10 ms",
+        ImportNote::DhatBlocks => "DHAT does not record which blocks were temporary and which grew",
+        ImportNote::HeaptrackTimes => {
+            "heaptrack records no threads and no lifetimes, and times only to 10 ms"
+        }
         ImportNote::MassifMoments => {
-            "massif knows who had how much at some moments, and not how often anything was allocated"
+            "massif records live bytes per call site in a few snapshots, not how often anything was allocated"
         }
-        ImportNote::MassifTime => "its time is counted in instructions or bytes: the timeline is left out",
+        ImportNote::MassifTime => "its time axis counts instructions or bytes: the timeline is not imported",
         ImportNote::CallgrindCounts => {
-            "callgrind counts, it does not sample: there are no times, and no threads apart"
+            "callgrind counts instead of sampling: there are no times and no separate threads"
         }
         ImportNote::CallgrindCalls => {
-            "callgrind keeps calls, not stacks: where a function has several callers, its callees' costs are divided among \
-             them in proportion; own and inclusive costs of functions are exact unless they call each other in turn"
+            "callgrind records calls, not stacks: where a function has several callers, the costs of its callees are divided \
+             among them in proportion; self and total costs are exact, except for mutually recursive functions"
         }
         ImportNote::CachegrindLines => {
             "cachegrind counts per line: there are no call stacks, times, threads or modules"
         }
-        ImportNote::OffsetsAsTimes => "its time axis is an offset in a file: offsets are shown as times",
-        ImportNote::OpenMarkers => "markers that began and did not end are left out",
-        ImportNote::PprofUnnamed => "places without a name stay without one",
+        ImportNote::OffsetsAsTimes => "its time axis is a file offset: offsets are shown as times",
+        ImportNote::OpenMarkers => "skipped markers without an end",
+        ImportNote::PprofUnnamed => "locations without a symbol are shown by address",
         ImportNote::OpenFrames => "frames that were never closed end with the last event",
         ImportNote::EventsWithoutEnd => {
-            "the list of events has no end: the program was stopped while it wrote"
+            "the list of events is cut off: the program was stopped while it wrote the file"
         }
-        ImportNote::RoundedCounters => "counter values that are no whole numbers are rounded",
-        ImportNote::IdleLeftOut => "idle time is left out",
-        ImportNote::OpenStretches => {
-            "stretches that never end are taken to last until their thread's last event"
-        }
+        ImportNote::RoundedCounters => "fractional counter values are rounded",
+        ImportNote::IdleLeftOut => "idle time is not imported",
+        ImportNote::OpenStretches => "slices without an end last until the last event of their thread",
         ImportNote::OverlappingStretches => {
-            "stretches of a thread that overlap without being nested are cut in stacks, not as spans"
+            "some slices of a thread overlap without nesting: stacks cut them off, spans show them whole"
         }
         ImportNote::PerfScriptText => {
-            "perf script has no module addresses and no unwind quality; perf.data has"
+            "perf script prints no module addresses and no unwind errors; perf.data has both"
         }
         ImportNote::NoProcessNumbers => {
             "perf script printed no process numbers: all threads are shown as one process"
         }
         ImportNote::NoCallStacks => "perf recorded no call stacks",
         ImportNote::PerfUnfinished => {
-            "perf was stopped before it finished the file; build ids and host are not known"
+            "perf was stopped before it finished the file: build IDs and host are unknown"
         }
         ImportNote::LbrStacks => {
-            "stacks are the calls that the CPU itself remembers (LBR): those beyond its 16 or 32 are missing"
+            "stacks come from the CPU's branch records (LBR): frames beyond the innermost 16 or 32 are missing"
         }
         ImportNote::KernelCallchains => {
-            "stacks are the kernel's callchains: code without frame pointers is missing from them"
+            "stacks are the kernel's callchains: frames of code without frame pointers are missing"
         }
         ImportNote::OtherKernel => "it was recorded under another kernel: kernel functions have no names",
-        ImportNote::HardwareTraces => "hardware traces (Intel PT and the like) are not read",
+        ImportNote::HardwareTraces => "hardware traces (such as Intel PT) are not imported",
     };
     constant.to_owned()
 }
@@ -174,13 +176,15 @@ fn list(first: &str, more: u64) -> String {
 
 fn fix(note: &ImportNote) -> Option<&'static str> {
     match note {
-        ImportNote::MassifTime => Some("--time-unit=ms"),
-        ImportNote::PprofUnnamed => Some("pprof's own `-symbolize` gives them names"),
+        ImportNote::MassifTime => Some("record with `valgrind --tool=massif --time-unit=ms PROGRAM`"),
+        ImportNote::PprofUnnamed => {
+            Some("`pprof -symbolize=local -proto PROGRAM FILE` adds the symbols; then import its output")
+        }
         ImportNote::NoProcessNumbers => Some("perf script -F +pid"),
         ImportNote::SamplesWithoutTime { .. } => Some("perf script -F +time"),
         ImportNote::NoCallStacks | ImportNote::LbrStacks | ImportNote::KernelCallchains => Some(WHOLE_STACKS),
         ImportNote::BeyondCopiedBytes { .. } => {
-            Some("perf record --call-graph dwarf,65528, or whyslow record, which completes them")
+            Some("`perf record --call-graph dwarf,65528`, or `whyslow record`, which completes them")
         }
         _ => None,
     }

@@ -1,11 +1,11 @@
-//! Whatever the user is told besides numbers, in one form.
+//! Remarks: everything that whyslow says besides numbers, in one form.
 //!
 //! ```text
 //! remark = id, what it is about, how much it matters, one text, and the fix where there is one
 //! ```
-//! Each family of facts (warnings of quality, notes of recorders and importers, caveats of `diff`, advice on the heap, what an export
-//! leaves out, the doctor's checks) is an enum that is a [`Fact`]: its one function makes the remark, so that a fact is told in
-//! the same words by every view. A view has one way to show remarks.
+//! Each family of facts (quality warnings, notes of recorders and importers, caveats of `diff`, heap advice,
+//! losses of an export, the doctor's checks) is an enum that implements [`Fact`]. Its one function builds the
+//! remark, so every view uses the same words for a fact. A view has one way to show remarks.
 
 mod heap_notes;
 mod import_notes;
@@ -46,21 +46,21 @@ impl Severity {
 pub enum About {
     /// The recording as a whole.
     Recording,
-    /// The samples: how many there are and how they came.
+    /// The samples: how many there are and how they were taken.
     Samples,
     /// The frames of stacks.
     Stacks,
     /// Names of functions, and lines.
     Names,
-    /// What the program marks itself.
+    /// The program's own marks.
     Marks,
     /// Allocations.
     Heap,
-    /// The search for leaks.
+    /// The leak check.
     Leaks,
-    /// What was counted.
+    /// Counters.
     Counters,
-    /// Two recordings beside each other.
+    /// A comparison of recordings.
     Comparison,
     /// Another tool's format.
     Format,
@@ -93,28 +93,29 @@ impl About {
     }
 }
 
-/// What the user is told. Its texts may hold names from strangers: whoever shows them makes them harmless.
+/// One message to the user. Its texts may contain names from untrusted input: the view that shows them must
+/// escape them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
-    /// A short name that stays the same for ever.
+    /// A short name that never changes.
     pub id: &'static str,
     /// What it is about.
     pub about: About,
     /// How much it matters.
     pub severity: Severity,
-    /// What is so, without a full stop at its end.
+    /// The message, without a full stop at its end.
     pub text: String,
     /// What to type or change, when something can be done.
     pub fix: Option<String>,
 }
 
 impl Remark {
-    /// Something that is good to know, without a fix.
+    /// A remark of severity `note`, without a fix.
     pub fn note(id: &'static str, about: About, text: impl Into<String>) -> Self {
         Self { id, about, severity: Severity::Note, text: text.into(), fix: None }
     }
 
-    /// The same with a fix.
+    /// Adds a fix.
     #[must_use]
     pub fn or(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
@@ -122,13 +123,13 @@ impl Remark {
     }
 }
 
-/// Something that is known and can be told.
+/// A fact that has a remark.
 pub trait Fact {
-    /// The words for it.
+    /// The remark for this fact.
     fn remark(&self) -> Remark;
 }
 
-/// The id of a sentence in a file of another version.
+/// The id of a free-text note in a file of another version.
 pub(crate) const SENTENCE: &str = "recorder-note";
 
 impl Fact for Note {

@@ -1,4 +1,4 @@
-//! What notes of any recording say.
+//! The messages of notes that any recording can have.
 
 use whyslow_events::{Kind, NotCounted, WhyNot};
 use whyslow_profile::{IoCalls, NoSyscalls, RecordingNote};
@@ -13,55 +13,55 @@ impl Fact for RecordingNote {
         let note = |about, text: String| Remark::note(self.id(), about, text);
         match self {
             Self::MarksNotRecorded { error } => {
-                note(About::Marks, format!("marks of the program could not be recorded: {error}"))
+                note(About::Marks, format!("the program's marks were not recorded: {error}"))
             }
             Self::MarksNotUnderstood { pid } => {
-                note(About::Marks, format!("the marks of process {pid} are not understood"))
-                    .or("let it use the whyslow-mark of this whyslow")
+                note(About::Marks, format!("the marks of process {pid} are not valid and were skipped"))
+                    .or("build it with the whyslow-mark of this whyslow version")
             }
             Self::MarksOfOtherVersion { pid } => {
-                note(About::Marks, format!("process {pid} uses another version of whyslow-mark"))
-                    .or("let it use the whyslow-mark of this whyslow")
+                note(About::Marks, format!("process {pid} uses another version of whyslow-mark: its marks were skipped"))
+                    .or("build it with the whyslow-mark of this whyslow version")
             }
             Self::LostMarks { marks } => {
                 let marks =
-                    number_of(*marks, "mark of the program is missing", "marks of the program are missing");
-                note(About::Marks, format!("{marks}: it made more than can be recorded"))
-                    .or("mark longer spans")
+                    number_of(*marks, "mark of the program was lost", "marks of the program were lost");
+                note(About::Marks, format!("{marks}: it marked faster than whyslow can record"))
+                    .or("mark fewer and longer spans")
             }
-            Self::EventsRefused { level, looked, .. } => {
+            Self::EventsRefused { level, ptrace, .. } => {
                 let (why, fix) = match level {
                     Some(level) => (
                         format!("kernel.perf_event_paranoid is {level}"),
-                        "`sudo sysctl kernel.perf_event_paranoid=1` allows more samples, and the kernel's functions in them",
+                        "`sudo sysctl kernel.perf_event_paranoid=1` allows more samples, and kernel functions in them",
                     ),
                     None => (
                         "a container or sandbox filters the call, or the kernel has none".to_owned(),
-                        "`docker run --cap-add PERFMON --security-opt seccomp=unconfined` allows more samples, and the kernel's \
+                        "`docker run --cap-add PERFMON --security-opt seccomp=unconfined` allows more samples, and kernel \
                          functions in them",
                     ),
                 };
-                let instead = if *looked {
-                    "the program was stopped for a moment for each sample, at most a hundred times a second,"
+                let instead = if *ptrace {
+                    "whyslow stopped the program briefly for each sample, at most a hundred times a second,"
                 } else {
-                    "the program sampled itself: at ticks of the kernel's clock,"
+                    "the program sampled itself with CPU timers, at ticks of the kernel's clock,"
                 };
                 let text = format!(
-                    "perf events are refused here ({why}), so {instead} and time in the kernel counts for the code that called it"
+                    "perf events are not permitted here ({why}): {instead} and kernel time counts for the code that called the kernel"
                 );
                 note(About::Recording, text).or(fix)
             }
             Self::SamplerConfined { processes } => note(
                 About::Recording,
                 format!(
-                    "{} system calls (seccomp), and could not be sampled from then on",
-                    number_of(*processes, "process forbade itself", "processes forbade themselves")
+                    "{} seccomp filter and could not be sampled from then on",
+                    number_of(*processes, "process installed a", "processes each installed a")
                 ),
             )
             .or("switch the filter off, or allow perf events: `whyslow doctor` says how"),
             Self::ProgramNotSampled { program, why } => {
                 let text = format!(
-                    "{}. The CPU time of this program, which a sampled one started, is not in the recording",
+                    "{}. Its CPU time is not in the recording",
                     left_out(program, why)
                 );
                 let remark = note(About::Recording, text);
@@ -73,32 +73,32 @@ impl Fact for RecordingNote {
             Self::ThreadsUntimed { threads } => note(
                 About::Recording,
                 format!(
-                    "{}: the limit of pending signals is reached",
+                    "{}: the limit of pending signals is reached, so their CPU time has no samples",
                     number_of(
                         *threads,
-                        "thread could not be given a timer to sample itself with",
-                        "threads could not be given timers to sample themselves with"
+                        "thread has no sampling timer",
+                        "threads have no sampling timer"
                     )
                 ),
             )
-            .or("raise it with `ulimit -i`"),
+            .or("raise the limit with `ulimit -i`"),
             Self::WaitsNotRecorded => note(
                 About::Recording,
-                "waits were not recorded: when threads leave their CPU and come back only perf events tell".to_owned(),
+                "waits were not recorded: only perf events show when a thread leaves its CPU and comes back".to_owned(),
             )
             .or("allow perf events: `whyslow doctor` says how"),
-            Self::WaitsLookedAt => note(
+            Self::WaitSnapshots => note(
                 About::Recording,
-                "the kernel gives no stacks of waits here, so threads were looked at while they waited, every 5 ms: shorter waits are \
+                "the kernel gives no stacks for waits here, so whyslow sampled blocked threads every 5 ms: shorter waits are \
                  counted and timed, most of them without a stack"
                     .to_owned(),
             )
-            .or("`sudo sysctl kernel.perf_event_paranoid=1` gives the stack of every wait"),
+            .or("`sudo sysctl kernel.perf_event_paranoid=1` allows a stack for every wait"),
             Self::WaitsSampled { stacks, waits } => note(
                 About::Recording,
                 format!(
-                    "{} of {} waits have a stack: beyond 10,000 a second they are taken in turns, so that the program is not held up; all are counted and \
-                     timed",
+                    "{} of {} waits have a stack: above 10,000 waits a second whyslow takes only some stacks, to keep the overhead low; all \
+                     waits are counted and timed",
                     Count(*stacks),
                     Count(*waits)
                 ),
@@ -106,16 +106,16 @@ impl Fact for RecordingNote {
             Self::WaitsAcrossLosses { waits, total_ns } => note(
                 About::Waits,
                 format!(
-                    "{}, {} in all, may be too long: records were lost meanwhile, and with them maybe a moment in which the thread ran",
+                    "{} ({} in all) may be shown too long: records were lost while the thread waited, so it may have run in between",
                     number_of(*waits, "wait", "waits"),
                     duration(*total_ns)
                 ),
             ),
             Self::WakersNotRecorded => note(
                 About::Recording,
-                "who ended waits was not recorded: only root sees the kernel's tracepoints, and whole CPUs".to_owned(),
+                "wakers were not recorded: only root may read the kernel's tracepoints and whole CPUs".to_owned(),
             )
-            .or("`sudo whyslow …`, where tracefs is mounted (`sudo mount -t tracefs tracefs /sys/kernel/tracing`)"),
+            .or("`sudo whyslow record --wakers PROGRAM`, with tracefs mounted (`sudo mount -t tracefs tracefs /sys/kernel/tracing`)"),
             Self::EventNotRecorded { event, kind, why, error, level } => {
                 let not = NotCounted { why: WhyNot::from_label(why), error: *error };
                 let (why, fix) = why_not(Kind::from_label(kind).unwrap_or(Kind::Unit), not, *level);
@@ -129,7 +129,7 @@ impl Fact for RecordingNote {
             Self::EventsInUserMode { events, level } => {
                 let level = level.map_or(String::new(), |level| format!(" (kernel.perf_event_paranoid is {level})"));
                 let text = format!(
-                    "{} recorded in user mode only: the kernel may not be watched{level}",
+                    "{} recorded in user mode only: no permission to record the kernel{level}",
                     match &events[..] {
                         [event] => format!("{event} is"),
                         events => format!("{} are", events.join(", ")),
@@ -138,20 +138,20 @@ impl Fact for RecordingNote {
                 note(About::Recording, text).or(ALLOW_KERNEL)
             }
             Self::EventsMissed { event, happened, recorded, period } => {
-                // As many samples as came through, and no more.
+                // The period that gives as many samples as got through.
                 let fits = happened.div_ceil((recorded / period.max(&1)).max(1));
                 let remark = note(
                     About::Recording,
                     format!(
-                        "{event} happened {} times, and {} of them are in the recording: the others came faster than they could be \
-                         recorded, most of all where there are many at once",
+                        "{event} happened {} times, and {} of them are in the recording: the kernel dropped the rest, mostly where many \
+                         happen at once",
                         Count(*happened),
                         Count(*recorded)
                     ),
                 );
                 let period = nice(fits.saturating_mul(2));
                 Remark { severity: Severity::Warning, ..remark }
-                    .or(format!("`-c {period}` takes one sample per {} of them", Count(period)))
+                    .or(format!("`-c {period}` takes one sample per {} events", Count(period)))
             }
             Self::SyscallsNotRecorded { why, io } => {
                 let (why, fix) = no_syscalls(*why);
@@ -161,36 +161,36 @@ impl Fact for RecordingNote {
             Self::SyscallsUnpaired { calls } => note(
                 About::Recording,
                 format!(
-                    "{} not counted: their ends, or records in between, were lost",
+                    "{} not counted: records of their start, their end or the time in between were lost",
                     number_of(*calls, "system call is", "system calls are")
                 ),
             ),
             Self::OwnEvents => note(
                 About::Recording,
-                "the program has counted events of its own, without their times".to_owned(),
+                "the program counted its own events (whyslow-alloc), without their times".to_owned(),
             ),
             Self::Pooled { recordings } => note(
                 About::Recording,
-                format!("pooled from {} recordings, one after the other", Count(*recordings)),
+                format!("pooled from {} recordings, one after another", Count(*recordings)),
             ),
             Self::PooledCommands { others, first, other } => note(
                 About::Recording,
                 format!(
-                    "{} of them ran another command than {first}, the first being {other}: shares are of all of them \
+                    "{} of them ran a command other than {first} ({other} is the first): shares are of all recordings \
                      together",
                     Count(*others)
                 ),
             ),
             Self::PooledWithoutHeap { files } => note(
                 About::Heap,
-                format!("the heap of {} is left out: peaks and leaks do not add up", files.join(", ")),
+                format!("the heap of {} is left out: peaks and leaks cannot be added up", files.join(", ")),
             )
-            .or("`whyslow report` of each file has it"),
+            .or("`whyslow report FILE heap` shows it for each file"),
         }
     }
 }
 
-/// Why system calls could not be recorded, and what allows it.
+/// Why system calls were not recorded, and the command that allows it.
 fn no_syscalls(why: NoSyscalls) -> (String, &'static str) {
     match why {
         NoSyscalls::Hidden => (
@@ -198,37 +198,37 @@ fn no_syscalls(why: NoSyscalls) -> (String, &'static str) {
             "`sudo whyslow record --syscalls PROGRAM` records them",
         ),
         NoSyscalls::NoTracepoints => (
-            "the tracepoints raw_syscalls:sys_enter and sys_exit are not there".to_owned(),
-            "`sudo mount -t tracefs tracefs /sys/kernel/tracing` shows them where the kernel has them",
+            "the tracepoints raw_syscalls:sys_enter and sys_exit do not exist".to_owned(),
+            "`sudo mount -t tracefs tracefs /sys/kernel/tracing` shows them if the kernel has them",
         ),
         NoSyscalls::Refused { error } => (
-            format!("the kernel refuses events of tracepoints (error {error})"),
+            format!("the kernel refuses tracepoint events (error {error})"),
             "`sudo sysctl kernel.perf_event_paranoid=-1` allows them",
         ),
         NoSyscalls::NoEvents => (
-            "that needs perf events, which are refused here".to_owned(),
+            "they need perf events, which are not permitted here".to_owned(),
             "allow perf events: `whyslow doctor` says how",
         ),
     }
 }
 
-/// What the kernel counts of every process.
+/// The kernel's own I/O counts of the process.
 fn io_words(io: IoCalls) -> String {
     let words = |calls: u64, verb: &str, moved: u64| {
         let each = match moved.checked_div(calls) {
             Some(each) => format!(", {} each on average", bytes(each)),
             None => String::new(),
         };
-        format!("{} that {verb} {}{each}", number_of(calls, "call", "calls"), bytes(moved))
+        format!("{} {verb} {}{each}", number_of(calls, "call", "calls"), bytes(moved))
     };
     format!(
-        "The kernel's own count, without where from: {}; {}",
+        "The kernel's totals, without call sites: {}; {}",
         words(io.writes, "wrote", io.bytes_written),
         words(io.reads, "read", io.bytes_read)
     )
 }
 
-/// The next number that is 1, 2 or 5 with zeros behind it.
+/// The next number that is 1, 2 or 5 followed by zeros.
 fn nice(number: u64) -> u64 {
     let mut step: u64 = 1;
     while step.saturating_mul(10) < number {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_refused_has_its_reason_and_its_command() {
+    fn refused_event_says_why_and_how_to_allow_it() {
         let said = |kind: &str, why: &str, error, level| {
             let note = RecordingNote::EventNotRecorded {
                 event: "it".to_owned(),
@@ -265,15 +265,15 @@ mod tests {
         for (kind, why, error, level, text, fix) in [
             ("hardware", "not-there", 2, 2, "no such counter (No such file", "whyslow list"),
             ("hardware", "no-samples", 95, 2, "can be counted, but not sampled", "whyslow stat -e"),
-            ("hardware", "busy", 16, 2, "all counters are taken", "perf"),
+            ("hardware", "busy", 16, 2, "all counters are in use", "perf"),
             ("software", "needs-kernel", 13, 2, "happens in the kernel", "perf_event_paranoid=1"),
             ("software", "refused", 13, 3, "perf_event_paranoid is 3", "perf_event_paranoid=1"),
             ("software", "filtered", 1, 2, "container or sandbox", "--cap-add PERFMON"),
             ("software", "too-many-files", 24, 2, "too many files", "ulimit -n"),
-            ("uprobe", "refused", 13, 2, "root only", "sudo"),
-            ("tracepoint", "hidden", 13, 2, "root only", "sudo"),
+            ("uprobe", "refused", 13, 2, "only root", "sudo"),
+            ("tracepoint", "hidden", 13, 2, "only root", "sudo"),
             ("tracepoint", "no-tracefs", 2, 2, "tracefs is not mounted", "mount -t tracefs"),
-            ("unit", "whole-machine", 0, 2, "belongs to the whole machine", "whyslow stat -a"),
+            ("unit", "whole-machine", 0, 2, "for the whole machine only", "whyslow stat -a"),
         ] {
             let said = said(kind, why, error, level);
             assert!(
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_named_that_is_slow_enough() {
+    fn suggests_a_period_that_is_long_enough() {
         let missed = |happened, recorded, period| {
             words(&RecordingNote::EventsMissed {
                 event: "page-faults".to_owned(),

@@ -1,7 +1,8 @@
 //! How the cost of functions grows with the size of the input, from recordings of several sizes.
 //!
-//! Cost is charged to the user's own functions, with all they call that is not the user's: a search in a list is that of whoever searches. A helper that
-//! many call grows as a mixture of them, so that functions are looked at with all they call, too. Functions are the same by their names.
+//! Cost is charged to your functions, with everything they call that is not your code: a search in a list
+//! belongs to the function that searches. A helper with many callers grows as a mixture of them, so functions
+//! are also judged by their total. Functions are matched by name.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Metric, Profile, StackId};
@@ -13,25 +14,25 @@ use crate::labels::{self, Label};
 use crate::own::{Charges, Nearness, OwnTable, frames_of};
 use crate::selection::{Selection, Weights};
 
-/// With fewer samples at the largest size nothing can be said of a function.
-const LEAST_SAMPLES: f64 = 5.0;
-/// How much larger the input is that is predicted for.
+/// With fewer samples at the largest size a function is not judged.
+const MIN_SAMPLES: f64 = 5.0;
+/// The factor by which the predicted input is larger.
 pub const FURTHER: f64 = 10.0;
 
-/// What is kept of one recording.
+/// The data kept from one recording.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// The size of its input.
     pub size: f64,
-    /// All of it, in samples, or in what is counted.
+    /// Its total, in samples or in what is counted.
     pub whole: f64,
-    /// What is charged to each function.
+    /// The own value of each function.
     functions: FxHashMap<String, Part>,
-    /// The user's functions with all they call.
+    /// The total value of each of your functions.
     totals: FxHashMap<String, Part>,
-    /// The user's functions on each stack, from the outside in, and what the stack costs.
+    /// Your functions on each stack, from the outside in, and the cost of the stack.
     paths: Vec<(Vec<String>, f64)>,
-    /// Numbers of the whole run, by name.
+    /// Totals of the run, by name.
     pub numbers: Vec<(String, f64)>,
 }
 
@@ -42,11 +43,11 @@ struct Part {
 }
 
 impl Observed {
-    /// Of a recording, by one of its metrics. Numbers are what else is known of the run.
+    /// From a recording, by one of its metrics, with other totals of the run.
     pub fn of(profile: &Profile, selection: &Selection, size: f64, numbers: Vec<(String, f64)>) -> Self {
         let weights = selection.weigh(profile);
         let metric = profile.metrics.get(selection.metric);
-        // What one sample stands for; what was counted stands for itself.
+        // What one sample stands for; counted values stand for themselves.
         let grain = match metric {
             Some(metric) if is_sampled(metric) => {
                 weights.total_value as f64 / weights.total_count.max(1) as f64
@@ -71,7 +72,7 @@ impl Observed {
             let place = functions.get(&name).and_then(|part| part.place.clone());
             let place = place.or_else(|| definition(profile, row.label));
             let part = totals.entry(name).or_insert(Part { value: 0.0, place });
-            // Of two functions that a reader cannot tell apart one may call the other.
+            // Of two functions that look the same to a reader, one may call the other.
             part.value = part.value.max(row.total_value as f64 / grain);
         }
         let paths = paths(profile, &weights, grain);
@@ -79,7 +80,7 @@ impl Observed {
     }
 }
 
-/// The user's functions on each stack that costs something, each once.
+/// Your functions on each stack with a cost, each once.
 fn paths(profile: &Profile, weights: &Weights, grain: f64) -> Vec<(Vec<String>, f64)> {
     let mut sums: FxHashMap<Vec<Label>, f64> = FxHashMap::default();
     for stack in (0..weights.value.len()).filter(|stack| weights.value[*stack] > 0) {
@@ -89,7 +90,7 @@ fn paths(profile: &Profile, weights: &Weights, grain: f64) -> Vec<(Vec<String>, 
                 path.push(frame.label);
             }
         }
-        // Stacks are told from the inside out.
+        // Stacks are walked from the inside out.
         path.reverse();
         *sums.entry(path).or_default() += weights.value[stack] as f64 / grain;
     }
@@ -99,7 +100,7 @@ fn paths(profile: &Profile, weights: &Weights, grain: f64) -> Vec<(Vec<String>, 
     sums.into_iter().map(named).collect()
 }
 
-/// Where a function begins.
+/// Where a function is defined.
 fn definition(profile: &Profile, label: Label) -> Option<(String, u32)> {
     let Label::Function(id) = label else { return None };
     let function = profile.functions.get(id.index())?;
@@ -110,12 +111,12 @@ fn is_sampled(metric: &Metric) -> bool {
     !matches!(metric.origin, whyslow_profile::Origin::Counted | whyslow_profile::Origin::Simulated)
 }
 
-/// How something grows.
+/// The growth of a function or a total.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grown {
     /// Its name.
     pub name: String,
-    /// The hottest line of it at the largest size: file and line.
+    /// Its hottest line at the largest size: file and line.
     pub place: Option<(String, u32)>,
     /// Every run: size and cost.
     pub costs: Vec<Cost>,
@@ -123,11 +124,11 @@ pub struct Grown {
     pub at_top: f64,
     /// Its share there.
     pub share: f64,
-    /// The exponent; `None` where there is too little of it.
+    /// The exponent; `None` with too few samples.
     pub exponent: Option<Exponent>,
-    /// The shapes that fit; `None` where there is too little of it.
+    /// The shapes that fit; `None` with too few samples.
     pub shapes: Option<Shapes>,
-    /// Its share at ten times the largest size, if all goes on like this.
+    /// Its predicted share at ten times the largest size.
     pub projected_share: f64,
 }
 
@@ -139,19 +140,19 @@ impl Grown {
         Self { name, place, at_top: mean(&there), share: 0.0, exponent, shapes, projected_share: 0.0, costs }
     }
 
-    /// What it costs at ten times the largest size, if it goes on like this.
+    /// Its predicted cost at ten times the largest size.
     fn projected(&self) -> f64 {
         let exponent = self.exponent.map_or(1.0, |exponent| exponent.interval.estimate.max(0.0));
         self.at_top * FURTHER.powf(exponent)
     }
 
-    /// Whether it surely grows faster than n log n.
+    /// Whether it certainly grows faster than n log n.
     pub fn is_steep(&self) -> bool {
         self.exponent.is_some_and(|exponent| exponent.is_steep())
     }
 }
 
-/// How a program grows.
+/// The growth of a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Growth {
     /// The name of the metric.
@@ -160,24 +161,24 @@ pub struct Growth {
     pub sampled: bool,
     /// The sizes, in order.
     pub sizes: Vec<f64>,
-    /// Runs of each size.
+    /// The number of runs of each size.
     pub runs: usize,
     /// The whole.
     pub whole: Grown,
     /// Functions, by their share at ten times the largest size.
     pub functions: Vec<Grown>,
-    /// The user's functions that call others, with all they call.
+    /// Your functions that call others, by total value.
     pub with_callees: Vec<Grown>,
-    /// Functions of which there is too little, and their share at the largest size.
+    /// The number of functions with too few samples, and their share at the largest size.
     pub too_few: (usize, f64),
-    /// Other numbers of the whole run.
+    /// Other totals of the run.
     pub numbers: Vec<Grown>,
-    /// Functions that grow faster than n log n for sure, but for those that only call one that does.
+    /// Functions that certainly grow faster than n log n, except those that only call such a function.
     steep: Vec<String>,
 }
 
 impl Growth {
-    /// Of recordings of several sizes, in any order.
+    /// From recordings of several sizes, in any order.
     pub fn of(metric: String, sampled: bool, observed: &[Observed]) -> Self {
         let mut sizes = observed.iter().map(|one| one.size).collect::<Vec<_>>();
         sizes.sort_by(f64::total_cmp);
@@ -194,14 +195,14 @@ impl Growth {
             function.projected_share = function.projected() / projected.max(f64::MIN_POSITIVE);
         }
         let (mut with_callees, _) = rows(observed, &sizes, |one| &one.totals);
-        // What calls nothing else of the user's is among the functions already.
+        // A function that calls no other of your functions is already among `functions`.
         let is_leaf = |row: &Grown| {
             functions.iter().any(|own| own.name == row.name && own.at_top >= 0.999 * row.at_top)
         };
         with_callees.retain(|row| !is_leaf(row));
         for row in &mut with_callees {
             row.share = row.at_top / whole.at_top.max(f64::MIN_POSITIVE);
-            // The rest goes on as the whole does.
+            // The rest is predicted to grow like the whole.
             let rest = (whole.at_top - row.at_top).max(0.0) / whole.at_top.max(f64::MIN_POSITIVE)
                 * whole.projected();
             row.projected_share = row.projected() / (row.projected() + rest).max(f64::MIN_POSITIVE);
@@ -235,12 +236,12 @@ impl Growth {
         growth
     }
 
-    /// The function that will have most of the time at ten times the largest size.
+    /// The function with the largest predicted share at ten times the largest size.
     pub fn dominating(&self) -> Option<&Grown> {
         self.functions.first()
     }
 
-    /// Functions that grow faster than n log n, for sure; not those that only call one that does.
+    /// Functions that certainly grow faster than n log n, except those that only call such a function.
     pub fn steep(&self) -> Vec<&Grown> {
         let row = |name: &String| self.all().filter(|row| row.name == *name).find(|row| row.is_steep());
         self.steep.iter().filter_map(row).collect()
@@ -250,13 +251,13 @@ impl Growth {
         self.functions.iter().chain(&self.with_callees)
     }
 
-    /// Of those that are steep the ones that are not so by what they call.
+    /// The steep functions that are not steep only because of a callee.
     fn reasons(&self, paths: &[(Vec<String>, f64)]) -> Vec<String> {
-        /// Of a caller's cost, what makes the callee the reason.
-        const MOST: f64 = 0.7;
+        /// The share of a caller's cost from which its callee is the reason.
+        const EXPLAINS: f64 = 0.7;
         let mut steep = self.all().filter(|row| row.is_steep()).collect::<Vec<_>>();
         steep.sort_by(|one, other| one.at_top.total_cmp(&other.at_top));
-        // Of two that cost the same the inner one is the reason.
+        // Of two with the same cost the inner one is the reason.
         let beneath = |outer: &Grown, inner: &Grown| {
             let has_both = |path: &[String]| {
                 let at = |name: &String| path.iter().position(|known| known == name);
@@ -266,7 +267,7 @@ impl Growth {
         };
         let is_reason = |row: &&Grown| {
             let explains =
-                |inner: &&Grown| inner.name != row.name && beneath(row, inner) >= MOST * row.at_top;
+                |inner: &&Grown| inner.name != row.name && beneath(row, inner) >= EXPLAINS * row.at_top;
             !steep.iter().any(explains)
         };
         let mut found = steep.iter().copied().filter(is_reason).collect::<Vec<_>>();
@@ -275,14 +276,14 @@ impl Growth {
     }
 }
 
-/// A row per function that has enough at the largest size; how many have not, and what they have together.
+/// A row per function with enough samples at the largest size; also the number and the sum of the others.
 fn rows(
     observed: &[Observed],
     sizes: &[f64],
     of: fn(&Observed) -> &FxHashMap<String, Part>,
 ) -> (Vec<Grown>, (usize, f64)) {
     let top = sizes.last().copied().unwrap_or(0.0);
-    // The largest first: their lines are the ones to look at.
+    // Largest first: its hottest line is the one to show.
     let mut largest = observed.iter().collect::<Vec<_>>();
     largest.sort_by(|one, other| other.size.total_cmp(&one.size));
     let mut names: FxHashMap<&String, &Part> = FxHashMap::default();
@@ -294,7 +295,7 @@ fn rows(
         let value = |one: &Observed| of(one).get(name).map_or(0.0, |part| part.value);
         let costs = observed.iter().map(|one| Cost { size: one.size, value: value(one) }).collect::<Vec<_>>();
         let row = Grown::of(name.clone(), part.place.clone(), costs);
-        if top > 0.0 && row.at_top < LEAST_SAMPLES {
+        if top > 0.0 && row.at_top < MIN_SAMPLES {
             too_few = (too_few.0 + 1, too_few.1 + row.at_top);
         } else {
             rows.push(row);
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quadratic_that_hides_will_dominate() {
+    fn predicts_that_a_small_quadratic_function_will_dominate() {
         let growth = three_runs_of_five_sizes(observed);
         assert_eq!((growth.runs, growth.sizes.len()), (3, 5));
         let steep = growth.steep();
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_of_many_does_not_hide_who_calls_it_too_often() {
+    fn shared_helper_does_not_hide_the_caller_that_calls_it_too_often() {
         let observed = |size: f64| {
             let thousands = size / 1000.0;
             let folded = format!(
@@ -355,13 +356,13 @@ mod tests {
         let growth = three_runs_of_five_sizes(observed);
         assert_eq!(growth.functions.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["helper"]);
         let steep = growth.steep();
-        // Not its caller too.
+        // Its caller is not reported too.
         assert_eq!(steep.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["square"]);
         assert!(steep[0].projected_share > 0.4, "{}", steep[0].projected_share);
     }
 
     #[test]
-    fn what_is_hardly_there_is_only_counted() {
+    fn functions_with_few_samples_are_only_counted() {
         let profile = testing::profile("main;much 1000\nmain;little 2");
         let one = |size| Observed::of(&profile, &Selection::default(), size, Vec::new());
         let all = [one(1.0), one(2.0), one(4.0)];

@@ -1,4 +1,4 @@
-//! What the CPU's counters say in relation to each other.
+//! Ratios of the CPU's counters.
 //!
 //! ```text
 //! IPC                      instructions / cycles
@@ -16,42 +16,42 @@ use whyslow_events::{Measured, Reading};
 use super::numbers::cpu_ns;
 use super::{Number, NumberUnit, Seen, seen};
 
-/// Events whose rate per thousand instructions is shown: event, name, label, sentence.
+/// Events shown as a rate per thousand instructions: event, name, label, explanation.
 const PER_THOUSAND: [(&str, &str, &str, &str); 6] = [
     (
         "branch-misses",
         "branch-mpki",
         "branch misses",
-        "jumps that were guessed wrongly: each throws away work that was begun",
+        "mispredicted branches: each throws away work already started",
     ),
     (
         "cache-misses",
         "cache-mpki",
         "cache misses",
-        "accesses that went to memory: each waits as long as some hundred instructions take",
+        "accesses that went to memory: each takes as long as a few hundred instructions",
     ),
     (
         "L1-dcache-load-misses",
         "l1-mpki",
         "L1 data misses",
-        "loads that the first cache could not serve: smaller or denser data lowers it",
+        "loads that missed the first-level cache: smaller or denser data lowers it",
     ),
     ("LLC-load-misses", "llc-mpki", "last-level misses", "loads that went to memory"),
     (
         "dTLB-load-misses",
         "dtlb-mpki",
         "data TLB misses",
-        "loads from pages that were not at hand: scattered data, or a case for huge pages",
+        "loads from pages whose address was not cached: scattered data; huge pages may help",
     ),
     (
         "iTLB-load-misses",
         "itlb-mpki",
         "code TLB misses",
-        "code from pages that were not at hand: much or scattered code",
+        "code on pages whose address was not cached: large or scattered code",
     ),
 ];
 
-/// The numbers that the CPU's counters allow, for events without modifiers and for those that have the same.
+/// The ratios of the counted CPU events. Events are combined only with events of the same modifiers.
 pub(super) fn numbers(measured: &Measured, reading: &Reading) -> Vec<Number> {
     let mut suffixes = vec![String::new()];
     for event in &measured.events {
@@ -93,8 +93,7 @@ fn with_suffix(measured: &Measured, reading: &Reading, suffix: &str) -> Vec<Numb
         push("cycles", "cycles", NumberUnit::Count, cycles.value(), clock, &[cycles]);
     }
     if let Some(instructions) = instructions {
-        let suggests =
-            "the work that was done, as the CPU counts it: less of them is faster code only at the same IPC";
+        let suggests = "the work done, as the CPU counts it: fewer is faster only at the same IPC";
         push(
             "instructions",
             "instructions",
@@ -105,7 +104,7 @@ fn with_suffix(measured: &Measured, reading: &Reading, suffix: &str) -> Vec<Numb
         );
     }
     if let (Some(cycles), Some(instructions)) = (cycles, instructions) {
-        let suggests = "instructions per cycle: compare it with another version of the program; it says how well the CPU was fed, not how much there was to do";
+        let suggests = "instructions per cycle: how well the CPU is kept busy, not how much work there is; compare it with another version of the program";
         push(
             "ipc",
             "IPC",
@@ -136,13 +135,13 @@ fn with_suffix(measured: &Measured, reading: &Reading, suffix: &str) -> Vec<Numb
                 "stalled-cycles-frontend",
                 "frontend-stalled",
                 "stalled, frontend",
-                "cycles without new instructions to begin: code that is far apart or hard to predict",
+                "cycles without new instructions: code that is scattered or hard to predict",
             ),
             (
                 "stalled-cycles-backend",
                 "backend-stalled",
                 "stalled, backend",
-                "cycles in which instructions waited, for memory or for a busy unit",
+                "cycles in which instructions waited for memory or a busy unit",
             ),
         ];
         for (event, name, label, suggests) in stalls {
@@ -173,16 +172,16 @@ fn cpu_frequency(measured: &Measured, reading: &Reading, cycles: &Seen<'_>, suff
         (Some(cycles_value), Some(cpu)) if suffix.is_empty() && !cycles.is_user_only() => {
             format!("{:.2} GHz on average while it ran", cycles_value / cpu)
         }
-        _ => "cycles of the CPU while it worked".to_owned(),
+        _ => "CPU cycles while it ran".to_owned(),
     }
 }
 
-/// The four parts: name, label, sentence.
+/// The four top-down parts: name, label, explanation.
 const PARTS: [(&str, &str, &str); 4] = [
     ("topdown-retiring", "retiring", "useful work"),
-    ("topdown-bad-speculation", "bad speculation", "thrown away after a wrong guess"),
-    ("topdown-frontend-bound", "frontend bound", "nothing to begin: instructions did not arrive"),
-    ("topdown-backend-bound", "backend bound", "waiting for data or for a busy unit"),
+    ("topdown-bad-speculation", "bad speculation", "thrown away after a misprediction"),
+    ("topdown-frontend-bound", "frontend bound", "no instructions to start: fetching was too slow"),
+    ("topdown-backend-bound", "backend bound", "waiting for data or a busy unit"),
 ];
 
 fn top_down(measured: &Measured, reading: &Reading) -> Vec<Number> {
@@ -216,8 +215,8 @@ fn top_down(measured: &Measured, reading: &Reading) -> Vec<Number> {
         .enumerate()
         .filter_map(|(at, ((name, label, suggests), part))| {
             let part = part?;
-            let largest = if at > 0 && part == lost { "; the largest part that is lost" } else { "" };
-            let suggests = format!("of what the CPU could have begun: {suggests}{largest}");
+            let largest = if at > 0 && part == lost { "; the largest loss" } else { "" };
+            let suggests = format!("of the instructions the CPU could have started: {suggests}{largest}");
             let number = Number::new(name, label, NumberUnit::Share, part, suggests);
             Some(Number { running_share, user_only, ..number })
         })
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_set_in_relation() {
+    fn computes_ratios_of_counters() {
         let run = measured(&[
             ("task-clock", 1_000_000_000),
             ("cycles", 3_000_000_000),
@@ -261,9 +260,10 @@ mod tests {
         assert!(numbers[0].suggests.starts_with("3.00 GHz"), "{:?}", numbers[0]);
     }
 
-    /// Two counters had half and a quarter of the time: both are scaled before they are set in relation, and the smaller share is told.
+    /// Two counters ran half and a quarter of the time: both are scaled before the ratio, which reports the
+    /// smaller share.
     #[test]
-    fn shared_counters_are_scaled_first() {
+    fn multiplexed_counters_are_scaled_before_the_ratio() {
         let mut run = measured(&[("cycles", 0), ("instructions", 0)]);
         run.total.counts = vec![
             Some(Count { value: 500, enabled_ns: 100, running_ns: 50 }),
@@ -274,12 +274,12 @@ mod tests {
         assert_eq!((ipc.value, ipc.running_share), (2.0, Some(0.25)));
         run.total.counts[0] = Some(Count { value: 0, enabled_ns: 100, running_ns: 0 });
         let numbers = super::numbers(&run, &run.total);
-        assert_eq!(value(&numbers, "ipc"), None, "what was never counted is not 0");
+        assert_eq!(value(&numbers, "ipc"), None, "an event that was never counted is not 0");
         assert_eq!(value(&numbers, "instructions"), Some(2000.0));
     }
 
     #[test]
-    fn modifiers_are_compared_with_the_same() {
+    fn combines_only_events_with_the_same_modifiers() {
         let run = measured(&[("cycles:u", 100), ("instructions:u", 150), ("branch-misses", 5)]);
         let numbers = numbers(&run, &run.total);
         assert_eq!((value(&numbers, "ipc:u"), value(&numbers, "ipc")), (Some(1.5), None));
@@ -297,7 +297,7 @@ mod tests {
                 scale: if *name == "topdown-total-slots" { 2.0 } else { 1.0 },
                 attrs: Vec::new(),
                 reach: Reach::Tasks,
-                says_where: false,
+                sets_modes: false,
             };
             run.events.push(CountedEvent { event, state: Ok(false) });
             run.total.counts.push(Some(Count { value: *value, enabled_ns: 10, running_ns: 10 }));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn top_down_is_read_as_the_cpu_counts_it() {
+    fn reads_both_kinds_of_top_down_events() {
         let newer = with_events(&[
             ("slots", 1000),
             ("topdown-retiring", 400),

@@ -1,7 +1,7 @@
-//! What was counted, as numbers with what each of them suggests. Pure functions over a [`Measured`].
+//! Counted numbers, each with a short explanation. Pure functions over a [`Measured`].
 //!
-//! No number is called good or bad: what is usual differs from program to program and from machine to machine. Numbers are set in
-//! relation to each other instead: CPU time to wall time, misses to instructions, parts to their whole.
+//! No number is called good or bad: what is usual differs between programs and machines. Instead numbers are
+//! related to each other: CPU time to wall time, misses to instructions, parts to their whole.
 
 mod hardware;
 mod notes;
@@ -16,7 +16,7 @@ pub use series::{Interval, ThreadRow, intervals, threads};
 pub use spread::{Spread, spreads};
 use whyslow_events::{Count, CountedEvent, Measured, Reading};
 
-/// What a number is a number of.
+/// The unit of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NumberUnit {
     /// A time.
@@ -25,13 +25,13 @@ pub enum NumberUnit {
     Bytes,
     /// Occurrences.
     Count,
-    /// A relation of two numbers, without a unit.
+    /// A ratio of two numbers, without a unit.
     Ratio,
     /// Occurrences per thousand instructions.
     PerThousandInstructions,
     /// A part of 1.
     Share,
-    /// What the machine calls so.
+    /// The machine's own name for the unit.
     Other(String),
 }
 
@@ -53,21 +53,22 @@ impl NumberUnit {
 /// One number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
-    /// A name that stays the same for ever; that of the event where somebody asked for it.
+    /// A name that never changes; the event's name if the user requested the event.
     pub name: String,
-    /// What it is called in text.
+    /// Its label in text.
     pub label: String,
-    /// What it is a number of.
+    /// Its unit.
     pub unit: NumberUnit,
     /// The number.
     pub value: f64,
-    /// Whether it is known only that it is not more than that.
+    /// Whether the value is only an upper bound.
     pub at_most: bool,
-    /// The share of the time in which its counters counted, the smallest where there are several; the rest is estimated.
+    /// The share of the time in which its counters were active, the smallest if there are several; the rest
+    /// is estimated.
     pub running_share: Option<f64>,
-    /// Whether the kernel's part is missing.
+    /// Whether the kernel is not counted.
     pub user_only: bool,
-    /// What it suggests, in one sentence without a full stop.
+    /// The explanation, one sentence without a full stop.
     pub suggests: String,
 }
 
@@ -94,7 +95,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The count of the whole time, in the event's unit.
+    /// The count scaled to the whole time, in the event's unit.
     fn value(&self) -> Option<f64> {
         self.count.estimate().map(|value| value * self.event.event.scale)
     }
@@ -104,16 +105,16 @@ impl Seen<'_> {
     }
 }
 
-/// The first event of this name that was counted.
+/// The first counted event with this name.
 fn seen<'a>(measured: &'a Measured, reading: &'a Reading, name: &str) -> Option<Seen<'a>> {
     measured.events.iter().zip(&reading.counts).find_map(|(event, count)| {
         Some(Seen { event, count: (*count)? }).filter(|_| event.event.name == name)
     })
 }
 
-/// The value of an event whose whole was counted, the kernel's part and all programs as well.
+/// The value of an event that was counted completely: in the kernel and in all programs.
 fn whole(measured: &Measured, reading: &Reading, name: &str) -> Option<f64> {
-    if measured.unseen_ns > 0 {
+    if measured.uncounted_ns > 0 {
         return None;
     }
     seen(measured, reading, name).filter(|seen| !seen.is_user_only())?.value()
@@ -123,7 +124,7 @@ fn whole(measured: &Measured, reading: &Reading, name: &str) -> Option<f64> {
 mod testing {
     use whyslow_events::{Count, CountedEvent, Machine, Measured, NotCounted, Reading, Usage};
 
-    /// A run with these events, each with its value, and nothing of them missed.
+    /// A run with these events and values, completely counted.
     pub(super) fn measured(events: &[(&str, u64)]) -> Measured {
         let counts: Vec<_> = events.iter().map(|(name, value)| (*name, Ok(*value))).collect();
         with_states(&counts)
@@ -149,7 +150,7 @@ mod testing {
             threads: Vec::new(),
             cpus: 4,
             whole_machine: false,
-            unseen_ns: 0,
+            uncounted_ns: 0,
         }
     }
 }

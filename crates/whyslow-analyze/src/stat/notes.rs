@@ -1,4 +1,4 @@
-//! What is to be said of counting besides numbers.
+//! Notes on counting: limits of the numbers, and how to lift them.
 
 use whyslow_events::{Kind, Measured, NotCounted, WhyNot};
 use whyslow_profile::facts;
@@ -8,24 +8,24 @@ use crate::remark::{About, Fact, Remark, Severity};
 use crate::units::{Percent, duration, number_of};
 
 facts! {
-    /// What is to be said of counting besides numbers.
+    /// A note on counting.
     #[derive(Debug, Clone, PartialEq)]
     pub enum CountNote {
         /// The kernel refuses all counters.
         "counters-refused" => Refused {
-            /// Whose.
+            /// What was to be counted.
             scope: Scope,
-            /// Who may count what.
+            /// What this user may count.
             allowed: Permission,
         },
-        /// The CPU's counters are not there.
+        /// The machine has no CPU counters.
         "no-cpu-counters" => NoCpuCounters,
-        /// The CPU's counters are refused, and others are not.
+        /// The kernel refuses the CPU's counters but allows others.
         "cpu-counters-refused" => CpuCountersRefused {
             /// The system's number for the reason.
             error: i32,
         },
-        /// The kernel's part is missing.
+        /// Events in the kernel are not counted.
         "kernel-not-counted" => KernelNotCounted {
             /// Events that are counted in user mode only.
             user_only: Vec<String>,
@@ -34,12 +34,12 @@ facts! {
             /// `kernel.perf_event_paranoid`
             level: Option<i64>,
         },
-        /// The counters did not see all programs.
+        /// The counters did not cover all programs.
         "programs-not-counted" => ProgramsNotCounted {
-            /// The CPU time that they did not see.
+            /// The CPU time that they did not cover.
             unseen_ns: u64,
         },
-        /// An event that was asked for is not counted.
+        /// A requested event is not counted.
         "event-not-counted" => NotCounted {
             /// The event.
             event: String,
@@ -50,14 +50,14 @@ facts! {
             /// `kernel.perf_event_paranoid`
             level: Option<i64>,
         },
-        /// Events took turns.
+        /// Events took turns on the counters.
         "multiplexed" => Multiplexed {
             /// How many.
             events: u64,
-            /// The smallest share of the time that one was counted.
+            /// The smallest share of the time for which one was counted.
             least: f64,
         },
-        /// An event never had its turn.
+        /// Events that never had a turn.
         "never-counted" => NeverCounted {
             /// Which.
             events: Vec<String>,
@@ -69,23 +69,23 @@ facts! {
             /// Of how many.
             runs: u64,
         },
-        /// Fewer runs were made than asked for.
+        /// Fewer runs than requested.
         "runs-ended" => RunsEnded {
-            /// How many were made.
+            /// How many ran.
             made: u64,
-            /// How many were asked for.
+            /// How many were requested.
             wanted: u64,
         },
         /// Standard input is a pipe, which only the first run can read.
         "input-used-up" => InputUsedUp,
-        /// The kernel's tracepoints are not known.
+        /// The kernel's tracepoints cannot be listed.
         "no-tracepoints" => NoTracepoints {
-            /// Whether their list is there, but not for this user.
+            /// Whether the list exists but this user may not read it.
             hidden: bool,
         },
-        /// There are no rows of threads.
+        /// There are no per-thread rows.
         "threads-not-counted" => ThreadsNotCounted,
-        /// Threads did not tell everything.
+        /// Counts of some threads did not arrive.
         "threads-incomplete" => ThreadsIncomplete {
             /// How many.
             threads: u64,
@@ -93,27 +93,27 @@ facts! {
     }
 }
 
-/// Who may count what.
+/// What this user may count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Permission {
     /// `kernel.perf_event_paranoid`
     pub level: Option<i64>,
-    /// Whether one's own programs can be counted.
+    /// Whether the user's own programs can be counted.
     pub own: bool,
 }
 
-/// What allows the kernel to be watched.
+/// Allows events in the kernel.
 pub(crate) const ALLOW_KERNEL: &str = "sudo sysctl kernel.perf_event_paranoid=1";
-/// What root alone may do.
+/// For what only root may do.
 const AS_ROOT: &str = "run whyslow with sudo";
-/// What shows the kernel's tracepoints.
+/// Makes the kernel's tracepoints visible.
 const MOUNT_TRACEFS: &str = "sudo mount -t tracefs tracefs /sys/kernel/tracing";
-/// What a container needs.
+/// Allows perf events in a container.
 const ALLOW_IN_CONTAINER: &str =
     "start the container with --cap-add PERFMON --security-opt seccomp=unconfined, or count on the host";
 
 impl CountNote {
-    /// What a run has to say. The events from `asked` on are those that somebody named.
+    /// The notes of a run. Events from index `asked` on were requested by the user.
     pub fn of_run(measured: &Measured, scope: Scope, asked: usize, allowed: Permission) -> Vec<Self> {
         let level = allowed.level;
         let mut notes = Vec::new();
@@ -157,21 +157,21 @@ impl CountNote {
                 }
             }
         }
-        if measured.unseen_ns > 0 {
-            notes.push(Self::ProgramsNotCounted { unseen_ns: measured.unseen_ns });
+        if measured.uncounted_ns > 0 {
+            notes.push(Self::ProgramsNotCounted { unseen_ns: measured.uncounted_ns });
         }
         notes.extend(of_turns(measured));
         notes
     }
 }
 
-/// Whether an event is known from nothing but its counter.
+/// Whether an event's counter is its only source: the kernel accounts the others itself.
 fn has_no_account(name: &str) -> bool {
     !matches!(name, "task-clock" | "context-switches" | "minor-faults" | "major-faults" | "page-faults")
 }
 
 fn of_turns(measured: &Measured) -> Vec<CountNote> {
-    /// Switching counters on and off takes its moments: what is missed then is no turn of another event.
+    /// Switching counters on and off takes some time. What is missed then is not multiplexing.
     const ALL: f64 = 0.995;
     let counted = measured.events.iter().zip(&measured.total.counts);
     let shares = counted
@@ -196,14 +196,14 @@ impl Fact for CountNote {
                 let level = allowed.level.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
                 let (whose, why, fix) = match (scope, allowed.own) {
                     (Scope::Machine, true) => (
-                        "of the whole machine ",
+                        " for the whole machine",
                         format!("kernel.perf_event_paranoid is {level} and must be 0 or less without root"),
                         "sudo sysctl kernel.perf_event_paranoid=0",
                     ),
                     (Scope::Processes, true) => (
-                        "of these processes ",
-                        "they belong to another user or changed their user".to_owned(),
-                        "run whyslow as that user or with sudo",
+                        " for these processes",
+                        "they belong to another user, or changed their user".to_owned(),
+                        "run whyslow as that user, or with sudo",
                     ),
                     _ if allowed.level.is_some_and(|level| level > 2) => {
                         ("", format!("kernel.perf_event_paranoid is {level}"), ALLOW_KERNEL)
@@ -215,19 +215,19 @@ impl Fact for CountNote {
                     ),
                 };
                 let text = format!(
-                    "events {whose}cannot be counted here ({why}): CPU migrations and the CPU's own counters are missing; the rest is \
-                     what the kernel accounts by itself"
+                    "no perf events{whose} here ({why}): CPU migrations and CPU counters are missing; all other numbers come from \
+                     the kernel's own accounting"
                 );
                 note(text).or(fix)
             }
             Self::NoCpuCounters => note(
-                "cycles, instructions, cache, branch and TLB misses are missing: the kernel offers no counters of the CPU, as in \
-                 most virtual machines"
+                "cycles, instructions, cache, branch and TLB misses are missing: this machine has no CPU counters, like most \
+                 virtual machines"
                     .to_owned(),
             )
-            .or("let the host pass its PMU on to this virtual machine, or count on real hardware"),
+            .or("pass the host's PMU through to the virtual machine, or count on real hardware"),
             Self::CpuCountersRefused { error } => note(format!(
-                "cycles, instructions, cache, branch and TLB misses are missing: the kernel refuses the CPU's counters ({})",
+                "cycles, instructions, cache, branch and TLB misses are missing: no permission for CPU counters ({})",
                 words(*error)
             ))
             .or(ALLOW_KERNEL),
@@ -240,12 +240,11 @@ impl Fact for CountNote {
                 if !missing.is_empty() {
                     parts.push(format!("{} not at all", missing.join(", ")));
                 }
-                note(format!("what the kernel does may not be counted{level}: {}", parts.join(", "))).or(ALLOW_KERNEL)
+                note(format!("no permission to count in the kernel{level}: {}", parts.join(", "))).or(ALLOW_KERNEL)
             }
             Self::ProgramsNotCounted { unseen_ns } => {
                 let remark = note(format!(
-                    "events were not counted during {} of the CPU time: a program ran that this user may not observe (it is set-uid or may \
-                     not be read)",
+                    "events were not counted for {} of the CPU time: a program ran that is set-uid or that this user may not read",
                     duration(*unseen_ns)
                 ));
                 Remark { severity: Severity::Warning, ..remark }.or("run whyslow with sudo")
@@ -260,55 +259,55 @@ impl Fact for CountNote {
                 }
             }
             Self::Multiplexed { events, least } => note(format!(
-                "{} took turns on the CPU's counters, each for {} of the time or more: their numbers are scaled up",
+                "{} shared the CPU's counters, each counting {} of the time or more: their numbers are scaled up",
                 number_of(*events, "event", "events"),
                 Percent(*least)
             ))
-            .or("-e with fewer events counts each all the time"),
+            .or("name fewer events with `-e`: then each counts all the time"),
             Self::NeverCounted { events } => note(format!(
-                "{} never had a turn on a counter, so nothing is known of it",
+                "{} never had a turn on a counter: there is no number",
                 events.join(", ")
             ))
-            .or("let it run longer, or count fewer events with -e"),
+            .or("run longer, or name fewer events with `-e`"),
             Self::FailedRuns { failed, runs } => {
-                let remark = note(format!("{failed} of {runs} runs did not end with 0; all of them count"));
+                let remark = note(format!("{failed} of {runs} runs failed (exit code other than 0, or a signal); all of them count"));
                 Remark { severity: Severity::Warning, ..remark }
             }
             Self::RunsEnded { made, wanted } => {
-                let remark = note(format!("only {made} of {wanted} runs were made: a signal ended the last one"));
+                let remark = note(format!("only {made} of {wanted} runs: a signal ended the last one"));
                 Remark { severity: Severity::Warning, ..remark }
             }
             Self::InputUsedUp => {
-                let remark = note("standard input is a pipe: the first run reads it, and all others find it empty".to_owned());
-                Remark { severity: Severity::Warning, ..remark }.or("give the input as a file: < FILE")
+                let remark = note("standard input is a pipe: the first run reads it, and the others find it empty".to_owned());
+                Remark { severity: Severity::Warning, ..remark }.or("redirect a file instead: `< FILE`")
             }
             Self::NoTracepoints { hidden: true } => {
-                note("tracepoints are not listed: only root may read their list".to_owned()).or("sudo whyslow list")
+                note("tracepoints are not listed: only root may read them".to_owned()).or("sudo whyslow list")
             }
             Self::NoTracepoints { hidden: false } => {
                 note("tracepoints are not listed: tracefs is not mounted".to_owned())
                     .or(MOUNT_TRACEFS)
             }
             Self::ThreadsNotCounted => {
-                note("threads cannot be told apart: that needs perf events".to_owned()).or("`whyslow doctor` says how to allow them")
+                note("no per-thread numbers: they need perf events".to_owned()).or("`whyslow doctor` says how to allow perf events")
             }
             Self::ThreadsIncomplete { threads } => {
                 let remark = note(format!(
-                    "the counts of {} or more did not arrive: many ended at the same moment. They are in the row of the first thread, `… and others`",
+                    "the counts of {} or more did not arrive because many exited at once: they are in the row of the first thread, `… and others`",
                     number_of(*threads, "thread", "threads")
                 ));
-                Remark { severity: Severity::Warning, ..remark }.or("count again: it is a matter of chance")
+                Remark { severity: Severity::Warning, ..remark }.or("count again: it depends on timing")
             }
         }
     }
 }
 
-/// Why an event is not counted, and the one command that would change that.
+/// Why an event is not counted, and the command that fixes it.
 pub fn why_not(kind: Kind, not: NotCounted, level: Option<i64>) -> (String, Option<&'static str>) {
     let error = words(not.error);
     match not.why {
         WhyNot::NotThere if kind.is_of_hardware() => {
-            let fix = "`whyslow list` shows what is counted here";
+            let fix = "`whyslow list` shows the events of this machine";
             (format!("this machine has no such counter ({error})"), Some(fix))
         }
         WhyNot::NotThere => (format!("this kernel has no such event ({error})"), None),
@@ -317,34 +316,36 @@ pub fn why_not(kind: Kind, not: NotCounted, level: Option<i64>) -> (String, Opti
             (format!("kernel.perf_event_paranoid is {} ({error})", level.unwrap_or(0)), Some(ALLOW_KERNEL))
         }
         WhyNot::Refused if kind == Kind::Uprobe => {
-            (format!("functions are probed by root only ({error})"), Some(AS_ROOT))
+            (format!("only root may probe functions ({error})"), Some(AS_ROOT))
         }
         WhyNot::Refused if level.is_some_and(|level| level > 0) => {
-            (format!("it is not allowed ({error})"), Some("sudo sysctl kernel.perf_event_paranoid=0"))
+            (format!("no permission ({error})"), Some("sudo sysctl kernel.perf_event_paranoid=0"))
         }
-        WhyNot::Refused => (format!("it is not allowed ({error})"), Some(ALLOW_IN_CONTAINER)),
-        WhyNot::NeedsKernel => {
-            ("it happens in the kernel, which may not be watched".to_owned(), Some(ALLOW_KERNEL))
-        }
-        WhyNot::WholeMachine => ("it belongs to the whole machine".to_owned(), Some("whyslow stat -a")),
-        WhyNot::Busy => {
-            (format!("all counters are taken ({error})"), Some("end other tools that count, such as perf"))
-        }
+        WhyNot::Refused => (format!("no permission ({error})"), Some(ALLOW_IN_CONTAINER)),
+        WhyNot::NeedsKernel => (
+            "it happens in the kernel, and there is no permission to count there".to_owned(),
+            Some(ALLOW_KERNEL),
+        ),
+        WhyNot::WholeMachine => ("it counts for the whole machine only".to_owned(), Some("whyslow stat -a")),
+        WhyNot::Busy => (
+            format!("all counters are in use ({error})"),
+            Some("stop other tools that use counters, such as perf"),
+        ),
         WhyNot::TooManyFiles => ("too many files would be open".to_owned(), Some("ulimit -n 65536")),
-        WhyNot::Function => ("functions are not counted".to_owned(), None),
+        WhyNot::Function => ("functions cannot be counted".to_owned(), None),
         WhyNot::Filtered => {
             (format!("a container or sandbox filters perf events ({error})"), Some(ALLOW_IN_CONTAINER))
         }
         WhyNot::NoSamples => {
             (format!("it can be counted, but not sampled ({error})"), Some("`whyslow stat -e` counts it"))
         }
-        WhyNot::Hidden => ("tracepoints may be read by root only".to_owned(), Some(AS_ROOT)),
+        WhyNot::Hidden => ("only root may read tracepoints".to_owned(), Some(AS_ROOT)),
         WhyNot::NoTracefs => ("tracefs is not mounted".to_owned(), Some(MOUNT_TRACEFS)),
         WhyNot::Other => (error, None),
     }
 }
 
-/// The system's words for an error.
+/// The system's message for an error.
 fn words(error: i32) -> String {
     let words = std::io::Error::from_raw_os_error(error).to_string();
     words.split(" (os error").next().unwrap_or_default().to_owned()
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_counters_is_told_once() {
+    fn reports_a_machine_without_counters_once() {
         let run = with_states(&[
             ("task-clock", Ok(1)),
             ("cycles", Err(NOT_THERE)),
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_once_with_the_command_that_would_allow_it() {
+    fn reports_a_refusal_once_with_the_command_that_allows_it() {
         let run = with_states(&[
             ("task-clock", Err(REFUSED)),
             ("cpu-migrations", Err(REFUSED)),
@@ -408,23 +409,23 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_kernel_is_told_with_what_is_missing_by_it() {
+    fn reports_which_events_a_hidden_kernel_affects() {
         let mut run =
             with_states(&[("task-clock", Ok(1)), ("cpu-migrations", Err(NEEDS_KERNEL)), ("cycles", Ok(1))]);
         run.events[2].state = Ok(true);
-        let told = notes(&run, 3, 2);
-        let [note] = &told[..] else { panic!("{told:?}") };
+        let notes = notes(&run, 3, 2);
+        let [note] = &notes[..] else { panic!("{notes:?}") };
         let text = note.remark().text;
         assert!(text.contains("cycles in user mode only, cpu-migrations not at all"), "{text}");
     }
 
     #[test]
-    fn events_that_take_turns_are_told() {
+    fn reports_multiplexed_events() {
         let mut run = measured(&[("cycles", 5), ("instructions", 5), ("branches", 5)]);
         let share = |running_ns| Some(Count { value: 5, enabled_ns: 100, running_ns });
         run.total.counts = vec![share(100), share(40), share(0)];
-        let told = notes(&run, 3, 2);
+        let notes = notes(&run, 3, 2);
         let least = CountNote::Multiplexed { events: 1, least: 0.4 };
-        assert_eq!(told, [least, CountNote::NeverCounted { events: vec!["branches".to_owned()] }]);
+        assert_eq!(notes, [least, CountNote::NeverCounted { events: vec!["branches".to_owned()] }]);
     }
 }

@@ -1,4 +1,4 @@
-//! The numbers of a run, in the order in which they are shown.
+//! The numbers of a run, in display order.
 
 use whyslow_events::{Measured, Reading, Unit};
 
@@ -8,7 +8,7 @@ use crate::units::{Count, Percent, bytes, duration, share};
 /// What was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// A program, from its start to its end.
+    /// A program, from its start to its exit.
     Program,
     /// Processes, for a while.
     Processes,
@@ -27,7 +27,7 @@ impl Scope {
     }
 }
 
-/// All numbers of a run. The events from `asked` on are those that somebody named: each has a number of its own.
+/// All numbers of a run. Events from index `asked` on were requested by the user: each has its own number.
 pub fn numbers(measured: &Measured, scope: Scope, asked: usize) -> Vec<Number> {
     let reading = &measured.total;
     let mut numbers = times(measured, reading, scope);
@@ -45,9 +45,10 @@ pub fn numbers(measured: &Measured, scope: Scope, asked: usize) -> Vec<Number> {
     numbers
 }
 
-/// CPU time: by the threads' clocks where they were counted, else by the kernel's account. The clock of a CPU goes on when it is idle.
+/// CPU time: from the threads' clocks where they were counted, else from the kernel's accounting. The clock
+/// of a whole CPU also runs while it is idle, so it is not used.
 pub(super) fn cpu_ns(measured: &Measured, reading: &Reading) -> Option<f64> {
-    let usable = !measured.whole_machine && measured.unseen_ns == 0;
+    let usable = !measured.whole_machine && measured.uncounted_ns == 0;
     let clock = seen(measured, reading, "task-clock").filter(|_| usable).and_then(|seen| seen.value());
     let accounted = || Some((reading.usage.user_ns? + reading.usage.system_ns?) as f64);
     clock.or_else(accounted)
@@ -56,13 +57,13 @@ pub(super) fn cpu_ns(measured: &Measured, reading: &Reading) -> Option<f64> {
 fn times(measured: &Measured, reading: &Reading, scope: Scope) -> Vec<Number> {
     let wall = measured.duration_ns as f64;
     let suggests = match scope {
-        Scope::Program => "from its start to its end, as somebody waits for it",
-        Scope::Processes | Scope::Machine => "for which it was counted",
+        Scope::Program => "from start to exit, as a user waits for it",
+        Scope::Processes | Scope::Machine => "the time that was counted",
     };
     let mut numbers = vec![Number::new("wall-time", "wall time", NumberUnit::Nanoseconds, wall, suggests)];
     let Some(cpu) = cpu_ns(measured, reading) else { return numbers };
     let suggests = match scope {
-        Scope::Program => "of all its threads and of the children it waited for",
+        Scope::Program => "of all its threads and of the children that it waited for",
         Scope::Processes => "of all their threads",
         Scope::Machine => "of all programs, in user mode and in the kernel",
     };
@@ -78,7 +79,8 @@ fn times(measured: &Measured, reading: &Reading, scope: Scope) -> Vec<Number> {
             ("user-time", "  user", user, format!("code of {whose}")),
             ("system-time", "  system", system, "the kernel, in system calls and page faults".to_owned()),
         ];
-        // The kernel accounts also what came before the program, so its account says only how the time is divided.
+        // The kernel also accounts time before the exec, so its numbers only give the ratio of user to system
+        // time.
         for (name, label, part, what) in parts {
             let part = share(part, user + system);
             let suggests = format!("{} of the CPU time: {what}", Percent(part));
@@ -90,7 +92,7 @@ fn times(measured: &Measured, reading: &Reading, scope: Scope) -> Vec<Number> {
         let suggests = match scope {
             Scope::Machine => format!("on average, of {}", measured.cpus),
             _ if used < 1.0 => format!(
-                "on average, of {}; for {} of the time or more nothing of it ran: it waited, or waited for a CPU",
+                "on average, of {}; for {} of the time or more no thread ran: all were blocked or queued for a CPU",
                 measured.cpus,
                 Percent(1.0 - used)
             ),
@@ -107,9 +109,9 @@ fn memory(measured: &Measured, reading: &Reading, scope: Scope) -> Vec<Number> {
     if let Some(most) = usage.max_resident_bytes.or(usage.resident_below_bytes) {
         let at_most = usage.max_resident_bytes.is_none();
         let suggests = if at_most {
-            "physical memory; as much as whyslow itself has when it starts a program, so how much less is not known"
+            "physical memory; at most what whyslow itself has when it starts a program, so the exact size is unknown"
         } else {
-            "the most physical memory that one process had"
+            "peak physical memory of the largest process"
         };
         let number = Number::new("max-resident", "max resident", NumberUnit::Bytes, most as f64, suggests);
         numbers.push(Number { at_most, ..number });
@@ -119,25 +121,25 @@ fn memory(measured: &Measured, reading: &Reading, scope: Scope) -> Vec<Number> {
         let touched = (minor * PAGE as f64) as u64;
         let more = usage.max_resident_bytes.is_some_and(|most| touched > most);
         let suggests = format!(
-            "first touches of pages: {} if all have 4 KiB{}",
+            "first accesses to pages: {} if all have 4 KiB{}",
             bytes(touched),
-            if more { ", more than it had at any time" } else { "" }
+            if more { ", more than its peak memory" } else { "" }
         );
         numbers.push(Number::new("minor-faults", "minor page faults", NumberUnit::Count, minor, suggests));
     }
     let major = whole(measured, reading, "major-faults").or(usage.major_faults.map(|faults| faults as f64));
     if let Some(major) = major {
         let suggests = match scope {
-            _ if major == 0.0 => "no page had to be read from disk",
-            Scope::Machine => "pages that had to be read from disk while a thread waited",
-            _ => "pages were read from disk while it waited; the next run may find them in memory",
+            _ if major == 0.0 => "no page was read from disk",
+            Scope::Machine => "pages read from disk while a thread waited",
+            _ => "pages read from disk while it waited; the next run may find them in memory",
         };
         numbers.push(Number::new("major-faults", "major page faults", NumberUnit::Count, major, suggests));
     }
     numbers
 }
 
-/// The size of most pages; a fault that brings a larger one, or several, counts once.
+/// The size of most pages. A fault that maps a larger page, or several pages, counts once.
 const PAGE: u64 = 4096;
 
 fn switches(measured: &Measured, reading: &Reading) -> Vec<Number> {
@@ -154,17 +156,17 @@ fn switches(measured: &Measured, reading: &Reading) -> Vec<Number> {
     let mut numbers = Vec::new();
     if let Some(times) = usage.voluntary_switches {
         let suggests = if times == 0 {
-            "it never gave up its CPU to wait".to_owned()
+            "it never blocked".to_owned()
         } else {
-            format!("it gave up its CPU to wait for a lock, a timer, input or output{}", every(times as f64))
+            format!("it blocked on a lock, a timer, input or output{}", every(times as f64))
         };
         numbers.push(count("voluntary-switches", "voluntary switches", times as f64, suggests));
     }
     if let Some(times) = usage.involuntary_switches {
         let suggests = if times == 0 {
-            "its CPU was never taken away".to_owned()
+            "the scheduler never preempted it".to_owned()
         } else {
-            format!("its CPU was taken away while it could have gone on{}", every(times as f64))
+            format!("the scheduler preempted it while it could have run on{}", every(times as f64))
         };
         numbers.push(count("involuntary-switches", "involuntary switches", times as f64, suggests));
     }
@@ -172,14 +174,14 @@ fn switches(measured: &Measured, reading: &Reading) -> Vec<Number> {
         && let Some(times) =
             usage.switches.map(|times| times as f64).or_else(|| whole(measured, reading, "context-switches"))
     {
-        let suggests = format!("a CPU went on with another thread{}", every(times));
+        let suggests = format!("a CPU switched to another thread{}", every(times));
         numbers.push(count("context-switches", "context switches", times, suggests));
     }
     if let Some(times) = whole(measured, reading, "cpu-migrations") {
         let suggests = if times == 0.0 {
-            "no thread changed its CPU".to_owned()
+            "no thread moved to another CPU".to_owned()
         } else {
-            "threads went on on another CPU, whose caches hold little of theirs".to_owned()
+            "threads moved to another CPU, where their data is not cached".to_owned()
         };
         numbers.push(count("cpu-migrations", "CPU migrations", times, suggests));
     }
@@ -193,14 +195,14 @@ fn input_and_output(reading: &Reading) -> Vec<Number> {
     };
     let mut numbers = Vec::new();
     if let Some(read) = usage.bytes_read {
-        let suggests = "by system calls: files, pipes, sockets, terminals; not what it maps";
+        let suggests = "by system calls: files, pipes, sockets, terminals; without mapped files";
         numbers.push(size("bytes-read", "bytes read", read, suggests));
     }
     if let Some(read) = usage.disk_bytes_read {
         let suggests = if read == 0 {
-            "everything was in memory already"
+            "everything was in the page cache"
         } else {
-            "for system calls and mapped files, with what was read ahead; the next run may find it in memory"
+            "for system calls and mapped files, including read-ahead; the next run may find it in memory"
         };
         numbers.push(size("disk-bytes-read", "read from disk", read, suggests));
     }
@@ -210,13 +212,13 @@ fn input_and_output(reading: &Reading) -> Vec<Number> {
     }
     if let Some(written) = usage.disk_bytes_written {
         let suggests =
-            if written == 0 { "nothing goes to a disk" } else { "will go to a disk, if it is not there yet" };
+            if written == 0 { "nothing to write to a disk" } else { "to be written to a disk, now or later" };
         numbers.push(size("disk-bytes-written", "written to disk", written, suggests));
     }
     numbers
 }
 
-/// The number of an event that somebody asked for.
+/// The number of a requested event.
 fn of_event(measured: &Measured, reading: &Reading, name: &str) -> Option<Number> {
     let seen = seen(measured, reading, name)?;
     let event = &seen.event.event;
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_accounts_is_enough() {
+    fn works_with_the_kernels_accounting_alone() {
         let mut run = measured(&[]);
         run.total.usage = Usage {
             user_ns: Some(600_000_000),
@@ -268,15 +270,15 @@ mod tests {
         assert!((used.value - 0.4).abs() < 1e-9 && used.suggests.contains("60.0 % of the time"), "{used:?}");
         assert!(number(&numbers, "system-time").suggests.starts_with("25.0 %"));
         assert!(number(&numbers, "minor-faults").suggests.contains("16.0 MiB"));
-        assert!(number(&numbers, "minor-faults").suggests.ends_with("more than it had at any time"));
+        assert!(number(&numbers, "minor-faults").suggests.ends_with("more than its peak memory"));
         assert!(number(&numbers, "voluntary-switches").suggests.ends_with("once per 80.0 ms of CPU time"));
-        assert_eq!(number(&numbers, "involuntary-switches").suggests, "its CPU was never taken away");
-        assert_eq!(number(&numbers, "disk-bytes-read").suggests, "everything was in memory already");
+        assert_eq!(number(&numbers, "involuntary-switches").suggests, "the scheduler never preempted it");
+        assert_eq!(number(&numbers, "disk-bytes-read").suggests, "everything was in the page cache");
         assert!(!numbers.iter().any(|number| number.name == "cpu-migrations" || number.name == "ipc"));
     }
 
     #[test]
-    fn counters_go_before_the_kernels_account_when_they_saw_all() {
+    fn counters_win_over_the_kernels_accounting_when_complete() {
         let mut run = measured(&[("task-clock", 900), ("minor-faults", 7), ("cpu-migrations", 3)]);
         run.total.usage =
             Usage { user_ns: Some(500), system_ns: Some(100), minor_faults: Some(20), ..Usage::default() };
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_asked_for_has_its_own_number() {
+    fn requested_event_has_its_own_number() {
         let mut run = measured(&[("task-clock", 500_000_000), ("page-faults:u", 250), ("cycles:k", 9)]);
         run.events[2].state = Ok(false);
         run.total.counts[2] = Some(whyslow_events::Count { value: 9, enabled_ns: 100, running_ns: 50 });
@@ -306,13 +308,13 @@ mod tests {
         assert_eq!((cycles.value, cycles.running_share), (18.0, Some(0.5)));
     }
 
-    /// The kernel takes counters from programs that may not be observed: what they have counted before is not all.
+    /// The kernel removes counters from programs that may not be observed, so their counts are incomplete.
     #[test]
-    fn what_the_counters_did_not_see_is_taken_from_the_kernels_account() {
+    fn incomplete_counters_fall_back_to_the_kernels_accounting() {
         let mut run = measured(&[("task-clock", 900), ("minor-faults", 7), ("cpu-migrations", 3)]);
         run.total.usage =
             Usage { user_ns: Some(5000), system_ns: Some(1000), minor_faults: Some(20), ..Usage::default() };
-        run.unseen_ns = 5100;
+        run.uncounted_ns = 5100;
         let numbers = numbers(&run, Scope::Program, 3);
         assert_eq!(
             (number(&numbers, "cpu-time").value, number(&numbers, "minor-faults").value),
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_hidden_behind_our_own_is_a_bound() {
+    fn max_resident_below_whyslows_own_is_an_upper_bound() {
         let mut run = measured(&[]);
         run.total.usage.resident_below_bytes = Some(4096);
         assert!(number(&numbers(&run, Scope::Program, 0), "max-resident").at_most);

@@ -1,18 +1,18 @@
-//! What each interval and each thread had.
+//! The numbers of each interval and each thread.
 
 use whyslow_events::{Measured, Reading};
 
 use super::numbers::cpu_ns;
 use super::{Number, NumberUnit, seen, whole};
 
-/// An interval of the time series, or a thread: the numbers that it has.
+/// An interval of the time series and its numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
-    /// When it began, since the start.
+    /// Its start, since the start of the run.
     pub start_ns: u64,
-    /// When it ended.
+    /// Its end.
     pub end_ns: u64,
-    /// Its numbers. All intervals have the same ones.
+    /// Its numbers; the same ones for all intervals.
     pub numbers: Vec<Number>,
 }
 
@@ -23,13 +23,14 @@ pub struct ThreadRow {
     pub pid: u32,
     /// Its number.
     pub tid: u32,
-    /// What it was called last.
+    /// Its last name.
     pub name: String,
-    /// Its numbers. All threads have the same ones.
+    /// Its numbers; the same ones for all threads.
     pub numbers: Vec<Number>,
 }
 
-/// The intervals of a run, from the one of this number on. The events from `asked` on are those that somebody named.
+/// The intervals of a run, starting with index `from`. Events from index `asked` on were requested by the
+/// user.
 pub fn intervals(measured: &Measured, asked: usize, from: usize) -> Vec<Interval> {
     let zero = Reading { counts: vec![None; measured.events.len()], ..Reading::default() };
     let befores = std::iter::once(&zero).chain(&measured.series);
@@ -59,7 +60,7 @@ fn interval(measured: &Measured, before: &Reading, now: &Reading, asked: usize) 
     Interval { start_ns: before.at_ns, end_ns: now.at_ns, numbers: row }
 }
 
-/// The threads of a run, those with the most CPU time first.
+/// The threads of a run, most CPU time first.
 pub fn threads(measured: &Measured, asked: usize) -> Vec<ThreadRow> {
     let mut rows: Vec<(f64, ThreadRow)> = measured
         .threads
@@ -76,7 +77,8 @@ pub fn threads(measured: &Measured, asked: usize) -> Vec<ThreadRow> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// What an interval or a thread has besides time: faults, switches, the CPU's counters, and what was asked for.
+/// The numbers of an interval or a thread besides time: page faults, context switches, CPU counters, and
+/// requested events.
 fn columns(measured: &Measured, reading: &Reading, asked: usize) -> Vec<Number> {
     let count = |name: &str, label: &str, value: Option<f64>| {
         value.map(|value| Number::new(name, label, NumberUnit::Count, value, ""))
@@ -108,7 +110,7 @@ fn columns(measured: &Measured, reading: &Reading, asked: usize) -> Vec<Number> 
                 whyslow_events::Unit::Nanoseconds => NumberUnit::Nanoseconds,
                 whyslow_events::Unit::Other(unit) => NumberUnit::Other(unit.clone()),
             };
-            // An interval in which nothing ran has counted nothing.
+            // In an interval without running threads nothing was counted.
             let value = seen.value().unwrap_or(0.0);
             let number = Number::new(name, name, unit, value, "");
             row.push(Number {
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_has_what_was_added_in_it() {
+    fn interval_has_the_increase_of_its_counters() {
         let mut run = measured(&[("task-clock", 0), ("page-faults", 0)]);
         let reading = |at_ns, clock, faults| Reading {
             at_ns,
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn without_counters_intervals_have_what_the_kernel_accounts() {
+    fn without_counters_intervals_use_the_kernels_accounting() {
         let mut run = measured(&[]);
         let reading = |at_ns, user_ns| Reading {
             at_ns,
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_go_by_cpu_time() {
+    fn threads_are_sorted_by_cpu_time() {
         let mut run = measured(&[("task-clock", 0), ("cycles", 0), ("instructions", 0)]);
         let thread = |tid, clock, instructions| ThreadReading {
             pid: 1,

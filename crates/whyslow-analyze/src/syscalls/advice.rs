@@ -1,4 +1,4 @@
-//! What is told of system calls besides their numbers.
+//! Advice on system calls.
 
 use whyslow_profile::Profile;
 
@@ -6,14 +6,14 @@ use super::{SyscallRow, SyscallTable};
 use crate::remark::{About, Fact, Remark};
 use crate::units::{Count, bytes, number_of};
 
-/// What the kernel keeps files in, and what a buffer holds at least.
+/// The unit of the page cache, and the smallest useful buffer.
 const PAGE: u64 = 4096;
 
 whyslow_profile::facts! {
-    /// What system calls show.
+    /// Advice on system calls.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum SyscallAdvice {
-        /// Calls move less than a page each.
+        /// Calls transfer less than a page each.
         "small-transfers" => Small {
             /// Whether they write.
             writes: bool,
@@ -21,10 +21,10 @@ whyslow_profile::facts! {
             each: u64,
             /// How many.
             calls: u64,
-            /// How many they were in full pages.
+            /// How many calls it would take in full pages.
             in_pages: u64,
         },
-        /// Some calls came without a stack.
+        /// Some calls have no stack.
         "stacks-spread" => Spread {
             /// How many.
             calls: u64,
@@ -35,7 +35,7 @@ whyslow_profile::facts! {
 }
 
 impl SyscallRow {
-    /// What is to be told of how much its calls move.
+    /// Advice on the size of its transfers.
     pub fn advice(&self, profile: &Profile) -> Option<SyscallAdvice> {
         let call = profile.text(self.call);
         let writes =
@@ -48,7 +48,7 @@ impl SyscallRow {
 }
 
 impl SyscallTable {
-    /// What is to be told of all of them.
+    /// Advice on the whole table.
     pub fn advice(&self) -> Option<SyscallAdvice> {
         let (calls, of) = (self.all.spread, self.all.count);
         (calls > 0).then_some(SyscallAdvice::Spread { calls, of })
@@ -60,13 +60,13 @@ impl Fact for SyscallAdvice {
         match self {
             Self::Small { writes, each, calls, in_pages } => {
                 let text = format!(
-                    "{} each on average: in full pages of 4 KiB the same bytes are {} instead of {}",
+                    "{} each on average: with a 4 KiB buffer the same bytes take {} instead of {}",
                     bytes(*each),
                     number_of(*in_pages, "call", "calls"),
                     Count(*calls)
                 );
                 let buffer = if *writes {
-                    "collect them in a buffer, such as BufWriter or setvbuf"
+                    "write through a buffer, such as BufWriter or setvbuf"
                 } else {
                     "read through a buffer, such as BufReader or setvbuf"
                 };
@@ -76,8 +76,8 @@ impl Fact for SyscallAdvice {
                 self.id(),
                 About::Counters,
                 format!(
-                    "{} of {} calls came too fast to copy their stacks: they are counted and timed all the same, and charged in proportion to \
-                     calls of the same thread, kind and file that have one",
+                    "{} of {} calls have no stack because they came too fast: they are counted and timed, and charged in proportion to \
+                     calls of the same thread, kind and file that have a stack",
                     Count(*calls),
                     Count(*of)
                 ),

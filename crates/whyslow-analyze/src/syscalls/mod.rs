@@ -1,4 +1,4 @@
-//! System calls per line of the user's code: how many, how long, how much, on what, and with what errors.
+//! System calls per line of your code: count, time, bytes, files and errors.
 
 mod advice;
 
@@ -12,37 +12,37 @@ use crate::labels::{Label, Labels};
 use crate::own::Charges;
 use crate::selection::Selection;
 
-/// The calls of one kind that a line makes.
+/// The calls of one kind from one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyscallRow {
     /// The name of the call.
     pub call: StringId,
-    /// The function of the user's code that makes it.
+    /// The function of your code that makes it.
     pub label: Label,
     /// The file of its line.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
-    /// What they cost.
+    /// Their cost.
     pub cost: SyscallCost,
     /// Errors by name, most frequent first.
     pub errors: Vec<(StringId, u64)>,
-    /// What they are about, by name, where they have a descriptor: most time first.
+    /// The files, sockets and other targets of calls with a descriptor, by name, most time first.
     pub targets: Vec<(StringId, SyscallCost)>,
 }
 
-/// What some calls cost.
+/// The cost of some calls.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct SyscallCost {
     /// How many.
     pub count: u64,
     /// How many of them returned an error.
     pub failed: u64,
-    /// How many came without a stack and are counted where others of their kind are.
+    /// How many have no stack and are charged where others of their kind are.
     pub spread: u64,
-    /// How long in all, waiting included.
+    /// The total time, including waiting.
     pub total_ns: u64,
-    /// The longest.
+    /// The longest call.
     pub max_ns: u64,
     /// Bytes read or written.
     pub bytes: u64,
@@ -60,12 +60,12 @@ impl SyscallCost {
         self.lengths.add_all(&row.lengths);
     }
 
-    /// The length that so many of a hundred do not exceed, rounded up by at most an eighth.
+    /// The percentile of the call times, rounded up by at most an eighth.
     pub fn quantile_ns(&self, percent: u64) -> u64 {
         self.lengths.quantile(percent).min(self.max_ns)
     }
 
-    /// Bytes of a call that went well, on average.
+    /// Mean bytes of a successful call.
     pub fn bytes_each(&self) -> Option<u64> {
         (self.bytes > 0).then(|| self.bytes.checked_div(self.count - self.failed))?
     }
@@ -74,11 +74,11 @@ impl SyscallCost {
 /// All system calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyscallTable {
-    /// Most time first.
+    /// The rows, most time first.
     pub rows: Vec<SyscallRow>,
-    /// What all cost.
+    /// The total cost.
     pub all: SyscallCost,
-    /// How long those took that do nothing but wait.
+    /// The time of calls that only wait.
     pub waiting_ns: u64,
 }
 
@@ -88,7 +88,7 @@ pub fn has_syscalls(profile: &Profile) -> bool {
 }
 
 impl SyscallTable {
-    /// Adds the selected calls up per call and line.
+    /// Adds up the selected calls per call and line.
     pub fn build(profile: &Profile, selection: &Selection, charges: &Charges) -> Self {
         #[derive(Default)]
         struct Sums {
@@ -130,20 +130,20 @@ impl SyscallTable {
         Self { rows, all, waiting_ns }
     }
 
-    /// The line and call that takes most of the time, those that only wait left out.
+    /// The line and call with the most time, except calls that only wait.
     pub fn most_costly(&self, profile: &Profile) -> Option<&SyscallRow> {
         self.rows.iter().find(|row| !row.only_waits(profile))
     }
 }
 
 impl SyscallRow {
-    /// Whether the call does nothing but wait: for a time, another thread, a child, a connection, news of descriptors.
+    /// Whether the call only waits: for a time, a thread, a child, a connection or events on descriptors.
     pub fn only_waits(&self, profile: &Profile) -> bool {
         WAITING.contains(&profile.text(self.call))
     }
 }
 
-/// Calls that do nothing but wait.
+/// Calls that only wait.
 const WAITING: [&str; 22] = [
     "accept",
     "accept4",

@@ -81,7 +81,7 @@ fn calls_are_added_up_by_call_and_line_with_their_files_and_errors() {
 }
 
 #[test]
-fn small_writes_say_what_full_pages_were() {
+fn small_writes_get_advice_on_full_pages() {
     let profile = made();
     let charges = Charges::new(&profile, true);
     let table = SyscallTable::build(&profile, &Selection::default(), &charges);

@@ -1,4 +1,4 @@
-//! Calls that block a worker of an executor: while one lasts, the worker polls no other task.
+//! Calls that block an executor's worker: during such a call the worker polls no other task.
 
 use std::cmp::Reverse;
 
@@ -16,17 +16,17 @@ use crate::waits::{Reason, Reasons, wait_metric};
 /// Calls of one function from one line that block workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockedWorker {
-    /// Whose workers.
+    /// The executor that owns the workers.
     pub executor: &'static str,
     /// What they wait for.
     pub reason: Reason,
-    /// The function that the user's line calls; the user's own when it makes the system call itself.
+    /// The function that your line calls; your own function if it makes the system call directly.
     pub call: Label,
-    /// The function of the user's code, or nearest to it.
+    /// The function of your code, or the nearest to it.
     pub function: Label,
     /// The file of its line.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
     /// The task.
     pub task: Label,
@@ -34,17 +34,17 @@ pub struct BlockedWorker {
     pub count: u64,
     /// How long in all.
     pub total_ns: u64,
-    /// The longest.
+    /// The longest call.
     pub max_ns: u64,
 }
 
 impl BlockedWorker {
-    /// Shorter waits hold up little: a lock that another worker has for a moment is no finding.
+    /// Shorter waits hold up little: a lock that another worker holds briefly is not a finding.
     pub const SHORTEST_NS: u64 = 1_000_000;
-    /// What is shorter in all is not worth telling.
-    const LEAST_NS: u64 = 10_000_000;
+    /// A shorter total is not reported.
+    const MIN_NS: u64 = 10_000_000;
 
-    /// Whether a thread that waits for this is blocked by a call of its own.
+    /// Whether a thread with this wait reason is blocked by its own call.
     pub(super) fn blocks(reason: Reason) -> bool {
         match reason {
             Reason::Idle
@@ -71,7 +71,7 @@ impl BlockedWorker {
         }
     }
 
-    /// All that are worth telling, the longest in all first; none without recorded waits.
+    /// All findings, longest total first; none without recorded waits.
     pub fn find(profile: &Profile, selection: &Selection, charges: &Charges) -> Vec<Self> {
         let Some(metric) = wait_metric(profile) else { return Vec::new() };
         let labels = Labels::new(profile);
@@ -110,7 +110,7 @@ impl BlockedWorker {
             row.total_ns += value;
             row.max_ns = row.max_ns.max(value);
         });
-        let mut found: Vec<Self> = found.into_values().filter(|row| row.total_ns >= Self::LEAST_NS).collect();
+        let mut found: Vec<Self> = found.into_values().filter(|row| row.total_ns >= Self::MIN_NS).collect();
         found.sort_by_key(|row| {
             (Reverse(row.total_ns), labels.code(row.function), row.line, labels.code(row.call))
         });
@@ -138,18 +138,18 @@ impl BlockedWorker {
 }
 
 whyslow_profile::facts! {
-    /// What stacks of async programs show.
+    /// A finding in an async program.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub enum AsyncFinding {
         /// A call blocks a worker.
         "blocked-worker" => BlockedWorker {
-            /// Whose worker.
+            /// The executor that owns the worker.
             executor: &'static str,
             /// What it waits for.
             reason: Reason,
-            /// What is called, unless the user's code makes the system call itself.
+            /// The function that blocks; `None` if the user's code makes the system call directly.
             call: Option<String>,
-            /// The user's function and line.
+            /// The function and line of your code.
             from: String,
             /// How often.
             count: u64,
@@ -175,13 +175,13 @@ impl Fact for AsyncFinding {
             _ => "blocking::unblock",
         };
         let fix = match reason {
-            Reason::Sleep => format!("await a timer of {executor}, or {spawn} around the call"),
+            Reason::Sleep => format!("await {executor}'s timer instead, or wrap the call in {spawn}"),
             Reason::Lock | Reason::Condition => {
                 format!(
-                    "an async lock if it is held over an await, less time under the lock, or {spawn} around the call"
+                    "hold the lock for less time, use an async lock if it is held across an await, or wrap the call in {spawn}"
                 )
             }
-            _ => format!("await the async call of the same kind, or {spawn} around this one"),
+            _ => format!("await an async version of the call, or wrap the call in {spawn}"),
         };
         Remark::note(self.id(), About::Waits, text).or(fix)
     }

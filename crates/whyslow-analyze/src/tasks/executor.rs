@@ -1,17 +1,18 @@
-//! Executors of async Rust: which of their functions poll tasks, and which run what may block.
+//! Executors of async Rust: which of their functions poll tasks, and which run code that may block.
 //!
 //! ```text
 //! loop      takes tasks and polls them, on a worker
-//! poll      polls one: what is called inside is the task
-//! blocking  runs closures that may block, on threads for that
+//! poll      polls one: its callees are the task
+//! blocking  runs closures that may block, on separate threads
 //! ```
-//! A function is known by the beginning of its path without generic arguments, as `whyslow_profile::function_path` gives it.
+//! A function is recognised by the beginning of its path without generic arguments, as
+//! `whyslow_profile::function_path` gives it.
 
 use whyslow_profile::Profile;
 
 use crate::labels::{self, Label};
 
-/// What an executor is called, and the beginnings of its functions' paths.
+/// The name of an executor, and how the paths of its functions begin.
 struct Executor {
     word: &'static str,
     blocking: &'static [&'static str],
@@ -49,13 +50,13 @@ const EXECUTORS: &[Executor] = &[
     Executor { word: "futures", blocking: &[], loops: &[], polls: &["futures_executor::"] },
 ];
 
-/// Functions of pools that run jobs, which are no tasks of an executor.
+/// Pool functions that run jobs, which are not tasks of an executor.
 const JOBS: &[&str] = &["rayon_core::job::", "threadpool::Task", "crossbeam_utils::thread::"];
 
-/// What a function is to an executor.
+/// The role of a function in an executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Runs what may block.
+    /// Runs code that may block.
     Blocking(&'static str),
     /// Takes tasks on a worker.
     Loop(&'static str),
@@ -82,7 +83,7 @@ impl Role {
         })
     }
 
-    /// Whether what it calls is somebody's work: who waits in there has something to do.
+    /// Whether its callees are actual work: a thread that waits in there is not idle.
     pub(crate) fn runs_work(self) -> bool {
         matches!(self, Self::Poll(_) | Self::Job)
     }
@@ -95,7 +96,7 @@ fn path(profile: &Profile, label: Label) -> Option<String> {
     Some(whyslow_profile::function_path(profile.text(function.name), file))
 }
 
-/// Whether a function is known to be a state machine of async Rust, or the `poll` of a future that was written by hand.
+/// Whether a function is a state machine of async Rust, or the `poll` of a hand-written future.
 pub(crate) fn is_future(profile: &Profile, label: Label) -> bool {
     let name = labels::name(profile, label);
     whyslow_profile::AsyncForm::split(&name).0.is_some()

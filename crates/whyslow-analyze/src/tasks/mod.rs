@@ -1,10 +1,11 @@
-//! Tasks of async Rust, as stacks show them: who is polled, which async functions it awaits, how much CPU time it takes and how long it blocks its worker.
+//! Tasks of async Rust, as their stacks show them: which task is polled, which async functions it awaits, how
+//! much CPU time it takes and how long it blocks its worker.
 //!
 //! ```text
-//! task  = the outermost function inside of the innermost poll of an executor
-//! chain = the task, and the async functions that its stack passes through: each awaits the next
+//! task  = the outermost function inside the innermost poll of an executor
+//! chain = the task, and the async functions on its stack: each awaits the next
 //! ```
-//! What waits to be polled is on no stack: neither polls nor the time between them are known.
+//! A task that waits to be polled is on no stack: neither polls nor the time between them are known.
 
 mod blocked;
 pub(crate) mod executor;
@@ -25,16 +26,16 @@ use crate::parallelism::cpu_time;
 use crate::selection::Selection;
 use crate::waits::{Reason, Reasons, wait_metric};
 
-/// All tasks, those with most CPU and blocked time first.
+/// All tasks, most CPU and blocked time first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskTable {
     /// One for each executor and outermost function.
     pub rows: Vec<TaskRow>,
     /// CPU time of tasks.
     pub cpu_ns: u64,
-    /// CPU time of threads of executors outside of tasks.
+    /// CPU time of executor threads outside tasks.
     pub executor_ns: u64,
-    /// CPU time of what runs on threads that may block.
+    /// CPU time on threads for blocking calls.
     pub blocking_ns: u64,
     /// All CPU time.
     pub total_ns: u64,
@@ -47,22 +48,22 @@ pub struct TaskTable {
 /// Tasks of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRow {
-    /// Who polls them.
+    /// The executor that polls them.
     pub executor: &'static str,
     /// The outermost function of the task.
     pub task: Label,
-    /// What it costs.
+    /// Its cost.
     pub cost: TaskCost,
-    /// The chains of awaits, most first.
+    /// The await chains, largest first.
     pub chains: Vec<TaskChain>,
 }
 
-/// One chain of awaits.
+/// One await chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskChain {
     /// From the task to the innermost async function.
     pub functions: Vec<Label>,
-    /// What it costs.
+    /// Its cost.
     pub cost: TaskCost,
 }
 
@@ -73,7 +74,7 @@ pub struct TaskCost {
     pub cpu_ns: u64,
     /// CPU samples.
     pub samples: u64,
-    /// In waits that hold their thread: nothing else can be polled there meanwhile.
+    /// In waits that block their thread, which polls no other task in the meantime.
     pub blocked_ns: u64,
 }
 
@@ -89,20 +90,21 @@ impl TaskCost {
     }
 }
 
-/// Where a stack is.
+/// The place of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In no executor.
+    /// Outside any executor.
     Outside,
-    /// In an executor, and in no task.
+    /// In an executor, but not in a task.
     Executor,
-    /// On a thread that may block.
+    /// On a thread for blocking calls.
     Blocking,
-    /// In a task, polled by an executor, on one of its workers or in a call of `block_on`, through these functions.
+    /// In a task that an executor polls, on one of its workers or in a call of `block_on`, through these
+    /// functions.
     Task { executor: &'static str, on_worker: bool, chain: Vec<Label> },
 }
 
-/// Finds the places of stacks, and remembers what each function is.
+/// Finds the places of stacks, and caches the role of each function.
 pub(crate) struct Places<'a> {
     profile: &'a Profile,
     labels: &'a Labels,
@@ -133,7 +135,7 @@ impl<'a> Places<'a> {
                     place = Place::Task { executor, on_worker: in_loop, chain: Vec::new() };
                 }
                 (Some(Role::Job) | None, Place::Task { chain, .. }) => {
-                    // The first is the task, whatever it is.
+                    // The first function is the task, whatever it is.
                     if !carries && (chain.is_empty() || awaits) {
                         chain.push(labels.label(labels.code(label)));
                     }

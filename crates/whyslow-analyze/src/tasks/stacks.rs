@@ -1,4 +1,4 @@
-//! Of each stack where it is, for those who add up samples themselves.
+//! The place of each stack, for callers that add up samples themselves.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StackId};
@@ -8,32 +8,32 @@ use crate::labels::{Label, Labels};
 use crate::own::Charges;
 use crate::waits::{Reasons, wait_metric};
 
-/// Where a stack is, seen from executors.
+/// The place of a stack relative to executors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StackPlace {
-    /// In no executor, or in no sample of CPU time or wait.
+    /// Outside any executor, or without samples of CPU time or waits.
     Outside,
-    /// In an executor, and in no task.
+    /// In an executor, but not in a task.
     Executor,
-    /// On a thread that may block.
+    /// On a thread for blocking calls.
     Blocking,
     /// In a task: a row of [`TaskStacks::chains`].
     Chain(usize),
 }
 
-/// The chains of awaits of a profile, and where its stacks are.
+/// The await chains of a profile, and the places of its stacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskStacks {
-    /// Who polls, and the functions from the task to the innermost async one.
+    /// The executor, and the functions from the task to the innermost async one.
     pub chains: Vec<(&'static str, Vec<Label>)>,
-    /// Of each stack.
+    /// The place of each stack.
     pub places: Vec<StackPlace>,
-    /// Stacks of waits that block a worker, with the function that the user's line calls.
+    /// Stacks of waits that block a worker, with the function that your line calls.
     pub blocking: Vec<(StackId, Label)>,
 }
 
 impl TaskStacks {
-    /// Of all stacks with CPU time or waits.
+    /// For all stacks with CPU time or waits.
     pub fn of(profile: &Profile, charges: &Charges) -> Self {
         let labels = Labels::new(profile);
         let mut places = Places::new(profile, &labels);
@@ -65,7 +65,7 @@ impl TaskStacks {
     }
 }
 
-/// Of each stack whether a metric has a sample of it.
+/// For each stack, whether a metric has a sample on it.
 fn sampled(profile: &Profile, metric: Option<usize>) -> Vec<bool> {
     let mut found = vec![false; profile.stacks.len()];
     let stacks = metric.into_iter().flat_map(|metric| &profile.samples[metric].stack);

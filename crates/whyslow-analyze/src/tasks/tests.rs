@@ -5,7 +5,7 @@ use crate::own::Charges;
 use crate::remark::Fact as _;
 use crate::testing::{self, SAMPLE_NS};
 
-/// A worker of tokio, which is itself a closure on a thread for blocking calls.
+/// A tokio worker, which is itself a closure on a thread for blocking calls.
 const WORKER: &str = "w: clone3;tokio::runtime::blocking::pool::Inner::run;tokio::runtime::task::raw::poll;\
     tokio::runtime::blocking::task::poll;tokio::runtime::scheduler::multi_thread::worker::run";
 const POLL: &str = "tokio::runtime::task::harness::poll;tokio::runtime::task::core::poll";
@@ -15,7 +15,7 @@ fn names(profile: &Profile, labels: &[Label]) -> Vec<String> {
 }
 
 #[test]
-fn tasks_are_found_with_the_chain_of_what_they_await() {
+fn finds_tasks_with_their_await_chains() {
     let profile = testing::profile(&format!(
         "{WORKER};{POLL};async fn app::request;async fn app::middle;<app::Row as core::future::Future>::poll;app::spin 60
          {WORKER};{POLL};async fn app::request;async fn app::other;app::spin 20
@@ -49,7 +49,7 @@ fn tasks_are_found_with_the_chain_of_what_they_await() {
     assert!(!table.has_waits && table.rows.iter().all(|row| row.executor == "tokio"));
 }
 
-/// The waits of stacks, each of so many milliseconds.
+/// Waits at these stacks, each of the given milliseconds.
 fn waits(folded: &str) -> Profile {
     let mut profile = testing::profile(folded);
     let cpu = std::mem::take(&mut profile.samples[0]);
@@ -74,7 +74,7 @@ fn blocked(folded: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_call_that_blocks_a_worker_is_told_with_its_line() {
+fn reports_a_blocking_call_with_its_line() {
     assert_eq!(
         blocked(&format!(
             "{WORKER};{POLL};async fn app::handle@src/app.rs:40;std::fs::read;std::io::read;sys_pipe_read 812"
@@ -89,7 +89,7 @@ fn a_call_that_blocks_a_worker_is_told_with_its_line() {
 }
 
 #[test]
-fn idle_workers_short_locks_and_threads_that_may_block_are_no_findings() {
+fn idle_workers_short_locks_and_blocking_threads_are_not_findings() {
     let blocking = "b: clone3;tokio::runtime::blocking::pool::Inner::run;tokio::runtime::task::raw::poll;tokio::runtime::blocking::task::poll";
     for (why, folded) in [
         ("parked", format!("{WORKER};tokio::runtime::scheduler::multi_thread::worker::Context::park;std::Condvar::wait;sys_futex_wait 500")),
@@ -110,7 +110,7 @@ fn idle_workers_short_locks_and_threads_that_may_block_are_no_findings() {
 }
 
 #[test]
-fn workers_of_other_executors_are_known() {
+fn recognises_workers_of_other_executors() {
     let found = blocked(
         "w: std::thread::spawn;dep::x;async_executor::Executor::run;async_task::raw::RawTask::run;async fn app::handle;std::fs::read;sys_pipe_read 50",
     );

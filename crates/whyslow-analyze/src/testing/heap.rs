@@ -18,18 +18,18 @@ const METRICS: [(&str, Unit); 7] = [
     (metric::UNUSED, Unit::Bytes),
 ];
 
-/// A profile of nothing but the heap, one allocating stack per line: a stack as in [`super::profile`], a colon, and
-/// numbers by the names of the columns of [`HeapCounts`].
+/// A profile with only a heap, one allocating stack per line: a stack as in [`super::profile`], a colon, and
+/// numbers by the column names of [`HeapCounts`].
 ///
 /// ```text
 /// app::main@m.rs:3;app::load@l.rs:7 : allocations=3 bytes_allocated=300 peak_bytes=200
 /// worker: app::work : frees=1 bytes_freed=8 made_ms=3 freed_ms=20 growth=linear
 /// ```
-/// Bytes are allocated at `made_ms` and freed at `freed_ms` (0 when not said); `growth` is a word of [`Growth`].
-/// Samples of every metric, the peak and a leak check at the exit follow from the numbers.
+/// Bytes are allocated at `made_ms` and freed at `freed_ms` (0 by default); `growth` is a word of [`Growth`].
+/// Samples of every metric, the peak and a leak check at exit follow from the numbers.
 ///
 /// # Panics
-/// When a line is not like that.
+/// If a line has another format.
 pub fn heap_profile(text: &str) -> Profile {
     let mut profile = super::profile("");
     profile.metrics.clear();
@@ -40,10 +40,10 @@ pub fn heap_profile(text: &str) -> Profile {
     profile
 }
 
-/// Says that only one byte in so many was sampled.
+/// Marks the heap as sampled, with one sample per this many bytes.
 ///
 /// # Panics
-/// When the profile has no heap.
+/// If the profile has no heap.
 pub fn sampled_heap(profile: &mut Profile, every: u64) {
     profile.meta.heap.as_mut().expect("a heap").sample_bytes = Some(every);
     for metric in profile.metrics.iter_mut().filter(|metric| metric.of == Subject::Heap) {
@@ -54,7 +54,7 @@ pub fn sampled_heap(profile: &mut Profile, every: u64) {
 /// Adds a heap recording to a profile; see [`heap_profile`].
 ///
 /// # Panics
-/// When a line is not as [`heap_profile`] says.
+/// If a line has another format than [`heap_profile`] describes.
 pub fn add_heap(profile: &mut Profile, text: &str) {
     let mut made = Made { profile: std::mem::take(profile), stacks: Vec::new() };
     let first = made.profile.metrics.len();

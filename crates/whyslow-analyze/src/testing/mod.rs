@@ -9,10 +9,10 @@ use whyslow_profile::{
     ThreadId, Trigger, Unit,
 };
 
-/// What one sample of [`profile`] weighs: a millisecond.
+/// The weight of one sample of [`profile`]: a millisecond.
 pub const SAMPLE_NS: u64 = 1_000_000;
 
-/// A profile from folded stacks, one per line: frames from the outside in, then how many samples.
+/// A profile from folded stacks, one per line: frames from the outside in, then the number of samples.
 ///
 /// ```text
 /// main;parse;read 10              10 samples of a millisecond each, on the thread `main`
@@ -20,15 +20,15 @@ pub const SAMPLE_NS: u64 = 1_000_000;
 /// main@app.rs:3;+get@lib.rs:7 1   with lines; a frame with `+` is inlined into the one before
 /// main;[libfoo.so] 1              an address without a name
 /// [unknown] 1                     an address in no module
-/// [truncated];f 1                 a stack without its outer frames
+/// [truncated];f 1                 a truncated stack
 /// ```
-/// Kinds follow from names: `std::`, `core::`, `alloc::` are std, `malloc` and `free` the allocator, `_start`, `clone3`,
-/// `start_thread`, `__rust_try` and names with `lang_start` or `__libc` the runtime, `sys_` the kernel, `dep::`, `rayon`
-/// and `tokio` a dependency; the rest is yours.
-/// A function's definition line is 1 in the file of its first frame that names one.
+/// Kinds follow from names: `std::`, `core::`, `alloc::` are std, `malloc` and `free` the allocator,
+/// `_start`, `clone3`, `start_thread`, `__rust_try` and names with `lang_start` or `__libc` the runtime,
+/// `sys_` the kernel, `dep::`, `rayon` and `tokio` a dependency; the rest is yours. A function's definition
+/// line is 1 in the file of its first frame that names one.
 ///
 /// # Panics
-/// When a line is not like that.
+/// If a line has another format.
 pub fn profile(folded: &str) -> Profile {
     let mut made = Made::default();
     let name = made.text(Metric::CPU_TIME);
@@ -50,16 +50,16 @@ pub fn profile(folded: &str) -> Profile {
     made.profile
 }
 
-/// Says what chose the samples of the first metric.
+/// Sets what triggered the samples of the first metric.
 ///
 /// # Panics
-/// When there is no metric.
+/// If there is no metric.
 pub fn sampled_by(profile: &mut Profile, trigger: Trigger, rate_hz: u32) {
     profile.metrics[0].origin = Origin::Sampled(Sampler { trigger, rate_hz });
 }
 
-/// Adds a metric of an event, which has a sample beside each sample of the first metric: `value` is what it weighs, by the innermost
-/// function on its stack; 0 for none.
+/// Adds a metric of an event, with a sample for each sample of the first metric. `value` gives its weight by
+/// the innermost function on its stack; 0 for no sample.
 pub fn add_event(profile: &mut Profile, name: &str, origin: Origin, value: impl Fn(&str) -> u64) {
     let row = profile.strings.push(name);
     profile.metrics.push(Metric::event(name, Unit::Count, origin).renamed(row));
@@ -128,7 +128,7 @@ impl Made {
         }
     }
 
-    /// Of `worker: main;parse`.
+    /// Parses `worker: main;parse`.
     fn thread_and_stack(&mut self, text: &str) -> (ThreadId, StackId) {
         let (thread, stack) = text.split_once(": ").unwrap_or(("main", text));
         let thread = self.thread(thread);

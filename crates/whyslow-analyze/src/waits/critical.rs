@@ -1,13 +1,13 @@
-//! The critical path: what the end of a stretch of time had to wait for, followed backwards.
+//! The critical path: what the end of a time range had to wait for, followed backwards.
 //!
 //! ```text
-//! the thread ran        that time is on the path
-//! it waited for a CPU   likewise
-//! a thread woke it      the path goes on in that thread, at that moment
-//! anything else woke it the wait itself is on the path
-//! it had just begun     the path goes on in the first thread of its process, which stands for the one that started it
+//! the thread ran           that time is on the path
+//! it was queued for a CPU  that time is on the path
+//! a thread woke it         the path continues in that thread, at that time
+//! anything else woke it    the wait itself is on the path
+//! it had just started      the path continues in the first thread of its process, which stands for the one that started it
 //! ```
-//! Making what is on the path shorter makes the stretch shorter, until another path becomes critical.
+//! Making the path shorter makes the time range shorter, until another path becomes critical.
 
 use std::cmp::Reverse;
 
@@ -20,36 +20,36 @@ use super::single::{Single, singles};
 use crate::own::Charges;
 use crate::selection::Selection;
 
-/// What a thread did on the path.
+/// The activity of a thread on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Did {
     /// It ran.
     Ran,
-    /// It waited: for a CPU, or for something that no recorded thread ended.
+    /// It was queued for a CPU, or waited for something that no recorded thread ended.
     Waited(Reason),
 }
 
-/// A stretch of the path.
+/// A step of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathStep {
     /// The thread.
     pub thread: ThreadId,
-    /// What it did.
+    /// Its activity.
     pub did: Did,
-    /// From when.
+    /// The start.
     pub start_ns: u64,
-    /// Until when.
+    /// The end.
     pub end_ns: u64,
-    /// Where it waited; where it ran, samples tell.
+    /// Where it waited. For running threads, samples show where.
     pub site: Option<Site>,
 }
 
-/// What one line has of the path.
+/// The part of the path at one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathRow {
-    /// What threads did there.
+    /// The activity of the thread there.
     pub did: Did,
-    /// The line; none for time in which no sample fell, and for waits for a CPU.
+    /// The line; `None` for time without samples and for run-queue delay.
     pub site: Option<Site>,
     /// The thread.
     pub thread: ThreadId,
@@ -57,23 +57,23 @@ pub struct PathRow {
     pub total_ns: u64,
 }
 
-/// The critical path of a stretch of time.
+/// The critical path of a time range.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// In the order of time.
+    /// The steps, in time order.
     pub steps: Vec<PathStep>,
-    /// Added up, most first.
+    /// The sums per line, largest first.
     pub rows: Vec<PathRow>,
-    /// How long it is.
+    /// Its length.
     pub total_ns: u64,
-    /// How much of it threads ran.
+    /// The part of it in which threads ran.
     pub ran_ns: u64,
-    /// Waits on the path of which nobody knows who ended them.
+    /// Waits on the path with an unknown waker.
     pub unknown_ns: u64,
 }
 
 impl CriticalPath {
-    /// The path that leads to the end of the selected time on the first selected thread.
+    /// The path to the end of the selected time on the first selected thread.
     pub fn build(profile: &Profile, selection: &Selection, charges: &Charges) -> Option<Self> {
         let waits = profile.samples.get(selection.metric)?;
         let range = selection.time_ns.clone().unwrap_or(0..profile.meta.duration_ns);
@@ -101,7 +101,7 @@ impl CriticalPath {
 struct Walk<'a> {
     profile: &'a Profile,
     charges: &'a Charges,
-    /// The waits of each thread, in the order of time.
+    /// The waits of each thread, in time order.
     lanes: &'a [Vec<Single>],
     from: u64,
     /// Last first.
@@ -111,13 +111,13 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn back_from(&mut self, mut thread: ThreadId, mut time: u64) {
-        // Every step goes back in time, or to a thread that runs then.
+        // Every step goes back in time, or to a thread that runs at that time.
         while time > self.from {
-            let begun = self.profile.threads[thread.index()].start_ns;
+            let started = self.profile.threads[thread.index()].start_ns;
             let Some(wait) = self.last_before(thread, time) else {
-                self.step(thread, Did::Ran, begun.max(self.from), time, None);
+                self.step(thread, Did::Ran, started.max(self.from), time, None);
                 match self.starter_of(thread) {
-                    Some(starter) if begun > self.from => (thread, time) = (starter, begun.min(time)),
+                    Some(starter) if started > self.from => (thread, time) = (starter, started.min(time)),
                     _ => return,
                 }
                 continue;
@@ -137,24 +137,24 @@ impl Walk<'_> {
             if unknown {
                 self.unknown_ns += time - wait.start_ns.max(self.from);
             }
-            // Where a thread happens to be when its CPU is taken away says nothing.
+            // The place where a thread is preempted says nothing.
             let site = (wait.reason != Reason::Cpu).then(|| Site::of(self.charges.of(wait.stack).frame));
             self.step(thread, Did::Waited(wait.reason), wait.start_ns, time, site);
             time = wait.start_ns;
         }
     }
 
-    /// The last wait that a thread had begun before a time.
+    /// The last wait of a thread that started before a time.
     fn last_before(&self, thread: ThreadId, time: u64) -> Option<Single> {
         let lane = &self.lanes[thread.index()];
-        let begun = lane.partition_point(|wait| wait.start_ns < time);
-        begun.checked_sub(1).map(|at| lane[at])
+        let started = lane.partition_point(|wait| wait.start_ns < time);
+        started.checked_sub(1).map(|at| lane[at])
     }
 
-    /// Whether a thread is there and does not wait just before a time.
+    /// Whether a thread exists and does not wait just before a time.
     fn runs_at(&self, thread: ThreadId, time: u64) -> bool {
-        let has_begun = self.profile.threads[thread.index()].start_ns < time;
-        has_begun && self.last_before(thread, time).is_none_or(|wait| wait.end_ns < time)
+        let has_started = self.profile.threads[thread.index()].start_ns < time;
+        has_started && self.last_before(thread, time).is_none_or(|wait| wait.end_ns < time)
     }
 
     /// The thread that stands for the one that started this one.
@@ -172,7 +172,7 @@ impl Walk<'_> {
         if end <= start_ns {
             return;
         }
-        // What was cut by a wait of no length is one stretch.
+        // Steps separated by a wait without length are joined.
         if let Some(last) = self.steps.last_mut()
             && (last.thread, last.did, last.site, last.start_ns) == (thread, did, site, end)
         {
@@ -183,7 +183,7 @@ impl Walk<'_> {
     }
 }
 
-/// Adds a path up. Where threads ran, their samples share the time.
+/// Adds up a path. Where threads ran, their samples share the time.
 fn rows(profile: &Profile, charges: &Charges, steps: &[PathStep]) -> Vec<PathRow> {
     let mut sums: FxHashMap<(Did, ThreadId, Option<Site>), u64> = FxHashMap::default();
     let mut running: FxHashMap<ThreadId, Vec<&PathStep>> = FxHashMap::default();
@@ -216,7 +216,7 @@ fn rows(profile: &Profile, charges: &Charges, steps: &[PathStep]) -> Vec<PathRow
     rows
 }
 
-/// The CPU samples of each thread that fell into its stretches, by line.
+/// The CPU samples of each thread inside its steps, by line.
 fn sampled_on(
     profile: &Profile,
     charges: &Charges,
@@ -227,7 +227,7 @@ fn sampled_on(
     let Samples { time_ns, thread, stack, value } = samples;
     for (((time, thread), stack), value) in time_ns.iter().zip(thread).zip(stack).zip(value) {
         let Some(steps) = running.get(thread) else { continue };
-        // Stretches are in the order of time.
+        // Steps are in time order.
         let at = steps.partition_point(|step| step.end_ns < *time);
         let inside = steps.get(at).is_some_and(|step| step.start_ns <= *time);
         if inside && !profile.is_not_sampled(*stack) {
@@ -289,7 +289,7 @@ mod tests {
 
     /// main waits for worker from 2 to 8 ms; worker sleeps from 1 to 5 ms and works until 8.
     #[test]
-    fn the_path_goes_through_whoever_ended_a_wait() {
+    fn path_follows_the_thread_that_ended_a_wait() {
         let profile = made();
         let path = path(&profile, Selection::default());
         let steps: Vec<_> = path
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_nobody_is_known_to_have_ended_is_on_the_path_itself() {
+    fn wait_with_an_unknown_waker_is_on_the_path() {
         let mut profile = made();
         profile.wait_details = Default::default();
         let whole = path(&profile, Selection::default());
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_began_late_was_started_by_the_first_one() {
+    fn late_thread_was_started_by_the_first_one() {
         let mut profile = made();
         let Thread { process, .. } = profile.threads[0];
         profile.threads[0].tid = profile.processes[process.index()].pid;

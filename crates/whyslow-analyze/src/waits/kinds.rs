@@ -1,4 +1,5 @@
-//! Kinds of time: running, waiting for a CPU, blocked (three kinds), idle. What pictures of waits have colours for.
+//! Kinds of time: running, queued for a CPU, blocked (three kinds), idle. Pictures of waits have one colour
+//! for each.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_profile::{Profile, Samples, StackId, Subject};
@@ -6,16 +7,16 @@ use whyslow_profile::{Profile, Samples, StackId, Subject};
 use super::reason::Reasons;
 use super::{Reason, wait_metric};
 
-/// What a part of a thread's time is, coarsely enough to be a colour.
+/// A kind of a thread's time, coarse enough for a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TimeKind {
     /// On a CPU.
     Running,
-    /// It could run, but has no CPU.
+    /// Runnable, without a CPU.
     Queued,
     /// Blocked until another thread does something.
     Threads,
-    /// Blocked by a file, a socket, a pipe, memory that has to be read.
+    /// Blocked by a file, a socket, a pipe, or memory that has to be read.
     Io,
     /// Blocked by anything else.
     Other,
@@ -24,15 +25,15 @@ pub enum TimeKind {
 }
 
 impl TimeKind {
-    /// All of them, in the order of pictures and legends.
+    /// All kinds, in the order of pictures and legends.
     pub const ALL: [Self; 6] =
         [Self::Running, Self::Queued, Self::Threads, Self::Io, Self::Other, Self::Idle];
 
-    /// What a legend says.
+    /// The text of a legend.
     pub fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
-            Self::Queued => "waiting for a CPU",
+            Self::Queued => "queued for a CPU",
             Self::Threads => "blocked: threads",
             Self::Io => "blocked: I/O",
             Self::Other => "blocked: other",
@@ -50,7 +51,7 @@ impl TimeKind {
         }
     }
 
-    /// The kind of time that a wait is.
+    /// The kind of a wait.
     pub fn of(reason: Reason) -> Self {
         match reason {
             Reason::Cpu => Self::Queued,
@@ -78,8 +79,8 @@ impl TimeKind {
     }
 }
 
-/// For each row of a metric's samples the reason of the wait, `None` where the thread ran. Nothing at all for metrics that have no waits
-/// in them.
+/// For each row of a metric's samples the wait reason, `None` where the thread ran. `None` altogether for
+/// metrics without waits.
 pub fn row_reasons(profile: &Profile, metric: usize) -> Option<Vec<Option<Reason>>> {
     reasons_of(profile, metric, profile.samples.get(metric)?)
 }
@@ -90,7 +91,7 @@ pub(super) fn reasons_of(profile: &Profile, metric: usize, samples: &Samples) ->
     let key = |row: usize| (samples.time_ns[row], samples.thread[row], samples.stack[row]);
     let waits: FxHashSet<_> = match of {
         Subject::Wait => FxHashSet::default(),
-        // A place where a thread waits can be one where it runs, too: only the rows tell.
+        // A thread can both wait and run at the same stack: only the rows distinguish them.
         Subject::Wall => {
             let waits = profile.samples.get(wait_metric(profile)?)?;
             (0..waits.len()).map(|row| (waits.time_ns[row], waits.thread[row], waits.stack[row])).collect()
@@ -115,7 +116,7 @@ mod tests {
     use crate::testing::profile;
 
     #[test]
-    fn rows_of_wall_time_are_waits_only_where_a_thread_waited() {
+    fn wall_time_rows_are_waits_only_where_a_thread_waited() {
         let mut profile = profile("main;std::lock_contended;sys_futex_wait 1\nmain;f 1");
         let (lock, f) = (profile.samples[0].stack[0], profile.samples[0].stack[1]);
         let name = profile.strings.push(Metric::off_cpu_time().name);
@@ -135,9 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_time_has_its_word_and_every_reason_its_kind() {
+    fn every_kind_has_a_word_and_every_reason_a_kind() {
         let words: Vec<_> = TimeKind::ALL.iter().map(|kind| (kind.word(), kind.state())).collect();
-        assert_eq!(words[1], ("waiting for a CPU", "queued"));
+        assert_eq!(words[1], ("queued for a CPU", "queued"));
         assert!(
             words
                 .iter()

@@ -1,8 +1,9 @@
-//! Locks that threads waited for: which, how long, who let them wait.
+//! Lock contention: which locks threads waited for, how long, and which threads held them.
 //!
-//! Only waits whose stack names a lock count: a thread that is parked, waits for a condition, for the end of another thread or for work has
-//! no lock to wait for, though the kernel sees the same call. A lock is known by the address of its futex where it has one of its own;
-//! parking_lot's threads wait on a futex of the thread, so its locks are known by the line that waits.
+//! Only waits whose stack names a lock count. A thread that is parked, or waits for a condition, another
+//! thread or work, does not wait for a lock, even though the kernel records the same call. A lock is
+//! identified by the address of its futex if it has its own. Threads of parking_lot wait on a futex of the
+//! thread, so its locks are identified by the waiting line.
 
 use std::cmp::Reverse;
 
@@ -25,7 +26,7 @@ pub struct Site {
     pub label: Label,
     /// The file of the line.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
 }
 
@@ -35,12 +36,12 @@ impl Site {
     }
 }
 
-/// Those who waited for a lock at one line, or who let others wait from there.
+/// The waits for a lock at one line, or the waits caused by a holder at one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockSite {
-    /// Where.
+    /// The line.
     pub site: Site,
-    /// The thread, of those who let others wait.
+    /// The thread, for holders.
     pub thread: Option<ThreadId>,
     /// How often.
     pub count: u64,
@@ -48,17 +49,17 @@ pub struct LockSite {
     pub total_ns: u64,
 }
 
-/// The variable that a lock is in.
+/// The variable that contains a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockName {
-    /// What it is called.
+    /// Its name.
     pub name: StringId,
-    /// How far into it the lock is.
+    /// The offset of the lock in it.
     pub offset: u64,
 }
 
 impl LockName {
-    /// `app::LOCK`, or `app::STATE+0x10` where the lock is not all of it.
+    /// `app::LOCK`, or `app::STATE+0x10` if the lock is a part of it.
     pub fn words(self, profile: &Profile) -> String {
         let name = profile.text(self.name);
         if self.offset == 0 { name.to_owned() } else { format!("{name}+{:#x}", self.offset) }
@@ -68,34 +69,34 @@ impl LockName {
 /// One lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockRow {
-    /// What it is.
+    /// Its type.
     pub kind: &'static str,
-    /// Where it is in memory; none for locks whose threads wait elsewhere, which are known by their line.
+    /// Its address; `None` for locks whose threads wait elsewhere, which are identified by their line.
     pub address: Option<u64>,
-    /// The variable that it is in, where that has a name.
+    /// The variable that contains it, if that has a name.
     pub name: Option<LockName>,
-    /// The process that it is in.
+    /// Its process.
     pub process: ProcessId,
-    /// Where it was first waited for.
+    /// Where a thread first waited for it.
     pub site: Site,
     /// How often.
     pub count: u64,
     /// How long in all.
     pub total_ns: u64,
-    /// The longest.
+    /// The longest wait.
     pub max_ns: u64,
-    /// Half of the waits are not longer.
+    /// The median wait.
     pub p50_ns: u64,
-    /// 99 of a hundred are not longer.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// Where it was waited for, most first.
+    /// Where threads waited for it, longest first.
     pub waiters: Vec<LockSite>,
-    /// Who let it go, and where: whoever ended a wait held the lock until then. Most first.
+    /// Where it was released, longest waits first: the thread that ended a wait held the lock until then.
     pub holders: Vec<LockSite>,
 }
 
 impl LockRow {
-    /// The typical wait.
+    /// The mean wait.
     pub fn mean_ns(&self) -> u64 {
         self.total_ns / self.count.max(1)
     }
@@ -104,9 +105,9 @@ impl LockRow {
 /// How long one thread waited for another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitEdge {
-    /// Who waited.
+    /// The waiting thread.
     pub waiter: ThreadId,
-    /// Who held the lock.
+    /// The thread that held the lock.
     pub holder: ThreadId,
     /// How often.
     pub count: u64,
@@ -114,10 +115,10 @@ pub struct WaitEdge {
     pub total_ns: u64,
 }
 
-/// All locks that were waited for.
+/// All contended locks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockTable {
-    /// Most time first.
+    /// The locks, most waiting time first.
     pub rows: Vec<LockRow>,
     /// Which thread waited for which, most time first.
     pub graph: Vec<WaitEdge>,
@@ -127,15 +128,16 @@ pub struct LockTable {
     pub count: u64,
 }
 
-/// What a function on the stack of a waiting thread says of the lock: a part of its name, what the lock is, where it is.
+/// What a function on a waiting stack says about the lock: a part of the function's name, the type of the
+/// lock, its place.
 type Word = (&'static str, &'static str, Place);
 
-/// Where a lock is, by the address that its threads wait on.
+/// The place of a lock relative to the address that its threads wait on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// So many bytes before it.
+    /// This many bytes before it.
     Before(u64),
-    /// The last eight bytes before the two words that glibc's threads wait on.
+    /// Eight bytes before the aligned pair of words that glibc's threads wait on.
     OfRwlock,
     /// Somewhere else.
     Elsewhere,
@@ -165,14 +167,14 @@ impl Place {
     }
 }
 
-/// A lock, as waits name it.
+/// The identity of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     At(ProcessId, &'static str, u64),
     Waited(ProcessId, Site),
 }
 
-/// What is added up of one lock.
+/// The sums of one lock.
 #[derive(Default)]
 struct Sum {
     kind: &'static str,
@@ -184,7 +186,7 @@ struct Sum {
 }
 
 impl LockTable {
-    /// The locks of the selected waits, without waits that are shorter.
+    /// The locks of the selected waits, without waits shorter than `min_ns`.
     pub fn build(profile: &Profile, selection: &Selection, charges: &Charges, min_ns: u64) -> Self {
         let waits = singles(profile, &selection.samples(profile));
         let waits = waits.iter().filter(|wait| wait.reason == Reason::Lock);
@@ -228,7 +230,7 @@ impl LockTable {
         Self { rows, graph, total_ns, count }
     }
 
-    /// For each of some waits the row of its lock, if it is one of these.
+    /// The row of the lock of each wait, if it is one of these.
     pub fn of_waits(&self, profile: &Profile, charges: &Charges, waits: &Samples) -> Vec<Option<u32>> {
         let key = |row: &LockRow| match row.address {
             Some(address) => Key::At(row.process, row.kind, address),
@@ -246,7 +248,7 @@ impl LockTable {
 }
 
 impl Key {
-    /// The lock of a wait at a line, and what it is. What stacks say is remembered.
+    /// The lock of a wait at a line, and its type. Results per stack are cached.
     fn of(
         profile: &Profile,
         wait: &Single,
@@ -297,7 +299,7 @@ impl Sum {
     }
 }
 
-/// The name of the lock at an address, by a wait on it.
+/// The name of the lock at an address, from a wait on it.
 fn name_of(profile: &Profile, wait: WaitDetail, address: u64) -> Option<LockName> {
     let (module, waited_on) = wait.data?;
     let lock = waited_on.0.checked_sub(wait.argument.checked_sub(address)?)?;
@@ -316,7 +318,7 @@ fn most_first(sites: impl Iterator<Item = LockSite>) -> Vec<LockSite> {
     sites
 }
 
-/// What a thread with this stack waits for, and where that is.
+/// The type and place of the lock that a thread with this stack waits for.
 fn lock_of(profile: &Profile, stack: StackId) -> (&'static str, Place) {
     let word = frames_of(profile, stack).find_map(|frame| {
         let name = labels::name(profile, frame.label).replace(['<', '>'], "");
@@ -351,9 +353,9 @@ mod tests {
         }
     }
 
-    /// Each sample is a wait; they follow each other in time.
+    /// Each sample is a wait; they follow one another in time.
     #[test]
-    fn waits_for_one_address_are_of_one_lock_and_parked_threads_wait_for_none() {
+    fn waits_on_one_address_are_one_lock_and_parked_threads_have_none() {
         let mutex = "sys::sync::mutex::futex::Mutex::lock_contended;sys_futex_wait";
         let rwlock = "sys::sync::rwlock::futex::RwLock";
         let mut profile = profile(&format!(
@@ -406,9 +408,9 @@ mod tests {
         assert_eq!(kinds, [mutex, mutex, rwlock, rwlock, Some("parking_lot Mutex"), None, None]);
     }
 
-    /// The writers of a lock in the variable `STATE` wait four bytes behind where the lock is.
+    /// The writers of a lock in the variable `STATE` wait four bytes after the start of the lock.
     #[test]
-    fn a_lock_has_the_name_of_the_variable_that_it_is_in() {
+    fn lock_is_named_after_its_variable() {
         let rwlock = "std::sys::sync::rwlock::futex::RwLock";
         let mut profile = profile(&format!(
             "main@app.rs:3;{rwlock}::write_contended;sys_futex_wait 1
@@ -435,11 +437,11 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_glibc_for_readers_and_writers_has_two_words_to_wait_on() {
+    fn glibc_rwlock_has_two_words_to_wait_on() {
         let base = 0x7f00_1238;
         for word in [8, 12] {
             assert_eq!(Place::OfRwlock.address(base + word), Some(base));
         }
-        assert_eq!(Place::Before(0).address(0), None, "nobody knows");
+        assert_eq!(Place::Before(0).address(0), None, "unknown address");
     }
 }

@@ -1,4 +1,4 @@
-//! Where threads wait, for what, and how long: a table of the waits that a recording has.
+//! Where threads wait, for what, and how long: a table of the recorded waits.
 
 mod critical;
 mod kinds;
@@ -26,32 +26,32 @@ use crate::selection::{Pattern, Selection};
 /// The waits of one line for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitRow {
-    /// What for.
+    /// The reason.
     pub reason: Reason,
-    /// The function of the user's code that waits.
+    /// The function of your code that waits.
     pub label: Label,
     /// The file of its line.
     pub file: Option<StringId>,
-    /// The line; 0 when not known.
+    /// The line; 0 if unknown.
     pub line: u32,
     /// How often.
     pub count: u64,
     /// How long in all.
     pub total_ns: u64,
-    /// The longest.
+    /// The longest wait.
     pub max_ns: u64,
-    /// Half of them are not longer.
+    /// The median wait.
     pub p50_ns: u64,
-    /// 99 of a hundred are not longer.
+    /// The 99th percentile.
     pub p99_ns: u64,
 }
 
 /// All waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitTable {
-    /// Most first; idle threads of pools last.
+    /// Most time first; idle pool threads last.
     pub rows: Vec<WaitRow>,
-    /// How long in all, for each reason, most first.
+    /// The total time per reason, most first.
     pub reasons: Vec<(Reason, u64)>,
     /// How long in all.
     pub total_ns: u64,
@@ -59,38 +59,39 @@ pub struct WaitTable {
     pub count: u64,
 }
 
-/// What is known of how long a program waited.
+/// How long a program waited, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
-    /// Its waits were recorded: those of its first thread, and how long that was there.
+    /// Its waits were recorded: those of its first thread, and that thread's lifetime.
     Recorded(WaitTable, u64),
-    /// They were not, but for most of the time nothing of it ran.
+    /// Its waits were not recorded, but no thread ran for most of the time.
     Mostly {
-        /// For at least so long.
+        /// No thread ran for at least this long.
         idle_ns: u64,
-        /// Of so long.
+        /// The wall time.
         wall_ns: u64,
-        /// What its first thread did.
+        /// The times of its first thread.
         first: Option<ThreadTimes>,
     },
-    /// They were not, but its threads could have run for much longer than they did: others had the CPUs, or there are too few.
+    /// Its waits were not recorded, but its threads were queued for a CPU for a large part of the time: the
+    /// machine is busy, or the program has more busy threads than CPUs.
     Queued {
-        /// How long all threads together waited for a CPU.
+        /// The run-queue delay of all threads together.
         queued_ns: u64,
-        /// How long they ran.
+        /// The time in which they ran.
         ran_ns: u64,
     },
 }
 
 impl Waited {
-    /// Below this there is more to learn from what it computes.
+    /// Below this, CPU time is more informative.
     const MOSTLY: f64 = 0.5;
-    /// The same, of the time in which threads were ready to run.
+    /// The same for run-queue delay, as a share of the time in which threads were runnable.
     const QUEUED: f64 = 0.2;
-    /// Starting takes some time, whatever the program does.
-    const LEAST_NS: u64 = 50_000_000;
+    /// Process start takes some time in every program.
+    const MIN_NS: u64 = 50_000_000;
 
-    /// What is worth telling.
+    /// The waiting of a profile, if it is worth reporting.
     pub fn of(profile: &Profile, charges: &Charges) -> Option<Self> {
         if let (Some(metric), Some(first)) = (wait_metric(profile), profile.threads.first()) {
             let threads = vec![Pattern::Number(first.tid)];
@@ -101,7 +102,7 @@ impl Waited {
         }
         let Overview { duration_ns, nothing_ran_ns, .. } = Overview::of(profile);
         let first = profile.threads.first().and_then(|thread| thread.times);
-        let is_most = |part: u64| part >= Self::LEAST_NS && part as f64 >= Self::MOSTLY * duration_ns as f64;
+        let is_most = |part: u64| part >= Self::MIN_NS && part as f64 >= Self::MOSTLY * duration_ns as f64;
         if let Some(idle_ns) = nothing_ran_ns.filter(|idle| is_most(*idle))
             && first.is_none_or(|times| is_most(times.blocked_ns))
         {
@@ -112,7 +113,7 @@ impl Waited {
             (queued.saturating_add(times.queued_ns), ran.saturating_add(times.ran_ns))
         });
         let ready_ns = queued_ns.saturating_add(ran_ns);
-        let much = queued_ns >= Self::LEAST_NS && queued_ns as f64 >= Self::QUEUED * ready_ns as f64;
+        let much = queued_ns >= Self::MIN_NS && queued_ns as f64 >= Self::QUEUED * ready_ns as f64;
         much.then_some(Self::Queued { queued_ns, ran_ns })
     }
 }
@@ -123,7 +124,7 @@ pub fn wait_metric(profile: &Profile) -> Option<usize> {
 }
 
 impl WaitTable {
-    /// Adds the selected waits up per reason and line, without those that are shorter.
+    /// Adds up the selected waits per reason and line, without waits shorter than `min_ns`.
     pub fn build(profile: &Profile, selection: &Selection, charges: &Charges, min_ns: u64) -> Self {
         let labels = Labels::new(profile);
         let mut reasons = Reasons::new(profile);
@@ -173,7 +174,7 @@ impl WaitTable {
     }
 }
 
-/// The least of sorted lengths that so many of a hundred do not exceed.
+/// A percentile of sorted lengths, by nearest rank.
 fn quantile(sorted: &[u64], percent: usize) -> u64 {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or(0)
@@ -185,7 +186,7 @@ mod tests {
     use crate::testing::{SAMPLE_NS, profile};
 
     #[test]
-    fn waits_are_added_up_by_reason_and_line_and_idle_ones_come_last() {
+    fn waits_are_summed_by_reason_and_line_with_idle_ones_last() {
         let profile = profile(
             "main@app.rs:3;std::thread::sleep;sys_hrtimer_nanosleep 3
              main@app.rs:9;std::lock_contended;sys_futex_wait 5
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_cpu_is_not_waiting_for_something() {
+    fn run_queue_delay_is_separate_from_blocking() {
         const S: u64 = 1_000_000_000;
         let mut profile = profile("main@app.rs:3;compute 1");
         profile.meta.duration_ns = 10 * S;
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_lengths_that_were_seen() {
+    fn quantiles_are_recorded_lengths() {
         let lengths: Vec<u64> = (1..=200).collect();
         assert_eq!((quantile(&lengths, 50), quantile(&lengths, 99)), (100, 198));
         assert_eq!((quantile(&[7], 50), quantile(&[7], 99), quantile(&[], 99)), (7, 7, 0));

@@ -1,13 +1,13 @@
-//! What a thread waits for, told by the functions on its stack.
+//! The reason of a wait, from the functions on its stack.
 //!
 //! ```text
-//! 1. The innermost function of the kernel that is known decides: do_nanosleep is a sleep, pipe_read a pipe.
-//! 2. A futex can be anything: the innermost function of the program's side that is known decides.
-//! 3. A wait for work is that of who waits: a condition or a parked thread inside of a channel is the channel's, inside of a pool it
-//!    is idle. A lock stays a lock wherever it is.
-//! 4. Who waits in a task or a job that a pool runs, or in the user's own code, is at work: what is outside of that says nothing.
+//! 1. The innermost known kernel function decides: do_nanosleep is a sleep, pipe_read a pipe.
+//! 2. A futex can be anything: the innermost known function of the program decides.
+//! 3. A wait for work belongs to its container: a condition or a parked thread inside a channel is a channel wait, inside a pool it
+//!    is idle. A lock is a lock everywhere.
+//! 4. A thread that waits in a task or a job of a pool, or in your code, is at work: the frames outside it do not matter.
 //! ```
-//! Without functions of the kernel the second and the third rule remain, with those of libc that make the system calls.
+//! Without kernel functions rules 2 and 3 remain, with the libc functions that make the system calls.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{CodeKind, ModuleKind, Profile, StackId};
@@ -19,7 +19,7 @@ use crate::tasks::executor::Role;
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// Its turn on a CPU: it could run.
+    /// A CPU: the thread is runnable.
     Cpu,
     /// A lock that another thread holds.
     Lock,
@@ -27,11 +27,11 @@ pub enum Reason {
     Condition,
     /// To be woken by another thread.
     Park,
-    /// The end of another thread.
+    /// The exit of another thread.
     Join,
     /// A message, or room for one.
     Channel,
-    /// The time to pass.
+    /// A time to pass.
     Sleep,
     /// A file or a disk.
     File,
@@ -41,30 +41,30 @@ pub enum Reason {
     Pipe,
     /// A page of memory to be read.
     PageFault,
-    /// The end of a child process.
+    /// The exit of a child process.
     Child,
     /// Any of several files or sockets to be ready.
     Events,
     /// A signal.
     Signal,
-    /// A lock inside of the kernel.
+    /// A lock inside the kernel.
     KernelLock,
     /// The terminal.
     Terminal,
-    /// To be continued: somebody has stopped the program.
+    /// To be continued: the program was stopped.
     Stopped,
-    /// Work: an idle thread of a pool.
+    /// Work: an idle pool thread.
     Idle,
-    /// Nobody knows: it was over before it could be looked at.
+    /// Unknown: the wait ended before whyslow could sample it.
     Short,
-    /// Nobody knows: stacks were taken of some waits only.
+    /// Unknown: only some waits got a stack.
     NotSampled,
     /// Something else.
     Other,
 }
 
 impl Reason {
-    /// All of them, in their order.
+    /// All reasons, in order.
     pub const ALL: [Self; 21] = [
         Self::Cpu,
         Self::Lock,
@@ -89,7 +89,7 @@ impl Reason {
         Self::Other,
     ];
 
-    /// The word in text and JSON.
+    /// The word in JSON.
     pub fn label(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -115,9 +115,17 @@ impl Reason {
             Self::Other => "other",
         }
     }
+
+    /// The word used in text: the label, and `queued` for a thread that is runnable without a CPU.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Cpu => "queued",
+            other => other.label(),
+        }
+    }
 }
 
-/// Tells the reasons of waits, and remembers what each function says.
+/// Finds the reasons of waits, and caches what each function says.
 #[derive(Debug)]
 pub(crate) struct Reasons<'a> {
     profile: &'a Profile,
@@ -127,14 +135,14 @@ pub(crate) struct Reasons<'a> {
 /// What a function says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
-    /// No function: the thread waits for a CPU.
+    /// Not a function: the thread is queued for a CPU.
     Queue,
-    /// One of the kernel, and whether a page of memory is missing.
+    /// A kernel function, and whether it handles a page fault.
     Kernel(Option<Reason>, bool),
     Program(Option<Reason>),
-    /// One of the user's own.
+    /// A function of your code.
     Own(Option<Reason>),
-    /// One of a pool that runs what others hand to it.
+    /// A pool function that runs submitted work.
     RunsWork,
 }
 
@@ -143,7 +151,7 @@ impl<'a> Reasons<'a> {
         Self { profile, said: FxHashMap::default() }
     }
 
-    /// Of a stack at whose innermost place a thread has left its CPU.
+    /// The reason of a wait with this stack.
     pub(crate) fn of(&mut self, stack: StackId) -> Reason {
         let Self { profile, said } = self;
         let mut by_kernel = None;
@@ -164,7 +172,7 @@ impl<'a> Reasons<'a> {
                 }
                 Said::Program(None) => {}
                 Said::Program(Some(Reason::Idle | Reason::Channel | Reason::Join)) if at_work => {}
-                // Who waits for work is found outside of how it waits.
+                // The container of a wait for work is outside the function that waits.
                 Said::Program(Some(reason)) => match (by_program, reason) {
                     (None, _) => by_program = Some(reason),
                     (Some(Reason::Lock | Reason::Idle), _) => {}
@@ -203,7 +211,7 @@ impl Said {
         if Role::of(profile, label).is_some_and(Role::runs_work) {
             return Self::RunsWork;
         }
-        // `<std::thread::Thread>::park` and `std::thread::Thread::park` are one.
+        // `<std::thread::Thread>::park` and `std::thread::Thread::park` are the same.
         let reason = found(PROGRAM, &name.replace(['<', '>'], ""));
         if labels::kind(profile, label) == CodeKind::Yours {
             Self::Own(reason)
@@ -213,24 +221,24 @@ impl Said {
     }
 }
 
-/// What the kernel's futex says alone: something of another thread.
+/// The reason of a futex alone: it involves another thread.
 const FUTEX: Reason = Reason::Other;
 
-/// Whether a frame is no code, but says for what the thread waits.
+/// Whether a frame is not code, but names a wait reason.
 fn is_place(profile: &Profile, label: Label) -> bool {
     let Label::Module(id) = label else { return false };
     profile.modules.get(id.index()).is_some_and(|module| module.kind == ModuleKind::Waiting)
 }
 
-/// A part of a name, and what it says.
+/// A part of a name, and its reason.
 type Word = (&'static str, Reason);
 
-/// The first word of a table that is in a name.
+/// The reason of the first word of a table that occurs in a name.
 fn found(words: &[Word], name: &str) -> Option<Reason> {
     words.iter().find(|(word, _)| name.contains(word)).map(|(_, reason)| *reason)
 }
 
-/// Frames that stand for what the system tells of a thread that waits.
+/// Frames that stand for what the system reports about a waiting thread.
 const PLACES: &[Word] = &[
     ("[waiting for a CPU]", Reason::Cpu),
     ("[futex]", FUTEX),
@@ -248,7 +256,7 @@ const PLACES: &[Word] = &[
     ("[wait without a stack", Reason::NotSampled),
 ];
 
-/// Functions of the kernel.
+/// Kernel functions.
 const KERNEL: &[Word] = &[
     ("futex_", FUTEX),
     ("nanosleep", Reason::Sleep),
@@ -373,15 +381,15 @@ mod tests {
     use super::*;
     use crate::testing::profile;
 
-    /// Stacks from the outside in; functions that begin with `sys_` are the kernel's.
+    /// Stacks from the outside in; functions that start with `sys_` are kernel functions.
     #[test]
-    fn the_list_of_all_reasons_has_each_at_its_place() {
+    fn list_of_reasons_is_complete_and_in_order() {
         let places: Vec<usize> = Reason::ALL.iter().map(|reason| *reason as usize).collect();
         assert_eq!(places, (0..=Reason::Other as usize).collect::<Vec<_>>());
     }
 
     #[test]
-    fn reasons_are_told_by_the_functions_on_a_stack() {
+    fn finds_reasons_from_the_functions_on_a_stack() {
         let cases: &[(&str, Reason)] = &[
             ("main;std::thread::sleep;sys_hrtimer_nanosleep;sys_schedule", Reason::Sleep),
             ("main;std::sync::Mutex::lock_contended;sys_futex_wait", Reason::Lock),
@@ -390,7 +398,7 @@ mod tests {
             ("main;rayon_core::sleep::sleep;std::Condvar::wait;sys_futex_wait", Reason::Idle),
             ("main;tokio::runtime::park::x;dep::mio::poll;sys_ep_poll;sys_schedule", Reason::Idle),
             ("main;dep::mio::poll;sys_ep_poll;sys_schedule", Reason::Events),
-            // Workers of tokio are run by its pool for blocking calls.
+            // tokio's workers run on its pool for blocking calls.
             (
                 "tokio::runtime::blocking::pool::Inner::run;tokio::runtime::task::raw::poll;dep::serve;std::thread::sleep;sys_nanosleep",
                 Reason::Sleep,

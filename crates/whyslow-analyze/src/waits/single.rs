@@ -1,4 +1,4 @@
-//! Single waits, each with what is known of it besides its row.
+//! Single waits with their details.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, Samples, StackId, ThreadId, WaitDetail};
@@ -14,7 +14,7 @@ pub(crate) struct Single {
     pub(crate) length_ns: u64,
     pub(crate) stack: StackId,
     pub(crate) reason: Reason,
-    /// What else is known of it.
+    /// Its details, if they were recorded.
     pub(crate) detail: Option<WaitDetail>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn singles(profile: &Profile, rows: &Samples) -> Vec<Single> {
     let single = |row: usize| {
         let (thread, end_ns, stack) = (rows.thread[row], rows.time_ns[row], rows.stack[row]);
         let reason = *reason_of.entry(stack).or_insert_with(|| reasons.of(stack));
-        // The wait for a CPU that follows a wait can end at its own time only if it took none.
+        // Run-queue delay that follows a wait can end at the same time as the wait only if its length is 0.
         let detail = details.get(&(thread, end_ns)).map(|at| profile.wait_details.row(*at));
         let length_ns = rows.value[row];
         let start_ns = end_ns.saturating_sub(length_ns);

@@ -1,4 +1,4 @@
-//! What each node of a call tree is made of, by kinds of time.
+//! The kinds of time in each node of a call tree.
 
 use whyslow_profile::Profile;
 
@@ -7,15 +7,15 @@ use crate::call_tree::{CallTree, TreeOptions};
 use crate::outline::Outline;
 use crate::selection::{Selection, Weights};
 
-/// For each node of a call tree, how much of its total is of each kind of [`TimeKind::ALL`].
+/// For each node of a call tree, how much of its total is of each kind in [`TimeKind::ALL`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeSplit {
-    /// The row is the node's.
+    /// Indexed by node.
     pub of_node: Vec<[u64; TimeKind::ALL.len()]>,
 }
 
 impl TimeSplit {
-    /// Of a tree that was made from the weights of a selection; nothing for metrics without waits.
+    /// For a tree built from the weights of a selection; `None` for metrics without waits.
     pub fn of(
         profile: &Profile,
         selection: &Selection,
@@ -46,10 +46,10 @@ impl TimeSplit {
         Some(Self { of_node })
     }
 
-    /// Of the same tree, folded.
+    /// The same for the folded tree.
     pub fn folded(&self, whole: &CallTree, outline: &Outline) -> Self {
         let mut of_node = vec![[0u64; TimeKind::ALL.len()]; outline.tree.len()];
-        // What is a node's own: its total without its children's.
+        // A node's self value: its total without its children's.
         let mut own = self.of_node.clone();
         for node in 1..whole.len() {
             let (parent, of) = (whole.parent[node] as usize, self.of_node[node]);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_split_by_kinds_of_time_also_when_they_are_folded() {
+    fn splits_nodes_by_kind_of_time_also_when_folded() {
         let profile = waits();
         let (selection, options) = (Selection { metric: 2, ..Selection::default() }, TreeOptions::default());
         let weights = selection.weigh(&profile);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_are_split_by_what_they_called() {
+    fn splits_callers_by_what_they_called() {
         let profile = waits();
         let selection = Selection { metric: 2, ..Selection::default() };
         let options = TreeOptions { inverted: true, ..TreeOptions::default() };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn light_branches_of_callers_end_where_they_end_in_the_whole() {
+    fn light_caller_branches_end_as_in_the_whole_tree() {
         let mut profile = waits();
         profile.samples[0].value[0] = 1_000_000;
         profile.samples[2].value[0] = 1_000_000;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_has_no_kinds_of_time() {
+    fn cpu_time_is_not_split() {
         let profile = waits();
         let of = |metric| {
             let selection = Selection { metric, ..Selection::default() };

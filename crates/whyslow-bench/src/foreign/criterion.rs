@@ -1,4 +1,5 @@
-//! What criterion stores: a folder per benchmark, in it one per baseline (`new`, `base`, or a name), in it `benchmark.json` and `sample.json`.
+//! Reads criterion's files: a folder per benchmark, in it one per baseline (`new`, `base`, or a name), in it
+//! `benchmark.json` and `sample.json`.
 
 use std::fs;
 use std::path::Path;
@@ -6,17 +7,18 @@ use std::path::Path;
 use serde::Deserialize;
 use whyslow_stats::median;
 
-/// A benchmark that criterion has measured.
+/// A benchmark that criterion measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
-    /// Its whole name, as `--list` has it.
+    /// Its full name, as in `--list`.
     pub name: String,
     /// Nanoseconds per iteration of each sample.
     pub samples_ns: Vec<f64>,
 }
 
 impl Stored {
-    /// One value for the whole run. The median, since a few samples in which somebody else had the CPU move criterion's slope and mean.
+    /// One value for the whole run. It is the median, since a few samples during which another program had
+    /// the CPU move criterion's slope and mean.
     pub fn median_ns(&self) -> f64 {
         median(&self.samples_ns)
     }
@@ -33,7 +35,7 @@ struct Sample {
     times: Vec<f64>,
 }
 
-/// Reads the two files of a benchmark; `None` where they are damaged, or hold no time.
+/// Reads the two files of a benchmark; `None` if they are damaged or hold no times.
 pub fn read(benchmark: &str, sample: &str) -> Option<Stored> {
     let benchmark: Benchmark = serde_json::from_str(benchmark).ok()?;
     let sample: Sample = serde_json::from_str(sample).ok()?;
@@ -45,7 +47,7 @@ pub fn read(benchmark: &str, sample: &str) -> Option<Stored> {
     (!samples_ns.is_empty()).then_some(Stored { name: benchmark.full_id, samples_ns })
 }
 
-/// All benchmarks below criterion's folder that have this baseline, by name.
+/// All benchmarks in criterion's folder that have this baseline, sorted by name.
 pub fn read_folder(home: &Path, baseline: &str) -> Vec<Stored> {
     /// Group, function and value are a folder each; names with a slash are not.
     const DEEPEST: usize = 5;
@@ -77,7 +79,7 @@ mod tests {
     const SAMPLE: &str = r#"{"sampling_mode":"Linear","iters":[49499.0,98998.0,148497.0],"times":[3910153.0,11899337.0,15825005.0]}"#;
 
     #[test]
-    fn a_sample_is_time_per_iteration() {
+    fn sample_is_time_per_iteration() {
         let stored = read(BENCHMARK, SAMPLE).unwrap();
         assert_eq!(stored.name, "group/a/sum/100");
         assert!(

@@ -1,4 +1,4 @@
-//! divan's table: a tree of names, and beside it columns for each benchmark.
+//! Reads divan's table: a tree of names, followed by columns for each benchmark.
 //!
 //! ```text
 //! tree        fastest       │ slowest       │ median        │ mean          │ samples │ iters
@@ -9,12 +9,13 @@
 
 /// Lines between the columns; others belong to the tree.
 const LINES: usize = 5;
-/// The place of the median, from the right.
+/// The column of the median, counted from the right.
 const MEDIAN: usize = 3;
-/// Columns of characters that a level of the tree takes.
+/// The width of a level of the tree, in characters.
 const INDENT: usize = 3;
 
-/// The median of each benchmark, in nanoseconds, by its path (`tree::sized::1000`). Columns are counted from the right: long numbers of threads push them out of line.
+/// The median of each benchmark in nanoseconds, by its path (`tree::sized::1000`). Columns are counted from
+/// the right, because long thread counts push them out of line.
 pub(super) fn medians_ns(table: &str) -> Vec<(String, f64)> {
     let mut path: Vec<String> = Vec::new();
     let mut found = Vec::new();
@@ -24,12 +25,12 @@ pub(super) fn medians_ns(table: &str) -> Vec<(String, f64)> {
         let branches = first.chars().take_while(|character| "│├╰─ ".contains(*character)).count();
         let rest = first.chars().skip(branches).collect::<String>();
         let median = nanoseconds(median.trim());
-        // Beside the name is the fastest time: a number and its unit.
+        // The fastest time follows the name: a number and its unit.
         let name = match median {
             Some(_) => without_last_word(without_last_word(&rest)),
             None => rest.trim_end().strip_suffix("fastest").unwrap_or(&rest).trim_end(),
         };
-        // Throughput and allocations are in lines of their own, without a name.
+        // Throughput and allocations are on separate lines, without a name.
         if branches % INDENT != 0 || name.is_empty() {
             continue;
         }
@@ -44,7 +45,7 @@ fn without_last_word(text: &str) -> &str {
     text.trim_end().rsplit_once(' ').map_or("", |(rest, _)| rest.trim_end())
 }
 
-/// What `--exact` takes: the number of threads is a leaf of the table, and no part of the name.
+/// The name for `--exact`. The number of threads is a leaf of the table, but not part of the name.
 pub(super) fn filter(benchmark: &str) -> &str {
     match benchmark.rsplit_once("::") {
         Some((name, threads))
@@ -76,7 +77,7 @@ fn nanoseconds(cell: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// As divan 0.1.21 printed it.
+    /// Printed by divan 0.1.21.
     const TABLE: &str = "\
 tree           fastest       │ slowest       │ median        │ mean          │ samples │ iters
 ├─ counted     73.18 ns      │ 74.18 ns      │ 73.79 ns      │ 73.72 ns      │ 20      │ 640
@@ -96,7 +97,7 @@ tree           fastest       │ slowest       │ median        │ mean       
 ";
 
     #[test]
-    fn the_table_is_a_tree_with_medians() {
+    fn reads_medians_from_the_tree() {
         let found = medians_ns(TABLE);
         let expected = [
             ("tree::counted", 73.79),
@@ -115,8 +116,8 @@ tree           fastest       │ slowest       │ median        │ mean       
     }
 
     #[test]
-    fn threads_push_columns_out_of_line() {
-        // As divan 0.1.21 printed one benchmark alone.
+    fn reads_columns_that_thread_counts_push_out_of_line() {
+        // Printed by divan 0.1.21 for a single benchmark.
         let table = "\
 tree       fastest       │ slowest       │ median        │ mean          │ samples │ iters
 ╰─ inner                 │               │               │               │         │
@@ -129,7 +130,7 @@ tree       fastest       │ slowest       │ median        │ mean          �
     }
 
     #[test]
-    fn threads_are_no_part_of_the_filter() {
+    fn filter_leaves_out_the_thread_count() {
         assert_eq!(filter("tree::inner::thr::t=2"), "tree::inner::thr");
         assert_eq!(filter("tree::t=x"), "tree::t=x");
         assert_eq!(filter("tree::sized::10"), "tree::sized::10");

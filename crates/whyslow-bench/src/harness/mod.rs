@@ -1,4 +1,5 @@
-//! Benchmark executables that cargo builds: which harness is inside, what it lists, how it is driven, what it prints.
+//! Benchmark executables that cargo builds: which harness they contain, what it lists, how to drive it, what
+//! it prints.
 
 mod divan;
 
@@ -7,28 +8,28 @@ use std::time::Duration;
 /// A harness that can be driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Harness {
-    /// criterion. Versions before 0.4 have no `--exact`, and only know regular expressions.
+    /// criterion. Versions before 0.4 have no `--exact` and filter only by regular expression.
     Criterion {
-        /// Whether it knows `--exact`.
+        /// Whether it has `--exact`.
         exact: bool,
     },
     /// divan.
     Divan,
-    /// The one that comes with Rust, for `#[bench]`.
+    /// The harness that comes with Rust, for `#[bench]`.
     Libtest,
 }
 
-/// How long a benchmark is measured each time.
+/// How long each turn of a benchmark measures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {
-    /// Before it counts.
+    /// The warm-up time.
     pub warm_up: Duration,
-    /// While it counts.
+    /// The measured time.
     pub measured: Duration,
 }
 
 impl Harness {
-    /// What `EXE --help` tells.
+    /// Recognises the harness by the output of `EXE --help`.
     pub fn of_help(help: &str) -> Option<Self> {
         if help.contains("--save-baseline") {
             Some(Self::Criterion { exact: help.contains("--exact") })
@@ -50,16 +51,16 @@ impl Harness {
         }
     }
 
-    /// The arguments with which it tells all its benchmarks.
+    /// The arguments that list all its benchmarks.
     pub fn list_args(self) -> &'static [&'static str] {
         match self {
             Self::Criterion { .. } | Self::Libtest => &["--bench", "--list"],
-            // Its own list leaves out the arguments of benchmarks; those are in the table of a run.
+            // Its own list leaves out the arguments of benchmarks; the table of a run has them.
             Self::Divan => &["--bench", "--color", "never", "--sample-count", "1", "--sample-size", "1"],
         }
     }
 
-    /// The benchmarks that it printed, in its order.
+    /// The benchmarks in its output, in its order.
     pub fn listed(self, printed: &str) -> Vec<String> {
         match self {
             Self::Criterion { .. } | Self::Libtest => printed
@@ -71,13 +72,14 @@ impl Harness {
         }
     }
 
-    /// The arguments with which it measures one benchmark.
+    /// The arguments that measure one benchmark.
     pub fn measuring_args(self, benchmark: &str, effort: Effort) -> Vec<String> {
         let mut args = self.only(benchmark);
         let seconds = |time: Duration| time.as_secs_f64().to_string();
         let (warm_up, measured) = (seconds(effort.warm_up), seconds(effort.measured));
         let how: &[&str] = match self {
-            // The least of each that it takes without a warning: its own intervals are of one run, and nobody looks at them.
+            // The smallest values that it accepts without a warning. Its own intervals are not used: they
+            // cover one run only.
             Self::Criterion { .. } => &[
                 "--noplot",
                 "--sample-size",
@@ -90,14 +92,14 @@ impl Harness {
                 &measured,
             ],
             Self::Divan => &["--color", "never", "--min-time", &measured, "--max-time", &measured],
-            // It decides by itself how long it measures.
+            // It chooses the measuring time itself.
             Self::Libtest => &[],
         };
         args.extend(how.iter().map(|word| (*word).to_owned()));
         args
     }
 
-    /// The arguments with which one benchmark runs for about so long, for a profiler.
+    /// The arguments that run one benchmark for about this long, for a profiler.
     pub fn profiling_args(self, benchmark: &str, time: Duration) -> Vec<String> {
         let mut args = self.only(benchmark);
         let seconds = time.as_secs().max(1).to_string();
@@ -110,7 +112,7 @@ impl Harness {
         args
     }
 
-    /// The arguments that choose one benchmark.
+    /// The arguments that select one benchmark.
     fn only(self, benchmark: &str) -> Vec<String> {
         let filter = match self {
             Self::Criterion { exact: false } => {
@@ -122,7 +124,8 @@ impl Harness {
         vec!["--bench".to_owned(), "--exact".to_owned(), filter.to_owned()]
     }
 
-    /// Nanoseconds per iteration, from what a run printed. criterion writes files instead: [`crate::foreign::criterion`] reads them.
+    /// Nanoseconds per iteration, from the output of a run. criterion writes files instead:
+    /// [`crate::foreign::criterion`] reads them.
     pub fn printed_ns(self, benchmark: &str, printed: &str) -> Option<f64> {
         match self {
             Self::Criterion { .. } => None,
@@ -141,7 +144,7 @@ fn libtest_ns(line: &str, benchmark: &str) -> Option<f64> {
     (name.trim_end() == benchmark).then(|| number.trim().replace(',', "").parse().ok())?
 }
 
-/// A text as a regular expression that matches it and nothing else.
+/// A regular expression that matches exactly this text.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -162,7 +165,7 @@ mod tests {
         Effort { warm_up: Duration::from_millis(100), measured: Duration::from_millis(500) };
 
     #[test]
-    fn a_harness_is_known_by_its_help() {
+    fn recognises_a_harness_by_its_help() {
         // criterion 0.7, divan 0.1, Rust 1.95, criterion 0.3.
         let criterion = "  -s, --save-baseline <save-baseline>\n          Save results\n      --exact\n          Run benchmarks that exactly match";
         let divan = "      --exact                          Filter benchmarks\n      --skip-ext-time [<true|false>]   When";
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn benchmarks_are_listed_and_tests_are_not() {
+    fn lists_benchmarks_but_not_tests() {
         let criterion = "sum small: benchmark\n\ngroup/a/sum/10: benchmark\ngroup/a/sum/100: benchmark\n\n";
         assert_eq!(CRITERION.listed(criterion), ["sum small", "group/a/sum/10", "group/a/sum/100"]);
         let libtest = "fast: benchmark\ninner::slow: benchmark\nt: test\n\n1 test, 2 benchmarks\n";
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_driven_by_its_own_arguments() {
+    fn each_harness_gets_its_own_arguments() {
         let words = |harness: Harness| harness.measuring_args("a/b (1)", EFFORT).join(" ");
         let how = "--noplot --sample-size 10 --nresamples 1001 --warm-up-time 0.1 --measurement-time 0.5";
         assert_eq!(words(CRITERION), format!("--bench --exact a/b (1) {how}"));

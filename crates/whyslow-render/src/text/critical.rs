@@ -85,7 +85,7 @@ pub fn critical_path(path: &CriticalPath, profile: &Profile, limit: usize, page:
 fn word(did: Did) -> &'static str {
     match did {
         Did::Ran => "ran",
-        Did::Waited(reason) => reason.label(),
+        Did::Waited(reason) => reason.word(),
     }
 }
 

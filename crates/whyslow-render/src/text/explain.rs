@@ -216,7 +216,7 @@ pub fn explained_change(profiles: [&Profile; 2], changes: &[Change<'_>], page: P
         };
         let head = format!(
             "{:<9} {:>8} → {:>8}  ",
-            change.outcome.label(),
+            change.outcome.word(),
             share(change.before),
             share(change.after)
         );

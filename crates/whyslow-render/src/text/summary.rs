@@ -185,7 +185,7 @@ fn waited_line(waited: &Waited, file: Option<&str>, command: &[String]) -> Strin
             );
             let reasons = table.reasons.iter().filter(|(reason, _)| *reason != Reason::Cpu).take(MOST);
             let reasons: Vec<String> =
-                reasons.map(|(reason, ns)| format!("{} {}", reason.label(), duration(*ns))).collect();
+                reasons.map(|(reason, ns)| format!("{} {}", reason.word(), duration(*ns))).collect();
             if !reasons.is_empty() {
                 text.push_str(&format!(" ({})", reasons.join(", ")));
             }

@@ -51,7 +51,7 @@ pub fn waits(
     let reasons = table
         .reasons
         .iter()
-        .map(|(reason, total)| format!("{} {} ({})", reason.label(), duration(*total), share(*total)));
+        .map(|(reason, total)| format!("{} {} ({})", reason.word(), duration(*total), share(*total)));
     push_wrapped(
         &mut out,
         PLAIN,
@@ -93,7 +93,7 @@ pub fn waits(
         let share = right(&share(row.total_ns).to_string(), SHARE);
         let line = format!(
             "{share}{numbers}  {}{}  {place}",
-            left(row.reason.label(), REASON),
+            left(row.reason.word(), REASON),
             left(name, name_column)
         );
         push_line(&mut out, line.trim_end());

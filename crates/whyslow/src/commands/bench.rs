@@ -1,4 +1,4 @@
-//! `whyslow bench`: commands side by side, in random order, with a verdict.
+//! `whyslow bench`: runs commands in turn, in random order, and compares their times.
 
 mod contenders;
 mod exact;
@@ -15,10 +15,10 @@ use clap::{Args, ValueEnum};
 use whyslow_analyze::{Fact, Remark};
 use whyslow_bench::document::{Measured, MeasuredCommand, SCHEMA};
 use whyslow_bench::judge::{self, compare_days, judge};
-use whyslow_bench::{BenchNote, Course, Ended, Metric, Plan, Rounds};
+use whyslow_bench::{BenchNote, Series, Ended, Metric, Plan, Rounds};
 use whyslow_render::bench::{BenchView, asciidoc, csv, markdown, strip_plot};
 use whyslow_render::{json, text};
-use whyslow_stats::looks::LOOKS;
+use whyslow_stats::interim::CHECKPOINTS;
 use whyslow_stats::witness::Witness;
 
 use self::contenders::Contenders;
@@ -32,77 +32,78 @@ use crate::failure::{Failure, Result};
 use crate::output::{self, Output};
 use crate::{terminal, values};
 
-/// Run commands side by side in random order, and say which is faster, or that it is not decided
+/// Compare commands: run them in random order and say which is faster
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow bench [OPTIONS] 'COMMAND'...\n       whyslow bench --git REV [OPTIONS] 'COMMAND'\n       whyslow bench --baseline NAME [OPTIONS] 'COMMAND'",
     after_help = "\
 Examples:
   whyslow bench './old input.txt' './new input.txt'    is the new one faster?
-  whyslow bench --until-decided './old' './new'        as many rounds as it takes, at most 200
-  whyslow bench --git main 'target/release/app x.txt'  the working tree beside the commit `main`
-  whyslow bench --save before './app'                  and later, after a change:
+  whyslow bench --until-decided './old' './new'        at most 200 rounds
+  whyslow bench --git main 'target/release/app x.txt'  against `main`
+  whyslow bench --save before './app'                  and after a change:
   whyslow bench --baseline before './app'
-  whyslow bench --aa './app'                           what can this machine tell apart?
-  whyslow bench -L jobs 1,2,4 'sort --parallel={jobs} big'   one command, several values
+  whyslow bench --aa './app'                           measure noise
+  whyslow bench -L jobs 1,2,4 'sort --parallel={jobs} big'
 
-Each round runs every command once, in an order that is drawn anew: what disturbs the machine
-disturbs all of them alike. A verdict needs 6 rounds; 12 or more are made unless you say otherwise.
-A command is split into words as a shell does; `|`, `>`, `$` and the like need --shell.
+Each round runs every command once, in a new random order, so that a disturbance
+hits all commands alike. A verdict needs 6 rounds; the default is 12 or more.
+whyslow splits a command into words like a shell; `|`, `>` and `$` need --shell.
 
-Exit codes: 0 measured, whatever the verdict (`whyslow gate` judges); 125 a command failed,
-or whyslow did; 126 a command cannot be started; 127 it was not found."
+Exit codes: 0 if measured, whatever the verdict (`whyslow gate` judges); 125 if
+a command or whyslow fails; 126 if a command cannot be started; 127 if it is
+not found."
 )]
 pub(crate) struct BenchArgs {
-    /// The commands, each quoted as one word
+    /// The commands, each in quotes
     #[arg(value_name = "COMMAND", hide = true)]
     commands: Vec<String>,
-    /// Make exactly this many rounds
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["min_runs", "until_decided"])]
+    /// Run exactly this many rounds
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["min_runs", "until_decided"], help_heading = "Rounds")]
     runs: Option<u32>,
-    /// Make at least this many rounds [default: 12]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Run at least this many rounds [default: 12]
+#[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Rounds")]
     min_runs: Option<u32>,
-    /// Make at most this many rounds [default: 1000; with --until-decided 200]
-    #[arg(short = 'M', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "runs")]
+    /// Run at most this many rounds [default: 1000; with --until-decided 200]
+    #[arg(short = 'M', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "runs", help_heading = "Rounds")]
     max_runs: Option<u32>,
-    /// Begin no round after this time
-    #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
+    /// Start no round after this time
+    #[arg(long, value_name = "TIME", value_parser = values::positive_duration, help_heading = "Rounds")]
     max_time: Option<Duration>,
-    /// Go on until it is decided, looking at fixed moments so that looking does not make it wrong
-    #[arg(long)]
+    /// Run until conclusive (corrected for repeated checks)
+#[arg(long, help_heading = "Rounds")]
     until_decided: bool,
-    /// Rounds before the first that counts
-    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    /// Warm-up rounds that do not count
+    #[arg(short, long, value_name = "N", default_value_t = 1, help_heading = "Rounds")]
     warmup: u32,
-    /// A difference below this share does not matter, such as 0.5%
-    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = values::share)]
+    /// Differences below this share do not matter, such as 0.5%
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = values::share, help_heading = "Statistics")]
     margin: f64,
-    /// Which time decides [default: chosen by what the runs do]
-    #[arg(long, value_enum, value_name = "TIME")]
+    /// The time that decides [default: chosen by what the runs do]
+#[arg(long, value_enum, value_name = "TIME", help_heading = "Statistics")]
     witness: Option<WitnessArg>,
-    /// Run the one command against itself: shows what this machine can tell apart
-    #[arg(long, conflicts_with_all = ["git", "baseline", "reference"])]
+    /// Run one command against itself, to measure noise
+    #[arg(long, conflicts_with_all = ["git", "baseline", "reference"], help_heading = "Statistics")]
     aa: bool,
-    /// Compare the working tree with this commit: both are built in folders of their own, and the command runs there
-    #[arg(long, value_name = "REV", conflicts_with = "baseline")]
+    /// Compare the working tree with this commit; builds both
+    #[arg(long, value_name = "REV", conflicts_with = "baseline", help_heading = "Compare with")]
     git: Option<String>,
-    /// How to build, with --git
-    #[arg(long, value_name = "COMMAND", default_value = "cargo build --release", requires = "git")]
+    /// The build command, with --git
+    #[arg(long, value_name = "COMMAND", default_value = "cargo build --release", requires = "git", help_heading = "Compare with")]
     build: String,
-    /// Keep the results, and a copy of the program, under this name or in this .json file
-    #[arg(long, value_name = "NAME")]
+    /// Save the results and the program under this name or .json file
+#[arg(long, value_name = "NAME", help_heading = "Compare with")]
     save: Option<String>,
-    /// Compare with results that were kept, or with a JSON file of whyslow or hyperfine
-    #[arg(long, value_name = "NAME")]
+    /// Compare with saved results, or JSON of whyslow or hyperfine
+#[arg(long, value_name = "NAME", help_heading = "Compare with")]
     baseline: Option<String>,
-    /// Count allocations and the most memory that is live, exactly, in one more run of each command
-    #[arg(long)]
+    /// Count allocations and peak memory, in one more run each
+#[arg(long, help_heading = "Also count")]
     heap: bool,
-    /// Count instructions: with the CPU's counters, else with valgrind in one more run of each command
-    #[arg(long)]
+    /// Count instructions, with CPU counters or else valgrind
+#[arg(long, help_heading = "Also count")]
     instructions: bool,
-    /// Text for people or JSON for programs, which has every run
+    /// Output format; JSON has every run
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
@@ -111,59 +112,59 @@ pub(crate) struct BenchArgs {
     exports: ExportArgs,
 }
 
-/// How commands are run.
+/// How to run commands.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "How commands are run")]
+#[command(next_help_heading = "Running commands")]
 pub(crate) struct HowArgs {
-    /// Give a command this name; several in the order of the commands
+    /// Name the commands, in their order
     #[arg(short = 'n', long = "name", visible_alias = "command-name", value_name = "NAME")]
     names: Vec<String>,
-    /// Compare the others with this command instead of the first
+    /// Compare with this command instead of the first
     #[arg(long, value_name = "COMMAND")]
     reference: Option<String>,
-    /// Let a shell read the commands; its own start is in the times
+    /// Run commands in a shell; its start counts, too
     #[arg(short = 'S', long, value_name = "SHELL", num_args = 0..=1, require_equals = true, default_missing_value = "sh")]
     shell: Option<String>,
-    /// As it is anyway: no shell reads the commands
+    /// The default: no shell
     #[arg(short = 'N', hide = true, conflicts_with = "shell")]
     no_shell: bool,
-    /// A parameter, in commands `{VAR}`, with the numbers from MIN to MAX
+    /// Replace {VAR} in commands with the numbers from MIN to MAX
     #[arg(short = 'P', long, num_args = 3, value_names = ["VAR", "MIN", "MAX"])]
     parameter_scan: Vec<String>,
-    /// The step from one number to the next
+    /// The step between these numbers
     #[arg(short = 'D', long, value_name = "STEP", default_value = "1", requires = "parameter_scan")]
     parameter_step_size: String,
-    /// A parameter, in commands `{VAR}`, with these values
+    /// Replace {VAR} in commands with these values
     #[arg(short = 'L', long, num_args = 2, value_names = ["VAR", "VALUES"])]
     parameter_list: Vec<String>,
-    /// A shell command before each run, not timed; one for all commands or one for each
+    /// Shell command before each run, not timed; one for all, or one per command
     #[arg(short, long, value_name = "COMMAND")]
     prepare: Vec<String>,
-    /// A shell command after each run
+    /// Shell command after each run
     #[arg(short = 'C', long, value_name = "COMMAND")]
     conclude: Vec<String>,
-    /// A shell command once before all runs of a command
+    /// Shell command once before all runs of a command
     #[arg(short, long, value_name = "COMMAND")]
     setup: Option<String>,
-    /// A shell command once after all runs of a command
+    /// Shell command once after all runs of a command
     #[arg(short, long, value_name = "COMMAND")]
     cleanup: Option<String>,
-    /// What the commands read: `null` or a file
+    /// stdin of the commands: null or a file
     #[arg(long, value_name = "WHERE", default_value = "null")]
     input: String,
-    /// Where the commands write to: null, pipe, inherit or a file
+    /// stdout of the commands: null, pipe, inherit or a file
     #[arg(long, value_name = "WHERE", default_value = "null")]
     output: String,
-    /// End a run that takes longer than this, and fail
+    /// Kill a run that takes longer than this, and fail
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
     timeout: Option<Duration>,
-    /// Count runs that fail, too, as long as all end in the same way
+    /// Also count runs that fail, if all runs exit with the same status
     #[arg(short, long)]
     ignore_failure: bool,
 }
 
 impl HowArgs {
-    /// With these hooks, and this file as input.
+    /// With these hooks and this input file.
     pub(super) fn of_hooks(prepare: Option<&str>, setup: Option<&str>, input: Option<&str>) -> Self {
         Self {
             prepare: prepare.map(str::to_owned).into_iter().collect(),
@@ -175,10 +176,10 @@ impl HowArgs {
     }
 }
 
-/// Where nothing comes from and everything may go.
+/// The value of `--input` and `--output` for /dev/null.
 const NULL: &str = "null";
 
-/// Where else the results go.
+/// More files for the results.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Files")]
 pub(crate) struct ExportArgs {
@@ -199,7 +200,7 @@ pub(crate) struct ExportArgs {
     export_svg: Option<PathBuf>,
 }
 
-/// Which time decides.
+/// The time that decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WitnessArg {
     Wall,
@@ -215,12 +216,12 @@ impl From<WitnessArg> for Witness {
     }
 }
 
-/// How long rounds are made beyond the least number.
-const USUAL_TIME: Duration = Duration::from_secs(3);
-const USUAL_ROUNDS: u32 = 12;
-const MOST_ROUNDS: u32 = 1000;
+/// Rounds beyond the minimum continue until this much time per command.
+const DEFAULT_TIME: Duration = Duration::from_secs(3);
+const DEFAULT_ROUNDS: u32 = 12;
+const MAX_ROUNDS: u32 = 1000;
 
-/// Runs, judges, prints.
+/// Runs, compares, prints.
 pub(crate) fn run(args: &BenchArgs, volume: Volume) -> Result<Exit> {
     let exports = Exports::of(&args.exports)?;
     let save = args.save.as_deref().map(saved::Place::of).transpose()?;
@@ -228,20 +229,20 @@ pub(crate) fn run(args: &BenchArgs, volume: Volume) -> Result<Exit> {
     let contenders = Contenders::of(args, baseline.as_ref(), volume)?;
     let measured = measure(args, contenders, volume)?;
     let Some(outcome) = measured else {
-        // Stopped before a single round was whole.
-        return Err(Failure::new("stopped before the first round was whole: there is nothing to tell"));
+        // Interrupted during the first round.
+        return Err(Failure::new("stopped before the first round was complete: no results"));
     };
-    tell(args, outcome, baseline.as_ref(), &exports, save, volume)
+    print_answer(args, outcome, baseline.as_ref(), &exports, save, volume)
 }
 
 /// All runs of all commands.
 struct Outcome {
     measured: Measured,
-    course: Course,
+    series: Series,
     runnables: Vec<Runnable>,
     reference: usize,
     notes: Vec<BenchNote>,
-    /// What keeps the folders of --git.
+    /// Keeps the folders of `--git` until the end.
     _trees: Option<Trees>,
 }
 
@@ -251,16 +252,16 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
     let began_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut runner = Runner::new(&runnables, &args.how, &plan, volume)?;
     runner.set_up()?;
-    let course = Course::run(&plan, &mut runner);
+    let series = Series::run(&plan, &mut runner);
     let surroundings = runner.surroundings();
     runner.clean_up()?;
-    let course = course?;
-    if course.rounds.is_empty() {
+    let series = series?;
+    if series.rounds.is_empty() {
         return Ok(None);
     }
     let mut notes = Vec::new();
     let wanted = Exact { heap: args.heap, instructions: args.instructions };
-    let exact = exact(wanted, &runnables, &course, &mut notes)?;
+    let exact = exact(wanted, &runnables, &series, &mut notes)?;
     let host = runner.host();
     drop(runner);
     let commands = runnables.iter().zip(exact).enumerate().map(|(command, (runnable, exact))| {
@@ -268,28 +269,29 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
         MeasuredCommand {
             contender: runnable.contender.clone(),
             words: runnable.words.clone(),
-            runs: of(&course.rounds),
-            warmup: of(&course.warmup),
+            runs: of(&series.rounds),
+            warmup: of(&series.warmup),
             exact,
             kept_program: None,
         }
     });
     let measured =
         Measured { schema: SCHEMA.to_owned(), began_unix_s, host, surroundings, commands: commands.collect() };
-    Ok(Some(Outcome { measured, course, runnables, reference, notes, _trees: trees }))
+    Ok(Some(Outcome { measured, series, runnables, reference, notes, _trees: trees }))
 }
 
-/// Rounds of base and head: so many, or until it is decided. `None`: somebody stopped it before a round was whole.
-pub(super) fn course(
+/// Runs rounds of base and head: a fixed number, or until decided. `None` if interrupted before the first
+/// round was complete.
+pub(super) fn run_series(
     runnables: &[Runnable],
     how: &HowArgs,
     margin: f64,
     runs: u32,
     until_decided: bool,
     volume: Volume,
-) -> Result<Option<Course>> {
+) -> Result<Option<Series>> {
     let rounds = match until_decided && runnables.len() > 1 {
-        true => Rounds::UntilDecided { most: LOOKS[LOOKS.len() - 1] },
+        true => Rounds::UntilDecided { max: CHECKPOINTS[CHECKPOINTS.len() - 1] },
         false => Rounds::Fixed(runs as usize),
     };
     let plan = Plan {
@@ -305,27 +307,27 @@ pub(super) fn course(
     };
     let mut runner = Runner::new(runnables, how, &plan, volume)?;
     runner.set_up()?;
-    let course = Course::run(&plan, &mut runner);
+    let series = Series::run(&plan, &mut runner);
     runner.clean_up()?;
-    Ok(Some(course?).filter(|course| !course.rounds.is_empty() && course.ended != Ended::Interrupted))
+    Ok(Some(series?).filter(|series| !series.rounds.is_empty() && series.ended != Ended::Interrupted))
 }
 
-/// Another one each time.
+/// A different seed for each call.
 fn seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
 }
 
 fn plan(args: &BenchArgs, commands: usize, reference: usize) -> Plan {
-    let least = args.min_runs.unwrap_or(USUAL_ROUNDS) as usize;
+    let min = args.min_runs.unwrap_or(DEFAULT_ROUNDS) as usize;
     let rounds = match (args.runs, args.until_decided && commands > 1) {
         (Some(runs), _) => Rounds::Fixed(runs as usize),
         (None, true) => {
-            Rounds::UntilDecided { most: args.max_runs.map_or(LOOKS[LOOKS.len() - 1], |most| most as usize) }
+            Rounds::UntilDecided { max: args.max_runs.map_or(CHECKPOINTS[CHECKPOINTS.len() - 1], |max| max as usize) }
         }
         (None, false) => Rounds::ForTime {
-            least: least.min(args.max_runs.map_or(usize::MAX, |most| most as usize)),
-            most: args.max_runs.unwrap_or(MOST_ROUNDS.max(least as u32)) as usize,
-            time: USUAL_TIME * commands as u32,
+            min: min.min(args.max_runs.map_or(usize::MAX, |max| max as usize)),
+            max: args.max_runs.unwrap_or(MAX_ROUNDS.max(min as u32)) as usize,
+            time: DEFAULT_TIME * commands as u32,
         },
     };
     Plan {
@@ -341,8 +343,8 @@ fn plan(args: &BenchArgs, commands: usize, reference: usize) -> Plan {
     }
 }
 
-/// Judges and writes.
-fn tell(
+/// Judges the runs, prints the answer and writes the files.
+fn print_answer(
     args: &BenchArgs,
     outcome: Outcome,
     baseline: Option<&saved::Baseline>,
@@ -350,7 +352,7 @@ fn tell(
     save: Option<saved::Place>,
     volume: Volume,
 ) -> Result<Exit> {
-    let Outcome { mut measured, course, runnables, mut reference, notes, .. } = outcome;
+    let Outcome { mut measured, series, runnables, mut reference, notes, .. } = outcome;
     let contenders = measured.commands.iter().map(|command| command.contender.clone()).collect::<Vec<_>>();
     let exact = measured.commands.iter().map(|command| command.exact.clone()).collect::<Vec<_>>();
     let options = judge::Options {
@@ -360,12 +362,12 @@ fn tell(
         exact: &exact,
         itself: args.aa,
     };
-    let mut answer = judge(&course, options);
+    let mut answer = judge(&series, options);
     answer.notes.extend(notes);
     if let Some(baseline) = baseline {
         answer.notes.extend(baseline.notes.iter().cloned());
-        if let Some(old) = baseline.of_another_day(&contenders) {
-            // Saved runs stand beside the new ones, without being pairs.
+        if let Some(old) = baseline.saved_runs() {
+            // Saved runs are compared with the new ones, but not in pairs.
             let metric = answer.witness.map_or(Metric::Wall, |(witness, _)| witness.into());
             let of = |runs: &[whyslow_bench::Run]| runs.iter().filter_map(|run| metric.of(run)).collect::<Vec<_>>();
             let (before, after) = (of(&old.runs), of(&measured.commands[0].runs));
@@ -374,7 +376,7 @@ fn tell(
                 judge::summary(metric.clone(), &values)
             }).collect());
             let mut comparison = compare_days(&before, &after, &metric, [1, 0]);
-            if baseline.is_of_another_machine(&measured.host) {
+            if baseline.is_from_another_machine(&measured.host) {
                 comparison.verdict = whyslow_stats::verdict::Verdict::Undecided;
             }
             answer.comparisons.push(comparison);
@@ -398,7 +400,7 @@ fn tell(
         kept.commands.truncate(runnables.len());
         place.save(kept, &runnables)?;
         if volume > Volume::Quiet {
-            output::note(&format!("kept as {}\n", place.path.display()));
+            output::note(&format!("saved as {}\n", place.path.display()));
         }
     }
     Ok(Exit::Success)
@@ -408,10 +410,10 @@ fn json_of(view: &BenchView<'_>) -> Result<String> {
     json::to_string(&json::bench(view)).map_err(|error| Failure::new(format!("bench: {error}")))
 }
 
-/// Makes the text of a file.
+/// Builds the text of a file.
 type Write = fn(&BenchView<'_>) -> Result<String>;
 
-/// The files to write, known to be writable before anything runs.
+/// The files to write, checked before anything runs.
 struct Exports(Vec<(Output, Write)>);
 
 impl Exports {
@@ -435,8 +437,8 @@ impl Exports {
     }
 
     fn write(&self, view: &BenchView<'_>) -> Result {
-        for (file, made) in &self.0 {
-            let text = made(view)?;
+        for (file, render) in &self.0 {
+            let text = render(view)?;
             file.write(|out| out.write_all(text.as_bytes()))?;
         }
         Ok(())

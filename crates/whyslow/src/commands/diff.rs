@@ -1,4 +1,4 @@
-//! `whyslow diff`: what changed between two profiles, or several runs of each side, as text or JSON.
+//! `whyslow diff`: what changed between two profiles, or between several runs of each side, as text or JSON.
 
 use std::path::PathBuf;
 
@@ -17,37 +17,38 @@ use crate::output::Output;
 use crate::sides::{Sides, SidesArgs};
 use crate::{output, terminal};
 
-/// Say what changed between two profiles: functions by time, or lines that allocate
+/// Compare two profiles: functions by time, or lines that allocate
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow diff [OPTIONS] BEFORE AFTER\n       whyslow diff [OPTIONS] --before FILE... --after FILE...\n       \
         whyslow diff [OPTIONS] --runs N 'COMMAND BEFORE' 'COMMAND AFTER'",
     after_help = "\
-Functions and lines are matched by name, file and source text, so that a rebuilt program is
-compared with what it was. Where samples stand for more, each change has a 95 % interval, and
-is called more or less only when chance does not explain it; the rest is undecided.
-One run of each side does not say how much runs differ from each other; several do.
+whyslow matches functions and lines by name, file and source text, so a rebuilt
+program compares with its old build. In sampled profiles, each change has a 95 %
+confidence interval. A change is called `more` or `less` only if it is outside
+noise; otherwise it is undecided. A single run per side cannot show run-to-run
+noise; several runs can.
 
 Examples:
-  whyslow diff --runs 6 './old input' './new input'    records both, in turn, and compares
-  whyslow heap -o before.whyslow -- ./app       then change the program, and
+  whyslow diff --runs 6 './old input' './new input'   record both and compare
+  whyslow heap -o before.whyslow -- ./app             then change the program
   whyslow heap -o after.whyslow -- ./app
-  whyslow diff before.whyslow after.whyslow     which lines allocate more or less
+  whyslow diff before.whyslow after.whyslow           lines that allocate more
   whyslow diff before.whyslow after.whyslow --metric live-at-peak
   whyslow diff before.whyslow after.whyslow --thread worker --format json
   whyslow diff --before old*.whyslow --after new*.whyslow"
 )]
 pub(crate) struct DiffArgs {
-    /// Show at most this many rows of each table; 0 shows all [default: 10 that changed; JSON: all]
+    /// Rows per table; 0 shows all [default: 10; JSON: all]
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
-    /// Show which call paths changed, too
+    /// Also show which call paths changed
     #[arg(long)]
     paths: bool,
-    /// Draw what changed as a flame graph, too
+    /// Also draw the change as a flame graph
     #[arg(long, value_name = "SVG")]
     flame: Option<PathBuf>,
-    /// Text for people or JSON for programs
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `whyslow export`: other tools' formats.
+//! `whyslow export`: writes the formats of other tools.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -30,42 +30,43 @@ use crate::profile_file;
 #[command(after_help = "\
 Formats:
   folded        one line per stack for flame graph tools: main;parse;read 42
-  firefox       JSON for the Firefox Profiler (profiler.firefox.com, `samply load`)
+  firefox       JSON for the Firefox Profiler (profiler.firefox.com)
   pprof         for `go tool pprof`, Grafana, Perfetto and others
   speedscope    JSON for speedscope.app
-  perf-script   text as `perf script` prints it
+  perf-script   text like that of `perf script`
   csv           the function table
   svg, html     the flame graph; the whole viewer in one file
-Of heaps, always the whole recording:
+Heap formats (always the whole recording):
   dhat          JSON for Valgrind's dh_view.html
   heaptrack     text for heaptrack_gui and heaptrack_print
   massif        text for ms_print and massif-visualizer
 
-A name that ends in .gz is packed; pprof always is. What a format cannot hold is said on stderr.
+Names that end in .gz are compressed; pprof always is. stderr says what a format
+cannot hold.
 
 Examples:
   whyslow export app.whyslow --to folded | head
   whyslow export app.whyslow --to firefox -o app.json.gz
   whyslow export app.whyslow --to pprof --thread main -o main.pb.gz
   whyslow export app.whyslow --to folded --metric live-at-peak
-  whyslow export app.whyslow --to heaptrack -o app.txt && heaptrack_print -f app.txt")]
+  whyslow export app.whyslow --to heaptrack -o app.txt")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     profile: ProfileArg,
     /// The format
     #[arg(long, value_enum)]
     to: Kind,
-    /// Write here instead of to stdout
+    /// Write to this file
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// For folded: what stands before the outermost frame of each stack
+    /// For folded: start each stack with its process or thread
     #[arg(long, value_enum, default_value_t)]
     root: Root,
     #[command(flatten)]
     filters: Filters,
 }
 
-/// What stands before the outermost frame.
+/// What each stack starts with.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Root {
     #[default]
@@ -84,7 +85,7 @@ impl From<Root> for FoldedRoot {
     }
 }
 
-/// Formats that can be written.
+/// The formats that can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
     Folded,
@@ -101,25 +102,25 @@ enum Kind {
 }
 
 impl Kind {
-    /// Whether it holds the numbers of a heap and nothing else.
+    /// Whether it holds heap data only.
     fn is_of_heaps(self) -> bool {
         matches!(self, Self::Dhat | Self::Heaptrack | Self::Massif)
     }
 }
 
-/// Writes the export.
+/// Writes the profile.
 pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
     let output = Output::from(args.output.clone());
     let packed = args.output.extension().is_some_and(|end| end == "gz") && args.to != Kind::Pprof;
     if output == Output::Stdout && args.to == Kind::Pprof && io::stdout().is_terminal() {
-        return Err(Failure::new("pprof's format is binary and stdout is a terminal").next("-o FILE.pb.gz"));
+        return Err(Failure::new("pprof is a binary format, and stdout is a terminal").next("-o FILE.pb.gz"));
     }
     let file = &args.profile.file;
     let mut profile = profile_file::open(file)?;
     let selection = args.filters.resolve(file, &mut profile)?;
     if args.to.is_of_heaps() && profile.heap.is_empty() {
-        let what = format!("{}: there is no heap in this profile", file.display());
-        return Err(Failure::new(what).next("whyslow heap -- PROGRAM to record one"));
+        let what = format!("{}: the heap was not recorded", file.display());
+        return Err(Failure::new(what).next("whyslow heap -- PROGRAM"));
     }
     let mut left_out = Vec::new();
     if packed {
@@ -143,7 +144,7 @@ pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Writes one format, and says what it cannot hold.
+/// Writes one format, and returns what it cannot hold.
 fn write(
     args: &ExportArgs,
     profile: &Profile,
@@ -155,7 +156,7 @@ fn write(
     match args.to {
         Kind::Folded => {
             let options = FoldedOptions { root: args.root.into(), inline, mark_inlined: false };
-            // A format for pictures: nobody expects times or lines in it.
+            // A format for flame graphs: users do not expect times or lines in it.
             write_folded(profile, selection, &options, &mut out).map(|()| Vec::new())
         }
         Kind::Firefox => write_firefox(&export(), out),

@@ -19,49 +19,48 @@ use crate::output::{Output, note};
 use crate::sides::Sides;
 use crate::{open, profile_file, values};
 
-/// Draw a profile as a flame graph (SVG for any browser: zoom, search, tooltips)
+/// Draw a flame graph (interactive SVG)
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  whyslow flame app.whyslow                     writes app.svg
+  whyslow flame app.whyslow                          write app.svg
   whyslow flame app.whyslow -o - --thread main > main.svg
   whyslow flame app.whyslow --inverted --open
-  whyslow flame app.whyslow --metric live-at-peak    who holds the memory at the peak
-  whyslow flame --diff before.whyslow after.whyslow  what changed, in one picture
-  whyslow flame app.whyslow --metric wall-time       what ran and what waited, in colours apart")]
+  whyslow flame app.whyslow --metric live-at-peak    memory at the peak
+  whyslow flame --diff before.whyslow after.whyslow  what changed
+  whyslow flame app.whyslow --metric wall-time       running and waiting")]
 pub(crate) struct FlameArgs {
     #[command(flatten)]
     profile: ProfileArg,
     /// Write here instead of NAME.svg next to the profile; - is stdout
     #[arg(short, long, value_name = "SVG")]
     output: Option<PathBuf>,
-    /// Draw what changed since this profile: blue is less, orange is more, grey is what chance explains; frames that are gone keep
-    /// their place
+    /// Draw the change since this profile: blue is less, orange more, grey within noise
     #[arg(long, value_name = "BEFORE", conflicts_with_all = ["inverted", "unfolded"])]
     diff: Option<PathBuf>,
-    /// Innermost functions at the root, callers above them
+    /// Draw callers above the innermost functions
     #[arg(long)]
     inverted: bool,
-    /// The root at the top, callees hanging below
+    /// Draw the root at the top
     #[arg(long)]
     icicle: bool,
-    /// Draw only whole stacks: also what only starts or carries other code
+    /// Draw every frame, also pure plumbing
     #[arg(long, alias = "whole")]
     unfolded: bool,
-    /// The words above the picture [default: the command that was recorded]
+    /// The title [default: the recorded command]
     #[arg(long)]
     title: Option<String>,
-    /// Leave out boxes narrower than this many pixels
+    /// Leave out boxes narrower than this
     #[arg(long, value_name = "PIXELS", default_value_t = 0.1, value_parser = values::pixels)]
     min_width: f64,
-    /// Open it in a browser
+    /// Open the flame graph in a browser
     #[arg(long)]
     open: bool,
     #[command(flatten)]
     filters: Filters,
 }
 
-/// Writes the picture.
+/// Writes the flame graph.
 pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
     let file = &args.profile.file;
     let picture = Output::from(args.output.clone().unwrap_or_else(|| file.with_extension("svg")));
@@ -69,12 +68,12 @@ pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
         let sides = Sides::open([vec![before.clone()], vec![file.clone()]], &args.filters)?;
         let [before, after] = sides.runs();
         let paths = Paths::of_runs(&before, &after, !args.filters.no_inline);
-        let usual = diff_options(&sides, &paths);
+        let default = diff_options(&sides, &paths);
         let options = FlameOptions {
-            title: args.title.clone().unwrap_or(usual.title),
+            title: args.title.clone().unwrap_or(default.title),
             inverted: args.icicle,
             min_width_px: args.min_width,
-            ..usual
+            ..default
         };
         return write(&diff_svg(&paths, &options), &picture, args.open, volume);
     }
@@ -107,13 +106,13 @@ fn write(svg: &str, picture: &Output, open: bool, volume: Volume) -> Result<Exit
     Ok(Exit::Success)
 }
 
-/// Draws what changed between two sides.
+/// Draws the change between two sides.
 pub(crate) fn draw_diff(sides: &Sides, paths: &Paths, output: &Output, volume: Volume) -> Result {
     write(&diff_svg(paths, &diff_options(sides, paths)), output, false, volume)?;
     Ok(())
 }
 
-/// What stands above a picture of changes.
+/// The title and subtitle of a flame graph of changes.
 fn diff_options(sides: &Sides, paths: &Paths) -> FlameOptions {
     let [before, after] = [&sides.before, &sides.after].map(|runs| title(&runs[0].profile));
     let metric = sides.before[0].profile.metrics.get(sides.before[0].selection.metric);
@@ -121,7 +120,7 @@ fn diff_options(sides: &Sides, paths: &Paths) -> FlameOptions {
     let name = metric.map_or("", |metric| sides.before[0].profile.text(metric.name));
     let whole = &paths.total[0];
     let runs = match sides.before.len() {
-        1 => "one run each: how much runs differ is not known".to_owned(),
+        1 => "one run each: run-to-run noise is not known".to_owned(),
         runs => format!("means of {runs} runs each"),
     };
     FlameOptions {
@@ -136,13 +135,13 @@ fn diff_options(sides: &Sides, paths: &Paths) -> FlameOptions {
     }
 }
 
-/// Draws a whole profile with the default look.
+/// Draws a whole profile with the default options.
 pub(crate) fn draw(profile: &Profile, output: &Output) -> Result {
     let svg = picture(profile, &Selection::default(), true);
     output.write(|out| out.write_all(svg.as_bytes()))
 }
 
-/// The picture of the selected samples with the default look.
+/// The flame graph of the selected samples with the default options.
 pub(crate) fn picture(profile: &Profile, selection: &Selection, inline: bool) -> String {
     let options = FlameOptions {
         title: title(profile),

@@ -1,4 +1,4 @@
-//! `whyslow gate`: may this be merged? Base against head, on the same machine, in turn.
+//! `whyslow gate`: checks a change for regressions, base against head, in turn on the same machine.
 
 mod config;
 
@@ -10,44 +10,45 @@ use whyslow_bench::gate::{Accepted, Outcome, Row, State, outcome};
 use whyslow_bench::judge::{Options, judge};
 use whyslow_bench::run::{ALLOCATIONS, BINARY_SIZE, PEAK, SIMULATED_INSTRUCTIONS};
 use whyslow_bench::words::quoted;
-use whyslow_bench::{Answer, Contender, Course, Metric};
+use whyslow_bench::{Answer, Contender, Series, Metric};
 use whyslow_render::bench::{GateView, gate_json, gate_junit, gate_markdown};
 use whyslow_render::units::{Count, bytes, duration};
 use whyslow_render::{json, text};
 
 use self::config::{Bench, Gate, Policy};
-use super::bench::{Exact, HowArgs, Runnable, Trees, course, exact, words};
+use super::bench::{Exact, HowArgs, Runnable, Trees, run_series, exact, words};
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::{self, Output, note};
 use crate::terminal;
 
-/// Say whether a change may be merged: its benches in whyslow.toml, base against head in turn, budgets, accepted regressions
+/// Check a change for performance regressions (CI gate)
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  whyslow gate --base main                                  builds both, measures all benches
-  whyslow gate --base ../base --head .                      two folders that are built already
-  whyslow gate --base origin/main --markdown comment.md --junit gate.xml --artefacts out
-  git bisect run sh -c 'whyslow gate --base v1.2; case $? in 0) ;; 2) exit 1;; *) exit 125;; esac'
+  whyslow gate --base main              build both, measure all benches
+  whyslow gate --base ../base --head .  two folders that are already built
+  whyslow gate --base origin/main --markdown comment.md --artefacts out
+  git bisect run sh -c \\
+    'whyslow gate --base v1.2; case $? in 0) ;; 2) exit 1;; *) exit 125;; esac'
 
-docs/gate.md has a whyslow.toml, a workflow for GitHub Actions, and how to comment on pull
-requests from forks.
+The benches are in whyslow.toml. docs/gate.md has an example, a workflow for
+GitHub Actions, and how to comment on pull requests from forks.
 
-Exit codes: 0 pass; 2 something got worse for sure, is over its budget, or vanished; 3 undecided
-(unless whyslow.toml lets that pass); 125 it could not be judged.")]
+Exit codes: 0 pass; 2 if a bench regressed, exceeded its budget or vanished;
+3 undecided (unless whyslow.toml lets that pass); 125 if whyslow cannot judge.")]
 pub(crate) struct GateArgs {
-    /// What head is compared with: a commit, which is built, or a folder in which it is built already
+    /// The base: a commit to build, or a folder that is already built
     #[arg(long, value_name = "REV|FOLDER")]
     base: String,
-    /// The folder of head, with a base that is a folder [default: this one]
+    /// The folder of head, if the base is a folder [default: this folder]
     #[arg(long, value_name = "FOLDER")]
     head: Option<PathBuf>,
-    /// Where the benches stand [default: whyslow.toml of head]
+    /// The file with the benches [default: whyslow.toml of head]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Only this bench (repeatable)
+    /// Run only this bench (repeatable)
     #[arg(long, value_name = "NAME")]
     bench: Vec<String>,
     /// Write a comment for the pull request
@@ -56,18 +57,18 @@ pub(crate) struct GateArgs {
     /// Write everything as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write it as tests, for CI systems
+    /// Write the results as JUnit tests
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Where something got worse, record both sides and write what changed, function by function, into this folder
+    /// Record both sides of each regression and write the diff into this folder
     #[arg(long, value_name = "FOLDER")]
     artefacts: Option<PathBuf>,
 }
 
-/// Rounds that are made unless whyslow.toml says otherwise.
-const USUAL_RUNS: u32 = 20;
-/// A difference below this share does not matter unless whyslow.toml says otherwise.
-const USUAL_MARGIN: f64 = 0.02;
+/// Default number of rounds.
+const DEFAULT_RUNS: u32 = 20;
+/// Default margin: differences below this share do not matter.
+const DEFAULT_MARGIN: f64 = 0.02;
 
 /// Measures, judges, writes.
 pub(crate) fn run(args: &GateArgs, volume: Volume) -> Result<Exit> {
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &GateArgs, volume: Volume) -> Result<Exit> {
     for name in &args.bench {
         if !gate.bench.contains_key(name) {
             let names = gate.bench.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(Failure::new(format!("{}: there is no bench `{name}`", path.display())).next(format!("one of {names}")));
+            return Err(Failure::new(format!("{}: no bench `{name}`", path.display())).next(format!("one of {names}")));
         }
     }
     let sides = Sides::of(args, &gate, volume)?;
@@ -128,7 +129,7 @@ pub(crate) fn run(args: &GateArgs, volume: Volume) -> Result<Exit> {
 struct Sides {
     folders: [PathBuf; 2],
     base: Option<Gate>,
-    /// Kept as long as they are used.
+    /// Kept until the end of the run.
     _trees: Option<Trees>,
 }
 
@@ -136,7 +137,7 @@ impl Sides {
     fn of(args: &GateArgs, gate: &Gate, volume: Volume) -> Result<Self> {
         let is_folder = Path::new(&args.base).is_dir();
         if args.head.is_some() && !is_folder {
-            return Err(Failure::new(format!("--head is for a base that is a folder, and `{}` is none", args.base)));
+            return Err(Failure::new(format!("--head needs a base that is a folder, and `{}` is not one", args.base)));
         }
         let absolute = |folder: &Path| {
             folder.canonicalize().map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
@@ -149,19 +150,19 @@ impl Sides {
             let trees = Trees::build(&args.base, build, volume)?;
             (trees.folders(), Some(trees))
         };
-        // What base had is known only if it has a file that can be read.
+        // The benches of base are known only if its file can be read.
         let file = folders[0].join("whyslow.toml");
         let base = if file.is_file() { config::read(&file).ok() } else { None };
         Ok(Self { folders, base, _trees: trees })
     }
 
-    /// Benches of base that head has no more.
+    /// Benches of base that head no longer has.
     fn vanished(&self, gate: &Gate) -> Vec<String> {
         let before = self.base.iter().flat_map(|base| base.bench.keys());
         before.filter(|name| !gate.bench.contains_key(*name)).cloned().collect()
     }
 
-    /// Whether base has it; where base has no file, everything is there.
+    /// Whether base has this bench. Without a file in base, all benches count as present.
     fn has(&self, name: &str) -> bool {
         self.base.as_ref().is_none_or(|base| base.bench.contains_key(name))
     }
@@ -176,9 +177,9 @@ impl Sides {
     }
 }
 
-/// All numbers of one bench.
+/// Measures one bench: all rows of the result.
 fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume) -> Result<Vec<Row>> {
-    let margin = bench.margin.or(gate.margin).map_or(USUAL_MARGIN, |margin| margin.0);
+    let margin = bench.margin.or(gate.margin).map_or(DEFAULT_MARGIN, |margin| margin.0);
     let mut runnables = sides.runnables(bench)?;
     let is_new = !sides.has(name);
     if is_new {
@@ -186,16 +187,16 @@ fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume
     }
     let how = HowArgs::of_hooks(bench.prepare.as_deref(), bench.setup.as_deref(), bench.input.as_deref());
     let extend = gate.undecided == Policy::Extend;
-    let made = course(&runnables, &how, margin, gate.runs.unwrap_or(USUAL_RUNS), extend, volume)?;
-    let Some(course) = made else {
-        return Err(Failure::new(format!("{name}: stopped before it was measured; nothing can be judged")));
+    let series = run_series(&runnables, &how, margin, gate.runs.unwrap_or(DEFAULT_RUNS), extend, volume)?;
+    let Some(series) = series else {
+        return Err(Failure::new(format!("{name}: stopped before it was measured: no verdict")));
     };
     let wanted = Exact {
         heap: bench.heap || bench.max_peak.is_some() || bench.max_allocations.is_some(),
         instructions: bench.instructions || bench.max_instructions.is_some(),
     };
     let mut notes = Vec::new();
-    let mut exact = exact(wanted, &runnables, &course, &mut notes)?;
+    let mut exact = exact(wanted, &runnables, &series, &mut notes)?;
     for (counted, runnable) in exact.iter_mut().zip(&runnables) {
         if let Some(size) = runnable.command().file().and_then(|file| file.metadata().ok()).map(|about| about.len()) {
             counted.push((BINARY_SIZE.to_owned(), size as f64));
@@ -206,17 +207,17 @@ fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume
     }
     let contenders = runnables.iter().map(|runnable| runnable.contender.clone()).collect::<Vec<_>>();
     let options = Options { contenders: &contenders, reference: 0, margin, exact: &exact, itself: false };
-    let answer = judge(&course, options);
+    let answer = judge(&series, options);
     let mut rows = if is_new { vec![Row::alone(name, State::New)] } else { compared(name, gate, &answer, bench, margin) };
-    rows.extend(budgets(name, bench, &course, answer.summaries.len() - 1, &exact));
+    rows.extend(budgets(name, bench, &series, answer.summaries.len() - 1, &exact));
     Ok(rows)
 }
 
-/// Head beside base.
+/// The rows that compare head with base.
 fn compared(name: &str, gate: &Gate, answer: &Answer, bench: &Bench, margin: f64) -> Vec<Row> {
     let is_compared = |metric: &Metric| match metric {
         Metric::Event(name) if name == "instructions" => bench.instructions,
-        // A few bytes more are no news; there is a budget for that.
+        // A few bytes more are not a regression; `max-binary` is the budget for that.
         Metric::Event(name) => name != BINARY_SIZE && metric.is_exact(),
         _ => false,
     };
@@ -235,10 +236,10 @@ fn compared(name: &str, gate: &Gate, answer: &Answer, bench: &Bench, margin: f64
     wanted.map(row).collect()
 }
 
-/// What head may use at most.
-fn budgets(name: &str, bench: &Bench, course: &Course, head: usize, exact: &[Vec<(String, f64)>]) -> Vec<Row> {
+/// The rows for the budgets of head.
+fn budgets(name: &str, bench: &Bench, series: &Series, head: usize, exact: &[Vec<(String, f64)>]) -> Vec<Row> {
     let median = |metric: &Metric| {
-        let values = whyslow_bench::course::values(&course.rounds, head, metric)?;
+        let values = whyslow_bench::rounds::values(&series.rounds, head, metric)?;
         Some(whyslow_stats::median(&values))
     };
     let counted = |name: &str| exact[head].iter().find(|(known, _)| known == name).map(|(_, value)| *value);
@@ -253,13 +254,13 @@ fn budgets(name: &str, bench: &Bench, course: &Course, head: usize, exact: &[Vec
     ];
     let row = |(metric, value, limit): (Metric, Option<f64>, Option<(f64, String)>)| {
         let (limit, shown) = limit?;
-        // What cannot be measured cannot be within its budget.
+        // A value that cannot be measured is over budget.
         Some(Row::budget(name, &metric, value.unwrap_or(f64::INFINITY), limit, shown))
     };
     wanted.into_iter().filter_map(row).collect()
 }
 
-/// Records both sides, and writes what changed.
+/// Records both sides and writes what changed.
 fn explain(folder: &Path, name: &str, bench: &Bench, sides: &Sides) -> Result<Vec<String>> {
     let cannot = |error: std::io::Error| Failure::new(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(cannot)?;
@@ -276,8 +277,8 @@ fn explain(folder: &Path, name: &str, bench: &Bench, sides: &Sides) -> Result<Ve
         .output()
         .map_err(cannot)?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        warn(&format!("{name}: what changed inside could not be recorded: {}", said.trim().lines().last().unwrap_or_default()));
+        let printed = String::from_utf8_lossy(&output.stderr);
+        warn(&format!("{name}: cannot record what changed: {}", printed.trim().lines().last().unwrap_or_default()));
         return Ok(Vec::new());
     }
     std::fs::write(&report, &output.stdout).map_err(cannot)?;

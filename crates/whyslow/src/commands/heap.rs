@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::Args;
+use whyslow_analyze::number_of;
 use whyslow_capture::{HeapOptions, Options, Target};
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_profile::{HeapFacts, LeakCheck, Profile};
@@ -18,30 +19,32 @@ use crate::output::note;
 use crate::recording::{self, KeepOptions, Recorded, name_of};
 use crate::values;
 
-/// Where memory is allocated, what holds it at the peak, what leaks
+/// Find where memory is allocated, what holds it at the peak, and leaks
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow heap [OPTIONS] [--] PROGRAM [ARGS]...\n       whyslow heap --snapshot PID",
     after_help = "\
 Examples:
-  whyslow heap -- ./app input.txt                   every allocation, peak, growth, leaks
-  whyslow heap --sample 512k -- ./server            about one allocation per 512 kB: for servers
-  whyslow heap --fail-on-leak -- ./tests            exit with 2 when memory is lost
-  whyslow heap --unused -- ./app                    also: bytes that are never written (slower)
-  whyslow heap --snapshot 4711                      what process 4711, under whyslow heap, holds now
+  whyslow heap -- ./app input.txt         every allocation: peak, growth, leaks
+  whyslow heap --sample 512k -- ./server  one allocation per 512 kB, for servers
+  whyslow heap --fail-on-leak -- ./tests  exit with 2 if memory is lost
+  whyslow heap --unused -- ./app          also: bytes never written (slower)
+  whyslow heap --snapshot 4711            what process 4711 holds now
 
-With --snapshot the process stands still for some milliseconds, then goes on, and its recording goes on undisturbed.
-The profile is NAME.snapshot.whyslow; in it, live-at-exit is what is live now, in this process.
+--snapshot works on a process that runs under `whyslow heap`. It stops the
+process for a few milliseconds; the recording continues. The profile is
+NAME.snapshot.whyslow; in it, live-at-exit means live now.
 
-The program runs unchanged; an agent is loaded into it that stands in for its allocator's functions.
-`report`, `flame`, `view` and `export` show any of the metrics: --metric bytes-allocated, allocations,
-live-at-peak, live-at-exit, temporary-allocations, or live with --live-at TIME.
+The program runs unchanged: whyslow preloads an agent that hooks its allocator.
+`report`, `flame`, `view` and `export` show these metrics with --metric:
+bytes-allocated, allocations, live-at-peak, live-at-exit,
+temporary-allocations, and live (with --live-at TIME).
 
-Exit codes: the program's own; with --fail-on-leak, when it succeeded, 2 if it lost memory, and 3 if
-leaks could not be looked for or not everything was seen; 125 whyslow failed."
+Exit codes: the program's own; 125 if whyslow fails. With --fail-on-leak, if the
+program exits with 0: 2 if memory is lost, 3 if not everything was checked."
 )]
 pub(crate) struct HeapArgs {
-    /// Look at a process that runs under `whyslow heap` now
+    /// Take a snapshot of a process under `whyslow heap`
     #[arg(
         long,
         value_name = "PID",
@@ -57,53 +60,54 @@ pub(crate) struct HeapArgs {
 
 /// How to record the heap.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Heap recording")]
 pub(crate) struct HowArgs {
-    /// Record about one allocation per so many bytes, such as 512k, and estimate the rest
-    #[arg(long, value_name = "BYTES", value_parser = values::some_bytes)]
+    /// Record about one allocation per this many bytes, such as 512k
+    #[arg(long, value_name = "BYTES", value_parser = values::positive_bytes)]
     sample: Option<u64>,
-    /// Fill new blocks with a pattern, to find bytes that are never written (slower)
+    /// Find bytes that are never written (slower)
     #[arg(long, conflicts_with = "sample")]
     unused: bool,
-    /// Record memory that the program maps itself (mmap) too
+    /// Also record memory that the program maps (mmap)
     #[arg(long)]
     mmap: bool,
-    /// Sample CPU time too, on the same timeline
+    /// Also sample CPU time
     #[arg(long)]
     cpu: bool,
-    /// A block is temporary when it is freed before its thread has allocated so many others
+    /// Blocks freed within N allocations count as temporary
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     temporary: u64,
-    /// Do not look for leaks at the end
+    /// Do not look for leaks at exit
     #[arg(long)]
     no_leak_check: bool,
-    /// Leaks that are not to be reported, in Valgrind's or LeakSanitizer's syntax; may be given several times
+    /// Valgrind or LeakSanitizer suppressions (repeatable)
     #[arg(long, value_name = "FILE")]
     suppressions: Vec<PathBuf>,
-    /// Exit with 2 when blocks are definitely lost and no suppression names them, 3 if not all was seen
+    /// Exit with 2 on definite leaks, 3 if not all was checked
     #[arg(long, conflicts_with_all = ["no_leak_check", "sample"])]
     fail_on_leak: bool,
     #[command(flatten)]
     keep: KeepOptions,
 }
 
-/// Runs the program, or looks at one that runs, and prints the one-screen answer.
+/// Runs the program, or takes a snapshot of a running one, and prints the answer.
 pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
     if let Some(pid) = args.snapshot {
         let suppressions = read_suppressions(&args.how.suppressions)?;
         let profile = snapshot::take(pid)?;
         let name = snapshot::name(&profile, pid);
         let recorded = recording::adopt(profile, &name, &args.how.keep, volume, &suppressions)?;
-        return tell(&args.how, recorded, volume);
+        return print_answer(&args.how, recorded, volume);
     }
     if args.program.is_empty() {
         return Err(
-            Failure::new("there is no program to run").next("whyslow heap [OPTIONS] -- PROGRAM [ARGS]...")
+            Failure::new("no program to run").next("whyslow heap [OPTIONS] -- PROGRAM [ARGS]...")
         );
     }
     run_target(&record::command(&args.program), name_of(&args.program[0]), &args.how, volume)
 }
 
-/// Runs what was chosen and prints the one-screen answer.
+/// Runs the target and prints the answer.
 pub(crate) fn run_target(target: &Target, name: &OsStr, args: &HowArgs, volume: Volume) -> Result<Exit> {
     let suppressions = read_suppressions(&args.suppressions)?;
     let how = Options {
@@ -118,25 +122,21 @@ pub(crate) fn run_target(target: &Target, name: &OsStr, args: &HowArgs, volume: 
         }),
         ..Options::default()
     };
-    let recorded = recording::make_as(target, name, how, &args.keep, volume, &suppressions)?;
-    tell(args, recorded, volume)
+    let recorded = recording::run_with(target, name, how, &args.keep, volume, &suppressions)?;
+    print_answer(args, recorded, volume)
 }
 
-/// Prints the screen, draws, judges.
-fn tell(args: &HowArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
+/// Prints the answer, draws the flame graph, and applies `--fail-on-leak`.
+fn print_answer(args: &HowArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
     if volume > Volume::Quiet {
         note(&report::heap_summary(&recorded.profile, recorded.saved()));
     }
     recorded.draw(&args.keep, volume)?;
     let verdict = args.fail_on_leak.then(|| verdict(&recorded.profile));
     let path = recorded.path.clone();
-    match (recorded.end()?, verdict) {
+    match (recorded.exit()?, verdict) {
         (Exit::Success | Exit::Program(0), Some(Verdict::Leaked { blocks, bytes })) => {
-            let blocks = if blocks == 1 {
-                "1 block".to_owned()
-            } else {
-                format!("{} blocks", whyslow_analyze::Count(blocks))
-            };
+            let blocks = number_of(blocks, "block", "blocks");
             let what = format!(
                 "--fail-on-leak: {} definitely lost in {blocks}",
                 whyslow_render::units::bytes(bytes)
@@ -146,7 +146,7 @@ fn tell(args: &HowArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
         }
         (Exit::Success | Exit::Program(0), Some(Verdict::Unknown(why))) => {
             let next = format!("whyslow report {} heap", path.display());
-            let what = format!("--fail-on-leak: whether memory is lost is not known: {why}");
+            let what = format!("--fail-on-leak: cannot decide whether memory is lost: {why}");
             Err(Failure::new(what).next(next).exit_with(Exit::NotEverythingSeen))
         }
         (exit, _) => Ok(exit),
@@ -161,7 +161,7 @@ enum Verdict {
 
 fn verdict(profile: &Profile) -> Verdict {
     let totals = profile.heap.totals();
-    // What is lost indirectly hangs on blocks that are lost definitely: it goes with them when they are suppressed.
+    // Indirectly lost blocks hang on definitely lost ones, and are suppressed with them.
     let (blocks, bytes) = (totals.definitely_lost_blocks, totals.definitely_lost_bytes);
     match profile.meta.heap.as_ref().map(|facts| (&facts.leaks, facts)) {
         Some((LeakCheck::AtExit | LeakCheck::AtSnapshot(_), _)) if blocks > 0 => {
@@ -171,34 +171,30 @@ fn verdict(profile: &Profile) -> Verdict {
             not_seen(facts).map_or(Verdict::Clean, Verdict::Unknown)
         }
         Some((LeakCheck::Impossible(why), _)) => Verdict::Unknown(format!(
-            "leaks could not be looked for: {}",
+            "no leak check: {}",
             whyslow_analyze::no_leak_check(why)
         )),
         Some((LeakCheck::NotDone, _)) | None => {
-            Verdict::Unknown("leaks could not be looked for: no program was entered".to_owned())
+            Verdict::Unknown("no leak check: the agent was loaded into no program".to_owned())
         }
     }
 }
 
-/// What a leak could hide in.
+/// Where a leak could have gone unnoticed.
 fn not_seen(facts: &HeapFacts) -> Option<String> {
-    let number = |count: u64, one: &str, more: &str| {
-        let count_of = whyslow_analyze::Count(count);
-        if count == 1 { format!("1 {one}") } else { format!("{count_of} {more}") }
-    };
     let mut parts = Vec::new();
     if facts.programs_left_out > 0 {
-        parts.push(number(facts.programs_left_out, "program was not recorded", "programs were not recorded"));
+        parts.push(number_of(facts.programs_left_out, "program was not recorded", "programs were not recorded"));
     }
     if facts.processes_not_checked > 0 {
-        let (one, more) = ("process could not be looked at", "processes could not be looked at");
-        parts.push(number(facts.processes_not_checked, one, more));
+        let (one, more) = ("process could not be checked", "processes could not be checked");
+        parts.push(number_of(facts.processes_not_checked, one, more));
     }
     if facts.lost_events > 0 {
-        parts.push(number(facts.lost_events, "event was lost", "events were lost"));
+        parts.push(number_of(facts.lost_events, "event was lost", "events were lost"));
     }
     if parts.is_empty() && facts.is_partly_seen() {
-        parts.push("an allocator is seen only in part".to_owned());
+        parts.push("only a part of an allocator's calls is recorded".to_owned());
     }
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -211,7 +207,7 @@ fn read_suppressions(files: &[PathBuf]) -> Result<Suppressions> {
         let list = Suppressions::parse(&text, &file.to_string_lossy())
             .map_err(|error| Failure::new(error.to_string()).next("Valgrind's or LeakSanitizer's syntax"))?;
         if list.is_empty() {
-            warn(&format!("{}: no suppression of leaks is in it", file.display()));
+            warn(&format!("{}: it has no leak suppressions", file.display()));
         }
         all.extend(list);
     }

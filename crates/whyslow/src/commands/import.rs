@@ -1,9 +1,9 @@
-//! `whyslow import`: other tools' recordings become profiles.
+//! `whyslow import`: turns the recordings of other tools into profiles.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use whyslow_analyze::{Fact, Overview, Quality, is_counted};
+use whyslow_analyze::{Fact, Overview, Quality, is_counted, number_of};
 use whyslow_formats::import::{Format, STDIN};
 use whyslow_profile::{Profile, file};
 use whyslow_render::text::remark_line;
@@ -14,52 +14,52 @@ use crate::failure::{Failure, Result};
 use crate::output::note;
 use crate::{importing, values};
 
-/// Read another tool's recording, so that every command works with it
+/// Import another tool's recording for use with all commands
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Formats, recognised by their content (gzip, zstd, xz or bzip2 around them is fine):
+Formats, recognised by content; the file may be packed (gzip, zstd, xz, bzip2):
   perf-data, perf-script    Linux perf: perf.data, and the text of `perf script`
-  firefox                   the Firefox Profiler, Firefox itself and samply
+  firefox                   Firefox Profiler, Firefox, samply
   pprof                     Go, pprof-rs, jemalloc_pprof and many more
   speedscope                speedscope, py-spy, rbspy
   folded                    stacks for flame graphs: main;parse;read 42
-  chrome-trace              Chrome, V8, Hermes, rustc's self-profile, tracing-chrome
+  chrome-trace              Chrome, V8, Hermes, rustc, tracing-chrome
   dhat                      heap profiles of Valgrind's DHAT and the dhat crate
   heaptrack, massif         heap profiles of heaptrack and Valgrind's massif
   callgrind, cachegrind     Valgrind
 
 Examples:
-  whyslow import perf.data                  writes perf.whyslow
+  whyslow import perf.data                  write perf.whyslow
   whyslow import profile.json.gz -o run.whyslow && whyslow report run.whyslow
   perf script | whyslow import - -o run.whyslow
-  whyslow import perf.data --symfs copies/  names from copies of the programs")]
+  whyslow import perf.data --symfs copies/  symbols from copies of the programs")]
 pub(crate) struct ImportArgs {
-    /// The recording; - is standard input
+    /// The recording; - is stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Write here instead of NAME.whyslow next to the recording
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// What it is, where the content does not tell
+    /// The format, if the content does not show it
     #[arg(long, value_name = "FORMAT", value_parser = values::import_format)]
     format: Option<Format>,
-    /// Look for the recorded programs in this folder first, by path or by name
+    /// Look for the recorded programs in this folder first
     #[arg(long, value_name = "FOLDER")]
     symfs: Option<PathBuf>,
 }
 
-/// Imports the file and says what came of it.
+/// Imports the file and prints a summary.
 pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
-    let output = args.output.clone().unwrap_or_else(|| beside(&args.file));
+    let output = args.output.clone().unwrap_or_else(|| default_output(&args.file));
     refuse_to_replace(&output, args.output.is_some())?;
     if let Some(folder) = args.symfs.as_ref().filter(|folder| !folder.is_dir()) {
-        return Err(Failure::new(format!("{}: it is not a folder", folder.display()))
+        return Err(Failure::new(format!("{}: not a folder", folder.display()))
             .next("the folder with copies of the recorded programs"));
     }
     let (format, imported) = importing::import(&args.file, args.format, args.symfs.as_deref())?;
     file::write(&output, &imported.profile).map_err(|error| {
         Failure::new(format!("{}: cannot be written: {error}", output.display()))
-            .next("-o with a file in a folder that is yours and has space")
+            .next("-o with a file in a folder you can write to")
     })?;
     if volume > Volume::Quiet {
         note(&summary(&args.file, format, &imported.profile, &output));
@@ -75,15 +75,16 @@ pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
 
 fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> String {
     let overview = Overview::of(profile);
-    let samples = usize::try_from(overview.samples).unwrap_or(usize::MAX);
-    let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-    let what = if is_counted(profile, profile.main_metric()) { "row" } else { "sample" };
-    let mut holds = vec![plural(samples, what), plural(profile.threads.len(), "thread")];
+    let what = if is_counted(profile, profile.main_metric()) { ("row", "rows") } else { ("sample", "samples") };
+    let mut holds = vec![
+        number_of(overview.samples, what.0, what.1),
+        number_of(profile.threads.len() as u64, "thread", "threads"),
+    ];
     if !profile.spans.is_empty() {
-        holds.push(plural(profile.spans.len(), "span"));
+        holds.push(number_of(profile.spans.len() as u64, "span", "spans"));
     }
     if profile.metrics.len() > 1 {
-        holds.push(plural(profile.metrics.len(), "metric"));
+        holds.push(number_of(profile.metrics.len() as u64, "metric", "metrics"));
     }
     format!(
         "whyslow: {}: {format}: {}\nwhyslow: wrote {}; next: whyslow report {}\n",
@@ -95,7 +96,7 @@ fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> Str
 }
 
 /// `run.whyslow` for `run.json.gz`.
-fn beside(path: &Path) -> PathBuf {
+fn default_output(path: &Path) -> PathBuf {
     if path == Path::new(STDIN) {
         return PathBuf::from("stdin").with_extension(file::EXTENSION);
     }
@@ -115,17 +116,17 @@ fn beside(path: &Path) -> PathBuf {
     unpacked.with_extension(file::EXTENSION)
 }
 
-/// What is not a profile is never replaced, and a recording of whyslow only when it was named.
+/// Never replaces a file that is not a profile, and a whyslow recording only if `-o` names it.
 fn refuse_to_replace(output: &Path, named: bool) -> Result {
     if !output.exists() || !output.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return Ok(());
     }
     let what = match file::read(output) {
         Ok(profile) if named || profile.meta.imported_from.is_some() => return Ok(()),
-        Ok(_) => "it exists and is a recording of whyslow",
+        Ok(_) => "it is a whyslow recording",
         Err(_) => "it exists and is not a profile",
     };
-    Err(Failure::new(format!("{}: {what}; it is not overwritten", output.display()))
+    Err(Failure::new(format!("{}: {what}, and import does not overwrite it", output.display()))
         .next("-o with another name for the imported profile"))
 }
 
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_profile_is_named_after_the_recording() {
-        let named = |path: &str| beside(Path::new(path)).to_str().unwrap().to_owned();
+        let named = |path: &str| default_output(Path::new(path)).to_str().unwrap().to_owned();
         assert_eq!(named("perf.data"), "perf.whyslow");
         assert_eq!(named("a/run.json.gz"), "a/run.whyslow");
         assert_eq!(named("callgrind.out.1234"), "callgrind.out.1234.whyslow");

@@ -1,4 +1,4 @@
-//! `whyslow lab`: records a bundled slow program and shows what there is to find.
+//! `whyslow lab`: records a bundled slow program and shows the answer.
 
 use std::ffi::{OsStr, OsString};
 
@@ -13,22 +13,22 @@ use crate::failure::Result;
 use crate::output::note;
 use crate::recording::AnswerOptions;
 
-/// The argument with which whyslow starts itself as the program to record.
+/// The argument that makes whyslow run as the slow program.
 const PROGRAM: &str = "--whyslow-lab-program";
 /// Long enough for a few thousand samples.
 const SECONDS: f64 = 3.0;
 
-/// Try it: record a bundled slow program and see the answer
+/// Record a bundled slow program and see the answer
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The bundled program prepares a shop's monthly report, and is slow for two reasons. See whether
-you find them before you read the last lines.")]
+The bundled program prepares a shop's monthly report. It is slow for two reasons.
+Try to find them before you read the last lines.")]
 pub(crate) struct LabArgs {
     #[command(flatten)]
     options: AnswerOptions,
 }
 
-/// Is the slow program, when whyslow was started as that.
+/// Runs as the slow program, if whyslow was started that way.
 pub(crate) fn program(args: &[OsString]) -> Option<Result<Exit>> {
     (args.get(1).map(OsString::as_os_str) == Some(OsStr::new(PROGRAM))).then(|| {
         whyslow_lab_demo::run(SECONDS);
@@ -36,9 +36,9 @@ pub(crate) fn program(args: &[OsString]) -> Option<Result<Exit>> {
     })
 }
 
-/// Records the slow program, then says what is wrong with it.
+/// Records the slow program, then prints the solution.
 pub(crate) fn run(args: &LabArgs, volume: Volume) -> Result<Exit> {
-    // The link in /proc works even when the file was replaced since whyslow started.
+    // The link in /proc works even if the file was replaced after whyslow started.
     let itself = std::env::current_exe().ok().filter(|path| path.is_file());
     let target = Target::Command(Command {
         program: itself.map_or_else(|| "/proc/self/exe".into(), Into::into),

@@ -1,4 +1,4 @@
-//! `whyslow list`: the events that this machine has, and which of them can be counted.
+//! `whyslow list`: the events of this machine, and which of them can be counted.
 
 use clap::Args;
 use whyslow_analyze::stat::{CountNote, Permission, Scope, why_not};
@@ -13,27 +13,27 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::{output, terminal};
 
-/// Show the events that can be counted here, for `whyslow stat -e`
+/// List the events that this machine can count
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each event is tried: one that cannot be counted has the reason in brackets. Besides what is
-listed, r01c2 is an event of the CPU by its number, and cpu/event=0x3c,umask=0/ one by its
-fields. Behind each can stand :u (count in user mode), :k (in the kernel), :p and :pp (samples
-name the exact instruction).
+whyslow tries each event; if one cannot be counted, the list says why. Two more
+forms work: r01c2 (a CPU event by number) and cpu/event=0x3c,umask=0/ (by its
+fields). A suffix restricts an event: :u counts in user mode, :k in the kernel,
+:p and :pp make samples name the exact instruction.
 
 Examples:
-  whyslow list                all kinds; tracepoints are only summed up
+  whyslow list                all kinds, with tracepoints summed up
   whyslow list miss           events with `miss` in their name
-  whyslow list sched:         tracepoints of one part of the kernel")]
+  whyslow list sched:         tracepoints of one kernel subsystem")]
 pub(crate) struct ListArgs {
-    /// Show only events with this word in their name
+    /// List only events with this text in their name
     pattern: Option<String>,
-    /// Text for people or JSON for programs
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// Lists.
+/// Prints the list.
 pub(crate) fn run(args: &ListArgs, _: Volume) -> Result<Exit> {
     let machine = Machine::this();
     let pattern = args.pattern.as_deref().map(str::to_lowercase);
@@ -57,7 +57,8 @@ pub(crate) fn run(args: &ListArgs, _: Volume) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Tries each event, and of tracepoints the first: they are all allowed or none is, and each takes its time.
+/// Tries each event. Of tracepoints, only the first: either all are permitted or none, and each try takes
+/// time.
 fn tried(events: Vec<Event>) -> Vec<CountedEvent> {
     let tracepoint = events.iter().find(|event| event.kind == Kind::Tracepoint);
     let of_tracepoints = tracepoint.map(|event| whyslow_capture::try_events(std::slice::from_ref(event))[0]);
@@ -71,13 +72,13 @@ fn tried(events: Vec<Event>) -> Vec<CountedEvent> {
     others.chain(tracepoints).collect()
 }
 
-/// What is missing altogether, as `whyslow stat` says it.
+/// Notes on what is missing altogether, in the words of `whyslow stat`.
 fn remarks(machine: &Machine, events: &[CountedEvent], level: Option<i64>) -> Vec<Remark> {
     let of = |keep: fn(&CountedEvent) -> bool| events.iter().filter(move |event| keep(event)).cloned();
     let usual: Vec<CountedEvent> =
         of(|event| match event.event.kind {
             Kind::Hardware | Kind::Cache => true,
-            // Rows of events that are counted say themselves where.
+            // The rows of counted events say where they count.
             Kind::Software => event.state != Ok(true),
             _ => false,
         })
@@ -89,7 +90,7 @@ fn remarks(machine: &Machine, events: &[CountedEvent], level: Option<i64>) -> Ve
         threads: Vec::new(),
         cpus: 0,
         whole_machine: false,
-        unseen_ns: 0,
+        uncounted_ns: 0,
         events: usual,
     };
     let allowed = Permission { level, own: false };
@@ -103,14 +104,14 @@ fn remarks(machine: &Machine, events: &[CountedEvent], level: Option<i64>) -> Ve
 }
 
 const KINDS: [(Kind, &str); 5] = [
-    (Kind::Hardware, "Hardware, counted by the CPU"),
-    (Kind::Cache, "Caches, counted by the CPU"),
-    (Kind::Software, "Software, counted by the kernel"),
-    (Kind::Unit, "Units of this machine, by their own names"),
-    (Kind::Tracepoint, "Tracepoints, places in the kernel"),
+    (Kind::Hardware, "Hardware events, counted by the CPU"),
+    (Kind::Cache, "Cache events, counted by the CPU"),
+    (Kind::Software, "Software events, counted by the kernel"),
+    (Kind::Unit, "Events of other units of this machine"),
+    (Kind::Tracepoint, "Tracepoints in the kernel"),
 ];
 
-/// The events by kind. What none of a kind can be counted for is said once.
+/// The events by kind. A reason that holds for a whole kind is given once.
 fn groups(events: &[CountedEvent], whole: bool, level: Option<i64>) -> Vec<EventGroup<'static>> {
     let group = |(kind, title): &(Kind, &'static str)| {
         let of_kind: Vec<&CountedEvent> = events.iter().filter(|event| event.event.kind == *kind).collect();
@@ -130,7 +131,7 @@ fn groups(events: &[CountedEvent], whole: bool, level: Option<i64>) -> Vec<Event
             (event.name.clone(), event.description.clone(), not)
         });
         if *kind == Kind::Tracepoint && !whole {
-            let hint = "`whyslow list sched:` lists those of one part".to_owned();
+            let hint = "`whyslow list sched:` lists one subsystem".to_owned();
             let remark = Some(remark.unwrap_or(hint));
             return Some(EventGroup { title, remark, words: Some(parts_of_kernel(&of_kind)), rows: Vec::new() });
         }
@@ -142,12 +143,12 @@ fn groups(events: &[CountedEvent], whole: bool, level: Option<i64>) -> Vec<Event
 fn short_reason(kind: Kind, not: NotCounted, level: Option<i64>) -> String {
     match not.why {
         WhyNot::WholeMachine => "only with -a".to_owned(),
-        // What would allow it is said once, below.
+        // The fix is given once, below.
         _ => why_not(kind, not, level).0,
     }
 }
 
-/// Tracepoints are thousands: how many each part of the kernel has.
+/// The number of tracepoints per kernel subsystem: listing thousands would not help.
 fn parts_of_kernel(tracepoints: &[&CountedEvent]) -> String {
     let mut counts: Vec<(&str, u64)> = Vec::new();
     for event in tracepoints {

@@ -1,4 +1,4 @@
-//! `whyslow locks`: which locks threads wait for, how long, and who holds them.
+//! `whyslow locks`: the locks that threads wait for, how long, and who holds them.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -16,25 +16,26 @@ use crate::recording::{self, KeepOptions};
 use crate::targets::TargetArgs;
 use crate::values;
 
-/// Which locks threads wait for, how long, and who holds them
+/// Find the locks that threads wait for, how long, and who holds them
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow locks [OPTIONS] [--] PROGRAM [ARGS]...\n       whyslow locks [OPTIONS] -p PID|NAME",
     after_help = "\
 Examples:
-  whyslow locks -- ./server                 until it ends
-  whyslow locks -p 4711 --duration 10s      of a process that runs
-  whyslow locks --min-wait 1ms -- ./app     without shorter waits
+  whyslow locks -- ./server              until it exits
+  whyslow locks -p 4711 --duration 10s   a running process
+  whyslow locks --min-wait 1ms -- ./app  without shorter waits
 
-Mutexes, RwLocks and Onces of Rust's std and of parking_lot, and those of pthread. Threads that are parked, idle, or wait for
-a condition, a message or the end of another thread wait for no lock: `report FILE waits` has them. Spinning before a wait is CPU time.
-Who held a lock is told by the kernel's tracepoints, which only root sees."
+Covers Mutex, RwLock and Once of Rust's std and of parking_lot, and pthread
+locks. Threads that are parked or idle, or that wait for a condition variable, a
+message or another thread's exit, do not wait for a lock: see `report FILE
+waits`. Spinning before a wait is CPU time. Only root sees who held a lock."
 )]
 pub(crate) struct LocksArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Leave out waits that are shorter, such as 1ms
-    #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
+    /// Leave out shorter waits, such as 1ms
+    #[arg(long, value_name = "TIME", value_parser = values::positive_duration, help_heading = None)]
     min_wait: Option<Duration>,
     #[command(flatten)]
     keep: KeepOptions,
@@ -46,15 +47,15 @@ pub(crate) struct LocksArgs {
 /// Records waits and prints the locks among them.
 pub(crate) fn run(args: &LocksArgs, volume: Volume) -> Result<Exit> {
     let Some((target, name)) = args.target.target(&args.program, volume)? else {
-        return Err(Failure::new("there is nothing to record")
-            .next("whyslow locks -- PROGRAM, or -p PID for one that runs"));
+        return Err(Failure::new("nothing to record")
+            .next("whyslow locks -- PROGRAM, or -p PID for a running process"));
     };
     let how = Options { off_cpu: true, wakers: true, ..Options::default() };
     let recorded =
-        recording::make_as(&target, &name, how, &args.keep, volume, &Suppressions::default())?;
+        recording::run_with(&target, &name, how, &args.keep, volume, &Suppressions::default())?;
     if volume > Volume::Quiet {
         note(&report::locks_summary(&recorded.profile, recorded.saved(), args.min_wait.unwrap_or_default()));
     }
     recorded.draw(&args.keep, volume)?;
-    recorded.end()
+    recorded.exit()
 }

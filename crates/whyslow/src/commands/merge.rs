@@ -1,12 +1,12 @@
-//! `whyslow merge`: several recordings become one, with the samples of all.
+//! `whyslow merge`: pools several recordings into one profile with all their samples.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use whyslow_analyze::Quality;
+use whyslow_analyze::{Quality, number_of};
 use whyslow_analyze::heap::{has_heap, is_heap_only};
 use whyslow_profile::{Note, Pool, Profile, RecordingNote, file};
-use whyslow_render::units::{Count, duration};
+use whyslow_render::units::duration;
 
 use crate::cli::Volume;
 use crate::exit::Exit;
@@ -15,17 +15,17 @@ use crate::output::note;
 use crate::profile_file;
 use crate::recording::{make_room, name_of};
 
-/// Pool several recordings of a program, so that rare things get enough samples
+/// Pool several recordings, so that rare code gets enough samples
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The samples of all runs are in the result, one run after the other on its timeline; equal stacks are one.
-The heap is not pooled: peaks and leaks of several runs do not add up.
+The result has the samples of all runs, one run after the other on its timeline.
+Heap data is left out: peaks and leaks of several runs do not add up.
 
 Examples:
   for i in 1 2 3 4 5; do whyslow record -q -o run$i.whyslow -- ./app; done
   whyslow merge run*.whyslow -o runs.whyslow && whyslow report runs.whyslow")]
 pub(crate) struct MergeArgs {
-    /// The recordings, two or more
+    /// Two or more recordings
     #[arg(value_name = "FILE", required = true, num_args = 2..)]
     files: Vec<PathBuf>,
     /// Write here instead of NAME.merged.whyslow
@@ -33,7 +33,7 @@ pub(crate) struct MergeArgs {
     output: Option<PathBuf>,
 }
 
-/// Pools the files and says what came of it.
+/// Pools the files and prints a summary.
 pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
     refuse_the_same_file_twice(&args.files)?;
     let mut pool = Pool::new();
@@ -42,29 +42,29 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
         let profile = profile_file::open(path)?;
         if is_heap_only(&profile) {
             return Err(Failure::new(format!(
-                "{}: nothing but the heap is in it, and the heaps of several runs do not add up",
+                "{}: it holds only heap data, and the heaps of several runs do not add up",
                 path.display()
             ))
-            .next("whyslow diff BEFORE AFTER, which compares two heaps"));
+            .next("whyslow diff BEFORE AFTER, to compare two heaps"));
         }
         runs.add(path, &profile);
         pool.add(&profile);
     }
     let mut profile = pool.finish();
     profile.meta.notes.extend(runs.notes());
-    let output = args.output.clone().unwrap_or_else(|| usual_output(&profile));
+    let output = args.output.clone().unwrap_or_else(|| default_output(&profile));
     make_room(&output, volume)?;
     file::write(&output, &profile).map_err(|error| {
         Failure::new(format!("{}: cannot be written: {error}", output.display()))
-            .next("-o with a file in a folder that is yours and has space")
+            .next("-o with a file in a folder you can write to")
     })?;
     if volume > Volume::Quiet {
         let samples = profile.main_samples().map_or(0, |(_, samples)| samples.len()) as u64;
         let cpu_time = profile.meta.user_time_ns.saturating_add(profile.meta.system_time_ns);
         note(&format!(
-            "whyslow: {} recordings, {} samples, {} of CPU time\nwhyslow: wrote {}; next: whyslow report {}\n",
-            args.files.len(),
-            Count(samples),
+            "whyslow: {}, {}, {} of CPU time\nwhyslow: wrote {}; next: whyslow report {}\n",
+            number_of(args.files.len() as u64, "recording", "recordings"),
+            number_of(samples, "sample", "samples"),
             duration(cpu_time),
             output.display(),
             output.display()
@@ -74,13 +74,13 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// A run that is there twice would count twice.
+/// The same run twice would count twice.
 pub(crate) fn refuse_the_same_file_twice(files: &[PathBuf]) -> Result {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     for (index, path) in files.iter().enumerate() {
         if files[..index].iter().any(|earlier| real(earlier) == real(path)) {
             return Err(Failure::new(format!(
-                "{}: given twice, and its samples would count twice",
+                "{}: given twice; its samples would count twice",
                 path.display()
             ))
             .next("each recording once"));
@@ -90,13 +90,13 @@ pub(crate) fn refuse_the_same_file_twice(files: &[PathBuf]) -> Result {
 }
 
 /// NAME.merged.whyslow for recordings of NAME.
-fn usual_output(profile: &Profile) -> PathBuf {
+fn default_output(profile: &Profile) -> PathBuf {
     let program = profile.meta.command.first().map_or("runs", String::as_str);
     let name = name_of(program.as_ref()).to_string_lossy().into_owned();
     PathBuf::from(format!("{name}.merged.{}", file::EXTENSION))
 }
 
-/// What is worth knowing of runs that were pooled.
+/// What to note about pooled runs.
 #[derive(Default)]
 struct Runs {
     first: Option<(String, Vec<String>)>,

@@ -6,22 +6,26 @@ use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::Result;
 
-/// Declares the commands in the order of the help: module, name, arguments. Each module has `run(&arguments, volume)`.
+/// Declares the commands in the order of the help, in groups: module, name, arguments. Each module has
+/// `run(&arguments, volume)`.
 macro_rules! commands {
-    ($($module:ident: $name:ident($arguments:ident)),+ $(,)?) => {
-        $(pub(crate) mod $module;)+
+    ($($group:literal { $($module:ident: $name:ident($arguments:ident)),+ $(,)? })+) => {
+        $($(pub(crate) mod $module;)+)+
+
+        /// The headings of the help, each with the names of its commands.
+        pub(crate) const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$(stringify!($module)),+])),+];
 
         /// A command and its arguments.
         #[derive(Debug, clap::Subcommand)]
         pub(crate) enum Command {
-            $($name(Box<$module::$arguments>)),+
+            $($($name(Box<$module::$arguments>),)+)+
         }
 
         impl Command {
-            /// Does what was asked.
+            /// Runs the command.
             pub(crate) fn run(&self, volume: Volume) -> Result<Exit> {
                 match self {
-                    $(Self::$name(arguments) => $module::run(arguments, volume)),+
+                    $($(Self::$name(arguments) => $module::run(arguments, volume),)+)+
                 }
             }
         }
@@ -29,24 +33,32 @@ macro_rules! commands {
 }
 
 commands! {
-    record: Record(RecordArgs),
-    heap: Heap(HeapArgs),
-    locks: Locks(LocksArgs),
-    stat: Stat(StatArgs),
-    list: List(ListArgs),
-    report: Report(ReportArgs),
-    explain: Explain(ExplainArgs),
-    asm: Asm(AsmArgs),
-    bench: Bench(BenchArgs),
-    scale: Scale(ScaleArgs),
-    gate: Gate(GateArgs),
-    diff: Diff(DiffArgs),
-    verify: Verify(VerifyArgs),
-    merge: Merge(MergeArgs),
-    flame: Flame(FlameArgs),
-    view: View(ViewArgs),
-    export: Export(ExportArgs),
-    import: Import(ImportArgs),
-    doctor: Doctor(DoctorArgs),
-    lab: Lab(LabArgs),
+    "Record" {
+        record: Record(RecordArgs),
+        heap: Heap(HeapArgs),
+        locks: Locks(LocksArgs),
+        stat: Stat(StatArgs),
+    }
+    "Look" {
+        report: Report(ReportArgs),
+        explain: Explain(ExplainArgs),
+        asm: Asm(AsmArgs),
+        flame: Flame(FlameArgs),
+        view: View(ViewArgs),
+    }
+    "Compare" {
+        bench: Bench(BenchArgs),
+        diff: Diff(DiffArgs),
+        verify: Verify(VerifyArgs),
+        scale: Scale(ScaleArgs),
+        gate: Gate(GateArgs),
+    }
+    "Other" {
+        list: List(ListArgs),
+        merge: Merge(MergeArgs),
+        export: Export(ExportArgs),
+        import: Import(ImportArgs),
+        doctor: Doctor(DoctorArgs),
+        lab: Lab(LabArgs),
+    }
 }

@@ -1,4 +1,4 @@
-//! `whyslow PROGRAM` and `whyslow record`: run, attach, or watch the whole machine.
+//! `whyslow PROGRAM` and `whyslow record`: run a program, attach to processes, or record the whole machine.
 
 use std::ffi::{OsStr, OsString};
 
@@ -14,18 +14,18 @@ use crate::output::note;
 use crate::recording::{self, AnswerOptions, RecordOptions};
 use crate::targets::TargetArgs;
 
-/// Record a program, running processes, or everything, to a file
+/// Record a program, running processes or the whole machine
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow record [OPTIONS] [--] PROGRAM [ARGS]...\n       whyslow record [OPTIONS] -p PID|NAME\n       whyslow record [OPTIONS] -a [--] [PROGRAM [ARGS]...]",
     after_help = "\
 Examples:
   whyslow record -o run.whyslow -- ./app input.txt
-  whyslow record --faults -e uprobe:parse -- ./app    with page faults, and calls of a function
+  whyslow record --faults -e uprobe:parse -- ./app
   whyslow record -p 4711 --duration 10s
-  whyslow record -p nginx --duration 10s    all processes of that name
-  whyslow record -a --duration 5s           everything on the machine (needs privileges)
-  whyslow record -a -- ./load-test          the same while a program runs"
+  whyslow record -p nginx --duration 10s    all processes called nginx
+  whyslow record -a --duration 5s           the whole machine (root)
+  whyslow record -a -- ./load-test          the same, while a program runs"
 )]
 pub(crate) struct RecordArgs {
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(crate) struct RecordArgs {
     program: Vec<OsString>,
 }
 
-/// Recording with an answer at the end.
+/// `whyslow PROGRAM`: record, then print the answer.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -49,14 +49,14 @@ pub(crate) struct RunArgs {
     pub(crate) program: Vec<OsString>,
 }
 
-/// `whyslow record`: one line at the end says where the profile is.
+/// `whyslow record`: prints one line with the file of the profile.
 pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
     let Some((target, name)) = args.target.target(&args.program, volume)? else {
         return Err(
-            Failure::new("there is nothing to record").next("whyslow record -- PROGRAM, -p PID, or -a")
+            Failure::new("nothing to record").next("whyslow record -- PROGRAM, -p PID, or -a")
         );
     };
-    let recorded = recording::make(&target, &name, &args.options, volume)?;
+    let recorded = recording::run(&target, &name, &args.options, volume)?;
     if volume > Volume::Quiet
         && let Some(path) = recorded.saved()
     {
@@ -70,16 +70,16 @@ pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
         note(&super::report::costliest_syscall(&recorded.profile, path));
         note(&super::report::verdict(&recorded.profile));
     }
-    tell_events(&recorded.profile, volume);
+    warn_about_missing_events(&recorded.profile, volume);
     recorded.draw(&args.options.keep, volume)?;
-    recorded.end()
+    recorded.exit()
 }
 
-/// `whyslow PROGRAM`, `whyslow -p PID`, `whyslow -a`: the answer at the end.
+/// `whyslow PROGRAM`, `whyslow -p PID`, `whyslow -a`: prints the answer.
 pub(crate) fn run_and_answer(args: &RunArgs, volume: Volume) -> Result<Exit> {
     let Some((target, name)) = args.target.target(&args.program, volume)? else {
-        return Err(Failure::new("there is no program to record")
-            .next("whyslow [OPTIONS] PROGRAM [ARGS]..., or -p PID for one that runs"));
+        return Err(Failure::new("no program to record")
+            .next("whyslow [OPTIONS] PROGRAM [ARGS]..., or -p PID for a running process"));
     };
     record_and_answer(&target, &name, &args.options, volume)
 }
@@ -91,25 +91,25 @@ pub(crate) fn record_and_answer(
     options: &AnswerOptions,
     volume: Volume,
 ) -> Result<Exit> {
-    let recorded = recording::make(target, name, &options.record, volume)?;
+    let recorded = recording::run(target, name, &options.record, volume)?;
     if volume > Volume::Quiet {
         note(&super::report::summary(&recorded.profile, recorded.saved(), options.by.into()));
     }
-    tell_events(&recorded.profile, volume);
+    warn_about_missing_events(&recorded.profile, volume);
     recorded.draw(&options.record.keep, volume)?;
-    recorded.end()
+    recorded.exit()
 }
 
-/// A line for each event that was asked for and is not in the recording, or not all of it.
-fn tell_events(profile: &Profile, volume: Volume) {
-    let told = |note: &&Note| {
+/// Warns about each requested event that was not recorded, or not completely.
+fn warn_about_missing_events(profile: &Profile, volume: Volume) {
+    let is_missing = |note: &&Note| {
         let of_events = matches!(
             note,
             Note::Recording(RecordingNote::EventNotRecorded { .. } | RecordingNote::EventsMissed { .. })
         );
         of_events && volume > Volume::Quiet
     };
-    for fact in profile.meta.notes.iter().filter(told) {
+    for fact in profile.meta.notes.iter().filter(is_missing) {
         let remark = fact.remark();
         let fix = remark.fix.map(|fix| format!("; try: {fix}")).unwrap_or_default();
         warn(&format!("{}{fix}", remark.text));

@@ -1,4 +1,4 @@
-//! `whyslow scale`: how a program and its functions grow with the size of the input.
+//! `whyslow scale`: how a program and its functions scale with input size.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use crate::failure::{Failure, Result};
 use crate::output::{self, Output, note};
 use crate::{profile_file, terminal};
 
-/// Run a command with inputs of several sizes, and say how each function grows: finds what is small today and all of it tomorrow
+/// Measure how each function scales with input size
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow scale --sizes 1k,2k,4k,8k,16k [OPTIONS] -- PROGRAM [ARGS with {size}]...\n       whyslow scale --files a.txt,b.txt,c.txt [OPTIONS] -- PROGRAM [ARGS with {file}]...",
@@ -26,23 +26,25 @@ use crate::{profile_file, terminal};
 Examples:
   whyslow scale --sizes 1k,2k,4k,8k,16k -- ./app --items {size}
   whyslow scale --files small.json,medium.json,large.json -- ./app {file}
-  whyslow scale --sizes 1k,2k,4k,8k --heap -- ./app {size}     bytes that are allocated
+  whyslow scale --sizes 1k,2k,4k,8k --heap -- ./app {size}   allocated bytes
   whyslow scale --sizes 1k,4k,16k,64k --svg growth.svg -- ./app {size}
 
-Five sizes or more, each twice the one before or more, give narrow intervals; the largest should
-run for a second or more, so that small functions have samples. In sizes k, M and G are thousands;
-the letter n in braces stands for the size, too. Exponents are those of a negative-binomial model
-with 95 % intervals; a function is called steep when its exponent is above 1.3 with a probability
-of 99.9 %."
+Use five sizes or more, each at least twice the one before. The largest should
+run for a second or more, so that small functions get samples. k, M and G in
+sizes are thousands; the letter n in braces stands for the size, too.
+
+whyslow fits an exponent per function (negative-binomial model) with a 95 %
+confidence interval. A function is steep if its exponent is above 1.3 with a
+probability of 99.9 %."
 )]
 pub(crate) struct ScaleArgs {
-    /// The sizes, which take the place of {size}, such as 1k,2k,4k,8k,16k
+    /// Input sizes that replace {size}, such as 1k,2k,4k,8k,16k
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size, required_unless_present = "files", conflicts_with = "files")]
     sizes: Vec<f64>,
-    /// Input files, which take the place of {file}; their lengths are the sizes
+    /// Input files that replace {file}; their lengths are the sizes
     #[arg(long, value_name = "FILES", value_delimiter = ',')]
     files: Vec<PathBuf>,
-    /// Runs of each size
+    /// Runs per size
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Samples per second of CPU time
@@ -51,16 +53,16 @@ pub(crate) struct ScaleArgs {
     /// Record allocations instead of CPU time
     #[arg(long)]
     heap: bool,
-    /// What grows [default: cpu-time; with --heap bytes-allocated]
+    /// The metric to fit [default: cpu-time; with --heap bytes-allocated]
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
     /// Keep the recordings in this folder
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// Draw it on logarithmic axes
+    /// Also draw the result on logarithmic axes
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Text for people or JSON for programs
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// The program to run, and its arguments
@@ -84,21 +86,21 @@ fn size(text: &str) -> std::result::Result<f64, String> {
     if size.is_finite() && size > 0.0 && size.fract() == 0.0 { Ok(size) } else { Err(wrong()) }
 }
 
-/// An input: its size, and what stands for it in the command.
+/// An input: its size, and the placeholder in the command that it replaces.
 struct Sized {
     size: f64,
     placeholders: &'static [&'static str],
     value: String,
 }
 
-/// Runs, compares, prints.
+/// Runs all sizes, fits, prints.
 pub(crate) fn run(args: &ScaleArgs, volume: Volume) -> Result<Exit> {
     let inputs = inputs(args)?;
     let picture = args.svg.clone().map(Output::from);
     if let Some(picture) = &picture {
         picture.check()?;
     }
-    let temporary = tempfile::tempdir().map_err(|error| Failure::new(format!("no folder for recordings: {error}")))?;
+    let temporary = tempfile::tempdir().map_err(|error| Failure::new(format!("cannot create a folder for the recordings: {error}")))?;
     let folder = args.output.as_deref().unwrap_or(temporary.path());
     std::fs::create_dir_all(folder).map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
     let mut order = (0..inputs.len()).flat_map(|input| (0..args.runs).map(move |run| (input, run))).collect::<Vec<_>>();
@@ -131,9 +133,9 @@ pub(crate) fn run(args: &ScaleArgs, volume: Volume) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// What stands for a size in a command.
+/// Placeholders for a size in the command.
 const SIZE: [&str; 2] = ["{n}", "{size}"];
-/// What stands for a file in a command.
+/// Placeholders for a file in the command.
 const FILE: [&str; 1] = ["{file}"];
 
 fn inputs(args: &ScaleArgs) -> Result<Vec<Sized>> {
@@ -149,20 +151,20 @@ fn inputs(args: &ScaleArgs) -> Result<Vec<Sized>> {
     };
     if !args.program.iter().any(|word| placeholders.iter().any(|placeholder| word.contains(placeholder))) {
         let shown = placeholders[0];
-        return Err(Failure::new(format!("no argument of the program has {shown}: every size would be the same run"))
+        return Err(Failure::new(format!("no argument of the program contains {shown}, so every size would be the same run"))
             .next(format!("whyslow scale … -- ./app {shown}")));
     }
     inputs.sort_by(|one, other| one.size.total_cmp(&other.size));
     if inputs.windows(2).any(|two| two[0].size.total_cmp(&two[1].size).is_eq()) || inputs.iter().any(|input| input.size == 0.0) {
-        return Err(Failure::new("two inputs have the same size, or one is empty").next("sizes of which each is twice the one before"));
+        return Err(Failure::new("two inputs have the same size, or one is empty").next("sizes that double, such as --sizes 1k,2k,4k,8k,16k"));
     }
     if inputs.len() < 3 {
-        return Err(Failure::new(format!("{} sizes are too few to see how something grows", inputs.len())).next("five, such as --sizes 1k,2k,4k,8k,16k"));
+        return Err(Failure::new(format!("{} sizes are too few to fit a curve", inputs.len())).next("five, such as --sizes 1k,2k,4k,8k,16k"));
     }
     Ok(inputs)
 }
 
-/// One recording, as `whyslow record` and `whyslow heap` make them.
+/// Records one run with `whyslow record` or `whyslow heap`.
 fn record(args: &ScaleArgs, input: &Sized, file: &Path) -> Result<Profile> {
     let cannot = |why: String| Failure::new(format!("with {} {}: {why}", input.placeholders[0], input.value));
     let own = std::env::current_exe().map_err(|error| cannot(error.to_string()))?;
@@ -185,19 +187,19 @@ fn record(args: &ScaleArgs, input: &Sized, file: &Path) -> Result<Profile> {
         .output()
         .map_err(|error| cannot(error.to_string()))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.trim().lines().last().unwrap_or_default();
+        let printed = String::from_utf8_lossy(&output.stderr);
+        let last = printed.trim().lines().last().unwrap_or_default();
         let last = whyslow_render::sanitize::clean(last);
-        let said = if last.is_empty() { String::new() } else { format!(": {last}") };
-        return Err(cannot(format!("the program failed ({}){said}", output.status)).next("run it by hand with this size"));
+        let last = if last.is_empty() { String::new() } else { format!(": {last}") };
+        return Err(cannot(format!("the program failed ({}){last}", output.status)).next("running it by hand with this size"));
     }
     profile_file::open(file)
 }
 
-/// What is kept of a recording; the name of the metric, and whether it is sampled.
+/// The measurements of a recording, the name of the metric, and whether it is sampled.
 fn observe(args: &ScaleArgs, profile: &Profile, file: &Path, size: f64) -> Result<(Observed, (String, bool))> {
-    let usual = if args.heap { "bytes-allocated" } else { "cpu-time" };
-    let wanted = args.metric.as_deref().unwrap_or(usual);
+    let default = if args.heap { "bytes-allocated" } else { "cpu-time" };
+    let wanted = args.metric.as_deref().unwrap_or(default);
     let metric = Selection::metric_named(profile, wanted).map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
     let selection = Selection { metric, ..Selection::default() };
     let metric = &profile.metrics[selection.metric];
@@ -210,7 +212,7 @@ fn observe(args: &ScaleArgs, profile: &Profile, file: &Path, size: f64) -> Resul
         numbers.push(("allocated-bytes".to_owned(), sum(|counts| counts.bytes_allocated)));
         numbers.push(("peak-live-bytes".to_owned(), heap.peak_bytes as f64));
     } else {
-        // Whoever watches every allocation makes a program slower.
+        // Recording every allocation slows the program down, so its times say nothing.
         numbers.push(("wall-time".to_owned(), meta.duration_ns as f64));
         numbers.push(("cpu-time".to_owned(), (meta.user_time_ns + meta.system_time_ns) as f64));
     }

@@ -1,4 +1,4 @@
-//! `whyslow stat`: what a program used, and what the machine's counters say of it.
+//! `whyslow stat`: counts what a program uses.
 
 mod answer;
 mod wanted;
@@ -27,33 +27,33 @@ use crate::recording::explain;
 use crate::targets::{TargetArgs, Wanted};
 use crate::values;
 
-/// Count what a program uses: time, memory, faults, switches, bytes, and the CPU's own events
+/// Count time, memory, page faults, context switches, I/O and CPU events
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow stat [OPTIONS] [--] PROGRAM [ARGS]...\n       whyslow stat [OPTIONS] -p PID|NAME\n       whyslow stat [OPTIONS] -a [--] [PROGRAM [ARGS]...]",
     after_help = "\
 Examples:
-  whyslow stat -- ./app input.txt                   what it used, and what each number suggests
-  whyslow stat -r 10 -- ./app                       ten runs: means with intervals
-  whyslow stat -e cycles:u,LLC-load-misses -- ./app these events; `whyslow list` shows what there is
-  whyslow stat -I 100ms -- ./app                    a line for each tenth of a second
-  whyslow stat --per-thread -- ./app                a row for each thread
-  whyslow stat -p server --duration 10s             programs that run already
+  whyslow stat -- ./app input.txt        counts, and what each suggests
+  whyslow stat -r 10 -- ./app            ten runs: means with intervals
+  whyslow stat -e cycles:u,LLC-load-misses -- ./app
+  whyslow stat -I 100ms -- ./app         a line every 100 ms
+  whyslow stat --per-thread -- ./app     a row per thread
+  whyslow stat -p server --duration 10s  a running program
   whyslow stat --format json -o stat.json -- ./app
 
-The program's input and output stay its own; the answer goes to stderr where a program is run,
-else to stdout, or with -o to a file (`-o -` is stdout). No number is called good or bad: compare
-it with another run or version.
+whyslow leaves the program's input and output alone. The answer goes to stderr
+if whyslow runs a program, otherwise to stdout; -o writes it to a file (`-o -`
+is stdout). No number is good or bad by itself: compare it with another run.
 
-Exit codes: the program's own (of several runs, the first that is not 0); 128+N when signal N
-killed it; 125 whyslow failed; 126 the program cannot be started; 127 it was not found."
+Exit codes: the program's own (of several runs, the first that is not 0); 128+N
+if signal N killed it; 125 if whyslow fails; 126 if the program cannot be
+started; 127 if it is not found."
 )]
 pub(crate) struct StatArgs {
-    /// Count this running process, or all of this name, until they end, the time is over, or Ctrl-C; several with
-    /// commas or several -p
+    /// Count running processes by PID or name, comma-separated
     #[arg(short, long, value_name = "PID|NAME", value_delimiter = ',', conflicts_with = "runs")]
     pid: Vec<Wanted>,
-    /// Count every process until PROGRAM ends, the time is over, or Ctrl-C
+    /// Count every process; with PROGRAM, until it exits
     #[arg(short, long, conflicts_with_all = ["pid", "runs", "per_thread"])]
     all: bool,
     #[command(flatten)]
@@ -63,42 +63,43 @@ pub(crate) struct StatArgs {
     program: Vec<OsString>,
 }
 
-/// What to count, and how to tell it.
+/// What to count, and how to print it.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Counting")]
 pub(crate) struct CountArgs {
-    /// Count these events instead of the usual ones of the CPU, such as cycles:u,page-faults,cpu/event=0x3c/
+    /// Count these events, such as cycles:u,page-faults (see `whyslow list`)
     #[arg(short, long = "event", value_name = "EVENTS")]
     events: Vec<String>,
-    /// Run the program so many times, and show means with 95 % intervals
+    /// Run N times and show means with 95 % confidence intervals
     #[arg(short, long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Also a line for each interval of this length, such as 100ms
+    /// Also print a line per interval, such as 100ms
     #[arg(short = 'I', long, value_name = "TIME", value_parser = values::positive_duration, conflicts_with = "runs")]
     interval: Option<Duration>,
-    /// Also a row for each thread
+    /// Also print a row per thread
     #[arg(long, conflicts_with = "runs")]
     per_thread: bool,
     /// Stop counting after this time, such as 10s
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, conflicts_with = "runs")]
     duration: Option<Duration>,
-    /// Text for people or JSON for programs
-    #[arg(long, value_enum, default_value_t)]
+    /// Output format
+#[arg(long, value_enum, default_value_t, help_heading = "Output")]
     format: Format,
-    /// Write the answer here
-    #[arg(short, long, value_name = "FILE")]
+    /// Write the answer to this file
+#[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 }
 
-/// Counts, prints.
+/// Counts and prints.
 pub(crate) fn run(args: &StatArgs, volume: Volume) -> Result<Exit> {
     let targets = TargetArgs::of(args.pid.clone(), args.all);
     let Some((target, _)) = targets.target(&args.program, volume)? else {
-        return Err(Failure::new("there is nothing to count").next("whyslow stat -- PROGRAM, -p PID, or -a"));
+        return Err(Failure::new("nothing to count").next("whyslow stat -- PROGRAM, -p PID, or -a"));
     };
     run_target(&target, &args.how, volume)
 }
 
-/// Counts what was chosen, prints.
+/// Counts the target and prints.
 pub(crate) fn run_target(target: &Target, args: &CountArgs, volume: Volume) -> Result<Exit> {
     let scope = match target {
         Target::Command(_) => Scope::Program,
@@ -120,7 +121,7 @@ pub(crate) fn run_target(target: &Target, args: &CountArgs, volume: Volume) -> R
     let (runs, mut notes) = all_runs(target, &options, args.runs, events.asked, lines)?;
     let Some(first) = runs.first() else { return Ok(Exit::Success) };
     let allowed = Permission { level: Settings::now().perf_event_paranoid, own: wanted::own_is_allowed() };
-    // What is missing is the same in all runs.
+    // All runs miss the same events.
     notes.splice(0..0, CountNote::of_run(&first.measured, scope, events.asked, allowed));
     if args.per_thread {
         notes.extend(first.measured.threads.is_empty().then_some(CountNote::ThreadsNotCounted));
@@ -131,7 +132,7 @@ pub(crate) fn run_target(target: &Target, args: &CountArgs, volume: Volume) -> R
     let answer = Answer::new(&runs, scope, events.asked, &remarks);
     if volume > Volume::Quiet || file.is_some() || args.format == Format::Json {
         let runs_a_program = target_runs_a_program(target);
-        tell(&answer, args.format, file.as_ref(), runs_a_program, args.interval.is_some())?;
+        print_answer(&answer, args.format, file.as_ref(), runs_a_program, args.interval.is_some())?;
     }
     Ok(exit_of(&runs))
 }
@@ -144,13 +145,13 @@ fn target_runs_a_program(target: &Target) -> bool {
     }
 }
 
-fn tell(answer: &Answer<'_>, format: Format, file: Option<&Output>, runs_a_program: bool, below_lines: bool) -> Result {
+fn print_answer(answer: &Answer<'_>, format: Format, file: Option<&Output>, runs_a_program: bool, below_lines: bool) -> Result {
     let text = match format {
         Format::Json => answer.json()?,
         Format::Text if file.is_some() || !runs_a_program => answer.text(std::io::stdout()),
         Format::Text => answer.text(std::io::stderr()),
     };
-    // The series stands above.
+    // The lines of the intervals are above.
     let gap = if below_lines && format == Format::Text { "\n" } else { "" };
     match file {
         Some(file) => file.write(|out| {
@@ -165,7 +166,7 @@ fn tell(answer: &Answer<'_>, format: Format, file: Option<&Output>, runs_a_progr
     }
 }
 
-/// All runs, and what is to be said of them together.
+/// All runs, and notes on them together.
 fn all_runs(
     target: &Target,
     options: &CountOptions,
@@ -198,13 +199,13 @@ fn all_runs(
     Ok((runs, notes))
 }
 
-/// The first run that did not end well, else success.
+/// The exit code of the first run that failed, else success.
 fn exit_of(runs: &[Counted]) -> Exit {
     let ends = runs.iter().filter_map(|run| run.exit);
     ends.into_iter().find(|exit| *exit != ExitStatus::Code(0)).map_or(Exit::Success, Exit::from)
 }
 
-/// Shows the interval that has just ended.
+/// Prints the interval that has just ended.
 fn show_interval(measured: &Measured, asked: usize, on_stderr: bool) {
     let from = measured.series.len().saturating_sub(1);
     for interval in stat::intervals(measured, asked, from) {
@@ -213,20 +214,20 @@ fn show_interval(measured: &Measured, asked: usize, on_stderr: bool) {
         if on_stderr {
             note(&lines);
         } else {
-            // A reader that has seen enough does not end the counting.
+            // A reader that stops early does not stop the counting.
             let _ = output::print(&lines);
         }
     }
 }
 
-/// Whether the program's input can be read by each of several runs.
+/// Whether each of several runs can read the program's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
-    /// It need not, or it is a terminal or nothing.
+    /// No restriction: one run, a terminal, or nothing to read.
     Any,
-    /// A file, which is read from here.
+    /// A file, read from this position.
     File(u64),
-    /// A pipe: whoever reads it first has it.
+    /// A pipe: the first run reads it all.
     UsedUp,
 }
 
@@ -247,10 +248,10 @@ impl Input {
         }
     }
 
-    /// Lets the next run begin where the first one did.
+    /// Makes the next run start where the first one did.
     fn rewind(self) {
         if let Self::File(at) = self {
-            // What cannot be rewound is read on.
+            // If seeking fails, the next run reads on.
             let _ = rustix::fs::seek(std::io::stdin(), rustix::fs::SeekFrom::Start(at));
         }
     }

@@ -1,4 +1,4 @@
-//! `whyslow verify`: whether a change did what it was meant to, in one paragraph and one table.
+//! `whyslow verify`: whether a change helped, in one paragraph and one table.
 
 use clap::{Args, ValueEnum};
 use whyslow_analyze::Quality;
@@ -14,22 +14,23 @@ use crate::filters::Filters;
 use crate::sides::{Sides, SidesArgs};
 use crate::{output, terminal};
 
-/// Say whether a change helped: the whole, the function it aimed at, what got worse, what is hottest now
+/// Check whether a change helped: total, target function, regressions
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow verify [OPTIONS] BEFORE AFTER\n       whyslow verify [OPTIONS] --before FILE... --after FILE...\n       \
         whyslow verify [OPTIONS] --runs N 'COMMAND BEFORE' 'COMMAND AFTER'",
     after_help = "\
---function names what the change aimed at, and everything else is judged with it.
-One run of each side does not say how much runs differ from each other; several do.
+--function names the function that the change was meant to speed up. verify
+judges it together with everything else. A single run per side cannot show
+run-to-run noise; several runs can.
 
 Examples:
   whyslow verify --runs 6 './old input' './new input' --function parse
   whyslow verify before.whyslow after.whyslow
-  whyslow verify --before old*.whyslow --after new*.whyslow --format markdown > result.md"
+  whyslow verify --before old*.whyslow --after new*.whyslow --format markdown"
 )]
 pub(crate) struct VerifyArgs {
-    /// Text for people, Markdown for a write-up, or JSON for programs
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: VerifyFormat,
     #[command(flatten)]
@@ -57,12 +58,12 @@ pub(crate) fn run(args: &VerifyArgs, volume: Volume) -> Result<Exit> {
     let focus = match &aim {
         Some(aim) => Some(Focus::of_runs(&before, &after, inline, |name| aim.is_match(name)).ok_or_else(|| {
             Failure::new(format!("no function matches '{aim}' on either side"))
-                .next("whyslow report FILE functions, which lists them")
+                .next("whyslow report FILE functions, to list them")
         })?),
         None => None,
     };
     let verification =
-        Verification::of(&diff).ok_or_else(|| Failure::new("there is nothing to compare on either side"))?;
+        Verification::of(&diff).ok_or_else(|| Failure::new("both sides are empty: nothing to compare"))?;
     let [before_names, after_names] = sides.names();
     let qualities = [&sides.before[0], &sides.after[0]]
         .map(|run| Quality::of_metric(&run.profile, run.selection.metric));

@@ -1,4 +1,4 @@
-//! `whyslow view`: the browser viewer, served or as one file.
+//! `whyslow view`: the viewer in the browser, served or as one file.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -26,58 +26,60 @@ use crate::serve::{self, Doorway, Progress, Server, Site};
 use crate::sides::Sides;
 use crate::{open, profile_file};
 
-/// Look at a profile, at what changed since another, or at results of bench, in the browser
+/// Open a profile, a comparison or bench results in the browser
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow view [OPTIONS] FILE\n       whyslow view [OPTIONS] --diff BEFORE AFTER\n       \
         whyslow view [OPTIONS] --before FILE... --after FILE...",
     after_help = "\
-The viewer is inside of whyslow and needs no network. It is served on this machine only
-(127.0.0.1), at an address with a secret in it, until Ctrl-C.
+The viewer is built into whyslow and needs no network. It is served on this
+machine only (127.0.0.1), at an address with a secret in it, until Ctrl-C.
 
 Examples:
-  whyslow view app.whyslow                  opens the browser
-  whyslow view app.whyslow -o app.html      one file with everything in it, to keep or to send
-  whyslow view --diff old.whyslow new.whyslow        what changed: flame graph of both, and a table
-  whyslow view --before old*.whyslow --after new*.whyslow -o diff.html    of several runs each
-  whyslow view result.json                  the pairs of `whyslow bench --export-json result.json`
-  whyslow view app.whyslow --no-open        prints the address only; for another machine:
-                                            ssh -L 8080:127.0.0.1:8080, and --port 8080"
+  whyslow view app.whyslow                     open the browser
+  whyslow view app.whyslow -o app.html         write one self-contained file
+  whyslow view --diff old.whyslow new.whyslow  what changed
+  whyslow view --before old*.whyslow --after new*.whyslow -o diff.html
+  whyslow view result.json                     results of `whyslow bench`
+  whyslow view app.whyslow --no-open           print the address only
+
+From another machine: `whyslow view FILE --no-open --port 8080` there, and
+`ssh -L 8080:127.0.0.1:8080 HOST` here."
 )]
 pub(crate) struct ViewArgs {
-    /// The recorded profile, or the JSON of `whyslow bench`
+    /// The profile, or the JSON of `whyslow bench`
     #[arg(value_name = "FILE", required_unless_present = "before")]
     file: Option<PathBuf>,
-    /// Show what changed since this profile, as `whyslow diff` does; FILE is the one from after the change
+    /// Show the change since this profile; FILE is from after the change
     #[arg(long, value_name = "BEFORE", requires = "file")]
     diff: Option<PathBuf>,
-    /// Show what changed between several runs: profiles from before the change, one per run
+    /// Compare several runs: profiles from before the change, one per run
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "after", conflicts_with_all = ["file", "diff"])]
     before: Vec<PathBuf>,
-    /// As many from after it: the first is the pair of the first before, and so on
+    /// Profiles from after the change, paired in order with --before
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "before")]
     after: Vec<PathBuf>,
     #[command(flatten)]
     metric: MetricArgs,
-    /// Write one self-contained HTML file instead; - is stdout
+    /// Write one self-contained HTML file; - is stdout
     #[arg(short, long, value_name = "HTML", conflicts_with_all = ["no_open", "port"])]
     output: Option<PathBuf>,
-    /// Print the address and open nothing
+    /// Print the address, do not open a browser
     #[arg(long)]
     no_open: bool,
-    /// Serve on this port of 127.0.0.1; 0 takes a free one
+    /// Port to serve on [default: a free one]
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     port: u16,
 }
 
-/// Writes the file, or serves the viewer until the process is ended.
+/// Writes the file, or serves the viewer until the process exits.
 pub(crate) fn run(args: &ViewArgs, volume: Volume) -> Result<Exit> {
     let ready = match (&args.file, &args.diff) {
         (Some(after), Some(before)) => changes(args, [vec![before.clone()], vec![after.clone()]], volume)?,
         (Some(path), None) => match kind_of(path) {
             Kind::Bench => bench(args, path, volume)?,
             kind => profile(args, path, volume).map_err(|failure| match kind {
-                Kind::OtherJson => no_result(path),
+                Kind::OtherJson => not_a_result(path),
                 _ => failure,
             })?,
         },
@@ -89,7 +91,7 @@ pub(crate) fn run(args: &ViewArgs, volume: Volume) -> Result<Exit> {
     }
 }
 
-/// A page that is in its file, or that a server has. What it was made from is no longer needed.
+/// A page that is written to its file, or that a server holds. The profile is no longer needed.
 enum Ready {
     Written,
     Served {
@@ -100,11 +102,11 @@ enum Ready {
     },
 }
 
-/// What a file seems to be, by its beginning.
+/// What a file probably is, by its first bytes.
 enum Kind {
     /// Results of `whyslow bench`.
     Bench,
-    /// JSON of somebody else, of which some formats are profiles.
+    /// Other JSON; some of its formats are profiles.
     OtherJson,
     Other,
 }
@@ -113,7 +115,7 @@ fn kind_of(path: &Path) -> Kind {
     /// The schema is the first field.
     const ENOUGH: u64 = 512;
     let mut start = Vec::new();
-    // What cannot be read is told by who reads it whole.
+    // The code that reads the whole file reports errors.
     let _ = File::open(path).and_then(|file| file.take(ENOUGH).read_to_end(&mut start));
     let text = String::from_utf8_lossy(&start);
     match text.trim_start().starts_with('{') {
@@ -123,24 +125,24 @@ fn kind_of(path: &Path) -> Kind {
     }
 }
 
-fn no_result(path: &Path) -> Failure {
+fn not_a_result(path: &Path) -> Failure {
     Failure::new(format!(
-        "{}: it is JSON, and neither a result of whyslow bench nor a profile that whyslow reads",
+        "{}: this JSON is neither a result of whyslow bench nor a profile that whyslow reads",
         path.display()
     ))
-    .next("`whyslow bench --export-json FILE`, or `whyslow import --help`, which lists the formats of other tools")
+    .next("`whyslow bench --export-json FILE`, or `whyslow import --help` for the formats of other tools")
 }
 
 fn bench(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
     if args.metric.is_given() {
-        return Err(Failure::new("--metric and --live-at are for profiles")
-            .next("the page of results of whyslow bench, where each metric can be chosen"));
+        return Err(Failure::new("--metric and --live-at are for profiles, not for results of whyslow bench")
+            .next("the same command without them; the page lets you choose the metric"));
     }
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::new(format!("{}: cannot be read: {error}", path.display())))?;
     let stored = read_stored(&text).map_err(|error| {
         Failure::new(format!("{}: {error}", path.display()))
-            .next("a file that `whyslow bench --export-json` or `--save` wrote, whole; or a newer whyslow")
+            .next("a complete file from `whyslow bench --export-json` or `--save`, or a newer whyslow")
     })?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let page = Page::of(Content::Bench(BenchPage { stored: &stored, file: &name }));
@@ -176,14 +178,14 @@ fn changes(args: &ViewArgs, files: [Vec<PathBuf>; 2], volume: Volume) -> Result<
     ready(args, &page, String::new(), volume)
 }
 
-/// Writes the page to its file, or makes the server that has it.
+/// Writes the page to its file, or creates the server for it.
 fn ready(args: &ViewArgs, page: &Page<'_>, fragment: String, volume: Volume) -> Result<Ready> {
     if let Some(file) = &args.output {
         save(page, &Output::from(file.clone()), &fragment, volume)?;
         return Ok(Ready::Written);
     }
     let server = Server::bind(args.port).map_err(|error| {
-        Failure::new(format!("port {} of 127.0.0.1 cannot be opened: {error}", args.port))
+        Failure::new(format!("cannot open port {} of 127.0.0.1: {error}", args.port))
             .next("another --port, or none for a free one; `-o FILE.html` needs no port")
     })?;
     let site = Arc::new(site(page, server.port())?);
@@ -197,13 +199,13 @@ fn save(page: &Page<'_>, output: &Output, fragment: &str, volume: Volume) -> Res
     {
         note(&format!("whyslow: wrote {}\n", path.display()));
         if !fragment.is_empty() {
-            note(&format!("whyslow: the metric is in its address: {}{fragment}\n", path.display()));
+            note(&format!("whyslow: to see the metric, open {}{fragment}\n", path.display()));
         }
     }
     Ok(())
 }
 
-/// The end of an address that shows a metric; the viewer keeps what it shows behind `#`.
+/// The end of an address that selects a metric. The viewer keeps its state behind `#`.
 fn fragment(metric: usize) -> String {
     if metric == 0 { String::new() } else { format!("#m={metric}") }
 }
@@ -213,27 +215,27 @@ fn serve(args: &ViewArgs, server: Server, site: &Arc<Site>, fragment: &str, volu
     if args.no_open {
         output::print(&format!("{address}\n"))?;
         if volume > Volume::Quiet {
-            note("whyslow: serving the viewer; Ctrl-C ends it\n");
+            note("whyslow: serving the viewer until Ctrl-C\n");
         }
         server.run(site)
     }
     if volume > Volume::Quiet {
-        note(&format!("whyslow: viewer: {address}\nwhyslow: serving it until Ctrl-C\n"));
+        note(&format!("whyslow: viewer: {address}\nwhyslow: serving until Ctrl-C\n"));
     }
     let (opening, fragment) = (Arc::clone(site), fragment.to_owned());
     thread::spawn(move || open(&opening, &fragment));
     server.run(site)
 }
 
-/// Sends a browser to the site, and watches over the ticket it gets.
+/// Opens the site in a browser, and watches for a second use of its ticket.
 fn open(site: &Site, fragment: &str) {
-    /// Only a browser that does not come takes so long.
+    /// A browser that works asks much sooner.
     const PATIENCE: Duration = Duration::from_secs(20);
     let address = || format!("{}{fragment}", site.address());
     let doorway = match Doorway::to(&format!("{}{fragment}", site.address_with_ticket())) {
         Ok(doorway) => doorway,
         Err(error) => {
-            let why = format!("no file that only you can read could be made for the browser: {error}");
+            let why = format!("cannot create a private file for the browser: {error}");
             return warn(&format!("{why}; try: open {} in a browser", address()));
         }
     };
@@ -243,18 +245,18 @@ fn open(site: &Site, fragment: &str) {
     if !site.wait_for(Progress::Opened, PATIENCE) {
         let page = doorway.page();
         warn(&format!(
-            "no browser has come yet; one in a sandbox or on another machine may not read {}; try: open {} in it",
+            "no browser has connected yet; a browser in a sandbox or on another machine cannot read {}; try: open {} in it",
             page.display(),
             address()
         ));
         site.wait_for(Progress::Opened, Duration::MAX);
     }
-    // A file that stays would open the ticket again.
+    // The file would let others use the ticket again.
     drop(doorway);
     site.wait_for(Progress::Revoked, Duration::MAX);
     warn(&format!(
-        "the link for the browser was used twice, and it is for one use: somebody else may have seen the profile; \
-         the old address is void; try: open {} in a browser",
+        "the one-time link for the browser was used twice: another user may have seen the profile; \
+         the old address no longer works; try: open {} in a browser",
         address()
     ));
 }
@@ -262,7 +264,7 @@ fn open(site: &Site, fragment: &str) {
 fn site(page: &Page<'_>, port: u16) -> Result<Site> {
     let mut payload = Vec::new();
     write_payload(page, &mut payload)
-        .map_err(|error| Failure::new(format!("the page cannot be made: {error}")))?;
+        .map_err(|error| Failure::new(format!("cannot build the page: {error}")))?;
     let content = |query: &str| serve::Content {
         page: served_page(page, query),
         script: Bundle::EMBEDDED.script,
@@ -270,7 +272,7 @@ fn site(page: &Page<'_>, port: u16) -> Result<Site> {
         payload,
     };
     Site::new(port, content).map_err(|error| {
-        Failure::new(format!("/dev/urandom: no secret for the address could be had: {error}"))
-            .next("-o FILE.html, which needs none")
+        Failure::new(format!("/dev/urandom: cannot read a secret for the address: {error}"))
+            .next("-o FILE.html, which needs no secret")
     })
 }

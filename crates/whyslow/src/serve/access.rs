@@ -1,27 +1,27 @@
-//! What opens the site: the token, and the ticket that gets the token once.
+//! The secrets of the site: the token, and the one-time ticket that yields the token.
 
 use std::io;
 
 use super::token::Token;
 
-/// What can be shown at the door, and what has been.
+/// The secrets, and how often the ticket was used.
 #[derive(Debug)]
 pub(super) struct Access {
-    /// The second one is for when the first must be taken back.
+    /// The second replaces the first if that must be revoked.
     tokens: [Token; 2],
     /// For the browser that whyslow starts.
     ticket: Token,
     progress: Progress,
 }
 
-/// How often the ticket has been shown.
+/// How often the ticket was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Progress {
-    /// Not yet.
+    /// Never.
     Closed,
-    /// Once: whoever came has the token.
+    /// Once: the browser has the token.
     Opened,
-    /// Twice: somebody else knows the ticket, so the token it has opened is void, and another one is needed.
+    /// Twice: another client knows the ticket, so its token is revoked and replaced.
     Revoked,
 }
 
@@ -35,7 +35,7 @@ impl Access {
         self.progress
     }
 
-    /// What an address must have in it.
+    /// The token that addresses must have.
     pub(super) fn token(&self) -> &Token {
         &self.tokens[usize::from(self.progress == Progress::Revoked)]
     }
@@ -44,7 +44,7 @@ impl Access {
         &self.ticket
     }
 
-    /// Shows a ticket. Tells how far that brought it; `None` where it is not the ticket.
+    /// Uses a ticket. Returns the new progress; `None` if it is not the ticket.
     pub(super) fn show(&mut self, text: &str) -> Option<Progress> {
         if !self.ticket.is(text) {
             return None;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_use_of_a_ticket_takes_the_token_back() {
+    fn the_second_use_of_a_ticket_revokes_the_token() {
         let mut access = Access::new().unwrap();
         let (token, ticket) = (access.token().clone(), access.ticket().text().to_owned());
         assert_eq!(access.show(token.text()), None);

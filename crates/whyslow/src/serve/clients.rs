@@ -1,4 +1,5 @@
-//! Places for clients. Who has not shown the token is a stranger: strangers share a few places, and the oldest makes room.
+//! Limits the number of clients. Clients without the token share a small pool; when it is full, the oldest is
+//! dropped.
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, TcpStream};
@@ -7,7 +8,7 @@ use std::time::Instant;
 
 use super::Limits;
 
-/// Everyone who is connected.
+/// All connected clients.
 #[derive(Debug)]
 pub(super) struct Clients {
     limits: Limits,
@@ -17,26 +18,26 @@ pub(super) struct Clients {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Oldest first.
-    strangers: VecDeque<Stranger>,
-    /// Clients that have shown the token.
-    guests: usize,
+    /// Clients that have not shown the token, oldest first.
+    unauthenticated: VecDeque<Unauthenticated>,
+    /// The number of clients that have.
+    authenticated: usize,
     next_id: u64,
 }
 
 #[derive(Debug)]
-struct Stranger {
+struct Unauthenticated {
     id: u64,
     since: Instant,
     stream: Arc<TcpStream>,
 }
 
-/// A client's place, given back when dropped.
+/// A client's place in the pool, released on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     clients: Arc<Clients>,
     id: u64,
-    is_guest: bool,
+    is_authenticated: bool,
 }
 
 impl Clients {
@@ -44,17 +45,18 @@ impl Clients {
         Self { limits, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// A place for a new client. Nobody is turned away: when the strangers' places are taken, the oldest of them is sent away as soon
-    /// as its least time is over. A browser has sent its request long before; until then later clients wait in the port's queue.
+    /// Adds a client. None is refused: if the pool of unauthenticated clients is full, the oldest is dropped
+    /// once its minimum time is over. A browser sends its request long before that; later clients wait in the
+    /// port's queue.
     pub(super) fn admit(self: &Arc<Self>, stream: &Arc<TcpStream>) -> Place {
         let mut state = self.state();
-        while state.strangers.len() >= self.limits.strangers {
-            let Some(oldest) = state.strangers.front() else { break };
-            let left = self.limits.least_time.saturating_sub(oldest.since.elapsed());
+        while state.unauthenticated.len() >= self.limits.unauthenticated {
+            let Some(oldest) = state.unauthenticated.front() else { break };
+            let left = self.limits.min_time.saturating_sub(oldest.since.elapsed());
             if left.is_zero() {
-                // Its thread reads the end of the stream, or cannot write, and ends.
+                // Its thread reads the end of the stream, or fails to write, and exits.
                 let _ = oldest.stream.shutdown(Shutdown::Both);
-                state.strangers.pop_front();
+                state.unauthenticated.pop_front();
             } else {
                 let waited = self.changed.wait_timeout(state, left);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -62,8 +64,12 @@ impl Clients {
         }
         let id = state.next_id;
         state.next_id += 1;
-        state.strangers.push_back(Stranger { id, since: Instant::now(), stream: Arc::clone(stream) });
-        Place { clients: Arc::clone(self), id, is_guest: false }
+        state.unauthenticated.push_back(Unauthenticated {
+            id,
+            since: Instant::now(),
+            stream: Arc::clone(stream),
+        });
+        Place { clients: Arc::clone(self), id, is_authenticated: false }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -72,22 +78,23 @@ impl Clients {
 }
 
 impl State {
-    /// Takes a stranger off the list; tells whether it was still on it.
+    /// Removes an unauthenticated client. Returns whether it was still in the pool.
     fn remove(&mut self, id: u64) -> bool {
-        let at = self.strangers.iter().position(|stranger| stranger.id == id);
-        at.and_then(|at| self.strangers.remove(at)).is_some()
+        let at = self.unauthenticated.iter().position(|client| client.id == id);
+        at.and_then(|at| self.unauthenticated.remove(at)).is_some()
     }
 }
 
 impl Place {
-    /// The client has shown the token, and from now on no stranger takes its place. False where too many have.
-    pub(super) fn welcome(&mut self) -> bool {
+    /// The client has shown the token: from now on it is not dropped for others. Returns false if too many
+    /// clients have.
+    pub(super) fn authenticate(&mut self) -> bool {
         let mut state = self.clients.state();
-        if state.guests >= self.clients.limits.guests || !state.remove(self.id) {
+        if state.authenticated >= self.clients.limits.authenticated || !state.remove(self.id) {
             return false;
         }
-        state.guests += 1;
-        self.is_guest = true;
+        state.authenticated += 1;
+        self.is_authenticated = true;
         self.clients.changed.notify_all();
         true
     }
@@ -96,8 +103,8 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.clients.state();
-        if self.is_guest {
-            state.guests -= 1;
+        if self.is_authenticated {
+            state.authenticated -= 1;
         } else {
             state.remove(self.id);
         }

@@ -1,5 +1,5 @@
-//! The page on disk through which a browser is sent to the viewer. The command line of a browser can be read by every user of the
-//! machine; it names this page, and only its owner can read what is in it.
+//! The page on disk that sends a browser to the viewer. Every user of the machine can read a browser's
+//! command line. It names only this page, which only its owner can read.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,17 +8,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The beginning of the folders' names; the process that made one comes next.
+/// The prefix of the folders' names; the pid of the process follows.
 const PREFIX: &str = "whyslow-view-";
 
-/// A page in a folder of its own; both are removed when dropped.
+/// A page in its own folder; both are removed on drop.
 #[derive(Debug)]
 pub(crate) struct Doorway {
     folder: tempfile::TempDir,
 }
 
 impl Doorway {
-    /// A page that leads to an address.
+    /// A page that redirects to an address.
     pub(crate) fn to(address: &str) -> io::Result<Self> {
         let mut result = Err(io::ErrorKind::NotFound.into());
         for place in places(&|name| env::var_os(name), &|path| path.is_dir()) {
@@ -35,7 +35,7 @@ impl Doorway {
         let prefix = format!("{PREFIX}{}-", std::process::id());
         let only_owner = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix(&prefix).permissions(only_owner).tempdir_in(place)?;
-        // The owner of the place could put another page here.
+        // The owner of the parent folder could replace the page.
         let owner = |path: &Path| fs::metadata(path).map(|metadata| metadata.uid());
         if ![0, owner(folder.path())?].contains(&owner(place)?) {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -52,7 +52,7 @@ impl Doorway {
     }
 }
 
-/// The address is made of digits, letters and a few signs that mean nothing in HTML.
+/// The address has only digits, letters and characters without a meaning in HTML.
 fn page(address: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>whyslow</title>\n\
@@ -62,7 +62,7 @@ fn page(address: &str) -> String {
     )
 }
 
-/// Folders to try, best first. A browser out of a snap reads nothing but what is in the home folder and not hidden.
+/// Folders to try, best first. A browser from a snap reads only the home folder, and no hidden files in it.
 fn places(var: &dyn Fn(&str) -> Option<OsString>, is_folder: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let folder = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = folder("HOME").filter(|home| is_folder(&home.join("snap")));
@@ -70,7 +70,7 @@ fn places(var: &dyn Fn(&str) -> Option<OsString>, is_folder: &dyn Fn(&Path) -> b
     home.into_iter().chain(folder("XDG_RUNTIME_DIR")).chain([temporary]).collect()
 }
 
-/// Removes what processes left that ended before a browser came, by Ctrl-C for example.
+/// Removes folders of processes that exited before a browser connected, for example with Ctrl-C.
 fn remove_leftovers(place: &Path) {
     let Ok(entries) = fs::read_dir(place) else { return };
     for entry in entries.flatten() {
@@ -78,7 +78,7 @@ fn remove_leftovers(place: &Path) {
         let pid =
             name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
         if pid.is_some_and(|pid| !whyslow_proc::process::exists(pid)) {
-            // Those of other users stay.
+            // Those of other users remain.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -101,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_is_removed() {
+    fn removes_folders_of_dead_processes() {
         let place = tempfile::tempdir().unwrap();
-        // No process has the number 0, and this one lives.
+        // No process has the pid 0, and this one is alive.
         let (dead, alive) = ("whyslow-view-0-x", format!("whyslow-view-{}-x", std::process::id()));
         for name in [dead, &alive, "whyslow-view-", "other"] {
             fs::create_dir(place.path().join(name)).unwrap();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snap_reads_the_home_folder_only() {
+    fn snaps_read_only_the_home_folder() {
         let var = |name: &str| match name {
             "HOME" => Some("/home/ann".into()),
             "XDG_RUNTIME_DIR" => Some("/run/user/1000".into()),

@@ -1,4 +1,5 @@
-//! A small HTTP server for one viewer, on loopback only: a thread per request, everything from memory, no file system.
+//! A small HTTP server for one viewer, on loopback only: one thread per request, everything in memory, no
+//! file system.
 
 mod access;
 mod clients;
@@ -23,36 +24,36 @@ use request::Request;
 use response::{Response, Status};
 pub(crate) use site::{Content, Site};
 
-/// What a client may cost.
+/// Limits for clients.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Bytes of a request.
+    /// Maximum bytes of a request.
     head_bytes: usize,
     /// Time to send a request.
     head_time: Duration,
-    /// Time that a stranger has even if others wait for its place.
-    least_time: Duration,
-    /// Time to take the answer: a browser may be busy with the first part of a large profile.
+    /// Time that an unauthenticated client has, even if others wait for its place.
+    min_time: Duration,
+    /// Time to receive the answer: a browser may be busy with the first part of a large profile.
     body_time: Duration,
-    /// Clients at the same time that have not shown the token.
-    strangers: usize,
-    /// Requests at the same time that have.
-    guests: usize,
+    /// Concurrent clients that have not shown the token.
+    unauthenticated: usize,
+    /// Concurrent requests with the token.
+    authenticated: usize,
 }
 
 const LIMITS: Limits = Limits {
     head_bytes: 16 << 10,
     head_time: Duration::from_secs(3),
-    least_time: Duration::from_millis(250),
+    min_time: Duration::from_millis(250),
     body_time: Duration::from_secs(300),
-    strangers: 64,
-    guests: 64,
+    unauthenticated: 64,
+    authenticated: 64,
 };
 
-/// How long a client may take to notice that its answer is complete.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time for a client to notice that its answer is complete.
+const CLOSE_TIME: Duration = Duration::from_secs(5);
 
-/// A port that is open but not served yet.
+/// An open port that is not served yet.
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: TcpListener,
@@ -72,7 +73,7 @@ impl Server {
         self.port
     }
 
-    /// Serves until the process ends.
+    /// Serves until the process exits.
     pub(crate) fn run(self, site: &Arc<Site>) -> ! {
         self.serve(site, LIMITS)
     }
@@ -81,16 +82,16 @@ impl Server {
         let clients = Arc::new(Clients::new(limits));
         loop {
             let Ok((stream, _)) = self.listener.accept() else {
-                // Out of descriptors, or the client is gone already.
+                // Out of file descriptors, or the client has already disconnected.
                 thread::sleep(Duration::from_millis(20));
                 continue;
             };
             let stream = Arc::new(stream);
             let mut place = clients.admit(&stream);
             let site = Arc::clone(site);
-            // Without a thread the client is dropped, and a browser asks again.
+            // If no thread starts, the client is dropped, and a browser asks again.
             let _ = thread::Builder::new().name("whyslow-view".to_owned()).spawn(move || {
-                // A client that does not keep to the rules, or goes away, is no error of ours.
+                // A client that breaks the protocol or disconnects is not an error of the server.
                 let _ = handle(&stream, &mut place, &site, limits);
             });
         }
@@ -111,15 +112,15 @@ fn handle(stream: &TcpStream, place: &mut Place, site: &Site, limits: Limits) ->
         Head::None => return Ok(()),
     };
     let Ok(request) = Request::parse(&head) else {
-        refuse(stream, &Response::refusal(Status::BadRequest, "this is not a request of a browser"), true);
+        refuse(stream, &Response::refusal(Status::BadRequest, "this is not a browser's request"), true);
         return Ok(());
     };
     let with_body = request.method != "HEAD";
     match site.answer(&request) {
         Err(refusal) => refuse(stream, &refusal, with_body),
-        Ok(answer) if place.welcome() => {
+        Ok(answer) if place.authenticate() => {
             send(stream, &answer, with_body, limits.body_time)?;
-            finish(stream, PATIENCE)?;
+            finish(stream, CLOSE_TIME)?;
         }
         Ok(_) => {
             let busy = Response::refusal(Status::Busy, "too many requests at once; try again");
@@ -129,16 +130,16 @@ fn handle(stream: &TcpStream, place: &mut Place, site: &Site, limits: Limits) ->
     Ok(())
 }
 
-/// What came of reading a request.
+/// The result of reading a request.
 enum Head {
     Whole(Vec<u8>),
     TooLong,
     TooSlow,
-    /// The client went away before the end.
+    /// The client disconnected before the end.
     None,
 }
 
-/// Reads up to the empty line. The time limit is for all of it: a byte now and then does not extend it.
+/// Reads up to the empty line. The time limit is for the whole request: single bytes do not extend it.
 fn read_head(mut stream: &TcpStream, limits: Limits) -> io::Result<Head> {
     const END: &[u8] = b"\r\n\r\n";
     let deadline = Instant::now() + limits.head_time;
@@ -157,7 +158,7 @@ fn read_head(mut stream: &TcpStream, limits: Limits) -> io::Result<Head> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        // The end may have begun in what came before.
+        // The end marker may have started in an earlier read.
         let seen = head.len().saturating_sub(END.len() - 1);
         head.extend_from_slice(&buffer[..count]);
         if let Some(at) = head[seen..].windows(END.len()).position(|window| window == END) {
@@ -174,7 +175,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// Sends an answer within a time limit for all of it.
+/// Sends an answer. The time limit is for the whole answer.
 fn send(mut stream: &TcpStream, response: &Response<'_>, with_body: bool, time: Duration) -> io::Result<()> {
     let deadline = Instant::now() + time;
     let body = if with_body { &*response.body } else { &[] };
@@ -195,23 +196,23 @@ fn send(mut stream: &TcpStream, response: &Response<'_>, with_body: bool, time: 
     Ok(())
 }
 
-/// Refusals are short: who takes a moment to read them does not want to.
+/// Sends a refusal. Refusals are short, so a client gets little time to read them.
 fn refuse(stream: &TcpStream, refusal: &Response<'_>, with_body: bool) {
-    const MOMENT: Duration = Duration::from_secs(1);
-    // Nobody else needs to know that this client could not be told.
-    let _ = send(stream, refusal, with_body, MOMENT);
-    let _ = finish(stream, MOMENT);
+    const TIME: Duration = Duration::from_secs(1);
+    // If this fails, the client has disconnected.
+    let _ = send(stream, refusal, with_body, TIME);
+    let _ = finish(stream, TIME);
 }
 
-/// Ends a connection so that the answer arrives: what the client still sends is read for a moment, since closing with
-/// unread bytes would take the answer back.
-fn finish(mut stream: &TcpStream, patience: Duration) -> io::Result<()> {
-    const MOST: usize = 256 << 10;
+/// Closes a connection so that the answer arrives: reads what the client still sends, because closing with
+/// unread bytes would discard the answer.
+fn finish(mut stream: &TcpStream, time: Duration) -> io::Result<()> {
+    const MAX: usize = 256 << 10;
     stream.shutdown(Shutdown::Write)?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + time;
     let mut buffer = [0; 4096];
     let mut drained = 0;
-    while drained < MOST {
+    while drained < MAX {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;

@@ -1,17 +1,17 @@
-//! Reads the head of an HTTP/1 request. Anything unusual is refused: only browsers are meant to ask.
+//! Parses the head of an HTTP/1 request. Refuses everything unusual: only browsers are expected.
 
-/// What was asked for.
+/// A parsed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request<'a> {
     pub(super) method: &'a str,
-    /// As it came: nothing is decoded, so nothing can hide in it.
+    /// As received: it is not decoded, so it cannot hide anything.
     pub(super) path: &'a str,
     query: &'a str,
     pub(super) host: &'a str,
     pub(super) origin: Option<&'a str>,
 }
 
-/// Not a request that this server understands.
+/// The error for a request that this server does not understand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -36,7 +36,7 @@ impl<'a> Request<'a> {
                 "origin" => &mut origin,
                 _ => continue,
             };
-            // Two of them could mean different things to different readers.
+            // Readers could disagree about which of two counts.
             if known.replace(value.trim_matches([' ', '\t'])).is_some() {
                 return Err(Malformed);
             }
@@ -67,7 +67,7 @@ fn request_line(line: &str) -> Result<(&str, &str), Malformed> {
     }
 }
 
-/// The characters of methods and names of headers.
+/// Whether a byte may be in a method or a header name.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_request() {
+    fn parses_an_ordinary_request() {
         let head = "GET /profile?a=1&token=x&token=y HTTP/1.1\r\nhOST: 127.0.0.1:80 \r\nOrigin:http://a\r\nX: \r\n\r\n";
         let request = parse(head).unwrap();
         assert_eq!((request.method, request.path), ("GET", "/profile"));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn unusual_requests_are_refused() {
+    fn refuses_unusual_requests() {
         for head in [
             "",
             "\r\n\r\n",

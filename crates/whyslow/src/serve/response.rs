@@ -1,11 +1,11 @@
-//! What the server says, and the headers that go with everything it says.
+//! The server's responses, and the headers of all of them.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use whyslow_render::html::served_policy;
 
-/// How a request is answered.
+/// The status of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     Ok,
@@ -35,7 +35,7 @@ impl Status {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Response<'a> {
     pub(super) status: Status,
@@ -45,17 +45,17 @@ pub(super) struct Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// Something that was asked for.
+    /// The requested content.
     pub(super) fn ok(kind: &'static str, body: impl Into<Cow<'a, [u8]>>) -> Self {
         Self { status: Status::Ok, kind, location: None, body: body.into() }
     }
 
-    /// Go there instead.
+    /// A redirect.
     pub(super) fn see_other(location: String) -> Self {
         Self { location: Some(location), ..Self::refusal(Status::SeeOther, "") }
     }
 
-    /// No, and why.
+    /// A refusal with its reason.
     pub(super) fn refusal(status: Status, why: &str) -> Self {
         let text = if why.is_empty() { String::new() } else { format!("whyslow view: {why}\n") };
         Self { status, kind: "text/plain; charset=utf-8", location: None, body: text.into_bytes().into() }

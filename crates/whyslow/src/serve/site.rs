@@ -1,4 +1,4 @@
-//! What is served, and to whom.
+//! What the server serves, and the rules for access.
 
 use std::borrow::Cow;
 use std::io;
@@ -10,7 +10,7 @@ use super::request::Request;
 use super::response::{Response, Status};
 use super::token::Token;
 
-/// Everything there is to get, all of it in memory.
+/// Everything that can be requested, all in memory.
 #[derive(Debug)]
 pub(crate) struct Content {
     /// The page.
@@ -23,21 +23,21 @@ pub(crate) struct Content {
     pub(crate) payload: Vec<u8>,
 }
 
-/// The content, and who may have it.
+/// The content and its secrets.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(super) content: Content,
     /// The token in the page's addresses.
     page_token: Token,
     access: Mutex<Access>,
-    /// The ticket has been shown.
+    /// Notified when the ticket is used.
     shown: Condvar,
-    /// The port it is served on.
+    /// The port that serves it.
     pub(super) port: u16,
 }
 
 impl Site {
-    /// A site on a port, with secrets of its own. `content` is told what the addresses in the page end with.
+    /// A site on a port, with new secrets. `content` gets the query that the addresses in the page end with.
     pub(crate) fn new(port: u16, content: impl FnOnce(&str) -> Content) -> io::Result<Self> {
         let access = Access::new()?;
         let page_token = access.token().clone();
@@ -45,7 +45,7 @@ impl Site {
         Ok(Self { content, page_token, access: Mutex::new(access), shown: Condvar::new(), port })
     }
 
-    /// The address for people.
+    /// The address for the user.
     pub(crate) fn address(&self) -> String {
         self.address_with("token", self.access().token())
     }
@@ -59,7 +59,7 @@ impl Site {
         format!("http://127.0.0.1:{}/?{name}={}", self.port, secret.text())
     }
 
-    /// Waits until the ticket has been shown that often; false when the time is over first.
+    /// Waits until the ticket was used that often. Returns false on timeout.
     pub(crate) fn wait_for(&self, progress: Progress, time: Duration) -> bool {
         let waited =
             self.shown.wait_timeout_while(self.access(), time, |access| access.progress() < progress);
@@ -70,18 +70,18 @@ impl Site {
         self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers a request, or refuses it. The order matters: those who may not ask do not learn what there is.
+    /// Answers or refuses a request. The order matters: clients without access must not learn what exists.
     pub(super) fn answer(&self, request: &Request<'_>) -> Result<Response<'_>, Response<'_>> {
         let refuse = |status, why| Err(Response::refusal(status, why));
-        if !self.is_ours(request.host) {
+        if !self.is_this_server(request.host) {
             return refuse(Status::Forbidden, "this address is not served here");
         }
         let origin = request.origin.map(|origin| origin.strip_prefix("http://").unwrap_or(""));
-        if origin.is_some_and(|origin| !self.is_ours(origin)) {
-            return refuse(Status::Forbidden, "other sites may not ask");
+        if origin.is_some_and(|origin| !self.is_this_server(origin)) {
+            return refuse(Status::Forbidden, "requests from other sites are not allowed");
         }
         if !matches!(request.method, "GET" | "HEAD") {
-            return refuse(Status::MethodNotAllowed, "there is nothing to change here");
+            return refuse(Status::MethodNotAllowed, "only GET and HEAD are allowed");
         }
         let mut access = self.access();
         if let Some(ticket) = request.parameter("ticket")
@@ -96,8 +96,8 @@ impl Site {
                 Some(_) => {
                     return refuse(
                         Status::Forbidden,
-                        "this link works once, and somebody has used it before: the address it led to is void; \
-                         the terminal where `whyslow view` runs has a new one",
+                        "this one-time link was already used, so its address no longer works; the terminal where \
+                         `whyslow view` runs shows a new one",
                     );
                 }
                 None => {}
@@ -116,11 +116,11 @@ impl Site {
             }
             "/viewer.css" => Ok(Response::ok("text/css; charset=utf-8", self.content.style.as_bytes())),
             "/profile" => Ok(Response::ok("application/octet-stream", &*self.content.payload)),
-            _ => Ok(Response::refusal(Status::NotFound, "there is only the viewer here")),
+            _ => Ok(Response::refusal(Status::NotFound, "this server has only the viewer")),
         }
     }
 
-    /// The page, whose parts are at addresses with this token.
+    /// The page; its parts are at addresses with this token.
     fn page(&self, token: &Token) -> Cow<'_, [u8]> {
         let page = &self.content.page;
         if *token == self.page_token {
@@ -130,8 +130,8 @@ impl Site {
         }
     }
 
-    /// Whether a host and port are this server's. A name from elsewhere that leads here is not.
-    fn is_ours(&self, host: &str) -> bool {
+    /// Whether a host and port are this server's. A foreign name that resolves to this machine is not.
+    fn is_this_server(&self, host: &str) -> bool {
         let Some((name, port)) = host.rsplit_once(':') else { return false };
         matches!(name.to_ascii_lowercase().as_str(), "127.0.0.1" | "localhost")
             && port == self.port.to_string()

@@ -1,14 +1,14 @@
-//! The server over real connections on loopback.
+//! Tests of the server over real loopback connections.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use super::*;
 
-/// The time for a request is long, so that a machine that stands still for a moment changes nothing.
+/// The time for a request is long, so that a machine that stalls briefly changes nothing.
 const SMALL: Limits = Limits { head_bytes: 1024, head_time: Duration::from_secs(60), ..LIMITS };
 
-/// A server of its own for each test. It ends with the test's process.
+/// A server per test. It runs until the test's process exits.
 struct Running {
     site: Arc<Site>,
 }
@@ -34,10 +34,10 @@ impl Running {
         stream
     }
 
-    /// Sends bytes and gives the whole answer.
+    /// Sends bytes and returns the whole answer.
     fn send(&self, bytes: &[u8]) -> Answer {
         let mut stream = self.connect();
-        // A server that has refused already may have closed.
+        // A server that has already refused may have closed the connection.
         let _ = stream.write_all(bytes);
         Answer::read(stream)
     }
@@ -59,7 +59,7 @@ impl Running {
         self.site.address().split_once("?token=").unwrap().1.to_owned()
     }
 
-    /// The way from an address to its port's pages.
+    /// The path and query of an address.
     fn target(&self, address: &str) -> String {
         address.strip_prefix(&format!("http://{}", self.host())).unwrap().to_owned()
     }
@@ -95,7 +95,7 @@ impl Answer {
 }
 
 #[test]
-fn the_viewer_and_the_profile_are_served() {
+fn serves_the_viewer_and_the_profile() {
     let server = Running::start(LIMITS);
     for (path, kind, body) in [
         ("/", "text/html; charset=utf-8", server.site.content.page.as_bytes()),
@@ -111,7 +111,7 @@ fn the_viewer_and_the_profile_are_served() {
 }
 
 #[test]
-fn every_answer_has_the_headers_that_keep_it_in() {
+fn every_answer_has_the_security_headers() {
     let server = Running::start(LIMITS);
     for answer in [server.get("/"), server.get("/profile"), server.get("/nothing"), server.send(b"?\r\n\r\n")]
     {
@@ -124,7 +124,7 @@ fn every_answer_has_the_headers_that_keep_it_in() {
 }
 
 #[test]
-fn without_the_token_there_is_nothing() {
+fn refuses_everything_without_the_token() {
     let server = Running::start(LIMITS);
     let headers = format!("Host: {}\r\n", server.host());
     let token = &*server.token();
@@ -146,7 +146,7 @@ fn without_the_token_there_is_nothing() {
 }
 
 #[test]
-fn the_host_must_be_ours() {
+fn refuses_foreign_hosts() {
     let server = Running::start(LIMITS);
     let port = server.site.port;
     let status =
@@ -172,7 +172,7 @@ fn the_host_must_be_ours() {
 }
 
 #[test]
-fn other_sites_may_not_ask() {
+fn refuses_foreign_origins() {
     let server = Running::start(LIMITS);
     let status = |origin: &str| {
         let headers = format!("Host: {}\r\nOrigin: {origin}\r\n", server.host());
@@ -194,7 +194,7 @@ fn other_sites_may_not_ask() {
 }
 
 #[test]
-fn no_path_leads_to_a_file() {
+fn serves_no_files() {
     let server = Running::start(LIMITS);
     for path in [
         "/../../../../etc/passwd",
@@ -217,7 +217,7 @@ fn no_path_leads_to_a_file() {
 }
 
 #[test]
-fn nothing_can_be_changed() {
+fn refuses_methods_other_than_get_and_head() {
     let server = Running::start(LIMITS);
     let headers = format!("Host: {}\r\nContent-Length: 100000\r\n", server.host());
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "get", "CONNECT"] {
@@ -229,7 +229,7 @@ fn nothing_can_be_changed() {
 }
 
 #[test]
-fn head_is_get_without_the_body() {
+fn head_is_get_without_a_body() {
     let server = Running::start(LIMITS);
     let answer =
         server.request("HEAD", &server.with_token("/profile"), &format!("Host: {}\r\n", server.host()));
@@ -238,7 +238,7 @@ fn head_is_get_without_the_body() {
 }
 
 #[test]
-fn long_requests_are_refused() {
+fn refuses_long_requests() {
     let server = Running::start(SMALL);
     let long = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", server.host(), "x".repeat(5000));
     assert_eq!(server.send(long.as_bytes()).status(), 431);
@@ -247,12 +247,12 @@ fn long_requests_are_refused() {
 }
 
 #[test]
-fn slow_clients_are_closed() {
+fn closes_slow_clients() {
     let server = Running::start(Limits { head_time: Duration::from_millis(300), ..LIMITS });
     let mut stream = server.connect();
     stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
     let mut writer = stream.try_clone().unwrap();
-    // A byte now and then must not keep it open.
+    // Single bytes must not keep the connection open.
     let dripping = thread::spawn(move || {
         for _ in 0..3000 {
             if writer.write_all(b"x").is_err() {
@@ -264,11 +264,11 @@ fn slow_clients_are_closed() {
     });
     assert_eq!(Answer::read(stream).status(), 408);
     assert!(dripping.join().unwrap(), "the connection is closed");
-    assert_eq!(Answer::read(server.connect()).status(), 408, "saying nothing at all");
+    assert_eq!(Answer::read(server.connect()).status(), 408, "a silent client");
 }
 
 #[test]
-fn a_client_that_does_not_read_harms_nobody() {
+fn clients_that_do_not_read_do_not_block_others() {
     let server = Running::start(Limits { body_time: Duration::from_millis(200), ..LIMITS });
     let idle: Vec<_> = (0..10)
         .map(|_| {
@@ -279,13 +279,13 @@ fn a_client_that_does_not_read_harms_nobody() {
             stream
         })
         .collect();
-    // An answer that this machine takes too long to send is given up as well, but not every time.
+    // On a slow machine an answer may time out as well, but not every time.
     assert!((0..100).any(|_| server.get("/").status() == 200));
     drop(idle);
 }
 
 #[test]
-fn garbage_is_survived() {
+fn survives_garbage() {
     let server = Running::start(SMALL);
     for garbage in [
         &b"\r\n\r\n"[..],
@@ -297,14 +297,14 @@ fn garbage_is_survived() {
     ] {
         assert_eq!(server.send(garbage).status(), 400);
     }
-    // Connections that end at once, or in the middle.
+    // Connections that close at once, or in the middle.
     drop(server.connect());
     server.connect().write_all(b"GET / HT").unwrap();
     assert_eq!(server.get("/").status(), 200);
 }
 
 #[test]
-fn requests_at_the_same_time_get_their_answers() {
+fn answers_concurrent_requests() {
     let server = Running::start(LIMITS);
     thread::scope(|scope| {
         for _ in 0..24 {
@@ -317,14 +317,14 @@ fn requests_at_the_same_time_get_their_answers() {
 }
 
 #[test]
-fn slow_strangers_hold_up_nobody() {
+fn slow_unauthenticated_clients_do_not_block_others() {
     let server = Running::start(LIMITS);
     let begin = || {
         let mut stream = server.connect();
         stream.write_all(b"GET / HTTP/1.1\r\nX: ").unwrap();
         stream
     };
-    let slow: Vec<_> = (0..2 * LIMITS.strangers).map(|_| begin()).collect();
+    let slow: Vec<_> = (0..2 * LIMITS.unauthenticated).map(|_| begin()).collect();
     thread::scope(|scope| {
         let honest: Vec<_> = (0..48).map(|_| scope.spawn(|| server.get("/profile").status())).collect();
         for request in honest {
@@ -335,25 +335,25 @@ fn slow_strangers_hold_up_nobody() {
 }
 
 #[test]
-fn guests_stay_while_strangers_come() {
-    let server = Running::start(Limits { strangers: 1, least_time: Duration::ZERO, ..SMALL });
-    let mut guest = server.connect();
+fn new_connections_do_not_drop_authenticated_clients() {
+    let server = Running::start(Limits { unauthenticated: 1, min_time: Duration::ZERO, ..SMALL });
+    let mut authenticated = server.connect();
     let target = server.with_token("/profile");
-    write!(guest, "GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", server.host()).unwrap();
+    write!(authenticated, "GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", server.host()).unwrap();
     let mut first = [0; 12];
-    guest.read_exact(&mut first).unwrap();
+    authenticated.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
-    // Each takes the place of the one before, whose connection ends.
-    let strangers: Vec<_> = (0..20).map(|_| server.connect()).collect();
-    for stranger in &strangers[..19] {
-        assert_eq!(Answer::read(stranger.try_clone().unwrap()).head, "");
+    // Each connection drops the one before.
+    let others: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    for other in &others[..19] {
+        assert_eq!(Answer::read(other.try_clone().unwrap()).head, "");
     }
-    assert_eq!(Answer::read(guest).body, server.site.content.payload);
+    assert_eq!(Answer::read(authenticated).body, server.site.content.payload);
 }
 
 #[test]
-fn too_many_at_once_are_told_so_and_the_rest_is_served_afterwards() {
-    let server = Running::start(Limits { guests: 2, ..SMALL });
+fn too_many_requests_get_503_and_later_ones_are_served() {
+    let server = Running::start(Limits { authenticated: 2, ..SMALL });
     let begin = || {
         let mut stream = server.connect();
         let target = server.with_token("/profile");
@@ -361,7 +361,7 @@ fn too_many_at_once_are_told_so_and_the_rest_is_served_afterwards() {
         stream.read_exact(&mut [0; 12]).unwrap();
         stream
     };
-    // Their answers are too long to be sent before they are read.
+    // Their answers do not fit the socket buffers, so sending blocks until they are read.
     let waiting = [begin(), begin()];
     assert_eq!(server.get("/").status(), 503);
     drop(waiting);
@@ -387,7 +387,7 @@ fn a_ticket_opens_the_page_once() {
 }
 
 #[test]
-fn a_ticket_used_twice_voids_the_token() {
+fn using_a_ticket_twice_revokes_the_token() {
     let server = Running::start(LIMITS);
     let target = server.target(&server.site.address_with_ticket());
     let headers = format!("Host: {}\r\n", server.host());
@@ -411,9 +411,9 @@ fn a_ticket_used_twice_voids_the_token() {
 }
 
 #[test]
-fn it_listens_on_loopback_only() {
+fn listens_on_loopback_only() {
     let server = Server::bind(0).unwrap();
     assert_eq!(server.listener.local_addr().unwrap(), SocketAddr::from((Ipv4Addr::LOCALHOST, server.port())));
-    // Another address of this machine is not answered.
+    // Other addresses of this machine do not answer.
     assert!(TcpStream::connect(("127.0.0.2", server.port())).is_err());
 }

@@ -1,4 +1,5 @@
-//! The secret in the viewer's address: other users of this machine can reach the port, but do not know it.
+//! The secret in the viewer's address: other users of this machine can reach the port, but do not know the
+//! secret.
 
 use std::fmt;
 use std::fs::File;
@@ -9,27 +10,27 @@ use std::io::{self, Read};
 pub(super) struct Token(String);
 
 impl Token {
-    /// A new one from the operating system.
+    /// A new token from the operating system.
     pub(super) fn random() -> io::Result<Self> {
         let mut bytes = [0; 16];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// The text of it, for an address.
+    /// Its text, for an address.
     pub(super) fn text(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is the token. Takes as long for a nearly right text as for a wrong one.
+    /// Whether this is the token. The time does not depend on how much of the text is right.
     pub(super) fn is(&self, text: &str) -> bool {
-        let (ours, theirs) = (self.0.as_bytes(), text.as_bytes());
-        let difference = ours.iter().zip(theirs).fold(0, |sum, (ours, theirs)| sum | (ours ^ theirs));
-        ours.len() == theirs.len() && std::hint::black_box(difference) == 0
+        let (token, text) = (self.0.as_bytes(), text.as_bytes());
+        let difference = token.iter().zip(text).fold(0, |sum, (token, text)| sum | (token ^ text));
+        token.len() == text.len() && std::hint::black_box(difference) == 0
     }
 }
 
-/// Not to be seen in messages.
+/// Hides the secret from messages.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")

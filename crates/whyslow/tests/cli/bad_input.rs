@@ -1,4 +1,4 @@
-//! Files that are not what they should be: one clear error, the file's name, the next step, exit code 125.
+//! Bad input files: one clear error with the file's name and the next step, exit code 125.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const COMMANDS: [&[&str]; 5] = [
 ];
 
 #[track_caller]
-fn each_command_says(bytes: &[u8], says: &[&str]) {
+fn every_command_fails_with(bytes: &[u8], says: &[&str]) {
     let folder = Folder::new();
     folder.file("bad.whyslow", bytes);
     for command in COMMANDS {
@@ -31,48 +31,48 @@ fn good() -> Vec<u8> {
 }
 
 #[test]
-fn other_files_are_named() {
-    each_command_says(b"", &["it holds no recording"]);
-    each_command_says(b"hello", &["it is not a whyslow profile"]);
-    each_command_says(b"PERFILE2 and so on", &["as perf.data it is wrong"]);
-    each_command_says(b"\x1f\x8b\x08 zipped", &["gzip", "whyslow import --help"]);
-    each_command_says(b"{\"meta\": {}}", &["JSON", "whyslow import --help"]);
-    each_command_says(b"\x7fELF\x02\x01\x01", &["program", "whyslow ./bad.whyslow"]);
+fn recognises_other_files() {
+    every_command_fails_with(b"", &["it holds no recording"]);
+    every_command_fails_with(b"hello", &["not a whyslow profile"]);
+    every_command_fails_with(b"PERFILE2 and so on", &["cannot be read as perf.data"]);
+    every_command_fails_with(b"\x1f\x8b\x08 zipped", &["gzip", "whyslow import --help"]);
+    every_command_fails_with(b"{\"meta\": {}}", &["JSON", "whyslow import --help"]);
+    every_command_fails_with(b"\x7fELF\x02\x01\x01", &["program", "whyslow ./bad.whyslow"]);
 }
 
 #[test]
-fn no_such_file_names_those_that_are_there() {
+fn a_missing_file_suggests_existing_ones() {
     let folder = Folder::new();
     folder.whyslow(["report", "x.whyslow"]).fails(125, &["x.whyslow: no such file", "whyslow ./app"]);
     folder.profile("run.whyslow", "main 1");
     folder.whyslow(["report", "x.whyslow"]).fails(125, &["x.whyslow: no such file", "run.whyslow"]);
-    folder.whyslow(["report", "."]).fails(125, &[".: it is a folder"]);
+    folder.whyslow(["report", "."]).fails(125, &[".: this is a folder"]);
 }
 
 #[test]
-fn a_cut_off_profile_says_so() {
+fn reports_a_truncated_profile() {
     let bytes = good();
-    each_command_says(&bytes[..bytes.len() - 5], &["cut off"]);
-    each_command_says(&bytes[..10], &["cut off"]);
+    every_command_fails_with(&bytes[..bytes.len() - 5], &["cut off"]);
+    every_command_fails_with(&bytes[..10], &["cut off"]);
 }
 
 #[test]
-fn a_damaged_profile_says_where() {
+fn reports_where_a_profile_is_damaged() {
     let mut bytes = good();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x40;
-    each_command_says(&bytes, &["damaged at byte"]);
+    every_command_fails_with(&bytes, &["damaged at byte"]);
 }
 
 #[test]
-fn a_newer_profile_asks_for_a_newer_whyslow() {
+fn a_newer_profile_needs_a_newer_whyslow() {
     let mut bytes = good();
     bytes[8..12].copy_from_slice(&99u32.to_le_bytes());
-    each_command_says(&bytes, &["file version 99", "a newer whyslow"]);
+    every_command_fails_with(&bytes, &["file version 99", "a newer whyslow"]);
 }
 
 #[test]
-fn filters_that_make_no_sense() {
+fn explains_bad_filters() {
     let folder = Folder::new();
     folder.profile("x.whyslow", "main;parse 3");
     let report = |args: &[&str]| folder.whyslow(["report", "x.whyslow"].iter().chain(args));

@@ -1,4 +1,4 @@
-//! `whyslow bench` as a user meets it.
+//! `whyslow bench`, from the command line.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A shell that counts: its time goes with the number.
+/// A shell script that counts: its time grows with the number.
 fn counting(folder: &Folder, name: &str, steps: u32) -> String {
     let script = format!("i=0; while [ $i -lt {steps} ]; do i=$((i+1)); done");
     folder.script(name, &script).display().to_string()
 }
 
 #[test]
-fn twelve_times_the_work_is_slower_and_everything_is_in_the_files() {
+fn a_slower_command_is_reported_in_every_format() {
     let folder = Folder::new();
     let (small, large) = (counting(&folder, "small", 5000), counting(&folder, "large", 60_000));
     let outcome = folder.whyslow([
@@ -58,7 +58,7 @@ fn twelve_times_the_work_is_slower_and_everything_is_in_the_files() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_said_and_never_counted() {
+fn reports_what_cannot_be_measured() {
     let folder = Folder::new();
     let fails = |arguments: &[&str], code: i32, words: &[&str]| {
         let arguments = [&["bench", "--runs", "2"], arguments].concat();
@@ -71,13 +71,17 @@ fn what_cannot_be_measured_is_said_and_never_counted() {
     fails(&["echo a | cat"], 125, &["unquoted |", "--shell"]);
     fails(&["echo 'a"], 125, &["a quote is not closed"]);
     fails(&["--timeout", "50ms", "sleep 1000"], 125, &["took longer than 50", "--timeout"]);
-    fails(&["--shell", "setsid sleep 1000 & true"], 125, &["left sleep", "they were ended"]);
+    fails(&["--shell", "setsid sleep 1000 & true"], 125, &["left sleep", "they were killed"]);
     fails(&["--prepare", "echo no >&2; false", "true"], 125, &["--prepare", "ended with exit code 1: no"]);
     fails(&["--input", "missing", "true"], 125, &["missing: cannot be read"]);
-    fails(&[], 125, &["there is no command to run"]);
+    fails(&[], 125, &["no command to run"]);
     fails(&["-n", "a", "-n", "b", "true"], 125, &["2 names for 1 commands"]);
     fails(&["-P", "n", "4", "1", "true"], 125, &["--parameter-scan"]);
-    fails(&["--baseline", "nothing", "true"], 125, &["nothing is kept under this name", "--save nothing"]);
+    fails(
+        &["--baseline", "nothing", "true"],
+        125,
+        &["no results are saved under this name", "--save nothing"],
+    );
     folder.file("cut.json", "{\"schema\": \"whyslow-bench/1\", \"comm");
     fails(&["--baseline", "cut.json", "true"], 125, &["cut.json: it is damaged"]);
     folder.file("new.json", "{\"schema\": \"whyslow-bench/9\"}");
@@ -85,7 +89,7 @@ fn what_cannot_be_measured_is_said_and_never_counted() {
 }
 
 #[test]
-fn failures_that_are_expected_count_if_they_are_all_the_same() {
+fn expected_failures_count_if_all_are_the_same() {
     let folder = Folder::new();
     let run = |first: &str, second: &str| {
         let arguments = ["bench", "--runs", "6", "--ignore-failure", "--format", "json", first, second];
@@ -99,7 +103,7 @@ fn failures_that_are_expected_count_if_they_are_all_the_same() {
 }
 
 #[test]
-fn hooks_parameters_and_input_belong_to_their_commands() {
+fn each_command_gets_its_hooks_parameters_and_input() {
     let folder = Folder::new();
     folder.file("in", "four little words here\n");
     let log = |name: &str| folder.read(name).lines().map(str::to_owned).collect::<Vec<_>>();
@@ -131,7 +135,7 @@ fn hooks_parameters_and_input_belong_to_their_commands() {
     assert_eq!(all["commands"][1]["name"], "echo run 2 >> log; wc -w");
     assert_eq!(all["commands"][1]["parameters"][0]["value"], "2");
     let log = log("log");
-    // One round before, and three that count, of two commands.
+    // One warm-up round and three that count, of two commands.
     assert_eq!(log.len(), 2 + 8 * 3 + 2, "{log:?}");
     assert_eq!(
         (&log[..2], &log[26..]),
@@ -145,12 +149,12 @@ fn hooks_parameters_and_input_belong_to_their_commands() {
 }
 
 #[test]
-fn a_kept_program_runs_again_beside_the_new_one() {
+fn a_saved_program_runs_again_next_to_the_new_one() {
     let folder = Folder::new();
     std::fs::copy("/bin/sleep", folder.path().join("app")).unwrap();
     folder.whyslow(["bench", "--runs", "3", "--save", "before", "./app 0.001"]).succeeds();
     assert!(folder.path().join(".whyslow/bench/before.json").is_file());
-    // The program changes, its results stay.
+    // The program changes; its saved results do not.
     std::fs::copy("/bin/true", folder.path().join("app")).unwrap();
     let outcome =
         folder.whyslow(["bench", "--runs", "6", "--baseline", "before", "--format", "json", "./app 0.001"]);
@@ -158,12 +162,13 @@ fn a_kept_program_runs_again_beside_the_new_one() {
     let names = [&all["commands"][0]["name"], &all["commands"][1]["name"]];
     assert_eq!(names, ["before (kept)", "./app 0.001"]);
     assert_eq!(all["comparisons"][0]["pairs"], 6);
-    // Without the copy they are no pairs any more, and that is said.
+    // Without the copy there are no pairs, and a note says so.
     std::fs::remove_dir_all(folder.path().join(".whyslow/bench/before.programs")).unwrap();
     let outcome = folder.whyslow(["bench", "--runs", "6", "--baseline", "before", "./app 0.001"]);
     let outcome = outcome.succeeds();
     assert!(
-        outcome.stdout.contains("no pairs") && outcome.stdout.contains("the copy of the program is gone"),
+        outcome.stdout.contains("cannot be paired")
+            && outcome.stdout.contains("the copy of the program is missing"),
         "{outcome:#?}"
     );
 }
@@ -196,7 +201,7 @@ fn a_commit_is_built_and_compared_with_the_working_tree() {
     let all = json(&folder.whyslow(arguments).succeeds().stdout);
     assert_eq!([&all["commands"][0]["name"], &all["commands"][1]["name"]], ["HEAD", "working tree"]);
     assert_eq!(all["comparisons"][0]["verdict"], "faster");
-    // Nothing is left in the repository, and the file is as it was.
+    // The repository is clean, and the file is unchanged.
     assert_eq!(folder.read("app.sh"), "true\n");
     let trees = std::process::Command::new("git")
         .current_dir(folder.path())
@@ -210,7 +215,7 @@ fn a_commit_is_built_and_compared_with_the_working_tree() {
 }
 
 #[test]
-fn who_stops_it_keeps_what_was_measured() {
+fn ctrl_c_keeps_the_results_so_far() {
     let folder = Folder::new();
     let child = folder
         .command()
@@ -229,18 +234,18 @@ fn who_stops_it_keeps_what_was_measured() {
 }
 
 #[test]
-fn the_same_command_twice_says_what_can_be_told_apart() {
+fn aa_shows_what_this_machine_can_detect() {
     let folder = Folder::new();
     let all = json(
         &folder.whyslow(["bench", "--aa", "--runs", "10", "--format", "json", "true"]).succeeds().stdout,
     );
     assert_eq!(all["commands"].as_array().unwrap().len(), 2);
     assert_eq!(all["detectable"].as_array().unwrap().len(), 4, "{all}");
-    folder.whyslow(["bench", "--aa", "true", "false"]).fails(125, &["--aa is for one command"]);
+    folder.whyslow(["bench", "--aa", "true", "false"]).fails(125, &["--aa needs exactly one command"]);
 }
 
 #[test]
-fn exact_numbers_are_those_of_the_program() {
+fn exact_counts_are_those_of_the_program() {
     let folder = Folder::new();
     let outcome = folder.whyslow(["bench", "--runs", "2", "--heap", "--format", "json", "ls /", "ls -l /"]);
     let all = json(&outcome.succeeds().stdout);
@@ -251,12 +256,12 @@ fn exact_numbers_are_those_of_the_program() {
 }
 
 #[test]
-fn sizes_that_say_nothing_are_refused() {
+fn refuses_useless_sizes() {
     let folder = Folder::new();
     let fails = |arguments: &[&str], words: &[&str]| {
         folder.whyslow([&["scale"], arguments].concat()).fails(125, words);
     };
-    fails(&["--sizes", "1k,2k,4k", "--", "true"], &["no argument of the program has {n}"]);
+    fails(&["--sizes", "1k,2k,4k", "--", "true"], &["no argument of the program contains {n}"]);
     fails(&["--sizes", "1k,2k", "--", "echo", "{n}"], &["2 sizes are too few", "five"]);
     fails(&["--sizes", "1k,1000,4k", "--", "echo", "{n}"], &["the same size"]);
     fails(&["--files", "missing", "--", "cat", "{file}"], &["missing: No such file"]);

@@ -1,10 +1,10 @@
-//! `cargo whyslow bench` on packages whose benchmarks speak the words of a harness, and take the time that they are told.
+//! `cargo whyslow bench` on packages with fake harnesses that report given times.
 
 use std::process::Command;
 
 use crate::harness::{Folder, Outcome, can_record, outcome};
 
-/// Speaks as criterion does: lists, and writes `sample.json` into its home. How long things take is in the library.
+/// Acts like criterion: lists benchmarks, and writes `sample.json` into its home. The times are in the library.
 const CRITERION: &str = r#"
 use std::{env, fs};
 fn main() {
@@ -20,7 +20,7 @@ fn main() {
         assert!(has("--bench") && has("--exact") && has("--noplot") && has("--measurement-time"));
         let (name, ns) = pack::TIMES.iter().find(|(name, _)| has(name)).unwrap();
         if *ns == 0.0 { panic!("out of memory"); }
-        // Noise of some parts of a thousand, which differs from run to run.
+        // Noise of a few thousandths that differs from run to run.
         let noise = env::var("WHYSLOW_PADDING").unwrap().len() as f64 / 4096.0 * 0.004;
         let folder = format!("{}/{}/new", env::var("CRITERION_HOME").unwrap(), name.replace('/', "_"));
         fs::create_dir_all(&folder).unwrap();
@@ -31,7 +31,7 @@ fn main() {
 }
 "#;
 
-/// Speaks as libtest does.
+/// Acts like libtest.
 const LIBTEST: &str = r#"
 fn main() {
     let args = std::env::args().skip(1).collect::<Vec<_>>();
@@ -72,7 +72,7 @@ fn commit(folder: &Folder) {
 
 fn cargo_whyslow_bench(folder: &Folder, args: &[&str]) -> Outcome {
     let mut command = folder.command_of(env!("CARGO_BIN_EXE_cargo-whyslow"));
-    // The build of these tests must not leak into the builds in them.
+    // The environment of this build must not leak into the builds of the tests.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
         if name != "CARGO_HOME" {
             command.env_remove(name);
@@ -86,14 +86,14 @@ fn json(outcome: &Outcome) -> serde_json::Value {
     serde_json::from_str(&outcome.succeeds().stdout).unwrap()
 }
 
-/// Of each benchmark, its name and verdict.
+/// The name and verdict of each benchmark.
 fn verdicts(json: &serde_json::Value) -> Vec<(&str, &str)> {
     let rows = json["benchmarks"].as_array().unwrap().iter();
     rows.map(|row| (row["name"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect()
 }
 
 #[test]
-fn a_commit_beside_the_working_tree_has_a_verdict_for_each_benchmark() {
+fn comparing_with_a_commit_gives_a_verdict_per_benchmark() {
     let folder = Folder::new();
     package(&folder, &times(&[("same", 50.0), ("sum/10", 100.0), ("removed", 1.0), ("broken", 7.0)]));
     commit(&folder);
@@ -114,7 +114,7 @@ fn a_commit_beside_the_working_tree_has_a_verdict_for_each_benchmark() {
     );
     let faster = &json["benchmarks"][2];
     let ratio = |end: &str| faster[end].as_f64().unwrap();
-    // An interval of 95 % may miss it.
+    // A 95 % confidence interval may miss the true ratio.
     assert!((ratio("ratio") - 0.8).abs() < 0.01 && ratio("ratio_low") < ratio("ratio_high"), "{faster}");
     assert_eq!(
         (faster["pairs"].as_u64(), json["base"].as_str(), json["rounds"].as_u64()),
@@ -125,14 +125,14 @@ fn a_commit_beside_the_working_tree_has_a_verdict_for_each_benchmark() {
     let table = folder.read("table.md");
     assert!(table.contains("| `speed: sum/10` | 100."), "{table}");
     assert!(table.contains("1 faster, 2 equivalent, 1 new, 1 vanished, 1 failed"), "{table}");
-    // Nothing is left in the repository.
+    // The repository is clean.
     let mut git = Command::new("git");
     let worktrees = crate::harness::outcome(git.current_dir(folder.path()).args(["worktree", "list"]));
     assert_eq!(worktrees.stdout.lines().count(), 1, "{worktrees:?}");
 }
 
 #[test]
-fn without_a_commit_there_are_medians_and_spreads() {
+fn without_a_commit_shows_medians_and_spreads() {
     let folder = Folder::new();
     package(&folder, &times(&[("same", 50.0), ("sum/10", 100.0)]));
     let outcome = cargo_whyslow_bench(&folder, &["--bench", "speed", "--rounds", "3", "sum"]);
@@ -144,7 +144,7 @@ fn without_a_commit_there_are_medians_and_spreads() {
 }
 
 #[test]
-fn what_criterion_stored_is_the_base_of_another_day() {
+fn compares_with_criterions_stored_results() {
     let folder = Folder::new();
     package(&folder, &times(&[("same", 50.0), ("sum/10", 100.0), ("added", 1.0)]));
     for (name, ns) in [("same", 50.0), ("sum/10", 200.0), ("removed", 3.0)] {
@@ -169,11 +169,11 @@ fn what_criterion_stored_is_the_base_of_another_day() {
         (Some(true), Some(0))
     );
     let missing = cargo_whyslow_bench(&folder, &["--bench", "speed", "--baseline", "nope"]);
-    missing.fails(125, &["criterion has stored nothing under `nope`", "cargo bench -- --save-baseline nope"]);
+    missing.fails(125, &["criterion stored nothing under `nope`", "cargo bench -- --save-baseline nope"]);
 }
 
 #[test]
-fn one_benchmark_is_recorded_while_its_harness_repeats_it() {
+fn records_one_benchmark_while_its_harness_repeats_it() {
     if !can_record() {
         return;
     }
@@ -183,5 +183,5 @@ fn one_benchmark_is_recorded_while_its_harness_repeats_it() {
     assert_eq!(recorded.succeeds().stdout, "--bench --exact sum/10 --profile-time 5\n");
     assert!(folder.names().contains(&"sum-10.whyslow".to_owned()), "{:?}", folder.names());
     let unknown = cargo_whyslow_bench(&folder, &["--bench", "speed", "--record", "sum"]);
-    unknown.fails(125, &["there is no benchmark `sum`", "--record 'sum/10'"]);
+    unknown.fails(125, &["no benchmark is called `sum`", "--record 'sum/10'"]);
 }

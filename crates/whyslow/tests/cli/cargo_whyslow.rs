@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::harness::{Folder, Outcome, can_record, outcome};
 
-/// Prints what cargo would have told the program, and its arguments.
+/// Prints the environment that cargo sets, and the arguments.
 const MAIN: &str = r#"
 fn main() {
     let get = |name: &str| std::env::var(name).unwrap_or_default();
@@ -27,7 +27,7 @@ fn package(folder: &Folder, bins: &[&str]) {
 
 fn cargo_whyslow(folder: &Folder, args: &[&str]) -> Outcome {
     let mut command = folder.command_of(env!("CARGO_BIN_EXE_cargo-whyslow"));
-    // The build of these tests must not leak into the builds in them.
+    // The environment of this build must not leak into the builds of the tests.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
         if name != "CARGO_HOME" {
             command.env_remove(name);
@@ -38,13 +38,13 @@ fn cargo_whyslow(folder: &Folder, args: &[&str]) -> Outcome {
 }
 
 #[test]
-fn without_a_package_cargo_says_so() {
+fn without_a_package_shows_cargos_error() {
     let folder = Folder::new();
     cargo_whyslow(&folder, &[]).fails(101, &["Cargo.toml", "--manifest-path"]);
 }
 
 #[test]
-fn several_programs_are_listed() {
+fn lists_several_programs() {
     let folder = Folder::new();
     package(&folder, &["one", "two"]);
     let manifest = ["--manifest-path", "pack/Cargo.toml"];
@@ -52,7 +52,7 @@ fn several_programs_are_listed() {
 }
 
 #[test]
-fn a_failed_build_is_cargos_own_error() {
+fn a_failed_build_shows_cargos_error() {
     let folder = Folder::new();
     package(&folder, &[]);
     folder.file("pack/src/main.rs", "fn main() { oops }");
@@ -65,7 +65,7 @@ fn a_failed_build_is_cargos_own_error() {
 }
 
 #[test]
-fn the_program_is_built_and_runs_as_cargo_would_run_it() {
+fn builds_and_runs_the_program_as_cargo_would() {
     if !can_record() {
         return;
     }
@@ -81,11 +81,11 @@ fn the_program_is_built_and_runs_as_cargo_would_run_it() {
     assert_eq!(outcome.stdout, format!("pack 4\n[\"-x\", \"y\"]\n{here}\n"));
     assert!(folder.names().contains(&"two.whyslow".to_owned()));
     assert_eq!(fs::read_to_string(folder.path().join("pack/Cargo.toml")).unwrap(), manifest, "not edited");
-    assert!(!folder.path().join("pack/target/release").exists(), "the release build is not touched");
+    assert!(!folder.path().join("pack/target/release").exists(), "the release build is untouched");
 }
 
 #[test]
-fn a_bench_runs_in_its_package_and_is_told_that_it_is_one() {
+fn a_bench_runs_in_its_package_with_the_argument_bench() {
     if !can_record() {
         return;
     }
@@ -104,7 +104,7 @@ fn a_bench_runs_in_its_package_and_is_told_that_it_is_one() {
 }
 
 #[test]
-fn a_debug_build_comes_with_a_loud_warning() {
+fn warns_about_a_debug_build() {
     if !can_record() {
         return;
     }
@@ -128,7 +128,7 @@ fn unit_tests_can_be_recorded() {
 }
 
 #[test]
-fn words_that_hands_type_are_understood() {
+fn accepts_common_spellings_of_options() {
     if !can_record() {
         return;
     }
@@ -145,26 +145,26 @@ fn words_that_hands_type_are_understood() {
     assert_eq!(report["quality"]["frequency_hz"], 99);
 }
 
-/// Commands that build nothing have none of cargo's options.
+/// Commands that do not build accept none of cargo's options.
 fn cargo_whyslow_reading(folder: &Folder, args: &[&str]) -> Outcome {
     let mut command = folder.command_of(env!("CARGO_BIN_EXE_cargo-whyslow"));
     outcome(command.arg("whyslow").args(args))
 }
 
 #[test]
-fn the_heap_of_a_package_is_one_command() {
+fn heap_builds_and_records_a_package() {
     let folder = Folder::new();
     package(&folder, &["one"]);
     let asked = ["heap", "--manifest-path", "pack/Cargo.toml", "--offline", "--bin", "one", "--", "-x"];
     let outcome = cargo_whyslow(&folder, &asked);
     assert_eq!(outcome.code, Some(7), "{outcome:?}");
     assert!(outcome.stdout.contains("[\"-x\"]"), "{outcome:?}");
-    assert!(outcome.stderr.contains("allocations") && outcome.stderr.contains("at the peak"), "{outcome:?}");
+    assert!(outcome.stderr.contains("allocations") && outcome.stderr.contains("live at peak"), "{outcome:?}");
 }
 
-/// -r is for runs there, as in `whyslow stat`.
+/// -r means --runs here, as in `whyslow stat`.
 #[test]
-fn what_a_package_uses_is_counted_after_it_was_built() {
+fn stat_builds_and_counts_a_package() {
     let folder = Folder::new();
     package(&folder, &["one"]);
     let asked =
@@ -176,7 +176,7 @@ fn what_a_package_uses_is_counted_after_it_was_built() {
 }
 
 #[test]
-fn a_target_that_cannot_run_here_is_refused_before_the_build() {
+fn refuses_a_target_of_another_machine_before_the_build() {
     let folder = Folder::new();
     package(&folder, &["one"]);
     let asked = ["--manifest-path", "pack/Cargo.toml", "--target", "riscv64gc-unknown-linux-gnu"];
@@ -184,7 +184,7 @@ fn a_target_that_cannot_run_here_is_refused_before_the_build() {
 }
 
 #[test]
-fn the_code_of_a_function_is_shown_as_machine_code_llvm_ir_and_mir() {
+fn asm_shows_machine_code_llvm_ir_and_mir() {
     let folder = Folder::new();
     folder.file(
         "pack/Cargo.toml",
@@ -205,12 +205,12 @@ fn the_code_of_a_function_is_shown_as_machine_code_llvm_ir_and_mir() {
     };
     let code = shown(&["--rust"]);
     assert!(code.contains("pack::triple") && code.contains("ret") && code.contains("lib.rs:2"), "{code}");
-    // The function is in the library, not in the binary that is built.
+    // The function is in the library, not in the binary.
     assert!(shown(&["--llvm"]).starts_with("define "));
     assert!(shown(&["--mir"]).starts_with("fn triple"));
 }
 
-/// Functions of a library: one with code, one that nobody uses with a type, one that is inlined.
+/// Functions of a library: one with code, one inlined, one generic that is never instantiated.
 const LIBRARY: &str = r#"
 #[inline(never)]
 pub fn total(values: &[u64]) -> u64 {
@@ -228,7 +228,7 @@ pub fn largest_of_any<T: Ord + Copy>(values: &[T]) -> Option<T> {
 "#;
 
 #[test]
-fn code_of_a_library_is_shown_without_a_program() {
+fn asm_shows_a_library_without_a_program() {
     let folder = Folder::new();
     package(&folder, &[]);
     folder.file("pack/src/lib.rs", LIBRARY);

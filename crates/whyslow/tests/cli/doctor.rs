@@ -1,4 +1,4 @@
-//! `whyslow doctor`: machine and binary, as text and JSON.
+//! `whyslow doctor`: the machine and a binary, as text and JSON.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ fn json(outcome: &Outcome) -> serde_json::Value {
     serde_json::from_str(&outcome.stdout).unwrap()
 }
 
-/// State and finding of one check of a binary.
+/// The state and result of one check of a binary.
 fn binary_check(outcome: &Outcome, check: &str) -> (String, String) {
     let json = json(outcome);
     let checks = json["binary"]["checks"].as_array().unwrap();
@@ -17,7 +17,7 @@ fn binary_check(outcome: &Outcome, check: &str) -> (String, String) {
 }
 
 #[test]
-fn the_exit_code_says_whether_recording_works() {
+fn the_exit_code_shows_whether_recording_works() {
     let outcome = Folder::new().whyslow(["doctor", "--format", "json"]);
     let can_record = json(&outcome)["can_record"].as_bool().unwrap();
     assert_eq!(outcome.code, Some(i32::from(!can_record)));
@@ -27,7 +27,7 @@ fn the_exit_code_says_whether_recording_works() {
     assert!(text.stdout.starts_with("Machine\n") && !text.stdout.contains('\x1b'), "{text:?}");
 }
 
-/// A Rust program built with these flags, and what doctor says of it.
+/// Builds a Rust program with these flags and runs doctor on it.
 fn built_with(flags: &[&str]) -> Outcome {
     let folder = Folder::new();
     folder.file("app.rs", "fn main() { for n in 0..std::env::args().count() { println!(\"{n}\"); } }");
@@ -38,7 +38,7 @@ fn built_with(flags: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_debug_build_is_recognised() {
+fn recognises_a_debug_build() {
     let outcome = built_with(&["-g"]);
     assert_eq!(binary_check(&outcome, "optimisation").0, "note");
     assert_eq!(binary_check(&outcome, "debug info").0, "ok");
@@ -47,7 +47,7 @@ fn a_debug_build_is_recognised() {
 }
 
 #[test]
-fn an_optimised_build_without_debug_info_is_recognised() {
+fn recognises_an_optimised_build_without_debug_info() {
     let outcome = built_with(&["-O"]);
     assert_eq!(binary_check(&outcome, "optimisation"), ("ok".into(), "yes".into()));
     assert_eq!(binary_check(&outcome, "debug info").0, "note");
@@ -56,14 +56,14 @@ fn an_optimised_build_without_debug_info_is_recognised() {
 }
 
 #[test]
-fn a_stripped_build_is_recognised() {
+fn recognises_a_stripped_build() {
     let outcome = built_with(&["-O", "-C", "strip=symbols"]);
     assert_eq!(binary_check(&outcome, "symbols").0, "note");
     assert_eq!(binary_check(&outcome, "debug info"), ("note".into(), "none".into()));
     assert!(binary_check(&outcome, "file").1.contains("Rust"));
 }
 
-/// A C program whose debug information was moved into `app.debug`, which `app` has a link to.
+/// A C program whose debug info is in `app.debug`, with a debuglink to it.
 fn separated() -> Option<Folder> {
     let folder = Folder::new();
     folder.file("app.c", "int main(int n, char **words) { return words[n] != 0; }");
@@ -84,7 +84,7 @@ fn separated() -> Option<Folder> {
 }
 
 #[test]
-fn a_separate_debug_file_is_looked_for_as_symbols_are() {
+fn finds_a_separate_debug_file() {
     let Some(folder) = separated() else { return };
     let doctor = || folder.whyslow(["doctor", "./app", "--format", "json"]);
     let found = doctor();
@@ -93,10 +93,10 @@ fn a_separate_debug_file_is_looked_for_as_symbols_are() {
     assert_eq!(binary_check(&found, "debug info"), ("ok".into(), lines));
     assert_eq!(binary_check(&found, "symbols").0, "ok", "they are in the debug file");
 
-    // One of another build is not taken, and one that is missing is not promised.
+    // The debug file of another build does not count, nor does a missing one.
     let other = std::fs::read(&file).unwrap();
     std::fs::write(&file, [&other[..], b"!"].concat()).unwrap();
-    let lost = ("note".to_owned(), "in another file, app.debug, which is not found".to_owned());
+    let lost = ("note".to_owned(), "in another file, app.debug, which is missing".to_owned());
     assert_eq!(binary_check(&doctor(), "debug info"), lost);
     std::fs::remove_file(&file).unwrap();
     assert_eq!(binary_check(&doctor(), "debug info"), lost);
@@ -104,7 +104,7 @@ fn a_separate_debug_file_is_looked_for_as_symbols_are() {
 }
 
 #[test]
-fn compressed_debug_information_is_read() {
+fn reads_compressed_debug_info() {
     let folder = Folder::new();
     folder.file("app.c", "int main(void) { return 0; }");
     let gcc = |flags: &[&str]| {
@@ -118,12 +118,16 @@ fn compressed_debug_information_is_read() {
     }
     let outcome = folder.whyslow(["doctor", "./app", "--format", "json"]);
     assert_eq!(binary_check(&outcome, "debug info"), ("ok".into(), "lines and inlined functions".into()));
-    assert_eq!(binary_check(&outcome, "optimisation"), ("ok".into(), "yes".into()), "gcc's flags are in it");
+    assert_eq!(
+        binary_check(&outcome, "optimisation"),
+        ("ok".into(), "yes".into()),
+        "it contains gcc's flags"
+    );
 }
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn frame_pointers_are_counted() {
+fn counts_frame_pointers() {
     let share = |flags: &[&str]| {
         let found = binary_check(&built_with(flags), "frame pointers").1;
         found.split(' ').nth(1).unwrap().parse::<f64>().unwrap()
@@ -134,12 +138,12 @@ fn frame_pointers_are_counted() {
 }
 
 #[test]
-fn what_is_no_binary_is_said() {
+fn explains_files_that_are_not_binaries() {
     let folder = Folder::new();
     folder.whyslow(["doctor", "nothing"]).fails(125, &["nothing: no such file"]);
-    folder.whyslow(["doctor", "."]).fails(125, &[".: it is a folder"]);
+    folder.whyslow(["doctor", "."]).fails(125, &[".: this is a folder"]);
     folder.file("text", "hello");
-    folder.whyslow(["doctor", "text"]).fails(125, &["text: it is not an ELF program"]);
+    folder.whyslow(["doctor", "text"]).fails(125, &["text: not an ELF program"]);
     folder.script("script", "exit");
     let outcome = folder.whyslow(["doctor", "script", "--format", "json"]);
     assert_eq!(binary_check(&outcome, "file"), ("note".into(), "a script for /bin/sh".into()));

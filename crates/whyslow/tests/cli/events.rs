@@ -1,11 +1,11 @@
-//! Events as metrics: what is asked for, what every view and format makes of them.
+//! Events as metrics, in every view and format.
 
 use whyslow_analyze::testing;
 use whyslow_profile::{Origin, Profile, Sampler, Trigger};
 
 use crate::harness::{Folder, can_record, has_perf_events};
 
-/// A recording with page faults and with counters of a CPU.
+/// A recording with page faults and CPU counters.
 fn recorded() -> Profile {
     let mut profile = testing::profile("main@a.rs:1;fast@a.rs:2 100\nmain@a.rs:1;slow@a.rs:3 100");
     let sampled = Origin::Sampled(Sampler { trigger: Trigger::Event, rate_hz: 997 });
@@ -18,7 +18,7 @@ fn recorded() -> Profile {
 }
 
 #[test]
-fn every_view_is_of_the_event_that_is_asked_for() {
+fn every_view_shows_the_requested_event() {
     let folder = Folder::new();
     folder.save("a.whyslow", &recorded());
     for view in [
@@ -48,11 +48,11 @@ fn every_view_is_of_the_event_that_is_asked_for() {
         assert_eq!(json["value"], 100, "{view:?}");
     }
     let filtered = folder.whyslow(["report", "a.whyslow", "--metric", "page-faults", "--function", "fast"]);
-    filtered.fails(125, &["no sample passes all filters"]);
+    filtered.fails(125, &["no samples match all filters"]);
 }
 
 #[test]
-fn every_format_has_the_event_that_is_asked_for() {
+fn every_format_has_the_requested_event() {
     let folder = Folder::new();
     folder.save("a.whyslow", &recorded());
     let export = |format: &str| {
@@ -88,7 +88,7 @@ fn every_format_has_the_event_that_is_asked_for() {
 }
 
 #[test]
-fn functions_have_their_ipc_and_misses_where_there_are_counters() {
+fn functions_have_ipc_and_misses_if_counters_were_recorded() {
     let folder = Folder::new();
     folder.save("a.whyslow", &recorded());
     let text = folder.whyslow(["report", "a.whyslow"]);
@@ -108,13 +108,13 @@ fn functions_have_their_ipc_and_misses_where_there_are_counters() {
 }
 
 #[test]
-fn what_is_no_event_is_told_before_anything_starts() {
+fn unknown_events_fail_before_the_program_starts() {
     let folder = Folder::new();
     folder.script("app", "touch started");
     for (event, words) in [
         ("cylces", "similar: cycles"),
-        ("cycles:x", "no modifiers"),
-        ("uprobe:parse", "no program with functions"),
+        ("cycles:x", "are not modifiers"),
+        ("uprobe:parse", "not a program with functions"),
         ("uprobe:/no/such/file:parse", "cannot be read"),
         ("page-faults/period=0/", "1 or more"),
     ] {
@@ -131,7 +131,7 @@ fn what_is_no_event_is_told_before_anything_starts() {
 }
 
 #[test]
-fn what_is_refused_is_told_in_a_line_and_the_rest_is_recorded() {
+fn warns_about_events_that_are_not_permitted_and_records_the_rest() {
     if !can_record() || !has_perf_events() {
         return;
     }
@@ -139,11 +139,11 @@ fn what_is_refused_is_told_in_a_line_and_the_rest_is_recorded() {
     let options = ["record", "-o", "a.whyslow", "-e", "r0f0f0f,page-faults", "--", "sh", "-c", "exit 4"];
     let outcome = folder.whyslow(options);
     assert_eq!(outcome.code, Some(4), "{}", outcome.stderr);
-    let told = outcome
+    let warned = outcome
         .stderr
         .lines()
         .any(|line| line.contains("r0f0f0f is not recorded: ") && line.contains("try: "));
     let has_counter = folder.whyslow(["report", "a.whyslow", "--metric", "r0f0f0f"]).code == Some(0);
-    assert!(told || has_counter, "{}", outcome.stderr);
+    assert!(warned || has_counter, "{}", outcome.stderr);
     folder.whyslow(["report", "a.whyslow", "--metric", "page-faults"]).succeeds();
 }

@@ -1,4 +1,4 @@
-//! Other tools' files: imported with one line that says what they are, exported with a word on what is lost.
+//! Import and export: one line says what a file is, and what an export cannot hold.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ const SPEEDSCOPE: &str = r#"{"$schema":"https://www.speedscope.app/file-format-s
     "profiles":[{"type":"sampled","name":"one","unit":"milliseconds","startValue":0,"endValue":3,"samples":[[0],[0,1]],"weights":[1,2]}]}"#;
 
 #[test]
-fn an_imported_file_works_with_every_command() {
+fn every_command_reads_an_imported_file() {
     let folder = Folder::new();
     folder.file("run.json", SPEEDSCOPE);
     let outcome = folder.whyslow(["import", "run.json"]);
@@ -49,7 +49,7 @@ fn every_export_can_be_imported_again() {
 }
 
 #[test]
-fn standard_input_is_a_file_too() {
+fn imports_from_stdin() {
     let folder = Folder::new();
     folder.file("stacks.folded", "main;parse 300\nmain 100\n");
     let stacks = fs::File::open(folder.path().join("stacks.folded")).unwrap();
@@ -60,7 +60,7 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
-fn code_without_names_is_told_at_once() {
+fn import_reports_code_without_names() {
     let folder = Folder::new();
     let sample =
         |time: usize, symbol: &str| format!("app 7 {time}.5: 10 cycles: \n\t12 {symbol} (/gone/app)\n\n");
@@ -78,7 +78,7 @@ fn code_without_names_is_told_at_once() {
 }
 
 #[test]
-fn what_was_counted_has_no_error() {
+fn exact_counts_have_no_error() {
     let folder = Folder::new();
     folder.file(
         "callgrind.out.1",
@@ -100,7 +100,7 @@ fn what_was_counted_has_no_error() {
 }
 
 #[test]
-fn pictures_of_counts_do_not_speak_of_time() {
+fn flame_graphs_of_counts_do_not_mention_time() {
     let folder = Folder::new();
     folder.file("run.folded", "main;parse 200\nmain 85\n");
     let picture = folder.whyslow(["flame", "run.folded", "-o", "-"]);
@@ -109,7 +109,7 @@ fn pictures_of_counts_do_not_speak_of_time() {
 }
 
 #[test]
-fn what_an_export_loses_is_said_once() {
+fn export_says_once_what_the_format_cannot_hold() {
     let folder = Folder::new();
     folder.profile("x.whyslow", "main;parse 3");
     let outcome = folder.whyslow(["export", "x.whyslow", "--to", "pprof", "-o", "x.pb.gz"]);
@@ -121,7 +121,7 @@ fn what_an_export_loses_is_said_once() {
 }
 
 #[test]
-fn pictures_pages_and_tables_are_exports_too() {
+fn exports_flame_graphs_pages_and_tables() {
     let folder = Folder::new();
     folder.profile("x.whyslow", "main;unwanted 3\nworker: main;wanted 2");
     let export = |to: &str| folder.whyslow(["export", "x.whyslow", "--to", to, "--thread", "worker"]);
@@ -139,7 +139,7 @@ fn pictures_pages_and_tables_are_exports_too() {
 }
 
 #[test]
-fn files_that_cannot_be_imported_say_why_and_where() {
+fn import_errors_say_what_is_wrong_and_where() {
     let folder = Folder::new();
     let import = |name: &str, bytes: &[u8], says: &[&str]| {
         folder.file(name, bytes);
@@ -147,12 +147,12 @@ fn files_that_cannot_be_imported_say_why_and_where() {
         outcome.fails(125, &[name, "; try: "]);
         outcome.fails(125, says);
     };
-    import("a", b"hello world", &["its format is not one that whyslow reads", "whyslow import --help"]);
-    import("b", &SPEEDSCOPE.as_bytes()[..150], &["as a speedscope profile it is wrong at byte 150"]);
-    import("c", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xff, 0xff], &["gzip data is wrong at byte"]);
-    import("d", b"{\"dhatFileVersion\":1,\"pps\":[],\"ftbl\":[]}", &["its version is 1"]);
+    import("a", b"hello world", &["unknown file format", "whyslow import --help"]);
+    import("b", &SPEEDSCOPE.as_bytes()[..150], &["cannot be read as a speedscope profile: byte 150"]);
+    import("c", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xff, 0xff], &["broken gzip data at byte"]);
+    import("d", b"{\"dhatFileVersion\":1,\"pps\":[],\"ftbl\":[]}", &["version 1 is not supported"]);
     folder.whyslow(["import", "nowhere"]).fails(125, &["nowhere: no such file"]);
-    folder.whyslow(["import", "."]).fails(125, &[".: it is a folder"]);
+    folder.whyslow(["import", "."]).fails(125, &[".: this is a folder"]);
     folder.profile("x.whyslow", "main 1");
     folder
         .whyslow(["import", "x.whyslow", "-o", "y.whyslow"])
@@ -164,14 +164,12 @@ fn files_that_cannot_be_imported_say_why_and_where() {
 }
 
 #[test]
-fn recordings_and_other_files_are_not_replaced() {
+fn import_does_not_overwrite_recordings_and_other_files() {
     let folder = Folder::new();
     folder.file("run.json", SPEEDSCOPE);
     let recording = folder.profile("run.whyslow", "main 1");
     let before = fs::read(&recording).unwrap();
-    folder
-        .whyslow(["import", "run.json"])
-        .fails(125, &["run.whyslow: it exists and is a recording", "try: -o"]);
+    folder.whyslow(["import", "run.json"]).fails(125, &["run.whyslow: it is a whyslow recording", "try: -o"]);
     assert_eq!(fs::read(&recording).unwrap(), before);
     folder.file("notes.txt", "mine");
     folder
@@ -182,7 +180,7 @@ fn recordings_and_other_files_are_not_replaced() {
 }
 
 #[test]
-fn other_tools_files_can_be_asked_directly() {
+fn query_commands_read_files_of_other_tools() {
     let folder = Folder::new();
     folder.file("run.json", SPEEDSCOPE);
     assert!(folder.whyslow(["report", "run.json"]).succeeds().stdout.contains("parse"));
@@ -192,11 +190,11 @@ fn other_tools_files_can_be_asked_directly() {
     folder.file("cut.json", &SPEEDSCOPE[..150]);
     folder
         .whyslow(["report", "cut.json"])
-        .fails(125, &["cut.json: as a speedscope profile it is wrong at byte 150"]);
+        .fails(125, &["cut.json: cannot be read as a speedscope profile: byte 150"]);
 }
 
 #[test]
-fn hostile_texts_do_not_reach_the_terminal() {
+fn control_characters_do_not_reach_the_terminal() {
     let folder = Folder::new();
     folder.file("run.json", SPEEDSCOPE.replace("\"sampled\"", "\"\\u001b[31mred\""));
     let outcome = folder.whyslow(["import", "run.json"]);
@@ -212,7 +210,7 @@ main@app.rs:3;load@app.rs:10 : allocations=4 bytes_allocated=4000 frees=1 bytes_
 main@app.rs:3;parse@app.rs:20 : allocations=90 bytes_allocated=900 frees=90 bytes_freed=900 temporary=90 made_ms=20 freed_ms=20";
 
 #[test]
-fn a_heap_goes_to_the_tools_for_heaps() {
+fn exports_heaps_to_heap_tools() {
     let folder = Folder::new();
     folder.save("heap.whyslow", &testing::heap_profile(HEAP));
     let dhat = folder.whyslow(["export", "heap.whyslow", "--to", "dhat", "-o", "dhat.json"]);
@@ -224,7 +222,7 @@ fn a_heap_goes_to_the_tools_for_heaps() {
     assert_eq!(folded("heap.whyslow", "live-at-peak"), "main;load 4000\n");
     assert_eq!(folded("again.whyslow", "live-at-peak"), "main;load 4000\n");
     assert_eq!(folded("again.whyslow", "allocations"), folded("heap.whyslow", "allocations"));
-    // What came from DHAT is a heap again.
+    // The import from DHAT is a heap again.
     assert!(folder.whyslow(["report", "again.whyslow", "heap"]).succeeds().stdout.contains("load"));
     folder.whyslow(["export", "again.whyslow", "--to", "dhat", "-o", "dhat-again.json"]).succeeds();
     for format in ["heaptrack", "massif"] {
@@ -238,14 +236,14 @@ fn a_heap_goes_to_the_tools_for_heaps() {
     let massif = folder.whyslow(["export", "heap.whyslow", "--to", "massif", "--thread", "main"]);
     let peak = "mem_heap_B=4000\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=peak\n";
     assert!(massif.succeeds().stdout.contains(peak), "{}", massif.stdout);
-    assert!(massif.stderr.contains("filters: the heap is written whole"), "{}", massif.stderr);
+    assert!(massif.stderr.contains("filters: the whole heap is written"), "{}", massif.stderr);
 }
 
 #[test]
-fn a_profile_without_a_heap_is_told_so() {
+fn heap_formats_need_a_heap() {
     let folder = Folder::new();
     folder.profile("x.whyslow", "main 3");
     let outcome = folder.whyslow(["export", "x.whyslow", "--to", "massif", "-o", "massif.out"]);
-    outcome.fails(125, &["x.whyslow: there is no heap in this profile", "whyslow heap -- PROGRAM"]);
+    outcome.fails(125, &["x.whyslow: the heap was not recorded", "whyslow heap -- PROGRAM"]);
     assert_eq!(folder.names(), ["x.whyslow"], "nothing is left behind");
 }

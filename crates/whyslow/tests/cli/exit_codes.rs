@@ -1,16 +1,16 @@
-//! 125, 126, 127, and what is said with them.
+//! Exit codes 125, 126 and 127, with their messages.
 
 use crate::harness::Folder;
 
 #[test]
-fn a_program_that_is_not_there_is_127() {
+fn a_missing_program_is_127() {
     let folder = Folder::new();
     folder.whyslow(["./nothing"]).fails(127, &["./nothing: not found"]);
     assert_eq!(folder.names(), [""; 0], "nothing is left behind");
 }
 
 #[test]
-fn a_slip_of_a_command_name_is_recognised() {
+fn suggests_the_command_for_a_misspelled_name() {
     let folder = Folder::new();
     folder.whyslow(["reprot", "x.whyslow"]).fails(127, &["did you mean the command `report`?"]);
 }
@@ -23,7 +23,7 @@ fn a_program_in_this_folder_needs_its_path() {
 }
 
 #[test]
-fn a_file_that_cannot_run_is_126() {
+fn a_file_that_cannot_start_is_126() {
     let folder = Folder::new();
     folder.file("data", "no program");
     folder.whyslow(["./data"]).fails(126, &["./data: cannot be started"]);
@@ -52,12 +52,14 @@ fn wrong_arguments_are_125() {
 }
 
 #[test]
-fn arguments_that_do_not_fit_together_are_125() {
+fn arguments_that_contradict_each_other_are_125() {
     let folder = Folder::new();
-    folder.whyslow(["-q"]).fails(125, &["there is no program to record"]);
-    folder.whyslow(["record"]).fails(125, &["there is nothing to record", "-p PID"]);
-    folder.whyslow(["-F", "99", "report", "x"]).fails(125, &["--frequency is for recording", "`-- report`"]);
+    folder.whyslow(["-q"]).fails(125, &["no program to record"]);
+    folder.whyslow(["record"]).fails(125, &["nothing to record", "-p PID"]);
+    folder
+        .whyslow(["-F", "99", "report", "x"])
+        .fails(125, &["--frequency is a recording option", "`-- report`"]);
     folder.whyslow(["-F", "4000000000", "ls"]).fails(125, &["the kernel allows at most"]);
-    folder.whyslow(["report", "x", "callers"]).fails(125, &["none was given"]);
+    folder.whyslow(["report", "x", "callers"]).fails(125, &["the view `callers` needs a function"]);
     folder.whyslow(["report", "x", "tree", "main"]).fails(125, &["--function 'main'"]);
 }

@@ -1,11 +1,11 @@
-//! `whyslow explain`: findings as text, JSON, SARIF and annotations; what is allowed; what CI asks for.
+//! `whyslow explain`: findings as text, JSON, SARIF and annotations; allowed findings; `--fail-on`.
 
 use serde_json::Value;
 use whyslow_analyze::testing;
 
 use crate::harness::{Folder, Outcome};
 
-/// 30 % in the growth of a vector, 20 % in hashing by two lines, the rest in nobody's pattern.
+/// 30 % in the growth of a vector, 20 % in hashing at two lines, the rest in no known pattern.
 const STACKS: &str = "
 main@src/main.rs:3;read@src/main.rs:12;alloc::vec::Vec<T,A>::push;alloc::raw_vec::RawVec<T,A>::grow_one;alloc::raw_vec::RawVecInner<A>::finish_grow 300
 main@src/main.rs:4;count@src/main.rs:20;core::hash::BuildHasher::hash_one;core::hash::sip::Hasher<S>::write 150
@@ -37,20 +37,20 @@ fn ids(findings: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn findings_have_their_share_line_advice_and_bound() {
+fn findings_have_a_share_a_line_advice_and_a_bound() {
     let folder = folder();
     let text = explain(&folder, &[]).succeeds().stdout.clone();
     for part in [
-        "1. a vector or string grows step by step",
+        "1. a vector or string is reallocated repeatedly while it is filled",
         "[vec-growth]",
-        "30.0 % of CPU time (27.2 to 32.8), so at most 1.43 times as fast without it; confidence: high",
+        "30.0 % of CPU time (27.2 to 32.8); at most 1.43 times as fast without it; confidence: high",
         "at read  src/main.rs:12",
         "12 | rows.push(row);",
-        "do: say the size beforehand",
+        "do: set the size up front",
         "check: whyslow verify x.whyslow AFTER.whyslow --function 'read'",
-        "2. keys are hashed by SipHash",
+        "2. keys are hashed with SipHash",
         "5.0 % from count  src/main.rs:22",
-        "one hotspot: work has 50.0 % of the time",
+        "one hotspot: work and its callees take 50.0 % of the",
     ] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }
@@ -67,7 +67,7 @@ fn findings_have_their_share_line_advice_and_bound() {
 }
 
 #[test]
-fn filters_choose_what_is_explained() {
+fn filters_apply_to_findings() {
     let folder = folder();
     assert_eq!(ids(&findings(&folder, &["--function", "count"])), ["sip-hash"]);
     let none = explain(&folder, &["--function", "work"]);
@@ -75,7 +75,7 @@ fn filters_choose_what_is_explained() {
 }
 
 #[test]
-fn a_comment_or_whyslow_toml_silences_a_place() {
+fn a_comment_or_whyslow_toml_hides_a_finding() {
     let folder = folder();
     let mut profile = testing::profile(STACKS);
     testing::add_source(
@@ -85,8 +85,8 @@ fn a_comment_or_whyslow_toml_silences_a_place() {
     );
     folder.save("x.whyslow", &profile);
     assert_eq!(ids(&findings(&folder, &[])), ["sip-hash"]);
-    assert!(explain(&folder, &[]).stdout.contains("1 left out, since somebody has allowed it"));
-    // One of two lines: the other stands for itself.
+    assert!(explain(&folder, &[]).stdout.contains("1 not shown: allowed"));
+    // One of two lines is allowed; the other remains a finding.
     folder.file("whyslow.toml", "[explain]\nallow = [\"sip-hash:src/main.rs:20\"]\n");
     let rest = findings(&folder, &[]);
     assert_eq!((ids(&rest), &rest[0]["line"]), (vec!["sip-hash"], &22.into()));
@@ -97,7 +97,7 @@ fn a_comment_or_whyslow_toml_silences_a_place() {
     assert_eq!(ids(&findings(&folder, &[])), [""; 0]);
     for (wrong, says) in [
         ("allow = [\"siphash\"]", "no rule is called 'siphash'"),
-        ("allow = [\"sip-hash:main.rs:x\"]", "'x' is no line"),
+        ("allow = [\"sip-hash:main.rs:x\"]", "'x' is not a line number"),
         ("allows = []", "unknown field"),
     ] {
         folder.file("whyslow.toml", format!("[explain]\n{wrong}\n"));
@@ -108,7 +108,7 @@ fn a_comment_or_whyslow_toml_silences_a_place() {
 }
 
 #[test]
-fn what_ci_asks_for_ends_with_two() {
+fn fail_on_exits_with_two() {
     let folder = folder();
     for (ask, code) in [("vec-growth", 2), ("vec-growth=29%", 2), ("vec-growth=31%", 0), ("clone-heavy", 0)] {
         assert_eq!(explain(&folder, &["--fail-on", ask]).code, Some(code), "{ask}");
@@ -118,7 +118,7 @@ fn what_ci_asks_for_ends_with_two() {
 }
 
 #[test]
-fn other_tools_can_read_them() {
+fn writes_sarif_and_annotations() {
     let folder = folder();
     let sarif: Value =
         serde_json::from_str(&explain(&folder, &["--format", "sarif"]).succeeds().stdout).unwrap();
@@ -142,7 +142,7 @@ fn other_tools_can_read_them() {
 }
 
 #[test]
-fn a_difference_is_explained() {
+fn explains_a_difference() {
     let folder = folder();
     folder.profile(
         "y.whyslow",
@@ -151,7 +151,7 @@ fn a_difference_is_explained() {
     let text = folder.whyslow(["explain", "x.whyslow", "y.whyslow"]).succeeds().stdout.clone();
     let lines = text.lines().filter(|line| line.contains('→')).collect::<Vec<_>>();
     assert!(lines[0].starts_with("more") && lines[0].contains("20.0 % →"), "{text}");
-    assert!(lines[1].starts_with("gone") && lines[1].contains("30.0 % →        -"), "{text}");
+    assert!(lines[1].starts_with("resolved") && lines[1].contains("30.0 % →        -"), "{text}");
     let json = folder.whyslow(["explain", "x.whyslow", "y.whyslow", "--format", "json"]);
     let json: Value = serde_json::from_str(&json.succeeds().stdout).unwrap();
     assert_eq!(
@@ -161,18 +161,18 @@ fn a_difference_is_explained() {
     assert_eq!(json["changes"][1]["after"], Value::Null);
     let same = folder.whyslow(["explain", "x.whyslow", "x.whyslow"]).succeeds().stdout.clone();
     assert!(
-        same.lines().filter(|line| line.contains('→')).all(|line| line.starts_with("as before")),
+        same.lines().filter(|line| line.contains('→')).all(|line| line.starts_with("unchanged")),
         "{same}"
     );
 }
 
 #[test]
-fn little_is_no_finding_and_rules_have_pages() {
+fn small_shares_are_not_findings_and_rules_have_pages() {
     let folder = folder();
     folder
         .profile("few.whyslow", "main;alloc::raw_vec::RawVec<T,A>::grow_one;alloc::raw_vec::finish_grow 150");
     let few = folder.whyslow(["explain", "few.whyslow"]).succeeds().stdout.clone();
-    assert!(few.contains("150 samples are too few to tell (200 are needed)"), "{few}");
+    assert!(few.contains("too few samples: 150 of the 200 needed"), "{few}");
     folder.profile(
         "small.whyslow",
         "main;alloc::raw_vec::RawVec<T,A>::grow_one;alloc::raw_vec::finish_grow 25\nmain 975",

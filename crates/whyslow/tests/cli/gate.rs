@@ -1,10 +1,10 @@
-//! `whyslow gate` as a CI job meets it.
+//! `whyslow gate`, as a CI job runs it.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::harness::{Folder, Outcome};
 
-/// Two folders with a program that sleeps so long, and what head allows.
+/// Two folders with a program that sleeps for this long, and the same whyslow.toml in both.
 fn folders(base: &str, head: &str, config: &str) -> Folder {
     let folder = Folder::new();
     for (name, seconds) in [("base", base), ("head", head)] {
@@ -26,7 +26,7 @@ const ONE: &str =
     "[gate]\nruns = 8\nundecided = \"fail\"\nmargin = \"10%\"\n[gate.bench.start]\ncommand = \"./app\"\n";
 
 #[test]
-fn what_got_worse_is_a_regression_and_every_file_says_so() {
+fn every_format_reports_a_regression() {
     let folder = folders("0.01", "0.2", ONE);
     let outcome = gate(&folder, &["--markdown", "x.md", "--json", "x.json", "--junit", "x.xml"]);
     assert_eq!(outcome.code, Some(2), "{outcome:#?}");
@@ -39,11 +39,11 @@ fn what_got_worse_is_a_regression_and_every_file_says_so() {
 }
 
 #[test]
-fn what_somebody_agreed_to_passes_and_what_got_better_does() {
+fn accepted_regressions_and_improvements_pass() {
     let accepted = format!(
         "{ONE}[[gate.accept]]\nbench = \"start\"\nup-to = \"100%\"\nreason = \"it says hello now\"\n"
     );
-    // Many times is more than twice.
+    // Twenty times the time is over the accepted doubling.
     assert_eq!(gate(&folders("0.01", "0.2", &accepted), &[]).code, Some(2));
     let folder = folders("0.15", "0.25", &accepted);
     let outcome = gate(&folder, &[]);
@@ -54,7 +54,7 @@ fn what_somebody_agreed_to_passes_and_what_got_better_does() {
 }
 
 #[test]
-fn benches_that_vanish_and_budgets_that_are_spent_fail() {
+fn vanished_benches_and_exceeded_budgets_fail() {
     let folder = folders("0.01", "0.01", ONE);
     folder.file("base/whyslow.toml", format!("{ONE}[gate.bench.gone]\ncommand = \"./app\"\n"));
     let outcome = gate(&folder, &[]);
@@ -64,7 +64,7 @@ fn benches_that_vanish_and_budgets_that_are_spent_fail() {
     let outcome = gate(&folders("0.01", "0.01", &budgets), &[]);
     assert_eq!(outcome.code, Some(2), "{outcome:#?}");
     assert!(outcome.stdout.contains("over budget: at most 1.00 ms"), "{outcome:#?}");
-    // A bench that is new has nothing to be compared with, and a budget all the same.
+    // A new bench has no base, but its budget applies.
     let folder = folders("0.01", "0.01", &format!("{ONE}max-time = \"10s\"\n"));
     folder.file("base/whyslow.toml", ONE.replace("start", "other"));
     let outcome = gate(&folder, &["--bench", "start"]);
@@ -72,17 +72,17 @@ fn benches_that_vanish_and_budgets_that_are_spent_fail() {
 }
 
 #[test]
-fn what_is_not_decided_is_a_matter_of_policy() {
-    // Two rounds decide nothing.
+fn the_policy_decides_about_undecided_results() {
+    // Two rounds are too few for a verdict.
     let of = |policy: &str| ONE.replace("runs = 8", "runs = 2").replace("\"fail\"", policy);
     assert_eq!(gate(&folders("0.01", "0.01", &of("\"fail\"")), &[]).code, Some(3));
     assert_eq!(gate(&folders("0.01", "0.01", &of("\"pass\"")), &[]).code, Some(0));
 }
 
 #[test]
-fn what_cannot_be_judged_is_said() {
+fn explains_what_cannot_be_judged() {
     let folder = folders("0.01", "0.01", ONE);
-    gate(&folder, &["--bench", "nothing"]).fails(125, &["there is no bench `nothing`", "one of start"]);
+    gate(&folder, &["--bench", "nothing"]).fails(125, &["no bench `nothing`", "one of start"]);
     folder
         .whyslow(["gate", "--base", "base", "--head", "base", "--config", "nothing.toml"])
         .fails(125, &["nothing.toml", "docs/gate.md"]);
@@ -91,5 +91,5 @@ fn what_cannot_be_judged_is_said() {
     folder.file("head/whyslow.toml", "[gate]\nmargin = 3\n");
     gate(&folder, &[]).fails(125, &["whyslow.toml", "margin"]);
     folder.file("head/whyslow.toml", "");
-    gate(&folder, &[]).fails(125, &["there is no [gate.bench.NAME] in it"]);
+    gate(&folder, &[]).fails(125, &["it has no [gate.bench.NAME]"]);
 }

@@ -1,4 +1,4 @@
-//! A folder of its own and a command builder for each test.
+//! A temporary folder and a command builder for each test.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use whyslow_profile::Profile;
 
-/// A test's own folder; it is removed at the end.
+/// A test's own folder, removed at the end.
 pub(crate) struct Folder(tempfile::TempDir);
 
-/// How a command ended.
+/// The exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
@@ -64,7 +64,7 @@ impl Folder {
         path
     }
 
-    /// `whyslow` in this folder, with its cache in it and no colours.
+    /// `whyslow` in this folder, with its cache there and without colours.
     pub(crate) fn command(&self) -> Command {
         self.command_of(env!("CARGO_BIN_EXE_whyslow"))
     }
@@ -98,7 +98,7 @@ pub(crate) fn outcome(command: &mut Command) -> Outcome {
 }
 
 impl Outcome {
-    /// Failed with this code and one error that says all of this.
+    /// Asserts that it failed with this code and one error that contains all these words.
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, says: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:#?}");
@@ -108,7 +108,7 @@ impl Outcome {
         assert_eq!(
             self.stderr.lines().last(),
             errors.first().copied(),
-            "an error is one line, the last: {self:#?}"
+            "the error is not the last line: {self:#?}"
         );
         for words in says {
             assert!(self.stderr.contains(words), "missing {words:?} in {self:#?}");
@@ -122,27 +122,27 @@ impl Outcome {
     }
 }
 
-/// Waits until somebody else has made this file.
+/// Waits until another process has created this file.
 #[track_caller]
 pub(crate) fn appears(path: &Path) {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !path.exists() {
-        assert!(Instant::now() < patience, "nobody makes {}", path.display());
+        assert!(Instant::now() < deadline, "{} does not appear", path.display());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Waits until somebody else has removed this file or folder.
+/// Waits until another process has removed this file or folder.
 #[track_caller]
 pub(crate) fn disappears(path: &Path) {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while path.exists() {
-        assert!(Instant::now() < patience, "nobody removes {}", path.display());
+        assert!(Instant::now() < deadline, "{} does not disappear", path.display());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Whether perf events are granted here; tests that record say that they were skipped otherwise.
+/// Whether recording works here. If not, notes that the test is skipped.
 pub(crate) fn can_record() -> bool {
     let can = Folder::new().whyslow(["doctor"]).code == Some(0);
     if !can {
@@ -151,11 +151,11 @@ pub(crate) fn can_record() -> bool {
     can
 }
 
-/// Whether the kernel allows perf events, without which not all that runs can be recorded.
+/// Whether perf events are permitted here. Without them, not everything can be recorded.
 pub(crate) fn has_perf_events() -> bool {
     let has = whyslow_capture::trial().is_ok_and(|trial| trial.events.is_ok());
     if !has {
-        whyslow_lab_harness::skip("perf events are refused here");
+        whyslow_lab_harness::skip("perf events are not permitted here");
     }
     has
 }

@@ -32,10 +32,10 @@ fn json(args: &[&str]) -> Value {
 }
 
 #[test]
-fn the_heap_is_the_usual_view_when_there_is_nothing_else() {
-    let usual = whyslow(&["report", "heap.whyslow"]).stdout;
-    assert_eq!(usual, whyslow(&["report", "heap.whyslow", "heap"]).stdout);
-    assert!(usual.contains("leaks: 2.93 KiB definitely lost in 3 blocks"), "{usual}");
+fn the_heap_is_the_default_view_if_nothing_else_was_recorded() {
+    let default = whyslow(&["report", "heap.whyslow"]).stdout;
+    assert_eq!(default, whyslow(&["report", "heap.whyslow", "heap"]).stdout);
+    assert!(default.contains("leaks: 2.93 KiB definitely lost in 3 blocks"), "{default}");
     let both = whyslow(&["report", "both.whyslow"]).stdout;
     assert_eq!(both, whyslow(&["report", "both.whyslow", "functions"]).stdout);
     assert!(both.contains("\n300 ms in 300 samples"), "{both}");
@@ -59,12 +59,12 @@ fn json_has_the_heap_in_every_view() {
 }
 
 #[test]
-fn a_metric_is_chosen_by_its_name() {
+fn metric_selects_by_name() {
     let report = json(&["report", "both.whyslow", "--metric", "temporary-allocations"]);
     assert_eq!(report["metric"], serde_json::json!({"name": "temporary-allocations", "unit": "count"}));
     assert_eq!((&report["value"], &report["functions"][0]["name"]), (&90.into(), &"std::alloc".into()));
     let text = whyslow(&["report", "both.whyslow", "tree", "--metric", "live-at-peak"]).stdout;
-    assert!(text.contains("\n2.94 KiB of live-at-peak; below each function"), "{text}");
+    assert!(text.contains("\n2.94 KiB of live-at-peak; callees below each function"), "{text}");
     let folded = whyslow(&["export", "both.whyslow", "--to", "folded", "--metric", "bytes-allocated"]).stdout;
     assert!(folded.contains("main;load;std::alloc 4000"), "{folded}");
     let svg = whyslow(&["flame", "heap.whyslow", "--metric", "live-at-exit", "-o", "-"]).stdout;
@@ -72,7 +72,7 @@ fn a_metric_is_chosen_by_its_name() {
 }
 
 #[test]
-fn live_bytes_can_be_had_at_any_time() {
+fn shows_live_bytes_at_any_time() {
     let live =
         |args: &[&str]| json(&[&["report", "heap.whyslow", "functions"], args].concat())["value"].clone();
     assert_eq!(live(&["--live-at", "5ms"]), 0);
@@ -84,7 +84,7 @@ fn live_bytes_can_be_had_at_any_time() {
 }
 
 #[test]
-fn what_cannot_be_chosen_is_explained() {
+fn explains_bad_metrics_and_views() {
     let why = |args: &[&str]| {
         let outcome = folder().whyslow(args);
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(125), ""));
@@ -103,7 +103,7 @@ fn what_cannot_be_chosen_is_explained() {
 }
 
 #[test]
-fn nothing_is_said_of_cpu_samples_when_there_are_none() {
+fn without_cpu_samples_quality_does_not_mention_them() {
     let text = whyslow(&["report", "heap.whyslow", "quality"]).stdout;
     assert!(!text.contains("samples") && !text.contains("kernel"), "{text}");
     let quality = &json(&["report", "heap.whyslow"])["quality"];
@@ -111,7 +111,7 @@ fn nothing_is_said_of_cpu_samples_when_there_are_none() {
 }
 
 #[test]
-fn the_viewer_is_told_the_metric() {
+fn the_viewers_address_has_the_metric() {
     let folder = folder();
     let outcome = folder.whyslow(["view", "both.whyslow", "--metric", "bytes-allocated", "-o", "x.html"]);
     outcome.succeeds();

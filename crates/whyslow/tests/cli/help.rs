@@ -1,4 +1,4 @@
-//! Help texts: complete, and changed only on purpose.
+//! Snapshots of all help texts.
 
 use crate::harness::{Folder, outcome};
 
@@ -38,7 +38,7 @@ fn cargo_whyslow_help() {
 }
 
 #[test]
-fn nothing_asked_for_shows_the_help_as_an_error() {
+fn without_arguments_shows_the_help_as_an_error() {
     let outcome = Folder::new().whyslow([""; 0]);
     assert_eq!(outcome.code, Some(125));
     assert!(outcome.stdout.is_empty() && outcome.stderr.contains("Usage: whyslow"), "{outcome:?}");

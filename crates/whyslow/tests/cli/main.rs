@@ -1,4 +1,4 @@
-//! The executables as a user meets them: arguments in; stdout, stderr, files and exit codes out.
+//! Tests of the executables: arguments in; stdout, stderr, files and exit codes out.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test fails the test")]
 

@@ -1,4 +1,4 @@
-//! `whyslow merge`: pooled runs have the samples of all, and what cannot be pooled is said.
+//! `whyslow merge`: pools the samples of several runs, and says what cannot be pooled.
 
 use whyslow_analyze::testing;
 
@@ -17,14 +17,14 @@ fn functions(folder: &Folder, file: &str) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn runs_are_pooled() {
+fn pools_runs() {
     let folder = Folder::new();
     folder.profile("a.whyslow", "main;parse 3\nmain;print 1");
     folder.profile("b.whyslow", "main;print 5\nmain;check 2");
     let outcome = folder.whyslow(["merge", "a.whyslow", "b.whyslow", "-o", "both.whyslow"]);
-    let told = &outcome.succeeds().stderr;
-    assert!(told.contains("2 recordings, 11 samples, 11.0 ms of CPU time"), "{told}");
-    assert!(told.contains("next: whyslow report both.whyslow"), "{told}");
+    let printed = &outcome.succeeds().stderr;
+    assert!(printed.contains("2 recordings, 11 samples, 11.0 ms of CPU time"), "{printed}");
+    assert!(printed.contains("next: whyslow report both.whyslow"), "{printed}");
     let own = |name: &str, samples| (name.to_owned(), samples);
     assert_eq!(functions(&folder, "both.whyslow"), [own("check", 2), own("parse", 3), own("print", 6)]);
 }
@@ -39,7 +39,7 @@ fn the_result_is_named_after_the_program() {
 }
 
 #[test]
-fn a_file_given_twice_is_refused() {
+fn refuses_the_same_file_twice() {
     let folder = Folder::new();
     folder.profile("a.whyslow", "main 3");
     let outcome = folder.whyslow(["merge", "a.whyslow", "./a.whyslow"]);
@@ -48,7 +48,7 @@ fn a_file_given_twice_is_refused() {
 }
 
 #[test]
-fn heaps_are_not_added_up() {
+fn does_not_pool_heaps() {
     let folder = Folder::new();
     folder.save("a.whyslow", &testing::heap_profile("main;f : allocations=3 bytes_allocated=30"));
     folder.profile("b.whyslow", "main 5");
@@ -58,7 +58,7 @@ fn heaps_are_not_added_up() {
 }
 
 #[test]
-fn other_commands_and_files_that_exist_are_respected() {
+fn keeps_existing_files_and_notes_other_commands() {
     let folder = Folder::new();
     folder.profile("a.whyslow", "main 300");
     let mut other = testing::profile("main 300");
@@ -70,5 +70,5 @@ fn other_commands_and_files_that_exist_are_respected() {
     assert_eq!(std::fs::read_to_string(folder.path().join("notes.txt")).unwrap(), "precious");
     folder.whyslow(["merge", "a.whyslow", "b.whyslow", "-o", "both.whyslow"]).succeeds();
     let quality = folder.whyslow(["report", "both.whyslow", "quality"]).succeeds().stdout.clone();
-    assert!(quality.contains("another command"), "{quality}");
+    assert!(quality.contains("a command other than"), "{quality}");
 }

@@ -1,4 +1,4 @@
-//! Where answers go: files whole or not at all, and a reader that has seen enough is no error.
+//! Where answers go: files are written completely or not at all, and a closed pipe is not an error.
 
 use std::fs;
 use std::io::Read;
@@ -13,7 +13,7 @@ fn wide_profile(folder: &Folder) {
 }
 
 #[test]
-fn a_closed_pipe_ends_quietly() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = Folder::new();
     wide_profile(&folder);
     for args in
@@ -29,7 +29,7 @@ fn a_closed_pipe_ends_quietly() {
 }
 
 #[test]
-fn the_picture_goes_beside_the_profile_or_where_asked() {
+fn the_flame_graph_goes_next_to_the_profile_or_to_the_output() {
     let folder = Folder::new();
     folder.profile("x.whyslow", "main;parse 3\nmain;read 2");
     folder.whyslow(["flame", "x.whyslow"]).succeeds();
@@ -53,7 +53,7 @@ fn folded_stacks_go_to_stdout() {
 }
 
 #[test]
-fn unwritable_outputs_say_so() {
+fn reports_unwritable_outputs() {
     let folder = Folder::new();
     folder.profile("x.whyslow", "main 3");
     folder
@@ -81,32 +81,34 @@ fn profiles_and_programs_are_never_overwritten() {
     let folder = Folder::new();
     let profile = folder.profile("x.whyslow", "main 3");
     let before = fs::read(&profile).unwrap();
-    folder.whyslow(["flame", "x.whyslow", "-o", "x.whyslow"]).fails(125, &["x.whyslow: ", "not overwritten"]);
+    folder
+        .whyslow(["flame", "x.whyslow", "-o", "x.whyslow"])
+        .fails(125, &["x.whyslow: ", "does not overwrite"]);
     assert_eq!(fs::read(&profile).unwrap(), before);
     folder.file("app", b"\x7fELF rest");
-    folder.whyslow(["--flame", "./app", "ls"]).fails(125, &["./app: ", "not overwritten"]);
+    folder.whyslow(["--flame", "./app", "ls"]).fails(125, &["./app: ", "does not overwrite"]);
     folder.file("notes.txt", "mine");
     folder.whyslow(["-o", "notes.txt", "true"]).fails(125, &["notes.txt: ", "not a whyslow profile"]);
     assert_eq!(fs::read_to_string(folder.path().join("notes.txt")).unwrap(), "mine");
 }
 
 #[test]
-fn no_browser_is_said_and_is_no_error() {
+fn without_a_browser_flame_only_warns() {
     let folder = Folder::new();
     folder.profile("x.whyslow", "main 3");
     let outcome = folder.whyslow(["flame", "x.whyslow", "--open"]);
-    assert!(outcome.succeeds().stderr.contains("no $BROWSER"), "{}", outcome.stderr);
+    assert!(outcome.succeeds().stderr.contains("$BROWSER is not set"), "{}", outcome.stderr);
 }
 
 #[test]
-fn the_browser_gets_the_picture() {
+fn the_browser_opens_the_flame_graph() {
     let folder = Folder::new();
     folder.profile("x.whyslow", "main 3");
     let browser = folder.script("browser", "echo \"$1\" > part && mv part opened");
     let mut command = folder.command();
     command.args(["flame", "x.whyslow", "--open"]).env("BROWSER", browser);
     crate::harness::outcome(&mut command).succeeds();
-    // Browsers are not waited for.
+    // whyslow does not wait for the browser.
     let opened = folder.path().join("opened");
     crate::harness::appears(&opened);
     let opened = fs::read_to_string(opened).unwrap();
@@ -114,10 +116,10 @@ fn the_browser_gets_the_picture() {
 }
 
 #[test]
-fn an_incomplete_profile_opens_and_says_so() {
+fn opens_an_incomplete_profile_with_a_warning() {
     let folder = Folder::new();
     let path = folder.profile("x.whyslow", "main;parse 3");
-    // A recorder that was killed leaves the sealed length at 0.
+    // A killed recorder leaves the sealed length at 0.
     let mut profile = whyslow_profile::file::read(&path).unwrap();
     profile.sealed = false;
     let mut writer =

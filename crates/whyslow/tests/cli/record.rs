@@ -1,4 +1,4 @@
-//! Recording: the program stays as it is, the profile and the answer appear.
+//! Recording: the program runs unchanged; whyslow writes the profile and the answer.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use whyslow_profile::Profile;
 use crate::harness::{Folder, can_record, can_record_all, has_perf_events, outcome};
 
 #[test]
-fn streams_and_exit_code_are_the_programs_own() {
+fn keeps_the_programs_streams_and_exit_code() {
     if !can_record() {
         return;
     }
@@ -26,7 +26,7 @@ fn streams_and_exit_code_are_the_programs_own() {
 }
 
 #[test]
-fn a_signal_is_128_and_its_number() {
+fn a_signal_exits_with_128_plus_its_number() {
     if !can_record() {
         return;
     }
@@ -48,7 +48,7 @@ fn the_answer_goes_to_stderr() {
 }
 
 #[test]
-fn record_says_the_next_command() {
+fn record_prints_the_next_command() {
     if !can_record() {
         return;
     }
@@ -63,7 +63,7 @@ fn record_says_the_next_command() {
 }
 
 #[test]
-fn the_picture_comes_with_the_recording() {
+fn writes_a_flame_graph_with_the_recording() {
     if !can_record() {
         return;
     }
@@ -74,7 +74,7 @@ fn the_picture_comes_with_the_recording() {
 }
 
 #[test]
-fn an_older_profile_is_kept() {
+fn keeps_the_old_profile() {
     if !can_record() {
         return;
     }
@@ -86,7 +86,7 @@ fn an_older_profile_is_kept() {
 }
 
 #[test]
-fn an_unwritable_output_is_known_before_the_program_starts() {
+fn an_unwritable_output_fails_before_the_program_starts() {
     let folder = Folder::new();
     folder.script("app", "touch started");
     folder
@@ -101,7 +101,7 @@ fn attaching_records_a_running_process() {
     let folder = Folder::new();
     let mut busy = folder.command_of("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let pid = busy.id().to_string();
-    // Until it is executed, it has its parent's name.
+    // Before exec, it has its parent's name.
     while fs::read_to_string(format!("/proc/{pid}/comm")).unwrap().trim() != "sh" {
         std::thread::yield_now();
     }
@@ -110,7 +110,7 @@ fn attaching_records_a_running_process() {
     busy.kill().unwrap();
     busy.wait().unwrap();
     assert!(outcome.succeeds().stderr.contains("sh.whyslow"), "{}", outcome.stderr);
-    assert!(still_runs, "the process goes on");
+    assert!(still_runs, "the process still runs");
     folder.whyslow(["export", "sh.whyslow", "--to", "folded"]).succeeds();
 }
 
@@ -127,7 +127,7 @@ fn a_full_disk_is_one_error_and_125() {
 }
 
 #[test]
-fn the_lab_needs_nothing_else() {
+fn the_lab_works_without_arguments() {
     if !can_record() {
         return;
     }
@@ -137,7 +137,7 @@ fn the_lab_needs_nothing_else() {
     assert!(folder.names().contains(&"lab.whyslow".to_owned()));
 }
 
-/// A process of this name that does nothing until it is dropped.
+/// A process with this name that sleeps until it is dropped.
 struct Idle(std::process::Child);
 
 impl Idle {
@@ -150,7 +150,7 @@ impl Idle {
         }
         let child = folder.command_of(format!("./{name}")).arg("1000").spawn().unwrap();
         let idle = Self(child);
-        // Until it is executed, it has its parent's name.
+        // Before exec, it has its parent's name.
         while fs::read_to_string(format!("/proc/{}/comm", idle.pid())).unwrap().trim() != name {
             std::thread::yield_now();
         }
@@ -180,7 +180,7 @@ fn read(folder: &Folder, name: &str) -> Profile {
 }
 
 #[test]
-fn several_processes_are_recorded_by_number_or_by_name() {
+fn records_several_processes_by_number_or_name() {
     let folder = Folder::new();
     let (one, two) = (Idle::new(&folder, "wst-idle"), Idle::new(&folder, "wst-idle"));
     let mut both = vec![one.pid(), two.pid()];
@@ -196,7 +196,7 @@ fn several_processes_are_recorded_by_number_or_by_name() {
 }
 
 #[test]
-fn a_name_that_nothing_has_says_what_there_is() {
+fn an_unknown_name_suggests_similar_processes() {
     let folder = Folder::new();
     let idle = Idle::new(&folder, "wst-other");
     let there_is = format!("-p {} (wst-other)", idle.pid());
@@ -205,15 +205,15 @@ fn a_name_that_nothing_has_says_what_there_is() {
     folder.whyslow(["record", "-p", "4194305"]).fails(125, &["there is no process 4194305"]);
 }
 
-/// The number of a thread means its process; no process of that number is made up.
+/// The number of a thread selects its process. No process with the thread's number appears.
 #[test]
-fn the_number_of_a_thread_stands_for_its_process() {
+fn the_number_of_a_thread_selects_its_process() {
     let folder = Folder::new();
-    let (told, tid) = std::sync::mpsc::channel();
+    let (sender, tid) = std::sync::mpsc::channel();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || {
         let link = fs::read_link("/proc/thread-self").unwrap();
-        told.send(link.file_name().unwrap().to_str().unwrap().to_owned()).unwrap();
+        sender.send(link.file_name().unwrap().to_str().unwrap().to_owned()).unwrap();
         let _ = ended.recv();
     });
     let tid = tid.recv().unwrap();
@@ -221,30 +221,30 @@ fn the_number_of_a_thread_stands_for_its_process() {
     let outcome = folder.whyslow(["record", "-o", "t.whyslow", "-p", &tid, "--duration", "50ms"]);
     drop(end);
     thread.join().unwrap();
-    let said = format!("{tid} is a thread of process {own}");
-    assert!(outcome.succeeds().stderr.contains(&said), "{}", outcome.stderr);
+    let message = format!("{tid} is a thread of process {own}");
+    assert!(outcome.succeeds().stderr.contains(&message), "{}", outcome.stderr);
     let recorded = pids(&read(&folder, "t.whyslow"));
     assert!(recorded.contains(&own) && !recorded.contains(&tid), "{recorded:?}");
 }
 
 #[test]
-fn the_whole_machine_is_recorded_while_a_program_runs() {
+fn records_the_whole_machine_while_a_program_runs() {
     if !can_record_all() {
         return;
     }
     let folder = Folder::new();
-    let idle = Idle::new(&folder, "wst-beside");
+    let idle = Idle::new(&folder, "wst-idle-too");
     folder.script("app", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo out; exit 3");
     let outcome = folder.whyslow(["record", "-o", "all.whyslow", "-a", "--", "./app"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(3), "out\n"), "{}", outcome.stderr);
     let profile = read(&folder, "all.whyslow");
-    assert!(pids(&profile).contains(&idle.pid()), "everything is recorded");
+    assert!(pids(&profile).contains(&idle.pid()), "other processes are recorded");
     assert!(profile.processes.iter().any(|process| profile.text(process.name) == "app"));
     assert_eq!(profile.meta.exit, Some(whyslow_profile::ExitStatus::Code(3)));
 }
 
 #[test]
-fn only_the_cpus_that_are_asked_for_are_recorded() {
+fn records_only_the_given_cpus() {
     if !has_perf_events() {
         return;
     }
@@ -257,7 +257,11 @@ fn only_the_cpus_that_are_asked_for_are_recorded() {
     folder.whyslow(["record", "-o", "c.whyslow", "-C", first, "--", "true"]).succeeds();
     assert_eq!(read(&folder, "c.whyslow").meta.only_cpus.as_deref(), Some(first));
     let quality = folder.whyslow(["report", "c.whyslow", "quality"]);
-    assert!(quality.succeeds().stdout.contains("only what ran on CPU"), "{}", quality.stdout);
+    assert!(
+        quality.succeeds().stdout.contains("was recorded: time on other CPUs is missing"),
+        "{}",
+        quality.stdout
+    );
     folder.whyslow(["-C", "64000", "true"]).fails(125, &["there is no CPU 64000; this machine has"]);
     let wrong = folder.whyslow(["-C", "x", "true"]);
     assert_eq!(wrong.code, Some(125));
@@ -265,7 +269,7 @@ fn only_the_cpus_that_are_asked_for_are_recorded() {
 }
 
 #[test]
-fn a_program_that_runs_on_is_told() {
+fn reports_a_program_that_still_runs() {
     if !can_record() {
         return;
     }
@@ -274,15 +278,15 @@ fn a_program_that_runs_on_is_told() {
     let outcome = folder.whyslow(["--duration", "300ms", "./app"]);
     let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
     folder.command_of("kill").arg(pid.trim()).status().unwrap();
-    let told = "1 process was still running when the recording ended (sleep)";
-    assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    let note = "1 process was still running when the recording ended (sleep)";
+    assert!(outcome.stderr.contains(note), "{}", outcome.stderr);
     let quality = folder.whyslow(["report", "app.whyslow", "quality", "--format", "json"]);
     assert!(quality.succeeds().stdout.contains("\"still-running\""), "{}", quality.stdout);
 }
 
 #[test]
-fn processes_that_a_program_leaves_behind_are_told() {
-    // Without events a process tells of itself, which one that has just begun may not have done.
+fn reports_processes_that_the_program_leaves_behind() {
+    // Without perf events a process announces itself, and a new process may not have done so yet.
     if !has_perf_events() {
         return;
     }
@@ -291,20 +295,20 @@ fn processes_that_a_program_leaves_behind_are_told() {
     let outcome = folder.whyslow(["./app"]);
     let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
     folder.command_of("kill").arg(pid.trim()).status().unwrap();
-    let told = "1 process was left running by the program when it ended";
+    let note = "1 process was left running by the program when it ended";
     outcome.succeeds();
-    // The answer has room for the worst three warnings only.
+    // The answer shows only the three worst warnings.
     let quality = folder.whyslow(["report", "app.whyslow", "quality"]);
     let words = quality.succeeds().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains(told), "{words}");
-    let nobody = folder.whyslow(["-q", "-o", "b.whyslow", "sh", "-c", "sleep 0 & wait"]);
-    nobody.succeeds();
+    assert!(words.contains(note), "{words}");
+    let none = folder.whyslow(["-q", "-o", "b.whyslow", "sh", "-c", "sleep 0 & wait"]);
+    none.succeeds();
     assert!(read(&folder, "b.whyslow").meta.still_running.is_empty());
 }
 
-/// What was recorded is in the file long before the first second is over.
+/// Samples reach the file well within the first second.
 #[test]
-fn a_recorder_that_is_killed_soon_leaves_what_it_had() {
+fn a_killed_recorder_leaves_its_samples() {
     if !can_record() {
         return;
     }
@@ -315,12 +319,12 @@ fn a_recorder_that_is_killed_soon_leaves_what_it_had() {
     let has_samples = || {
         whyslow_profile::file::read(&path).is_ok_and(|profile| profile.samples.iter().any(|s| !s.is_empty()))
     };
-    let mut looks = 0;
+    let mut tries = 0;
     while !has_samples() {
         assert!(recorder.try_wait().unwrap().is_none(), "it still records");
         std::thread::sleep(std::time::Duration::from_millis(10));
-        looks += 1;
-        assert!(looks < 6000, "there is nothing in the file after a minute");
+        tries += 1;
+        assert!(tries < 6000, "no samples in the file after a minute");
     }
     recorder.kill().unwrap();
     recorder.wait().unwrap();
@@ -329,9 +333,9 @@ fn a_recorder_that_is_killed_soon_leaves_what_it_had() {
     assert!(has_samples());
 }
 
-/// Nothing is called saved that is not.
+/// whyslow does not claim to have saved a profile that did not fit.
 #[test]
-fn a_profile_that_does_not_fit_on_the_disk_is_not_called_saved() {
+fn a_full_disk_is_not_reported_as_saved() {
     if !can_record() {
         return;
     }
@@ -357,7 +361,7 @@ fn a_profile_that_does_not_fit_on_the_disk_is_not_called_saved() {
 }
 
 #[test]
-fn a_running_process_gets_the_answer_too() {
+fn prints_the_answer_for_a_running_process() {
     let folder = Folder::new();
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let outcome = folder.whyslow(["-p", &busy.id().to_string(), "--duration", "300ms"]);
@@ -369,7 +373,7 @@ fn a_running_process_gets_the_answer_too() {
 }
 
 #[test]
-fn a_program_and_a_process_are_not_recorded_together() {
+fn refuses_a_program_together_with_a_process() {
     let outcome = Folder::new().whyslow(["-p", "1", "./app"]);
     assert_eq!(outcome.code, Some(125));
     assert!(outcome.stderr.contains("cannot be used with"), "{}", outcome.stderr);

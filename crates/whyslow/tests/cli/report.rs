@@ -40,7 +40,7 @@ fn json(args: &[&str]) -> Value {
 }
 
 #[test]
-fn functions_are_the_usual_view() {
+fn functions_are_the_default_view() {
     assert_eq!(report(&[]).stdout, report(&["functions"]).stdout);
     assert!(report(&[]).stdout.contains("std::read"));
     let json = json(&[]);
@@ -60,7 +60,7 @@ fn functions_are_the_usual_view() {
 }
 
 #[test]
-fn functions_are_sorted_limited_and_cut_off() {
+fn options_sort_and_limit_functions() {
     assert_eq!(json(&["--by", "total"])["functions"][0]["name"], "main");
     let count = |args: &[&str]| json(args)["functions"].as_array().unwrap().len();
     assert_eq!((count(&[]), count(&["-n", "2"]), count(&["-n", "0"])), (4, 2, 4));
@@ -69,7 +69,7 @@ fn functions_are_sorted_limited_and_cut_off() {
 }
 
 #[test]
-fn filters_choose_samples() {
+fn filters_select_samples() {
     assert_eq!(json(&["--thread", "worker"])["samples"], 10);
     assert_eq!(json(&["--function", "^small$"])["samples"], 30);
     assert_eq!(json(&["--kind", "std"])["samples"], 60);
@@ -84,7 +84,7 @@ fn filters_choose_samples() {
 }
 
 #[test]
-fn a_span_can_have_the_samples_of_all_threads() {
+fn a_span_can_cover_all_threads() {
     let folder = Folder::new();
     let mut profile = whyslow_analyze::testing::profile(STACKS);
     let name = profile.strings.push("wait");
@@ -99,11 +99,11 @@ fn a_span_can_have_the_samples_of_all_threads() {
     all.succeeds();
     assert_eq!(serde_json::from_str::<Value>(&all.stdout).unwrap()["samples"], 5);
     let wrong = folder.whyslow(["report", "x.whyslow", "--span-threads", "some"]);
-    assert!(wrong.stderr.contains("neither `own` (the span's thread) nor `all`"), "{wrong:?}");
+    assert!(wrong.stderr.contains("is not `own` (the span's thread) or `all`"), "{wrong:?}");
 }
 
 #[test]
-fn spans_are_added_up_by_name() {
+fn sums_spans_by_name() {
     let json = json(&["spans"]);
     let span = &json["spans"][0];
     let number = |field: &str| span[field].as_u64();
@@ -137,7 +137,7 @@ fn every_view_has_text_and_json() {
         assert_eq!(json["view"], view[0]);
         assert!(json["quality"]["grade"].is_string(), "{view:?}");
         let verdict = format!("{}: ", json["quality"]["grade"].as_str().unwrap());
-        assert!(text.starts_with(&verdict), "{view:?} says first how far to trust it: {text}");
+        assert!(text.starts_with(&verdict), "{view:?} does not start with the quality: {text}");
     }
 }
 
@@ -149,18 +149,18 @@ fn lines_of_all_functions_have_no_total() {
 }
 
 #[test]
-fn functions_that_are_not_there_or_not_one() {
+fn unknown_and_ambiguous_functions() {
     let folder = folder();
     folder
         .whyslow(["report", "x.whyslow", "callers", "prase"])
         .fails(125, &["x.whyslow: ", "'prase'", "did you mean 'parse'"]);
     folder
         .whyslow(["report", "x.whyslow", "lines", "a"])
-        .fails(125, &["x.whyslow: ", "'a' could be any of", "try: more of its name"]);
+        .fails(125, &["x.whyslow: ", "'a' could be any of", "try: more of the name"]);
 }
 
 #[test]
-fn colours_only_when_wanted() {
+fn colours_are_optional() {
     let folder = folder();
     let colours = |variable: &str| {
         let mut command = folder.command();
@@ -172,7 +172,7 @@ fn colours_only_when_wanted() {
 }
 
 #[test]
-fn modules_and_crates_are_views() {
+fn shows_modules_and_crates() {
     let folder = Folder::new();
     folder.profile("app.whyslow", "main;[libz.so] 30\nmain 10");
     let text = folder.whyslow(["report", "app.whyslow", "modules"]).succeeds().stdout.clone();

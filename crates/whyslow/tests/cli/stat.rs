@@ -1,4 +1,4 @@
-//! `whyslow stat` and `whyslow list` as a user meets them.
+//! `whyslow stat` and `whyslow list`, from the command line.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ fn json(text: &str) -> serde_json::Value {
 }
 
 #[test]
-fn the_answer_is_on_stderr_and_the_programs_output_is_its_own() {
+fn the_answer_goes_to_stderr_and_the_programs_output_is_unchanged() {
     let folder = Folder::new();
     let outcome = folder.whyslow(["stat", "--", "echo", "hello"]);
     assert_eq!(outcome.succeeds().stdout, "hello\n");
@@ -25,34 +25,34 @@ fn the_answer_is_on_stderr_and_the_programs_output_is_its_own() {
 }
 
 #[test]
-fn exit_codes_and_signals_are_the_programs() {
+fn keeps_the_programs_exit_code_and_signal() {
     let folder = Folder::new();
     assert_eq!(folder.whyslow(["stat", "sh", "-c", "exit 7"]).code, Some(7));
     assert_eq!(folder.whyslow(["stat", "sh", "-c", "kill -9 $$"]).code, Some(137));
     folder.whyslow(["stat", "./nothing"]).fails(127, &["./nothing: not found"]);
     folder.file("data", "no program");
     folder.whyslow(["stat", "./data"]).fails(126, &["./data: cannot be started"]);
-    folder.whyslow(["stat"]).fails(125, &["there is nothing to count", "-p PID"]);
+    folder.whyslow(["stat"]).fails(125, &["nothing to count", "-p PID"]);
     folder.whyslow(["stat", "-p", "999999999"]).fails(125, &["there is no process"]);
 }
 
 #[test]
-fn of_several_runs_the_first_failure_is_told_and_passed_on() {
+fn several_runs_exit_with_the_first_failure() {
     let folder = Folder::new();
     let script = folder.script("flaky", "test -e once && exit 0; touch once; exit 3");
     let outcome =
         folder.whyslow(["stat".as_ref(), "-r".as_ref(), "4".as_ref(), "--".as_ref(), script.as_os_str()]);
     assert_eq!(outcome.code, Some(3), "{outcome:#?}");
-    assert!(outcome.stderr.contains("1 of 4 runs did not end with 0"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("1 of 4 runs failed"), "{outcome:#?}");
     assert!(outcome.stderr.contains("± 95 %"), "{outcome:#?}");
-    // A signal is somebody who wants it to end.
+    // A signal means that the user wants to stop.
     let outcome = folder.whyslow(["stat", "-r", "4", "--", "sh", "-c", "kill -15 $$"]);
     assert_eq!(outcome.code, Some(128 + 15));
     assert!(outcome.stderr.contains("only 1 of 4 runs"), "{outcome:#?}");
 }
 
 #[test]
-fn each_run_finds_its_input() {
+fn each_run_reads_the_input() {
     let folder = Folder::new();
     let file = folder.file("input", "three little words\n");
     let run =
@@ -70,7 +70,7 @@ fn each_run_finds_its_input() {
 }
 
 #[test]
-fn json_has_every_number_with_a_unit_and_a_sentence() {
+fn json_has_every_number_with_a_unit_and_a_hint() {
     let folder = Folder::new();
     let outcome = folder.whyslow(["stat", "--format", "json", "-o", "stat.json", "--", "true"]);
     assert_eq!(outcome.succeeds().stderr, "");
@@ -92,34 +92,34 @@ fn json_has_every_number_with_a_unit_and_a_sentence() {
 }
 
 #[test]
-fn wrong_events_are_told_before_anything_runs() {
+fn wrong_events_fail_before_the_program_starts() {
     let folder = Folder::new();
     let stat = |events: &str| folder.whyslow(["stat", "-e", events, "--", "touch", "it-ran"]);
     stat("cylces").fails(125, &["there is no event `cylces`; similar: cycles", "whyslow list"]);
-    stat("cycles:x").fails(125, &["`x` are no modifiers"]);
+    stat("cycles:x").fails(125, &["`x` are not modifiers"]);
     stat("cycles,,branches").fails(125, &["an event is missing"]);
-    stat("gpu/event=1/").fails(125, &["there is no measuring unit `gpu`"]);
+    stat("gpu/event=1/").fails(125, &["there is no PMU `gpu`"]);
     stat("cpu/event=1").fails(125, &["second slash"]);
     stat("software/nonsense/").fails(125, &["has no `nonsense`"]);
     assert_eq!(folder.names(), [""; 0]);
 }
 
 #[test]
-fn an_event_that_is_not_counted_says_why() {
-    // Where no event is counted, one reason stands for all.
+fn explains_why_an_event_is_not_counted() {
+    // If no event is counted, there is one reason for all.
     if !has_perf_events() {
         return;
     }
     let folder = Folder::new();
     let outcome = folder.whyslow(["stat", "-e", "uprobe:main,page-faults", "--", "true"]);
     assert!(
-        outcome.succeeds().stderr.contains("uprobe:main is not counted: functions are not counted"),
+        outcome.succeeds().stderr.contains("uprobe:main is not counted: functions cannot be counted"),
         "{outcome:#?}"
     );
 }
 
 #[test]
-fn options_that_do_not_fit_together_are_refused() {
+fn refuses_options_that_contradict_each_other() {
     let folder = Folder::new();
     for args in [
         &["stat", "-r", "0", "ls"][..],
@@ -137,7 +137,7 @@ fn options_that_do_not_fit_together_are_refused() {
 }
 
 #[test]
-fn a_time_series_has_a_line_for_each_interval() {
+fn a_time_series_has_a_line_per_interval() {
     let folder = Folder::new();
     let outcome = folder.whyslow(["stat", "-I", "50ms", "--", "sleep", "0.3"]);
     let lines: Vec<&str> = outcome.succeeds().stderr.lines().collect();
@@ -147,7 +147,7 @@ fn a_time_series_has_a_line_for_each_interval() {
 }
 
 #[test]
-fn the_machine_is_counted_for_everybody() {
+fn any_user_can_count_the_machine() {
     let folder = Folder::new();
     let outcome = folder.whyslow(["stat", "-a", "--duration", "100ms"]);
     assert!(outcome.succeeds().stdout.contains("context switches"), "{outcome:#?}");
@@ -161,9 +161,9 @@ fn list(arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn the_list_has_every_kind_and_says_what_is_counted() {
+fn the_list_has_every_kind_and_says_what_can_be_counted() {
     let text = list(&[]).succeeds().stdout.clone();
-    for words in ["Hardware", "Caches", "Software", "cycles", "dTLB-load-misses", "page-faults"] {
+    for words in ["Hardware", "Cache", "Software", "cycles", "dTLB-load-misses", "page-faults"] {
         assert!(text.contains(words), "missing {words} in {text}");
     }
     let json = json(&list(&["--format", "json"]).succeeds().stdout);
@@ -177,17 +177,17 @@ fn the_list_has_every_kind_and_says_what_is_counted() {
     for event in events {
         assert_eq!(event["counted"].as_bool(), Some(event["why_not"].is_null()), "{event}");
     }
-    // What is missing is said once, and why.
+    // One remark says what is missing and why.
     let no_cycles = event("cycles")["counted"] == false;
     let remarks = json["remarks"].as_array().unwrap();
-    let told = remarks.iter().any(|remark| {
+    let has_remark = remarks.iter().any(|remark| {
         ["no-cpu-counters", "cpu-counters-refused", "counters-refused"].iter().any(|id| remark["id"] == *id)
     });
-    assert_eq!(no_cycles, told, "{remarks:#?}");
+    assert_eq!(no_cycles, has_remark, "{remarks:#?}");
 }
 
 #[test]
-fn the_list_is_searched() {
+fn the_list_can_be_searched() {
     let found = list(&["tlb-load"]).succeeds().stdout.clone();
     assert!(found.contains("dTLB-load-misses") && !found.contains("page-faults"), "{found}");
     list(&["no-such-thing"]).fails(125, &["no event has `no-such-thing` in its name"]);

@@ -1,4 +1,4 @@
-//! `whyslow view`: the file, and the server as the executable runs it.
+//! `whyslow view`: the page as a file, and the server.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use crate::harness::{Folder, outcome};
 
 const STACKS: &str = "main@app.rs:3;parse@app.rs:10;std::read 60\nworker: main@app.rs:3;parse@app.rs:11 10";
 
-/// A running `whyslow view`, ended with the test.
+/// A running `whyslow view`, killed at the end of the test.
 struct Viewer {
     child: Child,
     address: String,
@@ -59,7 +59,7 @@ fn starts(answer: &[u8], with: &str) -> bool {
 }
 
 #[test]
-fn one_file_holds_everything() {
+fn writes_one_self_contained_file() {
     let folder = Folder::new();
     folder.profile("x.whyslow", STACKS);
     let outcome = folder.whyslow(["view", "x.whyslow", "-o", "x.html"]);
@@ -76,12 +76,12 @@ fn one_file_holds_everything() {
 }
 
 #[test]
-fn programs_and_profiles_are_not_overwritten() {
+fn does_not_overwrite_programs_and_profiles() {
     let folder = Folder::new();
     folder.profile("x.whyslow", STACKS);
     folder.file("app", b"\x7fELF and more");
     for output in ["x.whyslow", "app"] {
-        folder.whyslow(["view", "x.whyslow", "-o", output]).fails(125, &[output, "not overwritten"]);
+        folder.whyslow(["view", "x.whyslow", "-o", output]).fails(125, &[output, "does not overwrite"]);
     }
     folder
         .whyslow(["view", "x.whyslow", "-o", "no/where.html"])
@@ -89,7 +89,7 @@ fn programs_and_profiles_are_not_overwritten() {
 }
 
 #[test]
-fn options_of_the_server_make_no_sense_for_a_file() {
+fn refuses_server_options_for_a_file() {
     let folder = Folder::new();
     folder.profile("x.whyslow", STACKS);
     for option in [&["--no-open"][..], &["--port", "8080"]] {
@@ -120,7 +120,7 @@ fn the_printed_address_serves_the_viewer() {
 }
 
 #[test]
-fn ctrl_c_ends_it() {
+fn ctrl_c_stops_the_server() {
     let folder = Folder::new();
     folder.profile("x.whyslow", STACKS);
     let mut command = folder.command();
@@ -131,13 +131,13 @@ fn ctrl_c_ends_it() {
     assert_eq!(viewer.child.wait().unwrap().signal(), Some(2));
 }
 
-/// The host and the way of an address.
+/// The host and the path of an address.
 fn split(address: &str) -> (&str, &str) {
     let rest = address.strip_prefix("http://").unwrap();
     rest.split_at(rest.find('/').unwrap())
 }
 
-/// Whether another user of this machine could read a file; skips and gives `None` where nobody else can be had.
+/// Whether another user could read a file. Without root, notes a skip and returns `None`.
 fn others_can_read(path: &str) -> Option<bool> {
     let mut other = Command::new("setpriv");
     other.args(["--reuid=65534", "--regid=65534", "--clear-groups", "cat", path]);
@@ -153,10 +153,10 @@ fn others_can_read(path: &str) -> Option<bool> {
 }
 
 #[test]
-fn only_its_owner_can_read_what_the_browser_is_given() {
+fn only_the_owner_can_read_the_browsers_page() {
     let folder = Folder::new();
     folder.profile("x.whyslow", STACKS);
-    // The place itself is open to all.
+    // The folder itself is open to all.
     let place = folder.file("run/readable", "");
     for path in [folder.path(), place.parent().unwrap()] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
@@ -166,7 +166,7 @@ fn only_its_owner_can_read_what_the_browser_is_given() {
     command.args(["-q", "view", "x.whyslow"]).env("BROWSER", folder.path().join("browser"));
     command.env("XDG_RUNTIME_DIR", place.parent().unwrap()).env("HOME", folder.path());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut messages = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let _viewer = Viewer { child, address: String::new() };
     let opened = folder.path().join("opened");
     crate::harness::appears(&opened);
@@ -185,46 +185,50 @@ fn only_its_owner_can_read_what_the_browser_is_given() {
     assert!(answer.starts_with("HTTP/1.1 303 ") && starts(&get(host, &token), "HTTP/1.1 200 "), "{answer}");
     crate::harness::disappears(Path::new(page).parent().unwrap());
 
-    // Somebody else shows the same ticket.
+    // Another client uses the same ticket.
     assert!(starts(&get(host, ticket), "HTTP/1.1 403 "));
-    let said = told.next().unwrap();
+    let message = messages.next().unwrap();
     assert!(
-        said.contains("used twice") && said.contains("the old address is void; try: open http://"),
-        "{said}"
+        message.contains("used twice")
+            && message.contains("the old address no longer works; try: open http://"),
+        "{message}"
     );
     assert!(starts(&get(host, &token), "HTTP/1.1 403 "));
-    let new = said.split(' ').find(|word| word.starts_with("http://")).unwrap();
-    assert!(starts(&get(host, split(new).1), "HTTP/1.1 200 "), "{said}");
+    let new = message.split(' ').find(|word| word.starts_with("http://")).unwrap();
+    assert!(starts(&get(host, split(new).1), "HTTP/1.1 200 "), "{message}");
 }
 
 #[test]
-fn without_a_browser_the_address_is_told() {
+fn without_a_browser_prints_the_address() {
     let folder = Folder::new();
     folder.profile("x.whyslow", STACKS);
     let mut command = folder.command();
     command.args(["view", "x.whyslow"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let told: Vec<_> = lines.take(3).collect();
+    let printed: Vec<_> = lines.take(3).collect();
     let _viewer = Viewer { child, address: String::new() };
-    assert!(told[0].starts_with("whyslow: viewer: http://127.0.0.1:"), "{told:?}");
-    assert!(told[1].contains("Ctrl-C"), "{told:?}");
-    assert!(told[2].contains("there is no $BROWSER and no desktop; try: open http://127.0.0.1:"), "{told:?}");
+    assert!(printed[0].starts_with("whyslow: viewer: http://127.0.0.1:"), "{printed:?}");
+    assert!(printed[1].contains("Ctrl-C"), "{printed:?}");
+    assert!(
+        printed[2].contains("$BROWSER is not set and there is no desktop; try: open http://127.0.0.1:"),
+        "{printed:?}"
+    );
 }
 
 #[test]
-fn a_port_that_is_taken_is_an_error() {
+fn a_port_in_use_is_an_error() {
     let folder = Folder::new();
     folder.profile("x.whyslow", STACKS);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     folder
         .whyslow(["view", "x.whyslow", "--no-open", "--port", &port])
-        .fails(125, &[&format!("port {port} of 127.0.0.1 cannot be opened"), "try: another --port"]);
+        .fails(125, &[&format!("cannot open port {port} of 127.0.0.1"), "try: another --port"]);
 }
 
 #[test]
-fn an_unsealed_profile_is_shown_and_says_so() {
+fn shows_an_incomplete_profile_with_a_warning() {
     let folder = Folder::new();
     let mut profile = whyslow_analyze::testing::profile(STACKS);
     profile.sealed = false;
@@ -238,7 +242,7 @@ fn an_unsealed_profile_is_shown_and_says_so() {
 }
 
 #[test]
-fn what_changed_is_one_page_too() {
+fn writes_a_comparison_as_one_page() {
     let folder = Folder::new();
     folder.profile("old.whyslow", "main;parse 900\nmain;gone 90");
     folder.profile("new.whyslow", "main;parse 300");
@@ -247,7 +251,7 @@ fn what_changed_is_one_page_too() {
     let page = fs::read_to_string(folder.path().join("diff.html")).unwrap();
     assert!(page.contains("Faster: cpu time 990 ms → 300 ms"), "{}", &page[page.len() - 2000..]);
     assert!(page.contains("<td>90.0 ms</td><td>0 ns</td><td>less</td><td>gone</td>"));
-    // Several runs of each side.
+    // Several runs per side.
     for run in 1..=3 {
         folder.profile(&format!("old{run}.whyslow"), &format!("main;parse {}", 900 + run));
         folder.profile(&format!("new{run}.whyslow"), &format!("main;parse {}", 300 - run));
@@ -260,7 +264,7 @@ fn what_changed_is_one_page_too() {
 }
 
 #[test]
-fn what_changed_is_served_too() {
+fn serves_a_comparison() {
     let folder = Folder::new();
     folder.profile("old.whyslow", "main;parse 900");
     folder.profile("new.whyslow", "main;parse 300");
@@ -274,10 +278,10 @@ fn what_changed_is_served_too() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_not_shown() {
+fn refuses_what_cannot_be_compared() {
     let folder = Folder::new();
     folder.profile("x.whyslow", STACKS);
-    for (args, told) in [
+    for (args, message) in [
         (&["view", "--diff", "x.whyslow"][..], "required"),
         (&["view"], "required"),
         (&["view", "--before", "x.whyslow"], "--after"),
@@ -290,12 +294,12 @@ fn what_cannot_be_compared_is_not_shown() {
     ] {
         let outcome = folder.whyslow(args);
         assert_eq!(outcome.code, Some(125), "{args:?}: {outcome:?}");
-        assert!(outcome.stderr.contains(told), "{args:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(message), "{args:?}: {outcome:?}");
     }
 }
 
 #[test]
-fn results_of_bench_are_one_page_too() {
+fn writes_bench_results_as_one_page() {
     let folder = Folder::new();
     let bench =
         ["bench", "-q", "--runs", "7", "--warmup", "0", "--export-json", "r.json", "true", "sleep 0.03"];
@@ -306,7 +310,7 @@ fn results_of_bench_are_one_page_too() {
     );
     let page = fs::read_to_string(folder.path().join("r.html")).unwrap();
     assert!(page.contains("`sleep 0.03` is slower than `true`: +"), "{}", &page[page.len() - 2000..]);
-    // What --save keeps has the runs alone.
+    // A file of --save has only the runs.
     folder
         .whyslow(["bench", "-q", "--runs", "7", "--warmup", "0", "--save", "./kept.json", "true"])
         .succeeds();
@@ -318,15 +322,15 @@ fn results_of_bench_are_one_page_too() {
 }
 
 #[test]
-fn json_that_is_no_result_is_told() {
+fn explains_json_that_is_not_a_result() {
     let folder = Folder::new();
     folder.file("other.json", b"{\"a\": [1, 2]}");
     folder.whyslow(["view", "other.json", "-o", "x.html"]).fails(
         125,
-        &["other.json: it is JSON, and neither a result of whyslow bench nor a profile", "--export-json"],
+        &["other.json: this JSON is neither a result of whyslow bench nor a profile", "--export-json"],
     );
     folder.file("cut.json", b"{\"schema\": \"whyslow-bench/1\", \"commands\": [");
-    folder.whyslow(["view", "cut.json", "-o", "x.html"]).fails(125, &["cut.json: it is damaged", "whole"]);
+    folder.whyslow(["view", "cut.json", "-o", "x.html"]).fails(125, &["cut.json: it is damaged", "complete"]);
     folder.file("newer.json", b"{\"schema\": \"whyslow-bench/9\"}");
     folder
         .whyslow(["view", "newer.json", "-o", "x.html"])

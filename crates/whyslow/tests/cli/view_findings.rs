@@ -1,4 +1,4 @@
-//! The findings that a page of the viewer has are those of `whyslow explain`.
+//! The viewer's findings are those of `whyslow explain`.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use crate::harness::Folder;
 const HASHING: &str =
     "main@app.rs:3;count@app.rs:12;core::hash::sip::Hasher::write 500\nmain@app.rs:3;work@app.rs:20 500";
 
-/// What is said of the profile as a whole in the payload of a page, and whether the payload has some words.
+/// The findings in the payload of a page, and whether the payload contains some words.
 fn explained(page: &str, words: &str) -> (Value, bool) {
     let text = page.split("class=\"payload\">").nth(1).unwrap().split("</script>").next().unwrap();
     let mut bytes = Vec::new();
@@ -42,7 +42,7 @@ fn pages(folder: &Folder) -> [String; 2] {
 }
 
 #[test]
-fn what_explain_finds_is_in_the_page() {
+fn the_page_has_the_findings_of_explain() {
     let folder = Folder::new();
     folder.profile("x.whyslow", HASHING);
     for page in pages(&folder) {
@@ -53,7 +53,7 @@ fn what_explain_finds_is_in_the_page() {
 }
 
 #[test]
-fn what_a_comment_in_the_source_allows_is_left_out() {
+fn a_comment_in_the_source_hides_a_finding() {
     let folder = Folder::new();
     let mut profile = whyslow_analyze::testing::profile(HASHING);
     let file = profile.functions.iter().find_map(|row| row.file).unwrap();
@@ -61,13 +61,13 @@ fn what_a_comment_in_the_source_allows_is_left_out() {
     profile.sources.rows.push(whyslow_profile::SourceLine { file, line: 12, text });
     folder.save("x.whyslow", &profile);
     for page in pages(&folder) {
-        let (said, has_words) = explained(&page, "are hashed by SipHash");
+        let (said, has_words) = explained(&page, "are hashed with SipHash");
         assert!(!has_words && said["allowed"] == 1, "{said}");
     }
 }
 
 #[test]
-fn a_whyslow_toml_counts_and_one_that_cannot_be_read_is_told_while_the_page_is_written() {
+fn a_whyslow_toml_applies_and_a_broken_one_only_warns() {
     let folder = Folder::new();
     folder.profile("x.whyslow", HASHING);
     folder.file("whyslow.toml", "[explain]\nallow = [\"sip-hash\"]\n");

@@ -1,4 +1,4 @@
-//! Kill it, fill it, swamp it: nothing recorded is lost, nothing hangs.
+//! Kill the recorder, fill the disk, flood it with threads: no recorded data is lost, and nothing hangs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use whyslow_profile::{Profile, Sampling, file};
 
 use crate::recorded::{PATIENCE, has_perf_events, record, whyslow};
 
-/// Waits until samples are on disk, which they are about once a second; what is there then.
+/// Waits until samples are on disk, which happens about once a second, and reads them.
 fn first_samples(path: &Path) -> Profile {
     let patience = Instant::now() + PATIENCE;
     loop {
@@ -24,7 +24,7 @@ fn first_samples(path: &Path) -> Profile {
 }
 
 #[test]
-fn a_killed_recorder_leaves_a_profile_that_opens_and_says_so() {
+fn a_killed_recorder_leaves_a_readable_profile_marked_incomplete() {
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.whyslow");
@@ -43,14 +43,14 @@ fn a_killed_recorder_leaves_a_profile_that_opens_and_says_so() {
         format!("{}{}", String::from_utf8_lossy(&report.stdout), String::from_utf8_lossy(&report.stderr));
     assert!(text.contains("alpha"), "it is symbolised when it is read: {text}");
     assert!(text.contains("incomplete"), "{text}");
-    // The program lived on; end it.
+    // The program still runs; kill it.
     let pid = profile.processes[0].pid;
     let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
 }
 
 /// A file size limit stands in for a full disk: writes fail in the middle of the recording.
 #[test]
-fn a_full_disk_is_one_clear_error_and_the_program_runs_on() {
+fn a_full_disk_is_one_clear_error_and_the_program_keeps_running() {
     if !has_perf_events() {
         return;
     }
@@ -89,12 +89,13 @@ fn two_hundred_processes_are_recorded_in_bounded_memory() {
     let profile = &recorded.profile;
     assert_eq!(profile.processes.len(), 201);
     let resident = profile.meta.counters.recorder_max_resident_bytes;
-    // Programs that sample themselves are looked at when they begin, some dozens at a time, and each has a place for its samples.
+    // With timer sampling, programs are inspected when they start, dozens at a time, and each has a buffer
+    // for its samples.
     let most = if profile.meta.sampling == Sampling::Timers { 128 << 20 } else { 64 << 20 };
     assert!(resident < most, "the recorder used {resident} bytes");
 }
 
-/// Waits until a process has so many threads.
+/// Waits until a process has this many threads.
 fn until_threads_run(pid: &str, threads: usize) {
     let patience = Instant::now() + PATIENCE;
     while std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count() < threads {
@@ -104,7 +105,7 @@ fn until_threads_run(pid: &str, threads: usize) {
 }
 
 #[test]
-fn a_running_process_can_be_attached_to() {
+fn attaches_to_a_running_process() {
     if !has_perf_events() {
         return;
     }
@@ -129,9 +130,9 @@ fn a_running_process_can_be_attached_to() {
     assert!(truncated * 100 <= profile.samples[0].len(), "{truncated} truncated");
 }
 
-/// Ctrl-C ends an attached recording; pressed twice, or passed on by a wrapper as well, it still does only that.
+/// Ctrl-C ends an attached recording. Pressed twice, or also passed on by a wrapper, it still only does that.
 #[test]
-fn an_attached_recording_is_ended_by_ctrl_c_and_saved() {
+fn ctrl_c_ends_and_saves_an_attached_recording() {
     if !has_perf_events() {
         return;
     }
@@ -143,7 +144,7 @@ fn an_attached_recording_is_ended_by_ctrl_c_and_saved() {
     let mut recorder = command.stderr(Stdio::null()).spawn().unwrap();
     let path = folder.path().join("run.whyslow");
     first_samples(&path);
-    // Both at once: later, when the recording is saved and only names are looked up, Ctrl-C ends that.
+    // Send both at once: later, when the recording is saved and only symbols are looked up, Ctrl-C ends that.
     let pid = recorder.id().to_string();
     let _ = Command::new("kill").args(["-INT", &pid, &pid]).status();
     let status = recorder.wait().unwrap();
@@ -153,7 +154,8 @@ fn an_attached_recording_is_ended_by_ctrl_c_and_saved() {
     assert!(file::read(&path).unwrap().sealed);
 }
 
-/// A container's filter refuses perf events, and nothing else was allowed: one clear line, and the program is not started.
+/// A container's filter refuses perf events, and only perf sampling was allowed: one clear line, and the
+/// program is not started.
 #[test]
 fn refused_perf_events_are_one_clear_error() {
     let Some(refuse) = build_or_skip("refuse", Variant::Release) else { return };
@@ -165,6 +167,6 @@ fn refused_perf_events_are_one_clear_error() {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(125), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
-    assert!(stderr.contains("perf events are not allowed"), "{stderr}");
+    assert!(stderr.contains("perf events are not permitted here"), "{stderr}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing ran, nothing was written");
 }

@@ -67,7 +67,8 @@ const TRUTH: [(&str, &[&str], &[&str]); 19] = [
     ("call_large", &["call-in-loop"], &["small-callee", "indirect-call", "spills"]),
 ];
 
-/// Builds, records and checks every kernel; `vectors_are_narrow` where the build is for the least of its kind.
+/// Builds, records and checks every kernel. `vectors_are_narrow` is set if the build targets the baseline
+/// CPU.
 fn hints_are_right(arguments: &[&str], vectors_are_narrow: bool) {
     if !has_perf_events() {
         return;
@@ -96,7 +97,7 @@ fn hints_are_right(arguments: &[&str], vectors_are_narrow: bool) {
             assert_eq!(found.contains(&"narrow-vectors"), expected, "{said}");
         }
 
-        // Samples of instructions are those of the function, and hot loops have nearly all of them.
+        // The instructions' samples are the function's, and hot loops have nearly all of them.
         let own: u64 =
             listing["instructions"].as_array().unwrap().iter().map(|row| row["own"].as_u64().unwrap()).sum();
         let row = rows.iter().find(|row| row["name"] == name.as_str());
@@ -119,7 +120,7 @@ fn hints_are_right(arguments: &[&str], vectors_are_narrow: bool) {
         );
     }
 
-    // Calls through the GOT have names, and the names stay when the program is gone.
+    // Calls through the GOT have names, and keep them after the program is deleted.
     let named = |listing: &Value| {
         let rows = listing["instructions"].as_array().unwrap();
         rows.iter().any(|row| row["callee"] == "core::panicking::panic_bounds_check")
@@ -147,7 +148,7 @@ fn hints_with_lto() {
 }
 
 #[test]
-fn hints_of_code_for_newer_processors() {
+fn hints_for_code_built_for_newer_cpus() {
     if has_feature("avx2") && has_feature("fma") && has_feature("bmi2") {
         hints_are_right(&["-C", "opt-level=3", "-C", "target-cpu=x86-64-v3"], false);
     } else {
@@ -156,7 +157,7 @@ fn hints_of_code_for_newer_processors() {
 }
 
 #[test]
-fn two_builds_are_aligned_and_functions_are_found() {
+fn aligns_two_builds_and_finds_functions() {
     let folder = tempfile::tempdir().unwrap();
     let program = build(folder.path(), &["-C", "opt-level=3"]);
     let old = folder.path().join("old");
@@ -183,7 +184,7 @@ fn two_builds_are_aligned_and_functions_are_found() {
 }
 
 #[test]
-fn names_lead_to_functions_and_to_what_they_are_inlined_into() {
+fn finds_functions_and_their_inline_sites_by_name() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), &["-C", "opt-level=3"]);
     let failure = |wanted: &str| {
@@ -208,14 +209,14 @@ fn names_lead_to_functions_and_to_what_they_are_inlined_into() {
 }
 
 #[test]
-fn llvm_mca_is_asked_about_the_hottest_loop() {
+fn runs_llvm_mca_on_the_hottest_loop() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), &["-C", "opt-level=3"]);
     let arguments = ["asm", "kernels", "kernels::saxpy", "--mca"];
     let output = run(whyslow(folder.path()).args(arguments).env("PATH", folder.path()), PATIENCE).unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "there is none in an empty folder");
-    assert!(said.contains("llvm-mca: cannot be started") && said.contains("leave out --mca"), "{said}");
+    assert!(said.contains("cannot start llvm-mca") && said.contains("leave out --mca"), "{said}");
     if !is_installed("llvm-mca") {
         return;
     }
@@ -225,7 +226,7 @@ fn llvm_mca_is_asked_about_the_hottest_loop() {
 }
 
 #[test]
-fn at_a_terminal_one_is_asked_which_function() {
+fn prompts_for_a_function_at_a_terminal() {
     if !has_perf_events() || !is_installed("script") {
         return;
     }
@@ -234,7 +235,7 @@ fn at_a_terminal_one_is_asked_which_function() {
     let mut record = whyslow(folder.path());
     record.args(["record", "-q", "-F", "1999", "-o", "k.whyslow", "--"]).arg(program).args(["0.5", "divide"]);
     assert!(run(&mut record, PATIENCE).unwrap().status.success());
-    // `script` gives the command a terminal and hands on what it reads.
+    // `script` gives the command a terminal and forwards its input.
     let answered = |answer: &str| {
         let mut shell = Command::new("sh");
         shell.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path().join("cache"));
@@ -250,15 +251,16 @@ fn at_a_terminal_one_is_asked_which_function() {
     }
     let unanswered = answered("");
     assert!(unanswered.contains(QUESTION) && !unanswered.contains("instructions in"), "{unanswered}");
-    // Nobody is asked where nobody can answer.
+    // Without a terminal, there is no prompt.
     let list = text(folder.path(), &["asm", "k.whyslow"]);
     assert!(!list.contains(QUESTION) && list.contains("kernels::divide"), "{list}");
 }
 
-/// A line of either disassembler without what is only writing: sizes of operands, spaces, comments, forms of numbers.
+/// A line of either disassembler, without differences in notation: operand sizes, spaces, comments, number
+/// formats.
 fn normal(text: &str) -> String {
     let mut text = text.split(['#', '<', '→']).next().unwrap_or_default().to_lowercase();
-    // Longer words first: each has the next one in it.
+    // Longer words first: each contains the next one.
     for size in ["xmmword", "ymmword", "zmmword", "dword", "qword", "oword", "fword", "tbyte", "byte", "word"]
     {
         text = text.replace(&format!("{size} ptr "), "");
@@ -293,7 +295,7 @@ fn normal(text: &str) -> String {
 }
 
 #[test]
-fn instructions_are_written_as_objdump_writes_them() {
+fn instructions_match_objdumps() {
     if !is_installed("objdump") {
         return;
     }
@@ -318,7 +320,7 @@ fn instructions_are_written_as_objdump_writes_them() {
             let Some(theirs) = theirs.get(&address) else {
                 panic!("objdump has nothing at {address:#x}: {ours}")
             };
-            // Padding is written in many ways, and branches by where they go.
+            // Padding has many spellings, and branches are compared by their targets.
             if ours.contains("nop") || ours == "xchg ax, ax" {
                 continue;
             }

@@ -1,6 +1,7 @@
-//! Programs in which nothing is wrong: `whyslow explain` has nothing to say of them.
+//! Programs without problems: `whyslow explain` finds nothing in them.
 //!
-//! Those of the system were written by others, in other languages, and have been made fast for decades; those of the lab only compute.
+//! The system programs were written by others, in other languages, and have been optimised for decades; the
+//! lab programs only compute.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,7 +12,8 @@ use whyslow_lab_harness::{Variant, build_or_skip, is_installed, run};
 
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
-/// Programs of every system with their arguments, and how often each reads `text`, lines of words and numbers: long enough to be sampled.
+/// Common system programs with their arguments, and how often each reads `text`, lines of words and numbers:
+/// long enough to be sampled.
 const OF_THE_SYSTEM: [(&[&str], usize); 10] = [
     (&["gzip", "-6", "-c"], 1),
     (&["expand"], 10),
@@ -25,7 +27,7 @@ const OF_THE_SYSTEM: [(&[&str], usize); 10] = [
     (&["cut", "-d ", "-f2-4"], 10),
 ];
 
-/// Programs of the lab that compute and do nothing else.
+/// Lab programs that only compute.
 const OF_THE_LAB: [(&str, &[&str]); 4] =
     [("ratio", &["1", "400"]), ("chain", &["400"]), ("inlined", &["400"]), ("threads", &["4", "200"])];
 
@@ -44,7 +46,7 @@ fn write_text(folder: &Path) {
     std::fs::write(folder.join("text"), text).unwrap();
 }
 
-/// The ids of all findings, each with its share and its place.
+/// The ids of all findings, each with its share and its location.
 fn findings(folder: &Path, command: &mut Command) -> Vec<String> {
     let recorded = run(command, PATIENCE).unwrap();
     let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
@@ -53,20 +55,21 @@ fn findings(folder: &Path, command: &mut Command) -> Vec<String> {
         run(whyslow(folder).args(["explain", "--format", "json", "run.whyslow"]), PATIENCE).unwrap();
     let json: Value = serde_json::from_slice(&explained.stdout).unwrap();
     assert!(json["quality"]["samples"].as_u64() >= Some(200), "too short to find anything: {json:#}");
-    let told = json["findings"].as_array().unwrap();
-    told.iter()
+    let found = json["findings"].as_array().unwrap();
+    found
+        .iter()
         .map(|one| format!("{} {} {} {}", one["id"], one["share"], one["function"], one["line"]))
         .collect()
 }
 
 #[test]
-fn there_is_nothing_to_say_of_programs_of_the_system() {
+fn finds_nothing_in_system_programs() {
     if !has_perf_events() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     write_text(folder.path());
-    let told = |(words, times): (&[&str], usize)| {
+    let found = |(words, times): (&[&str], usize)| {
         if !is_installed(words[0]) {
             return Vec::new();
         }
@@ -76,15 +79,15 @@ fn there_is_nothing_to_say_of_programs_of_the_system() {
         findings(folder.path(), &mut record)
     };
     for program in OF_THE_SYSTEM {
-        assert_eq!(told(program), Vec::<String>::new(), "{program:?}");
+        assert_eq!(found(program), Vec::<String>::new(), "{program:?}");
     }
-    // This one writes every byte with printf.
-    let [one] = &told((&["od", "-c"], 2))[..] else { panic!("od has one finding") };
+    // od writes every byte with printf.
+    let [one] = &found((&["od", "-c"], 2))[..] else { panic!("od has one finding") };
     assert!(one.contains("\"formatting\""), "{one}");
 }
 
 #[test]
-fn there_is_nothing_to_say_of_programs_that_compute() {
+fn finds_nothing_in_programs_that_only_compute() {
     if !has_perf_events() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `whyslow diff --runs` of programs that differ in something known.
+//! `whyslow diff --runs` of programs with a known difference.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use whyslow_lab_harness::{Variant, build_or_skip, try_again};
 
-/// What `whyslow diff` says of five runs of two commands.
+/// The output of `whyslow diff` for five runs of two commands.
 fn compared(before: &str, after: &str, more: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
@@ -19,7 +19,7 @@ fn compared(before: &str, after: &str, more: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The functions that are called more or less, by themselves, of the program's own.
+/// The program's own functions whose self time is more or less.
 fn called(diff: &Value) -> Vec<String> {
     let rows = diff["rows"].as_array().unwrap().iter();
     let claims = rows.filter(|row| ["more", "less"].contains(&row["verdict"].as_str().unwrap()));
@@ -34,7 +34,7 @@ fn row<'a>(diff: &'a Value, name: &str) -> &'a Value {
     diff["rows"].as_array().unwrap().iter().find(of).unwrap()
 }
 
-/// One comparison in twenty may be wrong by chance; two in a row are not.
+/// One comparison in twenty may be wrong by chance, but not two in a row.
 fn twice_at_most(claim: impl Fn() -> Result<(), String>) {
     if let Err(first) = claim() {
         try_again(&first);
@@ -64,7 +64,7 @@ fn a_program_does_not_differ_from_itself() {
 }
 
 #[test]
-fn the_function_that_changed_is_named_with_its_factor() {
+fn names_the_changed_function_with_its_factor() {
     let Some(changed) = program("changed") else { return };
     twice_at_most(|| {
         let command = |percent: u32| format!("{} 150 {percent}", changed.display());
@@ -79,7 +79,7 @@ fn the_function_that_changed_is_named_with_its_factor() {
     });
 }
 
-/// The program of the lab, with its callee as a function of its own or swallowed. Without debug information nothing says so.
+/// The lab program, with its callee separate or inlined. Without debug info nothing shows the inlining.
 fn swallowing(folder: &Path, swallowed: bool, debug: &str) -> Option<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/programs/swallowed.rs");
     let program = folder.join(if swallowed { "after/swallowed" } else { "before/swallowed" });
@@ -95,7 +95,7 @@ fn swallowing(folder: &Path, swallowed: bool, debug: &str) -> Option<String> {
 }
 
 #[test]
-fn a_function_that_is_inlined_now_makes_nothing_more_or_less() {
+fn inlining_a_function_makes_nothing_more_or_less() {
     let folder = tempfile::tempdir().unwrap();
     let programs = [false, true].map(|swallowed| swallowing(folder.path(), swallowed, "debuginfo=0"));
     let [Some(apart), Some(swallowed)] = programs else { return };
@@ -119,9 +119,9 @@ fn a_function_that_is_inlined_now_makes_nothing_more_or_less() {
     }
 }
 
-/// Debug information says what was inlined: the callee has its row on both sides.
+/// Debug info shows what was inlined: the callee has its row on both sides.
 #[test]
-fn an_inlined_function_with_debug_information_is_what_it_was() {
+fn an_inlined_function_with_debug_info_is_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let programs = [false, true].map(|swallowed| swallowing(folder.path(), swallowed, "debuginfo=1"));
     let [Some(apart), Some(swallowed)] = programs else { return };

@@ -1,4 +1,4 @@
-//! `whyslow stat` against a program that knows what it uses.
+//! `whyslow stat` against a program that knows its resource usage.
 
 use std::process::{Command, Output};
 
@@ -8,7 +8,7 @@ use whyslow_lab_harness::{Truth, Variant, build_or_skip, run};
 use crate::heap_recorded::as_nobody;
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
-/// What the program said, and what whyslow says.
+/// The program's claims, and whyslow's numbers.
 struct Stat {
     truth: Truth,
     json: Value,
@@ -22,7 +22,7 @@ fn answer(output: &Output, json: &[u8]) -> Stat {
     Stat { truth, json: serde_json::from_slice(json).unwrap() }
 }
 
-/// Counts the program, as whoever this is.
+/// Counts the program as the current user.
 fn stat(options: &[&str]) -> Option<Stat> {
     let program = build_or_skip("usage", Variant::Release)?;
     let folder = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ impl Stat {
         self.json["remarks"].as_array().unwrap().iter().filter_map(|remark| remark["id"].as_str()).collect()
     }
 
-    /// What the program claims to use, with what start-up may add; it is the same for whoever counts.
+    /// Checks the program's claimed usage plus what start-up may add. It is the same for every user.
     fn assert_true(&self) {
         let within = |name: &str, truth: f64, more: f64| {
             let value = self.number(name);
@@ -78,7 +78,7 @@ impl Stat {
 }
 
 #[test]
-fn a_program_that_knows_what_it_uses_is_counted_right() {
+fn counts_match_a_program_that_knows_its_usage() {
     let Some(stat) = stat(&[]) else { return };
     stat.assert_true();
     assert_eq!(stat.json["schema"], "whyslow-stat/1");
@@ -97,9 +97,10 @@ fn an_ordinary_user_gets_the_same_numbers() {
     answer(&output, &std::fs::read(folder.path().join("stat.json")).unwrap()).assert_true();
 }
 
-/// The kernel takes its counters away when a file is executed that the user may not read: what they saw before is not passed off as all.
+/// The kernel removes the counters when a file is executed that the user may not read. Their earlier counts
+/// must not pass for the total.
 #[test]
-fn a_program_that_may_not_be_observed_has_its_cpu_time() {
+fn an_unobservable_program_keeps_its_cpu_time() {
     use std::os::unix::fs::PermissionsExt as _;
     if !has_perf_events() {
         return;
@@ -116,7 +117,7 @@ fn a_program_that_may_not_be_observed_has_its_cpu_time() {
     assert!(stat.remark_ids().contains(&"programs-not-counted"), "{:?}", stat.remark_ids());
 }
 
-/// Where perf events are refused there is what the kernel accounts, and one remark about the rest.
+/// Without permission for perf events there are the kernel's accounts, and one remark about the rest.
 #[test]
 fn refused_perf_events_cost_little() {
     let Some(program) = build_or_skip("usage", Variant::Release) else { return };
@@ -137,9 +138,9 @@ fn refused_perf_events_cost_little() {
     );
 }
 
-/// Threads tell their counts when they end: each has its own, and all of them are the whole.
+/// Threads report their counts when they exit: each has its own, and together they are the total.
 #[test]
-fn each_thread_has_what_it_did() {
+fn each_thread_has_its_own_counts() {
     if !has_perf_events() {
         return;
     }
@@ -162,7 +163,7 @@ fn each_thread_has_what_it_did() {
     assert!(!stat.remark_ids().contains(&"threads-incomplete"));
 }
 
-/// Intervals follow each other without a gap and add up to the whole.
+/// Intervals have no gaps and add up to the total.
 #[test]
 fn a_time_series_adds_up() {
     let Some(stat) = stat(&["-I", "20ms"]) else { return };
@@ -184,7 +185,7 @@ fn several_runs_have_a_value_each_and_an_interval() {
     assert!(faults["margin"].is_number() && faults["median"].as_f64().unwrap() >= stat.claim("faults"));
 }
 
-/// A process that runs already: what it does from then on.
+/// A process that already runs is counted from then on.
 #[test]
 fn a_running_process_is_counted_from_then_on() {
     let mut child = Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap();

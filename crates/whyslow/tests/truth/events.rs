@@ -13,7 +13,7 @@ use crate::recorded::{PATIENCE, has_perf_events, notes, refused, whyslow};
 fn record(events: &[&str]) -> Option<(Profile, Truth)> {
     let built = build_or_skip("events", Variant::Release)?;
     let folder = tempfile::tempdir().unwrap();
-    // Whoever else runs the same file at the same time calls the same functions.
+    // Other tests that run the same file at the same time would call the same functions.
     let program = folder.path().join("events");
     std::fs::copy(built, &program).unwrap();
     let mut command = whyslow(folder.path());
@@ -46,7 +46,7 @@ fn sum(profile: &Profile, name: &str, function: Option<&str>) -> u64 {
         .sum()
 }
 
-/// Fails unless all of it is there, or what is not is told.
+/// Fails unless all occurrences are recorded, or the missing ones are reported.
 #[track_caller]
 fn assert_all(profile: &Profile, event: &str, function: &str, truth: u64) {
     let missed = profile.meta.notes.iter().find_map(|note| match note {
@@ -57,7 +57,7 @@ fn assert_all(profile: &Profile, event: &str, function: &str, truth: u64) {
     });
     let seen = sum(profile, event, Some(function));
     let least = truth - missed.unwrap_or(0).min(truth);
-    // The function's own code and that of what it calls are pages, too.
+    // The function's own code and that of its callees are pages, too.
     let most = if event.contains("probe") { truth } else { truth + 10 };
     assert!((least..=most).contains(&seen), "{event} in {function}: {seen} of {truth}, {missed:?} missed");
 }
@@ -77,9 +77,9 @@ fn page_faults_are_where_fresh_memory_is_touched() {
     assert_eq!(profile.metrics[profile.main_metric()].of, Subject::Cpu, "CPU time is recorded as before");
 }
 
-/// More than any recorder keeps up with: what is missing is known, and told.
+/// More events than any recorder keeps up with: the missing ones are known and reported.
 #[test]
-fn of_a_flood_nothing_is_missing_that_is_not_told() {
+fn reports_every_missing_event_of_a_flood() {
     if !has_perf_events() {
         return;
     }
@@ -97,10 +97,10 @@ fn of_a_flood_nothing_is_missing_that_is_not_told() {
     let recorded = sum(&profile, "page-faults", None);
     let faults = truth.counts["faults"];
     match missed {
-        None => assert!(recorded >= faults, "{recorded} of {faults}, and nothing is said"),
-        Some(told) => {
-            assert_eq!((told.0, told.2), ("page-faults", recorded));
-            assert!(told.1 >= faults, "{told:?} of {faults}");
+        None => assert!(recorded >= faults, "{recorded} of {faults}, and no note"),
+        Some(note) => {
+            assert_eq!((note.0, note.2), ("page-faults", recorded));
+            assert!(note.1 >= faults, "{note:?} of {faults}");
         }
     }
 }
@@ -117,18 +117,18 @@ fn an_ordinary_user_sees_them_too() {
     let (profile, truth) = finished(&mut command, folder.path());
     assert_all(&profile, "page-faults", "touch_pages", truth.counts["touch_pages"]);
     let notes = notes(&profile);
-    for (event, why) in [("sched:sched_switch", "root only"), ("uprobe:probed", "root only")] {
+    for (event, why) in [("sched:sched_switch", "only root"), ("uprobe:probed", "only root")] {
         let said = notes.iter().find(|note| note.starts_with(&format!("{event} is not recorded")));
         assert!(said.is_some_and(|said| said.contains(why)), "{event}: {notes:?}");
     }
 }
 
-/// Whether functions can be probed and tracepoints read: that is for root.
+/// Whether functions can be probed and tracepoints read, which needs root.
 fn is_root() -> bool {
     let root = std::fs::read_dir("/sys/kernel/tracing/events/sched").is_ok()
         && std::fs::exists("/sys/bus/event_source/devices/uprobe").unwrap_or(false);
     if !root {
-        skip("the kernel's tracepoints are not to be seen here");
+        skip("the kernel's tracepoints are not readable here");
     }
     root && has_perf_events()
 }
@@ -146,7 +146,7 @@ fn calls_of_a_function_are_counted_with_their_callers() {
 }
 
 #[test]
-fn a_period_takes_one_of_many_and_weighs_it_so() {
+fn a_period_samples_one_in_many_with_that_weight() {
     if !is_root() {
         return;
     }
@@ -154,7 +154,7 @@ fn a_period_takes_one_of_many_and_weighs_it_so() {
     let (seen, calls) = (sum(&profile, "uprobe:probed", None), truth.counts["probed"]);
     let rows = profile.samples[metric(&profile, "uprobe:probed")].len() as u64;
     assert_eq!(seen, rows * 10);
-    // Each of the two instances and each CPU ends with a part of ten.
+    // Each of the two instances and each CPU ends with an incomplete period of ten.
     let parts = 2 * 10 * cpus();
     assert!(seen <= calls && seen + parts >= calls, "{seen} of {calls}");
 }
@@ -169,12 +169,12 @@ fn a_tracepoint_is_a_metric() {
         return;
     }
     let Some((profile, truth)) = record(&["-e", "sched:sched_process_exec"]) else { return };
-    // The program is executed, too.
+    // The program itself is executed, too.
     assert_eq!(sum(&profile, "sched:sched_process_exec", None), truth.counts["execs"] + 1);
 }
 
 #[test]
-fn where_events_are_refused_nothing_is_started() {
+fn without_permission_for_events_nothing_is_started() {
     let Some((output, folder)) = refused(&["record", "-e", "page-faults,cs", "--", "touch", "started"])
     else {
         return;

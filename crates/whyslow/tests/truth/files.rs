@@ -1,4 +1,4 @@
-//! Waits for a disk against what a program measures itself, as root and as an ordinary user.
+//! Waits for a disk against the program's own measurements, as root and as an ordinary user.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use whyslow_profile::Profile;
 use crate::lock_kinds::{assert_waits, record, record_as_nobody};
 use crate::recorded::has_perf_events;
 
-/// Fails unless the program has waited for a file as long as it says; not where writing to the disk never waits.
+/// Fails unless the program has waited for a file as long as it measured. Passes if writing to the disk never
+/// blocks.
 #[track_caller]
 fn assert_fsync(folder: &Path, profile: &Profile, truth: &Truth) {
     const TOO_LITTLE_US: u64 = 20_000;
@@ -21,12 +22,12 @@ fn assert_fsync(folder: &Path, profile: &Profile, truth: &Truth) {
 }
 
 #[test]
-fn waits_until_the_disk_has_a_file_are_waits_for_a_file() {
+fn syncing_a_file_is_a_wait_for_a_file() {
     let Some(program) = build_or_skip("fsync", Variant::Release) else { return };
     if !has_perf_events() {
         return;
     }
-    // Folders for temporary files are often in memory.
+    // Temporary folders are often in memory.
     let folder = tempfile::tempdir_in(lab_folder()).unwrap();
     let (profile, truth) = record(&program, &[folder.path().join("data").to_str().unwrap()]);
     assert_fsync(folder.path(), &profile, &truth);

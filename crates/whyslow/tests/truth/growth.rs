@@ -5,7 +5,7 @@ use whyslow_lab_harness::{Variant, build_or_skip, run};
 
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
-/// The row of a function, wherever it is.
+/// The row of a function in either list.
 fn row<'a>(json: &'a Value, name: &str) -> &'a Value {
     let rows = ["functions", "with_callees"].into_iter().flat_map(|table| json[table].as_array().unwrap());
     let name = format!("growth::{name}");
@@ -17,7 +17,7 @@ fn row<'a>(json: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn exponents_are_those_of_the_functions_also_where_they_hide() {
+fn finds_the_exponents_of_functions_even_if_hidden() {
     if !has_perf_events() {
         return;
     }
@@ -50,7 +50,7 @@ fn exponents_are_those_of_the_functions_also_where_they_hide() {
         let room = (high - low) / 2.0 + 0.05;
         assert!(low - room <= truth && truth <= high + room, "{name}: {row:#}");
     }
-    // n log n looks like a little more than n.
+    // n log n grows slightly faster than n.
     let between = row(&json, "linearithmic")["exponent"].as_f64().unwrap();
     assert!((0.95..1.35).contains(&between), "{between}");
     let steep = json["steep"].as_array().unwrap();

@@ -1,5 +1,5 @@
-//! However a program starts another one, static or not, the other one's heap is counted exactly, and nothing else changes for either. Where
-//! it cannot be entered, that is said by name.
+//! However a program starts another one, static or not, the other one's heap is counted exactly, and nothing
+//! else changes for either. A program that cannot be recorded is reported by name.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::recorded::{PATIENCE, notes, whyslow};
 
 const STATIC: [Variant; 3] = [Variant::Static, Variant::StaticPie, Variant::Musl];
 
-/// Records a program that starts others. Only what each function did is compared: the shell allocates, too.
+/// Records a program that starts others. Compares only the counts per function: the shell allocates, too.
 fn starts(starter: &Path, arguments: &[&str]) -> HeapRecorded {
     let what = format!("{} {arguments:?}", starter.display());
     let mut heap = record_program(starter, &[], arguments);
@@ -28,14 +28,14 @@ fn text_of(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Nothing was left out.
+/// Checks that no program was left out.
 fn assert_nothing_is_missing(heap: &HeapRecorded) {
     let notes = notes(heap.profile());
     assert!(!notes.iter().any(|note| note.contains("not in the recording")), "{notes:?}");
 }
 
 #[test]
-fn a_static_program_is_entered_however_it_is_started() {
+fn a_static_program_is_recorded_however_it_is_started() {
     let Some(starter) = build_or_skip("heap_starts", Variant::Release) else { return };
     for variant in STATIC {
         let Some(program) = build_or_skip("heap_counts", variant) else { continue };
@@ -46,9 +46,9 @@ fn a_static_program_is_entered_however_it_is_started() {
     }
 }
 
-/// It may be cleared, or say something else where it names the agent.
+/// The environment may be cleared, or contain another value for the agent's variable.
 #[test]
-fn a_program_is_followed_whatever_its_environment_says() {
+fn a_program_is_followed_with_any_environment() {
     for variant in [Variant::Release, Variant::Static] {
         let Some(program) = build_or_skip("heap_counts", variant) else { continue };
         let others: [&[&str]; 5] = [
@@ -74,7 +74,7 @@ fn a_program_is_followed_whatever_its_environment_says() {
 }
 
 #[test]
-fn an_environment_stays_as_it_is_but_for_the_agent() {
+fn an_environment_is_unchanged_except_for_the_agent() {
     for starter in [Variant::Release, Variant::Musl] {
         let Some(starter) = build_or_skip("heap_starts", starter) else { continue };
         let heap = record_program(&starter, &[], &["own", "/usr/bin/env"]);
@@ -90,9 +90,9 @@ fn an_environment_stays_as_it_is_but_for_the_agent() {
     }
 }
 
-/// `whyslow heap` in a program that is recorded has its own agent in what it starts.
+/// A `whyslow heap` inside a recorded program loads its own agent into the programs that it starts.
 #[test]
-fn a_program_that_another_whyslow_records_is_left_to_it() {
+fn a_program_recorded_by_another_whyslow_is_left_to_it() {
     let Some(program) = build_or_skip("heap_counts", Variant::Release) else { return };
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("inner.whyslow");
@@ -106,9 +106,9 @@ fn a_program_that_another_whyslow_records_is_left_to_it() {
     assert_eq!(inner.heap.totals().allocations, claimed);
 }
 
-/// The agent's file is gone by then, which the loader would say.
+/// The agent's file is deleted by then; the loader would print an error if it still looked for it.
 #[test]
-fn what_is_started_after_the_recording_is_left_alone() {
+fn a_program_started_after_the_recording_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let script =
         "(while [ ! -e go ]; do sleep 0.05; done; env >said; touch done) </dev/null >/dev/null 2>err &";
@@ -128,7 +128,7 @@ fn what_is_started_after_the_recording_is_left_alone() {
 }
 
 #[test]
-fn a_static_program_may_start_another_one_that_starts_another_one() {
+fn follows_chains_of_static_programs() {
     let Some(dynamic) = build_or_skip("heap_starts", Variant::Release) else { return };
     for (variant, ways) in [
         (Variant::Static, ["fork", "spawn"]),
@@ -162,7 +162,8 @@ fn a_shell_and_a_script_may_start_static_programs() {
     let script = folder.path().join("script");
     std::fs::write(&script, format!("#!{} 1\n", program.display())).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    // The kernel calls the interpreter with `1`, the script's path, and what the script got: rounds that are no number are refused.
+    // The kernel calls the interpreter with `1`, the script's path, and the script's arguments: a number of
+    // rounds that is not a number is refused.
     let Some(starter) = build_or_skip("heap_starts", Variant::Release) else { return };
     let heap = record_program(&starter, &[], &["spawn", text_of(&script)]);
     assert_eq!(code(&heap.output), 1, "{}", text(&heap.output.stderr));
@@ -170,9 +171,10 @@ fn a_shell_and_a_script_may_start_static_programs() {
     assert_eq!(processes, 2, "the static interpreter was not entered");
 }
 
-/// As debuggers start programs: the libraries lie below the stack, and the agent's own memory must leave a place for patches beside them.
+/// As debuggers start programs: the libraries are below the stack, and the agent's own memory must leave room
+/// for patches next to them.
 #[test]
-fn programs_whose_addresses_are_not_random_are_followed() {
+fn follows_programs_without_address_randomisation() {
     let setarch = Path::new("/usr/bin/setarch");
     if !setarch.exists() {
         skip("setarch is not installed");
@@ -206,9 +208,9 @@ fn assert_exact_starter(starter: &Path, arguments: &[&str]) {
     heap.assert_equal(&starter.display().to_string());
 }
 
-/// The exec of a second thread gives it the first one's number, which nobody can follow.
+/// The exec of a second thread gives it the first one's number, which cannot be followed.
 #[test]
-fn a_static_program_that_cannot_be_entered_is_named() {
+fn names_a_static_program_that_cannot_be_recorded() {
     let Some(starter) = build_or_skip("heap_starts", Variant::Release) else { return };
     let Some(program) = build_or_skip("heap_counts", Variant::Static) else { return };
     let heap = record_program(&starter, &[], &["thread", text_of(&program), "1", "200"]);
@@ -223,20 +225,20 @@ fn assert_named(heap: &HeapRecorded, program: &Path, why: &str) {
     assert!(notes.iter().any(|note| note.starts_with(&start)), "nothing says {start:?}: {notes:?}");
 }
 
-/// Whatever the agent wanted there would kill it.
+/// Any system call of the agent would kill the program.
 #[test]
-fn a_program_that_may_not_open_a_socket_is_left_alone_and_named() {
+fn names_a_program_that_may_not_open_a_socket_and_leaves_it_alone() {
     for variant in [Variant::Static, Variant::Release] {
         let Some(program) = build_or_skip("heap_counts", variant) else { return };
         for starter in [Variant::Release, Variant::Static] {
             let Some(starter) = build_or_skip("heap_starts", starter) else { return };
             let heap = record_program(&starter, &[], &["confined", text_of(&program), "1", "200"]);
-            assert_left_out(&heap, &program, "was started behind a filter of system calls");
+            assert_left_out(&heap, &program, "and its children run under a system call filter (seccomp)");
         }
     }
 }
 
-/// It ran as without a recorder, and is not passed over in silence.
+/// Checks that the program ran as without a recorder, and that a note names it.
 fn assert_left_out(heap: &HeapRecorded, program: &Path, why: &str) {
     assert_eq!((code(&heap.output), text(&heap.output.stderr)), (0, String::new()));
     assert!(text(&heap.output.stdout).contains("site use_briefly"), "the program did not run");
@@ -245,30 +247,38 @@ fn assert_left_out(heap: &HeapRecorded, program: &Path, why: &str) {
     assert_eq!(heap.profile().meta.heap.as_ref().unwrap().programs_left_out, 1);
 }
 
-/// whyslow's folder is for its own user alone.
+/// Only its own user can access whyslow's folder.
 #[test]
-fn a_program_that_becomes_another_user_is_named_and_hears_nothing() {
+fn names_a_program_that_changes_its_user_and_leaves_it_alone() {
     let setpriv = Path::new("/usr/bin/setpriv");
     for variant in [Variant::Release, Variant::Static] {
         let Some(program) = build_or_skip("heap_counts", variant) else { continue };
         let Some((folder, _)) = as_nobody(&program) else { return };
         let copy = folder.path().join("program");
         let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", text_of(&copy), "1", "200"];
-        assert_left_out(&record_program(setpriv, &[], &nobody), &copy, "runs as another user");
+        assert_left_out(
+            &record_program(setpriv, &[], &nobody),
+            &copy,
+            "and its children run as a user who may not open whyslow's private folder",
+        );
         if variant == Variant::Release {
             let two = ["--euid=65534", text_of(&copy), "1", "200"];
-            assert_left_out(&record_program(setpriv, &[], &two), &copy, "runs as another user");
+            assert_left_out(
+                &record_program(setpriv, &[], &two),
+                &copy,
+                "and its children run as a user who may not open whyslow's private folder",
+            );
             let two = ["--rgid=65534", "--keep-groups", text_of(&copy), "1", "200"];
-            let why = "was started with an effective user or group that is not the real one";
+            let why = "has an effective user or group that is not the real one";
             assert_left_out(&record_program(setpriv, &[], &two), &copy, why);
         }
     }
 }
 
 #[test]
-fn a_program_behind_another_root_folder_is_named_and_hears_nothing() {
+fn names_a_program_in_another_root_folder_and_leaves_it_alone() {
     let Some(program) = build_or_skip("heap_counts", Variant::Release) else { return };
-    // Becoming somebody else needs the same rights.
+    // Switching the user needs the same permission.
     let Some((folder, _)) = as_nobody(&program) else { return };
     let root = folder.path();
     let needed = std::process::Command::new("ldd").arg(&program).output();
@@ -284,14 +294,14 @@ fn a_program_behind_another_root_folder_is_named_and_hears_nothing() {
         std::fs::copy(library, to).unwrap();
     }
     let heap = record_program(chroot, &[], &[text_of(root), "/program", "1", "200"]);
-    assert_left_out(&heap, Path::new("/program"), "runs behind another root folder");
-    // The same root folder is none that is in the way.
+    assert_left_out(&heap, Path::new("/program"), "and its children run in another root folder");
+    // Changing to the same root folder does not matter.
     assert_nothing_is_missing(&starts(chroot, &["/", text_of(&program), "1", "200"]));
 }
 
-/// A program that another tool traces already cannot be traced once more.
+/// A program that another tool already traces cannot be traced again.
 #[test]
-fn who_traces_its_children_itself_keeps_them() {
+fn a_program_that_traces_its_children_keeps_them() {
     let Some(program) = build_or_skip("heap_counts", Variant::Static) else { return };
     let Some(strace) =
         ["/usr/bin/strace", "/bin/strace"].map(PathBuf::from).into_iter().find(|it| it.exists())
@@ -305,7 +315,7 @@ fn who_traces_its_children_itself_keeps_them() {
 }
 
 #[test]
-fn an_ordinary_user_may_start_static_programs_but_not_look_into_set_uid_ones() {
+fn an_ordinary_user_can_record_static_programs_but_not_set_uid_ones() {
     let Some(program) = build_or_skip("heap_counts", Variant::Static) else { return };
     let Some((folder, mut command)) = as_nobody(&program) else { return };
     let copy = folder.path().join("program");
@@ -321,13 +331,13 @@ fn an_ordinary_user_may_start_static_programs_but_not_look_into_set_uid_ones() {
     let refused = format!("{} is set-uid", privileged.display());
     assert!(notes.iter().any(|note| note.starts_with(&refused)), "{notes:?}");
     assert!(!notes.iter().any(|note| note.starts_with(text_of(&copy))), "{notes:?}");
-    // The shell, and the program that may be looked into.
+    // The shell, and the program that may be inspected.
     let facts = profile.meta.heap.as_ref().unwrap();
     assert_eq!((facts.processes, facts.programs_left_out), (2, 1), "{notes:?}");
 }
 
 #[test]
-fn allocators_in_libraries_that_come_later_are_counted_exactly() {
+fn allocators_in_libraries_loaded_later_are_counted_exactly() {
     let Some(heap) = assert_exact("heap_late", Variant::Release, &["40"]) else { return };
     let allocators = &heap.profile().meta.heap.as_ref().unwrap().allocators;
     for name in ["mimalloc", "jemalloc", "a library's own malloc"] {
@@ -337,9 +347,9 @@ fn allocators_in_libraries_that_come_later_are_counted_exactly() {
     assert!(notes.is_empty(), "{notes:?}");
 }
 
-/// They come between the program and libc, behind the agent.
+/// They are between the program and libc, after the agent.
 #[test]
-fn allocators_that_are_preloaded_are_counted_exactly() {
+fn preloaded_allocators_are_counted_exactly() {
     let Some(program) = build_or_skip("heap_counts", Variant::Release) else { return };
     for name in ["libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4"] {
         let library = Path::new("/usr/lib/x86_64-linux-gnu").join(name);
@@ -349,7 +359,7 @@ fn allocators_that_are_preloaded_are_counted_exactly() {
         }
         let mut heap = record_program_in(&[("LD_PRELOAD", &library)], &program, &[], &["1", "1000"]);
         assert_eq!(code(&heap.output), 0, "{name}: {}", text(&heap.output.stderr));
-        // The C++ library that comes with them has a block of its own.
+        // Their C++ library has its own block.
         heap.recorded.truth.heap.clear();
         heap.assert_equal(name);
         let allocators = &heap.profile().meta.heap.as_ref().unwrap().allocators;
@@ -357,17 +367,17 @@ fn allocators_that_are_preloaded_are_counted_exactly() {
     }
 }
 
-/// Whatever the reason is: a program of which nothing is heard is named, and the recording is not called good.
+/// Whatever the reason: a program without any report is named, and the recording does not count as complete.
 #[test]
-fn a_program_that_could_not_be_entered_is_named() {
+fn names_a_program_that_could_not_be_recorded() {
     let Some(program) = build_or_skip("heap_counts", Variant::Release) else { return };
     let files = format!("ulimit -n 4; exec {} 1 200", program.display());
     let heap = record_program(Path::new("/bin/sh"), &["--fail-on-leak"], &["-c", &files]);
     assert!(text(&heap.output.stdout).contains("site use_briefly"), "the program did not run");
     assert_eq!(code(&heap.output), 3, "{}", text(&heap.output.stderr));
-    assert_named(&heap, &program, "could not be recorded: it may open only 4 files");
+    assert_named(&heap, &program, "could not be recorded: its limit of open files (`ulimit -n`) is 4");
     assert_eq!(heap.json["quality"]["grade"], "fair", "{}", heap.json["quality"]);
-    // One that ends before anything of it has run says nothing at all.
+    // A program that exits before any of its code has run reports nothing.
     let folder = tempfile::tempdir().unwrap();
     let broken = folder.path().join("broken");
     let built = std::process::Command::new("sh")
@@ -384,17 +394,17 @@ fn a_program_that_could_not_be_entered_is_named() {
     }
     let line = format!("{}; true", broken.display());
     let heap = record_program(Path::new("/bin/sh"), &[], &["-c", &line]);
-    assert_named(&heap, &broken, "was started, but nothing was heard from inside of it");
+    assert_named(&heap, &broken, "started, but the agent inside it never reported");
     assert_eq!(heap.json["heap"]["programs_left_out"], 1);
 }
 
-/// Its starter asks no library for it.
+/// Its starter calls no library function for it.
 #[test]
-fn a_program_that_is_started_by_a_system_call_of_its_own_is_found() {
+fn finds_a_program_started_with_a_direct_system_call() {
     let Some(starter) = build_or_skip("heap_starts", Variant::Release) else { return };
     let Some(program) = build_or_skip("heap_exits", Variant::Static) else { return };
     let heap = record_program(&starter, &[], &["raw", text_of(&program), "wait"]);
-    assert_named(&heap, &program, "was started by a system call that whyslow does not see");
+    assert_named(&heap, &program, "was started by a direct system call, which whyslow cannot intercept");
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Counts are equal to the truth, not close to it: allocations, bytes, peak, what is left, what was temporary.
+//! Counts equal the truth exactly: allocations, bytes, peak, live at exit, temporary allocations.
 
 use whyslow_lab_harness::{Linking, Lto, Variant, build_allocator_or_skip, try_again};
 
 use crate::heap_recorded::{assert_exact, code, record_program, text};
 
-/// The same with one, two and sixteen threads.
+/// One, two and sixteen threads.
 const THREADS: [&str; 3] = ["1", "2", "16"];
 
 #[test]
@@ -32,14 +32,14 @@ fn blocks_that_another_thread_frees_are_counted_exactly() {
 }
 
 #[test]
-fn storms_of_realloc_are_counted_exactly() {
+fn floods_of_realloc_are_counted_exactly() {
     for threads in THREADS {
         assert_exact("heap_realloc", Variant::Release, &[threads, "500"]);
     }
 }
 
 #[test]
-fn however_a_program_is_compiled_its_counts_are_the_same() {
+fn counts_are_the_same_however_a_program_is_compiled() {
     for variant in [
         Variant::Debug,
         Variant::NoDebugInfo,
@@ -52,9 +52,9 @@ fn however_a_program_is_compiled_its_counts_are_the_same() {
     }
 }
 
-/// As browsers and node are linked: the loader knows each segment by itself.
+/// As browsers and node are linked: the loader maps each segment separately.
 #[test]
-fn a_program_whose_segments_lie_apart_has_names_and_whole_stacks() {
+fn a_program_with_distant_segments_has_symbols_and_complete_stacks() {
     let Some(heap) = assert_exact("heap_counts", Variant::Apart, &["1", "500"]) else { return };
     let profile = heap.profile();
     let cut = profile.heap.sites.iter().filter(|site| {
@@ -85,7 +85,7 @@ fn static_programs_are_counted_exactly() {
         let mut heap = record_program(&program, &[], &[]);
         assert_eq!(code(&heap.output), 0, "heap_hostile {variant:?}: {}", text(&heap.output.stderr));
         if variant == Variant::Musl {
-            // musl has no unwind information, so who called its strndup cannot be known.
+            // musl has no unwind information, so the caller of its strndup is unknown.
             heap.recorded.truth.sites.remove("copied");
         }
         heap.assert_equal(&format!("heap_hostile {variant:?}"));
@@ -98,7 +98,7 @@ fn static_programs_are_counted_exactly() {
     }
 }
 
-/// There is nothing to hold on to: the message names what to do, and the program runs.
+/// Nothing can be hooked: the message says what to do, and the program runs.
 #[test]
 fn a_stripped_static_program_is_refused_with_a_reason() {
     let Some(program) = whyslow_lab_harness::build_or_skip("heap_counts", Variant::Static) else { return };
@@ -115,9 +115,12 @@ fn a_stripped_static_program_is_refused_with_a_reason() {
     assert_eq!(code(&output), 0, "{}", text(&output.stderr));
     let said = text(&output.stderr) + &text(&output.stdout);
     assert!(!said.contains("every allocation counted"), "{said}");
-    assert!(said.contains("no allocation seen"), "{said}");
+    assert!(said.contains("no allocation recorded"), "{said}");
     let profile = whyslow_profile::file::read(&folder.path().join("run.whyslow")).unwrap();
-    let reason = format!("{} is static and has no symbols: its allocator is not found", stripped.display());
+    let reason = format!(
+        "{} is statically linked and has no symbols: its allocations are not recorded",
+        stripped.display()
+    );
     let notes = crate::recorded::notes(&profile);
     assert!(notes.iter().any(|note| note.starts_with(&reason)), "{notes:?}");
     let facts = profile.meta.heap.as_ref().unwrap();
@@ -126,7 +129,7 @@ fn a_stripped_static_program_is_refused_with_a_reason() {
 }
 
 #[test]
-fn allocators_that_are_linked_in_are_counted_exactly_at_every_lto_setting() {
+fn linked_allocators_are_counted_exactly_at_every_lto_setting() {
     for lto in Lto::ALL {
         for allocator in ["jemalloc", "mimalloc", "system"] {
             for threads in ["1", "2"] {
@@ -150,9 +153,10 @@ fn allocators_in_static_programs_are_counted_exactly() {
     }
 }
 
-/// Only Rust's own functions can be watched there, and the compiler may have inlined them: then that is said.
+/// Only Rust's own functions can be hooked there, and the compiler may have inlined them, which is then
+/// reported.
 #[test]
-fn a_rust_allocator_is_counted_or_what_is_missing_is_said() {
+fn a_rust_allocator_is_counted_or_reported_as_incomplete() {
     for lto in Lto::ALL {
         let Some(program) = build_allocator_or_skip("bump", lto, Linking::Dynamic) else { return };
         let heap = record_program(&program, &[], &["1", "1000"]);
@@ -161,7 +165,7 @@ fn a_rust_allocator_is_counted_or_what_is_missing_is_said() {
         let whole = sites.iter().all(|(function, claims)| {
             claims.iter().all(|(name, claimed)| heap.at(function, name) == *claimed)
         });
-        let reason = "has an allocator written in Rust, which is watched where the compiler calls it: calls that were inlined are not seen";
+        let reason = "has an allocator written in Rust: calls that the compiler inlined are not recorded";
         let notes = crate::recorded::notes(heap.profile());
         let is_said = notes.iter().any(|note| note.contains(reason))
             && heap.profile().meta.heap.as_ref().unwrap().is_partly_seen();
@@ -170,7 +174,7 @@ fn a_rust_allocator_is_counted_or_what_is_missing_is_said() {
 }
 
 #[test]
-fn growth_of_a_vec_is_seen_at_its_line() {
+fn growth_of_a_vec_is_reported_at_its_line() {
     let Some(heap) = assert_exact("heap_vec", Variant::Release, &["1000"]) else { return };
     let sites = heap.json["sites"].as_array().unwrap();
     let line = heap.truth().counts["line_grow_vec"];
@@ -183,7 +187,7 @@ fn growth_of_a_vec_is_seen_at_its_line() {
 }
 
 #[test]
-fn those_who_allocate_through_a_function_of_the_program_are_named_instead_of_it() {
+fn names_the_callers_of_an_allocation_wrapper_instead_of_it() {
     let Some(heap) = assert_exact("heap_wrapper", Variant::Release, &["shared", "100"]) else { return };
     assert_eq!(heap.json["heap"]["wrappers"], serde_json::json!(["room"]));
     let sites = heap.json["sites"].as_array().unwrap();
@@ -196,7 +200,7 @@ fn those_who_allocate_through_a_function_of_the_program_are_named_instead_of_it(
 }
 
 #[test]
-fn one_function_that_allocates_everything_is_the_line_and_its_caller_is_shown() {
+fn a_function_that_allocates_everything_is_the_line_with_its_caller() {
     let Some(heap) = assert_exact("heap_wrapper", Variant::Release, &["alone", "100"]) else { return };
     assert_eq!(heap.json["heap"]["wrappers"], serde_json::json!([]));
     let site = &heap.json["sites"][0];
@@ -212,7 +216,7 @@ fn unused_bytes_are_counted_exactly() {
     heap.assert_equal("heap_unused");
 }
 
-/// The classes of the whole heap, of the function that grows, and of the one that does not.
+/// The trends of the whole heap, of the function that grows, and of the one that does not.
 fn growth_classes(how: &str, milliseconds: &str) -> Option<[String; 3]> {
     let heap = assert_exact("heap_growth", Variant::Release, &[how, milliseconds])?;
     let class_of = |function: &str| {
@@ -227,7 +231,7 @@ fn growth_classes(how: &str, milliseconds: &str) -> Option<[String; 3]> {
 #[test]
 fn growth_over_time_is_classified() {
     for class in ["flat", "linear", "sawtooth", "unbounded"] {
-        // A machine that stands still bends every line; the longer the run, the less.
+        // A stalled machine bends every curve; the longer the run, the less.
         let mut seen = Vec::new();
         let mut right = false;
         for milliseconds in ["1500", "6000", "12000"] {

@@ -1,4 +1,5 @@
-//! A block is the process's that made it. What a forked process has of its parent's is no leak of its own, and holds what it hangs there.
+//! A block belongs to the process that allocated it. Blocks that a forked process inherits are not its own
+//! leaks, and keep what it attaches to them reachable.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ const LOST: [(&str, u64); 5] = [
 ];
 
 #[test]
-fn a_forked_process_loses_only_what_it_made_itself() {
+fn a_forked_process_leaks_only_its_own_blocks() {
     for variant in [Variant::Release, Variant::Static, Variant::Musl] {
         let Some(heap) = record_heap("heap_inherited", variant, &[]) else { continue };
         assert_eq!(code(&heap.output), 0, "{variant:?}: {}", text(&heap.output.stderr));
@@ -26,7 +27,7 @@ fn a_forked_process_loses_only_what_it_made_itself() {
         }
         assert_eq!(heap.heap("leaks.definitely.blocks"), 4, "{variant:?}");
         assert_eq!(heap.at("hung_by_grandchild", "leaks.reachable.blocks"), 100, "{variant:?}");
-        // The grandchild has what the child made as well, and it is counted once.
+        // The grandchild inherits the child's blocks as well, and they are counted once.
         assert_eq!(heap.at("hung_by_child", "leaks.reachable.blocks"), 100, "{variant:?}");
         assert_eq!(heap.at("hung_by_child", "live_at_exit_blocks"), 100, "{variant:?}");
     }
@@ -34,7 +35,7 @@ fn a_forked_process_loses_only_what_it_made_itself() {
 
 /// memcheck finds nothing in them either.
 #[test]
-fn shells_that_fork_lose_nothing() {
+fn forking_shells_leak_nothing() {
     let script =
         "(x=1; echo $x; :); y=$(echo hi); (f() { a=$1; echo $a $y; }; f 3); for i in 1 2; do (z=$i; :); done";
     for shell in ["/bin/dash", "/bin/bash"].map(Path::new) {
@@ -48,9 +49,9 @@ fn shells_that_fork_lose_nothing() {
     }
 }
 
-/// Live bytes over time, and at one moment, are those of processes that were there.
+/// Live bytes, over time and at one point in time, are those of the processes that existed.
 #[test]
-fn live_bytes_of_processes_that_follow_each_other_are_not_added_up() {
+fn live_bytes_of_consecutive_processes_are_not_added_up() {
     let Some(program) = build_or_skip("heap_series", Variant::Release) else { return };
     for way in ["exec", "killed", "exit"] {
         let heap = record_program(&program, &[], &[way]);

@@ -7,7 +7,7 @@ use whyslow_lab_harness::{Variant, build_or_skip, run};
 use crate::heap_recorded::{assert_exact, code, plain, record_program, text};
 use crate::recorded::PATIENCE;
 
-/// A class, and the words that memcheck has for it.
+/// A class, and memcheck's name for it.
 const CLASSES: [(&str, &str); 4] = [
     ("definitely", "definitely lost:"),
     ("indirectly", "indirectly lost:"),
@@ -23,7 +23,7 @@ fn summary(said: &str, words: &str) -> Option<(u64, u64)> {
 }
 
 #[test]
-fn leaks_have_the_classes_that_the_program_knows() {
+fn leaks_have_the_classes_that_the_program_claims() {
     for mode in ["main", "threads"] {
         assert_exact("heap_leaks", Variant::Release, &[mode]);
     }
@@ -32,27 +32,28 @@ fn leaks_have_the_classes_that_the_program_knows() {
     }
 }
 
-/// The program ends by a system call of its own: nobody can look then, and that is said instead of a guess.
+/// The program exits with a direct system call: no leak check is possible, and that is reported instead of a
+/// guess.
 #[test]
-fn an_end_that_nobody_sees_has_no_leak_check() {
+fn an_unhooked_exit_has_no_leak_check() {
     let Some(program) = build_or_skip("heap_leaks", Variant::Release) else { return };
     let heap = record_program(&program, &[], &["register"]);
     assert_eq!(code(&heap.output), 0, "{}", text(&heap.output.stderr));
     assert!(heap.json["heap"]["leaks"].is_null(), "{}", heap.json["heap"]["leaks"]);
     let check = heap.json["heap"]["leak_check"].as_str().unwrap();
-    assert!(check.starts_with("impossible: it ended without calling exit"), "{check}");
+    assert!(check.starts_with("impossible: the program exited without calling exit"), "{check}");
     let failed = record_program(&program, &["--fail-on-leak"], &["register"]);
     assert_eq!(code(&failed.output), 3);
     let said = text(&failed.output.stderr);
-    assert!(said.contains("error: --fail-on-leak: whether memory is lost is not known: "), "{said}");
-    // What is live is known all the same.
+    assert!(said.contains("error: --fail-on-leak: cannot decide whether memory is lost: "), "{said}");
+    // The live blocks are known anyway.
     let lost = ["definitely", "indirectly", "possibly", "reachable"];
     let claimed: u64 = lost.iter().map(|class| heap.truth().heap[&format!("leaks.{class}.blocks")]).sum();
     assert_eq!(heap.heap("live_at_exit_blocks"), claimed);
 }
 
 #[test]
-fn leaks_are_looked_for_among_a_million_blocks() {
+fn checks_a_million_blocks_for_leaks() {
     assert_exact("heap_blocks", Variant::Release, &["1000000"]);
 }
 
@@ -72,9 +73,9 @@ fn leaks_have_the_classes_of_memcheck() {
     }
 }
 
-/// Each function of the program makes blocks of one fate.
+/// Each function of the program allocates blocks of one class.
 #[test]
-fn every_leak_is_told_with_the_function_that_made_it() {
+fn reports_every_leak_with_its_allocating_function() {
     let Some(program) = build_or_skip("heap_leaks", Variant::Release) else { return };
     let heap = record_program(&program, &[], &["main"]);
     for (function, definitely, indirectly, possibly, reachable) in [
@@ -98,7 +99,7 @@ fn every_leak_is_told_with_the_function_that_made_it() {
 }
 
 #[test]
-fn a_leak_fails_a_run_that_asks_for_it() {
+fn a_leak_fails_a_run_if_requested() {
     let (Some(leaks), Some(clean)) =
         (build_or_skip("heap_leaks", Variant::Release), build_or_skip("heap_realloc", Variant::Release))
     else {
@@ -106,16 +107,16 @@ fn a_leak_fails_a_run_that_asks_for_it() {
     };
     let failed = record_program(&leaks, &["--fail-on-leak"], &["main"]);
     assert_eq!(code(&failed.output), 2);
-    // A quiet run says why it fails, too.
+    // A quiet run also says why it fails.
     let said = text(&failed.output.stderr);
     assert!(said.contains("error: --fail-on-leak: ") && said.contains(" definitely lost in "), "{said}");
     assert_eq!(code(&record_program(&leaks, &[], &["main"]).output), 0);
     assert_eq!(code(&record_program(&clean, &["--fail-on-leak"], &[]).output), 0);
 }
 
-/// As with memcheck: what only a suppressed block points to is no reason to fail.
+/// As with memcheck: blocks reachable only from a suppressed block are not a reason to fail.
 #[test]
-fn what_hangs_on_suppressed_blocks_fails_no_run() {
+fn blocks_below_suppressed_ones_do_not_fail_a_run() {
     let Some(leaks) = build_or_skip("heap_leaks", Variant::Release) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lost.supp");
@@ -128,9 +129,9 @@ fn what_hangs_on_suppressed_blocks_fails_no_run() {
     assert!(heap.heap("leaks.indirectly.blocks") > 0);
 }
 
-/// However a program ends, it is looked at; only what the kernel ends at once is not.
+/// A program is checked however it exits, unless the kernel kills it at once.
 #[test]
-fn a_program_is_looked_at_whichever_way_it_ends() {
+fn a_program_is_checked_however_it_exits() {
     for variant in [Variant::Release, Variant::Static, Variant::Musl] {
         let Some(program) = build_or_skip("heap_exits", variant) else { continue };
         for way in [
@@ -161,9 +162,9 @@ fn a_program_is_looked_at_whichever_way_it_ends() {
     }
 }
 
-/// Handlers that are asked about are those that were set.
+/// A program that queries its signal handlers gets those that it set.
 #[test]
-fn a_program_does_not_see_who_looks_after_its_signals() {
+fn the_agents_signal_handlers_are_invisible_to_the_program() {
     for variant in [Variant::Release, Variant::Static, Variant::Musl] {
         let Some(program) = build_or_skip("heap_handlers", variant) else { continue };
         let heap = record_program(&program, &[], &[]);
@@ -172,18 +173,18 @@ fn a_program_does_not_see_who_looks_after_its_signals() {
     }
 }
 
-/// The program goes on when its recording ends.
+/// The program still runs when its recording ends.
 #[test]
-fn a_program_that_goes_on_is_looked_at_when_its_recording_ends() {
+fn a_running_program_is_checked_when_its_recording_ends() {
     let Some(program) = build_or_skip("heap_exits", Variant::Release) else { return };
     let heap = record_program(&program, &["--duration", "1"], &["wait"]);
     assert_eq!(heap.json["heap"]["leak_check"], "at exit");
     assert_eq!(heap.heap("leaks.reachable.blocks"), 600);
 }
 
-/// What is read of a process and what is known of its blocks must be of one moment.
+/// The memory of a process and the list of its blocks must be from the same point in time.
 #[test]
-fn nothing_is_lost_while_other_threads_go_on() {
+fn nothing_is_reported_lost_while_other_threads_run() {
     for mode in ["list", "array"] {
         for _ in 0..4 {
             let Some(program) = build_or_skip("heap_busy", Variant::Release) else { return };
@@ -196,9 +197,9 @@ fn nothing_is_lost_while_other_threads_go_on() {
     }
 }
 
-/// The agent waits for the look in frames of its own, below those of the program.
+/// During the check, the agent waits in its own frames, below those of the program.
 #[test]
-fn what_the_agent_left_on_the_stack_holds_nothing() {
+fn the_agents_stack_frames_keep_nothing_reachable() {
     for variant in [Variant::Release, Variant::Static, Variant::Musl] {
         let Some(program) = build_or_skip("heap_stale", variant) else { continue };
         for way in ["exit", "_exit", "quick_exit", "return"] {
@@ -209,9 +210,9 @@ fn what_the_agent_left_on_the_stack_holds_nothing() {
     }
 }
 
-/// The agent makes the loader's tables of threads longer, which is not the program's doing.
+/// The agent enlarges the loader's thread tables, which is not the program's allocation.
 #[test]
-fn what_the_agent_costs_a_thread_is_not_counted() {
+fn the_agents_own_thread_data_is_not_counted() {
     if !whyslow_lab_harness::is_installed("valgrind") {
         return;
     }

@@ -1,4 +1,5 @@
-//! Whatever a program does with processes, threads, signals, plug-ins and stacks, its heap is counted exactly.
+//! A program's heap is counted exactly, whatever it does with processes, threads, signals, plug-ins and
+//! stacks.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +11,7 @@ use crate::heap_recorded::{HeapRecorded, assert_exact, code, record_program, tex
 use crate::recorded::{PATIENCE, notes, whyslow};
 
 #[test]
-fn forked_processes_have_a_heap_of_their_own() {
+fn forked_processes_have_their_own_heap() {
     for threads in ["1", "2", "16"] {
         let Some(heap) = assert_exact("heap_fork", Variant::Release, &[threads, "5"]) else { return };
         let inherited = heap.truth().counts["inherited_frees"];
@@ -18,15 +19,15 @@ fn forked_processes_have_a_heap_of_their_own() {
     }
 }
 
-/// Eight threads allocate and fork all the time, and so do their children: nothing may hang. `cargo xtask suites`
+/// Eight threads and their children allocate and fork all the time: nothing may hang. `cargo xtask suites`
 /// does it for a minute.
 #[test]
-fn forking_while_others_allocate_ends() {
+fn forking_while_others_allocate_does_not_hang() {
     assert_exact("heap_forks", Variant::Release, &["3", "8"]);
 }
 
 #[test]
-fn every_end_of_a_program_keeps_what_was_recorded() {
+fn every_kind_of_exit_keeps_the_recorded_data() {
     let Some(program) = build_or_skip("heap_exits", Variant::Release) else { return };
     for (way, expected) in [
         ("return", 3),
@@ -51,9 +52,10 @@ fn allocations_before_main_and_after_it_are_counted() {
     assert_exact("heap_early", Variant::Release, &[]);
 }
 
-/// The C++ library allocates when it is loaded. Below it is the loader's entry, which nothing calls.
+/// The C++ library allocates when it is loaded. The outermost frame is the loader's entry, which has no
+/// caller.
 #[test]
-fn stacks_from_the_loaders_entry_are_whole() {
+fn stacks_from_the_loaders_entry_are_complete() {
     let Some(program) = build_or_skip("heap_exits", Variant::Release) else { return };
     let library = Command::new("cc").arg("-print-file-name=libstdc++.so.6").output();
     let library = library.map(|output| text(&output.stdout).trim().to_owned()).unwrap_or_default();
@@ -81,7 +83,7 @@ fn stacks_from_the_loaders_entry_are_whole() {
         let locations: Vec<LocationId> = profile.locations_of(site.stack).collect();
         if locations.iter().any(of_the_library) {
             assert!(!locations.contains(&LocationId::TRUNCATED), "{:?}", profile.heap);
-            // It keeps that for itself, as memcheck knows too.
+            // The library keeps that block for itself, as memcheck knows too.
             assert_eq!(site.counts.live_at_exit_blocks, 0);
             seen += 1;
         }
@@ -90,7 +92,7 @@ fn stacks_from_the_loaders_entry_are_whole() {
 }
 
 #[test]
-fn handlers_of_signals_may_allocate() {
+fn signal_handlers_may_allocate() {
     let Some(heap) = assert_exact("heap_signals", Variant::Release, &["200"]) else { return };
     for below in ["raises", "faults", "leaves", "spins"] {
         let through = heap.profile().heap.sites.iter().any(|site| {
@@ -102,13 +104,13 @@ fn handlers_of_signals_may_allocate() {
 }
 
 #[test]
-fn plug_ins_at_the_same_address_are_told_apart() {
+fn distinguishes_plug_ins_at_the_same_address() {
     let Some(heap) = assert_exact("heap_dlopen", Variant::Release, &["20"]) else { return };
     assert!(heap.truth().counts["same_address"] > 0, "the case did not come up");
 }
 
 #[test]
-fn stacks_are_whole_below_frames_that_are_hard_to_walk() {
+fn stacks_are_complete_below_frames_that_are_hard_to_walk() {
     let Some(heap) = assert_exact("heap_unwind", Variant::Release, &["1000"]) else { return };
     let paths = &heap.truth().paths;
     let mut seen = 0;
@@ -126,7 +128,7 @@ fn stacks_are_whole_below_frames_that_are_hard_to_walk() {
 }
 
 #[test]
-fn ten_thousand_calls_deep_the_stack_is_whole() {
+fn a_stack_of_ten_thousand_calls_is_complete() {
     let Some(heap) = assert_exact("heap_deep", Variant::Release, &["10000", "100"]) else { return };
     let depths: Vec<usize> = heap
         .profile()
@@ -140,9 +142,10 @@ fn ten_thousand_calls_deep_the_stack_is_whole() {
     assert!(!depths.is_empty() && depths.iter().all(|depth| *depth == 10_000), "{depths:?}");
 }
 
-/// musl has no tables for the code that calls `main` and the functions of threads; nothing calls where makecontext begins a stack.
+/// musl has no tables for the code that calls `main` and the functions of threads, and a stack created by
+/// makecontext has no caller.
 #[test]
-fn stacks_are_whole_where_threads_and_coroutines_begin() {
+fn stacks_of_threads_and_coroutines_are_complete() {
     for (program, variant, arguments) in [
         ("heap_counts", Variant::Musl, ["2", "200"].as_slice()),
         ("heap_coroutine", Variant::Release, &["50"]),
@@ -153,9 +156,9 @@ fn stacks_are_whole_where_threads_and_coroutines_begin() {
     }
 }
 
-/// musl's compiler leaves out the table of tables.
+/// musl's compiler omits the search table.
 #[test]
-fn stacks_of_dynamic_programs_of_musl_are_whole() {
+fn stacks_of_dynamic_musl_programs_are_complete() {
     let folder = tempfile::tempdir().unwrap();
     let source = "#include <pthread.h>\n#include <stdlib.h>\nvoid *kept[20];\n\
         __attribute__((noinline)) void leaf(int i) { kept[i] = malloc(100); }\n\
@@ -174,9 +177,9 @@ fn stacks_of_dynamic_programs_of_musl_are_whole() {
     assert_eq!(heap.at("main", "allocations"), 10);
 }
 
-/// C code that Go calls runs on a stack of its own.
+/// C code that Go calls runs on a separate stack.
 #[test]
-fn stacks_of_c_code_that_go_calls_are_whole() {
+fn stacks_of_c_code_called_from_go_are_complete() {
     let folder = tempfile::tempdir().unwrap();
     let source = "package main\n\n/*\n#include <stdlib.h>\nvoid *kept[100];\n\
         static void leaf(int i) { kept[i] = malloc(1000 + i); }\n*/\nimport \"C\"\n\n\
@@ -207,7 +210,7 @@ fn assert_whole(program: &Path, arguments: &[&str]) -> HeapRecorded {
 }
 
 #[test]
-fn stacks_that_are_unmapped_are_not_read() {
+fn unmapped_stacks_are_not_read() {
     let Some(heap) = assert_exact("heap_coroutine", Variant::Release, &["500"]) else { return };
     for site in &heap.profile().heap.sites {
         let functions = heap.functions(site.stack);
@@ -217,7 +220,7 @@ fn stacks_that_are_unmapped_are_not_read() {
 }
 
 #[test]
-fn a_process_that_outlives_the_program_is_named() {
+fn names_a_process_that_outlives_the_program() {
     let Some(program) = build_or_skip("heap_held", Variant::Release) else { return };
     let folder = tempfile::tempdir().unwrap();
     // It waits for its input, which ends by itself.
@@ -227,12 +230,13 @@ fn a_process_that_outlives_the_program_is_named() {
     command.args(["heap", "-o", "run.whyslow", "--", "sh", "-c", script]).args([&program, &out]);
     let output = run(&mut command, PATIENCE).unwrap();
     let notes = notes(&file::read(&folder.path().join("run.whyslow")).unwrap()).join("\n");
-    assert!(notes.contains(" went on when the program ended"), "{notes}\n{}", text(&output.stderr));
+    assert!(notes.contains(" kept running after the program exited"), "{notes}\n{}", text(&output.stderr));
 }
 
-/// A process that ends or executes another program gives its memory back, and the next one takes as much again.
+/// A process that exits or executes another program releases its memory, and the next one allocates as much
+/// again.
 #[test]
-fn processes_that_follow_each_other_have_one_peak() {
+fn consecutive_processes_have_one_peak() {
     for way in ["exec", "killed", "exit"] {
         let Some(heap) = assert_exact("heap_series", Variant::Release, &[way]) else { return };
         let facts = heap.profile().meta.heap.as_ref().unwrap();

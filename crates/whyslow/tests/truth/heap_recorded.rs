@@ -1,4 +1,4 @@
-//! Records the heap of a program and compares what the profile says with what the program claims, number by number.
+//! Records the heap of a program and compares the profile with the program's claims, number by number.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
@@ -11,7 +11,8 @@ use whyslow_profile::{HeapCounts, Profile, StackId, file};
 
 use crate::recorded::{PATIENCE, Recorded, last_segment, whyslow};
 
-/// Functions of the C library that allocate for themselves: a table for each thread, what a thread does at its end, the start of a static program.
+/// C library functions that allocate for themselves: a table for each thread, work at a thread's exit, the
+/// start of a static program.
 const OF_THE_LIBRARY: [&str; 8] = [
     "pthread_create",
     "__pthread_create",
@@ -23,7 +24,7 @@ const OF_THE_LIBRARY: [&str; 8] = [
     "_dl_non_dynamic_init",
 ];
 
-/// A recorded heap, and what the program claimed.
+/// A recorded heap and the program's claims.
 pub(crate) struct HeapRecorded {
     pub(crate) recorded: Recorded,
     /// `heap` and `sites` of `whyslow report --format json`.
@@ -31,18 +32,19 @@ pub(crate) struct HeapRecorded {
     pub(crate) output: Output,
 }
 
-/// Builds and records a lab program with `whyslow heap`; `None` when a compiler is missing (said on stderr).
+/// Builds and records a lab program with `whyslow heap`; `None` if a compiler is missing (reported on
+/// stderr).
 pub(crate) fn record_heap(program: &str, variant: Variant, arguments: &[&str]) -> Option<HeapRecorded> {
     let program = build_or_skip(program, variant)?;
     Some(record_program(&program, &[], arguments))
 }
 
-/// Records a program that is built already, with further options of `whyslow heap`.
+/// Records a program that is already built, with further options of `whyslow heap`.
 pub(crate) fn record_program(program: &Path, options: &[&str], arguments: &[&str]) -> HeapRecorded {
     record_program_in(&[], program, options, arguments)
 }
 
-/// The same with further variables of the environment.
+/// The same with further environment variables.
 pub(crate) fn record_program_in(
     environment: &[(&str, &Path)],
     program: &Path,
@@ -70,17 +72,18 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The exit code as a shell has it.
+/// The exit code as a shell reports it.
 pub(crate) fn code(output: &Output) -> i32 {
     output.status.code().or(output.status.signal().map(|signal| 128 + signal)).unwrap()
 }
 
-/// What a program prints and how it ends without a recorder.
+/// The output and exit status of a program without a recorder.
 pub(crate) fn plain(program: &Path, arguments: &[&str]) -> Output {
     run(Command::new(program).args(arguments), PATIENCE).unwrap()
 }
 
-/// The column of [`HeapCounts`] with this number, which JSON has at a path such as `leaks.definitely.blocks`.
+/// The column of [`HeapCounts`] with this number, which is in JSON at a path such as
+/// `leaks.definitely.blocks`.
 fn column(counts: &HeapCounts, name: &str) -> u64 {
     let name = match name.strip_prefix("leaks.").map(|leak| leak.split_once('.')) {
         Some(Some(("reachable", unit))) => format!("reachable_{unit}"),
@@ -100,7 +103,7 @@ impl HeapRecorded {
         &self.recorded.truth
     }
 
-    /// A number of `heap` in JSON, by a path such as `leaks.definitely.blocks`.
+    /// A number in `heap` of the JSON, by a path such as `leaks.definitely.blocks`.
     pub(crate) fn heap(&self, path: &str) -> u64 {
         let value = path.split('.').fold(&self.json["heap"], |value, key| &value[key]);
         value.as_u64().unwrap_or_else(|| panic!("heap.{path} is {value} in the JSON report"))
@@ -111,25 +114,25 @@ impl HeapRecorded {
         self.recorded.names(stack).into_iter().map(last_segment).collect()
     }
 
-    /// The sum of a number over all sites whose stack fits.
+    /// The sum of a number over all sites with matching stacks.
     fn sum(&self, name: &str, fits: impl Fn(&[&str]) -> bool) -> u64 {
         let sites = self.profile().heap.sites.iter();
         sites.filter(|site| fits(&self.functions(site.stack))).map(|site| column(&site.counts, name)).sum()
     }
 
-    /// The number at all stacks with this function.
+    /// The sum of a number over all stacks with this function.
     pub(crate) fn at(&self, function: &str, name: &str) -> u64 {
         self.sum(name, |functions| functions.contains(&function))
     }
 
-    /// What the C library did for itself.
+    /// The C library's own allocations.
     fn of_the_library(&self, name: &str) -> u64 {
         self.sum(name, |functions| {
             functions.iter().any(|function| OF_THE_LIBRARY.iter().any(|it| function.starts_with(it)))
         })
     }
 
-    /// Fails unless every number that the program claimed is the one in the profile.
+    /// Fails unless every number that the program claimed equals the profile's.
     pub(crate) fn assert_equal(&self, what: &str) {
         let mut wrong = Vec::new();
         let mut compare = |place: &str, claims: &Numbers, measured: &dyn Fn(&str) -> u64| {
@@ -159,7 +162,7 @@ impl HeapRecorded {
     }
 }
 
-/// Records and compares; the program must end with code 0.
+/// Records and compares; the program must exit with code 0.
 pub(crate) fn assert_exact(program: &str, variant: Variant, arguments: &[&str]) -> Option<HeapRecorded> {
     let what = format!("{program} {variant:?} {arguments:?}");
     let heap = record_heap(program, variant, arguments)?;
@@ -168,8 +171,9 @@ pub(crate) fn assert_exact(program: &str, variant: Variant, arguments: &[&str]) 
     Some(heap)
 }
 
-/// A folder that everyone may use, with copies of whyslow and a program, and a command that runs this whyslow as `nobody`. [`skip`](whyslow_lab_harness::skip)s
-/// and gives `None` where nobody else can be had.
+/// A folder that all users may use, with copies of whyslow and a program, and a command that runs this
+/// whyslow as `nobody`. [`skip`](whyslow_lab_harness::skip)s and returns `None` if the user cannot be
+/// changed.
 pub(crate) fn as_nobody(program: &Path) -> Option<(tempfile::TempDir, Command)> {
     use std::os::unix::fs::PermissionsExt as _;
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -1,4 +1,4 @@
-//! What a program holds while it runs is told exactly, and looking changes nothing of its recording.
+//! Snapshots report exactly what a running program holds, and do not change its recording.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -15,7 +15,7 @@ struct Held {
     folder: tempfile::TempDir,
     recorder: Child,
     stdout: BufReader<ChildStdout>,
-    /// What it claimed before it began to wait.
+    /// Its claims before it started to wait.
     claimed: String,
     pid: u32,
 }
@@ -54,7 +54,7 @@ impl Held {
         run(&mut command, PATIENCE).unwrap()
     }
 
-    /// Takes a snapshot, and checks what the screen says.
+    /// Takes a snapshot, and checks the printed text.
     fn snapshot(&self, name: &str) -> Profile {
         let output = self.ask(self.pid, &["-o", name]);
         let said = text(&output.stderr);
@@ -64,7 +64,7 @@ impl Held {
         file::read(&self.folder.path().join(name)).unwrap()
     }
 
-    /// Compares a profile with what the program claimed.
+    /// Compares a profile with the program's claims.
     fn assert_equal(self, name: &str, claimed: &str, what: &str) -> Self {
         let mut report = whyslow(self.folder.path());
         report.args(["report", name, "heap", "--format", "json", "--limit", "100000"]);
@@ -77,7 +77,7 @@ impl Held {
         Self { folder: heap.recorded.folder, ..self }
     }
 
-    /// Lets the program go on to its end: what it claimed since, and the whole recording.
+    /// Lets the program run to its end. Returns its later claims and the whole recording.
     fn end(mut self) -> (Self, String, Profile) {
         self.recorder.stdin.take().unwrap().write_all(b"x").unwrap();
         let mut claimed = String::new();
@@ -94,13 +94,13 @@ fn facts(profile: &Profile) -> &whyslow_profile::HeapFacts {
     profile.meta.heap.as_ref().unwrap()
 }
 
-/// What does not depend on how fast the program ran.
+/// The counts that do not depend on the program's speed.
 fn lasting(profile: &Profile) -> HeapCounts {
     HeapCounts { lifetime_ns: 0, ..profile.heap.totals() }
 }
 
 #[test]
-fn a_snapshot_has_what_the_program_holds_then_and_its_end_is_unchanged() {
+fn a_snapshot_has_the_live_blocks_and_leaves_the_recording_unchanged() {
     for variant in [Variant::Release, Variant::Static] {
         let Some(program) = build_or_skip("heap_held", variant) else { return };
         let (_, _, undisturbed) = Held::start(&program, &[], "calm").end();
@@ -125,7 +125,7 @@ fn a_snapshot_has_what_the_program_holds_then_and_its_end_is_unchanged() {
     }
 }
 
-/// The metrics of a snapshot have what its sites have.
+/// The metrics of a snapshot equal its sites.
 #[test]
 fn samples_of_a_snapshot_add_up_to_its_sites() {
     let Some(program) = build_or_skip("heap_held", Variant::Release) else { return };
@@ -146,9 +146,9 @@ fn samples_of_a_snapshot_add_up_to_its_sites() {
     held.end();
 }
 
-/// Its threads replace blocks, and the table of them, millions of times a second.
+/// Its threads replace blocks, and the table that holds them, millions of times a second.
 #[test]
-fn nothing_of_a_busy_program_seems_lost() {
+fn no_block_of_a_busy_program_is_reported_lost() {
     let Some(program) = build_or_skip("heap_held", Variant::Release) else { return };
     let mut held = Held::start(&program, &[], "busy");
     let claimed = held.claimed.clone();
@@ -167,7 +167,7 @@ fn nothing_of_a_busy_program_seems_lost() {
 }
 
 #[test]
-fn a_snapshot_of_one_process_has_what_that_one_holds() {
+fn a_snapshot_of_one_process_has_its_own_blocks() {
     let Some(program) = build_or_skip("heap_held", Variant::Release) else { return };
     let held = Held::start(&program, &[], "forked");
     let claimed = held.claimed.clone();
@@ -177,7 +177,7 @@ fn a_snapshot_of_one_process_has_what_that_one_holds() {
     assert!(said.contains("of 2 processes together"), "{said}");
     let held = held.assert_equal("now.whyslow", &claimed, "the child");
     let (_, _, profile) = held.end();
-    // The parent holds its hundred blocks to the end, the child has lost its fifteen.
+    // The parent holds its hundred blocks to the end, and the child has leaked its fifteen.
     assert_eq!(profile.heap.totals().live_at_exit_blocks, 115);
 }
 
@@ -185,13 +185,13 @@ fn a_snapshot_of_one_process_has_what_that_one_holds() {
 fn samples_are_shown_without_a_leak_check() {
     let Some(program) = build_or_skip("heap_held", Variant::Release) else { return };
     for (options, why) in [
-        (["--sample", "1"].as_slice(), "only samples"),
+        (["--sample", "1"].as_slice(), "allocations were sampled (--sample)"),
         (&["--no-leak-check"], "started with --no-leak-check"),
     ] {
         let held = Held::start(&program, options, "calm");
         let output = held.ask(held.pid, &["-o", "now.whyslow"]);
         let said = text(&output.stderr);
-        assert!(output.status.success() && said.contains("leaks: not looked for"), "{said}");
+        assert!(output.status.success() && said.contains("leaks: not checked"), "{said}");
         assert!(said.contains(why), "{said}");
         let totals = file::read(&held.folder.path().join("now.whyslow")).unwrap().heap.totals();
         assert_eq!(totals.definitely_lost_blocks + totals.reachable_blocks, 0);
@@ -214,7 +214,7 @@ fn several_snapshots_at_once_are_all_taken() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_said_with_the_next_step() {
+fn a_refused_snapshot_names_the_next_step() {
     let Some(program) = build_or_skip("heap_held", Variant::Release) else { return };
     let held = Held::start(&program, &[], "calm");
     let recorder = held.recorder.id();
@@ -224,12 +224,12 @@ fn what_cannot_be_looked_at_is_said_with_the_next_step() {
         assert_eq!(output.status.code(), Some(125), "{said}");
         assert!(said.contains(what) && said.contains(next), "{said}");
     };
-    refused(i32::MAX as u32, "there is no process", "`ps` lists");
+    refused(i32::MAX as u32, "there is no process", "`ps` to list processes");
     let (us, theirs) = (std::process::id(), held.pid);
     refused(
         us,
         &format!("process {us} does not run under `whyslow heap`"),
-        "start it with whyslow heap -- PROGRAM",
+        "whyslow heap -- PROGRAM, to start it under whyslow",
     );
     refused(recorder, "is whyslow itself", &format!("try: whyslow heap --snapshot {theirs}"));
     let (held, _, _) = held.end();
@@ -238,7 +238,7 @@ fn what_cannot_be_looked_at_is_said_with_the_next_step() {
 }
 
 #[test]
-fn another_users_recorder_is_named() {
+fn names_the_recorder_of_another_user() {
     let Some(program) = build_or_skip("heap_held", Variant::Release) else { return };
     let Some((folder, command)) = as_nobody(&program) else { return };
     let held = Held::start(&program, &[], "calm");
@@ -248,7 +248,7 @@ fn another_users_recorder_is_named() {
     assert!(said.contains("belongs to user 0") && said.contains("try: sudo -u '#0'"), "{said}");
     drop(folder);
     held.end();
-    // Root may look at what others record, and they at their own.
+    // Root may take snapshots of all recordings, other users only of their own.
     let (folder, mut command) = as_nobody(&program).unwrap();
     command.args(["heap", "-q", "-o", "run.whyslow", "--", "./program", "calm"]);
     let held = Held::wait(command, folder);

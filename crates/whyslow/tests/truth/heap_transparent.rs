@@ -1,4 +1,5 @@
-//! A program does not notice that its heap is recorded: what it prints, how it ends, what its allocator promises.
+//! A program does not notice that its heap is recorded: its output, its exit, and its allocator's guarantees
+//! are the same.
 
 use whyslow_lab_harness::{Truth, Variant, build_or_skip, run};
 use whyslow_profile::file;
@@ -7,15 +8,15 @@ use crate::heap_recorded::{as_nobody, assert_exact, code, plain, record_program,
 use crate::recorded::{PATIENCE, Recorded, whyslow};
 
 #[test]
-fn the_allocator_keeps_its_promises() {
+fn the_allocator_keeps_its_guarantees() {
     for variant in [Variant::Release, Variant::Debug] {
         assert_exact("heap_hostile", variant, &[]);
     }
 }
 
-/// `--unused` fills new blocks, but not those of calloc, and nothing that realloc has to keep.
+/// `--unused` fills new blocks, but not those of calloc, and not the bytes that realloc must keep.
 #[test]
-fn the_allocator_keeps_its_promises_in_every_mode() {
+fn the_allocator_keeps_its_guarantees_in_every_mode() {
     let Some(program) = build_or_skip("heap_hostile", Variant::Release) else { return };
     for options in [&["--unused"][..], &["--sample", "4k"], &["--mmap"], &["--cpu"], &["--no-leak-check"]] {
         let heap = record_program(&program, options, &[]);
@@ -24,7 +25,7 @@ fn the_allocator_keeps_its_promises_in_every_mode() {
     }
 }
 
-/// Programs that say the same on every run.
+/// Programs that print the same on every run.
 #[test]
 fn output_and_exit_code_are_those_of_a_plain_run() {
     for (program, arguments) in [
@@ -45,15 +46,16 @@ fn output_and_exit_code_are_those_of_a_plain_run() {
         let (plain, heap) = (plain(&path, arguments), record_program(&path, &[], arguments));
         assert_eq!(code(&heap.output), code(&plain), "{program} {arguments:?}");
         assert_eq!(text(&heap.output.stdout), text(&plain.stdout), "{program} {arguments:?}");
-        // A panic message has the number of its thread.
+        // A panic message contains the number of its thread.
         if arguments != ["panic"] {
             assert_eq!(text(&heap.output.stderr), text(&plain.stderr), "{program} {arguments:?}");
         }
     }
 }
 
-/// Signals 32 and 33 are the C library's: it ignores them in programs that are started in one of its ways, and not in others. How many signals
-/// wait is counted for all programs of a user. The agent has handlers where the program has none, which only the kernel tells.
+/// Signals 32 and 33 are the C library's: it ignores them in programs started in some ways, and not in
+/// others. Pending signals are counted over all programs of a user. The agent has handlers where the program
+/// has none, which only the kernel reports.
 fn without_internal_signals(line: &str) -> String {
     if let Some((_, limit)) = line.strip_prefix("status SigQ: ").and_then(|counts| counts.split_once('/')) {
         return format!("status SigQ limit: {limit}");
@@ -69,7 +71,8 @@ fn without_internal_signals(line: &str) -> String {
     }
 }
 
-/// Signal masks, open files and limits are as without a recorder; the environment has two variables more at most.
+/// Signal masks, open files and limits are as without a recorder; the environment has at most two more
+/// variables.
 #[test]
 fn signals_files_and_limits_are_unchanged() {
     let Some(program) = build_or_skip("exits", Variant::Release) else { return };

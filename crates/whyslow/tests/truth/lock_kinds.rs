@@ -1,4 +1,5 @@
-//! Waits for locks of pthreads and parking_lot, for a CPU, and of an idle pool, against what programs measure themselves, as root and as an ordinary user.
+//! Waits for locks of pthreads and parking_lot, for a CPU, and of an idle pool, against the programs' own
+//! measurements, as root and as an ordinary user.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use whyslow_profile::{Profile, file};
 use crate::heap_recorded::as_nobody;
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
-/// Records a program with its waits, and what it says of them.
+/// Records a program with its waits. Also returns the program's measurements.
 pub(crate) fn record(program: &Path, args: &[&str]) -> (Profile, Truth) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = whyslow(folder.path());
@@ -32,8 +33,9 @@ pub(crate) fn record_as_nobody(program: &Path, args: &[&str]) -> Option<(Profile
     Some((read(folder.path()), Truth::parse(&String::from_utf8_lossy(&output.stdout))))
 }
 
-/// Fails unless the first thread has waited in these functions for these reasons as long as the program says. The program's clock goes on
-/// while the thread could run again and has no CPU, and while a wait is too short to be looked at: that much may be missing.
+/// Fails unless the first thread has waited in these functions, for these reasons, as long as the program
+/// measured. The program's clock also runs while the thread is queued for a CPU, and during waits too short
+/// for a snapshot: that much may be missing.
 #[track_caller]
 pub(crate) fn assert_waits(profile: &Profile, truth: &Truth, cases: &[(&str, &[Reason])]) {
     let metric = wait_metric(profile).expect("waits were recorded");
@@ -49,12 +51,12 @@ pub(crate) fn assert_waits(profile: &Profile, truth: &Truth, cases: &[(&str, &[R
         let name = Some(regex::Regex::new(&format!("(^|::){function}$")).unwrap());
         let found = sum(&Selection { function: name, ..everywhere.clone() }, reasons);
         let least = if reasons.contains(&Reason::Cpu) { unseen } else { found + unseen };
-        let said = format!("{function}: {found} of {truth_ns} ns for {reasons:?}, {unseen} ns unseen");
+        let said = format!("{function}: {found} of {truth_ns} ns for {reasons:?}, {unseen} ns not recorded");
         assert!(found < 1.05 * truth_ns && least > 0.95 * truth_ns, "{said}");
     }
 }
 
-/// Fails unless the locks of `pthreads`, which are variables, have the names of those.
+/// Fails unless the locks of `pthreads`, which are variables, have the variables' names.
 #[track_caller]
 fn assert_names(profile: &Profile) {
     let selection = Selection { metric: wait_metric(profile).unwrap(), ..Selection::default() };
@@ -75,7 +77,7 @@ const PTHREADS: &[(&str, &[Reason])] = &[
 ];
 
 #[test]
-fn waits_of_posix_threads_and_for_a_cpu_are_found() {
+fn finds_waits_of_posix_threads_and_for_a_cpu() {
     if !has_perf_events() {
         return;
     }
@@ -89,7 +91,7 @@ fn waits_of_posix_threads_and_for_a_cpu_are_found() {
 }
 
 #[test]
-fn waits_of_posix_threads_are_found_by_an_ordinary_user() {
+fn an_ordinary_user_finds_waits_of_posix_threads() {
     let Some(program) = build_or_skip("pthreads", Variant::Release) else { return };
     if !has_perf_events() {
         return;
@@ -99,9 +101,9 @@ fn waits_of_posix_threads_are_found_by_an_ordinary_user() {
     assert_names(&profile);
 }
 
-/// What a thread misses a CPU after its sleep is over is told apart from its sleep, though no record tells of its waking.
+/// The run-queue delay after a sleep is separate from the sleep, though no record shows the wakeup.
 #[test]
-fn an_ordinary_users_threads_were_queued_when_they_were_woken_and_had_no_cpu() {
+fn an_ordinary_user_gets_the_run_queue_delay_of_woken_threads() {
     let Some(program) = build_or_skip("turns", Variant::Release) else { return };
     if !has_perf_events() {
         return;
@@ -116,7 +118,8 @@ fn an_ordinary_users_threads_were_queued_when_they_were_woken_and_had_no_cpu() {
     assert!(times.queued_estimated_ns > 0 && times.queued_estimated_ns <= times.queued_ns, "{times:?}");
 }
 
-/// Locks of parking_lot are locks, and the threads of a pool of rayon are idle but for a moment.
+/// Locks of parking_lot are recognised as locks, and the threads of a rayon pool are idle nearly all the
+/// time.
 #[track_caller]
 fn assert_crate_locks(profile: &Profile, truth: &Truth) {
     assert_waits(

@@ -1,6 +1,6 @@
-//! Ground truth: whyslow records the programs of `lab/`, and what it says is compared with their known answers.
+//! Ground truth: whyslow records the programs of `lab/`, and its answers are compared with the known ones.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod abuse;
 mod asm;
@@ -19,10 +19,10 @@ mod heap_recorded;
 mod heap_snapshot;
 mod heap_transparent;
 mod lock_kinds;
-mod looks;
 mod names;
 mod parallelism;
 mod patterns;
+mod ptrace;
 mod recorded;
 mod shapes;
 mod shares;

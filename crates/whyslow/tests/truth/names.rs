@@ -1,4 +1,4 @@
-//! Names of programs that have lost theirs: deleted, replaced, in memory, elsewhere, stripped.
+//! Symbols of programs without a usable file: deleted, replaced, in memory, elsewhere, stripped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use whyslow_profile::{Profile, SymbolState, file};
 
 use crate::recorded::{PATIENCE, Recorded, whyslow};
 
-/// Records a command, without the cache: what it holds must make no difference.
+/// Records a command without the cache: its contents must not matter.
 fn record(folder: tempfile::TempDir, command: &[&str]) -> Recorded {
     let mut recorder = whyslow(folder.path());
     recorder.args(["record", "--no-symbol-cache", "-o", "run.whyslow", "--"]).args(command);
@@ -19,7 +19,7 @@ fn record(folder: tempfile::TempDir, command: &[&str]) -> Recorded {
     Recorded { profile, truth: whyslow_lab_harness::Truth::parse(""), folder }
 }
 
-/// A copy of the lab's `ratio` in a folder of its own.
+/// A copy of the lab's `ratio` in a separate folder.
 fn copy_of_ratio(name: &str) -> Option<(tempfile::TempDir, PathBuf)> {
     let program = build_or_skip("ratio", Variant::Release)?;
     let folder = tempfile::tempdir().unwrap();
@@ -40,7 +40,7 @@ fn assert_named(recorded: &Recorded, what: &str) {
 }
 
 #[test]
-fn a_program_that_is_deleted_while_it_runs_keeps_its_names() {
+fn a_program_deleted_while_it_runs_keeps_its_symbols() {
     let Some((folder, copy)) = copy_of_ratio("gone") else { return };
     let recorded = record(folder, &["sh", "-c", &while_it_runs("gone", "rm gone")]);
     assert!(!copy.exists());
@@ -48,7 +48,7 @@ fn a_program_that_is_deleted_while_it_runs_keeps_its_names() {
 }
 
 #[test]
-fn a_program_that_is_replaced_while_it_runs_is_not_taken_for_the_other() {
+fn a_program_replaced_while_it_runs_is_not_confused_with_the_new_one() {
     let Some((folder, _)) = copy_of_ratio("app") else { return };
     let Some(other) = build_or_skip("exits", Variant::Release) else { return };
     fs::copy(other, folder.path().join("new")).unwrap();
@@ -65,7 +65,7 @@ fn a_program_in_another_root_is_read_there() {
     }
     let mut try_bwrap = Command::new("bwrap");
     if !try_bwrap.args(["--ro-bind", "/", "/", "true"]).status().is_ok_and(|status| status.success()) {
-        whyslow_lab_harness::skip("bwrap cannot make namespaces here");
+        whyslow_lab_harness::skip("bwrap cannot create namespaces here");
         return;
     }
     let inside = [
@@ -87,7 +87,7 @@ fn a_program_in_another_root_is_read_there() {
 }
 
 #[test]
-fn what_is_gone_before_it_could_be_read_is_not_called_missing() {
+fn a_file_deleted_before_it_was_read_is_not_reported_as_missing() {
     let Some((folder, copy)) = copy_of_ratio("app") else { return };
     let recorded = record(folder, &[copy.to_str().unwrap(), "1", "100"]);
     let mut profile = recorded.profile;
@@ -106,7 +106,7 @@ fn module(profile: &Profile, name: &str) -> usize {
 }
 
 #[test]
-fn the_functions_of_a_stripped_program_are_rows_of_their_own() {
+fn the_functions_of_a_stripped_program_are_separate_rows() {
     for variant in [Variant::Stripped, Variant::Static] {
         let Some(program) = build_or_skip("ratio", variant) else { return };
         let folder = tempfile::tempdir().unwrap();

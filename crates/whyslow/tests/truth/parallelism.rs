@@ -1,4 +1,4 @@
-//! How many threads are busy at a time, against what a program measures of its serial and its parallel part.
+//! How many threads run at a time, against a program's own measurements of its serial and its parallel part.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn built(profile: &Profile) -> Parallelism {
     Parallelism::build(profile, &Selection::default(), &Charges::new(profile, true)).unwrap()
 }
 
-/// The share of a function in what ran at a level.
+/// The share of a function in what ran at a level of parallelism.
 fn share(profile: &Profile, level: &Level, function: &str) -> f64 {
     let of = |row: &&whyslow_analyze::BusyFunction| CallTree::name(profile, row.label).ends_with(function);
     level.functions.iter().filter(of).map(|row| row.share).sum()
@@ -80,9 +80,10 @@ fn an_ordinary_user_sees_it_too() {
     assert_both_parts_are_found(&read(folder.path()), &truth);
 }
 
-/// Without waits nobody knows of threads that could have run, so a busy machine makes the serial part longer, but no other function serial.
+/// Without waits, runnable threads are unknown, so a busy machine makes the serial part longer, but makes no
+/// other function serial.
 #[test]
-fn samples_alone_tell_what_runs_by_itself() {
+fn samples_alone_show_the_serial_part() {
     if !has_perf_events() {
         return;
     }
@@ -92,7 +93,7 @@ fn samples_alone_tell_what_runs_by_itself() {
     assert!(share(&profile, &parallelism.levels[1], "parse") > 0.1, "{:?}", parallelism.levels);
     for level in &parallelism.levels[2..] {
         let alone = share(&profile, level, "parse");
-        assert!(alone < 0.02, "{alone} of parse beside others");
+        assert!(alone < 0.02, "{alone} of parse while others ran");
     }
     let (metric, samples) = elapsed_time(&profile).unwrap();
     assert_eq!(metric.name, ELAPSED_TIME);

@@ -1,4 +1,5 @@
-//! `whyslow explain` against pairs of functions: one has a pattern and must be found, with its line; the other must not.
+//! `whyslow explain` against pairs of functions: one has a pattern that must be found with its line; the
+//! other must not be reported.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use whyslow_lab_harness::{build_patterns_or_skip, run};
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 use crate::syscalls::has_tracepoints;
 
-/// Rules that no program of the lab can show on every machine: they need counters of the CPU, a CPU with larger vectors than the usual
-/// target, or another build. They are tested on made-up profiles and on code.
+/// Rules that no lab program can show on every machine: they need CPU counters, a CPU with larger vectors
+/// than the usual target, or another build. They are tested on synthetic profiles and on code.
 const WITHOUT_PAIR: [&str; 6] = [
     "branch-misses",
     "cache-misses",
@@ -36,7 +37,7 @@ fn pairs(program: &Path) -> Vec<(String, Vec<String>)> {
     listed.lines().filter_map(pair).collect()
 }
 
-/// Where the lines are that are responsible: file and line by id.
+/// The responsible lines: file and line by id.
 fn places() -> BTreeMap<String, Vec<(String, u64)>> {
     let mut places: BTreeMap<String, Vec<(String, u64)>> = BTreeMap::new();
     for file in std::fs::read_dir(lab().join("src")).unwrap() {
@@ -53,7 +54,7 @@ fn places() -> BTreeMap<String, Vec<(String, u64)>> {
     places
 }
 
-/// What is found in one half of a pair.
+/// The findings in one half of a pair.
 fn findings(program: &Path, id: &str, half: &str, options: &[String]) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let mut record = whyslow(folder.path());
@@ -99,7 +100,7 @@ fn check(part: usize, of: usize) {
                 .find(|finding| finding["id"] == id.as_str())
                 .map(|finding| format!("{id}: {finding:#}"))
         };
-        // Chance takes a sample from a line now and then; a rule that is wrong is wrong twice.
+        // A line misses a sample by chance now and then; a wrong rule is wrong twice.
         if try_once().is_some() {
             wrong.extend(try_once());
         }
@@ -108,23 +109,23 @@ fn check(part: usize, of: usize) {
 }
 
 #[test]
-fn every_pattern_is_found_with_its_line_and_not_where_it_is_not_1() {
+fn every_pattern_is_found_with_its_line_and_only_there_1() {
     check(0, 3);
 }
 
 #[test]
-fn every_pattern_is_found_with_its_line_and_not_where_it_is_not_2() {
+fn every_pattern_is_found_with_its_line_and_only_there_2() {
     check(1, 3);
 }
 
 #[test]
-fn every_pattern_is_found_with_its_line_and_not_where_it_is_not_3() {
+fn every_pattern_is_found_with_its_line_and_only_there_3() {
     check(2, 3);
 }
 
-/// The table of rules and their pairs in the documentation is made here: `UPDATE_DOCS=1` writes it.
+/// This test generates the documentation's table of rules and their pairs: `UPDATE_DOCS=1` writes it.
 #[test]
-fn every_rule_has_a_pair_and_a_page_and_the_table_is_that_of_today() {
+fn every_rule_has_a_pair_and_a_page_and_the_table_is_current() {
     let sources = std::fs::read_dir(lab().join("src")).unwrap().map(|file| file.unwrap().path());
     let sources = sources.map(|path| std::fs::read_to_string(path).unwrap()).collect::<String>();
     let places = places();
@@ -145,8 +146,7 @@ fn every_rule_has_a_pair_and_a_page_and_the_table_is_that_of_today() {
         table.push_str(&format!("| [{0}]({0}.md) | {1} | {slow} | {clean} |\n", rule.id, rule.title));
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/findings/{}.md", rule.id));
         let page = std::fs::read_to_string(page).unwrap();
-        for part in
-            [&format!("# {}\n", rule.id), "## Why it costs", "## What to do", "## When it is no problem"]
+        for part in [&format!("# {}\n", rule.id), "## Why it costs", "## What to do", "## When to ignore it"]
         {
             assert!(page.contains(part), "docs/findings/{}.md has no `{part}`", rule.id);
         }

@@ -1,4 +1,4 @@
-//! Attaching where perf events are refused: threads that run are stopped for a moment and looked at.
+//! Attaching without permission for perf events: running threads are briefly stopped with ptrace.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,14 +10,14 @@ use whyslow_profile::{KernelView, Note, RecordingNote, Sampling, Trigger, file};
 
 use crate::recorded::{PATIENCE, Recorded, refused, twice_at_most, whyslow};
 
-/// A program that runs already, killed at the end of the test.
+/// A program that already runs, killed at the end of the test.
 struct Started(Child);
 
 impl Started {
     fn new(program: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(program);
         let started = Self(command.args(args).stdout(Stdio::null()).spawn().unwrap());
-        // Until it is executed, it is a copy of this process.
+        // Until its exec, it is a copy of this process.
         while std::fs::read_link(format!("/proc/{}/exe", started.pid())).ok() != program.canonicalize().ok() {
             std::thread::yield_now();
         }
@@ -36,8 +36,8 @@ impl Drop for Started {
     }
 }
 
-/// Looks at a process for so long.
-fn look_at(pid: u32, duration: &str) -> Recorded {
+/// Samples a process for this long.
+fn sample(pid: u32, duration: &str) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let mut command = whyslow(folder.path());
     command.args(["record", "--sampler", "ptrace", "-o", "run.whyslow", "--duration", duration]);
@@ -53,15 +53,15 @@ fn state(pid: u32) -> char {
 }
 
 #[test]
-fn fixed_ratios_are_found_on_one_thread_and_on_several() {
+fn finds_fixed_ratios_on_one_thread_and_on_several() {
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
     for threads in ["1", "4"] {
         let started = Started::new(&program, &[threads, "600000"]);
         twice_at_most(|| {
-            let recorded = look_at(started.pid(), "2s");
+            let recorded = sample(started.pid(), "2s");
             let meta = &recorded.profile.meta;
-            assert_eq!((meta.sampling, meta.kernel), (Sampling::Looks, KernelView::Callers));
-            assert_eq!(recorded.profile.main_sampler().trigger, Trigger::Look);
+            assert_eq!((meta.sampling, meta.kernel), (Sampling::Ptrace, KernelView::Callers));
+            assert_eq!(recorded.profile.main_sampler().trigger, Trigger::Ptrace);
             recorded.assert_complete("ratio");
             let samples = recorded.samples();
             assert!(samples >= 20, "{samples} samples");
@@ -76,18 +76,18 @@ fn fixed_ratios_are_found_on_one_thread_and_on_several() {
     }
 }
 
-/// Looks at a shell that waits to be told before it does what a script says; what it prints too.
-fn look_at_script(script: &str) -> (Recorded, String) {
+/// Samples a shell that waits for input before it runs a script. Also returns its output.
+fn sample_script(script: &str) -> (Recorded, String) {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("read go; {script}")]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut shell = shell.spawn().unwrap();
     let (pid, mut go) = (shell.id(), shell.stdin.take().unwrap());
     let recorded = std::thread::scope(|scope| {
-        let looking = scope.spawn(|| look_at(pid, "60s"));
+        let sampling = scope.spawn(|| sample(pid, "60s"));
         // A recorder that is slow to start misses a part.
         std::thread::sleep(Duration::from_millis(500));
         go.write_all(b"\n").unwrap();
-        looking.join().unwrap()
+        sampling.join().unwrap()
     });
     let output = shell.wait_with_output().unwrap();
     assert!(output.status.success());
@@ -101,19 +101,19 @@ fn seconds(word: &str) -> f64 {
 }
 
 #[test]
-fn looks_stand_for_the_cpu_time_that_the_kernel_has_counted() {
+fn samples_stand_for_the_cpu_time_that_the_kernel_counts() {
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
-    let (recorded, printed) = look_at_script(&format!("{} 2 1000 >/dev/null; times", program.display()));
+    let (recorded, printed) = sample_script(&format!("{} 2 1000 >/dev/null; times", program.display()));
     let used: f64 = printed.split_whitespace().map(seconds).sum();
     let sampled = recorded.profile.samples[0].value.iter().sum::<u64>() as f64 / 1e9;
-    assert!((sampled / used - 1.0).abs() < 0.1, "looks stand for {sampled} s, {used} s were used");
+    assert!((sampled / used - 1.0).abs() < 0.1, "samples stand for {sampled} s, {used} s were used");
 }
 
-/// What waits is not touched, and who is stopped by a signal stays so.
+/// Waiting threads are not touched, and a process stopped by a signal remains stopped.
 #[test]
-fn a_process_that_waits_and_one_that_is_stopped_are_left_as_they_are() {
+fn waiting_and_stopped_processes_are_left_alone() {
     let sleeping = Started::new(Path::new("/bin/sleep"), &["1000"]);
-    let recorded = look_at(sleeping.pid(), "200ms");
+    let recorded = sample(sleeping.pid(), "200ms");
     assert_eq!((recorded.samples(), state(sleeping.pid())), (0, 'S'));
 
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
@@ -122,22 +122,22 @@ fn a_process_that_waits_and_one_that_is_stopped_are_left_as_they_are() {
     while state(stopped.pid()) != 'T' {
         std::thread::yield_now();
     }
-    let recorded = look_at(stopped.pid(), "200ms");
+    let recorded = sample(stopped.pid(), "200ms");
     assert_eq!((recorded.samples(), state(stopped.pid())), (0, 'T'));
 }
 
 #[test]
-fn a_program_with_its_own_ideas_about_signals_keeps_them() {
+fn a_program_keeps_its_own_signal_handling() {
     let Some(program) = build_or_skip("timer_hostile", Variant::Release) else { return };
     let mut started = Started::new(&program, &["everything", "300"]);
-    let recorded = look_at(started.pid(), "60s");
+    let recorded = sample(started.pid(), "60s");
     assert!(started.0.wait().unwrap().success());
     assert!(recorded.samples() > 0);
 }
 
-/// Whatever becomes of the recorder, nobody is left stopped or traced.
+/// Whatever happens to the recorder, no thread is left stopped or traced.
 #[test]
-fn a_recorder_that_is_killed_lets_go() {
+fn a_killed_recorder_releases_its_threads() {
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
     let started = Started::new(&program, &["4", "600000"]);
     let folder = tempfile::tempdir().unwrap();
@@ -155,11 +155,11 @@ fn a_recorder_that_is_killed_lets_go() {
 }
 
 #[test]
-fn children_and_programs_that_are_executed_are_followed() {
+fn follows_children_and_executed_programs() {
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
     let program = program.display();
     // The shell executes the first one as a child, and becomes the second.
-    let (answer, _) = look_at_script(&format!("{program} 1 600; exec {program} 1 600"));
+    let (answer, _) = sample_script(&format!("{program} 1 600; exec {program} 1 600"));
     let profile = &answer.profile;
     let names: Vec<&str> = profile.processes.iter().map(|process| profile.text(process.name)).collect();
     assert_eq!(names.len(), 2, "{names:?}");
@@ -168,9 +168,9 @@ fn children_and_programs_that_are_executed_are_followed() {
     assert!(of("alpha") + of("beta") + of("gamma") > 0.8, "{}", of("alpha"));
 }
 
-/// Where events are refused this is how it is done without a word, and it is said.
+/// Without permission for events, ptrace sampling is chosen automatically, and reported.
 #[test]
-fn a_running_process_is_looked_at_where_perf_events_are_refused() {
+fn a_running_process_is_sampled_without_permission_for_perf_events() {
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
     let started = Started::new(&program, &["1", "600000"]);
     let pid = started.pid().to_string();
@@ -180,27 +180,27 @@ fn a_running_process_is_looked_at_where_perf_events_are_refused() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("ratio::alpha"), "{said}");
     let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
-    assert_eq!(profile.meta.sampling, Sampling::Looks);
+    assert_eq!(profile.meta.sampling, Sampling::Ptrace);
     let is_refusal =
-        |note: &Note| matches!(note, Note::Recording(RecordingNote::EventsRefused { looked: true, .. }));
+        |note: &Note| matches!(note, Note::Recording(RecordingNote::EventsRefused { ptrace: true, .. }));
     assert!(profile.meta.notes.iter().any(is_refusal), "{:?}", profile.meta.notes);
 }
 
 #[test]
-fn what_may_not_be_looked_at_is_told_with_what_to_do() {
+fn a_refused_process_gets_an_error_with_the_next_step() {
     let sleeping = Started::new(Path::new("/bin/sleep"), &["1000"]);
     let pid = sleeping.pid().to_string();
-    let told = |command: &mut Command| {
+    let error_of = |command: &mut Command| {
         let output = run(command, PATIENCE).unwrap();
         assert_eq!(output.status.code(), Some(125));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     let folder = tempfile::tempdir().unwrap();
     let sampler = ["record", "--sampler", "ptrace"];
-    let own = told(whyslow(folder.path()).args(sampler).arg("true"));
+    let own = error_of(whyslow(folder.path()).args(sampler).arg("true"));
     assert!(own.contains("--sampler timer"), "{own}");
-    let events = told(whyslow(folder.path()).args(sampler).args(["--user-only", "-p", &pid]));
+    let events = error_of(whyslow(folder.path()).args(sampler).args(["--user-only", "-p", &pid]));
     assert!(events.contains("--sampler perf"), "{events}");
-    let timer = told(whyslow(folder.path()).args(["record", "--sampler", "timer", "-p", &pid]));
+    let timer = error_of(whyslow(folder.path()).args(["record", "--sampler", "timer", "-p", &pid]));
     assert!(timer.contains("--sampler ptrace"), "{timer}");
 }

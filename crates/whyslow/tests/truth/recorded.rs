@@ -1,4 +1,4 @@
-//! Records a lab program and answers questions about the profile by function name.
+//! Records a lab program and queries the profile by function name.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -20,24 +20,24 @@ pub(crate) struct Recorded {
     pub(crate) folder: tempfile::TempDir,
 }
 
-/// The whyslow command with its cache in a folder of the test's own.
+/// The whyslow command with its cache in the test's own folder.
 pub(crate) fn whyslow(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     command.current_dir(folder).env("XDG_CACHE_HOME", folder.join("cache"));
     command
 }
 
-/// Whether the kernel allows perf events. Attaching needs them, and so does all that only the kernel tells: files that are mapped at any time, children
-/// of which no agent has told yet.
+/// Whether perf events are permitted. Attaching needs them, and so does everything that only the kernel
+/// reports: files mapped at any time, and children that no agent has reported yet.
 pub(crate) fn has_perf_events() -> bool {
     let has = whyslow_capture::trial().is_ok_and(|trial| trial.events.is_ok());
     if !has {
-        skip("perf events are refused here");
+        skip("perf events are not permitted here");
     }
     has
 }
 
-/// Runs a command for which the kernel refuses perf events, as a container's filter does.
+/// Runs a command without permission for perf events, as under a container's filter.
 pub(crate) fn refused(arguments: &[&str]) -> Option<(Output, tempfile::TempDir)> {
     let refuse = build_or_skip("refuse", Variant::Release)?;
     let folder = tempfile::tempdir().unwrap();
@@ -47,7 +47,7 @@ pub(crate) fn refused(arguments: &[&str]) -> Option<(Output, tempfile::TempDir)>
     Some((run(&mut command, PATIENCE).unwrap(), folder))
 }
 
-/// Chance breaks three standard errors now and then; a sampler that is wrong breaks both runs.
+/// Noise exceeds three standard errors now and then; a wrong sampler fails both runs.
 pub(crate) fn twice_at_most(run: impl Fn() -> Result<(), String>) {
     if let Err(first) = run() {
         try_again(&first);
@@ -57,7 +57,7 @@ pub(crate) fn twice_at_most(run: impl Fn() -> Result<(), String>) {
     }
 }
 
-/// Builds and records a lab program; `None` when a compiler is missing (said on stderr).
+/// Builds and records a lab program; `None` if a compiler is missing (reported on stderr).
 pub(crate) fn record(program: &str, variant: Variant, args: &[&str]) -> Option<Recorded> {
     Some(record_program(&build_or_skip(program, variant)?, args))
 }
@@ -84,8 +84,8 @@ impl Recorded {
         self.profile.samples[0].stack.iter().copied()
     }
 
-    /// The names on a stack, innermost first, without the kernel's; inlined functions included. Addresses without a
-    /// name are `?`.
+    /// The names on a stack, innermost first, without the kernel's and including inlined functions. Addresses
+    /// without a symbol are `?`.
     pub(crate) fn names(&self, stack: StackId) -> Vec<&str> {
         let profile = &self.profile;
         let mut names = Vec::new();
@@ -114,7 +114,7 @@ impl Recorded {
         self.share(|names| names.iter().any(|name| last_segment(name) == function))
     }
 
-    /// The share of samples whose stack fits.
+    /// The share of samples with matching stacks.
     pub(crate) fn share(&self, fits: impl Fn(&[&str]) -> bool) -> f64 {
         let fitting = self.stacks().filter(|stack| fits(&self.names(*stack))).count();
         fitting as f64 / self.samples() as f64
@@ -126,8 +126,8 @@ impl Recorded {
         complete as f64 / self.samples() as f64
     }
 
-    /// Fails unless at least 99 % of the stacks are complete. In short runs a handful of samples from the program's start,
-    /// when its frames come and go, would be more than that.
+    /// Fails unless at least 99 % of the stacks are complete. In short runs, a handful of samples from the
+    /// program's start, when its frames change quickly, would be more than that.
     pub(crate) fn assert_complete(&self, what: &str) {
         const START: f64 = 4.0;
         let share = self.complete_share();
@@ -142,7 +142,7 @@ impl Recorded {
     }
 }
 
-/// What the notes of a profile say.
+/// The text of a profile's notes.
 pub(crate) fn notes(profile: &Profile) -> Vec<String> {
     profile.meta.notes.iter().map(|note| note.remark().text).collect()
 }

@@ -1,5 +1,5 @@
-//! Every shape of code: inlined, without frame pointers, with nothing but frame pointers, signal frames, stubs, plug-ins,
-//! run-time code; and every shape of debug information.
+//! Every shape of code: inlined, without frame pointers, with only frame pointers, signal frames, stubs,
+//! plug-ins, run-time code; and every shape of debug info.
 
 use whyslow_lab_harness::Variant;
 
@@ -12,9 +12,9 @@ fn chain_share(recorded: &Recorded, chain: &[&str]) -> f64 {
     })
 }
 
-/// Inlined frames are there, in order, whatever way the debug information is stored.
+/// Inlined frames are present and in order, however the debug info is stored.
 #[test]
-fn inlined_frames_are_in_order_in_every_kind_of_debug_information() {
+fn inlined_frames_are_in_order_in_every_kind_of_debug_info() {
     for variant in [
         Variant::Release,
         Variant::LineTablesOnly,
@@ -31,7 +31,7 @@ fn inlined_frames_are_in_order_in_every_kind_of_debug_information() {
     ] {
         let Some(recorded) = record("inlined", variant, &["250"]) else { continue };
         recorded.assert_complete(variant.name());
-        // black_box and iterators may be the innermost frames of all.
+        // black_box and iterators may be the innermost frames.
         let plain = chain_share(&recorded, &["d", "c", "b", "a", "plain", "main"]);
         assert!((plain - 0.6).abs() < 0.15, "{}: d < c < b < a < plain has {plain}", variant.name());
         let generic = chain_share(&recorded, &["turn", "middle", "outer", "generic", "main"]);
@@ -39,9 +39,9 @@ fn inlined_frames_are_in_order_in_every_kind_of_debug_information() {
     }
 }
 
-/// Functions keep their names and stacks stay complete, with less and less to go by.
+/// Functions keep their names and stacks remain complete, with less and less debug info.
 #[test]
-fn programs_without_debug_information_keep_their_stacks() {
+fn programs_without_debug_info_keep_their_stacks() {
     for variant in [Variant::NoDebugInfo, Variant::Stripped, Variant::Debug, Variant::Static] {
         let Some(recorded) = record("ratio", variant, &["1", "250"]) else { continue };
         recorded.assert_complete(variant.name());
@@ -77,7 +77,7 @@ fn signal_handlers_are_walked_through_to_the_interrupted_code() {
     }
 }
 
-/// The C library of static programs has no tables for what a handler returns to.
+/// The C library of static programs has no tables for the code that a handler returns to.
 #[test]
 fn signal_handlers_of_a_static_program_are_walked_through() {
     let Some(recorded) = record("signals", Variant::Musl, &["300", "timer"]) else { return };
@@ -91,7 +91,7 @@ fn signal_handlers_of_a_static_program_are_walked_through() {
 }
 
 #[test]
-fn a_coroutine_is_whole_down_to_where_its_stack_begins() {
+fn a_coroutine_is_complete_down_to_the_start_of_its_stack() {
     let Some(recorded) = record("coroutine", Variant::Release, &["500"]) else { return };
     recorded.assert_complete("coroutine");
     let share = |function| recorded.self_share(function);
@@ -108,7 +108,7 @@ fn a_coroutine_is_whole_down_to_where_its_stack_begins() {
 }
 
 #[test]
-fn handlers_that_take_their_time_show_what_they_interrupted_on_the_other_stack() {
+fn slow_handlers_show_the_interrupted_code_on_the_other_stack() {
     let Some(recorded) = record("signals", Variant::Release, &["400", "altstack-long"]) else { return };
     let is = |names: &[&str], function| names.iter().any(|name| last_segment(name) == function);
     let handled = recorded.total_share("handler_work");
@@ -124,7 +124,7 @@ fn handlers_that_take_their_time_show_what_they_interrupted_on_the_other_stack()
 }
 
 #[test]
-fn go_programs_have_whole_stacks_stripped_or_not() {
+fn go_programs_have_complete_stacks_stripped_or_not() {
     const SOURCE: &str = "package main\n\
         var sum int\n\
         //go:noinline\n\
@@ -143,7 +143,7 @@ fn go_programs_have_whole_stacks_stripped_or_not() {
         assert!(status.success(), "{build:?}");
         let recorded = record_program(&folder.path().join("app"), &[]);
         recorded.assert_complete("Go");
-        // Without tables the frame pointer is all there is, and a function that calls nothing has none of its own.
+        // Without tables, only the frame pointer is left, and a leaf function has none of its own.
         let callers: &[&str] = if flags.is_empty() { &["main.work", "main.run"] } else { &["main.work"] };
         let chain =
             recorded.share(|names| names.starts_with(callers) && names.last() == Some(&"runtime.goexit"));
@@ -151,9 +151,10 @@ fn go_programs_have_whole_stacks_stripped_or_not() {
     }
 }
 
-/// The interrupted stack is another one than the copied bytes. Unless the live one can be proved to be it, nothing is said of it.
+/// The interrupted stack is not in the copied bytes. Unless the live one is proved to be the same, it is left
+/// out.
 #[test]
-fn handlers_on_a_stack_of_their_own_are_truncated_rather_than_guessed() {
+fn handlers_on_their_own_stack_are_truncated_rather_than_guessed() {
     let Some(recorded) = record("signals", Variant::Release, &["300", "altstack"]) else { return };
     for stack in recorded.stacks() {
         let names = recorded.names(stack);
@@ -176,7 +177,7 @@ fn linker_stubs_are_crossed_and_named() {
 }
 
 #[test]
-fn plugins_that_are_loaded_later_are_resolved() {
+fn plugins_loaded_later_are_resolved() {
     let Some(recorded) = record("dlopen_host", Variant::Release, &["500"]) else { return };
     recorded.assert_complete("dlopen_host");
     let share = chain_share(&recorded, &["plugin_work", "plugin_entry", "rounds"]);
@@ -184,7 +185,7 @@ fn plugins_that_are_loaded_later_are_resolved() {
 }
 
 #[test]
-fn code_made_at_run_time_has_names_and_callers() {
+fn run_time_code_has_names_and_callers() {
     for mode in ["perfmap", "jitdump"] {
         let Some(recorded) = record("jit", Variant::Release, &["500", mode]) else { return };
         recorded.assert_complete(mode);
@@ -198,7 +199,7 @@ fn code_made_at_run_time_has_names_and_callers() {
 }
 
 #[test]
-fn kernel_time_is_seen_or_said_to_be_missing() {
+fn kernel_time_is_recorded_or_reported_as_missing() {
     use whyslow_profile::{CodeKind, KernelView};
     let Some(recorded) = record("syscalls", Variant::Release, &["500", "read"]) else { return };
     let profile = &recorded.profile;

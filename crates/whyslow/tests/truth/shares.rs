@@ -1,4 +1,4 @@
-//! Shares of CPU time against programs that know theirs.
+//! Shares of CPU time against programs with known shares.
 
 use whyslow_lab_harness::{Variant, binomial_ok, skip, standard_error, try_again};
 
@@ -6,13 +6,13 @@ use whyslow_profile::Sampling;
 
 use crate::recorded::record;
 
-/// Five runs of five: every share within three standard errors. Pure chance breaks that once in some forty series, so a
+/// Five runs of five: every share within three standard errors. Pure chance breaks that once in about forty series, so a
 /// second series decides; a recorder that is wrong breaks both.
 fn five_runs_agree(program: &str, args: &[&str]) {
     twice_at_most(|| series_of_five(program, args));
 }
 
-/// Chance breaks three standard errors now and then; a recorder that is wrong breaks both series.
+/// Noise exceeds three standard errors now and then; a wrong recorder fails both series.
 fn twice_at_most(series: impl Fn() -> Result<(), String>) {
     if let Err(first) = series() {
         try_again(&first);
@@ -27,7 +27,7 @@ fn series_of_five(program: &str, args: &[&str]) -> Result<(), String> {
         let Some(recorded) = record(program, Variant::Release, args) else { return Ok(()) };
         assert!(!recorded.truth.shares.is_empty(), "{program} says nothing");
         for (function, truth) in &recorded.truth.shares {
-            // Samples that interrupted the program to run kernel work belong to the function that was interrupted.
+            // Samples in interrupt work of the kernel belong to the interrupted function.
             let share = recorded.total_share(function);
             if !binomial_ok(share, *truth, recorded.samples()) {
                 return Err(format!(
@@ -44,16 +44,16 @@ fn series_of_five(program: &str, args: &[&str]) -> Result<(), String> {
 }
 
 #[test]
-fn fixed_ratios_of_one_thread_are_found() {
+fn finds_fixed_ratios_of_one_thread() {
     five_runs_agree("ratio", &["1", "700"]);
 }
 
 #[test]
-fn fixed_ratios_of_four_threads_are_found() {
+fn finds_fixed_ratios_of_four_threads() {
     five_runs_agree("ratio", &["4", "1000"]);
 }
 
-/// A program whose answer is exact, but whose shares are not made of equal steps: one run is enough.
+/// For a program whose answer is exact, but whose shares do not consist of equal steps: one run is enough.
 fn one_run_agrees(program: &str, args: &[&str]) {
     let Some(recorded) = record(program, Variant::Release, args) else { return };
     recorded.assert_complete(program);
@@ -74,14 +74,14 @@ fn one_run_agrees(program: &str, args: &[&str]) {
     }
 }
 
-/// Shares do not depend on how long threads and processes live where whole CPUs can be sampled.
+/// With CPU-wide sampling, shares do not depend on how long threads and processes live.
 #[test]
 fn threads_and_processes_shorter_than_a_period_have_their_share() {
     fn series() -> Result<(), String> {
         for round in 1..=2 {
             let Some(recorded) = record("short_lived", Variant::Release, &["1000"]) else { return Ok(()) };
             if recorded.profile.meta.sampling == Sampling::Timers {
-                skip("perf events are refused here");
+                skip("perf events are not permitted here");
                 return Ok(());
             }
             if recorded.profile.meta.sampling != Sampling::Cpus {
@@ -117,7 +117,7 @@ fn forked_and_executed_processes_are_followed() {
 }
 
 #[test]
-fn hundreds_of_short_threads_are_seen() {
+fn hundreds_of_short_threads_are_recorded() {
     let Some(recorded) = record("threads", Variant::Release, &["400", "1500"]) else { return };
     assert_eq!(recorded.profile.threads.len() as u64, recorded.truth.counts["threads"] + 1);
     recorded.assert_complete("threads");
@@ -166,7 +166,7 @@ fn tail_calls_are_attributed_to_the_function_that_runs() {
 }
 
 #[test]
-fn a_mostly_sleeping_program_says_that_it_has_few_samples() {
+fn a_mostly_sleeping_program_gets_a_note_about_few_samples() {
     let Some(recorded) = record("sleepy", Variant::Release, &["500"]) else { return };
     assert!(recorded.total_share("brief_work") > 0.5);
     let mut report = crate::recorded::whyslow(recorded.folder.path());

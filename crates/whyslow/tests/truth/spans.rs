@@ -1,4 +1,4 @@
-//! Spans that programs mark themselves: all of them, with the samples that were inside.
+//! Spans that programs mark: all of them, with the samples inside.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -8,7 +8,7 @@ use whyslow_profile::{Profile, Span, ThreadId, file};
 
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
-/// A folder with a run-time folder of its own.
+/// A folder with its own run-time folder.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -50,14 +50,14 @@ fn spans_of<'a>(profile: &'a Profile, name: &'a str) -> impl Iterator<Item = &'a
     profile.spans.iter().filter(move |span| profile.text(span.name) == name)
 }
 
-/// The names of the threads of the spans of a name.
+/// The thread names of all spans with a name.
 fn threads_of<'a>(profile: &'a Profile, name: &str) -> Vec<&'a str> {
     let thread = |span: &Span| span.thread.map_or("", |id| profile.text(profile.threads[id.index()].name));
     spans_of(profile, name).map(thread).collect()
 }
 
 #[test]
-fn marked_spans_are_all_there_with_their_samples() {
+fn all_marked_spans_are_recorded_with_their_samples() {
     let Some(program) = build_or_skip("spans", Variant::Release) else { return };
     let place = Place::new();
     let (output, profile) = place.record(&program, &["1500"]);
@@ -124,7 +124,7 @@ fn marks_of_children_and_of_crashed_programs_are_kept() {
     assert_eq!(output.status.code(), Some(128 + 6));
     assert_eq!(threads_of(&profile, "before").len(), 10);
 
-    // A program that a recorded one starts finds its own pipe after a moment.
+    // A program started by a recorded one finds its own pipe after a short time.
     let (_, profile) = place.record(&program, &["1000", "exec"]);
     let started = threads_of(&profile, "started").len();
     assert!(started > 0);
@@ -132,7 +132,7 @@ fn marks_of_children_and_of_crashed_programs_are_kept() {
 }
 
 #[test]
-fn marks_of_a_running_program_begin_with_the_recording() {
+fn marks_of_a_running_program_start_with_the_recording() {
     if !has_perf_events() {
         return;
     }
@@ -193,6 +193,6 @@ fn marker_files_are_read_however_they_are_mapped() {
         let (share, samples) = (row["share"].as_f64().unwrap(), report["samples"].as_u64().unwrap());
         assert!(binomial_ok(share, truth.shares["load"], samples), "{share}, {samples} samples");
         let marker = place.0.path().join(format!("marker-{}.txt", truth.counts["pid"]));
-        assert!(marker.exists(), "the program's own file stays");
+        assert!(marker.exists(), "the program's own file is kept");
     }
 }

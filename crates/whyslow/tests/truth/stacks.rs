@@ -18,7 +18,7 @@ fn judge(recorded: &Recorded, paths: &ChurnPaths) -> (usize, usize) {
     (judged, wrong)
 }
 
-/// Records `churn` with outer frames that live this long; the judged and the wrong stacks.
+/// Records `churn` with outer frames that live this long. Returns the number of judged and of wrong stacks.
 fn churn(period_ms: &str, run_ms: &str, mode: &str) -> Option<(Recorded, usize, usize)> {
     let program = build_or_skip("churn", Variant::Release)?;
     let paths = ChurnPaths::read(&program, mode).unwrap();
@@ -44,7 +44,7 @@ fn outer_frames_that_change_every_millisecond_are_never_guessed() {
 #[test]
 fn outer_frames_that_live_long_enough_are_complete() {
     for mode in ["same", "mix"] {
-        // A machine that stands still for 60 ms (a busy host) makes the recorder miss a round; it does not every time.
+        // A machine that stalls for 60 ms (a busy host) makes the recorder miss a round, but not every time.
         let mut attempts = 0;
         loop {
             let Some((recorded, judged, wrong)) = churn("60", "1500", mode) else { return };
@@ -80,7 +80,8 @@ fn deep_recursion_is_complete_and_exact() {
 
 #[test]
 fn much_deeper_recursion_is_complete_too() {
-    // Going down 6 MB of fresh stack takes some milliseconds, in which frames come and go: a small part of this run.
+    // Touching 6 MB of fresh stack takes some milliseconds, in which frames change quickly: a small part of
+    // this run.
     let Some(recorded) = record("deep", Variant::Release, &["10000", "2000"]) else { return };
     recorded.assert_complete("deep 10000");
 }

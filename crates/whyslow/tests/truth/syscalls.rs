@@ -1,5 +1,5 @@
-//! System calls, against what a program says of itself: as root, where the kernel tells of each, and as an ordinary user, for whom it only
-//! counts reads and writes.
+//! System calls against a program's own counts: as root, where the kernel reports each one, and as an
+//! ordinary user, for whom it only counts reads and writes.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use whyslow_profile::{Metric, Note, Profile, RecordingNote, file};
 use crate::heap_recorded::as_nobody;
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
-/// So few that every call has its stack.
+/// Few enough that every call has its stack.
 const LINES: u64 = 200;
-/// So many that some have not.
+/// Too many for every call to have its stack.
 const MANY: u64 = 20_000;
 
 /// Whether this machine shows its tracepoints.
@@ -20,7 +20,7 @@ pub(crate) fn has_tracepoints() -> bool {
     let there =
         has_perf_events() && Path::new("/sys/kernel/tracing/events/raw_syscalls/sys_enter/id").exists();
     if !there {
-        skip("the kernel's tracepoints are not to be seen here");
+        skip("the kernel's tracepoints are not readable here");
     }
     there
 }
@@ -28,7 +28,7 @@ pub(crate) fn has_tracepoints() -> bool {
 struct Recorded {
     profile: Profile,
     truth: Truth,
-    told: String,
+    stderr: String,
     folder: tempfile::TempDir,
 }
 
@@ -39,10 +39,10 @@ fn record(more: &[&str], lines: u64) -> Option<Recorded> {
     command.args(["record", "--syscalls", "-o", "run.whyslow"]).args(more).arg("--").arg(program);
     command.arg(lines.to_string()).arg(folder.path());
     let output = run(&mut command, PATIENCE).unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{stderr}");
     let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
-    Some(Recorded { profile: file::read(&folder.path().join("run.whyslow")).unwrap(), truth, told, folder })
+    Some(Recorded { profile: file::read(&folder.path().join("run.whyslow")).unwrap(), truth, stderr, folder })
 }
 
 fn table(profile: &Profile) -> SyscallTable {
@@ -95,13 +95,13 @@ fn assert_every_call_is_there(profile: &Profile, truth: &Truth) {
 }
 
 #[test]
-fn every_call_of_a_program_is_counted_with_its_line_its_file_and_its_error() {
+fn counts_every_call_with_its_line_its_file_and_its_error() {
     if !has_tracepoints() {
         return;
     }
-    let Some(Recorded { profile, truth, told, folder }) = record(&[], LINES) else { return };
+    let Some(Recorded { profile, truth, stderr, folder }) = record(&[], LINES) else { return };
     assert_every_call_is_there(&profile, &truth);
-    assert!(told.contains("system calls took") && told.contains("run.whyslow syscalls"), "{told}");
+    assert!(stderr.contains("system calls took") && stderr.contains("run.whyslow syscalls"), "{stderr}");
     let report = run(whyslow(folder.path()).args(["report", "run.whyslow", "syscalls"]), PATIENCE).unwrap();
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     assert!(report.contains("save_rows") && report.contains("12 B each on average"), "{report}");
@@ -130,9 +130,9 @@ fn waits_and_system_calls_are_recorded_together() {
     assert!(!profile.samples[profile.metric_named(Metric::OFF_CPU_TIME).unwrap()].is_empty());
 }
 
-/// However fast they come, none is missing; only their lines are shared out.
+/// No call is missing, however fast they are; only their lines are distributed.
 #[test]
-fn calls_that_are_too_fast_for_stacks_are_all_counted() {
+fn calls_too_fast_for_stacks_are_all_counted() {
     if !has_tracepoints() {
         return;
     }
@@ -153,7 +153,7 @@ fn calls_that_are_too_fast_for_stacks_are_all_counted() {
     assert!((14 * MANY..14 * MANY + 1000).contains(&written), "{written}");
     assert!(without_stack > 0 && without_stack < writes, "{without_stack} of {writes}");
     assert_eq!(sum("sendto", None).0, MANY / 8);
-    // The loader looks for libraries, too.
+    // The loader also searches for libraries.
     assert!((MANY / 2..MANY / 2 + 1000).contains(&sum("openat", Some("ENOENT")).0));
     let of_rows =
         |row: &&whyslow_profile::Syscalls| row.file.is_some_and(|file| profile.text(file).contains("/rows-"));
@@ -167,7 +167,7 @@ fn calls_that_are_too_fast_for_stacks_are_all_counted() {
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_the_kernel_counts() {
+fn an_ordinary_user_gets_the_kernels_io_counts() {
     let Some(program) = build_or_skip("calls", Variant::Release) else { return };
     let Some((folder, mut command)) = as_nobody(&program) else { return };
     if !has_perf_events() {
@@ -176,23 +176,24 @@ fn an_ordinary_user_is_told_what_the_kernel_counts() {
     let lines = LINES.to_string();
     let arguments = ["record", "--syscalls", "-o", "run.whyslow", "--", "./program", &lines, "."];
     let output = run(command.args(arguments), PATIENCE).unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{stderr}");
     let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
     let io = profile.meta.notes.iter().find_map(|note| match note {
         Note::Recording(RecordingNote::SyscallsNotRecorded { io, .. }) => *io,
         _ => None,
     });
     let Some(io) = io else {
-        assert!(has_syscalls(&profile), "{told}");
+        assert!(has_syscalls(&profile), "{stderr}");
         return;
     };
-    // The socket's are no reads and writes, and lines are printed.
+    // The socket's calls are not reads and writes, and lines are printed.
     assert!((LINES + LINES / 4..LINES + LINES / 4 + 20).contains(&io.writes), "{io:?}");
     assert!((14 * LINES..14 * LINES + 2000).contains(&io.bytes_written), "{io:?}");
     assert!(io.reads >= LINES + LINES / 4 && io.bytes_read >= 14 * LINES, "{io:?}");
     assert!(
-        told.contains("system calls were not recorded") && told.contains("sudo whyslow record --syscalls"),
-        "{told}"
+        stderr.contains("system calls were not recorded")
+            && stderr.contains("sudo whyslow record --syscalls"),
+        "{stderr}"
     );
 }

@@ -1,4 +1,4 @@
-//! Tasks of tokio: who computes, who blocks a worker and for how long, against what the program measures.
+//! Tokio tasks: which compute, which block a worker and for how long, against the program's own measurements.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn read(folder: &Path) -> Profile {
     file::read(&folder.join("run.whyslow")).unwrap()
 }
 
-/// How long all threads waited for a CPU.
+/// The run-queue delay of all threads.
 fn queued(profile: &Profile) -> f64 {
     reasons(profile).iter().filter(|(reason, _)| *reason == Reason::Cpu).map(|(_, ns)| *ns as f64).sum()
 }
@@ -33,7 +33,7 @@ fn assert_tasks_are_found(profile: &Profile, truth: &Truth) {
     let blocked = BlockedWorker::find(profile, &Selection::default(), &charges);
     let cases = [
         ("sleep_on_worker", "sleep", &[Reason::Sleep][..]),
-        // To open it takes a writer; an ordinary user sees only that a file is opened.
+        // Opening it needs a writer; an ordinary user only sees that a file is opened.
         ("read_on_worker", "read", &[Reason::Pipe, Reason::File]),
     ];
     assert_eq!(blocked.len(), cases.len(), "{blocked:?}");
@@ -42,7 +42,7 @@ fn assert_tasks_are_found(profile: &Profile, truth: &Truth) {
         let row = blocked.iter().find(|row| CallTree::name(profile, row.task) == name);
         let row = row.unwrap_or_else(|| panic!("{name}: {blocked:?}"));
         let truth_ns = truth.counts[&format!("{function}_us")] as f64 * 1000.0;
-        // The program's clock goes on while the worker could run again and has no CPU.
+        // The program's clock also runs while the worker is queued for a CPU.
         let (total, queued) = (row.total_ns as f64, queued(profile));
         let said = format!("{function}: {total} of {truth_ns} ns, {queued} ns in the queue");
         assert!(total < 1.05 * truth_ns && total + queued > 0.95 * truth_ns, "{said}");
@@ -55,7 +55,7 @@ fn assert_tasks_are_found(profile: &Profile, truth: &Truth) {
     }
 }
 
-/// Nobody but the threads that block, and those that wait for them, waits for anything but work.
+/// Only the blocking threads, and those that wait for them, wait for anything other than work.
 #[track_caller]
 fn assert_the_rest_is_idle(profile: &Profile) {
     let reasons = reasons(profile);
@@ -71,7 +71,7 @@ fn assert_the_rest_is_idle(profile: &Profile) {
 }
 
 #[test]
-fn blocked_workers_and_what_tasks_await_are_found() {
+fn finds_blocked_workers_and_awaited_operations() {
     if !has_perf_events() {
         return;
     }

@@ -1,4 +1,5 @@
-//! The sampler for machines that refuse perf events: programs sample themselves. The same programs as everywhere, the same known answers.
+//! Timer sampling, for machines without permission for perf events: the same programs as everywhere, and the
+//! same known answers.
 
 use std::path::Path;
 
@@ -23,7 +24,8 @@ fn record(program: &str, variant: Variant, args: &[&str]) -> Option<Recorded> {
     Some(record_program(&build_or_skip(program, variant)?, args))
 }
 
-/// The share of the sampled time in which a stack fits. Samples weigh differently: one that came late stands for more than one period.
+/// The share of the sampled time with matching stacks. Samples have different weights: a late one stands for
+/// more than one period.
 fn time_share(recorded: &Recorded, fits: impl Fn(&[&str]) -> bool) -> f64 {
     let samples = &recorded.profile.samples[0];
     let rows = samples.stack.iter().zip(&samples.value);
@@ -66,21 +68,22 @@ fn shares_agree(program: &str, variant: Variant, args: &[&str]) {
 }
 
 #[test]
-fn fixed_ratios_are_found() {
+fn finds_fixed_ratios() {
     shares_agree("ratio", Variant::Release, &["1", "2000"]);
     shares_agree("ratio", Variant::Release, &["4", "2000"]);
 }
 
 #[test]
-fn what_is_slow_for_other_reasons_is_found() {
+fn finds_code_that_is_slow_for_other_reasons() {
     shares_agree("quadratic", Variant::Release, &["50000"]);
     shares_agree("allocations", Variant::Release, &["12000000"]);
     shares_agree("syscalls", Variant::Release, &[]);
 }
 
-/// Handlers of 2 ms, 2 ms apart, and samples 4 ms apart: shares may be in step. What is seen is right.
+/// Handlers of 2 ms, 2 ms apart, and samples 4 ms apart: shares may be off because they run in step. The
+/// recorded stacks are right.
 #[test]
-fn a_handler_of_the_programs_own_is_told_from_what_it_interrupts() {
+fn separates_the_programs_own_handler_from_the_interrupted_code() {
     let Some(recorded) = record("signals", Variant::Release, &[]) else { return };
     recorded.assert_complete("signals");
     let has = |names: &[&str], function: &str| names.iter().any(|name| last_segment(name) == function);
@@ -90,7 +93,7 @@ fn a_handler_of_the_programs_own_is_told_from_what_it_interrupts() {
 }
 
 #[test]
-fn static_programs_are_entered() {
+fn static_programs_are_sampled() {
     for variant in [Variant::Static, Variant::StaticPie] {
         let Some(recorded) = record("chain", variant, &[]) else { continue };
         recorded.assert_complete("chain");
@@ -106,16 +109,16 @@ fn static_programs_are_entered() {
     }
 }
 
-/// Stacks that are longer than what is copied are completed as those of the kernel's samples are.
+/// Stacks longer than the copy are completed as with perf sampling.
 #[test]
-fn deep_stacks_are_whole() {
+fn deep_stacks_are_complete() {
     let Some(recorded) = record("deep", Variant::Release, &[]) else { return };
     recorded.assert_complete("deep");
     assert!(total_share(&recorded, "leaf") > 0.9);
     assert!(recorded.profile.meta.counters.completed_by_join > 0, "{:?}", recorded.profile.meta.counters);
 }
 
-/// Ticks fall where they fall, so a thread that lives for a quarter of one has a sample in a quarter of the cases.
+/// A thread that lives for a quarter of a tick gets a sample in a quarter of the cases.
 #[test]
 fn threads_and_processes_shorter_than_a_tick_have_their_share() {
     twice_at_most(|| {
@@ -125,7 +128,8 @@ fn threads_and_processes_shorter_than_a_tick_have_their_share() {
         let samples = (work * recorded.samples() as f64) as u64;
         for (function, truth) in shares {
             let share = total_share(&recorded, function) / work;
-            // Longer threads get theirs at regular ticks, the others by chance: twice the error of independent samples.
+            // Longer threads get theirs at regular ticks, the others by chance: twice the error of
+            // independent samples.
             if (share - truth).abs() > 6.0 * standard_error(*truth, samples) {
                 return Err(format!("{function} has {share}, the truth is {truth}, {samples} samples"));
             }
@@ -145,7 +149,7 @@ fn forked_and_executed_processes_are_followed() {
 }
 
 #[test]
-fn code_of_libraries_that_come_later_is_known() {
+fn code_of_libraries_loaded_later_is_known() {
     let Some(recorded) = record("dlopen_host", Variant::Release, &["800"]) else { return };
     recorded.assert_complete("dlopen_host");
     let share = total_share(&recorded, "plugin_work");
@@ -153,7 +157,7 @@ fn code_of_libraries_that_come_later_is_known() {
 }
 
 #[test]
-fn code_made_at_run_time_has_names() {
+fn run_time_code_has_names() {
     for mode in ["perfmap", "jitdump"] {
         let Some(recorded) = record("jit", Variant::Release, &["800", mode]) else { return };
         recorded.assert_complete(mode);
@@ -166,7 +170,7 @@ fn code_made_at_run_time_has_names() {
 }
 
 #[test]
-fn a_profile_says_how_it_was_made() {
+fn a_profile_says_how_it_was_recorded() {
     let Some(recorded) = record("ratio", Variant::Release, &["2", "500"]) else { return };
     let Profile { meta, .. } = &recorded.profile;
     assert_eq!((meta.sampling, meta.kernel), (Sampling::Timers, KernelView::Callers));
@@ -177,7 +181,7 @@ fn a_profile_says_how_it_was_made() {
     assert!(recorded.profile.samples[0].value.iter().all(|value| value % period == 0));
     let covered = covered(&recorded.profile);
     assert!((0.8..1.2).contains(&covered), "samples stand for {covered} of the CPU time");
-    // Its threads have the names that they had when they were sampled.
+    // Its threads have the names that they had when sampled.
     let names = recorded.profile.threads.iter().map(|thread| recorded.profile.text(thread.name));
     assert!(
         names.clone().all(|name| name != "unknown" && !name.is_empty()),
@@ -186,9 +190,9 @@ fn a_profile_says_how_it_was_made() {
     );
 }
 
-/// What timers cannot tell is not left out in silence.
+/// What timers cannot record is reported.
 #[test]
-fn what_needs_perf_events_is_refused() {
+fn options_that_need_perf_events_are_refused() {
     for option in [&["-C", "0"][..], &["--user-only"]] {
         let folder = tempfile::tempdir().unwrap();
         let mut command = whyslow(folder.path());
@@ -215,16 +219,17 @@ fn hostile_for(what: &str, ms: &str) -> Option<Recorded> {
 }
 
 #[test]
-fn programs_with_signals_of_their_own_do_what_they_do_alone() {
+fn programs_with_their_own_signals_behave_as_without_a_recorder() {
     for what in ["masked", "handlers", "prof", "waiting", "altstack", "cancel"] {
         let Some(recorded) = hostile(what) else { return };
         assert!(covered(&recorded.profile) > 0.7, "{what}: {}", covered(&recorded.profile));
     }
 }
 
-/// None of the program's own signals is lost, and all of its processes are seen. `cargo xtask suites` does it for a minute.
+/// None of the program's own signals is lost, and all of its processes are recorded. `cargo xtask suites`
+/// does it for a minute.
 #[test]
-fn threads_forks_and_signals_all_the_time_are_survived() {
+fn survives_constant_threads_forks_and_signals() {
     if let Some(recorded) = hostile_for("storm", "2000") {
         let count = |what: &str| recorded.truth.counts[what];
         assert!(count("sent") > 100, "{:?}", recorded.truth);
@@ -234,20 +239,25 @@ fn threads_forks_and_signals_all_the_time_are_survived() {
     hostile("everything");
 }
 
-/// A system call might be its death: it is left alone from then on, and that is said.
+/// A system call could kill it: it is left alone from then on, which is reported.
 #[test]
-fn a_program_that_forbids_itself_system_calls_is_left_alone() {
+fn a_program_that_restricts_its_system_calls_is_left_alone() {
     let Some(recorded) = hostile("confined") else { return };
     let note = Note::from(RecordingNote::SamplerConfined { processes: 1 });
     assert!(recorded.profile.meta.notes.contains(&note), "{:?}", recorded.profile.meta.notes);
 }
 
-/// Threads that take turns at ticks of the clock can end before the next one finds them: what is missing is told, and whose it is.
+/// Threads that take turns in step with clock ticks can exit before the next tick: the missing time and its
+/// process are reported.
 #[test]
-fn threads_that_no_tick_finds_are_accounted_for() {
+fn threads_that_no_tick_hits_are_accounted_for() {
     let Some(recorded) = record("threads", Variant::Release, &["400", "1500"]) else { return };
     let profile = &recorded.profile;
-    assert_eq!(profile.threads.len() as u64, recorded.truth.counts["threads"] + 1, "all of them are told of");
+    assert_eq!(
+        profile.threads.len() as u64,
+        recorded.truth.counts["threads"] + 1,
+        "all of them are reported"
+    );
     let samples = &profile.samples[0];
     let mut times = [0u64; 2];
     for (thread, value) in samples.thread.iter().zip(&samples.value) {
@@ -288,9 +298,10 @@ fn the_heap_and_cpu_time_are_recorded_together() {
     assert!(sites > 1_000_000, "{sites} allocations");
 }
 
-/// Where perf events are refused the first command of the README works all the same, and one line says what differs.
+/// Without permission for perf events, the first command of the README still works, and one line says what
+/// differs.
 #[test]
-fn refused_perf_events_are_no_reason_to_give_up() {
+fn records_without_permission_for_perf_events() {
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
     let Some((output, folder)) = refused(&["-o", "run.whyslow", "--", program.to_str().unwrap(), "2", "600"])
     else {
@@ -298,7 +309,10 @@ fn refused_perf_events_are_no_reason_to_give_up() {
     };
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
-    assert!(stderr.contains("perf events are refused here") && stderr.contains("ratio::alpha"), "{stderr}");
+    assert!(
+        stderr.contains("perf events are not permitted here") && stderr.contains("ratio::alpha"),
+        "{stderr}"
+    );
     let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
     assert!(profile.sealed && profile.meta.sampling == Sampling::Timers);
     let is_refused =
@@ -307,7 +321,7 @@ fn refused_perf_events_are_no_reason_to_give_up() {
 }
 
 #[test]
-fn the_lab_works_where_perf_events_are_refused() {
+fn the_lab_works_without_permission_for_perf_events() {
     let Some((output, _folder)) = refused(&["lab"]) else { return };
     let text =
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);

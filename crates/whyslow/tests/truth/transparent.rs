@@ -1,4 +1,4 @@
-//! The program must not notice: streams, exit code, signals, environment, folder.
+//! The program does not notice the recorder: streams, exit code, signals, environment, folder.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -71,7 +71,7 @@ fn environment_signals_files_and_limits_are_unchanged() {
     assert_eq!(String::from_utf8_lossy(&recorded.stdout), String::from_utf8_lossy(&plain.stdout));
 }
 
-/// A signal sent to whyslow alone is passed on; the program answers it, and the profile is saved.
+/// A signal sent to whyslow alone is passed on; the program handles it, and the profile is saved.
 #[test]
 fn signals_reach_the_program_and_the_profile_is_saved() {
     let Some(program) = build_or_skip("exits", Variant::Release) else { return };

@@ -1,4 +1,4 @@
-//! As an ordinary user at `perf_event_paranoid` 2: user code is recorded, and what is missing is said.
+//! As an ordinary user at `perf_event_paranoid` 2: user code is recorded, and missing data is reported.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
@@ -23,7 +23,7 @@ fn may_record() -> bool {
     may
 }
 
-/// whyslow, run as `nobody` in a folder of its own that holds copies of whyslow and the program.
+/// whyslow, run as `nobody` in a separate folder with copies of whyslow and the program.
 fn run_as_nobody(program: &str, arguments: &[&str]) -> Option<(tempfile::TempDir, Output)> {
     let (folder, mut command) = as_nobody(&build_or_skip(program, Variant::Release)?)?;
     let output = run(command.args(arguments), PATIENCE).unwrap();
@@ -31,7 +31,7 @@ fn run_as_nobody(program: &str, arguments: &[&str]) -> Option<(tempfile::TempDir
 }
 
 #[test]
-fn user_code_is_recorded_and_missing_kernel_time_is_said() {
+fn user_code_is_recorded_and_missing_kernel_time_is_reported() {
     if !has_perf_events() {
         return;
     }
@@ -68,7 +68,7 @@ fn truncated_stacks_are_completed_for_ordinary_users_too() {
 
 /// The kernel removes its events when a file is executed that the user may not read.
 #[test]
-fn an_unreadable_program_is_not_passed_off_as_an_idle_one() {
+fn an_unreadable_program_is_not_reported_as_idle() {
     if !has_perf_events() {
         return;
     }
@@ -81,12 +81,13 @@ fn an_unreadable_program_is_not_passed_off_as_an_idle_one() {
     let output = run(command.args(["-o", "run.whyslow", "--", "./program", "1", "100"]), PATIENCE).unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.contains("may not read"), "{stderr}");
-    assert!(!stderr.contains("next to no CPU time"), "{stderr}");
+    assert!(!stderr.contains("used almost no CPU time"), "{stderr}");
 }
 
-/// Sampling thread by thread gives a thread of 0.6 ms no sample; its time is there all the same, under its name.
+/// With per-thread sampling, a thread of 0.6 ms gets no sample; its time is still in the profile, under its
+/// name.
 #[test]
-fn short_threads_and_processes_have_the_time_that_the_system_accounts() {
+fn short_threads_and_processes_have_the_time_that_the_kernel_accounts() {
     if !has_perf_events() {
         return;
     }

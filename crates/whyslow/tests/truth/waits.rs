@@ -1,5 +1,5 @@
-//! Where threads wait, for what, and how long, against what programs measure themselves: as root, where the kernel gives the stack of every
-//! wait, and as an ordinary user, whose waiting threads are looked at.
+//! Where threads wait, for what, and how long, against programs' own measurements: as root, where the kernel
+//! provides the stack of every wait, and as an ordinary user, with snapshots of waiting threads.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use whyslow_profile::{Note, Profile, RecordingNote, Subject, ThreadId, file};
 use crate::heap_recorded::as_nobody;
 use crate::recorded::{PATIENCE, has_perf_events, refused, whyslow};
 
-/// Records a program with its waits, and what it says of them.
+/// Records a program with its waits. Also returns the program's measurements.
 fn record(program: &str, args: &[&str]) -> Option<(Profile, Truth)> {
     let program = build_or_skip(program, Variant::Release)?;
     let folder = tempfile::tempdir().unwrap();
@@ -27,14 +27,15 @@ fn read(folder: &Path) -> Profile {
     file::read(&folder.join("run.whyslow")).unwrap()
 }
 
-/// The waits of the threads that run the program itself.
+/// The waits of the program's own threads.
 fn waits(profile: &Profile) -> WaitTable {
     let metric = wait_metric(profile).expect("waits were recorded");
     let selection = Selection { metric, ..Selection::default() };
     WaitTable::build(profile, &selection, &Charges::new(profile, true), 0)
 }
 
-/// Fails unless each function of the program `waits` has waited for what its name says, as long as it says.
+/// Fails unless each function of the program `waits` has waited for what its name says, as long as it
+/// measured.
 #[track_caller]
 fn assert_each_kind_is_found(profile: &Profile, truth: &Truth) {
     let table = waits(profile);
@@ -55,10 +56,10 @@ fn assert_each_kind_is_found(profile: &Profile, truth: &Truth) {
         let truth_ns = truth.counts[&format!("{function}_us")] * 1000;
         let of_function = |row: &&WaitRow| {
             let name = CallTree::name(profile, row.label);
-            // `park` is handed on as it is, so the line is where it is called.
+            // `park` is passed on unchanged, so the line is that of its call.
             row.reason == reason && (name.contains(function) || name.ends_with("timed"))
         };
-        // What the program measures ends when it has a CPU again.
+        // The program's measurement ends when it has a CPU again.
         let fits = |row: &&WaitRow| {
             let queued = |other: &&WaitRow| other.reason == Reason::Cpu && other.label == row.label;
             let queued_ns: u64 = table.rows.iter().filter(queued).map(|row| row.total_ns).sum();
@@ -71,7 +72,7 @@ fn assert_each_kind_is_found(profile: &Profile, truth: &Truth) {
 }
 
 #[test]
-fn each_kind_of_wait_is_found_with_its_reason_and_its_length() {
+fn finds_each_kind_of_wait_with_its_reason_and_length() {
     if !has_perf_events() {
         return;
     }
@@ -96,9 +97,10 @@ fn an_ordinary_user_gets_them_too() {
     assert_eq!(truncated.count(), 0);
 }
 
-/// How long a thread ran, missed a CPU and was blocked is its life, without any option; what of it waits are is the same with one.
+/// Running, queued and blocked time add up to a thread's life, without any option. With recorded waits, the
+/// blocked time is the same.
 #[test]
-fn every_recording_tells_what_threads_did_with_their_lives() {
+fn every_recording_has_running_queued_and_blocked_time() {
     if !has_perf_events() {
         return;
     }
@@ -121,14 +123,14 @@ fn every_recording_tells_what_threads_did_with_their_lives() {
     let ran_ns: u64 =
         profile.threads.iter().filter_map(|thread| thread.times).map(|times| times.ran_ns).sum();
     let sampled_ns: u64 = profile.samples[profile.main_metric()].value.iter().sum();
-    // A sample a millisecond: four standard deviations, and what the kernel rounds.
+    // One sample per millisecond: four standard deviations, plus the kernel's rounding.
     let chance = 4.0 * (ran_ns as f64 * 1e6).sqrt() + 5e6;
     assert!((ran_ns as f64 - sampled_ns as f64).abs() < chance, "{ran_ns} ns ran, {sampled_ns} sampled");
 }
 
-/// Each lock by itself, with the lines that waited for it and that let it go.
+/// Each lock separately, with the lines that waited for it and that released it.
 #[test]
-fn locks_are_told_apart_and_so_are_those_who_held_them() {
+fn distinguishes_locks_and_their_holders() {
     if !has_perf_events() {
         return;
     }
@@ -140,7 +142,7 @@ fn locks_are_told_apart_and_so_are_those_who_held_them() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("std RwLock at 0x"), "{said}");
     assert!(said.contains("std Mutex waits::LOCK at 0x"), "{said}");
-    assert!(said.contains(" waits, ") && said.contains(" with whole stacks ("), "{said}");
+    assert!(said.contains(" waits, ") && said.contains(" with complete stacks ("), "{said}");
     let json = ["report", "run.whyslow", "locks", "--min-wait", "20ms", "--format", "json"];
     let output = run(whyslow(folder.path()).args(json), PATIENCE).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -178,9 +180,9 @@ fn locks_are_told_apart_and_so_are_those_who_held_them() {
     assert_eq!(table.graph.len(), if sees_tracepoints() { 3 } else { 0 });
 }
 
-/// The first thread waits for others that sleep: what holds up its end is their sleep.
+/// The first thread waits for others that sleep: their sleep delays its end.
 #[test]
-fn the_critical_path_leads_to_those_who_let_others_wait() {
+fn the_critical_path_leads_to_the_threads_that_delay_others() {
     if !has_perf_events() || !sees_tracepoints() {
         return;
     }
@@ -191,19 +193,19 @@ fn the_critical_path_leads_to_those_who_let_others_wait() {
     let life_ns = profile.threads[0].end_ns.unwrap() - profile.threads[0].start_ns;
     assert!((path.total_ns as f64 / life_ns as f64 - 1.0).abs() < 0.01, "{} of {life_ns}", path.total_ns);
     let of = |did: Did| path.rows.iter().filter(|row| row.did == did).map(|row| row.total_ns).sum::<u64>();
-    // Eleven functions wait for 60 ms each, all but one through somebody else's sleep.
+    // Eleven functions wait for 60 ms each, all but one through another thread's sleep.
     assert!(of(Did::Waited(Reason::Sleep)) > 600_000_000, "{:?}", path.rows);
     assert_eq!(of(Did::Waited(Reason::Lock)) + of(Did::Waited(Reason::Join)), 0, "{:?}", path.rows);
     let others = path.steps.iter().filter(|step| step.thread != ThreadId(0));
     assert!(others.map(|step| step.end_ns - step.start_ns).sum::<u64>() > 500_000_000);
 }
 
-/// Whether the kernel shows its tracepoints.
+/// Whether the kernel exposes its tracepoints.
 fn sees_tracepoints() -> bool {
     Path::new("/sys/kernel/tracing/events/sched/sched_waking/id").exists()
 }
 
-/// What a thread ran and what it waited is all of its life.
+/// A thread's running and waiting add up to its life.
 #[test]
 fn running_and_waiting_add_up_to_the_life_of_a_thread() {
     if !has_perf_events() {
@@ -224,16 +226,17 @@ fn running_and_waiting_add_up_to_the_life_of_a_thread() {
     assert!((sum - 1.0).abs() < 0.05, "{sum} of {life_ns} ns");
 }
 
-/// Who waited before anybody looked, and never stops, is the answer that is wanted of a program that hangs.
+/// In a program that hangs, the thread that started to wait before the recording and never stops is the
+/// answer.
 #[test]
-fn a_wait_that_was_there_before_is_recorded_from_then_on() {
+fn a_wait_that_started_before_the_recording_is_recorded() {
     if !has_perf_events() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let mut sleeping = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let pid = sleeping.id().to_string();
-    // Until it sleeps it is still being started. Not every kernel tells; then there has been time enough.
+    // Until it sleeps, it is still starting. Not every kernel reports this; then enough time has passed.
     let sleeps =
         || std::fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|at| at.contains("nanosleep"));
     for _ in 0..200 {
@@ -255,9 +258,9 @@ fn a_wait_that_was_there_before_is_recorded_from_then_on() {
     assert!(share > 0.9 && share <= 1.0, "{share} of {} ns", profile.meta.duration_ns);
 }
 
-/// A process that never runs while it is recorded has been stopped all the time.
+/// A process that never runs during its recording was stopped all the time.
 #[test]
-fn who_is_stopped_waits_for_that_to_end() {
+fn a_stopped_process_waits_to_be_continued() {
     if !has_perf_events() {
         return;
     }
@@ -284,7 +287,7 @@ fn who_is_stopped_waits_for_that_to_end() {
 }
 
 #[test]
-fn where_perf_events_are_refused_it_is_said_that_waits_are_missing() {
+fn reports_missing_waits_without_permission_for_perf_events() {
     let Some((output, folder)) = refused(&["record", "--off-cpu", "-o", "run.whyslow", "--", "true"]) else {
         return;
     };
@@ -294,7 +297,7 @@ fn where_perf_events_are_refused_it_is_said_that_waits_are_missing() {
 }
 
 #[test]
-fn without_waits_there_is_a_word_on_how_to_record_them() {
+fn without_waits_a_note_says_how_to_record_them() {
     let folder = tempfile::tempdir().unwrap();
     run(whyslow(folder.path()).args(["record", "-o", "run.whyslow", "--", "true"]), PATIENCE).unwrap();
     let output = run(whyslow(folder.path()).args(["report", "run.whyslow", "waits"]), PATIENCE).unwrap();

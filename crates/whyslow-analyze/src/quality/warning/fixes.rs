@@ -1,18 +1,18 @@
-//! What to do about a warning, and how the fixes of several agree.
+//! The fix of each warning, and how the fixes of several warnings are kept consistent.
 
 use super::{BuiltWith, ModuleShare, Warning};
 use crate::remark::{Fact, leak_check_fix};
 
-/// The fix for Go programs without debug information and unwind tables.
+/// The fix for Go programs without debug info and unwind tables.
 const WHOLE_GO: &str = "build without `-ldflags=\"-s -w\"`, and do not run `strip`";
 
-/// Whether a file is musl's C library, which is its loader as well.
+/// Whether a file is musl's C library, which is also its loader.
 fn is_musl(module: &str) -> bool {
     module.starts_with("ld-musl") || module.starts_with("libc.musl")
 }
 
 impl BuiltWith {
-    /// How it gets unwind tables.
+    /// How to build it with unwind tables.
     fn unwind_tables(self) -> &'static str {
         match self {
             Self::Cargo => "build with RUSTFLAGS=\"-C force-unwind-tables=yes\"",
@@ -26,19 +26,19 @@ impl BuiltWith {
 }
 
 impl Warning {
-    /// What to type or change, when something can be done.
+    /// What to type or change; `None` when nothing helps.
     pub(crate) fn fix(&self) -> Option<String> {
         let lower = |frequency_hz: u32| format!("-F {}", (frequency_hz / 2).max(1));
         Some(match self {
             Self::Incomplete => {
-                "record again and end with Ctrl-C, not `kill -9`; what is here is right".to_owned()
+                "stop whyslow with Ctrl-C, not `kill -9`; what was recorded is right".to_owned()
             }
             Self::NoSamples { raise_to } => {
-                format!("the program used next to no CPU time: record a longer run{}", or_raise(*raise_to))
+                format!("the program used almost no CPU time: record a longer run{}", or_raise(*raise_to))
             }
             Self::TooFewSamples { raise_to, .. } => format!("record a longer run{}", or_raise(*raise_to)),
             Self::DebugBuild(modules) => match BuiltWith::of_all(modules) {
-                BuiltWith::Cargo => "build with `cargo build --release`; `cargo whyslow` does it by itself",
+                BuiltWith::Cargo => "build with `cargo build --release`; `cargo whyslow` does it for you",
                 BuiltWith::Go => "build without `-gcflags=-N`",
                 BuiltWith::Other => "build with optimisation: `gcc -O2 -g`",
                 BuiltWith::Unknown => "build with `cargo build --release` (C and C++: `gcc -O2 -g`)",
@@ -47,7 +47,7 @@ impl Warning {
             Self::Stripped(modules) => by_origin(modules, |built_with| match built_with {
                 BuiltWith::Cargo => {
                     "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
-                     in Cargo.toml; `cargo whyslow` does it by itself"
+                     in Cargo.toml; `cargo whyslow` does it for you"
                 }
                 BuiltWith::Go => WHOLE_GO,
                 BuiltWith::Other => "build with `gcc -g`, and neither link with -s nor run `strip`",
@@ -60,31 +60,31 @@ impl Warning {
             Self::NoDebugInfo(modules) => by_origin(modules, |built_with| match built_with {
                 BuiltWith::Cargo => {
                     "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml; \
-                     `cargo whyslow` does it by itself"
+                     `cargo whyslow` does it for you"
                 }
                 BuiltWith::Go => WHOLE_GO,
-                BuiltWith::Other => "build with debug information: `gcc -g`",
+                BuiltWith::Other => "build with debug info: `gcc -g`",
                 BuiltWith::Unknown => {
                     "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml (C and C++: `gcc -g`)"
                 }
             }),
             Self::MissingFile(_) => {
-                "open the profile on the machine it was recorded on, with the file still in place; or import with \
-                 --symfs FOLDER, where copies of the files are"
+                "open the profile on the machine that recorded it, with the file in its place; or import it with \
+                 `--symfs FOLDER`, the folder with copies of the files"
                     .to_owned()
             }
             Self::ReplacedFile(_) => {
-                "leave the file in place until the recording has ended, and record again".to_owned()
+                "record again, and do not replace the file before the recording ends".to_owned()
             }
             Self::NotSymbolised(_) => {
-                "run `whyslow report FILE` on the machine it was recorded on: it looks the names up"
+                "run `whyslow report FILE` on the machine that recorded it"
                     .to_owned()
             }
             Self::Truncated { copy_more, .. } => {
                 let read = "read `whyslow report FILE tree --inverted`, which does not need the outer frames";
                 match copy_more {
                     Some(bytes) => {
-                        format!("record with --stack-size {bytes}, which copies more of each stack; or {read}")
+                        format!("record with `--stack-size {bytes}` to copy more of each stack; or {read}")
                     }
                     None => read.to_owned(),
                 }
@@ -94,39 +94,39 @@ impl Warning {
             Self::CutAtSignal { .. } => return None,
             Self::UnnamedJit { runtime, .. } => runtime.names_fix(),
             Self::UnknownCode { .. } => {
-                "if a compiler made it at run time, let that write /tmp/perf-PID.map or a jitdump file".to_owned()
+                "if it is JIT-compiled, make its runtime write /tmp/perf-PID.map or a jitdump file".to_owned()
             }
             Self::Unnamed { .. } => {
-                "give the other tool the program with its symbols, and write its file again".to_owned()
+                "record again with the other tool, with symbols for the program".to_owned()
             }
             Self::Lost { frequency_hz, .. } | Self::LostRecords { frequency_hz, .. } => {
-                format!("record with a lower rate: {}", lower(*frequency_hz))
+                format!("record at a lower rate: {}", lower(*frequency_hz))
             }
             Self::Throttled { frequency_hz, .. } => format!(
-                "record with a lower rate ({}), or allow a higher one: \
+                "record at a lower rate ({}), or allow a higher one: \
                  `sudo sysctl kernel.perf_event_max_sample_rate=100000`",
                 lower(*frequency_hz)
             ),
             Self::FewerSamplesThanExpected { raise_to, .. } => {
-                let quiet = "the machine was busy, or its host gave it too little time: record again when it is quiet";
+                let quiet = "record again while the machine (and its host) is idle";
                 match raise_to {
                     Some(hz) => format!(
-                        "threads that end between two samples are seen too little: raise the rate with -F {hz}; or {quiet}"
+                        "threads that exit between two samples are undercounted: raise the rate with -F {hz}; or {quiet}"
                     ),
                     None => quiet.to_owned(),
                 }
             }
-            Self::NotCovered { .. } => "allow perf events, which see everything: `whyslow doctor` says how".to_owned(),
+            Self::NotCovered { .. } => "allow perf events, which sample every thread: `whyslow doctor` says how".to_owned(),
             Self::NotSampled { raise_to, .. } => format!(
-                "record as root, or after `sudo sysctl kernel.perf_event_paranoid=0`: then a thread gets its share of the \
-                 samples however short it lives{}",
+                "record as root, or after `sudo sysctl kernel.perf_event_paranoid=0`: then short-lived threads get their share of \
+                 the samples{}",
                 or_raise(*raise_to)
             ),
             Self::StillRunning { program: true, .. } => {
-                "record longer with --duration, or without it until the program ends".to_owned()
+                "record longer with `--duration`, or leave it out to record until the program exits".to_owned()
             }
             Self::StillRunning { program: false, .. } => {
-                "to record one of them, attach to it: `whyslow record -p PID`".to_owned()
+                "attach to one of them to record it: `whyslow record -p PID`".to_owned()
             }
             Self::KernelHidden { level, .. } => {
                 format!("`sudo sysctl kernel.perf_event_paranoid={level}`, then record again")
@@ -135,47 +135,47 @@ impl Warning {
                 "`sudo sysctl kernel.kptr_restrict=0`, then record again".to_owned()
             }
             Self::UnobservableExecs { .. } => {
-                "the kernel observes only programs that are readable and not set-uid: record a copy that is, or as root"
+                "record as root, or record a copy that you can read and that is not set-uid"
                     .to_owned()
             }
             Self::AgentTime { .. } => {
-                "compare the other shares with each other; for CPU time as it is without that, record without --heap"
+                "compare the other shares with each other; for undisturbed CPU time, record without `--heap`"
                     .to_owned()
             }
-            Self::WaitsUnseen { looked_at: true, .. } => {
-                "record as root, where the kernel gives the stack of every wait".to_owned()
+            Self::WaitsUnseen { snapshots: true, .. } => {
+                "record as root: then the kernel gives a stack for every wait".to_owned()
             }
-            Self::WaitsUnseen { looked_at: false, .. } => return None,
+            Self::WaitsUnseen { snapshots: false, .. } => return None,
             Self::NoAllocations => {
-                "if it allocates all the same, its allocator was not found: keep its symbols (no `strip`), or use the \
+                "if the program does allocate, whyslow did not find its allocator: keep its symbols (no `strip`), or use the \
                  crate whyslow-alloc"
                     .to_owned()
             }
             Self::LostHeapEvents { .. } => {
-                "record with `--sample 512k`, which writes far less; or leave the recorder a CPU of its own"
+                "record with `--sample 512k`, which writes far less; or leave a CPU free for the recorder"
                     .to_owned()
             }
             Self::UnknownFrees { .. } => {
-                "their blocks were made before the recording began: start the program with `whyslow heap -- PROGRAM`"
+                "record from the start of the program: `whyslow heap -- PROGRAM`"
                     .to_owned()
             }
             Self::HeapSampled { .. } => {
-                "record with a smaller --sample, or without: then every allocation is counted".to_owned()
+                "record with a smaller `--sample`, or without it to count every allocation".to_owned()
             }
             Self::CutHeapStacks { module: None, .. } => {
-                "run it without its compiler (LuaJIT: `-joff`; Java: `-Xint`; Node.js: `--jitless`): then the interpreter's \
-                 frames are whole"
+                "run it without JIT compilation (LuaJIT: `-joff`; Java: `-Xint`; Node.js: `--jitless`): the interpreter's \
+                 stacks are complete"
                     .to_owned()
             }
             Self::CutHeapStacks { module: Some(module), .. } if is_musl(module) => {
-                "musl is built without them, so nothing is known beyond its functions that call back (qsort, atexit): record \
-                 a build for glibc, or with a musl that was built with `CFLAGS=-fasynchronous-unwind-tables`"
+                "musl is built without them, so stacks end at its functions that call back (qsort, atexit): record \
+                 a build for glibc, or use a musl built with `CFLAGS=-fasynchronous-unwind-tables`"
                     .to_owned()
             }
             Self::CutHeapStacks { built_with, .. } => built_with.unwind_tables().to_owned(),
             Self::HeapNotRecorded { .. } => {
-                "set-uid, stripped static and unreadable programs cannot be watched: run a copy with symbols that is \
-                 your own; the agent itself needs some 20 MB of address space (`ulimit -v`) and 2 MB more per thread"
+                "set-uid, stripped static and unreadable programs cannot be recorded: run your own copy with symbols; \
+                 the agent needs about 20 MB of address space (`ulimit -v`) and 2 MB more per thread"
                     .to_owned()
             }
             Self::NoLeakCheck(why) => return leak_check_fix(why).map(str::to_owned),
@@ -185,8 +185,8 @@ impl Warning {
     }
 }
 
-/// Lets no fix contradict another: where less has to be recorded per second, none asks for more; one rate and one level of
-/// the kernel's permission are asked for, the ones that help everywhere.
+/// Keeps fixes from contradicting each other. If one says to record less per second, none says to record
+/// more. All name the same rate and the same level of kernel permission: those that help in every case.
 pub(in crate::quality) fn settle(warnings: &mut [Warning]) {
     let too_much = warnings.iter().any(|warning| {
         matches!(warning, Warning::Lost { .. } | Warning::LostRecords { .. } | Warning::Throttled { .. })
@@ -205,7 +205,7 @@ pub(in crate::quality) fn settle(warnings: &mut [Warning]) {
     }
 }
 
-/// The rate that a warning's fix asks for.
+/// The rate that a warning's fix names.
 fn raised_rate(warning: &mut Warning) -> Option<&mut Option<u32>> {
     match warning {
         Warning::NoSamples { raise_to }
@@ -220,7 +220,7 @@ fn or_raise(raise_to: Option<u32>) -> String {
     raise_to.map_or_else(String::new, |hz| format!(", or raise the rate with -F {hz}"))
 }
 
-/// A fix for modules that the user builds, and one for those that came with the system.
+/// A fix for modules that the user builds, and another for modules of the system.
 fn by_origin(modules: &[ModuleShare], own: impl Fn(BuiltWith) -> &'static str) -> String {
     let (system, built): (Vec<_>, Vec<_>) =
         modules.iter().cloned().partition(|module| module.system_path.is_some());
@@ -229,8 +229,8 @@ fn by_origin(modules: &[ModuleShare], own: impl Fn(BuiltWith) -> &'static str) -
         return own.to_owned();
     };
     let packages = format!(
-        "install the debug symbols of its package (Debian and Ubuntu: NAME-dbgsym, Fedora: `dnf debuginfo-install NAME`), or let \
-         `debuginfod-find debuginfo {path}` fetch them; then record again"
+        "install the debug symbols of its package (Debian and Ubuntu: NAME-dbgsym, Fedora: `dnf debuginfo-install NAME`), or \
+         fetch them with `debuginfod-find debuginfo {path}`; then record again"
     );
     match built.as_slice() {
         [] => packages,
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_rate_and_one_permission_are_asked_for() {
+    fn all_fixes_name_one_rate_and_one_permission() {
         let mut warnings = [
             Warning::TooFewSamples { samples: 9, raise_to: Some(9970) },
             Warning::NotSampled { share: 0.5, threads: 1, raise_to: Some(3988) },
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_not_asked_for_where_samples_were_lost() {
+    fn does_not_suggest_a_higher_rate_when_samples_were_lost() {
         let mut warnings = [
             Warning::TooFewSamples { samples: 9, raise_to: Some(9970) },
             Warning::Lost { lost: 5, share: 0.4, frequency_hz: 997 },

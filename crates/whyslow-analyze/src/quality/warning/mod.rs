@@ -1,5 +1,5 @@
-//! What can be wrong with a profile: its kinds, their names and how much they matter. `words` says each of them, `fixes` what
-//! to do about it.
+//! The warnings about a profile: their kinds, ids and severities. `words` has their messages, `fixes` what to
+//! do about them.
 
 mod fixes;
 mod words;
@@ -20,13 +20,13 @@ pub struct ModuleShare {
     pub share: f64,
     /// What the share is of.
     pub unit: Unit,
-    /// How it is built.
+    /// What it was built with.
     pub built_with: BuiltWith,
-    /// The path of a file that came with the system: its user does not build it.
+    /// The path of a file of the system, which users do not build themselves.
     pub system_path: Option<String>,
 }
 
-/// What builds a module, as far as the names of its functions show it.
+/// What a module was built with, as far as the names of its functions show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuiltWith {
     /// Cargo: it has Rust code.
@@ -40,7 +40,7 @@ pub enum BuiltWith {
 }
 
 impl BuiltWith {
-    /// Of several modules: what one fix for all of them must speak of.
+    /// For several modules: which builds one fix for all of them must cover.
     fn of_all(modules: &[ModuleShare]) -> Self {
         let all = |built_with| modules.iter().all(|module| module.built_with == built_with);
         match modules {
@@ -53,17 +53,17 @@ impl BuiltWith {
 }
 
 whyslow_profile::facts! {
-    /// Something wrong with a profile. `Display` says what, [`Fact::remark`] all of it.
+    /// A problem of a profile. `Display` gives the message, [`Fact::remark`] the whole remark.
     #[derive(Debug, Clone, PartialEq)]
     pub enum Warning {
-        /// The recording was not ended properly.
+        /// The recording did not end properly.
         "incomplete" => Incomplete,
-        /// There is nothing in it.
+        /// There are no samples.
         "no-samples" => NoSamples {
             /// A higher rate that may help.
             raise_to: Option<u32>,
         },
-        /// There is too little in it.
+        /// There are too few samples.
         "too-few-samples" => TooFewSamples {
             /// How many samples there are.
             samples: u64,
@@ -72,61 +72,61 @@ whyslow_profile::facts! {
         },
         /// These modules were compiled without optimisation.
         "debug-build" => DebugBuild(Vec<ModuleShare>),
-        /// These modules have no names.
+        /// These modules have no symbols.
         "stripped" => Stripped(Vec<ModuleShare>),
-        /// These modules have names but no lines.
+        /// These modules have symbols but no lines.
         "no-debug-info" => NoDebugInfo(Vec<ModuleShare>),
         /// The files of these modules were not found.
         "missing-file" => MissingFile(Vec<ModuleShare>),
-        /// The files of these modules were deleted or replaced before anybody could read them.
+        /// The files of these modules were deleted or replaced before whyslow could read them.
         "replaced-file" => ReplacedFile(Vec<ModuleShare>),
-        /// Nobody has looked for the names of these modules.
+        /// These modules have not been symbolised yet.
         "not-symbolised" => NotSymbolised(Vec<ModuleShare>),
-        /// Outer frames are missing: more stack was in use than was copied.
+        /// Stacks are truncated: they are larger than what was copied.
         "truncated-stacks" => Truncated {
             /// Share of the samples.
             share: f64,
-            /// How many bytes of each stack are worth copying instead, if more than were.
+            /// How many bytes of each stack to copy instead, if more is possible.
             copy_more: Option<u32>,
         },
-        /// Outer frames are missing because code cannot be unwound.
+        /// Stacks are truncated at code that cannot be unwound.
         "no-unwind-info" => NoUnwindInfo {
             /// Share of the samples.
             share: f64,
-            /// The module in whose code most of the stacks end.
+            /// The module in which most of the stacks end.
             module: Option<String>,
-            /// How that is built.
+            /// What it was built with.
             built_with: BuiltWith,
         },
-        /// Outer frames are missing because code that was made at run time keeps no frame pointers.
+        /// Stacks are truncated at JIT-compiled code without frame pointers.
         "jit-stacks" => JitStacks {
             /// Share of the samples.
             share: f64,
-            /// What made the code.
+            /// The runtime that compiled the code.
             runtime: Runtime,
         },
-        /// Stacks end at a signal handler that runs on a stack of its own.
+        /// Stacks end at a signal handler that runs on its own stack.
         "cut-at-signal" => CutAtSignal {
             /// Share of the samples.
             share: f64,
         },
-        /// Code that was made at run time has no names.
+        /// JIT-compiled code has no names.
         "jit-unnamed" => UnnamedJit {
             /// Share of the samples.
             share: f64,
             /// What the share is of.
             unit: Unit,
-            /// What made the code.
+            /// The runtime that compiled the code.
             runtime: Runtime,
         },
-        /// Functions have no names, and nothing that is known of their modules explains it.
+        /// Functions have no names, and no other warning explains it.
         "unnamed" => Unnamed {
             /// Share of the samples.
             share: f64,
             /// What the samples count.
             unit: Unit,
         },
-        /// Code ran that belongs to no file.
+        /// Code ran that does not belong to any file.
         "unknown-code" => UnknownCode {
             /// Share of the samples.
             share: f64,
@@ -139,47 +139,47 @@ whyslow_profile::facts! {
             lost: u64,
             /// Share of all samples that were taken.
             share: f64,
-            /// Samples asked for per second of CPU time.
+            /// Requested samples per second of CPU time.
             frequency_hz: u32,
         },
-        /// News of mapped files, threads or processes was lost.
+        /// Records of mapped files, threads or processes were lost.
         "lost-records" => LostRecords {
             /// How many.
             lost: u64,
-            /// Samples asked for per second of CPU time.
+            /// Requested samples per second of CPU time.
             frequency_hz: u32,
         },
-        /// The kernel lowered the rate.
+        /// The kernel throttled sampling.
         "throttled" => Throttled {
             /// How often.
             times: u64,
-            /// Samples asked for per second of CPU time.
+            /// Requested samples per second of CPU time.
             frequency_hz: u32,
         },
-        /// Fewer samples came than the CPU time should have given.
+        /// Fewer samples arrived than the CPU time should give.
         "fewer-samples" => FewerSamplesThanExpected {
-            /// How many came.
+            /// How many arrived.
             samples: u64,
-            /// How many should have come.
+            /// How many are expected.
             expected: u64,
             /// A higher rate that may help.
             raise_to: Option<u32>,
         },
-        /// Threads ended before their first sample.
+        /// Threads exited before their first sample.
         "not-sampled" => NotSampled {
-            /// Share of the CPU time that no sample fell into.
+            /// Share of the CPU time without samples.
             share: f64,
-            /// How many threads have no sample at all.
+            /// How many threads have no samples at all.
             threads: u64,
-            /// A rate that is worth trying.
+            /// A higher rate that may help.
             raise_to: Option<u32>,
         },
-        /// Programs sampled themselves, and some of their CPU time was seen by nobody.
+        /// Timer or ptrace sampling missed some of the CPU time.
         "not-covered" => NotCovered {
-            /// Share of the CPU time that no sample stands for.
+            /// Share of the CPU time without samples.
             share: f64,
         },
-        /// Processes ran on when the recording ended.
+        /// Processes were still running when the recording ended.
         "still-running" => StillRunning {
             /// How many of each name, the program first when it is one of them.
             processes: Vec<StillRunning>,
@@ -195,7 +195,7 @@ whyslow_profile::facts! {
         "kernel-hidden" => KernelHidden {
             /// Share of the CPU time, where that is known.
             missing_share: Option<f64>,
-            /// Whether that time is shown as not sampled, and not missing altogether.
+            /// Whether that time is shown as [not sampled] instead of missing.
             accounted: bool,
             /// The level of `perf_event_paranoid` that shows it.
             level: i8,
@@ -205,26 +205,26 @@ whyslow_profile::facts! {
             /// Share of the samples in the kernel.
             share: f64,
         },
-        /// Programs were started that may not be observed.
+        /// Programs started that may not be observed.
         "unobservable-execs" => UnobservableExecs {
             /// How many.
             times: u64,
             /// Whether anything else was recorded.
             other_samples: bool,
         },
-        /// A part of the CPU time is what it cost to record the heap.
+        /// A part of the CPU time is the overhead of recording the heap.
         "agent-time" => AgentTime {
             /// Share of the samples.
             share: f64,
         },
-        /// Where threads waited is not known of a large part of the waiting time.
+        /// A large part of the waiting time has no stack.
         "waits-unseen" => WaitsUnseen {
             /// Share of the waiting time.
             share: f64,
-            /// Whether threads were looked at while they waited.
-            looked_at: bool,
+            /// Whether whyslow sampled blocked threads.
+            snapshots: bool,
         },
-        /// The heap was recorded, and no allocation was seen.
+        /// The heap was recorded, but no allocations were found.
         "no-allocations" => NoAllocations,
         /// Allocations and frees were lost.
         "lost-heap-events" => LostHeapEvents {
@@ -233,7 +233,7 @@ whyslow_profile::facts! {
             /// Share of all allocations and frees.
             share: f64,
         },
-        /// Blocks were freed that nobody saw being made.
+        /// Blocks were freed whose allocation was not recorded.
         "unknown-frees" => UnknownFrees {
             /// How many.
             frees: u64,
@@ -247,25 +247,25 @@ whyslow_profile::facts! {
             /// Relative standard error of the bytes allocated, when it is known.
             error: Option<f64>,
         },
-        /// Outer frames of allocating stacks are missing.
+        /// Stacks of allocations are truncated.
         "cut-heap-stacks" => CutHeapStacks {
             /// Share of the allocated bytes.
             share: f64,
-            /// The module in whose code most of the stacks end; none for code that was made at run time.
+            /// The module in which most of the stacks end; `None` for JIT-compiled code.
             module: Option<String>,
-            /// How that is built.
+            /// What it was built with.
             built_with: BuiltWith,
         },
-        /// Processes ran whose heap is not in the recording.
+        /// The heap of some processes is not in the recording.
         "heap-not-recorded" => HeapNotRecorded {
             /// How many.
             processes: u64,
             /// Of how many.
             of: u64,
         },
-        /// Leaks could not be looked for, and why.
+        /// There is no leak check, and why.
         "no-leak-check" => NoLeakCheck(NoLeakCheck),
-        /// What the recorder or importer had to say, under an id of its own.
+        /// A note of the recorder or importer, which has its own id.
         "recorder-note" => Noted(Note),
     }
 }
@@ -321,7 +321,7 @@ impl Warning {
         }
     }
 
-    /// Whether it is about samples of CPU time, and nothing to a reader of the heap.
+    /// Whether it is about CPU samples, and irrelevant for the heap.
     pub(super) fn is_of_samples(&self) -> bool {
         matches!(self.about(), About::Samples | About::Build | About::Stacks)
             || matches!(self, Self::UnnamedJit { .. } | Self::UnknownCode { .. } | Self::KernelUnnamed { .. })

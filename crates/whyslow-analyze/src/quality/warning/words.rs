@@ -1,4 +1,4 @@
-//! What a warning says.
+//! The messages of warnings.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Incomplete => write!(f, "the recording is incomplete: the recorder was killed"),
-            Self::NoSamples { .. } => write!(f, "there is no sample in the recording"),
+            Self::NoSamples { .. } => write!(f, "the recording has no samples"),
             Self::TooFewSamples { samples, .. } => {
                 let error = 0.5 / (*samples as f64).sqrt();
                 write!(
@@ -34,7 +34,7 @@ impl fmt::Display for Warning {
             Self::NoDebugInfo(modules) => {
                 write!(
                     f,
-                    "{} without debug information: no lines and no inlined functions",
+                    "{} without debug info: no lines and no inlined functions",
                     names(modules, "is", "are")
                 )
             }
@@ -52,39 +52,38 @@ impl fmt::Display for Warning {
             ),
             Self::NotSymbolised(modules) => write!(
                 f,
-                "{} not been looked up: {} functions have no names",
-                names(modules, "has", "have"),
+                "{} not symbolised yet: {} functions have no names",
+                names(modules, "is", "are"),
                 its(modules)
             ),
             Self::Truncated { share, .. } => {
                 write!(
                     f,
-                    "{} of the samples lack their outer frames: total shares are too low",
+                    "{} of the samples have truncated stacks: total shares of outer functions are too low",
                     Percent(*share)
                 )
             }
             Self::NoUnwindInfo { share, module, .. } => {
-                write!(f, "{} of the samples lack their outer frames: ", Percent(*share))?;
+                write!(f, "{} of the samples have truncated stacks: ", Percent(*share))?;
                 match module {
                     Some(module) => write!(f, "{module} has code without unwind tables"),
-                    None => write!(f, "code without unwind tables is on the stack"),
+                    None => write!(f, "some code has no unwind tables"),
                 }
             }
             Self::JitStacks { share, runtime } => write!(
                 f,
-                "{} of the samples lack their outer frames: code that {} made at run time keeps no frame pointers",
+                "{} of the samples have truncated stacks: code that {} compiled at run time keeps no frame pointers",
                 Percent(*share),
                 runtime.name
             ),
             Self::CutAtSignal { share } => write!(
                 f,
-                "{} of the samples end at a signal handler: it ran on a stack of its own, and what it interrupted could not be \
-                 proved",
+                "{} of the samples end at a signal handler on its own stack: the interrupted code is unknown",
                 Percent(*share)
             ),
             Self::UnnamedJit { share, unit, runtime } => write!(
                 f,
-                "{} of the {} are in code that {} made at run time: its functions have no names",
+                "{} of the {} are in code that {} compiled at run time: its functions have no names",
                 Percent(*share),
                 samples(*unit),
                 runtime.name
@@ -104,30 +103,29 @@ impl fmt::Display for Warning {
             Self::LostRecords { lost, .. } => {
                 write!(
                     f,
-                    "{} of files, threads or processes lost: some names may be missing",
+                    "the kernel dropped {} of mapped files, threads or processes: some names may be missing",
                     number_of(*lost, "record", "records")
                 )
             }
             Self::Throttled { times, .. } => {
-                write!(f, "the kernel lowered the sampling rate {}", how_often(*times))
+                write!(f, "the kernel throttled sampling {}: some samples are missing", how_often(*times))
             }
             Self::FewerSamplesThanExpected { samples, expected, .. } => write!(
                 f,
-                "{} came where the CPU time should have given {}",
+                "{} arrived, but the CPU time should give {}: shares may be off",
                 number_of(*samples, "sample", "samples"),
                 Count(*expected)
             ),
             Self::NotCovered { share } => write!(
                 f,
-                "no sample stands for {} of the CPU time: of programs that could not be entered, or of threads that no tick of the \
-                 clock found; what is known of whose it is stands as [not sampled]",
+                "{} of the CPU time has no sample: it is in programs that whyslow could not enter, or in threads that ran between \
+                 two clock ticks; where its thread is known it is shown as [not sampled]",
                 Percent(*share)
             ),
             Self::NotSampled { share, threads, .. } => {
                 let threads = match threads {
                     0 => String::new(),
-                    1 => " (1 thread has none at all)".to_owned(),
-                    _ => format!(" ({} threads have none at all)", Count(*threads)),
+                    _ => format!(" ({} none at all)", number_of(*threads, "thread has", "threads have")),
                 };
                 write!(
                     f,
@@ -137,12 +135,12 @@ impl fmt::Display for Warning {
             }
             Self::StillRunning { processes, program } => still_running(f, processes, *program),
             Self::SomeCpus { cpus } => {
-                write!(f, "only what ran on CPU {cpus} was recorded: times on other CPUs are missing")
+                write!(f, "only CPU {cpus} was recorded: time on other CPUs is missing")
             }
             Self::KernelHidden { missing_share: None, .. } => write!(f, "kernel time is not in the profile"),
             Self::KernelHidden { missing_share: Some(share), accounted: true, .. } => write!(
                 f,
-                "the kernel may not be looked into: its {} of the CPU time is part of [not sampled]",
+                "no permission to sample the kernel: its {} of the CPU time is part of [not sampled]",
                 Percent(*share)
             ),
             Self::KernelHidden { missing_share: Some(share), accounted: false, .. } => {
@@ -154,33 +152,33 @@ impl fmt::Display for Warning {
             Self::UnobservableExecs { times, .. } => {
                 write!(
                     f,
-                    "a program that this user may not read or that is set-uid was started {}: it is not in the profile",
+                    "a program that is set-uid or that this user may not read was started {}: it is not in the profile",
                     how_often(*times)
                 )
             }
             Self::AgentTime { share } => write!(
                 f,
-                "{} of the CPU time is whyslow's own ([whyslow's agent]): what it costs to record from the inside",
+                "{} of the CPU time is whyslow's own overhead, shown as [whyslow's agent]",
                 Percent(*share)
             ),
             Self::WaitsUnseen { share, .. } => {
                 write!(
                     f,
-                    "{} of the waiting time has no stack: where threads waited then is not known",
+                    "{} of the waiting time has no stack: where threads waited is unknown",
                     Percent(*share)
                 )
             }
-            Self::NoAllocations => write!(f, "no allocation was seen"),
+            Self::NoAllocations => write!(f, "no allocations were recorded"),
             Self::LostHeapEvents { lost, share } => write!(
                 f,
-                "{} allocations and frees were lost ({} of all): counts are too low, and what is live may be wrong",
-                Count(*lost),
+                "{} lost ({} of all): counts are too low, and live bytes may be wrong",
+                number_of(*lost, "allocation or free was", "allocations and frees were"),
                 Percent(*share)
             ),
             Self::UnknownFrees { frees, share } => write!(
                 f,
-                "{} frees were of blocks that nobody saw being made ({} of all frees): they are not counted",
-                Count(*frees),
+                "{} of blocks whose allocation was not recorded ({} of all frees): they are not counted",
+                number_of(*frees, "free was", "frees were"),
                 Percent(*share)
             ),
             Self::HeapSampled { sample_bytes, error } => {
@@ -195,18 +193,14 @@ impl fmt::Display for Warning {
                 }
             }
             Self::CutHeapStacks { share, module, .. } => {
-                write!(
-                    f,
-                    "{} of the allocated bytes lack the outer frames of their stacks: ",
-                    Percent(*share)
-                )?;
+                write!(f, "{} of the allocated bytes have truncated stacks: ", Percent(*share))?;
                 match module {
                     Some(module) => write!(f, "{module} has code without unwind tables"),
-                    None => write!(f, "code that was made at run time has no unwind tables"),
+                    None => write!(f, "code compiled at run time has no unwind tables"),
                 }
             }
             Self::HeapNotRecorded { processes, of } if processes == of => {
-                write!(f, "the heap of the program could not be watched")
+                write!(f, "the program's heap could not be recorded")
             }
             Self::HeapNotRecorded { processes, of } => {
                 write!(
@@ -216,7 +210,7 @@ impl fmt::Display for Warning {
                     Count(*of)
                 )
             }
-            Self::NoLeakCheck(why) => write!(f, "leaks were not looked for: {}", no_leak_check(why)),
+            Self::NoLeakCheck(why) => write!(f, "no leak check: {}", no_leak_check(why)),
             Self::Noted(note) => f.write_str(&note.remark().text),
         }
     }
@@ -234,13 +228,11 @@ fn still_running(f: &mut fmt::Formatter<'_>, processes: &[StillRunning], program
     if processes.len() > NAMED {
         names.push_str(", …");
     }
-    let (processes, what) = match all {
-        1 => ("1 process was".to_owned(), "its"),
-        _ => (format!("{} processes were", Count(all)), "their"),
-    };
+    let what = if all == 1 { "its" } else { "their" };
+    let processes = number_of(all, "process was", "processes were");
     let when = if program { "when the recording ended" } else { "by the program when it ended" };
     let left = if program { "still running" } else { "left running" };
-    write!(f, "{processes} {left} {when} ({names}): {what} time from then on is not in the profile")
+    write!(f, "{processes} {left} {when} ({names}): {what} later time is not in the profile")
 }
 
 fn points(share: f64) -> String {
@@ -268,7 +260,7 @@ fn names(modules: &[ModuleShare], one: &str, several: &str) -> String {
     format!("{list} ({share} of the {what}) {verb}")
 }
 
-/// What shares are of.
+/// The noun for what a share is a share of.
 fn samples(unit: Unit) -> &'static str {
     match unit {
         Unit::Bytes => "bytes",

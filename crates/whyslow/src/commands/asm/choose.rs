@@ -1,8 +1,9 @@
-//! Which function is meant: by its number in the list, by its address, or by a part of its name.
+//! Chooses the function to show: by its number in the list, its address, or a part of its name.
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 
+use whyslow_analyze::number_of;
 use whyslow_profile::{ModuleId, ModuleKind, Profile};
 use whyslow_symbols::{Fit, FunctionSymbol, Wanted};
 
@@ -12,11 +13,11 @@ use super::{Subject, lookup};
 use crate::failure::{Failure, Result};
 use crate::output::note;
 
-/// What somebody asked about, for messages.
+/// What the user asked about, for messages.
 pub(super) struct Asked {
-    /// What they call the file.
+    /// The file as the user named it.
     pub(super) file: String,
-    /// The command that asks about it; a function's name goes behind it.
+    /// The command for this file; the name of a function follows it.
     pub(super) command: String,
 }
 
@@ -26,25 +27,25 @@ impl Asked {
         Self { file: path.display().to_string(), command: format!("whyslow asm {}", path.display()) }
     }
 
-    /// A target that `cargo whyslow asm` has built.
+    /// A target that `cargo whyslow asm` built.
     pub(super) fn built(name: &str) -> Self {
         Self { file: name.to_owned(), command: "cargo whyslow asm".to_owned() }
     }
 }
 
-/// What was chosen.
+/// The chosen function.
 pub(super) enum Chosen {
-    /// Code that the profile keeps.
+    /// Its code is in the profile.
     Kept { name: String, row: usize },
-    /// Code of a module's file, which the profile does not keep.
+    /// Its code is in the file of a module, not in the profile.
     InFile { binary: Box<Binary>, module: ModuleId, function: FunctionSymbol },
-    /// Code of the file that was given.
+    /// Its code is in the given file.
     InSubject(FunctionSymbol),
-    /// Nothing: the list is the answer.
+    /// None: the list is the answer.
     Nothing,
 }
 
-/// Finds the function that is meant.
+/// Finds the function.
 pub(super) fn choose(
     asked: &Asked,
     subject: &Subject,
@@ -68,7 +69,7 @@ pub(super) fn choose(
     }
 }
 
-/// Asks at a terminal. Only where the answer goes to a person is one asked.
+/// Asks the user, if both stdin and stdout are a terminal.
 fn ask(subject: &Subject) -> Result<Option<String>> {
     let is_person = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if !is_person || matches!(subject, Subject::Binary(_)) {
@@ -93,7 +94,7 @@ fn in_profile(
     if let Ok(number) = wanted.parse::<usize>() {
         let row = number.checked_sub(1).and_then(|at| kept.get(at));
         return row.map(|row| Chosen::Kept { name: row.name.clone(), row: row.row }).ok_or_else(|| {
-            Failure::new(format!("{}: the list has {} functions", asked.file, kept.len()))
+            Failure::new(format!("{}: the list has {}", asked.file, number_of(kept.len() as u64, "function", "functions")))
                 .next(asked.command.clone())
         });
     }
@@ -114,7 +115,7 @@ fn in_profile(
     }
 }
 
-/// Functions of the files that were recorded, whose code the profile does not keep because they were not hot.
+/// Functions of the recorded files that were not hot, so that the profile does not keep their code.
 fn in_modules(asked: &Asked, profile: &Profile, wanted: &str, index: Option<usize>) -> Result<Chosen> {
     for (row, module) in profile.modules.iter().enumerate() {
         if module.kind != ModuleKind::Program && module.kind != ModuleKind::Library {
@@ -146,7 +147,7 @@ fn in_modules(asked: &Asked, profile: &Profile, wanted: &str, index: Option<usiz
 fn in_binary(asked: &Asked, binary: &Binary, wanted: &str, index: Option<usize>) -> Result<FunctionSymbol> {
     if let Some(address) = address(wanted) {
         return binary.function_at(address).ok_or_else(|| {
-            Failure::new(format!("{}: no function is at {wanted}", asked.file))
+            Failure::new(format!("{}: no function at {wanted}", asked.file))
                 .next("an address relative to the start of the file's image")
         });
     }
@@ -160,26 +161,26 @@ fn in_binary(asked: &Asked, binary: &Binary, wanted: &str, index: Option<usize>)
     }
 }
 
-/// What is wanted was inlined: the functions that fit best, and where their code is.
+/// The error for a function that is inlined everywhere: names the best match and where its code is.
 fn inlined_away(asked: &Asked, wanted: &str, mut found: Vec<Inlined>) -> Option<Failure> {
-    const MOST: usize = 3;
+    const MAX: usize = 3;
     let wanted = Wanted::new(wanted);
     found.sort_by_cached_key(|(name, _)| (wanted.fit(name).is_none(), wanted.fit(name), name.clone()));
     let (name, hosts) = found.first()?;
     let (host, _) = hosts.first()?;
     let mut shown: Vec<String> = hosts
         .iter()
-        .take(MOST)
+        .take(MAX)
         .map(|(host, place)| place.as_ref().map_or(host.clone(), |place| format!("{host} at {place}")))
         .collect();
-    if hosts.len() > MOST {
-        shown.push(format!("{} more", hosts.len() - MOST));
+    if hosts.len() > MAX {
+        shown.push(format!("{} more", hosts.len() - MAX));
     }
     let what = format!("{name} has no code of its own here: it is inlined into {}", shown.join(", "));
     Some(Failure::new(what).next(format!("{} '{host}'", asked.command)))
 }
 
-/// Nothing has that name: names that look like it, if there are any, or how to look for it.
+/// The error for an unknown name, with similar names if there are any.
 fn absent(asked: &Asked, wanted: &str, nearest: &[String]) -> Failure {
     let failure =
         |more: &str| Failure::new(format!("{}: no function has {wanted:?} in its name{more}", asked.file));
@@ -195,11 +196,11 @@ fn address(text: &str) -> Option<u64> {
 }
 
 fn several(asked: &Asked, wanted: &str, found: &[String]) -> Failure {
-    const MOST: usize = 12;
+    const MAX: usize = 12;
     let mut lines: Vec<String> =
-        found.iter().take(MOST).enumerate().map(|(at, name)| format!("\n  {} {name}", at + 1)).collect();
-    if found.len() > MOST {
-        lines.push(format!("\n  and {} more", found.len() - MOST));
+        found.iter().take(MAX).enumerate().map(|(at, name)| format!("\n  {} {name}", at + 1)).collect();
+    if found.len() > MAX {
+        lines.push(format!("\n  and {} more", found.len() - MAX));
     }
     Failure::new(format!("{}: several functions have {wanted:?} in their name:{}\n", asked.file, lines.concat()))
         .next(format!("{} '{wanted}' 1", asked.command))
@@ -212,8 +213,8 @@ enum Picked {
     None,
 }
 
-/// The names that fit best, else those with the wanted letters in this order. Equal names are one function in several instances; the first
-/// of them is taken.
+/// The names that match best, else those that contain the wanted letters in this order. Equal names are
+/// instances of one function; the first of them is taken.
 fn pick(names: &[&str], wanted: &str, index: Option<usize>) -> Picked {
     let lower = wanted.to_lowercase();
     let wanted = Wanted::new(wanted);
@@ -244,12 +245,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closest_name_is_meant() {
+    fn picks_the_closest_name() {
         let names = ["app::parse", "app::parse_line", "app::Reader::read", "other::parse", "app::run"];
         assert_eq!(pick(&names, "app::parse", None), Picked::One(0));
         assert_eq!(pick(&names, "parse_line", None), Picked::One(1));
         assert_eq!(pick(&names, "reader", None), Picked::One(2));
-        assert_eq!(pick(&names, "rdrread", None), Picked::One(2), "letters in this order");
+        assert_eq!(pick(&names, "rdrread", None), Picked::One(2), "letters in order");
         assert_eq!(pick(&names, "parse", None), Picked::Several(vec!["app::parse".into(), "other::parse".into()]));
         assert_eq!(pick(&names, "parse", Some(2)), Picked::One(3));
         assert_eq!(pick(&names, "parse", Some(3)), Picked::None);

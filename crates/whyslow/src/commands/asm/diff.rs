@@ -1,4 +1,4 @@
-//! One function in two builds or profiles, side by side by what instructions do.
+//! Compares one function in two builds or profiles, aligned by what its instructions do.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::ViewArgs;
 use crate::cli::Format;
 use crate::failure::{Failure, Result};
 
-/// Rows that are the same in both are shown around each difference; the others are left out.
+/// The number of equal rows around each difference. Other equal rows are left out.
 const CONTEXT: usize = 3;
 
 #[derive(Serialize)]
@@ -49,7 +49,7 @@ struct Text<'a> {
     own: u64,
 }
 
-/// What differs between two versions of a function.
+/// The differences between two versions of a function.
 pub(super) fn diff(before: &Listing, after: &Listing, args: &ViewArgs) -> Result<String> {
     let syntax = args.syntax.into();
     let (old, new) = (before.body.texts(syntax), after.body.texts(syntax));
@@ -88,14 +88,14 @@ pub(super) fn diff(before: &Listing, after: &Listing, args: &ViewArgs) -> Result
             listing.body.loops.len()
         );
     }
-    for (word, ids) in [("hints that are gone", &gone), ("new hints", &fresh)] {
+    for (word, ids) in [("removed hints", &gone), ("new hints", &fresh)] {
         if !ids.is_empty() {
             let _ = writeln!(out, "{word}: {}", ids.join(", "));
         }
     }
     let changed = rows.iter().filter(|row| !matches!(row, Aligned::Both(..))).count();
     if changed == 0 {
-        out.push_str("the same instructions, but for registers, addresses and places on the stack\n");
+        out.push_str("the same instructions, except for registers, addresses and stack offsets\n");
         return Ok(out);
     }
     out.push('\n');
@@ -136,7 +136,7 @@ fn share(listing: &Listing, at: usize) -> String {
     }
 }
 
-/// Ids of hints that only the first has.
+/// Ids of hints that are only in the first list.
 fn missing(of: &[Hint], among: &[Hint]) -> Vec<&'static str> {
     let has = |hint: &&Hint| !among.iter().any(|other| other.kind == hint.kind);
     let mut ids: Vec<&str> = of.iter().filter(has).map(|hint| hint.kind.id()).collect();
@@ -144,7 +144,7 @@ fn missing(of: &[Hint], among: &[Hint]) -> Vec<&'static str> {
     ids
 }
 
-/// Whether each row is at most a few rows away from a difference.
+/// Whether each row is within a few rows of a difference.
 fn near_changes(rows: &[Aligned]) -> Vec<bool> {
     let mut near = vec![false; rows.len()];
     for (at, _) in rows.iter().enumerate().filter(|(_, row)| !matches!(row, Aligned::Both(..))) {

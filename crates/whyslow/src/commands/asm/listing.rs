@@ -1,4 +1,4 @@
-//! Puts together what is shown of a function.
+//! Builds the listing of a function.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use whyslow_profile::{LocationId, ModuleId, Profile};
 use super::source::{Binary, kept_body, source_file};
 use crate::failure::{Failure, Result};
 
-/// A profile and the samples of it that count.
+/// A profile and the selected samples.
 pub(super) struct Sampled<'p> {
     pub(super) profile: &'p Profile,
     /// The value of each stack.
@@ -34,13 +34,13 @@ impl Sampled<'_> {
     }
 }
 
-/// A function whose code a profile keeps.
+/// The listing of a function whose code is in the profile.
 pub(super) fn of_kept(sampled: &Sampled<'_>, name: &str, row: usize) -> Result<Listing> {
     let profile = sampled.profile;
     let code = &profile.code.rows[row];
     let arch = &profile.meta.host.arch;
     let processor = whyslow_asm::Processor::of(arch)
-        .ok_or_else(|| Failure::new(format!("code of {arch} machines cannot be read yet")))?;
+        .ok_or_else(|| Failure::new(format!("whyslow cannot disassemble code for {arch} yet")))?;
     let body = kept_body(profile, code, processor);
     let weights = sampled.weigh(&body, code.module);
     let module = &profile.modules[code.module.index()];
@@ -50,7 +50,7 @@ pub(super) fn of_kept(sampled: &Sampled<'_>, name: &str, row: usize) -> Result<L
         Some(binary) => frames_of(binary, &body),
         None => {
             notes.push(format!(
-                "{} is not on this machine as it was recorded: source lines are known where samples fell, and nowhere else.",
+                "{} is not on this machine as it was recorded: source lines are known only where samples are.",
                 profile.text(module.path)
             ));
             sampled_frames(profile, code.module, &body)
@@ -72,7 +72,7 @@ pub(super) fn of_kept(sampled: &Sampled<'_>, name: &str, row: usize) -> Result<L
     })
 }
 
-/// A function of a file; with the samples of a profile, if that file is a module of it.
+/// The listing of a function in a file; with samples, if the file is a module of a profile.
 pub(super) fn of_binary(
     binary: &Binary,
     function: &whyslow_symbols::FunctionSymbol,
@@ -81,7 +81,7 @@ pub(super) fn of_binary(
     let path = binary.path().display().to_string();
     let processor = binary
         .processor()
-        .ok_or_else(|| Failure::new(format!("{path}: code of this processor cannot be read yet")))?;
+        .ok_or_else(|| Failure::new(format!("{path}: whyslow cannot disassemble code for this processor yet")))?;
     let module = sampled.map_or(ModuleId(0), |(_, module)| module);
     let code = binary.code(module, function).ok_or_else(|| {
         Failure::new(format!("{path}: the code of {} is not in the file", function.name))
@@ -95,7 +95,7 @@ pub(super) fn of_binary(
     let hints = hints(&body, &weights, &machine);
     let mut notes = Vec::new();
     if !weights.are_known() && !hints.is_empty() {
-        notes.push("There are no samples: hints are of every loop, whether it is hot or not. Record the program to have them weighed.".to_owned());
+        notes.push("There are no samples: hints cover every loop, hot or not. Record the program to rank them.".to_owned());
     }
     let frames = frames_of(binary, &body);
     let sources = source_texts(&frames, sampled.map(|(sampled, _)| sampled.profile));
@@ -112,13 +112,13 @@ pub(super) fn of_binary(
     })
 }
 
-/// The frames of every instruction, by the file's debug information.
+/// The frames of every instruction, from the file's debug info.
 fn frames_of(binary: &Binary, body: &Body) -> Vec<Vec<SourceFrame>> {
     let places = binary.places(body.instructions.iter().map(|row| row.address));
     (1..places.locations.len()).map(|index| frames_at(&places, index.into())).collect()
 }
 
-/// The frames of those instructions that a profile has samples of.
+/// The frames of the instructions that have samples.
 fn sampled_frames(profile: &Profile, module: ModuleId, body: &Body) -> Vec<Vec<SourceFrame>> {
     let mut frames = vec![Vec::new(); body.instructions.len()];
     for location in (1..profile.locations.len()).map(LocationId::from) {
@@ -140,7 +140,7 @@ fn frames_at(profile: &Profile, location: LocationId) -> Vec<SourceFrame> {
     profile.frames.of(location).iter().map(frame).collect()
 }
 
-/// The texts of all lines that frames name: those that the profile keeps, else those of files on this machine.
+/// The text of all source lines that the frames name: from the profile, else from files on this machine.
 fn source_texts(
     frames: &[Vec<SourceFrame>],
     profile: Option<&Profile>,
@@ -167,7 +167,7 @@ fn source_texts(
 }
 
 fn read_lines(file: &str) -> Vec<String> {
-    /// Larger ones were made by a program.
+    /// Larger files are generated.
     const LARGEST: u64 = 16 << 20;
     let is_small = |path: &Path| std::fs::metadata(path).is_ok_and(|meta| meta.len() <= LARGEST);
     let text = source_file(file).filter(|path| is_small(path)).and_then(|path| std::fs::read(path).ok());

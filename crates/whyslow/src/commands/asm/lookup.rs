@@ -1,4 +1,4 @@
-//! Lists of functions: those with most samples, those with a part of a name, those that call another.
+//! Lists of functions: those with the most samples, those that match a name, those that call another.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use super::source::{kept, kept_body};
 use crate::cli::Format;
 use crate::failure::{Failure, Result};
 
-/// A function of a list.
+/// A function in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Row {
     name: String,
-    /// Its number, with which it can be chosen.
+    /// Its number, to choose it by.
     index: Option<usize>,
-    /// Samples of its own code.
+    /// Samples in its own code.
     own: Option<u64>,
     share: Option<f64>,
     bytes: Option<u64>,
-    /// Where it was inlined, if it has no code of its own, with the places seen.
+    /// Where it is inlined, with the recorded call sites, if it has no code of its own.
     inlined_into: Vec<String>,
 }
 
@@ -64,19 +64,19 @@ fn written(rows: Vec<Row>, format: Format) -> Result<String> {
     Ok(out)
 }
 
-/// The functions whose code is at hand, those with most samples first.
+/// The functions in the profile, those with the most samples first.
 pub(super) fn hottest(subject: &Subject, format: Format) -> Result<String> {
-    const MOST: usize = 40;
+    const MAX: usize = 40;
     let Subject::Profile { profile, values, .. } = subject else {
-        return Err(Failure::new("which function?").next("a part of its name, or --list PART"));
+        return Err(Failure::new("no function given").next("a part of its name, or --list PART"));
     };
     let all = values.iter().fold(0, |sum: u64, value| sum.saturating_add(*value));
     let kept = kept(profile, values);
     if kept.is_empty() {
-        return Err(Failure::new("the profile keeps no code: nothing was hot, or another tool made it")
-            .next("whyslow asm PROGRAM FUNCTION, for the program's file"));
+        return Err(Failure::new("the profile has no code: no function was hot, or another tool recorded it")
+            .next("whyslow asm PROGRAM FUNCTION, to read the program's file"));
     }
-    let rows = kept.iter().take(MOST).enumerate().map(|(at, row)| Row {
+    let rows = kept.iter().take(MAX).enumerate().map(|(at, row)| Row {
         name: row.name.clone(),
         index: Some(at + 1),
         own: Some(row.own),
@@ -87,7 +87,7 @@ pub(super) fn hottest(subject: &Subject, format: Format) -> Result<String> {
     written(rows.collect(), format)
 }
 
-/// The functions with this in their name: those with code, and those that were inlined.
+/// The functions that match a name: those with code, and inlined ones.
 pub(super) fn list(subject: &Subject, part: &str, format: Format) -> Result<String> {
     let mut rows = Vec::new();
     match subject {
@@ -127,10 +127,10 @@ pub(super) fn list(subject: &Subject, part: &str, format: Format) -> Result<Stri
     written(rows, format)
 }
 
-/// A function that was inlined, and where it is: the function that has the code, and the line that calls.
+/// An inlined function, the functions that contain its code, and the lines that call it.
 pub(super) type Inlined = (String, Vec<(String, Option<String>)>);
 
-/// The functions with this in their name that were seen as part of others.
+/// Matching functions that were recorded as inlined into others.
 pub(super) fn inlined_into(profile: &Profile, part: &str) -> Vec<Inlined> {
     let wanted = Wanted::new(part);
     let mut found: BTreeMap<String, BTreeMap<String, Option<String>>> = BTreeMap::new();
@@ -148,7 +148,7 @@ pub(super) fn inlined_into(profile: &Profile, part: &str) -> Vec<Inlined> {
             let name = |frame: &whyslow_profile::Frame| {
                 profile.text(profile.functions[frame.function.index()].name).to_owned()
             };
-            // The line of the frame around it is the call.
+            // The line of the frame around it is the call site.
             let caller = &frames[at - 1];
             let place = caller.file.filter(|_| caller.line > 0).map(|file| {
                 let file = profile.text(file);
@@ -160,7 +160,7 @@ pub(super) fn inlined_into(profile: &Profile, part: &str) -> Vec<Inlined> {
     found.into_iter().map(|(name, hosts)| (name, hosts.into_iter().collect())).collect()
 }
 
-/// The functions whose code calls another.
+/// The functions whose code calls another function.
 pub(super) fn callers_of(subject: &Subject, wanted: &str, format: Format) -> Result<String> {
     let calls = |body: &whyslow_asm::Body| {
         let is_it = |name: &str| {
@@ -196,7 +196,7 @@ pub(super) fn callers_of(subject: &Subject, wanted: &str, format: Format) -> Res
             }
         }
         Subject::Binary(binary) => {
-            let processor = binary.processor().ok_or_else(|| Failure::new("code of this processor cannot be read yet"))?;
+            let processor = binary.processor().ok_or_else(|| Failure::new("whyslow cannot disassemble code for this processor yet"))?;
             let functions = binary.functions("");
             let codes: Vec<_> = functions
                 .iter()
@@ -210,8 +210,8 @@ pub(super) fn callers_of(subject: &Subject, wanted: &str, format: Format) -> Res
         }
     }
     if rows.is_empty() {
-        return Err(Failure::new(format!("no code at hand calls {wanted}"))
-            .next("the last part of the function's path, or its whole name; a profile keeps the code of hot functions only"));
+        return Err(Failure::new(format!("no available code calls {wanted}"))
+            .next("the last part of the function's path, or its full name; a profile has the code of hot functions only"));
     }
     written(rows, format)
 }

@@ -1,4 +1,4 @@
-//! What llvm-mca says of the hottest loop: how many cycles a round takes if everything is in the caches, and what limits it.
+//! Runs llvm-mca on the hottest loop: cycles per iteration if all data is cached, and what limits it.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use whyslow_asm::{Flow, Listing, Processor, Syntax};
 
 use crate::failure::{Failure, Result};
 
-/// Runs it on the instructions of the hottest innermost loop.
+/// Runs llvm-mca on the instructions of the hottest innermost loop.
 pub(super) fn report(listing: &Listing) -> Result<String> {
     let body = &listing.body;
     let weights = listing.weights.of_loops(body);
@@ -20,7 +20,7 @@ pub(super) fn report(listing: &Listing) -> Result<String> {
     let texts = body.texts(Syntax::Att);
     let mut code = String::new();
     for index in body.loops[hottest].blocks.iter().flat_map(|&block| body.blocks[block].instructions.clone()) {
-        // Where branches go means nothing to it, and calls are beyond it.
+        // llvm-mca ignores branch targets and does not model calls.
         match body.instructions[index].flow {
             Flow::Next => {
                 let _ = writeln!(code, "{}", texts[index]);
@@ -32,7 +32,7 @@ pub(super) fn report(listing: &Listing) -> Result<String> {
         }
     }
     let missing = |error: &dyn std::fmt::Display| {
-        Failure::new(format!("llvm-mca: cannot be started: {error}"))
+        Failure::new(format!("cannot start llvm-mca: {error}"))
             .next("install it (package llvm), or leave out --mca")
     };
     let mut child = Command::new("llvm-mca")
@@ -44,16 +44,16 @@ pub(super) fn report(listing: &Listing) -> Result<String> {
         .spawn()
         .map_err(|error| missing(&error))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // One that ends early has said why on its stderr.
+        // If it exits early, its stderr says why.
         let _ = stdin.write_all(code.as_bytes());
     }
     let output = child.wait_with_output().map_err(|error| missing(&error))?;
-    let said = if output.status.success() { output.stdout } else { output.stderr };
-    let said = String::from_utf8_lossy(&said).into_owned();
-    Ok(format!("\nllvm-mca of L{}, for {}, if all memory is in the first cache:\n{said}", hottest + 1, target.words))
+    let printed = if output.status.success() { output.stdout } else { output.stderr };
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    Ok(format!("\nllvm-mca of L{}, for {}, if all data is in the L1 cache:\n{printed}", hottest + 1, target.words))
 }
 
-/// What it is told about the processor.
+/// llvm-mca's arguments for a processor.
 struct Target {
     arguments: &'static [&'static str],
     /// A conditional branch.
@@ -69,7 +69,7 @@ impl Target {
                 branch: "jne",
                 words: if cfg!(target_arch = "x86_64") { "this machine's processor" } else { "x86-64 in general" },
             },
-            // It knows nothing of AArch64 in general.
+            // llvm-mca has no generic AArch64 model.
             Processor::Aarch64 => Self {
                 arguments: &["-mtriple=aarch64-unknown-linux-gnu", "-mcpu=cortex-a76"],
                 branch: "b.ne",

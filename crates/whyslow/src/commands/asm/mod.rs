@@ -1,4 +1,4 @@
-//! `whyslow asm`: the machine code of a function as it ran, with its samples, loops, source and hints.
+//! `whyslow asm`: the machine code of a function with its samples, loops, source and hints.
 
 mod choose;
 mod diff;
@@ -25,40 +25,41 @@ use crate::filters::Filters;
 use crate::output::print;
 use crate::{profile_file, terminal};
 
-/// Show the machine code of a function as it ran: samples per instruction and loop, source, named calls, hints
+/// Show a function's machine code with samples, loops, source and hints
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow asm [OPTIONS] FILE [FUNCTION] [INDEX]\n       whyslow asm --diff BEFORE FILE FUNCTION",
     after_help = "\
 Examples:
-  whyslow asm app.whyslow                      a list to choose from, those with most samples first
-  whyslow asm app.whyslow parse                the function with `parse` in its name
+  whyslow asm app.whyslow                      list functions, hottest first
+  whyslow asm app.whyslow parse                the function that matches `parse`
   whyslow asm app.whyslow 1                    the first of the list
-  whyslow asm ./target/release/app parse       of a program, without any samples
-  whyslow asm app.whyslow --list Reader        functions by a part of their name; inlined ones with where they are
-  whyslow asm app.whyslow --callers-of memcpy  functions whose code calls it
+  whyslow asm ./target/release/app parse       from a program, without samples
+  whyslow asm app.whyslow --list Reader        find functions by name
+  whyslow asm app.whyslow --callers-of memcpy  functions whose code calls memcpy
   whyslow asm --diff before.whyslow after.whyslow parse
 
-FILE is a profile, which keeps the code of its hot functions, or a program or library with symbols.
-At the left: the share of samples, loops as brackets, where branches go (up, down, out), and what they go to (a dot)."
+FILE is a profile, which has the code of its hot functions, or a program or
+library with symbols. The left margin shows the share of samples, loops as
+brackets, branches (up, down, out) and their targets (a dot)."
 )]
 pub(crate) struct AsmArgs {
     /// A profile, a program or a library
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// A part of the function's name, its number in the list, or an address such as 0x1a40
+    /// Part of the function's name, its number in the list, or an address such as 0x1a40
     #[arg(value_name = "FUNCTION")]
     wanted: Option<String>,
-    /// Which one, where several have that name: 1 is the first
+    /// Which one, if several match; 1 is the first
     #[arg(value_name = "INDEX")]
     index: Option<usize>,
-    /// List the functions with this in their name
+    /// List functions with this text in their name
     #[arg(long, value_name = "PART", conflicts_with_all = ["wanted", "diff", "callers_of"])]
     list: Option<String>,
-    /// List the functions whose code calls the function of this name
+    /// List functions whose code calls this function
     #[arg(long, value_name = "NAME", conflicts_with_all = ["wanted", "diff"])]
     callers_of: Option<String>,
-    /// Compare with the same function of this profile or program, aligned by what instructions do
+    /// Compare with the same function in this profile or program
     #[arg(long, value_name = "BEFORE")]
     diff: Option<PathBuf>,
     #[command(flatten)]
@@ -67,27 +68,27 @@ pub(crate) struct AsmArgs {
     filters: Filters,
 }
 
-/// How code is shown.
+/// How to show code.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ViewArgs {
-    /// How instructions are written
+    /// Assembly syntax
     #[arg(long, value_enum, default_value_t)]
     syntax: SyntaxArg,
-    /// Show all instructions, those without samples too
+    /// Show all instructions, also those without samples
     #[arg(long)]
     all: bool,
     /// Leave out source lines
     #[arg(long)]
     no_source: bool,
-    /// Ask llvm-mca, if it is installed, how fast the hottest loop can run
+    /// Run llvm-mca on the hottest loop, if it is installed
     #[arg(long)]
     mca: bool,
-    /// Text for people or JSON for programs
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// How instructions are written.
+/// Assembly syntax.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum SyntaxArg {
     #[default]
@@ -161,7 +162,7 @@ pub(crate) fn run(args: &AsmArgs, _volume: Volume) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Shows a function of a target of this name that was just built.
+/// Shows a function of a target that was just built.
 pub(super) fn run_built(
     name: &str,
     path: &Path,
@@ -175,13 +176,13 @@ pub(super) fn run_built(
     Ok(Exit::Success)
 }
 
-/// Whether a program that was just built has code of a function, its own or a part of others.
+/// Whether a program that was just built has code of a function, its own or inlined.
 pub(super) fn has_function(path: &Path, wanted: &str) -> bool {
     let has = |binary: Binary| !binary.functions(wanted).is_empty() || !binary.inlined(wanted).is_empty();
     Binary::open(path).is_ok_and(has)
 }
 
-/// Lists functions of a program that was just built.
+/// Lists the functions of a program that was just built.
 pub(super) fn list_built(path: &Path, view: &ViewArgs) -> Result<Exit> {
     let subject = Subject::Binary(Binary::open(path)?);
     print(&lookup::list(&subject, "", view.format)?)?;
@@ -190,11 +191,11 @@ pub(super) fn list_built(path: &Path, view: &ViewArgs) -> Result<Exit> {
 
 fn one(shown: Option<Listing>) -> Result<Listing> {
     shown.ok_or_else(|| {
-        Failure::new("which function?").next("a part of its name: whyslow asm --diff BEFORE AFTER FUNCTION")
+        Failure::new("no function given").next("whyslow asm --diff BEFORE AFTER FUNCTION")
     })
 }
 
-/// The function that is meant; none when nobody said which.
+/// The listing of the chosen function; `None` if none was chosen.
 fn show(asked: &Asked, subject: &Subject, wanted: Option<&str>, index: Option<usize>) -> Result<Option<Listing>> {
     let sampled = subject.sampled();
     let listing = match (choose(asked, subject, wanted, index)?, subject, &sampled) {
@@ -206,7 +207,7 @@ fn show(asked: &Asked, subject: &Subject, wanted: Option<&str>, index: Option<us
         (Chosen::InSubject(function), Subject::Binary(binary), _) => {
             listing::of_binary(binary, &function, None)?
         }
-        (Chosen::Kept { .. } | Chosen::InSubject(_), ..) => return Err(Failure::new("there is no code")),
+        (Chosen::Kept { .. } | Chosen::InSubject(_), ..) => return Err(Failure::new("the function has no code")),
     };
     Ok(Some(listing))
 }

@@ -1,4 +1,4 @@
-//! Where code is taken from: a profile that keeps it, or the file of a program.
+//! Reads code: from a profile, or from the file of a program.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use whyslow_symbols::{
 use super::lookup::Inlined;
 use crate::failure::{Failure, Result};
 
-/// A file with code, and the file with its debug information.
+/// A file with code, and the file with its debug info.
 pub(super) struct Binary {
     file: ElfFile,
     debug: Option<ElfFile>,
@@ -25,7 +25,7 @@ impl Binary {
     /// Opens a program or a library.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let cannot = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path.display()));
-        // Debug information has the absolute path of neither; separate files are looked for beside it.
+        // Separate debug files are searched for next to the real path.
         let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let file = ElfFile::open(path).map_err(|error| cannot(&error))?;
         let elf = file.parse().map_err(|error| cannot(&error).next("a program or a .whyslow profile"))?;
@@ -33,7 +33,7 @@ impl Binary {
         Ok(Self { file, debug })
     }
 
-    /// The file of a module of a profile, if it is still the one that ran.
+    /// The file of a module, if it is still the recorded build.
     pub(super) fn of_module(profile: &Profile, module: ModuleId) -> Option<Self> {
         let row = profile.modules.get(module.index())?;
         if !matches!(row.kind, ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown) {
@@ -53,12 +53,12 @@ impl Binary {
         self.debug.as_ref().and_then(|file| file.parse().ok())
     }
 
-    /// The path that it was opened by.
+    /// The path that it was opened with.
     pub(super) fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Whose code it is.
+    /// The processor that its code is for.
     pub(super) fn processor(&self) -> Option<Processor> {
         match self.elf()?.object().architecture() {
             Architecture::X86_64 => Some(Processor::X86_64),
@@ -67,13 +67,13 @@ impl Binary {
         }
     }
 
-    /// The functions whose name has this part.
+    /// The functions with this text in their name.
     pub(super) fn functions(&self, part: &str) -> Vec<FunctionSymbol> {
         let Some(elf) = self.elf() else { return Vec::new() };
         functions(&elf, self.debug_elf().as_ref(), &Wanted::new(part))
     }
 
-    /// The functions with this in their name that were inlined wherever they are called.
+    /// The functions with this text in their name that are inlined at every call.
     pub(super) fn inlined(&self, part: &str) -> Vec<Inlined> {
         let wanted = Wanted::new(part);
         let found = inlined_functions(&self.file, self.debug.as_ref(), &wanted);
@@ -93,7 +93,7 @@ impl Binary {
             .collect()
     }
 
-    /// Names of functions that look like this one.
+    /// Similar function names.
     pub(super) fn nearest(&self, wanted: &str) -> Vec<String> {
         let Some(elf) = self.elf() else { return Vec::new() };
         let similar = similar_functions(&elf, self.debug_elf().as_ref(), &Wanted::new(wanted));
@@ -110,7 +110,7 @@ impl Binary {
 
     /// The bytes of a function.
     pub(super) fn code(&self, module: ModuleId, function: &FunctionSymbol) -> Option<Code> {
-        /// Longer ones are cut: nobody reads them, and sizes come from the file.
+        /// Longer functions are cut: the size comes from the file, and no one reads that much code.
         const LARGEST: u64 = 16 << 20;
         let elf = self.elf()?;
         let start = elf.image_base().checked_add(function.start)?;
@@ -118,7 +118,7 @@ impl Binary {
         Some(Code { module, start: RelativeAddress(function.start), bytes })
     }
 
-    /// Reads code, with the names of what it calls.
+    /// Disassembles code and names its callees.
     pub(super) fn body(&self, processor: Processor, code: &Code) -> Body {
         let targets: Vec<Target> =
             Body::new(processor, code, |_| None).calls.iter().filter_map(|call| call.target).collect();
@@ -129,7 +129,7 @@ impl Binary {
         })
     }
 
-    /// Reads the code of many functions: their calls are named all at once.
+    /// Disassembles many functions and names all their callees at once.
     pub(super) fn bodies<'c>(
         &self,
         processor: Processor,
@@ -156,7 +156,7 @@ impl Binary {
         callees(&elf, self.debug_elf().as_ref(), targets)
     }
 
-    /// A profile with nothing in it but the places of these addresses, whose frames symbols give.
+    /// A profile that holds only these addresses, with their frames from the symbols.
     pub(super) fn places(&self, addresses: impl Iterator<Item = u64>) -> Profile {
         let mut profile = Profile::default();
         let path = profile.strings.push(&self.path().to_string_lossy());
@@ -184,10 +184,10 @@ impl Binary {
     }
 }
 
-/// A function whose code a profile keeps.
+/// A function whose code is in the profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// Its name: that of the outermost function at its addresses.
+    /// The name of the outermost function at its addresses.
     pub(super) name: String,
     /// The row of its code.
     pub(super) row: usize,
@@ -195,7 +195,7 @@ pub(super) struct Kept {
     pub(super) own: u64,
 }
 
-/// The functions whose code a profile keeps, those with most samples first.
+/// The functions whose code is in the profile, those with the most samples first.
 pub(super) fn kept(profile: &Profile, values: &[u64]) -> Vec<Kept> {
     let mut starts: Vec<(ModuleId, u64, usize)> = profile
         .code
@@ -242,7 +242,7 @@ pub(super) fn kept(profile: &Profile, values: &[u64]) -> Vec<Kept> {
     kept
 }
 
-/// Reads kept code, with the names that the profile has or else the file of the module.
+/// Disassembles code from the profile, with callee names from the profile or from the module's file.
 pub(super) fn kept_body(profile: &Profile, code: &Code, processor: Processor) -> Body {
     let names = Names::of(profile);
     let body = Body::new(processor, code, |branch| names.target(code.module, branch));
@@ -260,7 +260,7 @@ pub(super) fn kept_body(profile: &Profile, code: &Code, processor: Processor) ->
     }
 }
 
-/// The file of a source line on this machine, if it is there: as it is named, or among the sources of the toolchain.
+/// The file of a source line on this machine, if it exists: by its path, or in the sources of a toolchain.
 pub(super) fn source_file(path: &str) -> Option<PathBuf> {
     let plain = PathBuf::from(path);
     if plain.is_file() {

@@ -1,4 +1,4 @@
-//! From the arguments to the commands that take part.
+//! From the arguments to the commands to compare.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use super::{BenchArgs, HowArgs};
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 
-/// A command that takes part, ready to be started.
+/// A command to compare, ready to start.
 #[derive(Debug, Clone)]
 pub(in crate::commands) struct Runnable {
     pub(in crate::commands) contender: Contender,
     pub(in crate::commands) words: Vec<String>,
     pub(in crate::commands) folder: Option<PathBuf>,
-    /// What its hooks are filled with.
+    /// The parameters for its hooks.
     pub(in crate::commands) parameters: Vec<Parameter>,
-    /// Which of the commands on the command line it comes from.
+    /// The index of its command on the command line.
     pub(in crate::commands) given: usize,
 }
 
 impl Runnable {
-    /// As it is started.
+    /// The command to start.
     pub(in crate::commands) fn command(&self) -> Command {
         let mut words = self.words.iter().map(OsString::from);
         Command {
@@ -40,7 +40,7 @@ impl Runnable {
 }
 
 impl Runnable {
-    /// The same in a folder: a program that is named by a path is that of the folder.
+    /// The same command in a folder. A program with a relative path is that of the folder.
     pub(in crate::commands) fn inside(mut self, folder: &Path) -> Self {
         let program = Path::new(&self.words[0]);
         if program.is_relative() && program.components().count() > 1 {
@@ -51,7 +51,7 @@ impl Runnable {
     }
 }
 
-/// All that take part.
+/// All commands to compare.
 pub(super) struct Contenders {
     pub(super) runnables: Vec<Runnable>,
     pub(super) reference: usize,
@@ -64,11 +64,12 @@ impl Contenders {
         let mut commands = how.reference.iter().cloned().collect::<Vec<_>>();
         commands.extend(args.commands.iter().cloned());
         if commands.is_empty() {
-            return Err(Failure::new("there is no command to run").next("whyslow bench './old input' './new input'"));
+            return Err(Failure::new("no command to run").next("whyslow bench './old input' './new input'"));
         }
         let parameters = parameters(how)?;
         let all = contenders(&commands, &how.names, &parameters).map_err(|count| {
             Failure::new(format!("there are {} names for {count} commands", how.names.len()))
+                .next("-n once per command")
         })?;
         let mut runnables = Vec::new();
         let each = all.len() / commands.len();
@@ -79,14 +80,14 @@ impl Contenders {
         }
         for (option, hooks) in [("--prepare", &how.prepare), ("--conclude", &how.conclude)] {
             if hooks.len() > 1 && hooks.len() != commands.len() {
-                return Err(Failure::new(format!("{option} is there {} times for {} commands", hooks.len(), commands.len()))
-                    .next(format!("{option} once for all, or once for each command")));
+                return Err(Failure::new(format!("{option} is given {} times for {} commands", hooks.len(), commands.len()))
+                    .next(format!("{option} once, or once per command")));
             }
         }
         let mut trees = None;
         let alone = |option: &str, runnables: &[Runnable]| match runnables {
             [one] => Ok(one.clone()),
-            _ => Err(Failure::new(format!("{option} is for one command, and there are {}", runnables.len()))),
+            _ => Err(Failure::new(format!("{option} needs exactly one command, and there are {}", runnables.len()))),
         };
         if args.aa {
             let mut again = alone("--aa", &runnables)?;
@@ -109,7 +110,7 @@ impl Contenders {
     }
 }
 
-/// The words of a command, or the shell that reads it.
+/// The words of a command, or the shell that runs it.
 pub(in crate::commands) fn words(command: &str, shell: Option<&str>) -> Result<Vec<String>> {
     if let Some(shell) = shell {
         let mut words = split(shell).map_err(|error| Failure::new(format!("--shell: {error}")))?;
@@ -119,8 +120,8 @@ pub(in crate::commands) fn words(command: &str, shell: Option<&str>) -> Result<V
     split(command).map_err(|error| {
         let failure = Failure::new(error.to_string());
         match error {
-            WordsError::Shell { .. } => failure.next("--shell, or quote it if it is part of an argument"),
-            WordsError::Open(_) => failure.next("close the quote"),
+            WordsError::Shell { .. } => failure.next("--shell, or quotes if it is part of an argument"),
+            WordsError::Open(_) => failure.next("closing the quote"),
             WordsError::Empty => failure.next("whyslow bench './old input' './new input'"),
         }
     })
@@ -131,7 +132,7 @@ fn parameters(how: &HowArgs) -> Result<Vec<(String, Vec<String>)>> {
     for scanned in how.parameter_scan.chunks(3) {
         let [name, from, to] = scanned else { continue };
         let values = scan(from, to, &how.parameter_step_size).ok_or_else(|| {
-            Failure::new(format!("--parameter-scan {name} {from} {to}: these are no numbers that go up in steps of {}", how.parameter_step_size))
+            Failure::new(format!("--parameter-scan {name} {from} {to}: not numbers that go up in steps of {}", how.parameter_step_size))
                 .next("-P threads 1 8, or -P delay 0.1 0.5 -D 0.1")
         })?;
         all.push((name.clone(), values));

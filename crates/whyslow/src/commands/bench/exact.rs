@@ -1,9 +1,10 @@
-//! What is the same in every run, so that one more run of each command is enough: allocations, and instructions as valgrind counts them.
+//! Counts that are the same in every run, so that one more run of each command is enough: allocations, and
+//! instructions counted by valgrind.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use whyslow_bench::course::{Course, values};
+use whyslow_bench::rounds::{Series, values};
 use whyslow_bench::run::{ALLOCATED, ALLOCATIONS, PEAK, SIMULATED_INSTRUCTIONS};
 use whyslow_bench::{BenchNote, Metric};
 
@@ -11,18 +12,18 @@ use super::contenders::Runnable;
 use crate::failure::{Failure, Result};
 use crate::profile_file;
 
-/// What is to be counted.
+/// What to count.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands) struct Exact {
     pub(in crate::commands) heap: bool,
     pub(in crate::commands) instructions: bool,
 }
 
-/// For each command, what was asked for.
+/// The requested counts of each command.
 pub(in crate::commands) fn counted(
     wanted: Exact,
     runnables: &[Runnable],
-    course: &Course,
+    series: &Series,
     notes: &mut Vec<BenchNote>,
 ) -> Result<Vec<Vec<(String, f64)>>> {
     let mut all = vec![Vec::new(); runnables.len()];
@@ -32,15 +33,15 @@ pub(in crate::commands) fn counted(
         }
     }
     let instructions = Metric::Event("instructions".to_owned());
-    if wanted.instructions && values(&course.rounds, 0, &instructions).is_none() {
+    if wanted.instructions && values(&series.rounds, 0, &instructions).is_none() {
         for (counted, runnable) in all.iter_mut().zip(runnables) {
             match valgrind(runnable)? {
                 Some(count) => counted.push((SIMULATED_INSTRUCTIONS.to_owned(), count)),
                 None => {
                     notes.push(BenchNote::NotMeasured {
                         metric: "instructions".to_owned(),
-                        why: "the CPU's counters are not to be had here, and valgrind is not installed".to_owned(),
-                        fix: "sudo apt install valgrind, or a machine whose counters can be used".to_owned(),
+                        why: "CPU counters are not available here, and valgrind is not installed".to_owned(),
+                        fix: "sudo apt install valgrind, or a machine with CPU counters".to_owned(),
                     });
                     break;
                 }
@@ -50,7 +51,7 @@ pub(in crate::commands) fn counted(
     Ok(all)
 }
 
-/// Another program around a command, quiet.
+/// Another program that runs the command, without its output.
 fn around(program: &Path, runnable: &Runnable) -> Command {
     let mut command = Command::new(program);
     if let Some(folder) = &runnable.folder {
@@ -60,10 +61,10 @@ fn around(program: &Path, runnable: &Runnable) -> Command {
     command
 }
 
-/// Every allocation of one run, as `whyslow heap` records them.
+/// Records every allocation of one run with `whyslow heap`.
 fn heap(runnable: &Runnable) -> Result<Vec<(String, f64)>> {
     let name = &runnable.contender.name;
-    let failed = |why: String| Failure::new(format!("--heap: `{name}` could not be recorded: {why}"));
+    let failed = |why: String| Failure::new(format!("--heap: cannot record `{name}`: {why}"));
     let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
     let file = folder.path().join("run.whyslow");
     let own = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
@@ -71,7 +72,7 @@ fn heap(runnable: &Runnable) -> Result<Vec<(String, f64)>> {
     command.args(["-q", "heap", "--no-leak-check", "-o"]).arg(&file).arg("--").args(&runnable.words);
     command.status().map_err(|error| failed(error.to_string()))?;
     let profile = profile_file::read(&file)
-        .map_err(|_| failed("try: whyslow heap -- COMMAND, which says why".to_owned()))?;
+        .map_err(|_| failed("try: whyslow heap -- COMMAND, to see why".to_owned()))?;
     let sum = |of: fn(&whyslow_profile::HeapCounts) -> u64| profile.heap.sites.iter().map(|site| of(&site.counts)).sum::<u64>() as f64;
     let peak = profile.meta.heap.as_ref().map_or(0, |facts| facts.peak_bytes);
     Ok(vec![
@@ -81,10 +82,10 @@ fn heap(runnable: &Runnable) -> Result<Vec<(String, f64)>> {
     ])
 }
 
-/// The instructions of one run; `None` where valgrind is not installed.
+/// The instructions of one run; `None` if valgrind is not installed.
 fn valgrind(runnable: &Runnable) -> Result<Option<f64>> {
     let name = &runnable.contender.name;
-    let failed = |why: String| Failure::new(format!("--instructions: `{name}` cannot be run by valgrind: {why}"));
+    let failed = |why: String| Failure::new(format!("--instructions: valgrind cannot run `{name}`: {why}"));
     let log = tempfile::NamedTempFile::new().map_err(|error| failed(error.to_string()))?;
     let mut command = around(Path::new("valgrind"), runnable);
     command.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
@@ -95,7 +96,7 @@ fn valgrind(runnable: &Runnable) -> Result<Option<f64>> {
         Ok(_) => {}
     }
     let text = std::fs::read_to_string(log.path()).map_err(|error| failed(error.to_string()))?;
-    let count = refs(&text).ok_or_else(|| failed("it says nothing of instructions".to_owned()))?;
+    let count = refs(&text).ok_or_else(|| failed("its log has no instruction count".to_owned()))?;
     Ok(Some(count))
 }
 
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_of_valgrind_is_read_in_both_ways_of_writing() {
+    fn reads_both_spellings_in_valgrinds_log() {
         assert_eq!(refs("==1== \n==1== I   refs:      1,234,567\n"), Some(1_234_567.0));
         assert_eq!(refs("==1== I refs:        12"), Some(12.0));
         assert_eq!(refs("valgrind: no such file"), None);

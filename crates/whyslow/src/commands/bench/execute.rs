@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use whyslow_bench::padding;
-use whyslow_bench::course::{Course, Execute, Plan, Round};
+use whyslow_bench::rounds::{Series, Execute, Plan, Round};
 use whyslow_bench::document::Surroundings;
 use whyslow_bench::note::words;
 use whyslow_bench::Run;
@@ -19,7 +19,7 @@ use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::recording::explain;
 
-/// Events of the CPU that every run counts, where the machine has them.
+/// CPU events that every run counts, if the machine has them.
 const EVENTS: [&str; 4] = ["cycles", "instructions", "branch-misses", "cache-misses"];
 
 /// Runs the commands.
@@ -67,12 +67,12 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// What is done once before all runs.
+    /// Runs `--setup` once before all runs.
     pub(super) fn set_up(&self) -> Result {
         self.once("--setup", self.how.setup.as_ref())
     }
 
-    /// What is done once after all runs.
+    /// Runs `--cleanup` once after all runs.
     pub(super) fn clean_up(&self) -> Result {
         self.progress.clear();
         self.once("--cleanup", self.how.cleanup.as_ref())
@@ -87,7 +87,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// A shell command that must succeed. False: somebody wants to stop.
+    /// Runs a shell command that must succeed. Returns false if the user interrupts it.
     fn hook(&self, option: &str, command: &str, runnable: &Runnable) -> Result<bool> {
         let shell = Command {
             program: "sh".into(),
@@ -101,13 +101,13 @@ impl<'a> Runner<'a> {
             RunEnd::ByItself(ExitStatus::Code(0)) => Ok(true),
             RunEnd::Interrupted => Ok(false),
             RunEnd::ByItself(exit) => {
-                Err(Failure::new(format!("{option} `{command}` ended with {}{}", words(exit), said(&run.stderr))))
+                Err(Failure::new(format!("{option} `{command}` ended with {}{}", words(exit), stderr_tail(&run.stderr))))
             }
-            RunEnd::TimedOut => Err(Failure::new(format!("{option} `{command}` did not end"))),
+            RunEnd::TimedOut => Err(Failure::new(format!("{option} `{command}` timed out"))),
         }
     }
 
-    /// The machine.
+    /// This machine.
     pub(super) fn host(&self) -> Host {
         whyslow_capture::this_host()
     }
@@ -139,8 +139,8 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The last of what a command said, on one line.
-pub(in crate::commands) fn said(stderr: &str) -> String {
+/// The last lines that a command wrote to stderr, on one line.
+pub(in crate::commands) fn stderr_tail(stderr: &str) -> String {
     const LINES: usize = 3;
     let lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
     let last = &lines[lines.len().saturating_sub(LINES)..];
@@ -162,10 +162,10 @@ impl Execute for Runner<'_> {
             return Ok(None);
         }
         let timed = &mut self.commands[command];
-        // What fails mostly fails at once: the first runs tell why.
+        // Commands that fail mostly fail at once, so the warm-up keeps stderr to show why.
         timed.keep_stderr = matches!(of, Round::Warmup(_));
         timed.command.env = vec![padding::variable(padding)];
-        // Not before the first run: --setup and --prepare may bring the program.
+        // Not before the first run: --setup and --prepare may create the program.
         if timed.file.is_none() {
             let is_name = !timed.command.program.as_encoded_bytes().contains(&b'/');
             timed.file = timed.command.file().filter(|file| is_name && file.is_absolute());
@@ -178,14 +178,15 @@ impl Execute for Runner<'_> {
             RunEnd::TimedOut => {
                 self.progress.clear();
                 let limit = whyslow_render::units::duration(self.how.timeout.unwrap_or_default().as_nanos() as u64);
-                return Err(Failure::new(format!("`{name}` took longer than {limit} and was ended; it is no measurement"))
+                return Err(Failure::new(format!("`{name}` took longer than {limit} and was killed"))
                     .next("a longer --timeout"));
             }
         };
         if !run.left_behind.is_empty() && !self.how.ignore_failure {
             self.progress.clear();
             return Err(Failure::new(format!(
-                "`{name}` left {} running when it ended: what they do is not in its time, and would be in that of others; they were ended",
+                "`{name}` left {} running when it exited: their time is missing from its measurement and would disturb others; \
+                 they were killed",
                 run.left_behind.join(", ")
             ))
             .next("a command that waits for all it starts, or --ignore-failure"));
@@ -203,14 +204,14 @@ impl Execute for Runner<'_> {
         self.watched.elapsed()
     }
 
-    fn round_is_over(&mut self, course: &Course) {
-        self.progress.round_is_over(course);
+    fn round_is_over(&mut self, series: &Series) {
+        self.progress.round_is_over(series);
     }
 
     fn failed(&mut self, command: usize, exit: ExitStatus) -> Failure {
         self.progress.clear();
         let name = &self.runnables[command].contender.name;
-        Failure::new(format!("`{name}` ended with {}{}", words(exit), said(&self.last_stderr)))
-            .next("--ignore-failure, if that is what it should do")
+        Failure::new(format!("`{name}` ended with {}{}", words(exit), stderr_tail(&self.last_stderr)))
+            .next("--ignore-failure, if this is expected")
     }
 }

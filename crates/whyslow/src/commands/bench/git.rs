@@ -1,4 +1,4 @@
-//! A commit beside the working tree: both are checked out and built in folders whose paths are equally long.
+//! Checks out and builds a commit and the working tree, in folders whose paths are equally long.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,28 +8,28 @@ use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::output::note;
 
-/// Two folders with a program built in each. They are removed in the end.
+/// Two folders with a program built in each. They are removed at the end.
 pub(in crate::commands) struct Trees {
     root: PathBuf,
     folder: tempfile::TempDir,
-    /// Where the command was to run, seen from the root of the repository.
+    /// The folder in which the command runs, relative to the root of the repository.
     inside: PathBuf,
 }
 
-/// Equally long, so that no path makes a difference.
+/// Equally long, so that the length of paths makes no difference.
 const FOLDERS: [&str; 2] = ["before", "after-"];
 
 impl Trees {
-    /// Checks both out.
+    /// Checks out both.
     pub(in crate::commands) fn check_out(revision: &str) -> Result<Self> {
         let root = PathBuf::from(text(&git(None, &["rev-parse", "--show-toplevel"])?));
         let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
         let inside = here.strip_prefix(root.canonicalize().unwrap_or_default()).unwrap_or(Path::new("")).to_owned();
         let commit = text(&git(Some(&root), &["rev-parse", "--verify", "--end-of-options", &format!("{revision}^{{commit}}")])?);
-        // What is not committed yet, as a commit that no branch has; empty when there is nothing.
+        // Uncommitted changes as a commit on no branch; empty if there are none.
         let changed = text(&git(Some(&root), &["stash", "create"])?);
         let after = if changed.is_empty() { "HEAD".to_owned() } else { changed };
-        let folder = tempfile::tempdir().map_err(|error| Failure::new(format!("no folder for the builds: {error}")))?;
+        let folder = tempfile::tempdir().map_err(|error| Failure::new(format!("cannot create a folder for the builds: {error}")))?;
         let trees = Self { root, folder, inside };
         for (name, commit) in FOLDERS.iter().zip([&commit, &after]) {
             let path = trees.folder.path().join(name);
@@ -38,7 +38,7 @@ impl Trees {
         Ok(trees)
     }
 
-    /// Checks both out and builds them.
+    /// Checks out and builds both.
     pub(in crate::commands) fn build(revision: &str, build: &str, volume: Volume) -> Result<Self> {
         let trees = Self::check_out(revision)?;
         for (folder, what) in trees.folders().into_iter().zip([revision, "the working tree"]) {
@@ -49,21 +49,21 @@ impl Trees {
             match status {
                 Ok(status) if status.success() => {}
                 Ok(status) => {
-                    return Err(Failure::new(format!("building {what} failed ({status})")).next("--build with the command that builds it"));
+                    return Err(Failure::new(format!("building {what} failed ({status})")).next("--build with the right build command"));
                 }
-                Err(error) => return Err(Failure::new(format!("the build cannot be started: {error}"))),
+                Err(error) => return Err(Failure::new(format!("cannot start the build: {error}"))),
             }
         }
         Ok(trees)
     }
 
-    /// In both, the folder that we are in: first the commit's.
+    /// The current folder in both checkouts: the commit's first.
     pub(in crate::commands) fn folders(&self) -> [PathBuf; 2] {
         FOLDERS.map(|name| self.folder.path().join(name).join(&self.inside))
     }
 
-    /// A folder beside both, which is removed with them.
-    pub(in crate::commands) fn beside(&self, name: &str) -> PathBuf {
+    /// A folder next to both checkouts, removed with them.
+    pub(in crate::commands) fn sibling(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -83,7 +83,7 @@ impl Drop for Trees {
     fn drop(&mut self) {
         for name in FOLDERS {
             let path = self.folder.path().join(name);
-            // What is left is pruned by git itself.
+            // If this fails, git prunes the worktree later.
             let _ = git(Some(&self.root), &["worktree", "remove", "--force", &path.to_string_lossy()]);
         }
     }
@@ -95,14 +95,14 @@ fn git(root: Option<&Path>, args: &[&str]) -> Result<Output> {
         command.arg("-C").arg(root);
     }
     let output = command.args(args).output().map_err(|error| {
-        Failure::new(format!("git cannot be started: {error}")).next("install git, or bench two programs that are built")
+        Failure::new(format!("cannot start git: {error}")).next("installing git, or benching two built programs")
     })?;
     if output.status.success() {
         return Ok(output);
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.trim().lines().last().unwrap_or_default();
-    Err(Failure::new(format!("git {}: {}", args[0], whyslow_render::sanitize::clean(said)))
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let last = printed.trim().lines().last().unwrap_or_default();
+    Err(Failure::new(format!("git {}: {}", args[0], whyslow_render::sanitize::clean(last)))
         .next("a commit, branch or tag of this repository"))
 }
 

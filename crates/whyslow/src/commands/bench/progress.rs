@@ -1,10 +1,10 @@
-//! One line that says where it is, on a terminal only.
+//! The progress line, on a terminal only.
 
 use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use whyslow_bench::course::{Course, Plan, Round, Rounds, values};
+use whyslow_bench::rounds::{Series, Plan, Round, Rounds, values};
 use whyslow_bench::{Metric, judge};
 use whyslow_render::units::duration;
 use whyslow_stats::pairs::{ALPHA, Walsh, log_ratios};
@@ -13,7 +13,7 @@ use super::contenders::Runnable;
 use crate::cli::Volume;
 use crate::terminal;
 
-/// A line that is written over by the next; on a terminal only.
+/// A line that the next one overwrites; on a terminal only.
 pub(in crate::commands) struct Line {
     shown: bool,
     is_there: Cell<bool>,
@@ -28,13 +28,13 @@ impl Line {
         if self.shown {
             let width = terminal::width(std::io::stderr()).saturating_sub(1);
             let line = whyslow_render::sanitize::clean(line).chars().take(width).collect::<String>();
-            // Without a reader there is nobody to tell.
+            // If stderr is closed, there is no place left to print to.
             let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
             self.is_there.set(true);
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(in crate::commands) fn clear(&self) {
         if self.is_there.take() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
@@ -48,12 +48,12 @@ impl Drop for Line {
     }
 }
 
-/// Where the rounds are.
+/// The progress of the rounds.
 pub(super) struct Progress<'a> {
     runnables: &'a [Runnable],
     plan: &'a Plan,
     line: Line,
-    /// What the rounds say by now.
+    /// The result so far.
     so_far: String,
 }
 
@@ -62,15 +62,15 @@ impl<'a> Progress<'a> {
         Self { runnables, plan, line: Line::new(volume), so_far: String::new() }
     }
 
-    /// A command runs.
+    /// Shows the command that runs.
     pub(super) fn running(&self, command: usize, of: Round, elapsed: Duration) {
         if !self.line.shown {
             return;
         }
         let most = match self.plan.rounds {
             Rounds::Fixed(count) => format!(" of {count}"),
-            Rounds::ForTime { least, .. } => format!(" of {least} or more"),
-            Rounds::UntilDecided { most } => format!(" of at most {most}"),
+            Rounds::ForTime { min, .. } => format!(" of {min} or more"),
+            Rounds::UntilDecided { max } => format!(" of at most {max}"),
         };
         let round = match of {
             Round::Warmup(_) => "warming up".to_owned(),
@@ -81,13 +81,13 @@ impl<'a> Progress<'a> {
         self.line.show(&format!("{round}, {time}: {name}{}", self.so_far));
     }
 
-    /// The first comparison, with the interval as it narrows.
-    pub(super) fn round_is_over(&mut self, course: &Course) {
-        if !self.line.shown || course.rounds.len() < judge::LEAST_PAIRS || self.runnables.len() < 2 {
+    /// Updates the first comparison and its interval.
+    pub(super) fn round_is_over(&mut self, series: &Series) {
+        if !self.line.shown || series.rounds.len() < judge::MIN_PAIRS || self.runnables.len() < 2 {
             return;
         }
-        let metric = course.witness.map_or(Metric::Wall, |(witness, _)| witness.into());
-        let of = |command| values(&course.rounds, command, &metric);
+        let metric = series.witness.map_or(Metric::Wall, |(witness, _)| witness.into());
+        let of = |command| values(&series.rounds, command, &metric);
         let other = usize::from(self.plan.reference == 0);
         let differences = of(self.plan.reference).zip(of(other)).and_then(|(first, second)| log_ratios(&first, &second));
         let interval = differences.and_then(|differences| Walsh::new(&differences).interval(ALPHA));
@@ -97,7 +97,7 @@ impl<'a> Progress<'a> {
         });
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(super) fn clear(&self) {
         self.line.clear();
     }

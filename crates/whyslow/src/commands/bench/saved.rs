@@ -1,4 +1,4 @@
-//! Results with a name: kept with a copy of the program, so that it can run again beside a new one.
+//! Saved results: kept with a copy of the program, so that it can run again next to a new one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,20 @@ use super::contenders::Runnable;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
-/// Where results are kept.
+/// Where results are saved.
 pub(super) struct Place {
     pub(super) path: PathBuf,
 }
 
 impl Place {
-    /// A name is a file in `target/whyslow/bench` of a cargo package, else in `.whyslow/bench`; whatever has a slash or ends with `.json` is a path.
+    /// A name is a file in `target/whyslow/bench` of a cargo package, else in `.whyslow/bench`. A name with a
+    /// slash or the ending `.json` is a path.
     pub(super) fn of(name: &str) -> Result<Self> {
         if name.contains('/') || name.ends_with(".json") {
             return Ok(Self { path: name.into() });
         }
         if name.is_empty() || name.starts_with('.') {
-            return Err(Failure::new(format!("`{name}` is no name for results")).next("--save before"));
+            return Err(Failure::new(format!("`{name}` cannot be the name of results")).next("--save before"));
         }
         let here = std::env::current_dir().unwrap_or_default();
         let package = here.ancestors().find(|folder| folder.join("Cargo.toml").is_file());
@@ -32,14 +33,14 @@ impl Place {
         Ok(Self { path: folder.join(format!("{name}.json")) })
     }
 
-    /// Keeps the results, and a copy of each program.
+    /// Saves the results and a copy of each program.
     pub(super) fn save(&self, mut measured: Measured, runnables: &[Runnable]) -> Result {
         let cannot = |path: &Path, error: std::io::Error| Failure::new(format!("{}: cannot be written: {error}", path.display()));
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
         }
         let programs = self.path.with_extension("programs");
-        // Programs of results that are replaced are no longer needed.
+        // The programs of the old results are no longer needed.
         let _ = fs::remove_dir_all(&programs);
         for (at, (command, runnable)) in measured.commands.iter_mut().zip(runnables).enumerate() {
             command.kept_program = None;
@@ -56,13 +57,13 @@ impl Place {
     }
 }
 
-/// Scripts may need what lies beside them, programs of the machine's own format mostly do not.
+/// Scripts may need the files next to them; ELF programs mostly do not.
 fn is_program(file: &Path) -> bool {
     let mut start = [0; 4];
     fs::File::open(file).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut start)).is_ok() && start == *b"\x7fELF"
 }
 
-/// Results that were kept.
+/// Saved results.
 pub(super) struct Baseline {
     name: String,
     programs: PathBuf,
@@ -71,22 +72,22 @@ pub(super) struct Baseline {
     is_repeated: bool,
 }
 
-/// Reads them.
+/// Reads saved results.
 pub(super) fn read(name: &str) -> Result<Baseline> {
     let Place { path } = Place::of(name)?;
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Failure::new(format!("{}: nothing is kept under this name", path.display()))
+            return Err(Failure::new(format!("{}: no results are saved under this name", path.display()))
                 .next(format!("whyslow bench --save {name} 'COMMAND'")));
         }
         Err(error) => return Err(Failure::new(format!("{}: {error}", path.display()))),
     };
     let measured = read_any(&text).map_err(|error| {
-        Failure::new(format!("{}: {error}", path.display())).next("a newer whyslow, or --save it again")
+        Failure::new(format!("{}: {error}", path.display())).next("a newer whyslow, or saving the results again")
     })?;
     if measured.commands.is_empty() {
-        return Err(Failure::new(format!("{}: there is no command in it", path.display())));
+        return Err(Failure::new(format!("{}: it has no command", path.display())));
     }
     let mut baseline = Baseline {
         name: name.to_owned(),
@@ -96,7 +97,7 @@ pub(super) fn read(name: &str) -> Result<Baseline> {
         is_repeated: false,
     };
     let here = whyslow_capture::this_host();
-    if baseline.is_of_another_machine(&here) {
+    if baseline.is_from_another_machine(&here) {
         let cpu = baseline.measured.host.cpu.clone();
         baseline.notes.push(BenchNote::AnotherMachine { baseline: name.to_owned(), cpu });
     }
@@ -116,18 +117,18 @@ impl Baseline {
     fn repeatable(&self) -> std::result::Result<(), String> {
         let command = self.first();
         let Some(kept) = &command.kept_program else {
-            return Err("no copy of the program was kept with them".to_owned());
+            return Err("they were saved without a copy of the program".to_owned());
         };
-        // A file from a stranger may name anything.
+        // A file from elsewhere may name any path.
         let is_inside = Path::new(kept).components().all(|part| matches!(part, std::path::Component::Normal(_)));
         if !is_inside || command.words.is_empty() || !self.programs.join(kept).is_file() {
-            return Err("the copy of the program is gone".to_owned());
+            return Err("the copy of the program is missing".to_owned());
         }
         Ok(())
     }
 
-    /// The kept program with the arguments of then, to run beside the new one.
-    pub(super) fn kept(&self, beside: &Runnable) -> Option<Runnable> {
+    /// The saved program with its old arguments, to run next to a new command.
+    pub(super) fn kept(&self, new: &Runnable) -> Option<Runnable> {
         let kept = self.first().kept_program.as_ref().filter(|_| self.is_repeated)?;
         let mut words = self.first().words.clone();
         words[0] = self.programs.join(kept).to_string_lossy().into_owned();
@@ -136,11 +137,11 @@ impl Baseline {
             command: self.first().contender.command.clone(),
             parameters: Vec::new(),
         };
-        Some(Runnable { contender, words, ..beside.clone() })
+        Some(Runnable { contender, words, ..new.clone() })
     }
 
-    /// The runs of then, where they cannot be repeated.
-    pub(super) fn of_another_day(&self, _: &[Contender]) -> Option<MeasuredCommand> {
+    /// The saved runs, if the program cannot run again.
+    pub(super) fn saved_runs(&self) -> Option<MeasuredCommand> {
         (!self.is_repeated).then(|| {
             let mut command = self.first().clone();
             command.contender.name = self.name.clone();
@@ -148,8 +149,8 @@ impl Baseline {
         })
     }
 
-    /// Whether they were made elsewhere. What other tools write does not say.
-    pub(super) fn is_of_another_machine(&self, here: &Host) -> bool {
+    /// Whether another machine measured them. Files of other tools do not say.
+    pub(super) fn is_from_another_machine(&self, here: &Host) -> bool {
         let there = &self.measured.host;
         !there.cpu.is_empty() && (there.cpu != here.cpu || there.cpus != here.cpus)
     }

@@ -1,11 +1,11 @@
-//! How busy the machine is while something is measured.
+//! Measures how busy the machine is during a benchmark.
 
 use std::time::{Duration, Instant};
 
 use whyslow_bench::document::Surroundings;
 use whyslow_proc::surroundings::{Busy, clocks_mhz, governor};
 
-/// The machine since a moment.
+/// The state of the machine since the start of a measurement.
 pub(in crate::commands) struct Watched {
     began: Instant,
     busy: Busy,
@@ -13,17 +13,17 @@ pub(in crate::commands) struct Watched {
 }
 
 impl Watched {
-    /// From now on.
+    /// Starts now.
     pub(in crate::commands) fn new() -> Self {
         Self { began: Instant::now(), busy: Busy::now(), clocks: clocks_mhz() }
     }
 
-    /// How long that is.
+    /// The time since the start.
     pub(in crate::commands) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// How busy it was.
+    /// How busy the machine was since the start.
     pub(in crate::commands) fn surroundings(&self) -> Surroundings {
         let now = Busy::now();
         let clocks = self.clocks.iter().copied().chain(clocks_mhz());

@@ -1,4 +1,4 @@
-//! `cargo whyslow asm`: build, then show the machine code of a function, or what rustc makes of it on the way there.
+//! `cargo whyslow asm`: builds, then shows the machine code, LLVM IR or MIR of a function.
 
 use std::path::Path;
 
@@ -16,30 +16,31 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::print;
 
-/// Build a target of this package and show the machine code of a function, or its LLVM IR or MIR
+/// Build, then show a function's machine code, LLVM IR or MIR
 #[derive(Debug, Args)]
 #[command(
     override_usage = "cargo whyslow asm [OPTIONS] FUNCTION [INDEX]",
     after_help = "\
 Examples:
-  cargo whyslow asm                       the functions of the program, by name
-  cargo whyslow asm parse_line            its machine code, with the source it comes from
-  cargo whyslow asm parse_line --llvm     the LLVM IR, after optimisation
-  cargo whyslow asm parse_line --mir      the MIR
-  cargo whyslow asm --bench sums sum 2    of a benchmark; the second function of that name
+  cargo whyslow asm                     list the program's functions
+  cargo whyslow asm parse_line          machine code with source
+  cargo whyslow asm parse_line --llvm   LLVM IR, after optimisation
+  cargo whyslow asm parse_line --mir    MIR
+  cargo whyslow asm --bench sums sum 2  a benchmark; the second match for `sum`
 
-The code is that of the whole program as it is linked, LTO included. A function that is not there is inlined into its callers, is generic
-and not used with any type, or is not used at all. LLVM IR and MIR are of the crate of the target that is built, else of the package's library.
-Of a package that has only a library, the code is that of the library by itself."
+The machine code is that of the linked program, LTO included. A missing function
+is inlined into its callers, generic and never instantiated, or unused. LLVM IR
+and MIR are those of the target's crate, else of the package's library. If the
+package has only a library, the code is that of the library alone."
 )]
 pub(crate) struct CargoAsmArgs {
-    /// A part of the function's name
+    /// Part of the function's name
     #[arg(value_name = "FUNCTION")]
     wanted: Option<String>,
-    /// Which one, where several have that name: 1 is the first
+    /// Which one, if several match; 1 is the first
     #[arg(value_name = "INDEX")]
     index: Option<usize>,
-    /// Machine code with the Rust source it comes from; that is what is shown anyway
+    /// Show machine code with Rust source (the default)
     #[arg(long, conflicts_with_all = ["llvm", "mir"])]
     rust: bool,
     /// Show rustc's LLVM IR, after optimisation
@@ -73,7 +74,7 @@ pub(crate) fn run(args: &CargoAsmArgs, volume: Volume) -> Result<Exit> {
     }
     let built = match build::run(&args.build, choice.build_args(), volume)? {
         Ok(built) => built,
-        // cargo has said why.
+        // cargo has printed why.
         Err(code) => return Ok(Exit::Cargo(code)),
     };
     let path = &built.executable(&choice)?.path;
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &CargoAsmArgs, volume: Volume) -> Result<Exit> {
     }
 }
 
-/// Words with which cargo builds a library and hands arguments on to rustc.
+/// cargo's arguments to build a library and pass arguments to rustc.
 fn library_words(package: Option<&str>) -> Vec<String> {
     let mut words = vec!["rustc".to_owned(), "--lib".to_owned()];
     if let Some(package) = package {
@@ -92,12 +93,12 @@ fn library_words(package: Option<&str>) -> Vec<String> {
     words
 }
 
-/// The crates in which a function of a target may be: that of the target, then the package's library.
+/// The crates that may have a function of a target: the target's, then the package's library.
 fn crates_of(choice: &Choice) -> [Vec<String>; 2] {
     let of_library = library_words(choice.package.as_deref());
     let mut of_target = choice.build_args();
     if choice.is_test() && of_target.first().is_some_and(|word| word == "test") {
-        // The unit tests of the library are built from its source.
+        // The library's unit tests are built from its source.
         of_target.clone_from(&of_library);
     } else {
         of_target[0] = "rustc".to_owned();
@@ -106,10 +107,10 @@ fn crates_of(choice: &Choice) -> [Vec<String>; 2] {
 }
 
 fn temporary_folder() -> Result<tempfile::TempDir> {
-    tempfile::tempdir().map_err(|error| Failure::new(format!("a temporary folder: {error}")))
+    tempfile::tempdir().map_err(|error| Failure::new(format!("cannot create a temporary folder: {error}")))
 }
 
-/// A function of a library that no program here uses.
+/// Shows a function of a library that no program in the package uses.
 fn library(args: &CargoAsmArgs, package: &str, volume: Volume) -> Result<Exit> {
     let folder = temporary_folder()?;
     let [object, mir] = ["object.o", "text.mir"].map(|name| folder.path().join(name));
@@ -125,10 +126,10 @@ fn library(args: &CargoAsmArgs, package: &str, volume: Volume) -> Result<Exit> {
     link(&object, &linked)?;
     let Some(wanted) = &args.wanted else { return asm::list_built(&linked, &args.view) };
     asm::run_built(package, &linked, wanted, args.index, &args.view).map_err(|failure| {
-        // Only what was compiled has code, and MIR has everything.
+        // Only compiled functions have code; MIR has all functions.
         match &mir_functions(&read(&mir).unwrap_or_default(), wanted)[..] {
             [(name, _)] if !asm::has_function(&linked, wanted) => Failure::new(format!(
-                "{name} has no code in the library {package}: it is generic, or so small that whoever calls it gets a copy, and nothing in the library does"
+                "{name} has no code in the library {package}: it is generic or inlined, and the library itself does not use it"
             ))
             .next(format!("cargo whyslow asm {wanted} --mir, or an example that uses it: cargo whyslow asm --example NAME {wanted}")),
             _ => failure,
@@ -136,12 +137,12 @@ fn library(args: &CargoAsmArgs, package: &str, volume: Volume) -> Result<Exit> {
     })
 }
 
-/// Gives the functions of an object file their places, so that it can be read as any other library is. What it takes from other crates
-/// stays open, by name.
+/// Links an object file, so that it can be read like any library. Symbols of other crates remain undefined,
+/// by name.
 fn link(object: &Path, linked: &Path) -> Result<()> {
     let cannot = |why: &str| {
-        Failure::new(format!("the library's code cannot be linked: {why}")).next(
-            "install a C compiler (cc), or show a target that uses the library: --example, --test, --bench",
+        Failure::new(format!("cannot link the library's code: {why}")).next(
+            "installing a C compiler (cc), or a target that uses the library: --example, --test, --bench",
         )
     };
     let output = std::process::Command::new("cc")
@@ -152,7 +153,7 @@ fn link(object: &Path, linked: &Path) -> Result<()> {
     if output.status.success() { Ok(()) } else { Err(cannot(String::from_utf8_lossy(&output.stderr).trim())) }
 }
 
-/// LLVM IR or MIR of one function, from what rustc writes for a whole crate: the first of these that has it.
+/// Prints the LLVM IR or MIR of one function, from the first of these crates that has it.
 fn intermediate<const N: usize>(
     args: &CargoAsmArgs,
     name: &str,
@@ -162,17 +163,17 @@ fn intermediate<const N: usize>(
     let wanted = args
         .wanted
         .as_deref()
-        .ok_or_else(|| Failure::new("which function?").next("cargo whyslow asm FUNCTION --llvm"))?;
+        .ok_or_else(|| Failure::new("no function given").next("cargo whyslow asm FUNCTION --llvm"))?;
     let folder = temporary_folder()?;
     let kind = if args.mir { "mir" } else { "llvm-ir" };
     for (number, words) in crates.into_iter().enumerate() {
-        // Another file each time, so that cargo does not take what it has for fresh.
+        // A new file name each time; otherwise cargo considers the build fresh.
         let file = folder.path().join(format!("{number}.{kind}"));
         let for_rustc = [format!("--emit={kind}={}", file.display()), "-Ccodegen-units=1".to_owned()];
         match build::run_with(&args.build, words, &for_rustc, volume)? {
             Ok(_) => {}
             Err(code) if number == 0 => return Ok(Exit::Cargo(code)),
-            // A package without a library.
+            // The package has no library.
             Err(_) => break,
         }
         let text = read(&file)?;
@@ -207,11 +208,11 @@ fn intermediate<const N: usize>(
 
 fn read(file: &Path) -> Result<String> {
     let bytes = std::fs::read(file)
-        .map_err(|error| Failure::new(format!("rustc has not written {}: {error}", file.display())))?;
+        .map_err(|error| Failure::new(format!("rustc did not write {}: {error}", file.display())))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Functions of LLVM IR with this in their name: the name and the lines from `define` to the brace.
+/// Matching functions in LLVM IR: the name, and the lines from `define` to the closing brace.
 fn llvm_functions(text: &str, wanted: &str) -> Vec<(String, String)> {
     let name = |line: &str| {
         let line = line.strip_prefix("define ")?;
@@ -226,7 +227,7 @@ fn llvm_functions(text: &str, wanted: &str) -> Vec<(String, String)> {
     sections(text, wanted, name)
 }
 
-/// Functions of MIR with this in their name.
+/// Matching functions in MIR.
 fn mir_functions(text: &str, wanted: &str) -> Vec<(String, String)> {
     let name = |line: &str| {
         let line = line.strip_prefix("fn ").or_else(|| line.strip_prefix("const fn "))?;
@@ -235,8 +236,8 @@ fn mir_functions(text: &str, wanted: &str) -> Vec<(String, String)> {
     sections(text, wanted, name)
 }
 
-/// The parts of a text that a line with a name begins and a line with a brace alone ends; those whose name ends in what is wanted before
-/// those that have it anywhere.
+/// The parts of a text from a line with a name to a line that is only a brace. If some names end in the
+/// wanted text, only those; else all names that contain it.
 fn sections(text: &str, wanted: &str, name: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let lower = wanted.to_lowercase();
     let mut found: Vec<(String, String)> = Vec::new();
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_cut_out_of_llvm_ir_by_their_names() {
+    fn finds_functions_in_llvm_ir_by_name() {
         let text = "; comment\n\
             define internal i32 @_ZN3app5parse17h0123456789abcdefE(i32 %0) unnamed_addr #0 {\nstart:\n  ret i32 %0\n}\n\
             define void @\"_ZN3app10parse_line17h0123456789abcdefE\"() {\n  ret void\n}\n\
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_cut_out_of_mir() {
+    fn finds_functions_in_mir() {
         let text = "// MIR\nfn app::sum(_1: &[u32]) -> u32 {\n    bb0: {\n    }\n}\n\nfn main() -> () {\n}\n";
         let [(name, body)] = &mir_functions(text, "sum")[..] else { panic!() };
         assert_eq!((name.as_str(), body.lines().count()), ("app::sum", 4));

@@ -1,4 +1,4 @@
-//! Building with cargo, and what cargo says it has built.
+//! Builds with cargo and reads cargo's messages.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::{BuildArgs, cargo, cargo_cannot_start};
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 
-/// Everything a build produced that matters for running it.
+/// The results of a build that matter for running it.
 #[derive(Debug, Default)]
 pub(super) struct Build {
     pub(super) executables: Vec<Executable>,
@@ -29,7 +29,7 @@ pub(super) struct Executable {
     opt_level: String,
 }
 
-/// What a build script asked for.
+/// The output of a build script.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Script {
     pub(super) package_id: String,
@@ -40,7 +40,7 @@ pub(super) struct Script {
     pub(super) out_dir: PathBuf,
 }
 
-/// The lines of `cargo build --message-format=json` that are of interest.
+/// The relevant lines of `cargo build --message-format=json`.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
 enum Message {
@@ -61,7 +61,7 @@ struct ArtifactProfile {
     test: bool,
 }
 
-/// Builds what these words of cargo's command line choose. The inner error is cargo's exit code; its output has gone to stderr.
+/// Runs cargo with these arguments. The inner error is cargo's exit code; cargo has printed why to stderr.
 pub(super) fn run(
     args: &BuildArgs,
     targets: Vec<String>,
@@ -70,7 +70,7 @@ pub(super) fn run(
     run_with(args, targets, &[], volume)
 }
 
-/// The same with words for rustc, which `cargo rustc` hands on.
+/// Like [`run`], with arguments that `cargo rustc` passes to rustc.
 pub(super) fn run_with(
     args: &BuildArgs,
     targets: Vec<String>,
@@ -96,7 +96,7 @@ pub(super) fn run_with(
     Ok(if status.success() { Ok(build) } else { Err(status.code().unwrap_or(101)) })
 }
 
-/// The command line for cargo.
+/// cargo's arguments.
 fn cargo_args(args: &BuildArgs, targets: Vec<String>) -> Vec<String> {
     let mut words = targets;
     words.push("--message-format=json-render-diagnostics".to_owned());
@@ -125,11 +125,11 @@ fn cargo_args(args: &BuildArgs, targets: Vec<String>) -> Vec<String> {
     words
 }
 
-/// A profile of its own on the command line: the user's Cargo.toml is not edited and their artefacts, which live in
-/// another folder, are not disturbed.
+/// Defines a separate profile on the command line: Cargo.toml is not edited, and the user's build results,
+/// which are in another folder, are not touched.
 ///
-/// `debug=1`, not "line-tables-only": only with 1 do inlined functions have their linkage names and namespaces;
-/// line tables alone say `sum` where 1 says `app::inner::P<u32>::sum`.
+/// `debug=1`, not "line-tables-only": only with 1 do inlined functions have their linkage names and
+/// namespaces; line tables alone say `sum` where 1 says `app::inner::P<u32>::sum`.
 fn profile_args(args: &BuildArgs) -> Vec<String> {
     let base = if args.dev { "dev" } else { args.profile.as_deref().unwrap_or("release") };
     let name = if base == "release" { "whyslow".to_owned() } else { format!("whyslow-{base}") };
@@ -143,7 +143,7 @@ fn profile_args(args: &BuildArgs) -> Vec<String> {
 }
 
 impl Build {
-    /// Takes in one line of cargo's output. Lines that are not messages come from build tools and are left alone.
+    /// Adds one line of cargo's output. Lines that are not messages come from build tools and are ignored.
     fn add(&mut self, line: &str) {
         match serde_json::from_str(line) {
             Ok(Message::CompilerArtifact { package_id, target, profile, executable: Some(path) }) => {
@@ -161,7 +161,7 @@ impl Build {
         }
     }
 
-    /// The one executable that was chosen.
+    /// The executable of the chosen target.
     pub(super) fn executable(&self, choice: &Choice) -> Result<&Executable> {
         let fits = |executable: &&Executable| {
             choice.is(&executable.kinds, &executable.name)
@@ -170,20 +170,24 @@ impl Build {
         let found = self.executables.iter().filter(fits).collect::<Vec<_>>();
         match found.as_slice() {
             [one] => Ok(one),
-            [] => Err(Failure::new(format!("cargo has built no executable for {}", choice.name))
-                .next("cargo build -v shows what is built")),
+            [] => Err(Failure::new(format!("cargo built no executable for {}", choice.name))
+                .next("`cargo build -v`, to see what it builds")),
             several => {
                 let packages =
                     several.iter().map(|executable| executable.package_id.as_str()).collect::<Vec<_>>();
-                Err(Failure::new(format!("several packages have a {}: {}", choice.name, packages.join(", ")))
-                    .next("-p with the name of one of them"))
+                Err(Failure::new(format!(
+                    "several packages have a target {}: {}",
+                    choice.name,
+                    packages.join(", ")
+                ))
+                .next("-p with the name of one of them"))
             }
         }
     }
 }
 
 impl Executable {
-    /// Whether a harness with benchmarks may be inside: targets of that kind, and unit tests.
+    /// Whether it may have a benchmark harness: benchmark targets and unit tests do.
     pub(super) fn has_harness(&self) -> bool {
         self.is_test || self.kinds.iter().any(|kind| kind == "bench")
     }

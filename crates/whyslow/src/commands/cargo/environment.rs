@@ -9,7 +9,7 @@ use std::process::Command;
 use super::build::{Build, Executable};
 use super::metadata::Package;
 
-/// Variables to set: what `cargo run`, `cargo test` and `cargo bench` set.
+/// The variables that `cargo run`, `cargo test` and `cargo bench` set.
 pub(super) fn of(
     build: &Build,
     executable: &Executable,
@@ -67,10 +67,10 @@ fn package_variables(package: &Package) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Where shared libraries are looked for: those of build scripts, of this build, of the toolchain, then the user's.
+/// Folders for shared libraries: those of build scripts, of this build, of the toolchain, then the user's.
 fn library_path(build: &Build, executable: &Executable) -> Vec<PathBuf> {
     let output = executable.path.parent().unwrap_or(Path::new("."));
-    // Tests and benchmarks lie in `deps` themselves, examples in `examples`.
+    // Tests and benchmarks are in `deps`, examples in `examples`.
     let root = match output.file_name() {
         Some(name) if name == "deps" || name == "examples" => output.parent().unwrap_or(output),
         _ => output,
@@ -88,7 +88,7 @@ fn library_path(build: &Build, executable: &Executable) -> Vec<PathBuf> {
     paths
 }
 
-/// The folder of libstd.so, for programs that are linked to it.
+/// The folder of libstd.so, for programs that link to it.
 fn toolchain_libraries() -> Option<PathBuf> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).args(["--print", "target-libdir"]).output().ok()?;
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_is_taken_apart() {
+    fn splits_the_version() {
         let package = Package { version: "1.2.3-rc.1+x".into(), ..Package::default() };
         let vars = package_variables(&package);
         let get =

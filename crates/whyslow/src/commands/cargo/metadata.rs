@@ -1,4 +1,4 @@
-//! What `cargo metadata` says about the packages at hand.
+//! Reads `cargo metadata`: the packages of the workspace.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,15 +14,15 @@ use crate::failure::{Failure, Result};
 pub(super) struct Metadata {
     packages: Vec<Package>,
     workspace_members: Vec<String>,
-    /// What cargo builds when no package is named: depends on the folder it is called in.
+    /// What cargo builds by default in the current folder.
     #[serde(default)]
     workspace_default_members: Vec<String>,
-    /// Where cargo builds, and criterion keeps what it measured.
+    /// cargo's output folder; criterion keeps its results there.
     #[serde(default)]
     pub(super) target_directory: PathBuf,
 }
 
-/// A package; every field that cargo passes on in the environment.
+/// A package, with every field that cargo passes on in the environment.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Package {
     pub(super) id: String,
@@ -42,7 +42,7 @@ pub(super) struct Package {
     pub(super) rust_version: Option<String>,
 }
 
-/// Something a package can build.
+/// A target of a package.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct PackageTarget {
     pub(super) name: String,
@@ -50,7 +50,7 @@ pub(super) struct PackageTarget {
 }
 
 impl Metadata {
-    /// Asks cargo.
+    /// Runs `cargo metadata`.
     pub(super) fn load(build: &BuildArgs) -> Result<Self> {
         let mut command = cargo(build);
         command.args(["metadata", "--no-deps", "--format-version", "1", "--quiet"]);
@@ -65,9 +65,9 @@ impl Metadata {
         }
         let output = command.stderr(Stdio::piped()).output().map_err(|error| cargo_cannot_start(&error))?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(Failure::new(format!("cargo says: {}", said.trim().trim_start_matches("error: ")))
-                .next("call it in the folder of a Cargo.toml, or with --manifest-path")
+            let printed = String::from_utf8_lossy(&output.stderr);
+            return Err(Failure::new(format!("cargo: {}", printed.trim().trim_start_matches("error: ")))
+                .next("running it in the folder of a Cargo.toml, or --manifest-path")
                 .exit_with(Exit::Cargo(output.status.code().unwrap_or(101))));
         }
         Self::parse(&output.stdout)
@@ -75,7 +75,7 @@ impl Metadata {
 
     pub(super) fn parse(json: &[u8]) -> Result<Self> {
         serde_json::from_slice(json).map_err(|error| {
-            Failure::new(format!("cargo metadata: not understood: {error}"))
+            Failure::new(format!("cannot parse the output of cargo metadata: {error}"))
                 .next("a cargo from 2020 or later")
         })
     }
@@ -85,7 +85,7 @@ impl Metadata {
         self.packages.iter().find(|package| package.id == id)
     }
 
-    /// The packages that are meant when these names were given with `-p`.
+    /// The packages that `-p NAME` selects, or the default ones.
     pub(super) fn selected(&self, name: Option<&str>) -> Vec<&Package> {
         let members = match name {
             None if !self.workspace_default_members.is_empty() => &self.workspace_default_members,
@@ -97,7 +97,7 @@ impl Metadata {
 }
 
 impl Package {
-    /// Whether a package id specification as for `cargo -p` means this package.
+    /// Whether a package id specification, as for `cargo -p`, matches this package.
     fn is(&self, spec: &str) -> bool {
         spec == self.id || spec.split(['@', ':']).next() == Some(self.name.as_str())
     }

@@ -1,4 +1,4 @@
-//! `cargo whyslow`: build the right target with the right settings, then record it.
+//! `cargo whyslow`: builds a target for profiling, then records it.
 
 mod asm;
 mod bench;
@@ -34,7 +34,7 @@ pub(crate) struct CargoArgs {
     options: AnswerOptions,
 }
 
-/// Build a target of this package, run it, and print where its memory goes, as `whyslow heap` does
+/// Build a target, run it, and show where its memory goes
 #[derive(Debug, Args)]
 #[command(override_usage = "cargo whyslow heap [OPTIONS] [-- ARGS...]")]
 pub(crate) struct CargoHeapArgs {
@@ -44,18 +44,18 @@ pub(crate) struct CargoHeapArgs {
     how: HowArgs,
 }
 
-/// Build a target of this package, run it, and print what it used, as `whyslow stat` does
+/// Build a target, run it, and count what it uses
 #[derive(Debug, Args)]
 #[command(override_usage = "cargo whyslow stat [OPTIONS] [-- ARGS...]", mut_arg("release", |arg| arg.short(None)))]
 pub(crate) struct CargoStatArgs {
     #[command(flatten)]
     what: WhatArgs,
-    // Its -r is for runs, as in `whyslow stat`.
+    // -r means --runs here, as in `whyslow stat`.
     #[command(flatten)]
     how: CountArgs,
 }
 
-/// What to build, and the arguments to run it with.
+/// What to build, and the program's arguments.
 #[derive(Debug, Args)]
 struct WhatArgs {
     #[command(flatten)]
@@ -67,7 +67,7 @@ struct WhatArgs {
     args: Vec<OsString>,
 }
 
-/// How to build it; these options mean what they mean to cargo.
+/// How to build. These options mean the same as for cargo.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Build options")]
 pub(crate) struct BuildArgs {
@@ -80,34 +80,34 @@ pub(crate) struct BuildArgs {
     /// Leave out the default feature
     #[arg(long)]
     no_default_features: bool,
-    /// Build optimised, as `cargo build --release` does; that is what happens without it, too
+    /// Build with optimisations (the default)
     #[arg(short, long, conflicts_with_all = ["profile", "dev"])]
     release: bool,
-    /// Build as this profile does, with line tables added [default: release]
+    /// Build with this profile, plus line tables [default: release]
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
-    /// Build without optimisation, as `cargo build` does: shows where a debug build spends its time
+    /// Build without optimisations, to profile a debug build
     #[arg(long, conflicts_with = "profile")]
     dev: bool,
-    /// Build for this target; this machine must be able to run it
+    /// Build for this target, which must run on this machine
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
     /// Path to Cargo.toml
     #[arg(long, value_name = "PATH")]
     manifest_path: Option<PathBuf>,
-    /// Folder for what is built
+    /// Folder for build results
     #[arg(long, value_name = "FOLDER")]
     target_dir: Option<PathBuf>,
-    /// Parallel jobs
+    /// Number of parallel jobs
     #[arg(short, long, value_name = "N")]
     jobs: Option<String>,
     /// Do not use the network
     #[arg(long)]
     offline: bool,
-    /// Keep Cargo.lock as it is
+    /// Do not change Cargo.lock
     #[arg(long)]
     locked: bool,
-    /// Where cargo is called, when that is another folder.
+    /// The folder to run cargo in, if it is not the current one.
     #[arg(skip)]
     folder: Option<PathBuf>,
 }
@@ -116,7 +116,7 @@ pub(crate) struct BuildArgs {
 pub(crate) fn run(args: CargoArgs, volume: Volume) -> Result<Exit> {
     match build(args.what, volume)? {
         Ok((target, name)) => super::record::record_and_answer(&target, &name, &args.options, volume),
-        // cargo has said why.
+        // cargo has printed why.
         Err(code) => Ok(Exit::Cargo(code)),
     }
 }
@@ -137,7 +137,7 @@ pub(crate) fn run_stat(args: CargoStatArgs, volume: Volume) -> Result<Exit> {
     }
 }
 
-/// Builds what was asked for: what to run and its name. The inner error is cargo's exit code.
+/// Builds the target. Returns what to run and its name. The inner error is cargo's exit code.
 fn build(args: WhatArgs, volume: Volume) -> Result<std::result::Result<(Target, OsString), i32>> {
     refuse_other_machines(&args.build)?;
     let metadata = Metadata::load(&args.build)?;
@@ -149,7 +149,7 @@ fn build(args: WhatArgs, volume: Volume) -> Result<std::result::Result<(Target, 
     let executable = build.executable(&choice)?;
     if executable.is_unoptimised() {
         warn(&format!(
-            "{} is built WITHOUT OPTIMISATION: its time goes elsewhere than in the program you ship; \
+            "{} is built WITHOUT OPTIMISATION: its profile differs from that of the program you ship; \
              try: cargo whyslow without {}, for an optimised build",
             choice.name,
             if args.build.dev { "--dev" } else { "--profile" }
@@ -161,17 +161,19 @@ fn build(args: WhatArgs, volume: Volume) -> Result<std::result::Result<(Target, 
 
 fn refuse_other_machines(build: &BuildArgs) -> Result {
     let Some(triple) = build.target.as_deref().filter(|triple| !runs_here(triple)) else { return Ok(()) };
-    Err(Failure::new(format!("--target {triple}: this machine cannot run what is built for it"))
-        .next(format!("a target of {} Linux, or record on a machine of that kind", std::env::consts::ARCH)))
+    Err(Failure::new(format!("--target {triple}: this machine cannot run programs for it")).next(format!(
+        "a target of {} Linux, or recording on a machine of that kind",
+        std::env::consts::ARCH
+    )))
 }
 
-/// Whether programs for this target run on this machine; files with a target's description are left to cargo.
+/// Whether programs for this target run on this machine. Target description files are left to cargo.
 fn runs_here(triple: &str) -> bool {
     let is_file = triple.ends_with(".json");
     is_file || triple.split('-').next() == Some(std::env::consts::ARCH) && triple.contains("-linux-")
 }
 
-/// Runs it where and with what cargo would.
+/// The command as cargo would run it: folder, environment and arguments.
 fn command(
     build: &Build,
     executable: &Executable,
@@ -194,7 +196,7 @@ fn command(
     }
 }
 
-/// The cargo that started us, or the one in PATH.
+/// The cargo that started whyslow, or the one in PATH.
 fn cargo(build: &BuildArgs) -> std::process::Command {
     let mut command = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     if let Some(folder) = &build.folder {
@@ -204,8 +206,8 @@ fn cargo(build: &BuildArgs) -> std::process::Command {
 }
 
 fn cargo_cannot_start(error: &std::io::Error) -> Failure {
-    Failure::new(format!("cargo: cannot be started: {error}"))
-        .next("install Rust from https://rustup.rs, or record a program you have: whyslow ./app")
+    Failure::new(format!("cannot start cargo: {error}"))
+        .next("installing Rust from https://rustup.rs, or recording a program that is built: whyslow ./app")
 }
 
 #[cfg(test)]
@@ -213,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_of_other_machines_are_refused_early() {
+    fn refuses_targets_of_other_machines_early() {
         let here = std::env::consts::ARCH;
         assert!(runs_here(&format!("{here}-unknown-linux-gnu")));
         assert!(runs_here(&format!("{here}-unknown-linux-musl")));

@@ -1,31 +1,31 @@
-//! Which executable is meant.
+//! Chooses the executable to record.
 
 use clap::Args;
 
 use super::metadata::{Metadata, Package};
 use crate::failure::{Failure, Result};
 
-/// What to record.
+/// The target to build.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "What to record")]
+#[command(next_help_heading = "Target")]
 #[group(multiple = true)]
 pub(crate) struct TargetArgs {
-    /// This binary [default: the only one, or the package's default-run]
+    /// Build this binary [default: the only one, or the package's default-run]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["example", "test", "bench", "lib"])]
     bin: Option<String>,
-    /// This example
+    /// Build this example
     #[arg(long, value_name = "NAME", conflicts_with_all = ["test", "bench", "lib"])]
     example: Option<String>,
-    /// This integration test
+    /// Build this integration test
     #[arg(long, value_name = "NAME", conflicts_with_all = ["bench", "lib"])]
     test: Option<String>,
-    /// This benchmark
+    /// Build this benchmark
     #[arg(long, value_name = "NAME", conflicts_with = "lib")]
     bench: Option<String>,
-    /// The unit tests of the library
+    /// Build the unit tests of the library
     #[arg(long)]
     lib: bool,
-    /// In this package of the workspace
+    /// The package in the workspace
     #[arg(short, long, value_name = "PACKAGE")]
     package: Option<String>,
 }
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// One executable, chosen.
+/// The chosen executable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) kind: Kind,
@@ -67,17 +67,17 @@ impl Choice {
         matches!(self.kind, Kind::Test | Kind::Bench | Kind::UnitTests)
     }
 
-    /// Benchmarks are told that they are measured.
+    /// Benchmarks get the argument `--bench`.
     pub(super) fn is_bench(&self) -> bool {
         self.kind == Kind::Bench
     }
 
-    /// Built as tests are.
+    /// Whether it is built as a test.
     pub(super) fn is_test(&self) -> bool {
         matches!(self.kind, Kind::Test | Kind::Bench | Kind::UnitTests)
     }
 
-    /// cargo's arguments that build this and nothing else.
+    /// cargo's arguments to build only this.
     pub(super) fn build_args(&self) -> Vec<String> {
         let mut args = match self.kind {
             Kind::UnitTests => vec!["test".to_owned(), "--no-run".to_owned(), "--lib".to_owned()],
@@ -89,7 +89,7 @@ impl Choice {
         args
     }
 
-    /// Whether a target in cargo's messages is this.
+    /// Whether a target in cargo's messages is this one.
     pub(super) fn is(&self, kinds: &[String], name: &str) -> bool {
         match self.kind {
             // Libraries have several kinds: lib, rlib, cdylib, proc-macro.
@@ -101,7 +101,7 @@ impl Choice {
     }
 }
 
-/// Finds out which executable is meant, or lists the choices.
+/// Chooses the executable, or fails with a list of choices.
 pub(super) fn choose(args: &TargetArgs, metadata: &Metadata) -> Result<Choice> {
     let named = [
         (Kind::Bin, &args.bin),
@@ -123,13 +123,13 @@ pub(super) fn choose(args: &TargetArgs, metadata: &Metadata) -> Result<Choice> {
                 package: Some(package.name.clone()),
             }),
             _ => Err(Failure::new(format!("--lib: there are several packages: {}", names(&packages)))
-                .next("-p with one of them")),
+                .next("-p with the name of one of them")),
         };
     }
     default_binary(&packages, args)
 }
 
-/// The package that is meant if it has a library and no program, and nobody said which of its other targets.
+/// The selected package, if it has a library and no program, and no other target was named.
 pub(super) fn only_library<'m>(args: &TargetArgs, metadata: &'m Metadata) -> Option<&'m Package> {
     let is_named =
         args.bin.is_some() || args.example.is_some() || args.test.is_some() || args.bench.is_some();
@@ -140,7 +140,7 @@ pub(super) fn only_library<'m>(args: &TargetArgs, metadata: &'m Metadata) -> Opt
     (!is_named && !args.lib && has_library && !has("bin")).then_some(package)
 }
 
-/// What `cargo run` would run.
+/// The binary that `cargo run` would run.
 fn default_binary(packages: &[&Package], args: &TargetArgs) -> Result<Choice> {
     let all = packages
         .iter()
@@ -166,10 +166,10 @@ fn default_binary(packages: &[&Package], args: &TargetArgs) -> Result<Choice> {
 fn no_binary(packages: &[&Package], args: &TargetArgs) -> Failure {
     if packages.is_empty() {
         let name = args.package.as_deref().unwrap_or_default();
-        return Failure::new(format!("-p {name}: there is no such package in this workspace"))
-            .next("-p with a name from `cargo metadata --no-deps`, or leave it out");
+        return Failure::new(format!("-p {name}: no such package in this workspace"))
+            .next("-p with a name from `cargo metadata --no-deps`, or no -p");
     }
-    let failure = Failure::new(format!("there is no program to run in {}", names(packages)));
+    let failure = Failure::new(format!("no program to run in {}", names(packages)));
     let others = ["example", "bench", "test"].into_iter().find_map(|kind| {
         packages
             .iter()
@@ -177,9 +177,7 @@ fn no_binary(packages: &[&Package], args: &TargetArgs) -> Failure {
     });
     match others {
         Some(other) => failure.next(format!("cargo whyslow {other}")),
-        None => {
-            failure.next("cargo whyslow --lib for the unit tests, or add an example that uses the library")
-        }
+        None => failure.next("cargo whyslow --lib for the unit tests, or an example that uses the library"),
     }
 }
 
@@ -213,19 +211,19 @@ mod tests {
     }
 
     #[test]
-    fn the_only_binary_is_meant() {
+    fn chooses_the_only_binary() {
         let metadata = workspace(&[("app", &["lib:app", "bin:app", "example:demo"], None)]);
         assert_eq!(chosen(&metadata, TargetArgs::default()).unwrap(), "build --bin app --package app");
     }
 
     #[test]
-    fn default_run_is_respected() {
+    fn respects_default_run() {
         let metadata = workspace(&[("app", &["bin:one", "bin:two"], Some("two"))]);
         assert_eq!(chosen(&metadata, TargetArgs::default()).unwrap(), "build --bin two --package app");
     }
 
     #[test]
-    fn several_binaries_are_listed() {
+    fn lists_several_binaries() {
         let metadata = workspace(&[("a", &["bin:one", "bin:two"], None), ("b", &["bin:three"], None)]);
         let failure = chosen(&metadata, TargetArgs::default()).unwrap_err();
         assert_eq!(failure, "there are several programs: one, two, three; try: cargo whyslow --bin one");
@@ -234,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_says_what_else_there_is() {
+    fn suggests_other_targets_for_a_library() {
         let metadata = workspace(&[("lib", &["lib:lib", "bench:fast"], None)]);
         let failure = chosen(&metadata, TargetArgs::default()).unwrap_err();
         assert!(failure.contains("cargo whyslow --bench fast"), "{failure}");
@@ -256,6 +254,6 @@ mod tests {
     fn an_unknown_package_is_an_error() {
         let metadata = workspace(&[("lib", &["lib:lib"], None)]);
         let args = TargetArgs { package: Some("nope".into()), ..TargetArgs::default() };
-        assert!(chosen(&metadata, args).unwrap_err().starts_with("-p nope: there is no such package"));
+        assert!(chosen(&metadata, args).unwrap_err().starts_with("-p nope: no such package"));
     }
 }

@@ -1,4 +1,4 @@
-//! What an ELF file tells about how it was built, as those see it who will unwind and symbolise it.
+//! Reads from an ELF file how it was built, as far as unwinding and symbols need it.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use whyslow_elf::{DebugFolders, Elf, ElfFile, FileBytes, Headers};
 use whyslow_unwind::{Image, UnwindTables};
 
-/// Units of debug information that are looked at; a sample is enough to tell.
-const UNITS_LOOKED_AT: usize = 4000;
-/// Functions whose first bytes are looked at.
-const FUNCTIONS_LOOKED_AT: usize = 20_000;
+/// Units of debug info to read; a sample is enough.
+const MAX_UNITS: usize = 4000;
+/// Functions to check for frame pointers.
+const MAX_FUNCTIONS: usize = 20_000;
 
 /// How a file was built.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,13 +21,13 @@ pub(super) struct Binary {
     pub(super) arch: String,
     pub(super) is_rust: bool,
     pub(super) debug: DebugInfo,
-    /// Names in the full symbol table, and in the dynamic one.
+    /// Definitions in the full symbol table, and in the dynamic one.
     pub(super) symbols: (usize, usize),
     pub(super) tables: UnwindTables,
     pub(super) build_id: Option<String>,
     pub(super) is_static: bool,
     pub(super) optimised: Option<bool>,
-    /// Share of functions that set up a frame pointer first; `None` without functions to look at.
+    /// The share of functions that set up a frame pointer; `None` without functions to check.
     pub(super) frame_pointers: Option<f64>,
 }
 
@@ -37,29 +37,29 @@ pub(super) enum Kind {
     #[default]
     Program,
     Library,
-    /// An object file, a core dump: nothing that runs.
+    /// An object file or a core dump: it does not run.
     Other,
 }
 
-/// What there is of debug information.
+/// The debug info of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum DebugInfo {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// Lines.
+    /// Line tables.
     Lines,
-    /// Lines, but only of Rust's standard library.
+    /// Line tables of Rust's standard library only.
     OnlyStd,
     /// In other files (.dwo, .dwp).
     Split,
-    /// Lines, in another file that was found.
+    /// Line tables in another file, which was found.
     Separate(PathBuf),
     /// In another file of this name, which was not found.
     Link(String),
 }
 
-/// Why a file cannot be looked into.
+/// Why a file cannot be read as ELF.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotElf {
     /// `#!interpreter`
@@ -69,7 +69,7 @@ pub(super) enum NotElf {
 }
 
 impl Binary {
-    /// Looks into a file, and for its debug file in these folders.
+    /// Reads a file, and looks for its debug file in these folders.
     pub(super) fn parse(path: &Path, bytes: &FileBytes, folders: &DebugFolders) -> Result<Self, NotElf> {
         if let Some(script) = bytes.strip_prefix(b"#!") {
             let line = script.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -80,7 +80,7 @@ impl Binary {
             Self { arch: arch(file.architecture()), is_rust: mentions_rust(&file), ..Self::default() };
         binary.symbols = (definitions(file.symbols()), definitions(file.dynamic_symbols()));
         binary.frame_pointers = frame_pointers(&file);
-        // Others than 64-bit files run on no machine that is recorded on.
+        // Only 64-bit files run on the supported machines.
         let Ok(elf) = Elf::parse(bytes) else { return Ok(binary) };
         let separate = whyslow_symbols::separate_debug_file(path, &elf, folders);
         binary.look_for_debug_info(&elf, separate.as_ref());
@@ -93,7 +93,7 @@ impl Binary {
         Ok(binary)
     }
 
-    /// Debug information and names, in the file or in its separate one.
+    /// Reads debug info and names, from the file or its separate debug file.
     fn look_for_debug_info(&mut self, elf: &Elf<'_>, separate: Option<&ElfFile>) {
         let debug = separate.and_then(|file| file.parse().ok());
         let units = Units::read(debug.as_ref().unwrap_or(elf));
@@ -127,13 +127,13 @@ fn arch(architecture: object::Architecture) -> String {
     }
 }
 
-/// Kind of file, and whether it needs no dynamic linker.
+/// The kind of file, and whether it needs no dynamic linker.
 fn kind(headers: &Headers<'_>) -> (Kind, bool) {
     let interpreted = headers.has_interpreter();
     match headers.kind() {
         elf::ET_EXEC => (Kind::Program, !interpreted),
         elf::ET_DYN if interpreted => (Kind::Program, false),
-        // Static programs that can be loaded anywhere look like libraries; only they have an entry point and no name.
+        // Static position-independent programs look like libraries, but have an entry point and no soname.
         elf::ET_DYN if headers.entry() != 0 && !headers.has_soname() => (Kind::Program, true),
         elf::ET_DYN => (Kind::Library, false),
         _ => (Kind::Other, false),
@@ -141,7 +141,7 @@ fn kind(headers: &Headers<'_>) -> (Kind, bool) {
 }
 
 fn mentions_rust(file: &object::File<'_>) -> bool {
-    // Messages of panics name the files of the standard library.
+    // Panic messages name files of the standard library.
     let text = file.section_by_name(".rodata").and_then(|section| section.data().ok()).unwrap_or_default();
     contains(text, b"/rustc/") || contains(text, b"library/std/src")
 }
@@ -159,7 +159,7 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
     false
 }
 
-/// Counts over the units of debug information.
+/// Counts over the units of debug info.
 #[derive(Debug, Default)]
 struct Units {
     rust: usize,
@@ -176,7 +176,7 @@ impl Units {
         let Ok(sections) = gimli::DwarfSections::<Cow<'_, [u8]>>::load(load) else { return units };
         let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
         let mut headers = dwarf.units();
-        for _ in 0..UNITS_LOOKED_AT {
+        for _ in 0..MAX_UNITS {
             match headers.next() {
                 Ok(Some(header)) => units.add(&dwarf, header),
                 _ => break,
@@ -219,9 +219,9 @@ impl Units {
     }
 }
 
-/// Names that tell whether Rust code was optimised.
+/// Function names that show whether Rust code was optimised.
 ///
-/// | functions that exist | answer |
+/// | functions that exist | optimised |
 /// |---|---|
 /// | steps of ranges, which any optimisation inlines | no |
 /// | only checks of debug assertions | unknown: they are on, with or without optimisation |
@@ -277,7 +277,7 @@ fn frame_pointers(file: &object::File<'_>) -> Option<f64> {
     };
     let functions = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() >= 32);
     let (mut all, mut with) = (0u32, 0u32);
-    for symbol in functions.take(FUNCTIONS_LOOKED_AT) {
+    for symbol in functions.take(MAX_FUNCTIONS) {
         let at = symbol.address().checked_sub(start).and_then(|at| usize::try_from(at).ok());
         if let Some(code) = at.and_then(|at| code.get(at..)) {
             all += 1;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn this_very_test_program_is_understood() {
+    fn reads_this_test_program() {
         let binary = parse(&std::fs::read(std::env::current_exe().unwrap()).unwrap()).unwrap();
         assert_eq!((binary.kind, binary.is_rust, binary.is_static), (Kind::Program, true, false));
         assert_eq!(binary.arch, std::env::consts::ARCH);
@@ -308,14 +308,14 @@ mod tests {
     }
 
     #[test]
-    fn scripts_and_other_files_are_told_apart() {
+    fn recognises_scripts_and_other_files() {
         assert_eq!(parse(b"#!/bin/sh -e\nexit"), Err(NotElf::Script("/bin/sh -e".to_owned())));
         assert!(matches!(parse(b"hello"), Err(NotElf::Other(_))));
         assert!(matches!(parse(b"\x7fELF"), Err(NotElf::Other(_))));
     }
 
     #[test]
-    fn words_are_found() {
+    fn finds_words() {
         assert!(contains(b"aab", b"ab"));
         assert!(!contains(b"aaa", b"ab"));
     }

@@ -1,9 +1,10 @@
-//! A binary: its facts judged, each with what to change in its build.
+//! Checks a binary, with what to change in its build.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use whyslow_analyze::number_of;
 use whyslow_elf::{DebugFolders, FileBytes};
 use whyslow_unwind::UnwindTables;
 
@@ -11,10 +12,10 @@ use super::binary::{Binary, DebugInfo, Kind, NotElf};
 use super::checkup::{Check, Item};
 use crate::failure::{Failure, Result};
 
-/// Most of its functions set up frame pointers.
-const MOST: f64 = 0.6;
+/// From this share on, frame pointers are enough to unwind.
+const ENOUGH: f64 = 0.6;
 
-/// Looks into a file.
+/// Checks a file.
 pub(super) fn check(path: &Path) -> Result<Vec<Item>> {
     let name = path.display();
     let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
@@ -23,14 +24,14 @@ pub(super) fn check(path: &Path) -> Result<Vec<Item>> {
         _ => Failure::new(format!("{name}: cannot be read: {error}")),
     })?;
     if metadata.is_dir() {
-        return Err(Failure::new(format!("{name}: it is a folder")).next("the path of a program in it"));
+        return Err(Failure::new(format!("{name}: this is a folder")).next("the path of a program in it"));
     }
     let bytes = match FileBytes::open(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return Ok(vec![
                 Item::problem(Check::File, "you may not read it")
-                    .so("the kernel removes perf events from programs that their user may not read")
+                    .so("the kernel removes perf events from programs that the user may not read")
                     .fix(format!("chmod +r {name}, as its owner")),
             ]);
         }
@@ -44,11 +45,11 @@ pub(super) fn check(path: &Path) -> Result<Vec<Item>> {
             return Ok(vec![
                 Item::loss(Check::File, format!("a script for {interpreter}"))
                     .so("profiles show the interpreter's functions, not the script's")
-                    .fix("whyslow doctor with the program that the script starts"),
+                    .fix("whyslow doctor PROGRAM, with the program that the script starts"),
             ]);
         }
         Err(NotElf::Other(why)) => {
-            return Err(Failure::new(format!("{name}: it is not an ELF program or library: {why}"))
+            return Err(Failure::new(format!("{name}: not an ELF program or library: {why}"))
                 .next("the path of a program, such as ./target/release/app"));
         }
     };
@@ -84,7 +85,7 @@ fn file(binary: &Binary, mode: u32, host: &str) -> Item {
     if mode & 0o6000 != 0 && binary.kind == Kind::Program {
         return Item::problem(CHECK, format!("{found}, set-uid"))
             .so("the kernel removes perf events from programs that change their user")
-            .fix("record a copy without the set-uid bit: cp keeps it off");
+            .fix("recording a copy: cp drops the set-uid bit");
     }
     if mode & 0o111 == 0 && binary.kind == Kind::Program {
         return Item::problem(CHECK, format!("{found}, not executable"))
@@ -92,7 +93,7 @@ fn file(binary: &Binary, mode: u32, host: &str) -> Item {
             .fix("chmod +x");
     }
     match binary.kind {
-        Kind::Other => Item::note(CHECK, found).so("there is nothing to run in it"),
+        Kind::Other => Item::note(CHECK, found).so("it cannot be run"),
         Kind::Program | Kind::Library => Item::ok(CHECK, found),
     }
 }
@@ -104,17 +105,17 @@ fn debug_info(binary: &Binary) -> Item {
     } else {
         "compile with -g"
     };
-    let lost = "no source lines, and inlined functions are part of their callers";
+    let lost = "no source lines; inlined functions count as part of their callers";
     match &binary.debug {
         DebugInfo::Lines => Item::ok(CHECK, "lines and inlined functions"),
         DebugInfo::Split => Item::ok(CHECK, "in .dwo or .dwp files: keep them where the build put them"),
         DebugInfo::Separate(file) => {
             Item::ok(CHECK, format!("lines and inlined functions, in {}", file.display()))
         }
-        DebugInfo::Link(file) => Item::loss(CHECK, format!("in another file, {file}, which is not found"))
+        DebugInfo::Link(file) => Item::loss(CHECK, format!("in another file, {file}, which is missing"))
             .so(lost)
             .fix(
-                "install its debug package (-dbgsym, -debuginfo), or put the file beside the program or into .debug there",
+                "install its debug package (-dbgsym, -debuginfo), or put the file next to the program or into .debug there",
             ),
         DebugInfo::OnlyStd => Item::loss(CHECK, "only of the standard library").so(lost).fix(fix),
         DebugInfo::None => Item::loss(CHECK, "none").so(lost).fix(fix),
@@ -130,10 +131,10 @@ fn symbols(binary: &Binary) -> Item {
     };
     match binary.symbols {
         (0, 0) => Item::loss(CHECK, "none").so("functions appear as addresses").fix(fix),
-        (0, dynamic) => Item::loss(CHECK, format!("only the {dynamic} that the dynamic linker needs"))
+        (0, dynamic) => Item::loss(CHECK, format!("only {dynamic} dynamic ones"))
             .so("most functions appear as addresses")
             .fix(fix),
-        (all, _) => Item::ok(CHECK, format!("{all} names")),
+        (all, _) => Item::ok(CHECK, number_of(all as u64, "symbol", "symbols")),
     }
 }
 
@@ -142,9 +143,9 @@ fn optimisation(binary: &Binary) -> Item {
     match binary.optimised {
         Some(true) => Item::ok(CHECK, "yes"),
         Some(false) => Item::loss(CHECK, "none: a debug build")
-            .so("its time goes elsewhere than in the program you ship")
+            .so("its profile differs from that of the program you ship")
             .fix(if binary.is_rust { "cargo build --release, or cargo whyslow" } else { "compile with -O2" }),
-        None => Item::ok(CHECK, "not known: this file does not tell"),
+        None => Item::ok(CHECK, "not known: the file does not say"),
     }
 }
 
@@ -168,14 +169,14 @@ fn frame_pointers(binary: &Binary) -> Item {
     const CHECK: Check = Check::FramePointers;
     let tables = binary.tables != UnwindTables::default();
     match binary.frame_pointers {
-        None => Item::ok(CHECK, "not known: there are no symbols to look at"),
-        Some(share) if share >= MOST => Item::ok(CHECK, format!("in {:.0} % of functions", share * 100.0)),
+        None => Item::ok(CHECK, "not known: there are no symbols to check"),
+        Some(share) if share >= ENOUGH => Item::ok(CHECK, format!("in {:.0} % of functions", share * 100.0)),
         Some(share) if tables => Item::ok(
             CHECK,
-            format!("in {:.0} % of functions; not needed, there are unwind tables", share * 100.0),
+            format!("in {:.0} % of functions; not needed with unwind tables", share * 100.0),
         ),
         Some(share) => Item::loss(CHECK, format!("in {:.0} % of functions", share * 100.0))
-            .so("without unwind tables, stacks will be truncated")
+            .so("without unwind tables, stacks are truncated")
             .fix(if binary.is_rust {
                 "RUSTFLAGS=\"-C force-frame-pointers=yes\""
             } else {
@@ -189,7 +190,7 @@ fn build_id(binary: &Binary) -> Item {
     match &binary.build_id {
         Some(id) => Item::ok(CHECK, id.clone()),
         None => Item::loss(CHECK, "none")
-            .so("its symbols are not kept between runs, and separate debug info is not found by id")
+            .so("symbols are not cached between runs, and separate debug info is not found by id")
             .fix(if binary.is_rust {
                 "RUSTFLAGS=\"-C link-arg=-Wl,--build-id\""
             } else {
@@ -227,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn a_good_build_has_nothing_to_say() {
+    fn a_good_build_has_no_remarks() {
         assert_eq!(states(&good(), 0o755), []);
     }
 
     #[test]
-    fn each_lack_is_noted() {
+    fn reports_each_missing_part() {
         let stripped = Binary { debug: DebugInfo::None, symbols: (0, 10), frame_pointers: None, ..good() };
         assert_eq!(
             states(&stripped, 0o755),
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_recorded_is_a_problem() {
+    fn reports_files_that_cannot_be_recorded_as_problems() {
         assert_eq!(states(&good(), 0o4755), [(Check::File, Severity::Serious)]);
         assert_eq!(states(&good(), 0o644), [(Check::File, Severity::Serious)]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! One item of a check-up, and a list of them as text.
+//! One item of a check-up, and the table of all items.
 
 use std::fmt::Write;
 
@@ -9,50 +9,50 @@ use whyslow_render::json::RemarkJson;
 use whyslow_render::text::severity_style;
 
 whyslow_profile::facts! {
-    /// What is looked at.
+    /// What to check.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(super) enum Check {
-        /// Whether the kernel lets events be opened.
+        /// Whether this user may open perf events.
         "perf-events" => PerfEvents,
-        /// Whether programs can sample themselves.
+        /// Whether programs can sample themselves with timers.
         "own-timers" => OwnTimers,
-        /// Whether programs that run already can be looked at, where perf events are refused.
+        /// Whether running programs can be recorded without perf events.
         "running-programs" => RunningPrograms,
         /// Whether kernel time is recorded.
         "kernel-time" => KernelTime,
-        /// Whether the kernel's functions have names.
+        /// Whether kernel functions have names.
         "kernel-names" => KernelNames,
         /// Whether there is a hardware counter.
         "cycle-counter" => CycleCounter,
-        /// How often samples may be taken.
+        /// The highest permitted sample rate.
         "sample-rate" => SampleRate,
-        /// The rings that a recording gets.
+        /// The ring buffers that a recording gets.
         "buffers" => Buffers,
-        /// Whether memory of other programs can be read.
+        /// Whether the memory of other programs is readable.
         "live-stacks" => LiveStacks,
         /// A virtual machine, or Windows.
         "system" => System,
-        /// What whyslow runs in.
+        /// The container that whyslow runs in.
         "container" => Container,
-        /// The service that runs the job.
+        /// The CI service that runs the job.
         "runner" => Runner,
         /// A filter of system calls.
         "seccomp" => Seccomp,
-        /// Where symbols are kept.
+        /// The folder for symbols.
         "symbol-cache" => SymbolCache,
-        /// What kind of file it is.
+        /// The kind of file.
         "file" => File,
         /// Lines and inlined functions.
         "debug-info" => DebugInfo,
-        /// Names.
+        /// Function names.
         "symbols" => Symbols,
         /// Whether the compiler optimised.
         "optimisation" => Optimisation,
-        /// How stacks can be walked.
+        /// Tables to unwind stacks with.
         "unwind-tables" => UnwindTables,
-        /// The other way.
+        /// Frame pointers to unwind stacks with.
         "frame-pointers" => FramePointers,
-        /// What tells builds apart.
+        /// The id that distinguishes builds.
         "build-id" => BuildId,
     }
 }
@@ -77,22 +77,22 @@ impl Check {
     }
 }
 
-/// What was looked at, what it is, what follows, and how to change it.
+/// The result of a check, what follows from it, and how to change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
-    /// What was looked at.
+    /// The check.
     pub(super) check: Check,
-    /// How much it matters: fine, or serious where it prevents recording.
+    /// How much it matters: from fine to serious (recording does not work).
     pub(super) severity: Severity,
-    /// What was found.
+    /// The result.
     pub(super) found: String,
-    /// What follows from it; empty when nothing does.
+    /// What follows from it; may be empty.
     pub(super) consequence: String,
     /// The command or setting that changes it, if there is one.
     pub(super) fix: Option<String>,
-    /// The command that keeps the change after the next start of the machine, where the fix alone is undone by it.
+    /// The command that makes the change permanent, if a reboot would undo the fix.
     pub(super) permanent: Option<String>,
-    /// The commands that allow it to the members of a group only, where that is possible.
+    /// The commands that permit it to the members of a group only, if that is possible.
     pub(super) for_group: Option<String>,
 }
 
@@ -109,7 +109,7 @@ impl Fact for Item {
     }
 }
 
-/// An item as JSON: what only a check-up has, and the remark.
+/// An item as JSON: the fields of a check-up, and the remark.
 #[derive(Debug, Serialize)]
 pub(super) struct ItemJson<'a> {
     check: String,
@@ -136,7 +136,7 @@ impl<'a> From<&'a Item> for ItemJson<'a> {
     }
 }
 
-/// The file that keeps settings of the kernel.
+/// The file that makes kernel settings permanent.
 const SETTINGS_FILE: &str = "/etc/sysctl.d/99-whyslow.conf";
 
 impl Item {
@@ -152,27 +152,27 @@ impl Item {
         }
     }
 
-    /// It is as it should be.
+    /// All is well.
     pub(super) fn ok(check: Check, found: impl Into<String>) -> Self {
         Self::new(check, Severity::Fine, found)
     }
 
-    /// It is good to know.
+    /// Good to know.
     pub(super) fn note(check: Check, found: impl Into<String>) -> Self {
         Self::new(check, Severity::Note, found)
     }
 
-    /// Something is lost by it.
+    /// Profiles lose something.
     pub(super) fn loss(check: Check, found: impl Into<String>) -> Self {
         Self::new(check, Severity::Warning, found)
     }
 
-    /// It prevents recording.
+    /// Recording does not work.
     pub(super) fn problem(check: Check, found: impl Into<String>) -> Self {
         Self::new(check, Severity::Serious, found)
     }
 
-    /// The word in JSON for how it is.
+    /// The state in JSON.
     fn state(&self) -> &'static str {
         match self.severity {
             Severity::Fine => "ok",
@@ -181,20 +181,21 @@ impl Item {
         }
     }
 
-    /// Says what follows.
+    /// Adds what follows.
     pub(super) fn so(mut self, consequence: impl Into<String>) -> Self {
         self.consequence = consequence.into();
         self
     }
 
-    /// Says which settings of the kernel, `name=value` with spaces between them, change it: now and for good.
+    /// Adds the kernel settings that change it, `name=value` separated by spaces: until reboot, and
+    /// permanently.
     pub(super) fn sysctl(mut self, settings: &str) -> Self {
         self.fix = Some(format!("sudo sysctl {settings}"));
         self.permanent = Some(format!("printf '%s\\n' {settings} | sudo tee -a {SETTINGS_FILE}"));
         self
     }
 
-    /// Says how to allow the events to a group of users instead of to everybody.
+    /// Adds how to permit perf events to a group of users instead of all.
     pub(super) fn or_group(mut self) -> Self {
         self.for_group = Some(
             "sudo groupadd -f perf_users; sudo usermod -aG perf_users $USER; W=$(command -v whyslow); \
@@ -205,14 +206,15 @@ impl Item {
         self
     }
 
-    /// Says how to change it.
+    /// Adds how to change it.
     pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 }
 
-/// A list of items under a heading: how each is, the check, the finding; then what follows and the fix, each on its own line.
+/// A table with a heading: state, check and result of each item; then what follows and the fixes, each on its
+/// own line.
 pub(super) fn table(heading: &str, items: &[Item]) -> String {
     let bold = Style::new().bold();
     let dim = Style::new().dimmed();
@@ -227,7 +229,7 @@ pub(super) fn table(heading: &str, items: &[Item]) -> String {
         if !item.consequence.is_empty() {
             let _ = writeln!(text, "{indent}{}", item.consequence);
         }
-        let ways = [("fix", &item.fix), ("for good", &item.permanent), ("for a group", &item.for_group)];
+        let ways = [("fix", &item.fix), ("permanent fix", &item.permanent), ("for a group", &item.for_group)];
         for (name, way) in ways {
             if let Some(way) = way {
                 let _ = writeln!(text, "{indent}{dim}{name}:{dim:#} {way}");

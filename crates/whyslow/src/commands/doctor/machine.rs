@@ -1,4 +1,4 @@
-//! The machine: what the kernel's files say and what it granted, judged. Pure once the files are read.
+//! Checks the machine: its settings, and what the kernel grants. Reads files once; the checks are pure.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use super::checkup::{Check, Item};
 use super::probe::Probe;
 use super::virtualisation::Virtualisation;
 
-/// A ring per CPU that holds enough for a busy machine.
+/// A ring buffer per CPU that is large enough for a busy machine.
 const GOOD_RING_KIB: u64 = 512;
-/// Below this much free space the cache of symbols may not fit.
+/// With less free space, the symbol cache may not fit.
 const ENOUGH_DISK: u64 = 200 << 20;
 
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 
-/// Everything the checks look at.
+/// The input of all checks.
 #[derive(Debug)]
 pub(super) struct Machine {
     probe: Probe,
@@ -31,7 +31,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Reads the files under a root folder, and asks for variables.
+    /// Reads the files under a root folder, and environment variables.
     pub(super) fn read(root: &Path, has_variable: impl Fn(&str) -> bool, probe: Probe) -> Self {
         Self {
             probe,
@@ -79,13 +79,13 @@ impl Machine {
     fn perf_events(&self) -> Item {
         const CHECK: Check = Check::PerfEvents;
         let Err(Refused::Events(number)) = self.probe.events else {
-            return Item::ok(CHECK, format!("granted ({})", self.paranoid_text()));
+            return Item::ok(CHECK, format!("permitted ({})", self.paranoid_text()));
         };
-        let found = format!("refused: {} ({})", error_name(number), self.paranoid_text());
+        let found = format!("not permitted: {} ({})", error_name(number), self.paranoid_text());
         let item = match self.probe.timers {
             Ok(_) => Item::loss(CHECK, found).so(
-                "programs that whyslow starts sample themselves: less often, and without the kernel's functions; the whole machine \
-                 cannot be recorded",
+                "programs that whyslow starts sample themselves with timers: fewer samples, no kernel functions; \
+                 the whole machine cannot be recorded",
             ),
             Err(_) => Item::problem(CHECK, found).so("programs that whyslow starts cannot be recorded"),
         };
@@ -116,30 +116,30 @@ impl Machine {
         }
     }
 
-    /// Whether programs that run already can be looked at.
+    /// Whether running programs can be recorded with ptrace.
     fn running_programs(&self) -> Item {
         const CHECK: Check = Check::RunningPrograms;
         let all = self.can(CAP_SYS_PTRACE);
         match self.settings.ptrace_scope {
-            _ if !self.probe.memory_is_readable => Item::loss(CHECK, "cannot be looked at (-p)")
-                .so("recording them needs perf events or the right to trace"),
+            _ if !self.probe.memory_is_readable => Item::loss(CHECK, "cannot be recorded (-p)")
+                .so("recording them needs perf events or permission for ptrace"),
             Some(scope @ 1..) if !all => {
-                let item = Item::loss(CHECK, format!("cannot be looked at (-p): ptrace_scope {scope}"))
-                    .so("recording them needs perf events or the right to trace");
+                let item = Item::loss(CHECK, format!("cannot be recorded (-p): ptrace_scope {scope}"))
+                    .so("recording them needs perf events or permission for ptrace");
                 if scope < 3 { item.sysctl("kernel.yama.ptrace_scope=0") } else { item.fix("run whyslow with sudo") }
             }
             _ => Item::ok(
                 CHECK,
-                if all { "are looked at from the outside (-p)" } else { "of yours are looked at from the outside (-p)" },
+                if all { "can be recorded with ptrace (-p)" } else { "of yours can be recorded with ptrace (-p)" },
             ),
         }
     }
 
-    /// What stands in for perf events.
+    /// Whether timer sampling works, which replaces perf events.
     fn own_timers(&self) -> Item {
         const CHECK: Check = Check::OwnTimers;
         match &self.probe.timers {
-            Ok(rate) => Item::ok(CHECK, format!("work: {rate} samples per second of CPU time, at ticks of the clock")),
+            Ok(rate) => Item::ok(CHECK, format!("work: {rate} samples per second of CPU time, at clock ticks")),
             Err(why) => Item::problem(CHECK, format!("do not work: {why}")).so("programs cannot sample themselves"),
         }
     }
@@ -149,7 +149,7 @@ impl Machine {
         match granted.kernel {
             true => Item::ok(CHECK, "is recorded"),
             false => Item::loss(CHECK, format!("is not recorded ({})", self.paranoid_text()))
-                .so("profiles hold user code only; time in system calls is missing from them")
+                .so("profiles have user code only; time in system calls is missing")
                 .sysctl("kernel.perf_event_paranoid=1")
                 .or_group(),
         }
@@ -163,32 +163,32 @@ impl Machine {
         let setting =
             self.settings.kptr_restrict.map_or_else(String::new, |level| format!(" (kptr_restrict {level})"));
         Item::loss(CHECK, format!("are hidden{setting}"))
-            .so("kernel functions appear without names")
+            .so("kernel functions have no names")
             .sysctl("kernel.kptr_restrict=0 kernel.perf_event_paranoid=1")
     }
 
     fn hardware(&self, granted: &Granted) -> Item {
         const CHECK: Check = Check::CycleCounter;
         if granted.cycles {
-            return Item::ok(CHECK, "is there: samples come from the hardware");
+            return Item::ok(CHECK, "available: samples come from the hardware");
         }
-        let item = Item::loss(CHECK, "is not there: samples come from the kernel's CPU clock")
-            .so("shares are as true; kernel code that runs with interrupts off is blamed on its end");
+        let item = Item::loss(CHECK, "not available: samples come from the kernel's CPU clock")
+            .so("shares are still right; kernel code with interrupts off is charged to the code that enables them");
         match &self.virtualisation.machine {
-            Some(_) => item.fix("let the host pass its PMU on to this virtual machine, if it can"),
+            Some(_) => item.fix("give this virtual machine a PMU, in the settings of the host"),
             None => item,
         }
     }
 
     fn sample_rate(&self) -> Item {
         const CHECK: Check = Check::SampleRate;
-        let usual = u64::from(Options::default().frequency_hz);
+        let default = u64::from(Options::default().frequency_hz);
         match self.settings.perf_event_max_sample_rate {
-            Some(rate) if rate < usual => Item::loss(CHECK, format!("at most {rate} per second"))
-                .so(format!("the usual {usual} per second is refused; use -F {rate} or less"))
+            Some(rate) if rate < default => Item::loss(CHECK, format!("at most {rate} per second"))
+                .so(format!("the default of {default} per second is not permitted; use -F {rate} or less"))
                 .sysctl("kernel.perf_event_max_sample_rate=100000"),
             Some(rate) => Item::ok(CHECK, format!("up to {rate} per second")),
-            None => Item::ok(CHECK, "no limit known"),
+            None => Item::ok(CHECK, "no known limit"),
         }
     }
 
@@ -209,9 +209,9 @@ impl Machine {
             scope => {
                 let setting = scope.map_or_else(String::new, |scope| format!(" (ptrace_scope {scope})"));
                 let item = Item::loss(CHECK, format!("memory of programs is not readable{setting}"))
-                    .so("very deep stacks stay truncated more often");
+                    .so("very deep stacks are truncated more often");
                 match scope {
-                    Some(3..) => item.fix("boot with another setting: 3 cannot be changed"),
+                    Some(3..) => item.fix("boot with another setting: 3 cannot be changed at run time"),
                     Some(2) => item.sysctl("kernel.yama.ptrace_scope=1"),
                     _ => item.fix(
                         "start the container with --cap-add SYS_PTRACE --security-opt seccomp=unconfined",
@@ -225,24 +225,24 @@ impl Machine {
         let mut items = Vec::new();
         if self.virtualisation.wsl {
             let item = Item::note(Check::System, "Windows Subsystem for Linux");
-            items.push(item.so("recording works; timings include Windows' own scheduling"));
+            items.push(item.so("recording works; times include Windows' own scheduling"));
         } else if let Some(machine) = &self.virtualisation.machine {
             let item = Item::note(Check::System, format!("a virtual machine{}", named(machine)));
             items.push(item.so(
-                "other guests take time that no profile can see: repeat measurements before you believe them",
+                "other virtual machines on the host take time that profiles do not show: repeat measurements",
             ));
         }
         if self.virtualisation.gvisor {
-            items.push(Item::note(Check::Container, "gVisor").so("times include those of its own kernel, which no profile can see"));
+            items.push(Item::note(Check::Container, "gVisor").so("times include gVisor's own kernel, which profiles do not show"));
         } else if let Some(container) = &self.virtualisation.container {
             items.push(Item::ok(Check::Container, container.clone()));
         }
         if let Some(runner) = self.virtualisation.runner {
             let item = Item::note(Check::Runner, runner);
-            items.push(item.so("another job gets another machine: compare only what was measured in one job"));
+            items.push(item.so("each job may get another machine: compare only measurements of one job"));
         }
         if self.status.is_filtered() && self.probe.events.is_ok() {
-            items.push(Item::ok(Check::Seccomp, "a filter is on; it lets perf events through"));
+            items.push(Item::ok(Check::Seccomp, "a filter is active and permits perf events"));
         }
         items
     }
@@ -250,15 +250,15 @@ impl Machine {
     fn disk(&self) -> Option<Item> {
         let (folder, free) = self.probe.cache.as_ref()?;
         let Some(free) = free else {
-            let item = Item::loss(Check::SymbolCache, format!("{} cannot be written", folder.display()));
+            let item = Item::loss(Check::SymbolCache, format!("{} is not writable", folder.display()));
             return Some(
-                item.so("symbols are read afresh each time").fix("set XDG_CACHE_HOME to a folder of yours"),
+                item.so("symbols are read again for each profile").fix("set XDG_CACHE_HOME to a folder you can write to"),
             );
         };
         let found = format!("{} MB free in {}", free / 1_000_000, folder.display());
         Some(if *free < ENOUGH_DISK {
             Item::loss(Check::SymbolCache, found)
-                .so("symbols may be read afresh each time")
+                .so("symbols may be read again for each profile")
                 .fix("free some space, or set XDG_CACHE_HOME to a folder with more")
         } else {
             Item::ok(Check::SymbolCache, found)
@@ -270,7 +270,7 @@ fn named(machine: &str) -> String {
     if machine.is_empty() { String::new() } else { format!(" ({machine})") }
 }
 
-/// The rings that the recorder got.
+/// Checks the ring buffers that the recorder got.
 fn buffers(granted: &Granted) -> Item {
     const CHECK: Check = Check::Buffers;
     let ring = granted.ring_bytes as u64 >> 10;
@@ -279,13 +279,13 @@ fn buffers(granted: &Granted) -> Item {
         return Item::ok(CHECK, found);
     }
     Item::loss(CHECK, found)
-        .so("less stack is copied per sample, and samples may be lost when the machine is busy")
+        .so("less stack is copied per sample, and a busy machine may lose samples")
         .sysctl("kernel.perf_event_mlock_kb=2052")
 }
 
 fn no_buffers(number: i32) -> Item {
-    Item::problem(Check::Buffers, format!("no memory for them may be locked: {}", error_name(number)))
-        .so("nothing can be recorded while other recordings hold what this user may lock")
+    Item::problem(Check::Buffers, format!("cannot lock memory for them: {}", error_name(number)))
+        .so("nothing can be recorded while other recordings use this user's limit")
         .sysctl("kernel.perf_event_mlock_kb=2052")
 }
 
@@ -345,13 +345,13 @@ mod tests {
     ];
 
     #[test]
-    fn a_good_machine_has_nothing_but_ok() {
+    fn a_good_machine_has_no_remarks() {
         let items = check(&BARE_METAL, GRANTED);
         assert!(items.iter().all(|item| item.severity == Severity::Fine), "{items:?}");
     }
 
     #[test]
-    fn paranoid_two_loses_the_kernel_and_says_how_to_get_it() {
+    fn paranoid_two_hides_the_kernel_and_has_a_fix() {
         let files = [
             ("proc/sys/kernel/perf_event_paranoid", "2\n"),
             ("proc/sys/kernel/kptr_restrict", "1\n"),
@@ -364,11 +364,11 @@ mod tests {
             item(&items, Check::KernelTime).fix.as_deref(),
             Some("sudo sysctl kernel.perf_event_paranoid=1")
         );
-        assert!(!items.iter().any(|item| item.check == Check::KernelNames), "they do not matter then");
+        assert!(!items.iter().any(|item| item.check == Check::KernelNames), "irrelevant without kernel time");
     }
 
     #[test]
-    fn a_setting_is_given_for_now_for_good_and_for_a_group() {
+    fn a_setting_has_a_temporary_a_permanent_and_a_group_fix() {
         let files = [("proc/sys/kernel/perf_event_paranoid", "2\n")];
         let items = check(&files, Probe { events: Ok(Granted { kernel: false, ..EVENTS }), ..GRANTED });
         let kernel_time = item(&items, Check::KernelTime);
@@ -378,11 +378,11 @@ mod tests {
         );
         assert!(kernel_time.for_group.as_deref().unwrap().contains("setcap cap_perfmon"));
         let text = super::super::checkup::table("Machine", &items);
-        assert!(text.contains("for good:") && text.contains("for a group:"), "{text}");
+        assert!(text.contains("permanent fix:") && text.contains("for a group:"), "{text}");
     }
 
     #[test]
-    fn hidden_kernel_addresses_are_noted() {
+    fn reports_hidden_kernel_addresses() {
         let files = [
             ("proc/sys/kernel/kptr_restrict", "1\n"),
             ("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T _stext\n"),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn debians_paranoid_three_lets_programs_sample_themselves() {
+    fn with_debians_paranoid_three_programs_sample_themselves() {
         let files = [("proc/sys/kernel/perf_event_paranoid", "3\n"), ("proc/self/status", "CapEff:\t0\n")];
         let none = check(&files, Probe { timers: Err("noexec".to_owned()), ..refused(Errno::ACCESS) });
         assert_eq!(item(&none, Check::PerfEvents).severity, Severity::Serious);
@@ -400,15 +400,15 @@ mod tests {
         assert_eq!(item(&items, Check::OwnTimers).severity, Severity::Fine);
         let perf = item(&items, Check::PerfEvents);
         assert_eq!(perf.severity, Severity::Warning);
-        assert_eq!(perf.found, "refused: Permission denied (perf_event_paranoid 3)");
+        assert_eq!(perf.found, "not permitted: Permission denied (perf_event_paranoid 3)");
         assert_eq!(perf.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
         assert!(!items.iter().any(|item| item.check == Check::KernelTime));
     }
 
-    /// What doctor says in each of the usual surroundings where perf events are refused: the files and variables that tell, what the kernel
-    /// says, and a part of the one line that changes it.
+    /// Without permission for perf events, doctor gives the right fix in each usual environment: its files
+    /// and variables, the kernel's error, and a part of the fix.
     #[test]
-    fn each_surrounding_has_its_own_line_to_change() {
+    fn each_environment_has_its_own_fix() {
         const DEBIAN: (&str, &str) = ("proc/sys/kernel/perf_event_paranoid", "3\n");
         const UBUNTU: (&str, &str) = ("proc/sys/kernel/perf_event_paranoid", "4\n");
         const USUAL: (&str, &str) = ("proc/sys/kernel/perf_event_paranoid", "2\n");
@@ -483,7 +483,7 @@ mod tests {
             let items = Machine::read(root.path(), |asked| asked == variable, refused(errno)).check();
             let perf = item(&items, Check::PerfEvents);
             assert_eq!(perf.severity, Severity::Warning, "{name}");
-            assert!(perf.fix.as_deref().is_some_and(|said| said.contains(fix)), "{name}: {:?}", perf.fix);
+            assert!(perf.fix.as_deref().is_some_and(|given| given.contains(fix)), "{name}: {:?}", perf.fix);
             if let Some((check, found)) = surrounding {
                 assert_eq!(item(&items, check).found, found, "{name}");
             }
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_look_at_running_programs_is_told() {
+    fn reports_who_may_record_running_programs() {
         let with = |scope, capabilities: &str| {
             let files = [("proc/sys/kernel/yama/ptrace_scope", scope), ("proc/self/status", capabilities)];
             let items = check(&files, refused(Errno::PERM));
@@ -523,13 +523,13 @@ mod tests {
     }
 
     #[test]
-    fn windows_is_recognised() {
+    fn recognises_windows() {
         let files = [("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n")];
         assert_eq!(item(&check(&files, GRANTED), Check::System).found, "Windows Subsystem for Linux");
     }
 
     #[test]
-    fn rings_are_those_that_the_recorder_got() {
+    fn reports_the_ring_buffers_that_the_recorder_got() {
         let with = |ring_bytes| Probe { events: Ok(Granted { ring_bytes, ..EVENTS }), ..GRANTED };
         let items = check(&BARE_METAL, with(512 << 10));
         assert_eq!(item(&items, Check::Buffers).found, "512 KiB per CPU, 4 CPUs");
@@ -544,12 +544,12 @@ mod tests {
     }
 
     #[test]
-    fn strict_yama_is_noted() {
+    fn reports_strict_yama() {
         let strict = [("proc/sys/kernel/yama/ptrace_scope", "2\n")];
         assert_eq!(
             item(&check(&strict, GRANTED), Check::LiveStacks).severity,
             Severity::Fine,
-            "it was tried, and works"
+            "reading memory was tried and works"
         );
         let items = check(&strict, Probe { memory_is_readable: false, ..GRANTED });
         assert_eq!(

@@ -1,4 +1,5 @@
-//! `whyslow doctor`: what this machine and this binary allow, and how to get more.
+//! `whyslow doctor`: checks whether profiling works on this machine and with this binary, and how to improve
+//! it.
 
 mod binary;
 mod binary_checks;
@@ -20,19 +21,19 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Check what profiling needs: this machine and, if given, a binary
+/// Check whether profiling works on this machine, or with a binary
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  whyslow doctor                         this machine
-  whyslow doctor ./target/release/app    this machine, and how the program was built
+  whyslow doctor                       this machine
+  whyslow doctor ./target/release/app  this machine and this program
 
-Exit codes: 0 recording works (notes are about what could be better); 1 something prevents
-recording; 125 doctor itself failed.")]
+Exit codes: 0 if recording works (notes say what could be better); 1 if it does
+not; 125 if doctor itself fails.")]
 pub(crate) struct DoctorArgs {
-    /// A program or library to look into
+    /// A program or library to check
     binary: Option<PathBuf>,
-    /// Text for people or JSON for programs
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -41,10 +42,10 @@ pub(crate) struct DoctorArgs {
 #[cfg(test)]
 pub(crate) const CHECK_IDS: &[&str] = <checkup::Check as whyslow_profile::Family>::IDS;
 
-/// What was found out.
+/// The result of all checks.
 #[derive(Debug)]
 struct Report {
-    /// Whether nothing prevents a recording.
+    /// Whether recording works.
     can_record: bool,
     machine: Vec<Item>,
     binary: Option<BinaryReport>,
@@ -56,7 +57,7 @@ struct BinaryReport {
     checks: Vec<Item>,
 }
 
-/// Checks, prints.
+/// Runs the checks and prints them.
 pub(crate) fn run(args: &DoctorArgs, _: Volume) -> Result<Exit> {
     let machine = Machine::read(Path::new("/"), |name| std::env::var_os(name).is_some(), probe::Probe::run()?).check();
     let binary = args.binary.as_deref().map(|path| {

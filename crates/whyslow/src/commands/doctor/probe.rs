@@ -1,4 +1,4 @@
-//! What only trying can tell: what a recording gets, and the space for symbols. The recorder itself does the trying.
+//! Checks that need a try: what a recording gets, and the space for symbols. The recorder itself tries.
 
 use std::path::{Path, PathBuf};
 
@@ -7,21 +7,21 @@ use whyslow_capture::{Granted, Refused, Trial};
 
 use crate::failure::{Failure, Result};
 
-/// What was granted when asked.
+/// What the recorder got.
 #[derive(Debug, Clone)]
 pub(super) struct Probe {
-    /// What a recording's events are like.
+    /// The perf events of a recording, or why there are none.
     pub(super) events: std::result::Result<Granted, Refused>,
-    /// How often a thread can sample itself in a second of its CPU time, or why it cannot.
+    /// Timer samples per second of CPU time, or why timers do not work.
     pub(super) timers: std::result::Result<u32, String>,
-    /// Whether memory of programs that whyslow starts can be read.
+    /// Whether the memory of programs that whyslow starts is readable.
     pub(super) memory_is_readable: bool,
-    /// Where symbols are kept, and the bytes that are free there if it can be written.
+    /// The folder for symbols, and its free bytes if it is writable.
     pub(super) cache: Option<(PathBuf, Option<u64>)>,
 }
 
 impl Probe {
-    /// Begins a recording and gives it up.
+    /// Starts a recording and discards it.
     pub(super) fn run() -> Result<Self> {
         let Trial { events, timers, memory_is_readable } =
             whyslow_capture::trial().map_err(|error| Failure::new(format!("doctor: {error}")))?;
@@ -31,7 +31,8 @@ impl Probe {
     }
 }
 
-/// Bytes that this user may still write in a folder, or in the nearest one above it that exists; `None` when nothing.
+/// Bytes that this user may write in a folder, or in its nearest existing parent; `None` if it is not
+/// writable.
 fn free_space(folder: &Path) -> Option<u64> {
     let existing = folder.ancestors().find(|folder| folder.is_dir())?;
     rustix::fs::access(existing, Access::WRITE_OK).ok()?;

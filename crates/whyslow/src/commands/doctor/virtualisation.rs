@@ -1,4 +1,4 @@
-//! Which virtual machine or container this is, from files that say so.
+//! Recognises virtual machines and containers by their files.
 
 use std::fs;
 use std::path::Path;
@@ -6,28 +6,28 @@ use std::path::Path;
 use whyslow_proc::kernel;
 use whyslow_proc::machine::FirstCpu;
 
-/// What stands between this system and the hardware.
+/// What is between this system and the hardware.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Virtualisation {
-    /// The hypervisor's name; empty when it has none.
+    /// The hypervisor's name; empty if it is not known.
     pub(super) machine: Option<String>,
     /// The container's name, or "a container".
     pub(super) container: Option<String>,
     /// Windows Subsystem for Linux.
     pub(super) wsl: bool,
-    /// A kernel in user space, which knows only a part of the system calls.
+    /// A kernel in user space that supports only some system calls.
     pub(super) gvisor: bool,
-    /// The service whose machine this is for the time of a job.
+    /// The CI service that runs this job.
     pub(super) runner: Option<&'static str>,
 }
 
-/// What gVisor says of itself where Linux tells when it was built.
+/// gVisor's constant build date in /proc/version.
 const GVISOR: &str = "#1 SMP Sun Jan 10 15:06:54 PST 2016";
-/// Variables that services set in each job.
+/// Variables that CI services set in each job.
 const RUNNERS: [(&str, &str); 2] = [("GITHUB_ACTIONS", "GitHub Actions"), ("GITLAB_CI", "GitLab CI")];
 
 impl Virtualisation {
-    /// Looks at the files under a root folder, and for variables.
+    /// Reads the files under a root folder, and environment variables.
     pub(super) fn read(root: &Path, has_variable: impl Fn(&str) -> bool) -> Self {
         let text =
             |path: &str| fs::read(root.join(path)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -52,7 +52,7 @@ impl Virtualisation {
             &text("run/systemd/container"),
             &text("proc/1/cgroup"),
         );
-        // Where the control group has a namespace of its own it has no name.
+        // In its own cgroup namespace, the control group has no name.
         let in_pod = root.join("var/run/secrets/kubernetes.io").exists() || has_variable("KUBERNETES_SERVICE_HOST");
         let container = if in_pod { Some("Kubernetes".to_owned()) } else { container };
         let gvisor = text("proc/version").contains(GVISOR);
@@ -83,7 +83,7 @@ fn hypervisor(cpu: &FirstCpu, xen: &str, dmi: &[String]) -> Option<String> {
         return Some("Xen".to_owned());
     }
     let known = KNOWN.iter().find(|(mark, _)| dmi.iter().any(|text| text.contains(mark)));
-    // Makers of hypervisors also make real machines: on x86 the CPU has the last word.
+    // Makers of hypervisors also make real machines: on x86, the CPU flag decides.
     let is_x86 = cpu.get("flags").is_some();
     match known {
         Some((_, name)) if flagged || !is_x86 => Some((*name).to_owned()),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn hypervisors_have_names() {
+    fn names_hypervisors() {
         assert_eq!(hypervisor(&FirstCpu::parse(IN_VM), "", &dmi("QEMU\n")).as_deref(), Some("QEMU/KVM"));
         assert_eq!(
             hypervisor(&FirstCpu::parse(IN_VM), "", &dmi("Amazon EC2")).as_deref(),
@@ -133,12 +133,12 @@ mod tests {
     }
 
     #[test]
-    fn a_laptop_by_a_maker_of_hypervisors_is_not_one() {
+    fn a_laptop_by_a_maker_of_hypervisors_is_not_virtual() {
         assert_eq!(hypervisor(&FirstCpu::parse(METAL), "", &dmi("Microsoft Corporation")), None);
     }
 
     #[test]
-    fn containers_have_names() {
+    fn names_containers() {
         assert_eq!(container(true, false, "", "0::/").as_deref(), Some("Docker"));
         assert_eq!(container(false, true, "", "").as_deref(), Some("Podman"));
         assert_eq!(container(true, false, "", "0::/kubepods.slice/x").as_deref(), Some("Kubernetes"));

@@ -1,4 +1,4 @@
-//! What nobody wants to hear of: comments in the source, and whyslow.toml.
+//! Findings that the user allows: comments in the source, and whyslow.toml.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use whyslow_profile::Profile;
 
 use crate::failure::{Failure, Result};
 
-/// The part of whyslow.toml that is about findings.
+/// The section of whyslow.toml about findings.
 #[derive(Debug, Default, Deserialize)]
 struct File {
     #[serde(default)]
@@ -24,10 +24,10 @@ struct Explain {
     allow: Vec<String>,
 }
 
-/// What is allowed for a profile.
+/// The allowed findings for a profile.
 pub(super) fn read(config: Option<&Path>, profile: &Profile) -> Result<Allowed> {
     let mut allowed = in_source(profile);
-    if let Some(path) = config.map(Path::to_owned).or_else(usual) {
+    if let Some(path) = config.map(Path::to_owned).or_else(default_config) {
         let failed = |why: String| Failure::new(format!("{}: {why}", path.display()));
         let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
         let file = toml::from_str::<File>(&text).map_err(|error| failed(error.message().to_owned()))?;
@@ -38,13 +38,14 @@ pub(super) fn read(config: Option<&Path>, profile: &Profile) -> Result<Allowed> 
     Ok(allowed)
 }
 
-/// The nearest whyslow.toml, here or above.
-fn usual() -> Option<PathBuf> {
+/// The nearest whyslow.toml, in this folder or above it.
+fn default_config() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     here.ancestors().map(|folder| folder.join("whyslow.toml")).find(|path| path.is_file())
 }
 
-/// Comments `whyslow: allow(ID, …)` in the lines that the profile keeps. They count for their line and for the next.
+/// Comments `whyslow: allow(ID, …)` in the source lines of the profile. They apply to their line and the
+/// next.
 pub(super) fn in_source(profile: &Profile) -> Allowed {
     let mut allowed = Allowed::default();
     let Ok(comment) = Regex::new(r"whyslow: *allow\(([^)]*)\)") else { return allowed };
@@ -63,13 +64,13 @@ fn add(allowed: &mut Allowed, profile: &Profile, entry: &str) -> std::result::Re
     let mut parts = entry.splitn(3, ':');
     let id = parts.next().unwrap_or_default();
     if rule(id).is_none() {
-        return Err(format!("explain.allow: '{entry}': no rule is called '{id}'; whyslow explain --rules lists them"));
+        return Err(format!("explain.allow: '{entry}': no rule is called '{id}'; whyslow explain --rules lists all"));
     }
     let Some(file) = parts.next() else {
         allowed.rules.insert(id.to_owned());
         return Ok(());
     };
-    let line = parts.next().map(|line| line.parse::<u32>().map_err(|_| format!("explain.allow: '{entry}': '{line}' is no line")));
+    let line = parts.next().map(|line| line.parse::<u32>().map_err(|_| format!("explain.allow: '{entry}': '{line}' is not a line number")));
     let line = line.transpose()?;
     let is_meant = |path: &str| Path::new(path).ends_with(file);
     for (location, _) in (0..profile.locations.len()).map(|row| (row, ())) {

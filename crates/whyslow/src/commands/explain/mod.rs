@@ -1,4 +1,4 @@
-//! `whyslow explain`: what a profile means, in words.
+//! `whyslow explain`: finds known performance patterns in a profile.
 
 mod allowed;
 
@@ -18,34 +18,35 @@ use crate::failure::{Failure, Result, warn};
 use crate::filters::Filters;
 use crate::{output, profile_file, terminal, values};
 
-/// Say in words what a profile means: known patterns, whose line they are, what to do, what can be gained
+/// Find known performance patterns, with line, fix and possible gain
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow explain [OPTIONS] FILE\n       whyslow explain [OPTIONS] BEFORE AFTER\n       whyslow explain --rule ID",
     after_help = "\
-A finding is left out where its line, or the one before, has a comment `whyslow: allow(ID)`, or
-whyslow.toml says so: [explain] allow = [\"ID\", \"ID:src/parse.rs\", \"ID:src/parse.rs:12\"].
+A comment `whyslow: allow(ID)` on a line, or on the line before it, hides a
+finding. So does whyslow.toml:
+  [explain] allow = [\"ID\", \"ID:src/parse.rs\", \"ID:src/parse.rs:12\"]
 
 Examples:
   whyslow explain app.whyslow
-  whyslow explain before.whyslow after.whyslow     what became of the findings
+  whyslow explain before.whyslow after.whyslow   what changed
   whyslow explain app.whyslow --thread worker --format json
   whyslow explain app.whyslow --fail-on regex-in-loop --fail-on clone-heavy=10%
-  whyslow explain --rule vec-growth                what a rule looks for, with an example
+  whyslow explain --rule vec-growth              a rule, with an example
 
-Exit codes: 0; 2 --fail-on found something."
+Exit codes: 0; 2 if --fail-on finds something; 125 if whyslow fails."
 )]
 pub(crate) struct ExplainArgs {
-    /// The recorded profile; two of them to explain a difference
+    /// The profile; two profiles to explain a difference
     #[arg(value_name = "FILE", num_args = 1..=2, required_unless_present_any = ["rule", "rules"])]
     files: Vec<PathBuf>,
-    /// Show at most this many findings; 0 shows all [default: 10; JSON, SARIF and GitHub: all]
+    /// Show at most this many findings; 0 shows all [default: 10 in text]
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
-    /// Exit with 2 where this is found, or has at least a share of its metric (repeatable)
+    /// Exit with 2 if this rule finds something, or at least SHARE (repeatable)
     #[arg(long, value_name = "ID[=SHARE]", value_parser = fail_on)]
     fail_on: Vec<(&'static Rule, f64)>,
-    /// Where it stands what is allowed [default: whyslow.toml, here or above]
+    /// File with allowed findings [default: whyslow.toml, here or above]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Explain a rule instead of a profile
@@ -54,7 +55,7 @@ pub(crate) struct ExplainArgs {
     /// List all rules
     #[arg(long, conflicts_with_all = ["files", "fail_on", "rule"])]
     rules: bool,
-    /// Text for people, JSON for programs, SARIF or annotations of GitHub for CI
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: ExplainFormat,
     #[command(flatten)]
@@ -71,11 +72,11 @@ enum ExplainFormat {
     Github,
 }
 
-/// Findings that are shown unless more are asked for.
-const USUAL: usize = 10;
+/// Default number of findings in text.
+const DEFAULT_LIMIT: usize = 10;
 
 fn known(id: &str) -> std::result::Result<&'static Rule, String> {
-    rule(id).ok_or_else(|| "no rule has this id; whyslow explain --rules lists them".to_owned())
+    rule(id).ok_or_else(|| "no rule has this id; whyslow explain --rules lists all".to_owned())
 }
 
 fn fail_on(text: &str) -> std::result::Result<(&'static Rule, f64), String> {
@@ -85,7 +86,7 @@ fn fail_on(text: &str) -> std::result::Result<(&'static Rule, f64), String> {
     }
 }
 
-/// A profile and what is explained of it.
+/// A profile and the samples to explain.
 struct Subject {
     path: PathBuf,
     profile: Profile,
@@ -128,7 +129,7 @@ pub(crate) fn run(args: &ExplainArgs, _volume: Volume) -> Result<Exit> {
         return Ok(Exit::Success);
     }
     if args.filters.no_inline {
-        return Err(Failure::new("inlined functions show what code does: a profile is explained with them").next("the same without --no-inline"));
+        return Err(Failure::new("--no-inline hides the patterns that explain looks for").next("the same command without --no-inline"));
     }
     let subjects = args.files.iter().map(|path| Subject::open(path, &args.filters)).collect::<Result<Vec<_>>>()?;
     let explanations = subjects.iter().map(|subject| subject.explain(args)).collect::<Result<Vec<_>>>()?;
@@ -144,20 +145,20 @@ pub(crate) fn run(args: &ExplainArgs, _volume: Volume) -> Result<Exit> {
     Ok(if args.fail_on.iter().any(is_wanted) { Exit::Found } else { Exit::Success })
 }
 
-/// What the one-screen answer has of the findings: those about time that no other line of it tells.
-pub(crate) fn most_telling(profile: &Profile, file: Option<&str>) -> Vec<Finding> {
-    const TOLD: [&str; 3] = ["mostly-waiting", "blocking-in-async", "poor-parallelism"];
-    // A file that cannot be read is an error of `explain`, not of a recording.
+/// Findings for the answer after a recording: those about time that no other line of it shows.
+pub(crate) fn findings_for_summary(profile: &Profile, file: Option<&str>) -> Vec<Finding> {
+    const SHOWN_ELSEWHERE: [&str; 3] = ["mostly-waiting", "blocking-in-async", "poor-parallelism"];
+    // A whyslow.toml that cannot be read is an error of `explain`, not of a recording.
     let allowed = allowed::read(None, profile).unwrap_or_default();
     let explanation = everything(profile, &Selection::default(), &allowed, file.unwrap_or("FILE"));
-    let is_told = |finding: &Finding| TOLD.contains(&finding.rule.id) || !finding.of.is_time();
-    explanation.findings.into_iter().filter(|finding| !is_told(finding)).collect()
+    let is_left_out = |finding: &Finding| SHOWN_ELSEWHERE.contains(&finding.rule.id) || !finding.of.is_time();
+    explanation.findings.into_iter().filter(|finding| !is_left_out(finding)).collect()
 }
 
-/// What a profile means as a whole, for the viewer: as `whyslow explain` says it without options.
+/// The findings of a whole profile, for the viewer: those of `whyslow explain` without options.
 pub(crate) fn for_viewer(profile: &Profile, file: &str) -> Explanation {
     let allowed = allowed::read(None, profile).unwrap_or_else(|failure| {
-        warn(&format!("{failure}; so the findings of the viewer are all there"));
+        warn(&format!("{failure}; the viewer also shows the findings that this file allows"));
         allowed::in_source(profile)
     });
     everything(profile, &Selection { metric: profile.main_metric(), ..Selection::default() }, &allowed, file)
@@ -175,7 +176,7 @@ fn one(args: &ExplainArgs, subject: &Subject, explanation: &Explanation) -> Resu
         ExplainFormat::Text => {
             let page = Page::new(profile, selection.metric, terminal::width(std::io::stdout()));
             let limit = match args.limit {
-                None => USUAL,
+                None => DEFAULT_LIMIT,
                 Some(0) => usize::MAX,
                 Some(limit) => limit,
             };
@@ -208,12 +209,12 @@ fn change(args: &ExplainArgs, subjects: [&Subject; 2], explanations: [&Explanati
         ExplainFormat::Json => json::to_string(&json::explained_change(profiles, &changes))
             .map_err(|error| Failure::new(error.to_string())),
         ExplainFormat::Sarif | ExplainFormat::Github => {
-            Err(Failure::new("these formats are for the findings of one profile").next("the profile from after alone"))
+            Err(Failure::new("--format sarif and github are for one profile").next("the profile from after the change alone"))
         }
     }
 }
 
-/// A path as the repository has it: below the folder we are in.
+/// A path as the repository has it: relative to the current folder.
 fn relative(file: &str) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     Path::new(file).strip_prefix(&here).map_or_else(|_| file.to_owned(), |path| path.display().to_string())

@@ -1,4 +1,4 @@
-//! `whyslow.toml`: what is measured, and what is allowed.
+//! `whyslow.toml`: the benches, their budgets and accepted regressions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,90 +10,90 @@ use serde::de::Error as _;
 use crate::failure::{Failure, Result};
 use crate::values;
 
-/// The part of the file that is about the gate.
+/// The section of the file about the gate.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct File {
     #[serde(default)]
     pub(super) gate: Gate,
 }
 
-/// What is measured, and what becomes of the results.
+/// What to measure and how to judge it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Gate {
-    /// How base and head are built.
+    /// The build command for base and head.
     pub(super) build: Option<String>,
-    /// A difference below this share does not matter.
+    /// Differences below this share do not matter.
     pub(super) margin: Option<Share>,
-    /// How many rounds are made.
+    /// The number of rounds.
     pub(super) runs: Option<u32>,
-    /// What becomes of what is not decided.
+    /// How to treat undecided results.
     #[serde(default)]
     pub(super) undecided: Policy,
-    /// What is measured, by name.
+    /// The benches by name.
     #[serde(default)]
     pub(super) bench: BTreeMap<String, Bench>,
-    /// Regressions that somebody has agreed to.
+    /// Accepted regressions.
     #[serde(default)]
     pub(super) accept: Vec<Accept>,
 }
 
-/// What becomes of what is not decided.
+/// How to treat undecided results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Policy {
-    /// It passes.
+    /// They pass.
     Pass,
-    /// It does not: exit code 3.
+    /// They fail: exit code 3.
     Fail,
-    /// More rounds are made, up to 200; then exit code 3.
+    /// Run more rounds, up to 200; if still undecided, exit code 3.
     #[default]
     Extend,
 }
 
-/// A command that is measured.
+/// A command to measure.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Bench {
-    /// The command; a program that is named by a path is that of base or head.
+    /// The command. A program with a relative path is that of base or head.
     pub(super) command: String,
     /// A shell command before each run.
     pub(super) prepare: Option<String>,
     /// A shell command once before all runs.
     pub(super) setup: Option<String>,
-    /// What it reads.
+    /// A file for stdin.
     pub(super) input: Option<String>,
     /// Its own margin.
     pub(super) margin: Option<Share>,
-    /// Whether allocations and the peak are compared, too.
+    /// Also compare allocations and peak memory.
     #[serde(default)]
     pub(super) heap: bool,
-    /// Whether instructions are compared, too.
+    /// Also compare instructions.
     #[serde(default)]
     pub(super) instructions: bool,
-    /// The most time that head may take, by the median.
+    /// The maximum time of head (median).
     pub(super) max_time: Option<Time>,
-    /// The most instructions that head may take.
+    /// The maximum instructions of head.
     pub(super) max_instructions: Option<u64>,
-    /// The most memory that head may have live.
+    /// The maximum live memory of head.
     pub(super) max_peak: Option<Bytes>,
-    /// The most allocations that head may make.
+    /// The maximum allocations of head.
     pub(super) max_allocations: Option<u64>,
-    /// The largest file that the program of head may be.
+    /// The maximum file size of head's program.
     pub(super) max_binary: Option<Bytes>,
 }
 
-/// A regression that somebody has agreed to.
+/// An accepted regression.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Accept {
-    /// Of which bench.
+    /// The bench.
     pub(super) bench: String,
-    /// By which metric; that which decides if it is left out.
+    /// The metric; by default the one that decides.
     pub(super) metric: Option<String>,
-    /// Up to which change.
+    /// The largest accepted change.
     pub(super) up_to: Share,
-    /// Why.
+    /// The reason.
     pub(super) reason: String,
 }
 
@@ -125,7 +125,7 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// Reads a file.
+/// Reads the file.
 pub(super) fn read(path: &Path) -> Result<Gate> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::new(format!("{}: {error}", path.display()))
@@ -133,7 +133,7 @@ pub(super) fn read(path: &Path) -> Result<Gate> {
     })?;
     let gate = parse(&text).map_err(|why| Failure::new(format!("{}: {why}", path.display())).next("docs/gate.md"))?;
     if gate.bench.is_empty() {
-        return Err(Failure::new(format!("{}: there is no [gate.bench.NAME] in it", path.display())).next("docs/gate.md has an example"));
+        return Err(Failure::new(format!("{}: it has no [gate.bench.NAME]", path.display())).next("the example in docs/gate.md"));
     }
     Ok(gate)
 }
@@ -145,13 +145,13 @@ fn parse(text: &str) -> std::result::Result<Gate, String> {
             return Err(format!("the accepted regression of `{}` has no reason", accept.bench));
         }
         if !gate.bench.contains_key(&accept.bench) {
-            return Err(format!("a regression of `{}` is accepted, and there is no such bench", accept.bench));
+            return Err(format!("a regression of `{}` is accepted, but there is no such bench", accept.bench));
         }
     }
     Ok(gate)
 }
 
-/// What is wrong, and where.
+/// The error on one line, with its position.
 fn one_line(error: &str) -> String {
     let lines = error.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('|') && !line.starts_with('^'));
     lines.collect::<Vec<_>>().join(": ")
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_file_is_read() {
+    fn parses_a_complete_file() {
         let gate = parse(
             "[gate]\nbuild = \"make\"\nmargin = \"2%\"\nundecided = \"fail\"\n\
              [gate.bench.parse]\ncommand = \"target/release/app big.json\"\nheap = true\nmax-time = \"1.5s\"\nmax-peak = \"100M\"\n\
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_the_problem_and_its_position() {
         for (text, says) in [
             ("[gate]\nmargin = \"2 apples\"", "not a share"),
             ("[gate]\nmargins = \"2%\"", "margins"),

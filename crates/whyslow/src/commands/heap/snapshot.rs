@@ -1,4 +1,4 @@
-//! `whyslow heap --snapshot`: asks the whyslow that records a process what holds memory in it now.
+//! `whyslow heap --snapshot`: asks the recorder of a process what holds memory in it now.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -9,18 +9,18 @@ use whyslow_profile::{Profile, file};
 use crate::failure::{Failure, Result};
 use crate::recording::name_of;
 
-/// The profile of a process up to now, without symbols.
+/// The profile of a process until now, without symbols.
 pub(super) fn take(pid: u32) -> Result<Profile> {
     let mut bytes = Vec::new();
     request_snapshot(pid)
         .map_err(explain)?
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::new(format!("the snapshot of process {pid} cannot be read: {error}")))?;
+        .map_err(|error| Failure::new(format!("cannot read the snapshot of process {pid}: {error}")))?;
     file::read_bytes(&bytes)
         .map_err(|error| Failure::new(format!("the snapshot of process {pid} is damaged: {error}")))
 }
 
-/// What the profile is named after: the process.
+/// The name of the profile: that of the process.
 pub(super) fn name(profile: &Profile, pid: u32) -> OsString {
     let process = profile.processes.iter().rfind(|process| process.pid == pid);
     let process = process.map_or("", |process| profile.text(process.name));
@@ -28,7 +28,7 @@ pub(super) fn name(profile: &Profile, pid: u32) -> OsString {
     named(process, program)
 }
 
-/// The kernel cuts names of processes; the program's own is better where both are the same.
+/// The kernel truncates the names of processes; the program's name is used where it is the same.
 fn named(process: &str, program: &str) -> OsString {
     let program = name_of(OsStr::new(program)).to_string_lossy();
     let whole = if program.starts_with(process) { &program } else { process };
@@ -41,7 +41,7 @@ fn named(process: &str, program: &str) -> OsString {
 fn explain(error: SnapshotError) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
-        SnapshotError::NoProcess { .. } => failure.next("`ps` lists the running ones"),
+        SnapshotError::NoProcess { .. } => failure.next("`ps` to list processes"),
         SnapshotError::Recorder { watched, .. } => {
             match watched.first().and_then(|one| one.split(' ').next()) {
                 Some(pid) => failure.next(format!("whyslow heap --snapshot {pid}")),
@@ -51,9 +51,9 @@ fn explain(error: SnapshotError) -> Failure {
         SnapshotError::Foreign { pid, user } => {
             failure.next(format!("sudo -u '#{user}' whyslow heap --snapshot {pid}"))
         }
-        SnapshotError::NotWatched { .. } => failure.next("start it with whyslow heap -- PROGRAM"),
-        SnapshotError::Silent { .. } => failure.next("the same once more, in a moment"),
-        // They say themselves what to try.
+        SnapshotError::NotWatched { .. } => failure.next("whyslow heap -- PROGRAM, to start it under whyslow"),
+        SnapshotError::Silent { .. } => failure.next("the same command again"),
+        // These messages already say what to try.
         SnapshotError::Ended { .. } | SnapshotError::Refused(_) => failure,
     }
 }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_is_named_after_its_process() {
+    fn snapshots_are_named_after_their_process() {
         assert_eq!(named("app", "./target/app"), "app.snapshot");
         assert_eq!(
             named("a-program-with-a", "bin/a-program-with-a-long-name"),

@@ -1,4 +1,4 @@
-//! `whyslow report`: answers from a profile, as text or JSON.
+//! `whyslow report`: the views of a profile, as text or JSON.
 
 mod request;
 mod views;
@@ -24,17 +24,17 @@ use crate::{output, profile_file, terminal, values};
 
 const EXAMPLES: &str = "\
 Examples:
-  whyslow report app.whyslow                        your hottest functions
-  whyslow report app.whyslow tree --min-share 1%    who calls what, and how much time it takes
-  whyslow report app.whyslow --by self              the same by time in each function itself
-  whyslow report app.whyslow lines parse            source of `parse` with the share of each line
-  whyslow report app.whyslow tree --span load       only what ran inside spans called `load`
-  whyslow report app.whyslow heap --histograms      the heap, with sizes, lifetimes and threads
-  whyslow report app.whyslow heap --process cc1     what one program of several allocates
-  whyslow report app.whyslow tree --metric live-at-peak    who holds the memory at the peak
+  whyslow report app.whyslow                      your hottest functions
+  whyslow report app.whyslow tree --min-share 1%  the call tree with times
+  whyslow report app.whyslow --by self            functions by self time
+  whyslow report app.whyslow lines parse          source of `parse` with times
+  whyslow report app.whyslow tree --span load     only inside spans `load`
+  whyslow report app.whyslow heap --histograms    sizes, lifetimes, threads
+  whyslow report app.whyslow heap --process cc1   the heap of one program
+  whyslow report app.whyslow tree --metric live-at-peak   memory at the peak
   whyslow report app.whyslow --time 2s..3s --thread worker --format json";
 
-/// Show functions, call tree, callers, source lines, threads, heap or quality of a profile
+/// Show functions, call tree, source lines, threads, waits or the heap
 #[derive(Debug, Args)]
 #[command(after_help = format!("{}\n{EXAMPLES}", views::help()))]
 pub(crate) struct ReportArgs {
@@ -42,54 +42,53 @@ pub(crate) struct ReportArgs {
     profile: ProfileArg,
     #[arg(help = view_help(), value_parser = view_parser(), hide_possible_values = true)]
     view: Option<&'static View>,
-    /// The function, for `callers` and for the lines of one: its name or the end of it
+    /// For `callers` and `lines`: a function, by its name or the end of it
     #[arg(value_name = "FUNCTION")]
     function_name: Option<String>,
-    /// Start the tree at the innermost functions
+    /// Start trees at the innermost functions
     #[arg(long)]
     inverted: bool,
-    /// Show every frame in trees, also those that only carry other code
+    /// Show every frame in trees, also pure plumbing
     #[arg(long, alias = "whole")]
     unfolded: bool,
-    /// Show at most this many rows; 0 shows all [default: 40, heap: 5 of each, JSON: all]
+    /// Show at most this many rows; 0 shows all [default: 40; heap: 5 of each; JSON: all]
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
-    /// What functions and lines are judged by: what they cost with all they call that is not yours, by themselves, or with
-    /// all they call
-    #[arg(long, value_enum, alias = "sort", default_value_t)]
+    /// Rank by own (your code plus the libraries it calls), self or total
+    #[arg(long, value_enum, alias = "sort", default_value_t, hide_possible_values = true)]
     by: ReportBy,
-    /// Show names whole, also where they do not fit the width
+    /// Do not shorten names
     #[arg(long)]
     full_names: bool,
-    /// Leave out what takes less than this share, such as 5% [default: 1% in trees]
+    /// Leave out rows below this share, such as 5% [default: 1% in trees]
     #[arg(long, value_name = "SHARE", value_parser = values::share)]
     min_share: Option<f64>,
-    /// With the heap: how large blocks are, how long they live, and which threads make and free them
+    /// For `heap`: block sizes, lifetimes, and which threads allocate and free
     #[arg(long)]
     histograms: bool,
-    /// With waits: leave out those that are shorter, such as 1ms
+    /// For `waits` and `locks`: leave out shorter waits, such as 1ms
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
     min_wait: Option<Duration>,
-    /// Text for people or JSON for programs
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     filters: Filters,
 }
 
-/// What is said of the views where one is chosen.
+/// The help of the argument VIEW.
 fn view_help() -> String {
-    format!("What to show: {} [default: functions; heap when nothing else was recorded]", views::names())
+    "What to show, see below [default: functions; heap if only the heap was recorded]".to_owned()
 }
 
 fn view_parser() -> impl TypedValueParser<Value = &'static View> {
     PossibleValuesParser::new(views::ALL.map(|view| view.name)).map(|name| {
-        // The parser lets no other names through.
+        // The parser accepts only names of views.
         views::ALL.into_iter().find(|view| view.name == name).unwrap_or(&views::FUNCTIONS)
     })
 }
 
-/// What functions and lines are judged by.
+/// What functions and lines are ranked by.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ReportBy {
     #[default]
@@ -143,14 +142,14 @@ fn as_json(view: &View, request: &Request<'_>) -> Result<String> {
 }
 
 impl ReportArgs {
-    /// The view that was asked for; else the functions, and the heap when there is nothing else.
+    /// The requested view; by default the functions, or the heap if nothing else was recorded.
     fn view_of(&self, profile: &Profile) -> Result<&'static View> {
         match self.view {
             Some(view) => match (view.refusal)(self, profile) {
                 Some(failure) => Err(failure),
                 None => Ok(view),
             },
-            // As JSON the functions come with the heap.
+            // In JSON, the functions include the heap.
             None if self.format == Format::Text && !self.filters.are_given() && heap_is_all(profile) => {
                 Ok(&views::HEAP)
             }
@@ -158,23 +157,23 @@ impl ReportArgs {
         }
     }
 
-    /// The function that the view is about; empty for views that are not about one.
+    /// The function that the view shows; empty for views without one.
     fn function(&self) -> Result<&str> {
         let file = self.profile.file.display();
         match (&self.function_name, self.view.map_or(Needs::Nothing, |view| view.function)) {
             (Some(name), Needs::One | Needs::MaybeOne) => Ok(name),
-            (None, Needs::One) => Err(Failure::new("callers are those of one function, and none was given")
+            (None, Needs::One) => Err(Failure::new("the view `callers` needs a function")
                 .next(format!("whyslow report {file} callers main"))),
             (None, _) => Ok(""),
             (Some(name), Needs::Nothing) => {
-                Err(Failure::new(format!("`{name}`: this view is not about one function"))
-                    .next(format!("--function '{name}' to see only samples that have it on their stack")))
+                Err(Failure::new(format!("`{name}`: this view takes no function"))
+                    .next(format!("--function '{name}', to keep only samples with it on the stack")))
             }
         }
     }
 }
 
-/// Whether the heap was recorded to its end, and nothing else.
+/// Whether the heap was recorded completely, and nothing else was.
 fn heap_is_all(profile: &Profile) -> bool {
     has_heap(profile) && is_heap_only(profile)
 }
@@ -185,12 +184,13 @@ pub(crate) fn verdict(profile: &Profile) -> String {
     text::verdict_lines(&Quality::of(profile), page)
 }
 
-/// All system calls, if they were recorded.
+/// All system calls, if recorded.
 fn syscalls_of(profile: &Profile, charges: &Charges) -> Option<SyscallTable> {
     has_syscalls(profile).then(|| SyscallTable::build(profile, &Selection::default(), charges))
 }
 
-/// The most costly system call of a recording, as a line for stderr, or why there is none; empty when none were asked for.
+/// The most expensive system call of a recording, as a line for stderr, or why none was recorded. Empty if
+/// system calls were not requested.
 pub(crate) fn costliest_syscall(profile: &Profile, saved: &Path) -> String {
     let table = syscalls_of(profile, &Charges::new(profile, true));
     let file = saved.display().to_string();
@@ -225,7 +225,7 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
         serial: Parallelism::build(profile, &Selection::default(), &charges)
             .and_then(|parallelism| parallelism.serial_part(profile)),
         syscalls: syscalls.as_ref(),
-        findings: &super::explain::most_telling(profile, file.as_deref()),
+        findings: &super::explain::findings_for_summary(profile, file.as_deref()),
         threads: &Threads::build(profile, &Selection::default()),
         quality: &Quality::of(profile),
         file: file.as_deref(),
@@ -233,9 +233,9 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
     text::summary(&summary, Page::new(profile, 0, terminal::width(std::io::stderr())))
 }
 
-/// The locks that threads waited for, after a recording, for stderr.
+/// The locks that threads waited for, printed after a recording, for stderr.
 pub(crate) fn locks_summary(profile: &Profile, saved: Option<&Path>, shortest: Duration) -> String {
-    /// What fits a screen.
+    /// This many fit a screen.
     const LOCKS: usize = 4;
     let page = Page::new(profile, 0, terminal::width(std::io::stderr()));
     let metric = wait_metric(profile);
@@ -243,7 +243,7 @@ pub(crate) fn locks_summary(profile: &Profile, saved: Option<&Path>, shortest: D
     let mut text = text::verdict_lines(&Quality::of_metric(profile, shown), page);
     text.push('\n');
     let Some(metric) = metric else {
-        text.push_str("waits were not recorded, and so no locks\n");
+        text.push_str("no waits were recorded, so no locks are known\n");
         return text;
     };
     let selection = Selection { metric, ..Selection::default() };
@@ -257,7 +257,7 @@ pub(crate) fn locks_summary(profile: &Profile, saved: Option<&Path>, shortest: D
     text
 }
 
-/// The same for the heap alone.
+/// The answer after a recording of the heap alone.
 pub(crate) fn heap_summary(profile: &Profile, saved: Option<&Path>) -> String {
     let file = saved.map(|path| path.display().to_string());
     let view = HeapView {

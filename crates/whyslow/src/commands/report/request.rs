@@ -1,4 +1,4 @@
-//! One view of some samples of a profile, and the tables that views are made of.
+//! A request for one view of some samples, and the tables that views consist of.
 
 use std::fmt::Display;
 
@@ -12,18 +12,18 @@ use whyslow_profile::{HeapProcess, Profile};
 use super::{ReportArgs, ReportBy};
 use crate::failure::{Failure, Result};
 
-/// Functions shown as text when nobody says how many; JSON has all.
+/// Default number of functions in text; JSON has all.
 pub(super) const ROWS: usize = 40;
-/// Branches of trees that are shown when nobody says otherwise.
+/// Default smallest share of a branch in trees.
 const MIN_SHARE: f64 = 0.01;
 
-/// What was asked for.
+/// The view's arguments, profile and selection.
 pub(super) struct Request<'a> {
     pub(super) args: &'a ReportArgs,
     pub(super) histograms: bool,
     pub(super) profile: &'a Profile,
     pub(super) selection: &'a Selection,
-    /// The function that the view is about; empty for views that are not about one.
+    /// The function that the view shows; empty for views without one.
     pub(super) function: &'a str,
 }
 
@@ -33,7 +33,7 @@ impl Request<'_> {
         json.map_err(|error| Failure::new(format!("{}: {error}", self.args.profile.file.display())))
     }
 
-    /// The processes that were chosen as a whole, as the heap has them.
+    /// The selected processes, as the heap has them; none if threads are selected.
     pub(super) fn processes(&self) -> Vec<HeapProcess> {
         let Selection { processes, threads, .. } = self.selection;
         let chosen = |process: &&HeapProcess| {
@@ -47,9 +47,9 @@ impl Request<'_> {
         !self.args.filters.no_inline
     }
 
-    pub(super) fn limit(&self, usual: usize) -> usize {
+    pub(super) fn limit(&self, default: usize) -> usize {
         match self.args.limit {
-            None => usual,
+            None => default,
             Some(0) => usize::MAX,
             Some(rows) => rows,
         }
@@ -67,20 +67,20 @@ impl Request<'_> {
         let by_total = self.args.by == ReportBy::Total;
         let sort = if by_total { SortBy::Total } else { SortBy::SelfValue };
         let mut table = FunctionTable::from_weights(self.profile, weights, self.inline(), sort);
-        let least = self.least(table.total_value);
-        table.rows.retain(|row| if by_total { row.total_value } else { row.self_value } >= least);
+        let min = self.min_value(table.total_value);
+        table.rows.retain(|row| if by_total { row.total_value } else { row.self_value } >= min);
         table.ratios = Ratios::functions(self.profile, self.selection, self.inline(), sort);
         table
     }
 
-    /// The selected waits, whatever metric was asked for, and whom they are charged to.
+    /// The selected waits, whatever metric was requested, and the frames that they are charged to.
     fn of_waits(&self) -> (Selection, Charges) {
         let metric = wait_metric(self.profile).unwrap_or(self.selection.metric);
         let charges = Charges::of_metric(self.profile, self.inline(), metric);
         (Selection { metric, ..self.selection.clone() }, charges)
     }
 
-    /// Waits that are shorter are left out.
+    /// Shorter waits are left out.
     fn shortest_wait(&self) -> u64 {
         self.args.min_wait.map_or(0, |shortest| shortest.as_nanos() as u64)
     }
@@ -100,17 +100,17 @@ impl Request<'_> {
         CriticalPath::build(self.profile, &selection, &charges).unwrap_or_default()
     }
 
-    /// The selected tasks of async Rust.
+    /// The selected async tasks.
     pub(super) fn tasks(&self) -> TaskTable {
         TaskTable::build(self.profile, self.selection)
     }
 
-    /// The selected calls that block workers.
+    /// The selected calls that block worker threads.
     pub(super) fn blocked(&self) -> Vec<BlockedWorker> {
         BlockedWorker::find(self.profile, self.selection, &Charges::new(self.profile, self.inline()))
     }
 
-    /// How many threads were busy, and what ran then; `None` without CPU time.
+    /// How many threads were busy, and what ran; `None` without CPU time.
     pub(super) fn parallelism(&self) -> Option<Parallelism> {
         Parallelism::build(self.profile, self.selection, &Charges::new(self.profile, self.inline()))
     }
@@ -121,12 +121,12 @@ impl Request<'_> {
         SyscallTable::build(self.profile, self.selection, &charges)
     }
 
-    /// The frame each stack is charged to, and the functions that makes.
+    /// The frame that each stack is charged to, and the functions with their own time.
     pub(super) fn own(&self, weights: &Weights) -> (Charges, OwnTable) {
         let charges = Charges::of_metric(self.profile, self.inline(), self.selection.metric);
         let mut table = OwnTable::build(self.profile, weights, &charges);
-        let least = self.least(table.total_value);
-        table.rows.retain(|row| row.own_value >= least);
+        let min = self.min_value(table.total_value);
+        table.rows.retain(|row| row.own_value >= min);
         table.ratios = Ratios::own(self.profile, self.selection, self.inline());
         (charges, table)
     }
@@ -136,20 +136,20 @@ impl Request<'_> {
             ReportBy::Own => By::Own,
             ReportBy::SelfTime => By::SelfValue,
             ReportBy::Total => {
-                return Err(Failure::new("--by total: the lines of all functions have no total")
-                    .next("--by own or --by self, or `lines FUNCTION` for the lines of one"));
+                return Err(Failure::new("--by total: lines of all functions have no total")
+                    .next("--by own or --by self, or `lines FUNCTION` for one function"));
             }
         };
         let charges = Charges::of_metric(self.profile, self.inline(), self.selection.metric);
         let mut lines = HotLines::build(self.profile, &self.weights(), &charges, by);
-        let least = self.least(lines.total_value);
-        lines.rows.retain(|row| if by == By::Own { row.own_value } else { row.self_value } >= least);
+        let min = self.min_value(lines.total_value);
+        lines.rows.retain(|row| if by == By::Own { row.own_value } else { row.self_value } >= min);
         Ok(lines)
     }
 
-    /// The least value that is shown of this whole, in tables.
-    pub(super) fn least(&self, whole: u64) -> u64 {
-        self.args.min_share.map_or(0, |least| (whole as f64 * least).ceil() as u64)
+    /// The smallest value that tables show, of this total.
+    pub(super) fn min_value(&self, total: u64) -> u64 {
+        self.args.min_share.map_or(0, |min| (total as f64 * min).ceil() as u64)
     }
 
     pub(super) fn outline(&self, weights: &Weights, inverted: bool) -> Outline {
@@ -157,7 +157,7 @@ impl Request<'_> {
         Outline::from_weights(self.profile, weights, &options)
     }
 
-    /// The tree for people: without what only carries other code, unless it was asked for.
+    /// The tree for text: without plumbing, unless `--unfolded` was given.
     pub(super) fn readable_outline(&self) -> Outline {
         let (weights, inverted) = (self.weights(), self.args.inverted);
         if self.args.unfolded {
@@ -173,8 +173,8 @@ impl Request<'_> {
 
     pub(super) fn groups(&self, by: GroupBy) -> Groups {
         let mut groups = Groups::build(self.profile, self.selection, by);
-        let least = groups.total_value as f64 * self.args.min_share.unwrap_or(0.0);
-        groups.rows.retain(|row| row.self_value as f64 >= least);
+        let min = groups.total_value as f64 * self.args.min_share.unwrap_or(0.0);
+        groups.rows.retain(|row| row.self_value as f64 >= min);
         groups
     }
 
@@ -197,9 +197,9 @@ impl Request<'_> {
         match error {
             FindError::Ambiguous { candidates, .. } => {
                 let first = candidates.first().map_or("", String::as_str);
-                failure.next(format!("more of its name, such as '{first}'"))
+                failure.next(format!("more of the name, such as '{first}'"))
             }
-            // It names what there is.
+            // The message names similar functions.
             FindError::Unknown { .. } => failure,
         }
     }

@@ -1,4 +1,4 @@
-//! The answer, as text and JSON.
+//! The answer of `whyslow stat`, as text and JSON.
 
 use std::os::fd::AsFd;
 
@@ -23,7 +23,7 @@ pub(super) struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The events from `asked` on are those that somebody named.
+    /// The events from `asked` on are those that the user named.
     pub(super) fn new(runs: &'a [Counted], scope: Scope, asked: usize, remarks: &'a [Remark]) -> Self {
         let measured = || runs.iter().map(|run| &run.measured);
         let numbers: Vec<_> = measured().map(|measured| stat::numbers(measured, scope, asked)).collect();
@@ -40,7 +40,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// For people, as wide as the stream.
+    /// Text, as wide as the stream.
     pub(super) fn text(&self, stream: impl AsFd) -> String {
         let view = text::StatView {
             runs: self.runs.len(),
@@ -51,7 +51,7 @@ impl<'a> Answer<'a> {
         text::stat(&view, terminal::width(stream))
     }
 
-    /// For programs.
+    /// JSON.
     pub(super) fn json(&self) -> Result<String> {
         let Some(first) = self.runs.first() else { return Ok(String::new()) };
         let document = json::StatDocument {

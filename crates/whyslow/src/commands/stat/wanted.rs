@@ -1,4 +1,4 @@
-//! Which events are counted.
+//! Chooses the events to count.
 
 use whyslow_capture::WantedEvent;
 use whyslow_events::Machine;
@@ -6,18 +6,19 @@ use whyslow_events::Machine;
 use crate::events::{explain, read};
 use crate::failure::Result;
 
-/// The events of a run: those that are always counted, then those that were asked for.
+/// The events of a run: those that are always counted, then those that the user named.
 #[derive(Debug)]
 pub(super) struct Events {
     pub(super) wanted: Vec<WantedEvent>,
-    /// Where those begin that were asked for.
+    /// The index of the first event that the user named.
     pub(super) asked: usize,
 }
 
-/// What the kernel counts for everybody: it costs next to nothing.
+/// Events that the kernel counts without privileges, at almost no cost.
 const ALWAYS: [&str; 5] = ["task-clock", "minor-faults", "major-faults", "context-switches", "cpu-migrations"];
 
-/// What the CPU counts when nothing else is asked for. Few enough that most CPUs need not take turns, or only between two.
+/// CPU events that are counted by default. Few enough that most CPUs count them at the same time, or in two
+/// turns.
 const OF_CPU: [&str; 8] = [
     "cycles",
     "instructions",
@@ -29,7 +30,8 @@ const OF_CPU: [&str; 8] = [
     "stalled-cycles-backend",
 ];
 
-/// Where the CPU's time went, in slots, as the CPU's unit calls it: the first leads the others where it must be counted with them.
+/// Top-down events by the CPU's own names: where its pipeline slots went. If the flag is set, the first event
+/// must lead the group.
 const TOP_DOWN: [(bool, [&str; 5]); 2] = [
     (true, ["slots", "topdown-retiring", "topdown-bad-spec", "topdown-fe-bound", "topdown-be-bound"]),
     (
@@ -45,7 +47,7 @@ const TOP_DOWN: [(bool, [&str; 5]); 2] = [
 ];
 
 impl Events {
-    /// The usual ones, or those of lists.
+    /// The default events, or those of `lists`.
     pub(super) fn choose(machine: &Machine, lists: &[String]) -> Result<Self> {
         let plain = |name: &str| machine.event(name).map(|event| WantedEvent { event, leader: None });
         let mut wanted: Vec<WantedEvent> = ALWAYS.iter().filter_map(|name| plain(name)).collect();
@@ -73,7 +75,7 @@ impl Events {
     }
 }
 
-/// Whether one's own programs can be counted.
+/// Whether this user may count events of their own programs.
 pub(super) fn own_is_allowed() -> bool {
     let clock = Machine::this().event("task-clock");
     clock.is_some_and(|clock| whyslow_capture::try_events(&[clock])[0].is_ok())
@@ -103,19 +105,19 @@ mod tests {
     }
 
     #[test]
-    fn top_down_is_counted_where_the_cpu_has_it() {
+    fn top_down_events_are_counted_where_the_cpu_has_them() {
         let (newer, _root) = machine(&TOP_DOWN[0].1);
         let events = Events::choose(&newer, &[]).unwrap();
         let names = names(&events);
         let slots = names.iter().position(|(name, _)| *name == "slots").unwrap();
         assert_eq!(names[slots + 1..], TOP_DOWN[0].1[1..].iter().map(|name| (*name, Some(slots))).collect::<Vec<_>>());
-        assert_eq!(events.asked, names.len(), "nobody asked for any");
+        assert_eq!(events.asked, names.len(), "the user named none");
         let (part, _root) = machine(&TOP_DOWN[0].1[..3]);
         assert!(Events::choose(&part, &[]).unwrap().wanted.iter().all(|wanted| wanted.event.name != "slots"));
     }
 
     #[test]
-    fn what_is_asked_for_takes_the_place_of_the_cpus_usual_events() {
+    fn named_events_replace_the_default_cpu_events() {
         let (machine, _root) = machine(&[]);
         let lists = ["cycles:u,page-faults".to_owned(), "cpu/event=0x3c/".to_owned()];
         let events = Events::choose(&machine, &lists).unwrap();

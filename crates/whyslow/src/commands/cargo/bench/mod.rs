@@ -1,4 +1,5 @@
-//! `cargo whyslow bench`: the benchmarks of a package, beside those of a commit or beside what criterion stored.
+//! `cargo whyslow bench`: measures the benchmarks of a package, and compares them with a commit or with
+//! criterion's stored results.
 
 mod side;
 mod turns;
@@ -26,56 +27,57 @@ use crate::output::{self, Output};
 use crate::recording::AnswerOptions;
 use crate::{terminal, values};
 
-/// Build the benchmarks of this package and measure them, beside those of a commit, with a verdict for each
+/// Build the benchmarks and measure them, or compare them with a commit
 #[derive(Debug, Args)]
 #[command(
     override_usage = "cargo whyslow bench [OPTIONS] [FILTER]\n       cargo whyslow bench --git REV [OPTIONS] [FILTER]\n       cargo whyslow bench --record BENCHMARK [OPTIONS]",
     after_help = "\
 Examples:
-  cargo whyslow bench                           every benchmark: its median and spread
-  cargo whyslow bench --git main                the working tree beside the commit `main`
-  cargo whyslow bench --git HEAD~1 --bench parse json    some of them only
-  cargo whyslow bench --baseline before         beside what criterion stored under `before`
-  cargo whyslow bench --record parse/json       where the time of one goes
+  cargo whyslow bench                      every benchmark: median and spread
+  cargo whyslow bench --git main           working tree against `main`
+  cargo whyslow bench --git HEAD~1 --bench parse json    only some of them
+  cargo whyslow bench --baseline before    against criterion's baseline `before`
+  cargo whyslow bench --record parse/json  profile one benchmark
 
-Benchmarks of criterion, divan and #[bench] are driven by their own arguments. In each round every
-benchmark has a turn of both builds, next to each other and in random order; one turn gives one
-number, nanoseconds per iteration. Which benchmarks changed is decided over all of them together
-(Benjamini and Hochberg): of those that are called faster or slower, at most 5 % are wrong
-on average. Both builds are made in folders of their own. Files that git does not know are not in
-them.
+Works with criterion, divan and #[bench]. In each round, every benchmark runs
+once per build, both builds next to each other and in random order; each run
+gives one number, nanoseconds per iteration. whyslow judges all benchmarks
+together (Benjamini-Hochberg): of those called faster or slower, at most 5 % are
+wrong on average. Both builds have their own folders, without files that git
+does not know.
 
-Exit codes: 0 measured, whatever the verdicts; cargo's own (101) when a build fails; 125 whyslow failed."
+Exit codes: 0 if measured, whatever the verdicts; cargo's own (101) if a build
+fails; 125 if whyslow fails."
 )]
 pub(crate) struct CargoBenchArgs {
-    /// Only benchmarks with this in their name
+    /// Only benchmarks with this text in their name
     #[arg(value_name = "FILTER")]
     filter: Option<String>,
-    /// This target with benchmarks; may be given several times [default: all]
+    /// Only this benchmark target (repeatable)
     #[arg(long = "bench", value_name = "NAME")]
     benches: Vec<String>,
-    /// In this package of the workspace
+    /// The package in the workspace
     #[arg(short, long, value_name = "PACKAGE")]
     package: Option<String>,
     /// Compare the working tree with this commit
     #[arg(long, value_name = "REV", conflicts_with_all = ["baseline", "record", "manifest_path"])]
     git: Option<String>,
-    /// Compare with what criterion stored: `base`, `new`, or a name of its --save-baseline
+    /// Compare with criterion's stored results: base, new, or a saved baseline
     #[arg(long, value_name = "NAME", conflicts_with = "record")]
     baseline: Option<String>,
-    /// Record a profile of this benchmark, and print where its time goes
+    /// Record a profile of this benchmark and print the answer
     #[arg(long, value_name = "BENCHMARK")]
     record: Option<String>,
-    /// How many rounds to make [default: 10, or more where there are more than 25 benchmarks]
+    /// Number of rounds [default: 10; more with over 25 benchmarks]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// How long a benchmark is measured in each turn; a fifth of it is added to warm up
+    /// Measuring time per run; a fifth of it is added to warm up
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = values::positive_duration)]
     time: Duration,
-    /// A difference below this share does not matter, such as 0.5%
+    /// Differences below this share do not matter, such as 0.5%
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = values::share)]
     margin: f64,
-    /// Text for people or JSON for programs, which has every value
+    /// Output format; JSON has every value
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Write everything, with every value, as JSON
@@ -88,9 +90,9 @@ pub(crate) struct CargoBenchArgs {
     build: BuildArgs,
 }
 
-/// Rounds unless somebody says otherwise.
-const USUAL_ROUNDS: usize = 10;
-/// What a recorded benchmark runs for.
+/// Default number of rounds.
+const DEFAULT_ROUNDS: usize = 10;
+/// How long a recorded benchmark runs.
 const RECORDED: Duration = Duration::from_secs(5);
 
 /// Builds, measures, judges, prints.
@@ -103,7 +105,7 @@ pub(crate) fn run(args: &CargoBenchArgs, volume: Volume) -> Result<Exit> {
     let trees = args.git.as_deref().map(Trees::check_out).transpose()?;
     let sides = match side::build(args, trees.as_ref(), volume)? {
         Ok(sides) => sides,
-        // cargo has said why.
+        // cargo has printed why.
         Err(code) => return Ok(Exit::Cargo(code)),
     };
     if let Some(benchmark) = &args.record {
@@ -115,11 +117,11 @@ pub(crate) fn run(args: &CargoBenchArgs, volume: Volume) -> Result<Exit> {
     }
     let stored = args.baseline.as_deref().map(|name| stored(name, &sides[HEAD])).transpose()?;
     if trees.is_some() {
-        // What only one side has is told, and costs no time.
+        // Benchmarks of only one side are listed but not measured.
         listed.iter_mut().filter(|one| one.places.contains(&None)).for_each(|one| one.is_measured = false);
     }
     let suite = measure(args, &sides, listed, stored, volume)?;
-    tell(args, &suite, &exports, volume)
+    print_answer(args, &suite, &exports, volume)
 }
 
 fn nothing(args: &CargoBenchArgs, sides: &[Side]) -> Failure {
@@ -129,12 +131,12 @@ fn nothing(args: &CargoBenchArgs, sides: &[Side]) -> Failure {
         (Some(filter), Some(some)) => {
             Failure::new(format!("no benchmark has `{filter}` in its name")).next(some.clone())
         }
-        _ => Failure::new("there are no benchmarks of criterion, divan or #[bench]")
-            .next("whyslow bench 'COMMAND' 'COMMAND', for whole programs"),
+        _ => Failure::new("no benchmarks of criterion, divan or #[bench] found")
+            .next("whyslow bench 'COMMAND' 'COMMAND', to compare whole programs"),
     }
 }
 
-/// Records one benchmark and prints the usual answer.
+/// Records one benchmark and prints the answer.
 fn record(benchmark: &str, side: &Side, volume: Volume) -> Result<Exit> {
     let found =
         side.executables.iter().filter(|executable| executable.names.iter().any(|name| name == benchmark));
@@ -144,16 +146,21 @@ fn record(benchmark: &str, side: &Side, volume: Volume) -> Result<Exit> {
             command.args =
                 one.harness.profiling_args(benchmark, RECORDED).into_iter().map(Into::into).collect();
             let name = benchmark.replace(|character: char| !character.is_alphanumeric(), "-");
-            let usual =
+            let options =
                 AnswerOptions::augment_args(clap::Command::new("record")).get_matches_from(["record"]);
-            let usual =
-                AnswerOptions::from_arg_matches(&usual).map_err(|error| Failure::new(error.to_string()))?;
-            super::super::record::record_and_answer(&Target::Command(command), name.as_ref(), &usual, volume)
+            let options =
+                AnswerOptions::from_arg_matches(&options).map_err(|error| Failure::new(error.to_string()))?;
+            super::super::record::record_and_answer(
+                &Target::Command(command),
+                name.as_ref(),
+                &options,
+                volume,
+            )
         }
         [] => {
             let names = side.executables.iter().flat_map(|executable| &executable.names);
             let near = names.clone().find(|name| name.contains(benchmark)).or(names.clone().next());
-            let failure = Failure::new(format!("there is no benchmark `{benchmark}`"));
+            let failure = Failure::new(format!("no benchmark is called `{benchmark}`"));
             Err(match near {
                 Some(near) => failure.next(format!("--record '{near}'")),
                 None => failure,
@@ -170,13 +177,13 @@ fn record(benchmark: &str, side: &Side, volume: Volume) -> Result<Exit> {
     }
 }
 
-/// What criterion stored under a name.
+/// Criterion's stored results under a name.
 fn stored(name: &str, side: &Side) -> Result<Vec<criterion::Stored>> {
     let home = std::env::var_os("CRITERION_HOME")
         .map_or_else(|| side.target_directory.join("criterion"), PathBuf::from);
     let stored = criterion::read_folder(&home, name);
     if stored.is_empty() {
-        return Err(Failure::new(format!("{}: criterion has stored nothing under `{name}`", home.display()))
+        return Err(Failure::new(format!("{}: criterion stored nothing under `{name}`", home.display()))
             .next(format!("cargo bench -- --save-baseline {name}")));
     }
     Ok(stored)
@@ -191,7 +198,7 @@ fn measure(
 ) -> Result<Suite> {
     let measured = listed.iter().filter(|one| one.is_measured).count();
     let rounds =
-        args.rounds.map_or(USUAL_ROUNDS.max(suite::least_rounds(measured)), |rounds| rounds as usize);
+        args.rounds.map_or(DEFAULT_ROUNDS.max(suite::min_rounds(measured)), |rounds| rounds as usize);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let has = |one: &Listed| one.places.map(|place| place.is_some() && one.is_measured);
     let plan = Plan { benchmarks: listed.iter().map(has).collect(), rounds, seed: now.as_nanos() as u64 };
@@ -202,12 +209,12 @@ fn measure(
     drop(turns);
     let surroundings = watched.surroundings();
     if interrupted && series.iter().all(|series| series.sides_ns[HEAD].is_empty()) {
-        return Err(Failure::new("stopped before anything was measured: there is nothing to tell"));
+        return Err(Failure::new("stopped before anything was measured: no results"));
     }
     let base = args.git.clone().or_else(|| args.baseline.clone());
     let mut all = listed.into_iter().zip(series).collect::<Vec<_>>();
     if let Some(stored) = &stored {
-        put_beside(&mut all, stored, args.filter.as_deref());
+        add_stored_base(&mut all, stored, args.filter.as_deref());
     }
     let is_compared = |(one, series): &&(Listed, Series)| {
         base.is_some() && has_both(one, series) && series.failed.is_none()
@@ -246,14 +253,15 @@ fn measure(
     })
 }
 
-/// Whether there is something of both sides, measured now or stored.
+/// Whether both sides have results, measured or stored.
 fn has_both(one: &Listed, series: &Series) -> bool {
     let has = |side: usize| one.places[side].is_some() || !series.sides_ns[side].is_empty();
     has(BASE) && has(HEAD)
 }
 
-/// Makes stored samples the base of the benchmarks of the same name; those that nobody has now are added as vanished.
-fn put_beside(all: &mut Vec<(Listed, Series)>, stored: &[criterion::Stored], filter: Option<&str>) {
+/// Uses stored samples as the base of benchmarks with the same name. Stored benchmarks that no longer exist
+/// are added as vanished.
+fn add_stored_base(all: &mut Vec<(Listed, Series)>, stored: &[criterion::Stored], filter: Option<&str>) {
     for old in stored {
         let is_same =
             |(one, _): &&mut (Listed, Series)| one.name == old.name && one.harness.label() == "criterion";
@@ -268,7 +276,12 @@ fn put_beside(all: &mut Vec<(Listed, Series)>, stored: &[criterion::Stored], fil
     }
 }
 
-fn tell(args: &CargoBenchArgs, suite: &Suite, exports: &[Option<Output>; 2], volume: Volume) -> Result<Exit> {
+fn print_answer(
+    args: &CargoBenchArgs,
+    suite: &Suite,
+    exports: &[Option<Output>; 2],
+    volume: Volume,
+) -> Result<Exit> {
     let as_json =
         || json::to_string(&json::suite(suite)).map_err(|error| Failure::new(format!("bench: {error}")));
     if volume > Volume::Quiet || args.format == Format::Json {

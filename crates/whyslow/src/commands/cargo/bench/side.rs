@@ -1,4 +1,4 @@
-//! One build of all benchmarks: its executables, the harness in each, and what they list.
+//! One build of all benchmarks: its executables, their harnesses, and the benchmarks they list.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use whyslow_bench::suite::{BASE, HEAD, SIDES};
 use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, Written};
 use whyslow_profile::ExitStatus;
 
-use super::super::super::bench::execute::said;
+use super::super::super::bench::execute::stderr_tail;
 use super::super::super::bench::git::Trees;
 use super::super::build::{self, Build, Executable};
 use super::super::metadata::Metadata;
@@ -19,7 +19,7 @@ use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::recording::explain;
 
-/// A build. The one that is compared with has no executables when nothing is.
+/// A build. Base has no executables if there is no comparison.
 #[derive(Default)]
 pub(super) struct Side {
     pub(super) executables: Vec<Harnessed>,
@@ -27,28 +27,28 @@ pub(super) struct Side {
     pub(super) target_directory: PathBuf,
 }
 
-/// An executable with a harness that is known.
+/// An executable with a known harness.
 pub(super) struct Harnessed {
     pub(super) target: String,
     pub(super) harness: Harness,
     /// Its benchmarks.
     pub(super) names: Vec<String>,
-    /// How it is started, without arguments.
+    /// The command that starts it, without arguments.
     pub(super) command: Command,
 }
 
-/// A benchmark, and where each side has it.
+/// A benchmark, and the executable that has it on each side.
 pub(super) struct Listed {
     pub(super) target: String,
     pub(super) name: String,
     pub(super) harness: Harness,
-    /// Of each side, which executable it is in.
+    /// The index of its executable, per side.
     pub(super) places: [Option<usize>; SIDES],
     pub(super) is_measured: bool,
 }
 
 impl Listed {
-    /// One that only criterion's folder has.
+    /// A benchmark that exists only in criterion's folder.
     pub(super) fn stored(name: &str) -> Self {
         let harness = Harness::Criterion { exact: true };
         Self {
@@ -81,9 +81,9 @@ pub(super) fn build(
             note(&format!("building {}\n", if place == BASE { revision } else { "the working tree" }));
         }
         keep_lock(&folder);
-        // A folder for both would be quicker and wrong: cargo names what it builds by the path within the workspace, and
-        // takes sources that are older than the first build for built.
-        let target_dir = Some(trees.beside(["build-0", "build-1"][place]));
+        // One target folder for both would be faster but wrong: cargo names its output by the path within the
+        // workspace, and considers sources older than the first build as built.
+        let target_dir = Some(trees.sibling(["build-0", "build-1"][place]));
         let build = BuildArgs { folder: Some(folder), target_dir, ..args.build.clone() };
         match build_one(args, &build, volume)? {
             Ok(side) => sides[place] = side,
@@ -93,11 +93,12 @@ pub(super) fn build(
     Ok(Ok(sides))
 }
 
-/// Where git does not know the lock file, both sides have the one that is here, so that they have the same dependencies.
+/// If git does not track the lock file, copies the current one to both sides, so that they have the same
+/// dependencies.
 fn keep_lock(folder: &Path) {
     let lock = folder.join("Cargo.lock");
     if !lock.exists() && Path::new("Cargo.lock").is_file() {
-        // Without it cargo chooses the versions.
+        // Without it, cargo chooses the versions.
         let _ = std::fs::copy("Cargo.lock", lock);
     }
 }
@@ -138,7 +139,7 @@ fn build_one(
     Ok(Ok(side))
 }
 
-/// As cargo would start it.
+/// The command as cargo would run it.
 fn command(build: &Build, executable: &Executable, metadata: &Metadata) -> Command {
     let package = metadata.package(&executable.package_id);
     Command {
@@ -149,13 +150,14 @@ fn command(build: &Build, executable: &Executable, metadata: &Metadata) -> Comma
     }
 }
 
-/// Asks an executable what it is and what it has; `None` where it has no benchmarks, or nobody knows how to ask.
+/// Asks an executable for its harness and its benchmarks. `None` if it has none, or if the harness is not
+/// known.
 fn harnessed(stopwatch: &Stopwatch, target: String, command: Command) -> Result<Option<Harnessed>> {
-    /// Who takes longer to print a help is no harness.
+    /// No harness takes longer to print its help.
     const HELP: Duration = Duration::from_secs(10);
     let help = ask(stopwatch, &command, &["--help"], Some(HELP))?;
     let Some(harness) = help.ok().and_then(|help| Harness::of_help(&help)) else {
-        warn(&format!("{target}: its harness is none of criterion, divan and libtest, and it is left out"));
+        warn(&format!("{target}: left out: its harness is not criterion, divan or libtest"));
         return Ok(None);
     };
     match ask(stopwatch, &command, harness.list_args(), None)? {
@@ -163,11 +165,11 @@ fn harnessed(stopwatch: &Stopwatch, target: String, command: Command) -> Result<
             let names = harness.listed(&printed);
             Ok((!names.is_empty()).then_some(Harnessed { target, harness, names, command }))
         }
-        Err(why) => Err(Failure::new(format!("{target}: its benchmarks cannot be listed{why}"))),
+        Err(why) => Err(Failure::new(format!("{target}: cannot list its benchmarks{why}"))),
     }
 }
 
-/// What an executable prints; the inner error is what it said instead.
+/// The output of an executable; the inner error is the end of its stderr.
 fn ask(
     stopwatch: &Stopwatch,
     command: &Command,
@@ -175,7 +177,7 @@ fn ask(
     timeout: Option<Duration>,
 ) -> Result<std::result::Result<String, String>> {
     let file = tempfile::NamedTempFile::new()
-        .map_err(|error| Failure::new(format!("no file for its answer: {error}")))?;
+        .map_err(|error| Failure::new(format!("cannot create a file for its output: {error}")))?;
     let command = Command { args: args.iter().map(Into::into).collect(), ..command.clone() };
     let output = Written::File(file.path().to_owned());
     let run = stopwatch
@@ -184,14 +186,14 @@ fn ask(
     Ok(match run.end {
         RunEnd::ByItself(ExitStatus::Code(0)) => Ok(std::fs::read_to_string(file.path()).unwrap_or_default()),
         RunEnd::Interrupted => {
-            return Err(Failure::new("stopped before anything was measured: there is nothing to tell"));
+            return Err(Failure::new("stopped before anything was measured: no results"));
         }
-        RunEnd::ByItself(_) | RunEnd::TimedOut => Err(said(&run.stderr)),
+        RunEnd::ByItself(_) | RunEnd::TimedOut => Err(stderr_tail(&run.stderr)),
     })
 }
 
-/// The benchmarks of both sides, target by target, since cargo tells targets in the order in which they happened to be built. Within one they have the order of the new side;
-/// those that only the old one has come last.
+/// The benchmarks of both sides, sorted by target, because cargo lists targets in the order in which it built
+/// them. Within a target they have the order of the new side; those of only the old side come last.
 pub(super) fn pair(sides: &[Side; SIDES], filter: Option<&str>) -> Vec<Listed> {
     let mut all: Vec<Listed> = Vec::new();
     for side in [HEAD, BASE] {
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn benchmarks_are_the_same_by_target_and_name() {
+    fn benchmarks_match_by_target_and_name() {
         let sides = [side(&[("a", &["x", "gone"])]), side(&[("b", &["x"]), ("a", &["new", "x"])])];
         let pairs = |filter| {
             let listed = pair(&sides, filter).into_iter();

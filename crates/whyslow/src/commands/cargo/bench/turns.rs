@@ -1,4 +1,4 @@
-//! Gives benchmarks their turns: one run of an executable, one number.
+//! Runs the benchmarks: each run of an executable gives one number.
 
 use std::fs;
 
@@ -10,14 +10,14 @@ use whyslow_bench::suite::{Measure, Turn};
 use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, Written};
 use whyslow_profile::ExitStatus;
 
-use super::super::super::bench::execute::said;
+use super::super::super::bench::execute::stderr_tail;
 use super::super::super::bench::progress::Line;
 use super::side::{Listed, Side};
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::recording::explain;
 
-/// Whoever runs the benchmarks.
+/// Runs the benchmarks.
 pub(super) struct Turns<'a> {
     stopwatch: Stopwatch,
     sides: &'a [Side],
@@ -25,7 +25,7 @@ pub(super) struct Turns<'a> {
     effort: Effort,
     rounds: usize,
     line: Line,
-    /// For what executables print and criterion stores; the user's own results are not touched.
+    /// For the output of executables and criterion's files; the user's own results are not touched.
     folder: tempfile::TempDir,
 }
 
@@ -37,8 +37,8 @@ impl<'a> Turns<'a> {
         rounds: usize,
         volume: Volume,
     ) -> Result<Self> {
-        let folder =
-            tempfile::tempdir().map_err(|error| Failure::new(format!("no folder for results: {error}")))?;
+        let folder = tempfile::tempdir()
+            .map_err(|error| Failure::new(format!("cannot create a folder for results: {error}")))?;
         let stopwatch = Stopwatch::new(&[]).map_err(explain)?;
         Ok(Self { stopwatch, sides, listed, effort, rounds, line: Line::new(volume), folder })
     }
@@ -50,17 +50,17 @@ impl Measure for Turns<'_> {
     fn measure(&mut self, benchmark: usize, side: usize, round: usize, padding: usize) -> Result<Turn> {
         let one = &self.listed[benchmark];
         let Some(executable) = one.places[side].map(|place| &self.sides[side].executables[place]) else {
-            return Ok(Turn::Failed("it is not there".to_owned()));
+            return Ok(Turn::Failed("the benchmark is missing".to_owned()));
         };
         self.line.show(&format!("round {} of {}: {}", round + 1, self.rounds, one.name));
         let (home, printed) = (self.folder.path().join("criterion"), self.folder.path().join("printed"));
-        // A turn has no earlier one to compare with.
+        // Criterion must not compare with an earlier run.
         let _ = fs::remove_dir_all(&home);
         let args = executable.harness.measuring_args(&one.name, self.effort);
         let mut command =
             Command { args: args.into_iter().map(Into::into).collect(), ..executable.command.clone() };
         command.env.push(("CRITERION_HOME".into(), home.clone().into()));
-        // Of what it says in the end, the reason is of interest.
+        // The end of stderr should be the reason, not a backtrace.
         command.env.push(("RUST_BACKTRACE".into(), "0".into()));
         command.env.push(padding::variable(padding));
         let output = Written::File(printed.clone());
@@ -77,9 +77,13 @@ impl Measure for Turns<'_> {
             RunEnd::ByItself(ExitStatus::Code(0)) => {}
             RunEnd::Interrupted => return Ok(Turn::Stop),
             RunEnd::ByItself(exit) => {
-                return Ok(Turn::Failed(format!("it ended with {}{}", words(exit), said(&run.stderr))));
+                return Ok(Turn::Failed(format!(
+                    "it ended with {}{}",
+                    words(exit),
+                    stderr_tail(&run.stderr)
+                )));
             }
-            RunEnd::TimedOut => return Ok(Turn::Failed("it did not end".to_owned())),
+            RunEnd::TimedOut => return Ok(Turn::Failed("it timed out".to_owned())),
         }
         let ns = match executable.harness {
             Harness::Criterion { .. } => {
@@ -88,8 +92,8 @@ impl Measure for Turns<'_> {
             }
             harness => harness.printed_ns(&one.name, &fs::read_to_string(&printed).unwrap_or_default()),
         };
-        // Zero has no ratio to anything.
+        // A ratio needs times above 0.
         let ns = ns.filter(|ns| ns.is_finite() && *ns > 0.0);
-        Ok(ns.map_or_else(|| Turn::Failed("it told no time above 0".to_owned()), Turn::Nanoseconds))
+        Ok(ns.map_or_else(|| Turn::Failed("it reported no time above 0".to_owned()), Turn::Nanoseconds))
     }
 }

@@ -1,4 +1,4 @@
-//! Who calls a function.
+//! The callers of a function.
 
 use whyslow_render::{json, text};
 
@@ -6,7 +6,7 @@ use super::{Needs, View, never};
 
 pub(super) const VIEW: View = View {
     name: "callers",
-    help: &[("callers FUNCTION", "who calls a function")],
+    help: &[("callers FUNCTION", "the callers of a function")],
     function: Needs::One,
     states_quality: false,
     of_waits: false,

@@ -1,4 +1,4 @@
-//! What the end of the recording, or of a time range, had to wait for.
+//! What delayed the end of the recording, or of a time range.
 
 use whyslow_render::{json, text};
 
@@ -8,7 +8,7 @@ use crate::commands::report::request::ROWS;
 
 pub(super) const VIEW: View = View {
     name: "critical-path",
-    help: &[("critical-path", "what held up the end: through whoever ended each wait (record --wakers)")],
+    help: &[("critical-path", "what delayed the end, across threads (record --wakers)")],
     function: Needs::Nothing,
     states_quality: false,
     of_waits: true,

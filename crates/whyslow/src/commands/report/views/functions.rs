@@ -1,4 +1,4 @@
-//! Functions by what they cost.
+//! Functions by cost.
 
 use whyslow_analyze::HotPath;
 use whyslow_render::{json, text};
@@ -9,7 +9,7 @@ use crate::commands::report::request::ROWS;
 
 pub(in crate::commands::report) const VIEW: View = View {
     name: "functions",
-    help: &[("functions", "functions with all they call that is not yours; also --by self, --by total")],
+    help: &[("functions", "functions by own time; also --by self, --by total")],
     function: Needs::Nothing,
     states_quality: false,
     of_waits: false,

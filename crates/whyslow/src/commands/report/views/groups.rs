@@ -1,4 +1,4 @@
-//! Modules or crates by the time their code takes.
+//! Modules or crates by time.
 
 use whyslow_analyze::GroupBy;
 use whyslow_render::json::{self, Context};
@@ -10,7 +10,7 @@ use crate::failure::Result;
 
 pub(super) const MODULES: View = View {
     name: "modules",
-    help: &[("modules, crates", "programs and libraries, or crates, by the time their code takes")],
+    help: &[("modules, crates", "time by program and library, or by crate")],
     function: Needs::Nothing,
     states_quality: false,
     of_waits: false,

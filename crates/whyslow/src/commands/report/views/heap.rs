@@ -1,4 +1,4 @@
-//! Where memory is allocated, what holds it, what leaks.
+//! Where memory is allocated, what holds it, and leaks.
 
 use whyslow_analyze::heap::{Sites, has_heap};
 use whyslow_profile::{Metric, Profile, heap};
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 pub(in crate::commands::report) const VIEW: View = View {
     name: "heap",
-    help: &[("heap", "where memory is allocated, what holds it at the peak, what leaks")],
+    help: &[("heap", "where memory is allocated, what holds it at the peak, leaks")],
     function: Needs::Nothing,
     states_quality: true,
     of_waits: false,
@@ -46,16 +46,16 @@ fn refusal(args: &ReportArgs, profile: &Profile) -> Option<Failure> {
     if !has_heap(profile) {
         let is_heap = |metric: &Metric| profile.text(metric.name) == heap::metric::BYTES_ALLOCATED;
         return Some(if !profile.sealed && profile.metrics.iter().any(is_heap) {
-            Failure::new(format!("{file}: its recorder was stopped before it could add the heap up"))
-                .next(format!("whyslow report {file} functions, for what was counted until then"))
+            Failure::new(format!("{file}: its recorder was stopped before it summed up the heap"))
+                .next(format!("whyslow report {file} functions, for the samples saved before that"))
         } else {
-            Failure::new(format!("{file}: the heap is not in this recording"))
+            Failure::new(format!("{file}: the heap was not recorded"))
                 .next("`whyslow heap -- PROGRAM`, or `whyslow record --heap PROGRAM`")
         });
     }
-    (args.format == Format::Text && args.filters.are_more_than_who()).then(|| {
+    (args.format == Format::Text && args.filters.are_beyond_threads()).then(|| {
         Failure::new(
-            "the view `heap` is of the whole recording: only --process and --thread choose a part of it",
+            "the view `heap` accepts only the filters --process and --thread",
         )
         .next(format!("whyslow report {file} functions with the same options"))
     })

@@ -8,7 +8,7 @@ use crate::commands::report::request::ROWS;
 pub(super) const VIEW: View = View {
     name: "lines",
     help: &[
-        ("lines", "the hottest lines of all functions; --by self for time at the line itself"),
+        ("lines", "the hottest lines by own time; also --by self"),
         ("lines FUNCTION", "the source of a function with the share of each line"),
     ],
     function: Needs::MaybeOne,

@@ -1,4 +1,4 @@
-//! Locks that threads waited for.
+//! Lock contention.
 
 use whyslow_render::{json, text};
 
@@ -8,7 +8,7 @@ use crate::commands::report::request::ROWS;
 
 pub(super) const VIEW: View = View {
     name: "locks",
-    help: &[("locks", "locks that threads waited for, how long, and who held them (whyslow locks)")],
+    help: &[("locks", "locks that threads waited for, and their holders")],
     function: Needs::Nothing,
     states_quality: false,
     of_waits: true,

@@ -1,4 +1,4 @@
-//! The views of a profile, one file each, and the one list of them.
+//! The views of a profile, one file each, and the list of them.
 
 mod callers;
 mod critical_path;
@@ -48,19 +48,19 @@ pub(super) const ALL: [&View; 16] = [
     &quality::VIEW,
 ];
 
-/// One way to look at a profile.
+/// A view of a profile.
 pub(super) struct View {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub(super) name: &'static str,
-    /// What to type, and what is shown then. None for a view that stands with the one before.
+    /// What to type, and what it shows. Empty for a view that shares the line of the one before.
     pub(super) help: &'static [(&'static str, &'static str)],
-    /// Whether it is about one function.
+    /// Whether it takes a function.
     pub(super) function: Needs,
-    /// Whether its text says how far to trust the profile; else that stands above it.
+    /// Whether its text says how far to trust the profile. Otherwise that is printed above it.
     pub(super) states_quality: bool,
-    /// Whether it is about waits, whatever metric is asked for.
+    /// Whether it shows waits, whatever metric is requested.
     pub(super) of_waits: bool,
-    /// Why it cannot be shown, when it cannot.
+    /// Why it cannot be shown, if so.
     pub(super) refusal: fn(&ReportArgs, &Profile) -> Option<Failure>,
     pub(super) text: fn(&Request<'_>, &Quality, Page) -> Result<String>,
     pub(super) json: fn(&Request<'_>, &Context<'_>) -> Result<String>,
@@ -88,17 +88,12 @@ impl std::fmt::Debug for View {
     }
 }
 
-/// For views that can be shown of every profile.
+/// For views that work for every profile.
 const fn never(_: &ReportArgs, _: &Profile) -> Option<Failure> {
     None
 }
 
-/// The names of all views, for the help.
-pub(super) fn names() -> String {
-    ALL.map(|view| view.name).join(", ")
-}
-
-/// The section of the help that lists them.
+/// The section of the help that lists the views.
 pub(super) fn help() -> String {
     let mut text = String::from("Views:\n");
     for (typed, shown) in ALL.iter().flat_map(|view| view.help) {

@@ -1,4 +1,4 @@
-//! How many threads are busy at a time, and what runs while only one is.
+//! How many threads run at the same time, and what runs while only one does.
 
 use whyslow_analyze::Parallelism;
 use whyslow_render::{json, text};
@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 
 pub(super) const VIEW: View = View {
     name: "parallelism",
-    help: &[("parallelism", "how many threads are busy at a time, and what runs while only one is")],
+    help: &[("parallelism", "how many threads run at the same time, and what runs alone")],
     function: Needs::Nothing,
     states_quality: false,
     of_waits: false,

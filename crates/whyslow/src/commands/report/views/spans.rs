@@ -1,4 +1,4 @@
-//! What the program marked itself.
+//! Spans that the program marked.
 
 use whyslow_render::{json, text};
 
@@ -7,7 +7,7 @@ use crate::commands::report::request::ROWS;
 
 pub(super) const VIEW: View = View {
     name: "spans",
-    help: &[("spans", "what the program marked itself (crate whyslow-mark), by name")],
+    help: &[("spans", "spans that the program marked (crate whyslow-mark), by name")],
     function: Needs::Nothing,
     states_quality: false,
     of_waits: false,

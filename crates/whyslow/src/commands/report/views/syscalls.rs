@@ -1,4 +1,4 @@
-//! Which lines make system calls: how many, how long, how much and on what.
+//! System calls by line: count, time, bytes, files.
 
 use whyslow_analyze::has_syscalls;
 use whyslow_render::{json, text};
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 pub(super) const VIEW: View = View {
     name: "syscalls",
-    help: &[("syscalls", "system calls: count, time, bytes, errors by line and file (record --syscalls)")],
+    help: &[("syscalls", "system calls by line and file (record --syscalls)")],
     function: Needs::Nothing,
     states_quality: false,
     of_waits: false,

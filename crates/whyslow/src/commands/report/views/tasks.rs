@@ -1,4 +1,4 @@
-//! Tasks of async Rust.
+//! Async tasks.
 
 use whyslow_render::{json, text};
 
@@ -7,7 +7,7 @@ use crate::commands::report::request::ROWS;
 
 pub(super) const VIEW: View = View {
     name: "tasks",
-    help: &[("tasks", "tasks of async Rust: CPU time, what they await, calls that block a worker")],
+    help: &[("tasks", "async tasks: CPU time, awaits, calls that block workers")],
     function: Needs::Nothing,
     states_quality: false,
     of_waits: false,

@@ -1,4 +1,4 @@
-//! Programs, processes and threads by the time they take.
+//! Programs, processes and threads by time.
 
 use whyslow_render::{json, text};
 
@@ -7,7 +7,7 @@ use crate::commands::report::request::ROWS;
 
 pub(super) const VIEW: View = View {
     name: "threads",
-    help: &[("threads", "programs, thread names, processes and threads by the time they take")],
+    help: &[("threads", "time by program, thread name, process and thread")],
     function: Needs::Nothing,
     states_quality: false,
     of_waits: false,

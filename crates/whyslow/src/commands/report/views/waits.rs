@@ -9,7 +9,7 @@ use crate::commands::report::ReportArgs;
 use crate::commands::report::request::ROWS;
 use crate::failure::Failure;
 
-/// Why there is nothing to show, and what records it.
+/// The error if waits were not recorded, with the command that records them.
 pub(super) fn without_waits(args: &ReportArgs, profile: &Profile, next: &str) -> Option<Failure> {
     wait_metric(profile).is_none().then(|| {
         Failure::new(format!("{}: waits were not recorded", args.profile.file.display())).next(next)
@@ -18,7 +18,7 @@ pub(super) fn without_waits(args: &ReportArgs, profile: &Profile, next: &str) ->
 
 pub(super) const VIEW: View = View {
     name: "waits",
-    help: &[("waits", "where threads wait, for what, and how long (record --off-cpu)")],
+    help: &[("waits", "where threads wait, and for what (record --off-cpu)")],
     function: Needs::Nothing,
     states_quality: false,
     of_waits: true,
