@@ -382,7 +382,7 @@ describe('samples', { skip: process.env.FLAME_SVG ? 'FLAME_SVG is set' : false }
     frames = await decode();
     assert.deepEqual(await drawn(), ['k8', 'k9', 'k10', 'k11', 'k12', 'k13']);
     const legend = await page.locator('#legend .kind').allTextContents();
-    assert.match(legend.join(' | '), /^running [\d.]+ m?s, [\d.]+ % \| waiting for a CPU .* \| blocked: threads .* \| blocked: I\/O .* \| blocked: other .* \| idle /);
+    assert.match(legend.join(' | '), /^running [\d.]+ m?s, [\d.]+ % \| queued for a CPU .* \| blocked: threads .* \| blocked: I\/O .* \| blocked: other .* \| idle /);
     await page.mouse.move(...await within(frames.all[0]));
     const tip = await page.locator('.tip div').allTextContents();
     assert.deepEqual(tip.slice(2, 8).map(line => line.replace(/ [\d.]+ m?s, .*/, '')), legend.map(line => line.replace(/ [\d.]+ m?s, .*/, '')), 'the root matches the legend');

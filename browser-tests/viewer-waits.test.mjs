@@ -31,7 +31,7 @@ describe('the thread state lanes', () => {
     await open(known());
     assert.match(await hoverTrack('main', .2, STATES), /main · blocked: other \(sleep\) for 30\.0 ms · waits::nap app\.rs:12/);
     assert.match(await hoverTrack('main', .6, STATES), /main · blocked: threads \(lock\) for 30\.0 ms · waits::locked app\.rs:20 · woken by worker/);
-    assert.match(await hoverTrack('main', .825, STATES), /main · waiting for a CPU for 5\.00 ms · waits::compute app\.rs:40/);
+    assert.match(await hoverTrack('main', .825, STATES), /main · queued for a CPU for 5\.00 ms · waits::compute app\.rs:40/);
     assert.match(await hoverTrack('main', .95, STATES), /main · running for 15\.0 ms$/);
     assert.match(await hoverTrack('main', .2, CURVE), /main 0\.00 %/, 'the curve above is unchanged');
     assert.deepEqual(problems, []);
@@ -40,7 +40,7 @@ describe('the thread state lanes', () => {
   test('have distinct colours, and a legend with the sums', async () => {
     await open(known());
     const legend = await page.locator('.time-legend li').allTextContents();
-    assert.deepEqual(legend, ['running 85.0 ms', 'waiting for a CPU 5.00 ms', 'blocked: threads 30.0 ms', 'blocked: I/O 50.0 ms', 'blocked: other 30.0 ms', 'idle 100 ms']);
+    assert.deepEqual(legend, ['running 85.0 ms', 'queued for a CPU 5.00 ms', 'blocked: threads 30.0 ms', 'blocked: I/O 50.0 ms', 'blocked: other 30.0 ms', 'idle 100 ms']);
     // Patterns cover the colours: takes the most frequent colour of several positions.
     const colours = [];
     for (const across of [.05, .2, .6, .825]) {
@@ -66,7 +66,7 @@ describe('the thread state lanes', () => {
     assert.match(await hash(), /t=0&b=/);
     assert.equal(await page.textContent('.brushed b'), '50.0 ms – 80.0 ms');
     assert.equal(await page.locator('.track.thread[aria-selected=true]').textContent().then(text => text.includes('main')), true);
-    assert.deepEqual(await page.locator('.time-legend li').allTextContents(), ['blocked: threads 30.0 ms', 'waiting for a CPU 1.00 µs'].reverse());
+    assert.deepEqual(await page.locator('.time-legend li').allTextContents(), ['blocked: threads 30.0 ms', 'queued for a CPU 1.00 µs'].reverse());
     await page.keyboard.press('Escape');
     await settled();
     assert.equal(await page.locator('.brushed').count(), 0);
@@ -149,9 +149,9 @@ describe('the flame graph of wall time', () => {
   test('is split by kinds of time, with sums in the legend and in each frame', async () => {
     await open(known(), '#m=2');
     assert.equal(await selected(), 'time');
-    assert.deepEqual(await legend(), ['running 85.0 ms, 28.3 %', 'waiting for a CPU 5.00 ms, 1.67 %', 'blocked: threads 30.0 ms, 10.0 %', 'blocked: I/O 50.0 ms, 16.7 %', 'blocked: other 30.0 ms, 10.0 %', 'idle 100 ms, 33.3 %']);
+    assert.deepEqual(await legend(), ['running 85.0 ms, 28.3 %', 'queued for a CPU 5.00 ms, 1.67 %', 'blocked: threads 30.0 ms, 10.0 %', 'blocked: I/O 50.0 ms, 16.7 %', 'blocked: other 30.0 ms, 10.0 %', 'idle 100 ms, 33.3 %']);
     const tip = await hoverFrame(.9, 0);
-    assert.match(tip, /running 85\.0 ms, 28\.3 %\s+waiting for a CPU 5\.00 ms, 1\.67 %/);
+    assert.match(tip, /running 85\.0 ms, 28\.3 %\s+queued for a CPU 5\.00 ms, 1\.67 %/);
     // The root from left to right: running, queued for a CPU, threads, I/O, other, idle.
     await page.mouse.move(5, 5);
     const at = async across => pixel(await frame(across, 0));
@@ -251,7 +251,7 @@ describe('the critical path panel', () => {
       '15.0 % | 15.0 ms | ran | main | waits::compute app.rs:40',
       '40.0 % | 40.0 ms | file | worker | waits::read app.rs:30',
       '40.0 % | 40.0 ms | ran | worker | waits::work app.rs:28',
-      '5.00 % | 5.00 ms | cpu | main | (queued for a CPU)',
+      '5.00 % | 5.00 ms | queued | main | (queued for a CPU)',
     ]);
     assert.match(await page.textContent('.locks > .status'), /55\.0 ms running \(55\.0 %\), 45\.0 ms waiting/);
     assert.deepEqual((await way()).map(row => row.split(/\s+/).join(' ')), ['0 ns worker 80.0 ms 40.0 ms', '80.0 ms main 20.0 ms 15.0 ms']);

@@ -25,7 +25,7 @@ export interface PathPart { thread: number; start: number; end: number; ran: num
 export interface CriticalPath { steps: PathStep[]; rows: PathRow[]; parts: PathPart[]; total: number; ran: number }
 
 /** The reason of a thread that is queued for a CPU. Its stack is arbitrary and not shown. */
-const CPU_REASON = 'cpu';
+export const CPU_REASON = 'cpu';
 
 /**
  * The path to the end of the selected time on the first of the selected threads; undefined without recorded

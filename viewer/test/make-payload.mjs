@@ -11,7 +11,7 @@ const CARRIERS = [
 ];
 const HEAP_METRICS = ['bytes-allocated', 'allocations', 'bytes-freed', 'live-at-peak', 'live-at-exit', 'temporary-allocations', 'unused-bytes'];
 const TIME_KINDS = [
-  { word: 'running', state: 'running' }, { word: 'waiting for a CPU', state: 'queued' }, { word: 'blocked: threads', state: 'blocked' },
+  { word: 'running', state: 'running' }, { word: 'queued for a CPU', state: 'queued' }, { word: 'blocked: threads', state: 'blocked' },
   { word: 'blocked: I/O', state: 'blocked' }, { word: 'blocked: other', state: 'blocked' }, { word: 'idle', state: 'idle' },
 ];
 const REASONS = [['cpu', 1], ['lock', 2], ['join', 2], ['file', 3], ['sleep', 4], ['idle', 5]].map(([word, kind]) => ({ word, kind }));

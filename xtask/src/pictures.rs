@@ -67,6 +67,14 @@ fn size_of(svg: &Path) -> Result<(u32, u32)> {
 /// Takes a screenshot of a page.
 fn shoot(chromium: &Path, page: &Path, (width, height): (u32, u32), picture: &Path) -> Result<()> {
     let user_data = tempfile::tempdir()?;
+    // A headless window includes space for a toolbar, so the page would be laid out for less height than the picture has. A
+    // frame has exactly the picture's size.
+    let frame = tempfile::Builder::new().suffix(".html").tempfile()?;
+    let body = format!(
+        "<body style='margin:0'><iframe src='file://{}' style='border:0;width:{width}px;height:{height}px'></iframe>",
+        page.display()
+    );
+    std::fs::write(frame.path(), body)?;
     let mut browser = process::command(chromium);
     browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]);
     browser.args([
@@ -80,7 +88,7 @@ fn shoot(chromium: &Path, page: &Path, (width, height): (u32, u32), picture: &Pa
     // The page draws after its script has unpacked the profile.
     browser.arg("--virtual-time-budget=5000");
     browser.arg(format!("--screenshot={}", picture.display()));
-    browser.arg(format!("file://{}", page.display()));
+    browser.arg(format!("file://{}", frame.path().display()));
     browser.stderr(std::process::Stdio::null());
     process::must(&mut browser)?;
     let bytes =

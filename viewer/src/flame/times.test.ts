@@ -24,10 +24,10 @@ const at = (model: Model, more: Partial<State>) => {
 
 test('frames are split by kinds of time', () => {
   const { of, times, tree } = at(new Model(decode(waits())), {});
-  assert.deepEqual(of('all'), { running: 85, 'waiting for a CPU': 5, 'blocked: threads': 30, 'blocked: I/O': 50, 'blocked: other': 30, idle: 100 });
-  assert.deepEqual(of('waits::main'), { running: 35, 'waiting for a CPU': 5, 'blocked: threads': 30, 'blocked: other': 30 });
-  assert.deepEqual(of('waits::compute'), { running: 35, 'waiting for a CPU': 5 });
-  assert.equal(splitWords(new Model(decode(waits())), times, tree, 0).split(', ')[1], 'waiting for a CPU 5.00 ms (1.67 %)');
+  assert.deepEqual(of('all'), { running: 85, 'queued for a CPU': 5, 'blocked: threads': 30, 'blocked: I/O': 50, 'blocked: other': 30, idle: 100 });
+  assert.deepEqual(of('waits::main'), { running: 35, 'queued for a CPU': 5, 'blocked: threads': 30, 'blocked: other': 30 });
+  assert.deepEqual(of('waits::compute'), { running: 35, 'queued for a CPU': 5 });
+  assert.equal(splitWords(new Model(decode(waits())), times, tree, 0).split(', ')[1], 'queued for a CPU 5.00 ms (1.67 %)');
 });
 
 test('the selected time, threads and transforms count', () => {
@@ -35,7 +35,7 @@ test('the selected time, threads and transforms count', () => {
   assert.deepEqual(at(model, { brush: [0, 41 * MS], threads: [0] }).of('all'), { running: 11, 'blocked: other': 30 });
   const work = [...Array(model.functionCount).keys()].find(fn => model.name(fn) === 'waits::work')!;
   assert.deepEqual(at(model, { transforms: [{ kind: 'focus', fn: work }] }).of('all'), { running: 50, 'blocked: I/O': 50 });
-  assert.deepEqual(at(model, { metric: 1 }).of('waits::main'), { 'waiting for a CPU': 5, 'blocked: threads': 30, 'blocked: other': 30 });
+  assert.deepEqual(at(model, { metric: 1 }).of('waits::main'), { 'queued for a CPU': 5, 'blocked: threads': 30, 'blocked: other': 30 });
 });
 
 test('the kinds of every frame add up to the frame', () => {

@@ -4,7 +4,7 @@ import './panels.css';
 import './heap.css';
 import './locks.css';
 import { useMemo } from 'preact/hooks';
-import { criticalPath, RAN, type PathPart } from '../critical.ts';
+import { CPU_REASON, criticalPath, RAN, type PathPart } from '../critical.ts';
 import { duration, share } from '../format.ts';
 import type { Model } from '../model.ts';
 import type { Dispatch, PanelProps } from '../panel.ts';
@@ -23,7 +23,10 @@ const COLUMNS: readonly Column[] = [
   { id: 'place', title: 'Where' },
 ];
 
-const word = (model: Model, did: number): string => (did === RAN ? 'ran' : model.profile.reasons[did]?.word ?? 'waited');
+function word(model: Model, did: number): string {
+  const reason = model.profile.reasons[did]?.word ?? 'waited';
+  return did === RAN ? 'ran' : reason === CPU_REASON ? 'queued' : reason;
+}
 
 export function CriticalPanel({ model, state, dispatch }: PanelProps) {
   const key = JSON.stringify([timeRange(state), state.threads]);

@@ -27,7 +27,7 @@ function shownTimes(times: TimeCache, threads: Iterable<number>): Float64Array {
   return sums;
 }
 
-/** `running 1.20 s, waiting for a CPU 12 ms`: the kinds that occur. */
+/** `running 1.20 s, queued for a CPU 12 ms`: the kinds that occur. */
 export const timesInWords = (model: Model, times: Float64Array): string =>
   timeKinds(model).filter(({ kind }) => times[kind]! > 0).map(({ kind, word }) => `${word} ${duration(times[kind]!)}`).join(', ');
 
