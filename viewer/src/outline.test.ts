@@ -1,4 +1,4 @@
-// Call trees: recursion is folded, callers and callees add up to the function, 10,000 frames are no problem.
+// Call trees: recursion is folded, callers and callees add up to the function, 10,000 frames work.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

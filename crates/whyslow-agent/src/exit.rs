@@ -69,7 +69,7 @@ static ORDERLY: Orderly =
     Orderly { thread: AtomicU32::new(0), sp: AtomicU64::new(0), kept: [const { AtomicU64::new(0) }; 6] };
 
 /// # Safety
-/// Only a shim calls it, with its caller's exit code.
+/// Only a shim calls it, with its caller's argument and registers.
 pub unsafe extern "C" fn note_orderly_exit(_: u64, kept: &Kept) {
     let (point, thread) = (ExitPoint::of_call(kept), sys::thread());
     // The agent's own call of the real function passes here too.
@@ -89,7 +89,7 @@ static DONE: AtomicU32 = AtomicU32::new(0);
 static FINISHED: AtomicU32 = AtomicU32::new(0);
 
 /// # Safety
-/// Only a shim calls it, with its caller's exit code.
+/// Only a shim calls it, with its caller's argument and registers.
 pub unsafe extern "C" fn finished_body(_: u64, kept: &Kept) {
     FINISHED.store(sys::process(), Relaxed);
     if !real::is_set(hook::EXIT) {
@@ -188,7 +188,7 @@ impl Patience {
 }
 
 /// # Safety
-/// Only a shim calls it, with its caller's exit code.
+/// Only a shim calls it, with its caller's argument and registers.
 pub unsafe extern "C" fn patched_body(code: u64, kept: &Kept) -> ! {
     hold_exit(Stage::End, &ExitPoint::of_end(kept));
     // SAFETY: the hooked function, with the caller's own argument.
@@ -196,14 +196,14 @@ pub unsafe extern "C" fn patched_body(code: u64, kept: &Kept) -> ! {
 }
 
 /// # Safety
-/// Only a shim calls it, with its caller's exit code.
+/// Only a shim calls it, with its caller's argument and registers.
 pub unsafe extern "C" fn exit_group_body(code: u64, kept: &Kept) -> ! {
     hold_exit(Stage::NearEnd, &ExitPoint::of_call(kept));
     sys::exit(code as usize)
 }
 
 /// # Safety
-/// Only a shim calls it, with its caller's exit code.
+/// Only a shim calls it, with its caller's argument and registers.
 pub unsafe extern "C" fn exit_body(code: u64, kept: &Kept) -> ! {
     hold_exit(Stage::End, &ExitPoint::of_end(kept));
     // SAFETY: the hooked function, with the caller's own argument.
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn exit_body(code: u64, kept: &Kept) -> ! {
 }
 
 /// # Safety
-/// Only a shim calls it, with its caller's exit code.
+/// Only a shim calls it, with its caller's argument and registers.
 pub unsafe extern "C" fn quick_exit_body(code: u64, kept: &Kept) -> ! {
     // SAFETY: the shim's own argument.
     unsafe { note_orderly_exit(code, kept) };

@@ -255,7 +255,8 @@ impl Writer {
         self.put_sized(op::REALLOC, block, size);
     }
 
-    /// Records that the block from `leave` was not moved (`op::REALLOC_FAILED`), or was freed (`op::REALLOC_FREED`).
+    /// Records that the block from `leave` was not moved (`op::REALLOC_FAILED`), or that it was freed or its new
+    /// block is not sampled (`op::REALLOC_FREED`).
     pub fn realloc_failed_or_freed(&self, kind: u64, block: u64) {
         self.tick();
         self.put(self.head(kind, block));

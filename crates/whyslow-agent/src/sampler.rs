@@ -457,7 +457,7 @@ mod timers {
             near(tid).for_each(release_if_ended);
             take()
         };
-        // Each new row also releases up to two of threads that exited.
+        // Each claim also releases up to two rows of threads that exited.
         for _ in 0..2 {
             release_if_ended(&ROWS[NEXT.fetch_add(1, Relaxed) % MOST]);
         }

@@ -142,7 +142,7 @@ impl Mine {
         &self.0.sampling
     }
 
-    /// Makes a call during which nothing is recorded.
+    /// Makes a call during which nothing is recorded. Only makes the call if nothing is recorded already.
     #[inline(always)]
     pub fn masked(self, call: impl FnOnce() -> u64) -> u64 {
         if !matches!(self.0.gate.load(Relaxed), gate::OPEN | gate::SAMPLING | gate::SPECIAL) {
@@ -301,8 +301,7 @@ fn claim(area: Area, level: u32, wiped: Option<&'static State>) -> Option<Inside
         header.lost_ringless.fetch_add(1, Relaxed);
         return None;
     };
-    // SAFETY: the state had no owner or that of a thread that exited, and this thread has just become its
-    // owner.
+    // SAFETY: the state had no owner, or its owner has exited, and this thread has just become its owner.
     let mut inside = unsafe { Inside::new(state) };
     let ring = area.ring(index);
     ring.pid.store(process, Relaxed);

@@ -65,7 +65,7 @@ impl Pages {
         let rights = protection::READ | protection::WRITE;
         let at = map_anywhere(0, len, rights, MAP_PRIVATE | MAP_ANONYMOUS)?;
         // Only touched pages should take memory, not two megabytes at the first touch. SAFETY: a hint about
-        // these pages. A kernel that does not file_status it has no huge pages.
+        // these pages. A kernel that does not know it has no huge pages.
         unsafe { call(MADVISE, [at.as_ptr() as usize, len, MADV_NOHUGEPAGE, 0, 0, 0]) };
         Some(Self { at, len })
     }
@@ -109,7 +109,7 @@ pub fn pages_at(at: usize, bytes: usize) -> bool {
     // SAFETY: replaces no mapping.
     let result = unsafe { call(MMAP, [at, bytes, rights, how, usize::MAX, 0]) };
     if !failed(result) && result as usize != at {
-        // A kernel that does not file_status the flag treated the address as a hint. SAFETY: it was mapped just now,
+        // A kernel that does not know the flag treated the address as a hint. SAFETY: it was mapped just now,
         // and no other code has its address.
         unsafe { unmap(result as usize, bytes) };
         return false;

@@ -10,7 +10,7 @@ use crate::recorded::{Counted, Recorded};
 use crate::stack::Place;
 use crate::symbols::{Frame, Symbols};
 
-/// Blocks that live for fewer microseconds are called short-lived.
+/// Blocks that live for fewer microseconds than this are called short-lived.
 const SHORT_LIVED_US: u64 = 10;
 
 /// The frames of all points, without duplicates.

@@ -155,9 +155,9 @@ impl Fact for BenchNote {
             ))
             .or("to measure cold caches, use `--prepare` with a command that empties them"),
             Self::Outliers { commands, runs, of, worst } => note(format!(
-                "{} of {of}, of {}, took up to {worst:.1} times the median: they count, and the interval allows for them",
-                number_of(*runs as u64, "run", "runs"),
+                "outliers among the runs of {}: {} of {of}, up to {worst:.1} times the median; they count, and the interval allows for them",
                 list(commands),
+                number_of(*runs as u64, "run", "runs"),
             )),
             Self::TwoModes { command, means_ns, upper_share } => note(format!(
                 "runs of `{command}` fall into two groups, around {} and {} ({} of the runs): something differs between runs, for \

@@ -178,7 +178,7 @@ pub(crate) fn exec_error(command: &Command, error: io::Error) -> RecordError {
         }
         Some(libc::ENOENT | libc::ENOTDIR) => return RecordError::NotFound { program },
         Some(libc::EACCES) if path.is_dir() => "it is a folder".to_owned(),
-        Some(libc::EACCES) => format!("permission denied; try: chmod +x {program}"),
+        Some(libc::EACCES) => format!("it is not executable; if it is a program, try: chmod +x {program}"),
         Some(libc::ENOEXEC) => "it is not a program for this machine".to_owned(),
         _ => error.to_string(),
     };

@@ -115,7 +115,7 @@ pub struct Options {
     pub frequency_hz: u32,
     /// Bytes of stack copied with each sample; `None` derives it from the ring size.
     pub stack_bytes: Option<u32>,
-    /// Stop after this time.
+    /// Stop after this time: for attached and system-wide recordings, or to end early.
     pub duration: Option<std::time::Duration>,
     /// Record only these CPUs.
     pub cpus: Option<Vec<u32>>,

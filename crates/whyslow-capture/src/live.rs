@@ -104,7 +104,7 @@ impl World for LiveWorld {
         self.marks.process_ended(pid);
     }
 
-    /// A marker file belongs to the thread in its name, or else to the thread that maps it.
+    /// A marker file belongs to the thread that maps it or, if that is unknown, to the thread in its name.
     fn file_mapped(&mut self, pid: u32, tid: Option<u32>, path: &str, tasks: TaskRows<'_>) {
         if marks::is_marker_file(path) {
             let thread = tid.or_else(|| marks::thread_in_name(path)).and_then(tasks);

@@ -360,7 +360,7 @@ struct Started {
     refused: Option<RecordingNote>,
 }
 
-/// Opens events where the kernel permits them. Other, a started program samples itself with timers, and
+/// Opens events where the kernel permits them. Otherwise, a started program samples itself with timers, and
 /// running processes are sampled with ptrace.
 fn begin(
     target: &Target,

@@ -11,7 +11,7 @@ use crate::{BuildId, Elf, ElfFile, hex};
 pub struct DebugFolders {
     /// Folders of installed debug files.
     pub installed: Vec<PathBuf>,
-    /// Folders in which debuginfod's client keeps its downloads. whyslow never uses the network.
+    /// Folders in which debuginfod's client keeps its downloads. Nothing is requested over the network.
     pub downloaded: Vec<PathBuf>,
 }
 

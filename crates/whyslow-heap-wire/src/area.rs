@@ -151,8 +151,8 @@ pub mod flag {
 /// How many low bits of an address [`filter_slot`] drops, and by how many it shifts the high bits down.
 pub const FILTER_SHIFTS: [u32; 2] = [10, 26];
 
-/// The slot of an address in the filter of sampled blocks: one slot per kilobyte of address space. Every free
-/// reads it, and a program that works in one part of its heap keeps hitting the same few cache lines.
+/// The slot of an address in the filter of sampled blocks. All addresses in one kilobyte share a slot. Every
+/// free reads it, and a program that works in one part of its heap keeps hitting the same few cache lines.
 #[inline]
 pub const fn filter_slot(address: u64) -> usize {
     let [low, high] = FILTER_SHIFTS;

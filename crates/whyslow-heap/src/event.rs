@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Reallocated { stack: RingStack, size: u64 },
     /// The realloc failed: the block is still at its old address.
     MoveFailed,
-    /// The realloc freed the block.
+    /// The realloc freed the block, or its new block is not sampled.
     MovingFreed,
     /// A block was examined: this many bytes were never written.
     Examined { unused: u64 },

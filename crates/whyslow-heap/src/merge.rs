@@ -16,7 +16,7 @@ use crate::ids::Tick;
 use crate::ring::Ring;
 use crate::tally::Applied;
 
-/// Ticks that may be out of order: 8192 cycles. A processor reads the counter as soon as it decodes the
+/// Ticks that may be out of order: 8192 cycles. A processor reads the counter as soon as it reaches the
 /// instruction, while earlier instructions may still wait for memory several times.
 const SLACK: u64 = 256;
 

@@ -1,4 +1,4 @@
-//! Marks for the profiler [whyslow](https://github.com/whyslow/whyslow): spans, moments and counters that
+//! Marks for the profiler whyslow: spans, moments and counters that
 //! appear next to the samples and can filter them.
 //!
 //! ```

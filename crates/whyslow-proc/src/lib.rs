@@ -1,5 +1,5 @@
-//! Processes and the kernel as Linux exposes them. All other crates ask here, so that each file in `/proc`
-//! and `/sys` has one reader.
+//! Processes and the kernel as Linux exposes them. Other crates ask here, so that no two of them read the
+//! same file of `/proc` or `/sys` in two ways.
 //!
 //! ```text
 //! process   one process: names, threads, children, state, limits, paths to its files

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_text_loses_no_line() {
+    fn parses_a_line_whose_name_is_not_utf8() {
         let maps = Mapping::parse_all(
             b"1000-3000 r-xp 00000000 fe:00 12    /tmp/\xff\xfe.so\n4000-5000 ---p 00000000 00:00 0 \n",
         );

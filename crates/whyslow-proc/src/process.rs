@@ -211,7 +211,7 @@ pub fn process_of(tid: u32) -> Option<u32> {
     Status::of(tid)?.process()
 }
 
-/// A limit of a process, such as `Max open files`; `None` if it is unlimited.
+/// A limit of a process, such as `Max open files`; `None` if it is unlimited or unknown.
 pub fn limit(pid: u32, name: &str) -> Option<u64> {
     let limits = fs::read_to_string(folder(pid).join("limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;

@@ -44,7 +44,7 @@ fn markdown_in(folder: &str) -> Vec<PathBuf> {
 struct Shown {
     line: usize,
     words: Vec<String>,
-    /// Whether it stands in a code block, to be typed, or is only mentioned in running text.
+    /// Whether it is in a code block, to be typed. Otherwise the running text only mentions it.
     is_code: bool,
 }
 
@@ -209,7 +209,7 @@ const NEEDS_MORE: &[&str] = &[
 fn cheap_commands_in_the_documents_run() {
     let folder = tempfile::tempdir().unwrap();
     let profile = whyslow_analyze::testing::profile(
-        "main;app::main;app::parse;core::str::from_utf8 400\nmain;app::main;app::parse 300\nmain;app::main;app::render 300\n",
+        "main;app::main;app::parse;core::str::from_utf8 400\nmain;app::main;app::parse 300\nmain;app::main;app::render;tokei::parse_lines 300\n",
     );
     let mut shown = BTreeSet::new();
     for document in documents() {

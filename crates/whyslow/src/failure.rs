@@ -21,7 +21,7 @@ pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
 impl Failure {
     /// An error of whyslow itself: what failed and why, with the name of the file.
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { exit: Exit::Failed, what: what.into(), next: None }
+        Self { exit: Exit::Failed, what: without_error_numbers(what.into()), next: None }
     }
 
     /// Adds the next command to try.
@@ -48,6 +48,16 @@ impl Failure {
     }
 }
 
+/// Removes the numbers that std adds to the messages of system errors: `Permission denied (os error 13)`.
+fn without_error_numbers(mut text: String) -> String {
+    const START: &str = " (os error ";
+    while let Some(start) = text.find(START) {
+        let Some(length) = text[start..].find(')') else { break };
+        text.replace_range(start..=start + length, "");
+    }
+    text
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
@@ -67,4 +77,15 @@ fn print(kind: &str, colour: AnsiColor, text: &str) {
     let style = Style::new().fg_color(Some(colour.into())).bold();
     // If stderr is closed, there is no place left to print to.
     let _ = writeln!(anstream::stderr(), "whyslow: {style}{kind}{style:#}: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_no_error_numbers() {
+        let failure = Failure::new("x: denied (os error 13), and y: missing (os error 2)").next("z");
+        assert_eq!(failure.to_string(), "x: denied, and y: missing; try: z");
+    }
 }

@@ -43,7 +43,8 @@ fn explain(path: &Path, error: ImportError) -> Failure {
     let name = if stdin { "standard input".to_owned() } else { path.display().to_string() };
     match error {
         ImportError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-            Failure::new(format!("{name}: no such file")).next("the file that the other tool wrote")
+            Failure::new(format!("{name}: no such file"))
+                .next("the path of the file that the other tool wrote, such as perf.data")
         }
         ImportError::Io(error) if error.kind() == io::ErrorKind::IsADirectory => {
             Failure::new(format!("{name}: this is a folder")).next("a file in it")

@@ -79,7 +79,7 @@ impl Output {
 
 fn unwritable(path: &Path, why: impl std::fmt::Display) -> Failure {
     Failure::new(format!("{}: cannot be written: {why}", path.display()))
-        .next("-o with a file in a folder you can write to, or `-o -` for stdout")
+        .next("-o with a file in a writable folder with free space, or `-o -` for stdout")
 }
 
 /// What kind of file a path names.

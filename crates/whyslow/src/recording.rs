@@ -440,8 +440,10 @@ pub(crate) fn explain(error: RecordError) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
         RecordError::NotFound { program } => match similar_command(program) {
-            Some(command) => Failure::new(format!("{error}; did you mean the command `{command}`?"))
-                .next(format!("whyslow {command} --help")),
+            _ if program == "help" => Failure::new("there is no program or command `help`")
+                .next("whyslow --help, or whyslow COMMAND --help"),
+            Some(command) => Failure::new(format!("there is no program or command `{program}`"))
+                .next(format!("whyslow {command} --help; did you mean `{command}`?")),
             None if !program.contains('/') && Path::new(program).exists() => {
                 failure.next(format!("whyslow ./{program}; a program in this folder needs its path"))
             }
@@ -460,7 +462,7 @@ pub(crate) fn explain(error: RecordError) -> Failure {
             }
         }
         RecordError::Output { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => failure,
-        RecordError::Output { .. } => failure.next("-o with a file in a folder you can write to"),
+        RecordError::Output { .. } => failure.next("-o with a file in a writable folder with free space"),
         RecordError::Input { .. } => failure.next("an existing file that you may read"),
         RecordError::System { .. } => failure.next("whyslow doctor"),
     }

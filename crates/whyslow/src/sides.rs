@@ -232,7 +232,7 @@ fn check_counts(before: usize, after: usize) -> Result {
 fn temporary() -> Result<TempDir> {
     tempfile::Builder::new().prefix("whyslow-").tempdir().map_err(|error| {
         Failure::new(format!("cannot create a folder for the recordings: {error}"))
-            .next("-o with a folder you can write to")
+            .next("-o with a writable folder with free space")
     })
 }
 
@@ -251,7 +251,7 @@ fn record(
     let commands = [split(commands[0])?, split(commands[1])?];
     std::fs::create_dir_all(folder).map_err(|error| {
         Failure::new(format!("{}: cannot create the folder: {error}", folder.display()))
-            .next("-o with a folder you can write to")
+            .next("-o with a writable folder with free space")
     })?;
     let sides = ["before", "after"];
     // In the same folder as the recordings: the same disk.

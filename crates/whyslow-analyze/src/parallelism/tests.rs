@@ -91,7 +91,7 @@ fn waits_make_it_exact_and_queued_threads_are_busy() {
     samples.time_ns = (1..=400).chain(401..=700).chain(701..=1000).map(|ms| ms * SAMPLE_NS).collect();
     profile.meta.duration_ns = 1000 * SAMPLE_NS;
     // One CPU for a and b, half of the time each: each is off its CPU for 300 ms.
-    let queue = profile.strings.push("[waiting for a CPU]");
+    let queue = profile.strings.push("[queued for a CPU]");
     profile.modules.push(whyslow_profile::Module {
         path: queue,
         build_id: None,

@@ -214,7 +214,7 @@ fn singular_and_plural_agree() {
         [
             "only 1 sample: shares are rough (up to ±98 points)",
             "1 sample was lost (50.0 % of all)",
-            "the kernel dropped 1 record of mapped files, threads or processes: some names may be missing"
+            "1 lost record of mapped files, threads or processes: some names may be missing"
         ]
     );
 }

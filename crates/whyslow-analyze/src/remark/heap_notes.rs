@@ -78,7 +78,7 @@ fn text(note: &HeapNote) -> String {
             format!("cannot parse {path}: allocators inside it are not recorded")
         }
         HeapNote::NoExitFunction => {
-            "the C library has no _exit function: the end of the process is not recorded".to_owned()
+            "_exit was not found in the C library: the end of the process is not recorded".to_owned()
         }
         HeapNote::RustAllocator { path } => format!(
             "{path} has an allocator written in Rust: calls that the compiler inlined are not recorded"

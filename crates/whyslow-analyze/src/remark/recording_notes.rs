@@ -26,7 +26,7 @@ impl Fact for RecordingNote {
             Self::LostMarks { marks } => {
                 let marks =
                     number_of(*marks, "mark of the program was lost", "marks of the program were lost");
-                note(About::Marks, format!("{marks}: it marked faster than whyslow can record"))
+                note(About::Marks, format!("{marks}: there were more than whyslow can record"))
                     .or("mark fewer and longer spans")
             }
             Self::EventsRefused { level, ptrace, .. } => {

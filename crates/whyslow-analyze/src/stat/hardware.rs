@@ -180,7 +180,7 @@ fn cpu_frequency(measured: &Measured, reading: &Reading, cycles: &Seen<'_>, suff
 const PARTS: [(&str, &str, &str); 4] = [
     ("topdown-retiring", "retiring", "useful work"),
     ("topdown-bad-speculation", "bad speculation", "thrown away after a misprediction"),
-    ("topdown-frontend-bound", "frontend bound", "no instructions to start: fetching was too slow"),
+    ("topdown-frontend-bound", "frontend bound", "no instructions to start: they did not arrive in time"),
     ("topdown-backend-bound", "backend bound", "waiting for data or a busy unit"),
 ];
 

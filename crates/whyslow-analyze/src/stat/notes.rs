@@ -221,8 +221,8 @@ impl Fact for CountNote {
                 note(text).or(fix)
             }
             Self::NoCpuCounters => note(
-                "cycles, instructions, cache, branch and TLB misses are missing: this machine has no CPU counters, like most \
-                 virtual machines"
+                "cycles, instructions, cache, branch and TLB misses are missing: the kernel offers no CPU counters, as in \
+                 most virtual machines"
                     .to_owned(),
             )
             .or("pass the host's PMU through to the virtual machine, or count on real hardware"),

@@ -181,7 +181,7 @@ fn switches(measured: &Measured, reading: &Reading) -> Vec<Number> {
         let suggests = if times == 0.0 {
             "no thread moved to another CPU".to_owned()
         } else {
-            "threads moved to another CPU, where their data is not cached".to_owned()
+            "threads moved to another CPU, where little of their data is cached".to_owned()
         };
         numbers.push(count("cpu-migrations", "CPU migrations", times, suggests));
     }

@@ -240,6 +240,8 @@ fn found(words: &[Word], name: &str) -> Option<Reason> {
 
 /// Frames that stand for what the system reports about a waiting thread.
 const PLACES: &[Word] = &[
+    ("[queued for a CPU]", Reason::Cpu),
+    // In files of version 0.1 and 0.2.
     ("[waiting for a CPU]", Reason::Cpu),
     ("[futex]", FUTEX),
     ("[sleep]", Reason::Sleep),

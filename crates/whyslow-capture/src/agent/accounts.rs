@@ -83,7 +83,7 @@ mod tests {
         let mut accounts = Accounts::default();
         for tid in 0..400 {
             let (name, cpu) = if tid % 2 == 0 { ("even", 6 * MS) } else { ("odd", 2 * MS) };
-            // Each long thread is sampled as often as it should be, and each tenth of the short ones.
+            // Each long thread is sampled as often as it should be, and one in ten of the short ones.
             if tid % 2 == 0 {
                 accounts.sampled(thread(tid), if tid % 4 == 0 { 8 * MS } else { 4 * MS });
             } else if tid % 20 == 1 {

@@ -61,7 +61,7 @@ impl AgentWatch {
                 ""
             };
             return Err(RecordError::Refused(format!(
-                "the {} of a running program cannot be recorded from inside it: start it with whyslow{otherwise}",
+                "the {} of a running process cannot be recorded: start the program with whyslow{otherwise}",
                 wanted.word()
             )));
         };

@@ -239,7 +239,7 @@ pub(crate) enum Refusal {
     Traced { by: u32 },
     /// It belongs to another user.
     OtherUser,
-    /// Only its parent may trace it.
+    /// Only a process that started it, directly or through others, may trace it.
     NotItsParent { scope: i64 },
     /// Something else forbids it: a seccomp filter, or the process itself.
     Forbidden,

@@ -24,9 +24,9 @@ use crate::input::{Sample, Task, UserStack, Wakes};
 use crate::world::World;
 
 /// The innermost frame of a thread that is queued for a CPU.
-const FOR_CPU: &str = "[waiting for a CPU]";
+const FOR_CPU: &str = "[queued for a CPU]";
 /// The only frame of a wait without a snapshot.
-const NO_SNAPSHOT: &str = "[wait too short to be looked at]";
+const NO_SNAPSHOT: &str = "[wait too short to sample]";
 /// The same if the kernel provides stacks, but not for this wait.
 const NO_STACK: &str = "[wait without a stack]";
 
@@ -300,7 +300,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// Ends the waits of all running threads.
+    /// Ends the waits of all threads that have not exited.
     pub fn end_waits(&mut self, time: u64) {
         let mut tids: Vec<u32> = self.threads.keys().copied().collect();
         tids.sort_unstable();
@@ -417,7 +417,7 @@ mod tests {
         });
     }
 
-    /// Milliseconds of each wait, and whether it was queued for a CPU.
+    /// Milliseconds of each wait, and whether the thread was queued for a CPU.
     fn rows(mut recorded: Recorded, end: u64) -> Vec<(u64, bool)> {
         recorded.converter.end_waits(end);
         let profile = recorded.profile();

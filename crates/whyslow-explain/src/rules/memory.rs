@@ -8,7 +8,7 @@ use crate::rule::{Beneath, Frames, Rule, Signal};
 
 pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
     id: "allocator-heavy",
-    title: "memory is allocated and freed very often",
+    title: "much of the time is spent allocating and freeing memory",
     rust: "allocate less often: reuse a buffer that lives outside the loop (clear() keeps its memory), keep small values on the stack, \
            or put values with the same lifetime into an arena; if you need every allocation, try another allocator such as mimalloc",
     native: Some(

@@ -135,7 +135,7 @@ fn title_and_advice(reason: Reason) -> Option<(&'static str, &'static str)> {
              an idle server also waits, which is not a problem",
         )),
         Reason::Child => Some((
-            "the program waits for other programs that it started most of the time",
+            "most of the time, the program waits for other programs that it started",
             "run several of them at a time, or do short jobs in-process; record them too: whyslow follows child processes",
         )),
         _ => None,

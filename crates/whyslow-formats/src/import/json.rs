@@ -88,7 +88,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// A row number of another table. `null`, negative numbers and numbers beyond 32 bits are no row.
+/// A row number of another table. `null`, negative numbers and numbers beyond 32 bits mean no row.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Index(pub(super) Option<u32>);
 

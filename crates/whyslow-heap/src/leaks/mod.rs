@@ -14,8 +14,8 @@
 //! ```
 //!
 //! The difference to memcheck: memcheck knows which bytes were never written, and does not treat them as
-//! pointers. Here a stale pointer counts in fresh memory, or in an unused slot of a live stack frame. That
-//! can hide a leak; it cannot invent one.
+//! pointers. Here a stale pointer in fresh memory, or in an unused slot of a live stack frame, counts as a
+//! pointer. That can hide a leak; it cannot invent one.
 
 mod blocks;
 mod edges;
@@ -191,7 +191,7 @@ pub enum LeakError {
         /// The process.
         pid: u32,
     },
-    /// A thread does not stop.
+    /// A thread does not stop, most likely because it hangs in the kernel.
     #[error("thread {tid} of process {pid} did not stop within {} s; it may be blocked in the kernel", threads::PATIENCE.as_secs())]
     Stuck {
         /// The process.

@@ -101,6 +101,14 @@ pub fn diff(view: &DiffView<'_>, page: Page) -> String {
     out
 }
 
+/// The name of a total in text: its id with spaces.
+pub(super) fn total_name(id: &str) -> String {
+    match id {
+        "resident-at-most" => "max resident".to_owned(),
+        id => clean(id).replace('-', " "),
+    }
+}
+
 fn head(view: &DiffView<'_>, page: Page) -> String {
     let mut out = String::new();
     for (title, file) in [("before: ", view.before), ("after:  ", view.after)] {
@@ -130,7 +138,7 @@ fn totals(diff: &Diff, page: Page) -> String {
         total.what == diff.metric || total.what == "definitely-lost" || change.before.max(change.after) > 0
     };
     let shown = diff.totals.iter().filter(notable).collect::<Vec<_>>();
-    let what = |total: &Total| clean(&total.what).replace('-', " ");
+    let what = |total: &Total| total_name(&total.what);
     let what_width = shown.iter().map(|total| columns(&what(total))).max().unwrap_or(0);
     let sampled = shown.iter().any(|total| total.change.margin.is_some());
     let cells = |relatives: bool| {

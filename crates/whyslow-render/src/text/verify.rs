@@ -4,7 +4,7 @@ use whyslow_analyze::Percent;
 use whyslow_analyze::diff::{Change, DiffRow, Focus, Verdict, Verification};
 use whyslow_profile::Unit;
 
-use super::diff::{DiffView, found, numbers, ratio_cells, relative};
+use super::diff::{DiffView, found, numbers, ratio_cells, relative, total_name};
 use super::layout::{BOLD, Page, columns, label_name, left, push_line, right, styled, wrap};
 use super::remark::remark_lines;
 use crate::names::short_name;
@@ -111,7 +111,7 @@ pub fn summary(view: &VerifyView<'_>) -> String {
         Verdict::Same => "unchanged",
         Verdict::Undecided | Verdict::Moved => "undecided",
     };
-    let name = clean(&whole.what).replace('-', " ");
+    let name = total_name(&whole.what);
     sentences.push(format!("{word}: {name} {}.", change_words(&whole.change, whole.unit)));
     if diff.runs == 1 {
         sentences.push("A single run per side cannot show run-to-run noise.".to_owned());
@@ -248,7 +248,7 @@ fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
         rows.push([name, before, after, difference, ratio, interval, change.verdict.label().to_owned()]);
     };
     for total in diff.totals.iter().filter(|total| total.what == diff.metric || total.what == "wall-time") {
-        push(clean(&total.what).replace('-', " "), &total.change, total.unit);
+        push(total_name(&total.what), &total.change, total.unit);
     }
     if let Some(focus) = view.aim {
         push(format!("{}, total", aim_name(focus)), &focus.total, diff.unit);

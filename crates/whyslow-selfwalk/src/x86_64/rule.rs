@@ -168,7 +168,7 @@ impl Rule {
         self.0 & RBP_SAVED != 0
     }
 
-    /// The registers that a rule needs that is not simple.
+    /// The registers that a rule needs, if it is not simple.
     pub(crate) fn uses(self) -> Uses {
         if self.kind() != GENERAL {
             return Uses { bp: false, keeps_bp: false, bx: false };

@@ -44,7 +44,7 @@ pub(crate) struct FlameArgs {
     /// Draw the root at the top
     #[arg(long)]
     icicle: bool,
-    /// Draw every frame, also pure plumbing
+    /// Draw every frame, also start-up and runtime frames
     #[arg(long, alias = "whole")]
     unfolded: bool,
     /// The title [default: the recorded command]

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
     let (format, imported) = importing::import(&args.file, args.format, args.symfs.as_deref())?;
     file::write(&output, &imported.profile).map_err(|error| {
         Failure::new(format!("{}: cannot be written: {error}", output.display()))
-            .next("-o with a file in a folder you can write to")
+            .next("-o with a file in a writable folder with free space")
     })?;
     if volume > Volume::Quiet {
         note(&summary(&args.file, format, &imported.profile, &output));

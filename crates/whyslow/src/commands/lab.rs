@@ -58,9 +58,9 @@ pub(crate) fn run(args: &LabArgs, volume: Volume) -> Result<Exit> {
 fn solution() -> String {
     format!(
         "\nWhat is wrong with it:\n\
-         \x20 1. `{}` takes about {:.0} % of the time ({}:{}): {}\n\
+         \x20 1. `{}` takes most of the time, {:.0} % or more ({}:{}): {}\n\
          \x20    fix: {}\n\
-         \x20 2. `{}` takes about {:.0} % with what it calls: {}\n\
+         \x20 2. `{}` and its callees take most of the rest, up to {:.0} %: {}\n\
          \x20    fix: {}\n",
         ANSWER.function,
         ANSWER.share * 100.0,

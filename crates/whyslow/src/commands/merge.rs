@@ -56,7 +56,7 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
     make_room(&output, volume)?;
     file::write(&output, &profile).map_err(|error| {
         Failure::new(format!("{}: cannot be written: {error}", output.display()))
-            .next("-o with a file in a folder you can write to")
+            .next("-o with a file in a writable folder with free space")
     })?;
     if volume > Volume::Quiet {
         let samples = profile.main_samples().map_or(0, |(_, samples)| samples.len()) as u64;

@@ -24,8 +24,10 @@ Examples:
   whyslow record --faults -e uprobe:parse -- ./app
   whyslow record -p 4711 --duration 10s
   whyslow record -p nginx --duration 10s    all processes called nginx
-  whyslow record -a --duration 5s           the whole machine (root)
-  whyslow record -a -- ./load-test          the same, while a program runs"
+  whyslow record -a --duration 5s           the whole machine (privileged)
+  whyslow record -a -- ./load-test          the same, while a program runs
+
+`record` prints no answer: use `whyslow report FILE` or `whyslow explain FILE`."
 )]
 pub(crate) struct RecordArgs {
     #[command(flatten)]

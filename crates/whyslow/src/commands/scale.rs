@@ -30,8 +30,8 @@ Examples:
   whyslow scale --sizes 1k,4k,16k,64k --svg growth.svg -- ./app {size}
 
 Use five sizes or more, each at least twice the one before. The largest should
-run for a second or more, so that small functions get samples. k, M and G in
-sizes are thousands; the letter n in braces stands for the size, too.
+run for a second or more, so that small functions get samples. k, M and G are
+thousands, millions and billions. A lone n in braces also stands for the size.
 
 whyslow fits an exponent per function (negative-binomial model) with a 95 %
 confidence interval. A function is steep if its exponent is above 1.3 with a

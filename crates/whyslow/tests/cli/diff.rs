@@ -190,7 +190,7 @@ fn several_runs_per_side_have_ratios() {
         "{text}"
     );
     assert!(text.contains("×0.65  0.6") && text.contains("less       parse"), "{text}");
-    assert!(!text.contains("from one run each"), "{text}");
+    assert!(!text.contains("single run per side"), "{text}");
 }
 
 #[test]

@@ -12,7 +12,12 @@ fn a_missing_program_is_127() {
 #[test]
 fn suggests_the_command_for_a_misspelled_name() {
     let folder = Folder::new();
-    folder.whyslow(["reprot", "x.whyslow"]).fails(127, &["did you mean the command `report`?"]);
+    folder
+        .whyslow(["reprot", "x.whyslow"])
+        .fails(127, &["no program or command `reprot`", "did you mean `report`?"]);
+    folder
+        .whyslow(["help", "report"])
+        .fails(127, &["no program or command `help`", "whyslow COMMAND --help"]);
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn a_refused_snapshot_names_the_next_step() {
         assert_eq!(output.status.code(), Some(125), "{said}");
         assert!(said.contains(what) && said.contains(next), "{said}");
     };
-    refused(i32::MAX as u32, "there is no process", "`ps` to list processes");
+    refused(i32::MAX as u32, "there is no process", "`ps -e` to list processes");
     let (us, theirs) = (std::process::id(), held.pid);
     refused(
         us,

@@ -101,11 +101,8 @@ impl fmt::Display for Warning {
                 write!(f, "{lost} ({} of all)", Percent(*share))
             }
             Self::LostRecords { lost, .. } => {
-                write!(
-                    f,
-                    "the kernel dropped {} of mapped files, threads or processes: some names may be missing",
-                    number_of(*lost, "record", "records")
-                )
+                let lost = number_of(*lost, "lost record", "lost records");
+                write!(f, "{lost} of mapped files, threads or processes: some names may be missing")
             }
             Self::Throttled { times, .. } => {
                 write!(f, "the kernel throttled sampling {}: some samples are missing", how_often(*times))

@@ -112,7 +112,7 @@ fn calls_of_one_site_and_result_are_one_row_and_three_metrics() {
 }
 
 #[test]
-fn a_stack_after_the_entry_belongs_to_it_and_its_copying_time_does_not() {
+fn copying_the_stack_does_not_count_for_the_call() {
     let mut recorded = recorded();
     enter(&mut recorded, PID, READ, &[7], 100);
     stack(&mut recorded, READ, &[7], (0x1100, &[]), 105);

@@ -212,6 +212,6 @@ impl Execute for Runner<'_> {
         self.progress.clear();
         let name = &self.runnables[command].contender.name;
         Failure::new(format!("`{name}` ended with {}{}", words(exit), stderr_tail(&self.last_stderr)))
-            .next("--ignore-failure, if this is expected")
+            .next("running it by hand, or --ignore-failure if this is expected")
     }
 }

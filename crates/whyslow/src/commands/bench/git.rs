@@ -103,7 +103,7 @@ fn git(root: Option<&Path>, args: &[&str]) -> Result<Output> {
     let printed = String::from_utf8_lossy(&output.stderr);
     let last = printed.trim().lines().last().unwrap_or_default();
     Err(Failure::new(format!("git {}: {}", args[0], whyslow_render::sanitize::clean(last)))
-        .next("a commit, branch or tag of this repository"))
+        .next("a commit, branch or tag, inside a git repository"))
 }
 
 fn text(output: &Output) -> String {

@@ -41,7 +41,7 @@ fn named(process: &str, program: &str) -> OsString {
 fn explain(error: SnapshotError) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
-        SnapshotError::NoProcess { .. } => failure.next("`ps` to list processes"),
+        SnapshotError::NoProcess { .. } => failure.next("`ps -e` to list processes"),
         SnapshotError::Recorder { watched, .. } => {
             match watched.first().and_then(|one| one.split(' ').next()) {
                 Some(pid) => failure.next(format!("whyslow heap --snapshot {pid}")),

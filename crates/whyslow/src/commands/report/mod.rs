@@ -48,7 +48,7 @@ pub(crate) struct ReportArgs {
     /// Start trees at the innermost functions
     #[arg(long)]
     inverted: bool,
-    /// Show every frame in trees, also pure plumbing
+    /// Show every frame in trees, also start-up and runtime frames
     #[arg(long, alias = "whole")]
     unfolded: bool,
     /// Show at most this many rows; 0 shows all [default: 40; heap: 5 of each; JSON: all]
