@@ -45,6 +45,10 @@ fn record(whyslow: &Path, folder: &Path) -> Result<()> {
     let paths = program.parent().map(Path::to_owned).into_iter();
     let usual = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(paths.chain(std::env::split_paths(&usual)))?;
+    let profile = folder.join("tokei.whyslow");
+    if profile.exists() {
+        std::fs::remove_file(&profile)?;
+    }
     let mut record = process::command(whyslow);
     record.current_dir(folder).env("PATH", path);
     record.args(["-o", "tokei.whyslow", "tokei", "sources/", "sources/", "sources/"]);
