@@ -11,8 +11,8 @@ pub struct Overview {
     pub duration_ns: u64,
     /// CPU time from the kernel's accounting; the sum of the samples if that is unknown and they are times.
     pub cpu_time_ns: u64,
-    /// No thread of the program ran for at least this long; `None` if unknown.
-    pub nothing_ran_ns: Option<u64>,
+    /// No thread of the program ran or was queued for a CPU for at least this long; `None` if unknown.
+    pub all_blocked_ns: Option<u64>,
     /// Samples of the main metric.
     pub samples: u64,
     /// Threads that ran.
@@ -34,12 +34,15 @@ impl Overview {
         let counted = counts.map_or(0, |counts| counts.iter().fold(0, |sum: u64, v| sum.saturating_add(*v)));
         let timed = main.is_none_or(|(metric, _)| metric.unit == Unit::Nanoseconds);
         let accounted = meta.user_time_ns.saturating_add(meta.system_time_ns);
+        let queued = profile.threads.iter().filter_map(|thread| thread.times).map(|times| times.queued_ns);
+        let ready = queued.fold(accounted, u64::saturating_add);
         Self {
             duration_ns: if meta.duration_ns > 0 { meta.duration_ns } else { last },
             cpu_time_ns: if accounted > 0 || !timed { accounted } else { seen },
-            // CPU time is at least the time in which any thread ran, however threads overlap.
-            nothing_ran_ns: (meta.exit.is_some() && meta.duration_ns > 0)
-                .then(|| meta.duration_ns.saturating_sub(accounted)),
+            // CPU time and run-queue delay together are at least the time in which any thread was ready, however
+            // threads overlap.
+            all_blocked_ns: (meta.exit.is_some() && meta.duration_ns > 0)
+                .then(|| meta.duration_ns.saturating_sub(ready)),
             samples: counted.max(samples.map_or(0, |samples| {
                 samples.stack.iter().filter(|stack| !profile.is_not_sampled(**stack)).count() as u64
             })),

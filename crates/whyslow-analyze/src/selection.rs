@@ -85,7 +85,7 @@ pub enum SelectionError {
         have: usize,
     },
     /// No metric has this name.
-    #[error("there is no metric '{name}'; the metrics are {}", listed(.have))]
+    #[error("the profile has no metric '{name}', only {}", listed(.have))]
     UnknownMetric {
         /// The requested name.
         name: String,
@@ -569,11 +569,11 @@ mod tests {
         let why = Selection::metric_named(&profile, "cpu-time").unwrap_err().to_string();
         assert_eq!(
             why,
-            "there is no metric 'cpu-time'; the metrics are 'bytes-allocated', 'allocations', 'bytes-freed', \
+            "the profile has no metric 'cpu-time', only 'bytes-allocated', 'allocations', 'bytes-freed', \
              'live-at-peak', 'live-at-exit', 'temporary-allocations', 'unused-bytes', 'live'"
         );
         let why = Selection::metric_named(&testing::profile("main 1"), "live").unwrap_err().to_string();
-        assert_eq!(why, "there is no metric 'live'; the metrics are 'cpu-time'");
+        assert_eq!(why, "the profile has no metric 'live', only 'cpu-time'");
     }
 
     #[test]

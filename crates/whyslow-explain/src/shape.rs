@@ -1,7 +1,7 @@
 //! The overall shape of a profile: where to look if no known pattern explains it.
 
 use rustc_hash::FxHashMap;
-use whyslow_analyze::{Charges, Label, Nearness, Overview};
+use whyslow_analyze::{Charges, Label, Nearness, Overview, wait_metric};
 use whyslow_profile::StackId;
 
 use crate::facts::{Facts, sampled_value};
@@ -18,10 +18,12 @@ pub enum Shape {
         /// How many are needed.
         needed: u64,
     },
-    /// No thread ran most of the time.
+    /// All threads were blocked most of the time.
     Waiting {
         /// The share of the elapsed time.
         share: f64,
+        /// Whether the profile has the waits.
+        recorded: bool,
     },
     /// One function has most of the sampled value.
     Hotspot {
@@ -56,9 +58,9 @@ impl Shape {
             return Self::TooFew { samples: 0, needed: FEWEST_SAMPLES };
         };
         let overview = Overview::of(profile);
-        let nothing_ran = overview.nothing_ran_ns.unwrap_or(0) as f64 / overview.duration_ns.max(1) as f64;
-        if nothing_ran >= IDLE && selection.is_everything() {
-            return Self::Waiting { share: nothing_ran };
+        let blocked = overview.all_blocked_ns.unwrap_or(0) as f64 / overview.duration_ns.max(1) as f64;
+        if blocked >= IDLE && selection.is_everything() {
+            return Self::Waiting { share: blocked, recorded: wait_metric(profile).is_some() };
         }
         if weights.total_count < FEWEST_SAMPLES {
             return Self::TooFew { samples: weights.total_count, needed: FEWEST_SAMPLES };
@@ -95,9 +97,29 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use whyslow_analyze::{CallTree, Selection, testing};
+    use whyslow_profile::{ExitStatus, ThreadTimes};
 
     use super::*;
     use crate::{Allowed, explain};
+
+    #[test]
+    fn a_starved_program_does_not_wait() {
+        const S: u64 = 1_000_000_000;
+        let mut profile = testing::profile("app::main@m.rs:3;app::count@m.rs:9 2000");
+        profile.meta.duration_ns = 10 * S;
+        profile.meta.user_time_ns = 2 * S;
+        profile.meta.exit = Some(ExitStatus::Code(0));
+        let (selection, allowed) = (Selection::default(), Allowed::default());
+        let shape = |profile: &whyslow_profile::Profile| {
+            let question =
+                Question { profile, selection: &selection, only_metric: false, allowed: &allowed, file: "" };
+            explain(&question).shape
+        };
+        assert_eq!(shape(&profile), Shape::Waiting { share: 0.8, recorded: false });
+        profile.threads[0].times =
+            Some(ThreadTimes { ran_ns: 2 * S, queued_ns: 8 * S, ..ThreadTimes::default() });
+        assert!(matches!(shape(&profile), Shape::Hotspot { .. }), "{:?}", shape(&profile));
+    }
 
     #[test]
     fn time_that_was_not_sampled_hides_no_finding() {

@@ -76,7 +76,32 @@ impl MetricArgs {
         {
             return Ok(profile.set_metric(metric, samples));
         }
-        Selection::metric_named(profile, name)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+        Selection::metric_named(profile, name).map_err(|error| {
+            let failure = Failure::new(format!("{}: {error}", path.display()));
+            match recorded_by(name) {
+                Some(command) => failure.next(command),
+                None => failure,
+            }
+        })
+    }
+}
+
+/// The command that records a metric, for the well-known ones.
+fn recorded_by(metric: &str) -> Option<&'static str> {
+    const HEAP: [&str; 7] = [
+        LIVE,
+        "allocations",
+        "bytes-allocated",
+        "bytes-freed",
+        "live-at-exit",
+        "live-at-peak",
+        "temporary-allocations",
+    ];
+    match metric {
+        "off-cpu-time" | "wall-time" => Some("whyslow record --off-cpu -- PROGRAM"),
+        "page-faults" => Some("whyslow record --faults -- PROGRAM"),
+        "syscalls" | "syscall-time" | "syscall-bytes" => Some("sudo whyslow record --syscalls -- PROGRAM"),
+        metric if HEAP.contains(&metric) => Some("whyslow heap -- PROGRAM"),
+        _ => None,
     }
 }

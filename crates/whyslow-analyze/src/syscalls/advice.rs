@@ -76,7 +76,7 @@ impl Fact for SyscallAdvice {
                 self.id(),
                 About::Counters,
                 format!(
-                    "{} of {} calls have no stack because they came too fast: they are counted and timed, and charged in proportion to \
+                    "{} of {} calls have no stack because they arrived too fast: they are counted and timed, and charged in proportion to \
                      calls of the same thread, kind and file that have a stack",
                     Count(*calls),
                     Count(*of)

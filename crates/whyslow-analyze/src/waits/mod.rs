@@ -64,13 +64,13 @@ pub struct WaitTable {
 pub enum Waited {
     /// Its waits were recorded: those of its first thread, and that thread's lifetime.
     Recorded(WaitTable, u64),
-    /// Its waits were not recorded, but no thread ran for most of the time.
+    /// Its waits were not recorded, but no thread ran or was queued for a CPU for most of the time.
     Mostly {
-        /// No thread ran for at least this long.
+        /// All threads were blocked for at least this long.
         idle_ns: u64,
         /// The wall time.
         wall_ns: u64,
-        /// The times of its first thread.
+        /// The times of its first thread, if that was blocked for most of the time, too.
         first: Option<ThreadTimes>,
     },
     /// Its waits were not recorded, but its threads were queued for a CPU for a large part of the time: the
@@ -100,12 +100,11 @@ impl Waited {
             let end_ns = first.end_ns.unwrap_or(profile.meta.duration_ns);
             return Some(Self::Recorded(table, end_ns.saturating_sub(first.start_ns)));
         }
-        let Overview { duration_ns, nothing_ran_ns, .. } = Overview::of(profile);
-        let first = profile.threads.first().and_then(|thread| thread.times);
+        let Overview { duration_ns, all_blocked_ns, .. } = Overview::of(profile);
         let is_most = |part: u64| part >= Self::MIN_NS && part as f64 >= Self::MOSTLY * duration_ns as f64;
-        if let Some(idle_ns) = nothing_ran_ns.filter(|idle| is_most(*idle))
-            && first.is_none_or(|times| is_most(times.blocked_ns))
-        {
+        if let Some(idle_ns) = all_blocked_ns.filter(|idle| is_most(*idle)) {
+            let first = profile.threads.first().and_then(|thread| thread.times);
+            let first = first.filter(|times| is_most(times.blocked_ns));
             return Some(Self::Mostly { idle_ns, wall_ns: duration_ns, first });
         }
         let times = profile.threads.iter().filter_map(|thread| thread.times);
@@ -229,6 +228,27 @@ mod tests {
         profile.threads[0].times =
             Some(ThreadTimes { ran_ns: 9 * S, queued_ns: S, ..ThreadTimes::default() });
         assert_eq!(Waited::of(&profile, &charges), None);
+    }
+
+    /// The first thread joins four workers that share too few CPUs: the program is starved, and does not wait.
+    #[test]
+    fn starved_workers_are_not_waiting() {
+        const S: u64 = 1_000_000_000;
+        let mut profile = profile(
+            "main: main@app.rs:3;std::thread::JoinHandle<T>::join 1\na: app::work 1\nb: app::work 1\nc: app::work 1\nd: app::work 1",
+        );
+        profile.meta.duration_ns = 10 * S;
+        profile.meta.user_time_ns = 4 * S;
+        profile.meta.exit = Some(whyslow_profile::ExitStatus::Code(0));
+        for (row, thread) in profile.threads.iter_mut().enumerate() {
+            thread.times = Some(match row {
+                0 => ThreadTimes { blocked_ns: 10 * S, waits: 1, ..ThreadTimes::default() },
+                _ => ThreadTimes { ran_ns: S, queued_ns: 9 * S, ..ThreadTimes::default() },
+            });
+        }
+        let charges = Charges::new(&profile, true);
+        let waited = Waited::of(&profile, &charges);
+        assert_eq!(waited, Some(Waited::Queued { queued_ns: 36 * S, ran_ns: 4 * S }));
     }
 
     #[test]

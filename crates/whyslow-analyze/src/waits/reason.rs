@@ -206,7 +206,9 @@ impl Said {
         }
         if labels::kind(profile, label) == CodeKind::Kernel {
             let is_fault = name.contains("exc_page_fault") || name.contains("handle_mm_fault");
-            return Self::Kernel(found(KERNEL, &name), is_fault);
+            // The helper of many waits; the name is like that of a wait for a child.
+            let is_helper = name.contains("do_wait_intr");
+            return Self::Kernel(found(KERNEL, &name).filter(|_| !is_helper), is_fault);
         }
         if Role::of(profile, label).is_some_and(Role::runs_work) {
             return Self::RunsWork;
@@ -276,6 +278,7 @@ const KERNEL: &[Word] = &[
     ("do_select", Reason::Events),
     ("io_cqring_wait", Reason::Events),
     ("eventfd_read", Reason::Events),
+    ("timerfd_read", Reason::Sleep),
     ("sigtimedwait", Reason::Signal),
     ("sigsuspend", Reason::Signal),
     ("sys_pause", Reason::Signal),
@@ -383,13 +386,13 @@ mod tests {
     use super::*;
     use crate::testing::profile;
 
-    /// Stacks from the outside in; functions that start with `sys_` are kernel functions.
     #[test]
     fn list_of_reasons_is_complete_and_in_order() {
         let places: Vec<usize> = Reason::ALL.iter().map(|reason| *reason as usize).collect();
         assert_eq!(places, (0..=Reason::Other as usize).collect::<Vec<_>>());
     }
 
+    /// Stacks from the outside in; functions that start with `sys_` are kernel functions.
     #[test]
     fn finds_reasons_from_the_functions_on_a_stack() {
         let cases: &[(&str, Reason)] = &[
@@ -426,6 +429,9 @@ mod tests {
             ("main;sys_asm_exc_page_fault;sys_handle_mm_fault;sys_io_schedule", Reason::PageFault),
             ("main;read;sys_vfs_read;sys_io_schedule", Reason::File),
             ("main;read;sys_vfs_read;sys_anon_pipe_read;sys_schedule", Reason::Pipe),
+            ("main;read;sys_eventfd_read;sys_do_wait_intr_irq;sys_schedule", Reason::Events),
+            ("main;read;sys_timerfd_read;sys_do_wait_intr_irq;sys_schedule", Reason::Sleep),
+            ("main;wait4;sys_kernel_wait4;sys_do_wait;sys_schedule", Reason::Child),
             ("main;syscall;sys_futex_wait", Reason::Other),
             ("main;pthread_cond_wait", Reason::Condition),
             ("main;std::thread::JoinHandle::join;__pthread_clockjoin_ex;sys_futex_wait", Reason::Join),

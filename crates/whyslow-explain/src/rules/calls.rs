@@ -1,6 +1,6 @@
 //! Rules over recorded system calls.
 
-use whyslow_analyze::{Count, Fact, SyscallAdvice, SyscallRow, duration};
+use whyslow_analyze::{Count, Fact, SyscallAdvice, SyscallRow, duration, number_of};
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
@@ -80,7 +80,7 @@ fn transfers(rule: &'static Rule, facts: &Facts<'_>, calls: &[&str]) -> Vec<Find
     };
     find(rule, facts, is_small, |row| {
         let advice = row.advice(profile).map_or(String::new(), |advice: SyscallAdvice| advice.remark().text);
-        format!("{} calls to {}, {advice}:", Count(row.cost.count), profile.text(row.call))
+        format!("{} to {}, {advice}:", number_of(row.cost.count, "call", "calls"), profile.text(row.call))
     })
 }
 
@@ -111,7 +111,11 @@ fn syscall_per_item(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         } else {
             String::new()
         };
-        format!("{} calls to {}, {each} each{failed}:", Count(row.cost.count), profile.text(row.call))
+        format!(
+            "{} to {}, {each} each{failed}:",
+            number_of(row.cost.count, "call", "calls"),
+            profile.text(row.call)
+        )
     })
 }
 

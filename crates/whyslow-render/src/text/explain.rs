@@ -149,10 +149,17 @@ pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
             Count(*samples),
             Count(*needed)
         ),
-        Shape::Waiting { share } => format!(
-            "the program mostly waits: no thread ran for {} of the time. `whyslow record --off-cpu` shows what it waits for",
-            Percent(*share)
-        ),
+        Shape::Waiting { share, recorded } => {
+            let share = Percent(*share);
+            let text = format!(
+                "the program mostly waits: all threads were blocked for {share} of the time or more."
+            );
+            if *recorded {
+                format!("{text} See for what: whyslow report {file} waits")
+            } else {
+                format!("{text} `whyslow record --off-cpu` shows what it waits for")
+            }
+        }
         Shape::Hotspot { function, share } => format!(
             "one hotspot: {} and its callees take {} of the {time}. See its lines: whyslow report {file} lines",
             clean(&CallTree::name(profile, *function)),

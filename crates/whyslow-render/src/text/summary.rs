@@ -206,7 +206,7 @@ fn waited_line(waited: &Waited, file: Option<&str>, command: &[String]) -> Strin
                 )
             });
             format!(
-                "mostly waits: no thread ran for {} of {}{first}; to see where: whyslow record --off-cpu -- {}",
+                "mostly waits: all threads were blocked for {} of {}{first}; to see where: whyslow record --off-cpu -- {}",
                 duration(*idle_ns),
                 duration(*wall_ns),
                 command_line(command)

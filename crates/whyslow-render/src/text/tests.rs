@@ -94,8 +94,7 @@ fn mostly_waiting_program_gets_a_note() {
     waits.meta.exit = Some(whyslow_profile::ExitStatus::Code(0));
     waits.meta.duration_ns = 10_000_000_000;
     let text = one_screen(&waits, 200);
-    let expected =
-        "mostly waits: no thread ran for 8.00 s of 10.0 s; to see where: whyslow record --off-cpu -- ./app";
+    let expected = "mostly waits: all threads were blocked for 8.00 s of 10.0 s; to see where: whyslow record --off-cpu -- ./app";
     assert!(text.contains(expected), "{text}");
     waits.meta.duration_ns = 3_000_000_000;
     assert!(!one_screen(&waits, 200).contains("mostly waits"));

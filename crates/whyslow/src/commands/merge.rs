@@ -1,4 +1,4 @@
-//! `whyslow merge`: pools several recordings into one profile with all their samples.
+//! `whyslow merge`: merges several recordings into one profile with all their samples.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::output::note;
 use crate::profile_file;
 use crate::recording::{make_room, name_of};
 
-/// Pool several recordings, so that rare code gets enough samples
+/// Merge several recordings, so that rare code gets enough samples
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The result has the samples of all runs, one run after the other on its timeline.

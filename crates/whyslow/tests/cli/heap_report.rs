@@ -91,9 +91,15 @@ fn explains_bad_metrics_and_views() {
         outcome.stderr
     };
     let unknown = why(&["report", "heap.whyslow", "--metric", "bytes"]);
-    assert!(unknown.contains("there is no metric 'bytes'; the metrics are 'bytes-allocated'"), "{unknown}");
+    assert!(unknown.contains("the profile has no metric 'bytes', only 'bytes-allocated'"), "{unknown}");
     assert!(unknown.contains("'live'"), "{unknown}");
-    assert!(why(&["report", "cpu.whyslow", "--live-at", "1s"]).contains("the metrics are 'cpu-time'"));
+    assert!(
+        why(&["report", "cpu.whyslow", "--live-at", "1s"])
+            .contains("only 'cpu-time'; try: whyslow heap -- PROGRAM")
+    );
+    assert!(
+        why(&["report", "cpu.whyslow", "--metric", "wall-time"]).contains("try: whyslow record --off-cpu")
+    );
     assert!(why(&["report", "cpu.whyslow", "heap"]).contains("whyslow heap -- PROGRAM"));
     assert!(why(&["report", "heap.whyslow", "heap", "--metric", "live"]).contains("functions"));
     assert!(why(&["flame", "heap.whyslow", "--live-at", "1s", "--time", "..2s"]).contains("--live-at"));
