@@ -177,12 +177,22 @@ pub(crate) fn exec_error(command: &Command, error: io::Error) -> RecordError {
             "the interpreter that its first line or its header names does not exist".to_owned()
         }
         Some(libc::ENOENT | libc::ENOTDIR) => return RecordError::NotFound { program },
+        // The search of PATH also ends like this if one of its folders may not be read.
+        Some(libc::EACCES) if !named_by_path && !is_in_path(path) => {
+            return RecordError::NotFound { program };
+        }
         Some(libc::EACCES) if path.is_dir() => "it is a folder".to_owned(),
         Some(libc::EACCES) => format!("it is not executable; if it is a program, try: chmod +x {program}"),
         Some(libc::ENOEXEC) => "it is not a program for this machine".to_owned(),
         _ => error.to_string(),
     };
     RecordError::NotExecutable { program, reason }
+}
+
+/// Whether a folder of PATH has a file of this name, executable or not.
+fn is_in_path(name: &Path) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -275,6 +285,16 @@ pub(crate) use calls::wait4;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_of_path_that_may_not_be_read_does_not_hide_that_a_program_is_missing() {
+        let refused = |program: &str| {
+            let command = Command { program: program.into(), ..Command::default() };
+            exec_error(&command, io::Error::from_raw_os_error(libc::EACCES))
+        };
+        assert!(matches!(refused("no-such-program-anywhere"), RecordError::NotFound { .. }));
+        assert!(matches!(refused("/etc/passwd"), RecordError::NotExecutable { .. }));
+    }
 
     /// This would wait forever if the child kept its own end of the pipe open.
     #[test]

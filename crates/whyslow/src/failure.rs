@@ -49,7 +49,7 @@ impl Failure {
 }
 
 /// Removes the numbers that std adds to the messages of system errors: `Permission denied (os error 13)`.
-fn without_error_numbers(mut text: String) -> String {
+pub(crate) fn without_error_numbers(mut text: String) -> String {
     const START: &str = " (os error ";
     while let Some(start) = text.find(START) {
         let Some(length) = text[start..].find(')') else { break };

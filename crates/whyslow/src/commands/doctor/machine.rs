@@ -10,6 +10,7 @@ use whyslow_proc::process::Status;
 use super::checkup::{Check, Item};
 use super::probe::Probe;
 use super::virtualisation::Virtualisation;
+use crate::failure::without_error_numbers;
 
 /// A ring buffer per CPU that is large enough for a busy machine.
 const GOOD_RING_KIB: u64 = 512;
@@ -290,8 +291,7 @@ fn no_buffers(number: i32) -> Item {
 }
 
 fn error_name(number: i32) -> String {
-    let text = std::io::Error::from_raw_os_error(number).to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
+    without_error_numbers(std::io::Error::from_raw_os_error(number).to_string())
 }
 
 #[cfg(test)]
