@@ -1,12 +1,15 @@
 //! Run-queue delay of woken threads, where no record shows the wakeup: the kernel adds it up per thread.
 
 use whyslow_convert::{Converter, Task, World};
+use whyslow_proc::monotonic_ns;
 use whyslow_proc::process::thread_queued_ns;
 
 /// Time between two readings of all threads.
 const PAUSE_NS: u64 = 100_000_000;
 /// Threads read at a time, at about 10 µs each. If there are more, they take turns.
 const MAX: usize = 100;
+/// Threads with new waits read after a drain.
+const MAX_WAITING: usize = 16;
 
 /// Reads the kernel's scheduler statistics of the recorded threads.
 #[derive(Debug, Default)]
@@ -24,22 +27,25 @@ impl Queues {
                 converter.set_queued_at_start(tid, queued_ns);
             }
         }
+        converter.estimate_queues();
         Self::default()
+    }
+
+    /// Reads those of threads with waits since their last reading.
+    pub(crate) fn read_waiting<W: World>(converter: &mut Converter<W>) {
+        let tasks = converter.threads_to_read(MAX_WAITING);
+        read_all(&tasks, converter);
     }
 
     /// Reads those of a thread that may be about to exit, and from time to time those of all threads.
     pub(crate) fn read<W: World>(&mut self, first: Option<u32>, converter: &mut Converter<W>) {
         let mut tasks: Vec<Task> = first.map(|pid| Task { pid, tid: pid }).into_iter().collect();
-        let now = whyslow_proc::monotonic_ns();
+        let now = monotonic_ns();
         if now >= self.next_ns {
             self.next_ns = now + PAUSE_NS;
             tasks.extend(self.turn(converter.living()));
         }
-        for Task { pid, tid } in tasks {
-            if let Some(queued_ns) = thread_queued_ns(pid, tid) {
-                converter.set_queued(tid, queued_ns);
-            }
-        }
+        read_all(&tasks, converter);
     }
 
     /// The threads whose turn it is: those after the last one read, then from the start again. They are
@@ -50,6 +56,16 @@ impl Queues {
         tasks.truncate(MAX);
         self.last = tasks.last().map_or(0, |task| task.tid);
         tasks
+    }
+}
+
+fn read_all<W: World>(tasks: &[Task], converter: &mut Converter<W>) {
+    for Task { pid, tid } in tasks {
+        // What is counted while it is read belongs to the next reading.
+        let time = monotonic_ns();
+        if let Some(queued_ns) = thread_queued_ns(*pid, *tid) {
+            converter.set_queued(*tid, queued_ns, time);
+        }
     }
 }
 

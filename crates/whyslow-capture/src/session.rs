@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use linux_perf_event_reader::RecordType;
-use whyslow_convert::{Converter, Input, perf};
+use whyslow_convert::{Converter, Input, WaitStacks, perf};
 use whyslow_proc::accounts::Io;
 use whyslow_proc::{kernel, machine, process};
 use whyslow_profile::file::Writer;
@@ -305,12 +305,18 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             None => Some(RecordingNote::WaitsNotRecorded),
             Some(_) if has_wait_snapshots => Some(RecordingNote::WaitSnapshots),
             Some(_) if has_paused => {
-                let (stacks, waits) = converter.waits_with_stacks();
-                Some(RecordingNote::WaitsSampled { stacks, waits })
+                let stacks = converter.wait_stacks();
+                Some(RecordingNote::WaitsSampled { stacks: stacks.with_stack, waits: stacks.waits })
             }
             Some(_) => None,
         };
         meta.notes.extend(note.map(Note::from));
+        let WaitStacks { total_ns, with_stack, estimated, estimated_ns, .. } = converter.wait_stacks();
+        if estimated > 0 {
+            let note =
+                RecordingNote::WaitsEstimated { estimated, estimated_ns, total_ns, stacks: with_stack };
+            meta.notes.push(note.into());
+        }
     }
     let (waits, total_ns) = converter.doubtful_waits();
     if waits > 0 {
@@ -613,8 +619,12 @@ impl Session {
         loop {
             // Descriptors must be looked up before they are closed.
             let calls = self.records.as_ref().is_some_and(Records::has_calls);
-            let eager = eager_left > 0 || self.wait_snapshots.is_some() || calls;
-            let mut pause = if eager { EAGER } else { CALM };
+            let eager = eager_left > 0 || calls;
+            let mut pause = match &mut self.wait_snapshots {
+                Some(wait_snapshots) => wait_snapshots.pause(),
+                None if eager => EAGER,
+                None => CALM,
+            };
             if let Some(deadline) = deadline {
                 pause = pause.min(deadline.saturating_duration_since(Instant::now()));
             }
@@ -646,7 +656,7 @@ impl Session {
 
     /// Takes the records up to a time. Returns whether a live stack had to be read for them.
     fn drain(&mut self, until: u64) -> bool {
-        let Self { records, agent, timer, ptrace, pace, wait_snapshots, converter, .. } = self;
+        let Self { records, agent, timer, ptrace, pace, wait_snapshots, queues, converter, .. } = self;
         converter.begin_drain();
         converter.world.marks.collect();
         if let Some(Records { events, recorded, reader, kinds, chosen_from, chosen_samples }) = records {
@@ -693,8 +703,12 @@ impl Session {
         if let Some(ptrace) = ptrace {
             ptrace.drain(converter);
         }
+        converter.end_drain(until);
         if let Some(wait_snapshots) = wait_snapshots {
             wait_snapshots.take(converter);
+        }
+        if queues.is_some() {
+            Queues::read_waiting(converter);
         }
         converter.with_tasks(|world, builder, tasks| world.marks.add(until, builder, tasks));
         converter.has_read_live()
@@ -708,6 +722,7 @@ impl Session {
             rows.add(&mut self.converter, &agent.take());
         }
         self.converter.flush_calls();
+        self.converter.settle_waits(whyslow_proc::monotonic_ns(), false);
         if self.write_error.is_none() {
             self.write_error = self.writer.append(&mut self.converter.builder).err();
         }

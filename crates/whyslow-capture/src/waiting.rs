@@ -7,16 +7,21 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use whyslow_convert::{Converter, Dump, Task, UserStack, World};
-use whyslow_proc::process;
+use whyslow_proc::{monotonic_ns, process};
 use whyslow_unwind::Registers;
 
 /// How much of a stack is copied. The rest can be read while the thread waits.
 const STACK_BYTES: usize = 16 << 10;
-/// Snapshots per drain, at about 20 µs each. Further waits count as having no snapshot.
-const MAX: usize = 200;
+/// The average time between two snapshots, at about 15 µs each, and how many may follow each other after a
+/// pause. Further threads take turns.
+const PAUSE_NS: u64 = 500_000;
+const MAX: usize = 400;
+/// Files that are kept open.
+const MAX_FILES: usize = 256;
 
 /// Open /proc files of threads. The kernel generates their contents on every read.
 #[derive(Debug, Default)]
@@ -25,11 +30,32 @@ pub(crate) struct WaitSnapshots {
     /// Threads that were stopped by a signal or a debugger, whatever call they are in.
     stopped: Vec<u32>,
     stack: Vec<u8>,
+    budget: Budget,
+    random: u32,
+}
+
+/// Limits the number of snapshots over time.
+#[derive(Debug, Default)]
+struct Budget {
+    /// Snapshots before this time are paid for.
+    paid_until_ns: u64,
+}
+
+impl Budget {
+    /// How many snapshots may be taken now.
+    fn left(&mut self, now_ns: u64) -> usize {
+        self.paid_until_ns = self.paid_until_ns.max(now_ns.saturating_sub(MAX as u64 * PAUSE_NS));
+        (now_ns.saturating_sub(self.paid_until_ns) / PAUSE_NS) as usize
+    }
+
+    fn spend(&mut self, snapshots: usize) {
+        self.paid_until_ns += snapshots as u64 * PAUSE_NS;
+    }
 }
 
 /// Reports the state of threads when their recording starts. Takes snapshots of those that wait.
 pub(crate) fn begin_with<W: World>(pids: &[u32], converter: &mut Converter<W>) {
-    let time_ns = whyslow_proc::monotonic_ns();
+    let time_ns = monotonic_ns();
     let mut snapshots = WaitSnapshots::default();
     for pid in pids {
         for tid in process::threads(*pid).unwrap_or_default() {
@@ -49,19 +75,28 @@ pub(crate) fn begin_with<W: World>(pids: &[u32], converter: &mut Converter<W>) {
 }
 
 impl WaitSnapshots {
-    /// Takes snapshots of threads that have started to wait.
+    /// The time until the next snapshots. It varies, so that they are not in step with the program.
+    pub(crate) fn pause(&mut self) -> Duration {
+        self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        Duration::from_millis(3 + u64::from(self.random >> 16) % 5)
+    }
+
+    /// Takes snapshots of threads that wait.
     pub(crate) fn take<W: World>(&mut self, converter: &mut Converter<W>) {
-        let tasks = converter.threads_to_snapshot();
-        if self.calls.len() > 4 * tasks.len().max(256) {
-            self.calls.clear();
-        }
-        for task in tasks.into_iter().take(MAX) {
+        let now = monotonic_ns();
+        let tasks = converter.threads_to_snapshot(self.budget.left(now), now);
+        self.budget.spend(tasks.len());
+        for task in tasks {
             self.take_one(task, converter);
         }
     }
 
     fn take_one<W: World>(&mut self, task: Task, converter: &mut Converter<W>) -> Option<()> {
         let Task { pid, tid } = task;
+        if self.calls.len() >= MAX_FILES && !self.calls.contains_key(&tid) {
+            self.calls.clear();
+        }
+        let from_ns = monotonic_ns();
         let file = match self.calls.entry(tid) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::hash_map::Entry::Vacant(entry) => {
@@ -77,7 +112,7 @@ impl WaitSnapshots {
         let waiting = Waiting::parse(std::str::from_utf8(&text[..len]).ok()?)?;
         self.stack.resize(STACK_BYTES, 0);
         let read = whyslow_proc::read_memory(tid, waiting.sp, &mut self.stack).ok()?;
-        let time_ns = whyslow_proc::monotonic_ns();
+        let taken = from_ns..monotonic_ns();
         let registers = Registers::of_waiting(waiting.ip, waiting.sp);
         let dump = Dump { sp: waiting.sp, bytes: &self.stack[..read], cut: read == STACK_BYTES };
         let file = |descriptor| {
@@ -86,7 +121,7 @@ impl WaitSnapshots {
         };
         let place = if self.stopped.contains(&tid) { "[stopped]" } else { waiting.place(file) };
         let argument = waiting.call.map_or(0, |(_, first)| first);
-        converter.add_wait_snapshot(task, &UserStack::Dump(registers, dump), argument, place, time_ns);
+        converter.add_wait_snapshot(task, &UserStack::Dump(registers, dump), argument, place, taken);
         Some(())
     }
 }
@@ -157,11 +192,45 @@ impl Waiting {
             libc::SYS_fsync
             | libc::SYS_fdatasync
             | libc::SYS_sync_file_range
+            | libc::SYS_syncfs
+            | libc::SYS_sync
+            | libc::SYS_msync
+            | libc::SYS_open
             | libc::SYS_openat
+            | libc::SYS_openat2
+            | libc::SYS_creat
+            | libc::SYS_close
+            | libc::SYS_unlink
             | libc::SYS_unlinkat
+            | libc::SYS_rename
+            | libc::SYS_renameat
             | libc::SYS_renameat2
+            | libc::SYS_link
+            | libc::SYS_linkat
+            | libc::SYS_symlink
+            | libc::SYS_symlinkat
+            | libc::SYS_mkdir
+            | libc::SYS_mkdirat
+            | libc::SYS_rmdir
+            | libc::SYS_truncate
+            | libc::SYS_ftruncate
+            | libc::SYS_fallocate
+            | libc::SYS_fadvise64
+            | libc::SYS_readahead
+            | libc::SYS_preadv
+            | libc::SYS_pwritev
+            | libc::SYS_copy_file_range
             | libc::SYS_flock
+            | libc::SYS_getdents
             | libc::SYS_getdents64
+            | libc::SYS_stat
+            | libc::SYS_lstat
+            | libc::SYS_access
+            | libc::SYS_faccessat
+            | libc::SYS_readlink
+            | libc::SYS_chmod
+            | libc::SYS_fchmod
+            | libc::SYS_utimensat
             | libc::SYS_newfstatat
             | libc::SYS_statx => "[file]",
             _ => "[another system call]",
@@ -175,6 +244,15 @@ const SYS_FUTEX_WAIT: i64 = 455;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_of_snapshots_is_limited_over_time() {
+        let (mut budget, now) = (Budget::default(), 1 << 40);
+        assert_eq!(budget.left(now), MAX, "after a pause");
+        budget.spend(MAX);
+        assert_eq!(budget.left(now), 0);
+        assert_eq!(budget.left(now + 10 * PAUSE_NS), 10);
+    }
 
     #[test]
     fn parses_the_syscall_file_of_a_thread() {

@@ -17,6 +17,7 @@ use self::accounting::Accounting;
 use self::calls::Calls;
 pub use self::mappings::Limits;
 use self::tasks::{ProcessState, Tasks, ThreadState};
+pub use self::waits::WaitStacks;
 use self::waits::{Losses, Waits};
 use crate::input::{Input, Sample, Task};
 use crate::modules::Modules;

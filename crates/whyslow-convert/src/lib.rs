@@ -31,7 +31,7 @@ mod walk;
 mod world;
 
 pub use arch::context_registers;
-pub use converter::{Converter, Limits};
+pub use converter::{Converter, Limits, WaitStacks};
 pub use input::{Dump, Enters, Input, Mapped, Returns, Sample, Task, UserStack, Wakes};
 pub use modules::{KERNEL, VDSO};
 pub use world::{FileKey, FileMapping, Opened, ReadError, Running, RunningMapping, TaskRows, World};

@@ -15,6 +15,7 @@ use whyslow_profile::{
 pub use heap::HeapQuality;
 pub use jit::Runtime;
 pub use waits::WaitQuality;
+pub(crate) use waits::wait_error;
 pub use warning::{BuiltWith, ModuleShare, Warning};
 
 use crate::counting::is_counted;

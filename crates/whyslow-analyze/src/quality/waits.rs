@@ -21,10 +21,20 @@ pub struct WaitQuality {
     pub whole_share: f64,
     /// The share of the waiting time without any stack.
     pub no_stack_share: f64,
+    /// The share of the waiting time whose place was estimated.
+    pub estimated_share: f64,
+    /// How far a place's share of the waiting time may be off because of it.
+    pub estimated_error: f64,
     /// Whether only some waits got a stack because there were too many.
     pub in_turns: bool,
     /// Whether whyslow sampled blocked threads because the kernel gave no stacks.
     pub snapshots: bool,
+}
+
+/// How far a place's share of the waiting time may be off (95 %), if a part of that time is charged in
+/// proportion to a sample of this many waits: the error of a share of one half.
+pub(crate) fn wait_error(estimated_ns: u64, total_ns: u64, sample: u64) -> f64 {
+    share(estimated_ns, total_ns) * (0.98 / (sample.max(1) as f64).sqrt()).min(1.0)
 }
 
 impl WaitQuality {
@@ -48,7 +58,16 @@ impl WaitQuality {
         let noted = |wanted: fn(&RecordingNote) -> bool| {
             profile.meta.notes.iter().any(|note| matches!(note, Note::Recording(note) if wanted(note)))
         };
+        let estimated = profile.meta.notes.iter().find_map(|note| match note {
+            Note::Recording(RecordingNote::WaitsEstimated { estimated_ns, total_ns, stacks, .. }) => {
+                Some((share(*estimated_ns, *total_ns), wait_error(*estimated_ns, *total_ns, *stacks)))
+            }
+            _ => None,
+        });
+        let (estimated_share, estimated_error) = estimated.unwrap_or_default();
         Self {
+            estimated_share,
+            estimated_error,
             waits,
             whole,
             whole_share: if total_ns == 0 { 1.0 } else { share(whole_ns, total_ns) },

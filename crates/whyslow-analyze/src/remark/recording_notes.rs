@@ -5,8 +5,9 @@ use whyslow_profile::{IoCalls, NoSyscalls, RecordingNote};
 
 use super::heap_notes::{left_out, left_out_fix};
 use super::{About, Fact, Remark, Severity};
+use crate::quality::wait_error;
 use crate::stat::{ALLOW_KERNEL, why_not};
-use crate::units::{Count, bytes, duration, number_of};
+use crate::units::{Count, Percent, bytes, duration, number_of, share};
 
 impl Fact for RecordingNote {
     fn remark(&self) -> Remark {
@@ -89,8 +90,8 @@ impl Fact for RecordingNote {
             .or("allow perf events: `whyslow doctor` says how"),
             Self::WaitSnapshots => note(
                 About::Recording,
-                "the kernel gives no stacks for waits here, so whyslow sampled blocked threads every 5 ms: shorter waits are \
-                 counted and timed, most of them without a stack"
+                "the kernel gives no stacks for waits here, so whyslow sampled blocked threads every few milliseconds: all waits are \
+                 counted and timed; the place of a short one is that of a sampled wait of about its length"
                     .to_owned(),
             )
             .or("`sudo sysctl kernel.perf_event_paranoid=1` allows a stack for every wait"),
@@ -101,6 +102,17 @@ impl Fact for RecordingNote {
                      waits are counted and timed",
                     Count(*stacks),
                     Count(*waits)
+                ),
+            ),
+            Self::WaitsEstimated { estimated, estimated_ns, total_ns, stacks } => note(
+                About::Waits,
+                format!(
+                    "the places of {} ({} of the waiting time) are estimated from the {} that have a stack of their own: a place's \
+                     share of the waiting time is right to about ±{}",
+                    number_of(*estimated, "wait", "waits"),
+                    Percent(share(*estimated_ns, *total_ns)),
+                    Count(*stacks),
+                    Percent(wait_error(*estimated_ns, *total_ns, *stacks))
                 ),
             ),
             Self::WaitsAcrossLosses { waits, total_ns } => note(

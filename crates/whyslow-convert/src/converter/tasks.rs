@@ -6,7 +6,7 @@ use whyslow_profile::{Builder, ModuleKind, Process, ProcessId, Thread, ThreadId,
 use super::Converter;
 use super::accounting::CpuTime;
 use super::calls::InCall;
-use super::waits::Away;
+use super::waits::{Away, Snapshots, Unsplit};
 use crate::completion::Images;
 use crate::input::Task;
 use crate::modules::ModuleIndex;
@@ -44,6 +44,9 @@ pub(super) struct ThreadState {
     pub(super) images: Images,
     pub(super) cpu_time: CpuTime,
     pub(super) away: Away,
+    pub(super) snapshots: Snapshots,
+    /// Its waits until its run-queue delay is read.
+    pub(super) unsplit: Unsplit,
     pub(super) call: InCall,
     /// Its time off CPUs so far.
     pub(super) times: ThreadTimes,
@@ -59,6 +62,8 @@ impl ThreadState {
             images: Images::default(),
             cpu_time: CpuTime::default(),
             away: Away::default(),
+            snapshots: Snapshots::default(),
+            unsplit: Unsplit::default(),
             call: InCall::default(),
             times: ThreadTimes::default(),
             queue: (0, 0),

@@ -9,13 +9,23 @@
 //! ends. A thread that is only queued for a CPU has an innermost frame that says so.
 //!
 //! If the kernel does not provide the stacks of threads that leave, the recorder takes snapshots of them
-//! while they wait ([`Converter::threads_to_snapshot`], [`Converter::add_wait_snapshot`]). A snapshot belongs
-//! to a wait only if the wait had not ended by then. Waits that ended too soon have a frame that says so.
+//! while they wait ([`Converter::threads_to_snapshot`], [`Converter::add_wait_snapshot`]). Records arrive
+//! later than snapshots are taken, so they decide which wait a snapshot belongs to: the one that it was taken
+//! in, from its first to its last reading. A wait without a stack gets that of one that is alike.
+
+mod alike;
+mod ended;
+
+use std::collections::VecDeque;
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{
-    LocationId, MetricId, ModuleKind, StackId, ThreadId, ThreadTimes, WaitDetail, WokenBy,
-};
+use whyslow_profile::{LocationId, MetricId, ModuleKind, StackId, ThreadId, ThreadTimes, WokenBy};
+
+use self::alike::{Alike, Place};
+use self::ended::Ended;
+pub(super) use self::ended::Unsplit;
+pub use self::ended::WaitStacks;
 
 use super::Converter;
 use super::tasks::ThreadState;
@@ -30,6 +40,9 @@ const NO_SNAPSHOT: &str = "[wait too short to sample]";
 /// The same if the kernel provides stacks, but not for this wait.
 const NO_STACK: &str = "[wait without a stack]";
 
+/// A thread whose waits were missed is a candidate for snapshots this long, also while it is not known to
+/// wait: records of its next wait may come too late.
+const MISSED_NS: u64 = 100_000_000;
 /// A thread that is about to leave its CPU can be woken this long before it has left.
 const WOKEN_ON_LEAVING_NS: u64 = 50_000;
 
@@ -72,11 +85,17 @@ pub(super) struct Waits {
     places: FxHashMap<&'static str, LocationId>,
     /// Whether the recorder takes snapshots of waiting threads. Otherwise samples provide their stacks.
     snapshots: bool,
-    /// Threads that need a snapshot.
-    started: Vec<u32>,
-    /// The number of blocking waits, and the number of those with a stack.
-    ended: u64,
-    with_stack: u64,
+    /// Threads that may need a snapshot. They take turns.
+    candidates: VecDeque<u32>,
+    /// Whether run-queue delay after waits is known from the kernel's account alone.
+    splits: bool,
+    /// Threads with waits since the last reading of that account, and threads with readings.
+    unread: VecDeque<u32>,
+    read: Vec<u32>,
+    /// Waits that are not rows yet.
+    unsettled: Vec<Ended>,
+    alike: Alike,
+    stacks: WaitStacks,
 }
 
 /// The state of one thread.
@@ -86,14 +105,33 @@ pub(super) struct Away {
     stack: Option<StackId>,
     /// The first argument of the system call that it waits in; 0 if unknown.
     argument: u64,
-    /// The time of the snapshot, if the stack is from one.
-    snapshot_ns: Option<u64>,
     /// Since when it is off its CPU, and whether it is only queued for one.
     since: Option<(u64, bool)>,
     /// The CPU that it left.
     cpu: Option<u32>,
     /// The wakeup that ended its wait.
     woken: Option<Woken>,
+}
+
+/// The snapshots of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Snapshots {
+    /// Those that no record has placed yet, with the time that each took.
+    taken: Vec<(Range<u64>, Place)>,
+    /// The end of the last wait without one.
+    missed_ns: Option<u64>,
+    /// Whether the thread is a candidate.
+    listed: bool,
+}
+
+impl Snapshots {
+    /// The snapshot that was taken in a wait. Drops those of earlier times.
+    fn of_wait(&mut self, wait: Range<u64>) -> Option<Place> {
+        let inside = |taken: &Range<u64>| wait.start <= taken.start && taken.end <= wait.end;
+        let place = self.taken.iter().find(|(taken, _)| inside(taken)).map(|(_, place)| *place);
+        self.taken.retain(|(taken, _)| taken.start >= wait.end);
+        place
+    }
 }
 
 /// The end of a wait, after which the thread is queued for a CPU.
@@ -117,15 +155,19 @@ impl<W: World> Converter<W> {
             metric,
             places: FxHashMap::default(),
             snapshots,
-            started: Vec::new(),
-            ended: 0,
-            with_stack: 0,
+            candidates: VecDeque::new(),
+            splits: false,
+            unread: VecDeque::new(),
+            read: Vec::new(),
+            unsettled: Vec::new(),
+            alike: Alike::default(),
+            stacks: WaitStacks::default(),
         });
     }
 
-    /// The number of blocking waits with a stack, and of all blocking waits.
-    pub fn waits_with_stacks(&self) -> (u64, u64) {
-        self.waits.as_ref().map_or((0, 0), |waits| (waits.with_stack, waits.ended))
+    /// How many waits have a stack, of their own or of another wait.
+    pub fn wait_stacks(&self) -> WaitStacks {
+        self.waits.as_ref().map(|waits| waits.stacks).unwrap_or_default()
     }
 
     /// The number of waits that may be too long because records were lost during them, and their total
@@ -177,39 +219,52 @@ impl<W: World> Converter<W> {
         }
     }
 
-    /// The threads that have started to wait since the last call and still wait as far as is known.
-    pub fn threads_to_snapshot(&mut self) -> Vec<Task> {
-        let started = self.waits.as_mut().map(|waits| std::mem::take(&mut waits.started));
-        let mut tids = started.unwrap_or_default();
-        tids.sort_unstable();
-        tids.dedup();
-        let waits = |tid: u32| {
-            let thread = self.threads.get(&tid)?;
-            let away = &thread.away;
-            let waits = matches!(away.since, Some((_, false))) && away.stack.is_none();
-            waits.then_some(Task { pid: thread.pid, tid })
-        };
-        tids.into_iter().filter_map(waits).collect()
+    /// At most this many threads that need a snapshot: those that wait without one as far as is known, and
+    /// those whose waits were too short for the records to arrive in time. They take turns.
+    pub fn threads_to_snapshot(&mut self, most: usize, now: u64) -> Vec<Task> {
+        let Some(waits) = &mut self.waits else { return Vec::new() };
+        let mut tasks = Vec::new();
+        for _ in 0..waits.candidates.len() {
+            if tasks.len() == most {
+                break;
+            }
+            let Some(tid) = waits.candidates.pop_front() else { break };
+            let Some(thread) = self.threads.get_mut(&tid) else { continue };
+            let last = thread.snapshots.taken.last().map(|(taken, _)| taken.start);
+            let waits_unseen = match thread.away.since {
+                Some((since, false)) => thread.away.stack.is_none() && last.is_none_or(|last| last < since),
+                _ => false,
+            };
+            let missed = thread.snapshots.missed_ns.is_some_and(|missed| now < missed + MISSED_NS);
+            let waits_known = matches!(thread.away.since, Some((_, false)));
+            if waits_unseen || missed && !waits_known {
+                tasks.push(Task { pid: thread.pid, tid });
+            }
+            if waits_unseen || missed {
+                waits.candidates.push_back(tid);
+            } else {
+                thread.snapshots.listed = false;
+            }
+        }
+        tasks
     }
 
-    /// Adds the snapshot of a waiting thread: its stack, the first argument of its system call, and what it
-    /// waits for according to the system.
+    /// Adds the snapshot of a waiting thread: its stack, the first argument of its system call, what it waits
+    /// for according to the system, and the time that it took.
     pub fn add_wait_snapshot(
         &mut self,
         task: Task,
         user: &UserStack<'_>,
         argument: u64,
         place: &'static str,
-        time: u64,
+        taken: Range<u64>,
     ) {
         let stack = self.user_stack(task, user);
         let place = self.place(place);
         let stack = self.builder.stack(stack, place);
-        if let Some(thread) = self.threads.get_mut(&task.tid)
-            && matches!(thread.away.since, Some((since, false)) if since <= time)
-        {
-            (thread.away.stack, thread.away.snapshot_ns) = (Some(stack), Some(time));
-            thread.away.argument = argument;
+        let data = self.data_at(task.pid, argument);
+        if let Some(thread) = self.threads.get_mut(&task.tid) {
+            thread.snapshots.taken.push((taken, Place { stack, argument, data }));
         }
     }
 
@@ -223,8 +278,9 @@ impl<W: World> Converter<W> {
         if let Some(waits) = &mut self.waits
             && !preempted
             && waits.snapshots
+            && !std::mem::replace(&mut thread.snapshots.listed, true)
         {
-            waits.started.push(tid);
+            waits.candidates.push_back(tid);
         }
     }
 
@@ -232,8 +288,10 @@ impl<W: World> Converter<W> {
     /// its CPU.
     pub fn waits_already(&mut self, tid: u32, time: u64) {
         self.wait_begins(tid, false, None, time);
-        if let Some(waits) = &mut self.waits {
-            waits.started.push(tid);
+        if let (Some(waits), Some(thread)) = (&mut self.waits, self.threads.get_mut(&tid))
+            && !std::mem::replace(&mut thread.snapshots.listed, true)
+        {
+            waits.candidates.push_back(tid);
         }
     }
 
@@ -251,7 +309,7 @@ impl<W: World> Converter<W> {
     pub(super) fn wait_ends(&mut self, tid: u32, on: Option<u32>, time: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let (id, pid) = (thread.id, thread.pid);
-        let Away { stack, argument, snapshot_ns, since, cpu, woken } = std::mem::take(&mut thread.away);
+        let Away { stack, argument, since, cpu, woken } = std::mem::take(&mut thread.away);
         let Some((since, preempted)) = since else { return };
         self.losses.judge([cpu, on], since, time.saturating_sub(since));
         let woken = woken.filter(|woken| !preempted && woken.time <= time);
@@ -261,43 +319,21 @@ impl<W: World> Converter<W> {
             None if preempted => since,
             None => time,
         };
-        let (blocked_ns, queued_ns) = (ready.saturating_sub(since), time.saturating_sub(ready));
         let times = &mut thread.times;
-        times.blocked_ns += blocked_ns;
-        times.queued_ns += queued_ns;
+        times.blocked_ns += ready.saturating_sub(since);
+        times.queued_ns += time.saturating_sub(ready);
         times.waits += u64::from(!preempted);
         times.preemptions += u64::from(preempted);
-        let Some(Waits { metric, snapshots, ended, with_stack, .. }) = &mut self.waits else { return };
-        let (metric, no_stack) = (*metric, if *snapshots { NO_SNAPSHOT } else { NO_STACK });
-        *ended += u64::from(!preempted);
-        *with_stack += u64::from(!preempted && stack.is_some());
-        // A snapshot after the end of the wait shows something else.
-        let stack = stack.filter(|_| snapshot_ns.is_none_or(|taken| taken <= time));
-        let (ready_ns, end_ns) = (self.since_start(ready), self.since_start(time));
-        let argument = if stack.is_some() { argument } else { 0 };
-        let detail = WaitDetail {
-            thread: id,
-            end_ns: if preempted { end_ns } else { ready_ns },
-            cpu,
-            argument,
-            data: self.data_at(pid, argument),
-            woken_by: woken.map_or(WokenBy::Unknown, |woken| woken.by),
-            waker: woken.and_then(|woken| woken.thread),
-            waker_stack: woken.and_then(|woken| woken.stack),
-        };
-        self.builder.wait_detail(detail);
-        if !preempted {
-            let stack = stack.unwrap_or_else(|| {
-                let no_stack = self.place(no_stack);
-                self.builder.stack(None, no_stack)
-            });
-            self.builder.sample(metric, ready_ns, id, stack, blocked_ns);
+        let snapshot = thread.snapshots.of_wait(since..time).filter(|_| !preempted);
+        if !preempted && stack.is_none() {
+            thread.snapshots.missed_ns = snapshot.is_none().then_some(time);
         }
-        if preempted || queued_ns > 0 {
-            let queued = self.place(FOR_CPU);
-            let stack = self.builder.stack(stack, queued);
-            self.builder.sample(metric, end_ns, id, stack, queued_ns);
+        if self.waits.is_none() {
+            return;
         }
+        let data = |argument| self.data_at(pid, argument);
+        let place = stack.map(|stack| Place { stack, argument, data: data(argument) }).or(snapshot);
+        self.add_ended(tid, Ended { thread: id, since, ready, end: time, preempted, cpu, woken, place });
     }
 
     /// Ends the waits of all threads that have not exited.
@@ -310,6 +346,7 @@ impl<W: World> Converter<W> {
                 self.store_times(tid, time);
             }
         }
+        self.settle_waits(time, true);
     }
 
     /// The threads that have not exited.
@@ -321,33 +358,20 @@ impl<W: World> Converter<W> {
         tasks
     }
 
-    /// Sets the run-queue delay of a thread, by the kernel's account, at the start of its recording.
-    pub fn set_queued_at_start(&mut self, tid: u32, queued_ns: u64) {
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.queue = (queued_ns, queued_ns);
-        }
-    }
-
-    /// Sets its current run-queue delay.
-    pub fn set_queued(&mut self, tid: u32, queued_ns: u64) {
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.queue.1 = queued_ns.max(thread.queue.1);
-        }
-    }
-
     /// Stores the times of a thread up to its exit or the end of the recording.
     pub(super) fn store_times(&mut self, tid: u32, time: u64) {
         if !self.has_switches {
             return;
         }
         self.wait_ends(tid, None, time);
+        self.split_all_waits(tid);
         let Some(thread) = self.threads.get(&tid) else { return };
         let mut times = ThreadTimes { ran_ns: thread.cpu_time.until(time), ..thread.times };
         // Any further delay that the kernel counted was between a wakeup and running.
         let (before, now) = thread.queue;
         let woken_ns = (now - before).saturating_sub(times.queued_ns).min(times.blocked_ns);
         times.queued_ns += woken_ns;
-        times.queued_estimated_ns = woken_ns;
+        times.queued_estimated_ns += woken_ns;
         times.blocked_ns -= woken_ns;
         if times != ThreadTimes::default() {
             self.builder.update_thread(thread.id, |row| row.times = Some(times));
@@ -368,256 +392,4 @@ impl<W: World> Converter<W> {
 }
 
 #[cfg(test)]
-mod tests {
-    use whyslow_profile::{Metric, ModuleKind, ThreadId, WokenBy};
-
-    use crate::testing::Recorded;
-    use crate::{Input, Sample, Task, UserStack, Wakes};
-
-    const MS: u64 = 1_000_000;
-    const PID: u32 = 100;
-    const MAIN: (u32, u32) = (PID, PID);
-
-    fn recorded() -> Recorded {
-        recorded_by(false)
-    }
-
-    fn recorded_by(snapshots: bool) -> Recorded {
-        let mut recorded = Recorded::new();
-        let metric = recorded.converter.builder.metric(Metric::off_cpu_time());
-        recorded.converter.record_waits(metric, snapshots);
-        recorded.converter.expect_switches();
-        recorded.converter.add_process(PID, "app");
-        recorded.exec(MAIN, "app", 0);
-        recorded
-    }
-
-    fn leave(recorded: &mut Recorded, tid: u32, preempted: bool, time_ns: u64) {
-        let task = Task { pid: PID, tid };
-        let user = UserStack::Frames(&[0x1000]);
-        let metric = recorded.metric;
-        recorded.converter.take(&Input::Leaves(Sample {
-            metric,
-            time_ns,
-            task,
-            value: 1,
-            user,
-            kernel: &[],
-        }));
-        recorded.converter.take(&Input::Switched { tid, runs: false, preempted, cpu: Some(3), time_ns });
-    }
-
-    fn come_back(recorded: &mut Recorded, tid: u32, time_ns: u64) {
-        recorded.converter.take(&Input::Switched {
-            tid,
-            runs: true,
-            preempted: false,
-            cpu: Some(3),
-            time_ns,
-        });
-    }
-
-    /// Milliseconds of each wait, and whether the thread was queued for a CPU.
-    fn rows(mut recorded: Recorded, end: u64) -> Vec<(u64, bool)> {
-        recorded.converter.end_waits(end);
-        let profile = recorded.profile();
-        let samples = &profile.samples[1];
-        let for_cpu = |stack| {
-            let location = profile.stacks.location(stack);
-            let module = profile.locations.module[location.index()];
-            module.is_some_and(|module| profile.modules[module.index()].kind == ModuleKind::Waiting)
-        };
-        (0..samples.len()).map(|row| (samples.value[row] / MS, for_cpu(samples.stack[row]))).collect()
-    }
-
-    #[test]
-    fn a_wait_lasts_until_the_thread_runs_and_queued_time_is_separate() {
-        let mut recorded = recorded();
-        leave(&mut recorded, PID, false, 2 * MS);
-        come_back(&mut recorded, PID, 7 * MS);
-        leave(&mut recorded, PID, true, 8 * MS);
-        come_back(&mut recorded, PID, 11 * MS);
-        assert_eq!(rows(recorded, 20 * MS), [(5, false), (3, true)]);
-    }
-
-    #[test]
-    fn a_thread_queues_for_its_first_cpu_and_may_still_be_blocked_at_the_end() {
-        let mut recorded = recorded();
-        recorded.fork(PID, (PID, 101), 2 * MS);
-        come_back(&mut recorded, 101, 4 * MS);
-        leave(&mut recorded, 101, false, 5 * MS);
-        assert_eq!(rows(recorded, 15 * MS), [(2, true), (10, false)]);
-    }
-
-    #[test]
-    fn a_snapshot_after_the_end_of_a_wait_does_not_count() {
-        let mut recorded = recorded_by(true);
-        let out = |recorded: &mut Recorded, time_ns| {
-            recorded.converter.take(&Input::Switched {
-                tid: PID,
-                runs: false,
-                preempted: false,
-                cpu: Some(3),
-                time_ns,
-            });
-        };
-        let snapshot = |recorded: &mut Recorded, time| {
-            let [task] = recorded.converter.threads_to_snapshot()[..] else { panic!("one thread waits") };
-            recorded.converter.add_wait_snapshot(task, &UserStack::Frames(&[0x1000]), 7, "[sleep]", time);
-            assert!(recorded.converter.threads_to_snapshot().is_empty(), "once is enough");
-        };
-        out(&mut recorded, 2 * MS);
-        snapshot(&mut recorded, 3 * MS);
-        come_back(&mut recorded, PID, 7 * MS);
-        // This wait has ended before its snapshot, which only later records show.
-        out(&mut recorded, 8 * MS);
-        snapshot(&mut recorded, 10 * MS);
-        come_back(&mut recorded, PID, 9 * MS);
-        let profile = recorded.profile();
-        let samples = &profile.samples[1];
-        let innermost = |row: usize| {
-            let module = profile.locations.module[profile.stacks.location(samples.stack[row]).index()];
-            profile.text(profile.modules[module.unwrap().index()].path)
-        };
-        assert_eq!((innermost(0), innermost(1)), ("[sleep]", super::NO_SNAPSHOT));
-        assert_eq!(profile.wait_details.argument, [7, 0], "a snapshot belongs to one wait only");
-    }
-
-    #[test]
-    fn missing_records_do_not_create_waits() {
-        let mut recorded = recorded();
-        come_back(&mut recorded, PID, 4 * MS);
-        come_back(&mut recorded, PID, 5 * MS);
-        leave(&mut recorded, 999, false, 5 * MS);
-        assert_eq!(rows(recorded, 4 * MS).iter().map(|(ms, _)| ms).sum::<u64>(), 0);
-    }
-
-    /// The doubtful ones of the waits from 2 to 7 ms, from 8 to 9 and from 10 to 20.
-    fn doubtful_after(losses: &[(Option<u32>, u64)]) -> (u64, u64) {
-        let mut recorded = recorded();
-        let mut losses = losses.iter().peekable();
-        let mut lose = |recorded: &mut Recorded, until_ms: u64| {
-            while let Some((cpu, ms)) = losses.next_if(|(_, ms)| *ms < until_ms) {
-                recorded.converter.take(&Input::Lost { records: 5, cpu: *cpu, time_ns: ms * MS });
-            }
-        };
-        for (begin, end) in [(2, 7), (8, 9)] {
-            lose(&mut recorded, begin);
-            leave(&mut recorded, PID, false, begin * MS);
-            lose(&mut recorded, end);
-            come_back(&mut recorded, PID, end * MS);
-        }
-        leave(&mut recorded, PID, false, 10 * MS);
-        lose(&mut recorded, 20);
-        recorded.converter.end_waits(20 * MS);
-        let (waits, ns) = recorded.converter.doubtful_waits();
-        (waits, ns / MS)
-    }
-
-    #[test]
-    fn a_wait_with_lost_records_on_its_cpu_is_doubtful() {
-        assert_eq!(doubtful_after(&[]), (0, 0));
-        assert_eq!(doubtful_after(&[(Some(3), 5)]), (1, 5));
-        assert_eq!(doubtful_after(&[(Some(3), 1)]), (0, 0), "before it");
-        assert_eq!(doubtful_after(&[(Some(2), 5)]), (0, 0), "on another CPU");
-        assert_eq!(doubtful_after(&[(None, 5), (Some(3), 12)]), (2, 15), "anywhere, and until the end");
-    }
-
-    fn wake(recorded: &mut Recorded, tid: u32, by: u32, in_interrupt: bool, time_ns: u64) {
-        let (metric, user) = (recorded.metric, UserStack::Frames(&[0x2000]));
-        let by = Sample { metric, time_ns, task: Task { pid: PID, tid: by }, value: 1, user, kernel: &[] };
-        recorded.converter.take(&Input::Wakes(Wakes { tid, by, in_interrupt }));
-    }
-
-    #[test]
-    fn a_woken_thread_is_queued_for_a_cpu() {
-        let mut recorded = recorded();
-        recorded.fork(PID, (PID, 101), MS);
-        come_back(&mut recorded, 101, MS);
-        leave(&mut recorded, PID, false, 2 * MS);
-        wake(&mut recorded, PID, 101, false, 5 * MS);
-        wake(&mut recorded, PID, 999, true, 6 * MS);
-        come_back(&mut recorded, PID, 7 * MS);
-        leave(&mut recorded, PID, false, 8 * MS);
-        wake(&mut recorded, PID, 0, true, 9 * MS);
-        come_back(&mut recorded, PID, 9 * MS);
-        recorded.converter.end_waits(10 * MS);
-        let profile = recorded.profile();
-        let details: Vec<_> = profile.wait_details.rows().skip(1).collect();
-        let wakeups: Vec<_> =
-            details.iter().map(|row| (row.end_ns / MS, row.cpu, row.woken_by, row.waker)).collect();
-        let second = profile.threads.iter().position(|row| row.tid == 101).map(ThreadId::from);
-        assert_eq!(
-            wakeups,
-            [(5, Some(3), WokenBy::Thread, second), (9, Some(3), WokenBy::Interrupt, None)],
-            "the first waker counts"
-        );
-        assert!(details[0].waker_stack.is_some() && details[1].waker_stack.is_none());
-        let samples = &profile.samples[1];
-        assert_eq!(samples.value.iter().map(|ns| ns / MS).collect::<Vec<_>>(), [0, 3, 2, 1]);
-    }
-
-    #[test]
-    fn a_wakeup_counts_only_for_the_wait_that_it_ends() {
-        let mut recorded = recorded();
-        // One before it has left its CPU, and one long before a wait that it does not end.
-        wake(&mut recorded, PID, 0, true, 2 * MS - 1000);
-        leave(&mut recorded, PID, false, 2 * MS);
-        come_back(&mut recorded, PID, 5 * MS);
-        wake(&mut recorded, PID, 0, true, 6 * MS);
-        leave(&mut recorded, PID, false, 8 * MS);
-        come_back(&mut recorded, PID, 10 * MS);
-        assert_eq!(rows(recorded, 10 * MS), [(0, false), (3, true), (2, false)]);
-    }
-
-    /// It was queued for 3 ms before the recording, is preempted for 2 ms, and is off its CPU for 10 ms, of
-    /// which the kernel counts 4 as queued.
-    #[test]
-    fn uses_the_kernels_run_queue_delay_without_wakeup_records() {
-        let mut recorded = recorded();
-        let times = |queued: &[u64]| {
-            let mut recorded = self::recorded();
-            recorded.converter.set_queued_at_start(PID, 3 * MS);
-            leave(&mut recorded, PID, true, 2 * MS);
-            come_back(&mut recorded, PID, 4 * MS);
-            leave(&mut recorded, PID, false, 5 * MS);
-            queued.iter().for_each(|ms| recorded.converter.set_queued(PID, ms * MS));
-            come_back(&mut recorded, PID, 15 * MS);
-            recorded.converter.end_waits(20 * MS);
-            let times = recorded.profile().threads[0].times.unwrap();
-            assert_eq!(times.ran_ns + times.queued_ns + times.blocked_ns, 20 * MS, "{times:?}");
-            [times.queued_ns, times.queued_estimated_ns, times.blocked_ns].map(|ns| ns / MS)
-        };
-        assert_eq!(times(&[]), [2, 0, 10], "no reading");
-        assert_eq!(times(&[6, 9]), [6, 4, 6]);
-        assert_eq!(times(&[4]), [2, 0, 10], "read before the last preemption");
-        assert_eq!(times(&[900]), [12, 10, 0], "at most the blocked time");
-        recorded.fork(PID, (PID, 101), MS);
-        recorded.exit((PID, 101), 2 * MS);
-        assert_eq!(recorded.converter.living(), [Task { pid: PID, tid: PID }]);
-    }
-
-    #[test]
-    fn running_queued_and_blocked_time_add_up_to_the_life_of_a_thread() {
-        let mut recorded = Recorded::new();
-        recorded.converter.expect_switches();
-        recorded.converter.add_process(PID, "app");
-        recorded.exec(MAIN, "app", 0);
-        recorded.fork(PID, (PID, 101), 2 * MS);
-        come_back(&mut recorded, 101, 4 * MS);
-        leave(&mut recorded, 101, false, 5 * MS);
-        wake(&mut recorded, 101, PID, false, 8 * MS);
-        come_back(&mut recorded, 101, 9 * MS);
-        leave(&mut recorded, PID, true, 12 * MS);
-        recorded.exit((PID, 101), 14 * MS);
-        recorded.converter.end_waits(20 * MS);
-        let profile = recorded.profile();
-        assert_eq!(profile.samples[0].len(), 0, "waits themselves are not recorded");
-        let times = |tid: u32| profile.threads.iter().find(|row| row.tid == tid).unwrap().times.unwrap();
-        let (first, second) = (times(PID), times(101));
-        assert_eq!((first.ran_ns, first.queued_ns, first.blocked_ns), (12 * MS, 8 * MS, 0));
-        assert_eq!((first.waits, first.preemptions), (0, 1));
-        assert_eq!((second.ran_ns, second.queued_ns, second.blocked_ns), (6 * MS, 3 * MS, 3 * MS));
-        assert_eq!((second.waits, second.preemptions), (1, 1), "queueing for the first CPU counts too");
-    }
-}
+mod tests;

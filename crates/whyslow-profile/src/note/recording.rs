@@ -99,6 +99,17 @@ crate::facts! {
             /// The number of waits.
             waits: u64,
         },
+        /// The stacks of some waits were estimated: each is that of a wait which is alike.
+        "waits-estimated" => WaitsEstimated {
+            /// How many.
+            estimated: u64,
+            /// Their total length.
+            estimated_ns: u64,
+            /// The total length of all waits.
+            total_ns: u64,
+            /// The number of waits with a stack of their own.
+            stacks: u64,
+        },
         /// Records were lost while threads waited, so the threads may have run in between.
         "waits-across-losses" => WaitsAcrossLosses {
             /// How many waits may be too long.

@@ -636,6 +636,8 @@ struct WaitQualityJson {
     whole_stacks: u64,
     whole_share: f64,
     unseen_share: f64,
+    estimated_share: f64,
+    estimated_error: f64,
     in_turns: bool,
     looked_at: bool,
 }
@@ -647,6 +649,8 @@ impl QualityBody {
             whole_stacks: waits.whole,
             whole_share: waits.whole_share,
             unseen_share: waits.no_stack_share,
+            estimated_share: waits.estimated_share,
+            estimated_error: waits.estimated_error,
             in_turns: waits.in_turns,
             looked_at: waits.snapshots,
         });

@@ -83,6 +83,13 @@ fn waiting(quality: &Quality, waits: &WaitQuality, fact: &mut dyn FnMut(&str, St
         format!("{}, {} of the waiting time", Count(waits.whole), Percent(waits.whole_share)),
     );
     fact("without a stack", format!("{} of the waiting time", Percent(waits.no_stack_share)));
+    if waits.estimated_share > 0.0 {
+        let (share, error) = (Percent(waits.estimated_share), Percent(waits.estimated_error));
+        fact(
+            "place estimated",
+            format!("{share} of the waiting time; shares of places are right to about ±{error}"),
+        );
+    }
     let lost = number_of(quality.lost, "record", "records");
     fact("lost", format!("{lost}, {}", number_of(quality.lost_records, "other record", "other records")));
 }
@@ -130,7 +137,9 @@ fn wait_words(waits: &WaitQuality, lost: u64) -> String {
         let (whole, share) = (Count(waits.whole), Percent(waits.whole_share));
         text.push_str(&format!(", {whole} with complete stacks ({share} of the time)"));
     }
-    if waits.in_turns {
+    if waits.estimated_share > 0.0 {
+        text.push_str(&format!(", {} of the time estimated", Percent(waits.estimated_share)));
+    } else if waits.in_turns {
         text.push_str(", stacks sampled");
     }
     text + &format!(", {} lost", Count(lost))

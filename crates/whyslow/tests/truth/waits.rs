@@ -6,7 +6,7 @@ use std::path::Path;
 use whyslow_analyze::{
     CallTree, Charges, CriticalPath, Did, LockTable, Reason, Selection, WaitRow, WaitTable, wait_metric,
 };
-use whyslow_lab_harness::{Truth, Variant, build_or_skip, run};
+use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, standard_error};
 use whyslow_profile::{Note, Profile, RecordingNote, Subject, ThreadId, file};
 
 use crate::heap_recorded::as_nobody;
@@ -95,6 +95,54 @@ fn an_ordinary_user_gets_them_too() {
     let metric = wait_metric(&profile).unwrap();
     let truncated = profile.samples[metric].stack.iter().filter(|stack| profile.is_truncated(**stack));
     assert_eq!(truncated.count(), 0);
+}
+
+/// Sleeps that are shorter than the time between two snapshots: all are counted and timed, and charged to
+/// their lines in proportion to the snapshots.
+#[test]
+fn short_waits_of_an_ordinary_user_have_a_place() {
+    let Some(program) = build_or_skip("naps", Variant::Release) else { return };
+    let Some((folder, mut command)) = as_nobody(&program) else { return };
+    if !has_perf_events() {
+        return;
+    }
+    let arguments = ["record", "--off-cpu", "-o", "run.whyslow", "--", "./program"];
+    let output = run(command.args(arguments), PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (profile, truth) = (read(folder.path()), Truth::parse(&String::from_utf8_lossy(&output.stdout)));
+    assert_naps_are_located(&profile, &truth);
+}
+
+/// Fails unless at least 90 % of the waiting time of `naps` has a place, each function has the time that it
+/// measured, and the number of waits is that of its sleeps.
+#[track_caller]
+fn assert_naps_are_located(profile: &Profile, truth: &Truth) {
+    let table = waits(profile);
+    let total = |fits: &dyn Fn(&WaitRow) -> bool| -> u64 {
+        table.rows.iter().filter(|row| fits(row)).map(|row| row.total_ns).sum()
+    };
+    let has_place = |row: &WaitRow| !matches!(row.reason, Reason::Short | Reason::NotSampled | Reason::Cpu);
+    let (located, blocked) = (total(&has_place), total(&|row| row.reason != Reason::Cpu));
+    assert!(located * 10 >= blocked * 9, "{located} of {blocked} ns: {:?}", table.rows);
+    let sleeps = truth.counts["sleeps"];
+    let waits = table.rows.iter().filter(|row| row.reason == Reason::Sleep).map(|row| row.count).sum::<u64>();
+    assert!(waits.abs_diff(sleeps) * 20 < sleeps, "{waits} waits of {sleeps}");
+    // The program measures its time in the run queue, too.
+    let of = |function: &str| total(&|row| CallTree::name(profile, row.label).ends_with(function)) as f64;
+    let us = |function: &str| truth.counts[&format!("{function}_us")] as f64;
+    let functions = ["often", "seldom", "longer"];
+    let (found, known) = (functions.map(of), functions.map(us));
+    let snapshots = profile.meta.notes.iter().find_map(|note| match note {
+        Note::Recording(RecordingNote::WaitsEstimated { stacks, .. }) => Some(*stacks),
+        _ => None,
+    });
+    for (at, function) in functions.iter().enumerate() {
+        let share = |times: &[f64; 3]| times[at] / times.iter().sum::<f64>();
+        // Four standard errors, and a twentieth for the time to start and end a sleep.
+        let error = 4.0 * standard_error(share(&known), snapshots.unwrap_or(1000)) + 0.05;
+        let (found, known) = (share(&found), share(&known));
+        assert!((found - known).abs() < error, "{function} has {found}, the truth is {known} ± {error}");
+    }
 }
 
 /// Running, queued and blocked time add up to a thread's life, without any option. With recorded waits, the
