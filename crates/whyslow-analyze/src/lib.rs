@@ -21,6 +21,7 @@ mod outline;
 mod overview;
 mod own;
 mod parallelism;
+mod perf_level;
 #[cfg(test)]
 mod properties;
 mod quality;
@@ -59,6 +60,7 @@ pub use own::{
 pub use parallelism::{
     BusyFunction, Concurrency, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, concurrency, elapsed_time,
 };
+pub use perf_level::PerfLevel;
 pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, WaitQuality, Warning};
 pub use ratios::{Ratio, RatioKind, Ratios};
 pub use remark::{About, Fact, Remark, Severity, no_leak_check};

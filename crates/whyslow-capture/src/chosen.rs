@@ -182,7 +182,7 @@ impl Chosen {
         let leaves_out = options.user_only && !event.sets_modes && !of_kernel;
         let attrs = if leaves_out { user_only(&event.attrs) } else { event.attrs.clone() };
         let bound = match scope {
-            Scope::System => Bound::Cpu,
+            Scope::Group(_) | Scope::System => Bound::Cpu,
             Scope::Threads(_) => Bound::Thread { enable_on_exec: false },
         };
         let chosen = Self { wanted: wanted.clone(), rate, without_kernel: false, attrs };

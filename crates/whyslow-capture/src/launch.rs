@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +11,7 @@ use rustix::process::{WaitId, WaitIdOptions};
 use whyslow_proc::accounts::IoFile;
 use whyslow_profile::ExitStatus;
 
+use crate::cgroup::ProgramGroup;
 use crate::host::Usage;
 use crate::signals::Signals;
 use crate::{Command, RecordError};
@@ -116,14 +117,19 @@ impl Prepared {
 }
 
 impl Suspended {
-    /// Creates the process. Signals are already blocked in the recorder; the child gets the original mask.
-    pub(crate) fn new(command: &Command, signals: &Signals) -> Result<Self, RecordError> {
+    /// Creates the process, in a control group if one is given and the kernel takes it. Signals are already
+    /// blocked in the recorder; the child gets the original mask.
+    pub(crate) fn new(
+        command: &Command,
+        signals: &Signals,
+        group: Option<&ProgramGroup>,
+    ) -> Result<Self, RecordError> {
         let failed = |error| RecordError::System { what: "the program could not be started", error };
         let prepared = Prepared::new(command).map_err(failed)?;
         let (wait, go) = pipe().map_err(failed)?;
         let (error, report) = pipe().map_err(failed)?;
         let ends = ChildEnds { wait: &wait, report: &report, recorder_ends: [&go, &error] };
-        let pid = fork_and_wait(&prepared, signals, &ends).map_err(failed)?;
+        let pid = fork_and_wait(&prepared, signals, &ends, group.map(AsFd::as_fd)).map_err(failed)?;
         Ok(Self { pid, go, error, command: command.clone() })
     }
 
@@ -212,20 +218,40 @@ pub(crate) fn has_ended(pid: u32) -> bool {
 #[expect(unsafe_code, reason = "fork, exec and wait have no safe form that can pause in between")]
 mod calls {
     use super::{ChildEnds, ExitStatus, Ordering, Prepared, SIGPIPE_AT_START, Signals, Usage, io};
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsRawFd, BorrowedFd};
 
     pub(super) fn fork_and_wait(
         prepared: &Prepared,
         signals: &Signals,
         ends: &ChildEnds<'_>,
+        group: Option<BorrowedFd<'_>>,
     ) -> io::Result<u32> {
         // SAFETY: the child only makes system calls on memory prepared before the fork, then executes or exits.
-        let pid = unsafe { libc::fork() };
+        let pid = unsafe { group.and_then(|group| fork_into(group)).unwrap_or_else(|| libc::fork()) };
         match pid {
             ..0 => Err(io::Error::last_os_error()),
             0 => child(prepared, signals, ends),
             pid => Ok(pid.unsigned_abs()),
         }
+    }
+
+    /// Forks a process that is in a control group from its start. Moving it later waits for all CPUs, often
+    /// for tens of milliseconds. `None` if the kernel refuses.
+    ///
+    /// # Safety
+    ///
+    /// The child may only make system calls: the C library does not know of this fork.
+    unsafe fn fork_into(group: BorrowedFd<'_>) -> Option<libc::pid_t> {
+        const CLONE_INTO_CGROUP: u64 = 1 << 33;
+        // flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup
+        let mut args = [0u64; 11];
+        args[0] = CLONE_INTO_CGROUP;
+        args[4] = libc::SIGCHLD.unsigned_abs().into();
+        args[10] = group.as_raw_fd().unsigned_abs().into();
+        // SAFETY: `args` has the layout of `clone_args` with this size. Without a stack, the child continues
+        // on a copy of this one, as after a fork.
+        let pid = unsafe { libc::syscall(libc::SYS_clone3, args.as_ptr(), size_of_val(&args)) };
+        libc::pid_t::try_from(pid).ok().filter(|pid| *pid >= 0)
     }
 
     fn child(prepared: &Prepared, signals: &Signals, ends: &ChildEnds<'_>) -> ! {
@@ -307,7 +333,7 @@ mod tests {
             ..Command::default()
         };
         let signals = Signals::new().unwrap();
-        Suspended::new(&command, &signals).unwrap().cancel();
+        Suspended::new(&command, &signals, None).unwrap().cancel();
         assert!(!proof.exists());
     }
 }

@@ -10,6 +10,7 @@ mod agent;
 #[path = "x86_64/mod.rs"]
 mod arch;
 mod calls;
+mod cgroup;
 mod chosen;
 mod counting;
 #[cfg(feature = "heap")]

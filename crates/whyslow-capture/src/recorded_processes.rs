@@ -33,6 +33,8 @@ pub(crate) struct Tree {
     before_exec: Option<u32>,
     /// Whether records were lost since the last search for descendants.
     lost: bool,
+    /// The number of samples that were in the rings, and how many of them were of these processes.
+    samples: (u64, u64),
 }
 
 impl RecordedProcesses {
@@ -53,7 +55,26 @@ impl RecordedProcesses {
             Self::Machine { recorder } => {
                 record.record_type != RecordType::SAMPLE || process_of(record) != Some(*recorder)
             }
-            Self::Tree(tree) => tree.takes(record),
+            Self::Tree(tree) => {
+                let takes = tree.takes(record);
+                if record.record_type == RecordType::SAMPLE {
+                    tree.samples.0 += 1;
+                    tree.samples.1 += u64::from(takes);
+                }
+                takes
+            }
+        }
+    }
+
+    /// How many of some lost records were of recorded processes, going by the samples that arrived: a ring
+    /// that overflows says how many records it lost, not whose.
+    pub(crate) fn lost_of(&self, records: u64) -> u64 {
+        match self {
+            Self::Tree(Tree { samples: (all @ 1.., own), .. }) => {
+                let share = *own as f64 / *all as f64;
+                (records as f64 * share).round() as u64
+            }
+            _ => records,
         }
     }
 
@@ -170,6 +191,19 @@ mod tests {
         recorded.search(parents);
         assert!(takes(&mut recorded, &TestRecord::sample(103, 103, 1, 1)));
         assert!(!takes(&mut recorded, &TestRecord::sample(8, 8, 1, 1)));
+    }
+
+    #[test]
+    fn lost_records_are_charged_by_the_share_of_samples_that_are_of_recorded_processes() {
+        let mut recorded = RecordedProcesses::from_now_on(&[CHILD]);
+        assert_eq!(recorded.lost_of(100), 100, "nothing is known yet");
+        for (pid, times) in [(CHILD, 1), (UNRELATED, 3)] {
+            for time in 0..times {
+                takes(&mut recorded, &TestRecord::sample(pid, pid, time, 1));
+            }
+        }
+        assert_eq!(recorded.lost_of(100), 25);
+        assert_eq!(RecordedProcesses::Chosen.lost_of(100), 100);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Opens the events of a recording: per CPU where that is permitted, otherwise per recorded thread.
 
+use std::fs::File;
+use std::sync::Arc;
+
 use whyslow_convert::perf::{CallEvent, Role};
 use whyslow_profile::{NoSyscalls, Sampling};
 
@@ -12,7 +15,12 @@ use crate::{Options, calls, host};
 #[derive(Debug, Clone)]
 pub(crate) enum SampleTarget {
     /// A child that waits to execute its program.
-    Child(u32),
+    Child {
+        /// Its process number.
+        pid: u32,
+        /// The folder of its control group, if it has one of its own.
+        group: Option<Arc<File>>,
+    },
     /// Running processes, by number.
     Processes(Vec<u32>),
     /// Everything on the machine.
@@ -51,8 +59,32 @@ impl Sampled {
     }
 }
 
-/// Opens the events. If those of system calls are refused, opens the others without them.
+/// Whether the kernel permits events that see whatever runs on a CPU.
+pub(crate) fn may_watch_cpus(cpus: &[u32]) -> bool {
+    let plan =
+        Plan { cycles: false, precise: 0, kernel: false, frequency_hz: 1, stack_bytes: 0, bound: Bound::Cpu };
+    let clock = ExtraEvent::in_same_ring(perf::extra_event_attr(plan), Scope::System);
+    perf::try_open(&[clock], cpus).is_ok()
+}
+
+/// Opens the events. If those of the program's control group are refused, opens those of whole CPUs.
 pub(crate) fn open(
+    target: &SampleTarget,
+    cpus: &[u32],
+    options: &Options,
+    choice: &Choice,
+) -> Result<Sampled, OpenError> {
+    if let SampleTarget::Child { pid, group: Some(_) } = target {
+        match open_any(target, cpus, options, choice) {
+            Ok(sampled) if sampled.sampling == Sampling::Cpus => return Ok(sampled),
+            _ => return open_any(&SampleTarget::child(*pid), cpus, options, choice),
+        }
+    }
+    open_any(target, cpus, options, choice)
+}
+
+/// If the events of system calls are refused, opens the others without them.
+fn open_any(
     target: &SampleTarget,
     cpus: &[u32],
     options: &Options,
@@ -73,9 +105,10 @@ pub(crate) fn open(
 }
 
 /// CPU-wide events sample whatever runs, so a thread's share does not depend on how long it lives. The kernel
-/// permits them to root and at `perf_event_paranoid` 0. They see all processes: those that are not recorded
-/// are filtered out here, at the cost of one interrupt per sample. Samples of threads leaving their CPU are
-/// requested for recorded threads only.
+/// permits them to root and at `perf_event_paranoid` 0. If the program has a control group, the kernel limits
+/// them to it. Otherwise they see all processes: those that are not recorded are filtered out here, at the
+/// cost of one interrupt per sample. Samples of threads leaving their CPU are requested for recorded threads
+/// only.
 ///
 /// The events of `choice` come after all others.
 fn open_with(
@@ -85,6 +118,11 @@ fn open_with(
     choice: &Choice,
     points: Option<CallPoints>,
 ) -> Result<Sampled, OpenError> {
+    let group = match target {
+        SampleTarget::Child { group: Some(group), .. } => Some(Scope::Group(Arc::clone(group))),
+        _ => None,
+    };
+    let whole = group.unwrap_or(Scope::System);
     let plan = |bound| Plan {
         cycles: true,
         precise: 0,
@@ -104,11 +142,11 @@ fn open_with(
     let calls = points.map_or_else(Vec::new, |points| calling(points, &scope, bound));
     let (roles, mut extra): (Vec<Role>, Vec<ExtraEvent>) =
         leaving.clone().into_iter().chain(waking).chain(calls.clone()).unzip();
-    extra.extend(choice.extra_events((&scope, bound), (&Scope::System, Bound::Cpu)));
-    let refused = match Events::open(&Scope::System, cpus, plan(Bound::Cpu), options.stack_bytes, &extra) {
+    extra.extend(choice.extra_events((&scope, bound), (&whole, Bound::Cpu)));
+    let refused = match Events::open(&whole, cpus, plan(Bound::Cpu), options.stack_bytes, &extra) {
         Ok(events) => {
             let recorded = match target {
-                SampleTarget::Child(child) => RecordedProcesses::from_exec_of(*child),
+                SampleTarget::Child { pid, .. } => RecordedProcesses::from_exec_of(*pid),
                 SampleTarget::Processes(processes) => RecordedProcesses::from_now_on(processes),
                 SampleTarget::Machine => RecordedProcesses::Machine { recorder: std::process::id() },
             };
@@ -176,12 +214,17 @@ fn waking(with_stacks: Option<(&Scope, Bound)>) -> Vec<(Role, ExtraEvent)> {
 }
 
 impl SampleTarget {
+    /// A child without a control group of its own.
+    pub(crate) fn child(pid: u32) -> Self {
+        Self::Child { pid, group: None }
+    }
+
     /// Its threads, and how to bind events that see only those.
     fn scope(&self) -> (Scope, Bound) {
         let bound = |enable_on_exec| Bound::Thread { enable_on_exec };
         match self {
             Self::Machine => (Scope::System, Bound::Cpu),
-            Self::Child(child) => (Scope::Threads(vec![*child]), bound(true)),
+            Self::Child { pid, .. } => (Scope::Threads(vec![*pid]), bound(true)),
             Self::Processes(processes) => {
                 host::raise_file_limit();
                 let threads = |pid: &u32| whyslow_proc::process::threads(*pid).unwrap_or_default();

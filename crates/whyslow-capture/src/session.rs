@@ -16,6 +16,7 @@ use whyslow_profile::{
 
 use crate::agent::{self, AgentWatch, TimerSource, Wanted};
 use crate::calls;
+use crate::cgroup::ProgramGroup;
 use crate::chosen::Choice;
 use crate::heap::{self, HeapRows};
 use crate::host;
@@ -69,7 +70,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let (output_file, file) = Output::create(output)?;
     let signals = Signals::new().map_err(system("signals could not be set up"))?;
     let started = SystemTime::now();
-    let Started { mut agent, suspended, sample_target, sampled, ptrace_hz, refused } =
+    let Started { mut agent, suspended, group, sample_target, sampled, ptrace_hz, refused } =
         begin(target, options, &cpus, &choice, &signals)?;
     let timer_hz = agent.as_ref().and_then(AgentWatch::sampling_hz);
 
@@ -157,7 +158,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         }
     };
     match &sample_target {
-        SampleTarget::Child(_) => {}
+        SampleTarget::Child { .. } => {}
         SampleTarget::Processes(pids) => pids.iter().for_each(|pid| converter.add_running_process(*pid)),
         SampleTarget::Machine => {
             for pid in process::all() {
@@ -195,7 +196,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     let child_pid = suspended.as_ref().map(|child| child.pid);
     let io_before = no_calls.map(|_| io_of(&sample_target));
-    if let SampleTarget::Child(pid) = sample_target {
+    if let SampleTarget::Child { pid, .. } = sample_target {
         converter.add_process(pid, &name_of(target));
     }
     let estimates_queues =
@@ -259,12 +260,17 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             meta.max_resident_bytes = usage.max_resident_bytes;
         }
     }
+    if let Some(records) = &session.records {
+        let lost = &mut session.converter.counters.lost_samples;
+        *lost = records.recorded.lost_of(*lost);
+    }
     let chosen_samples = session.records.as_mut().map(|records| std::mem::take(&mut records.chosen_samples));
     let chosen_samples = chosen_samples.unwrap_or_default();
     let Session { mut converter, mut writer, mut write_error, agent, heap_rows, signals, .. } = session;
     if matches!(target, Target::Command(_)) {
         meta.still_running = still_running(&converter, child_pid);
     }
+    drop(group);
     if let Some(agent) = agent {
         let losses = agent.cpu_losses();
         converter.counters.lost_samples += losses.lost;
@@ -358,6 +364,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
 struct Started {
     agent: Option<AgentWatch>,
     suspended: Option<Suspended>,
+    /// The program's control group, if its events are limited to one.
+    group: Option<ProgramGroup>,
     sample_target: SampleTarget,
     sampled: Option<Sampled>,
     /// With ptrace sampling: samples per second of a thread's CPU time.
@@ -391,7 +399,10 @@ fn begin(
     let open = |sample_target: &SampleTarget| {
         options.cpu.then(|| sampling::open(sample_target, cpus, options, choice)).transpose()
     };
-    let refused = match begin_with(target, wanted.clone(), signals, open) {
+    let group = (options.cpu && matches!(target, Target::Command(_)) && sampling::may_watch_cpus(cpus))
+        .then(ProgramGroup::new)
+        .flatten();
+    let refused = match begin_with(target, wanted.clone(), signals, group, open) {
         Err(NotStarted::Events(error)) => error,
         started => return started.map_err(|error| error.explained(target)),
     };
@@ -442,10 +453,10 @@ fn begin_without_events(
     let hz = options.frequency_hz.max(1);
     if !by_ptrace {
         let wanted = Wanted { cpu_period_ns: Some(1_000_000_000 / u64::from(hz)), ..wanted };
-        return begin_with(target, wanted, signals, |_| Ok(None));
+        return begin_with(target, wanted, signals, None, |_| Ok(None));
     }
     refusal::check_ptrace(target).map_err(NotStarted::Other)?;
-    let started = begin_with(target, wanted, signals, |_| Ok(None))?;
+    let started = begin_with(target, wanted, signals, None, |_| Ok(None))?;
     Ok(Started { ptrace_hz: Some(hz.min(ptrace_sampling::MAX_HZ)), ..started })
 }
 
@@ -472,6 +483,7 @@ fn begin_with(
     target: &Target,
     wanted: Wanted,
     signals: &Signals,
+    group: Option<ProgramGroup>,
     open: impl FnOnce(&SampleTarget) -> Result<Option<Sampled>, OpenError>,
 ) -> Result<Started, NotStarted> {
     let needs_agent = wanted.heap.is_some() || wanted.cpu_period_ns.is_some();
@@ -481,18 +493,21 @@ fn begin_with(
         Some(command) => {
             let mut command = command.clone();
             command.env.extend(agent.iter().flat_map(AgentWatch::environment));
-            Some(Suspended::new(&command, signals).map_err(NotStarted::Program)?)
+            Some(Suspended::new(&command, signals, group.as_ref()).map_err(NotStarted::Program)?)
         }
         None => None,
     };
+    let group = group.zip(suspended.as_ref()).and_then(|(group, child)| group.holding(child.pid));
     let sample_target = match (target, &suspended) {
-        (Target::Command(_), Some(child)) => SampleTarget::Child(child.pid),
+        (Target::Command(_), Some(child)) => {
+            SampleTarget::Child { pid: child.pid, group: group.as_ref().map(ProgramGroup::handle) }
+        }
         (Target::Processes(pids), _) => SampleTarget::Processes(pids.clone()),
         _ => SampleTarget::Machine,
     };
     match open(&sample_target) {
         Ok(sampled) => {
-            Ok(Started { agent, suspended, sample_target, sampled, ptrace_hz: None, refused: None })
+            Ok(Started { agent, suspended, group, sample_target, sampled, ptrace_hz: None, refused: None })
         }
         Err(error) => {
             if let Some(child) = suspended {
@@ -536,7 +551,7 @@ fn cpus_to_record(options: &Options) -> Result<Vec<u32>, RecordError> {
 /// The bytes that processes have read and written so far, if readable.
 fn io_of(sample_target: &SampleTarget) -> Option<Io> {
     let pids = match sample_target {
-        SampleTarget::Child(pid) => std::slice::from_ref(pid),
+        SampleTarget::Child { pid, .. } => std::slice::from_ref(pid),
         SampleTarget::Processes(pids) => pids,
         SampleTarget::Machine => return None,
     };

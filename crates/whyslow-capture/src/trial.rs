@@ -52,7 +52,7 @@ pub fn trial() -> Result<Trial, RecordError> {
     let signals = Signals::new().map_err(|error| RecordError::System { what: "signals", error })?;
     // Never executed: the process waits until it is cancelled.
     let command = Command { program: "true".into(), ..Command::default() };
-    let child = Suspended::new(&command, &signals)?;
+    let child = Suspended::new(&command, &signals, None)?;
     let trial = Trial {
         events: events_of(child.pid),
         timers: timers(command),
@@ -64,7 +64,7 @@ pub fn trial() -> Result<Trial, RecordError> {
 
 fn events_of(child: u32) -> Result<Granted, Refused> {
     let cpus = whyslow_proc::machine::online_cpus();
-    let sampled = sampling::open(&SampleTarget::Child(child), &cpus, &Options::default(), &Choice::default())
+    let sampled = sampling::open(&SampleTarget::child(child), &cpus, &Options::default(), &Choice::default())
         .map_err(refused)?;
     let plan = sampled.events.plan;
     Ok(Granted {

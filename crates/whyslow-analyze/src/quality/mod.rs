@@ -34,8 +34,9 @@ const NOTABLE: f64 = 0.01;
 const UNNAMED: f64 = 0.1;
 /// A share below this is shown as 0.0 %.
 const MIN_SHOWN: f64 = 0.0005;
-/// Sampling below this share of the expected gets a warning.
+/// Sampling below this share of the expected gets a warning, if at least this many are expected.
 const ACHIEVED_ENOUGH: f64 = 0.8;
+const ENOUGH_FOR_GAP: u64 = 50;
 
 /// The grade of a whole profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,7 +124,7 @@ impl Quality {
         let mut quality = Self {
             grade: Grade::Good,
             samples: weights.total_count,
-            lost: meta.counters.lost_samples,
+            lost: lost_of(profile, weights.total_count, expected),
             lost_records: meta.counters.lost_records,
             throttled: meta.counters.throttled,
             truncated_share: shares.truncated,
@@ -140,7 +141,7 @@ impl Quality {
             kernel: meta.kernel,
             frequency_hz: sampler.rate_hz,
             expected_samples: expected.filter(|_| !heap_only && meta.only_cpus.is_none()),
-            missing_kernel_share: if hidden { share(meta.system_time_ns, cpu_time) } else { 0.0 },
+            missing_kernel_share: if hidden { kernel_share(profile, shares.not_sampled) } else { 0.0 },
             incomplete: !profile.sealed,
             counted: heap_only || is_counted(profile, profile.main_metric()),
             heap,
@@ -208,7 +209,15 @@ impl Quality {
     /// Share of the expected samples that arrived, if known.
     pub fn achieved_share(&self) -> Option<f64> {
         let expected = self.expected_samples.filter(|expected| *expected > 0)?;
-        Some((self.samples + self.lost) as f64 / expected as f64)
+        Some(self.samples as f64 / expected as f64)
+    }
+
+    /// The number of samples that the CPU time should give, if far fewer arrived and lost ones do not explain
+    /// it.
+    fn gap(&self) -> Option<u64> {
+        let expected = self.expected_samples.filter(|expected| *expected >= ENOUGH_FOR_GAP)?;
+        let known = self.samples.saturating_add(self.lost);
+        ((known as f64) < ACHIEVED_ENOUGH * expected as f64).then_some(expected)
     }
 
     fn warn(&mut self, profile: &Profile, weights: &Weights, shares: &StackShares) {
@@ -266,7 +275,7 @@ impl Quality {
         let notes = profile.meta.notes.iter().filter(|note| !(still_running && went_on(note)));
         warnings.extend(notes.cloned().map(Warning::Noted));
         warning::settle(&mut warnings);
-        warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
+        warnings.sort_by_key(|warning| (std::cmp::Reverse(warning.severity()), warning.rank()));
         self.warnings = warnings;
         self.judge();
     }
@@ -299,7 +308,8 @@ impl Quality {
         if self.samples == 0 {
             // A program that may not be observed already explains it.
             if profile.meta.counters.unobservable_execs == 0 {
-                warnings.push(Warning::NoSamples { raise_to: self.higher_rate(10) });
+                let cpu_time_ns = profile.meta.user_time_ns.saturating_add(profile.meta.system_time_ns);
+                warnings.push(Warning::NoSamples { cpu_time_ns, raise_to: self.higher_rate(10) });
             }
         } else if self.samples < ENOUGH_SAMPLES {
             let raise_to = self.higher_rate(10);
@@ -337,10 +347,7 @@ impl Quality {
             }
         } else if self.sampling == Sampling::Threads {
             self.warn_of_time_without_samples(counters.unsampled_threads, warnings);
-        } else if let (Some(expected), Some(achieved)) = (self.expected_samples, self.achieved_share())
-            && expected >= ENOUGH_SAMPLES
-            && achieved < ACHIEVED_ENOUGH
-        {
+        } else if let Some(expected) = self.gap() {
             let raise_to = self.higher_rate(4);
             warnings.push(Warning::FewerSamplesThanExpected { samples: self.samples, expected, raise_to });
         }
@@ -350,8 +357,8 @@ impl Quality {
                 let known = profile.meta.user_time_ns + profile.meta.system_time_ns > 0;
                 let missing_share = known.then_some(self.missing_kernel_share);
                 if missing_share.is_none_or(|share| share >= MIN_SHOWN) {
-                    let accounted = self.sampling == Sampling::Threads && self.trigger == Trigger::CpuClock;
-                    warnings.push(Warning::KernelHidden { missing_share, accounted, level: 1 });
+                    let accounted = is_accounted(profile);
+                    warnings.push(Warning::KernelHidden { missing_share, accounted });
                 }
             }
             KernelView::Unnamed if shares.kernel >= NOTABLE => {
@@ -405,6 +412,33 @@ fn expected_samples(profile: &Profile, cpu_time_ns: u64) -> Option<u64> {
         && rate_hz > 0
         && cpu_time_ns > 0)
         .then(|| (cpu_time_ns as f64 / 1e9 * f64::from(rate_hz)).round() as u64)
+}
+
+/// Whether time without samples is in the profile, as [not sampled].
+fn is_accounted(profile: &Profile) -> bool {
+    profile.meta.sampling == Sampling::Threads && profile.main_sampler().trigger == Trigger::CpuClock
+}
+
+/// The kernel's share of the CPU time, where it has no samples. The kernel estimates how much of the CPU time
+/// that is from its clock ticks; the time without samples is measured, and the kernel's time is a part of it.
+fn kernel_share(profile: &Profile, not_sampled: f64) -> f64 {
+    let meta = &profile.meta;
+    let estimate = share(meta.system_time_ns, meta.user_time_ns.saturating_add(meta.system_time_ns));
+    if is_accounted(profile) { estimate.min(not_sampled) } else { estimate }
+}
+
+/// How many samples of the recorded processes were lost. Events of whole CPUs share their rings with other
+/// processes, so a recording cannot lose more than its CPU time should give. Waits and system calls are in the
+/// same rings, and nothing says how many of them to expect.
+fn lost_of(profile: &Profile, samples: u64, expected: Option<u64>) -> u64 {
+    let lost = profile.meta.counters.lost_samples;
+    let only_samples = wait_metric(profile).is_none() && profile.syscalls.is_empty();
+    match expected {
+        Some(expected) if profile.meta.sampling == Sampling::Cpus && only_samples => {
+            lost.min(expected.saturating_sub(samples))
+        }
+        _ => lost,
+    }
 }
 
 /// Shares of the samples by what is missing from their stacks.

@@ -140,10 +140,10 @@ fn counters_become_warnings_with_a_fix() {
         ids(&quality),
         [
             "lost-samples",
+            "fewer-samples",
             "incomplete",
             "lost-records",
             "throttled",
-            "fewer-samples",
             "kernel-hidden",
             "unobservable-execs",
             "recorder-note"
@@ -263,7 +263,7 @@ fn hidden_kernel_time_is_named_once_and_only_when_there_is_some() {
     assert_eq!(ids(&quality), ["kernel-hidden"]);
     assert_eq!(
         quality.warnings[0].to_string(),
-        "no permission to sample the kernel: its 25.0 % of the CPU time is part of [not sampled]"
+        "no permission to sample the kernel: its 25.0 % of the CPU time is shown as [not sampled]"
     );
     let mut profile = testing::profile("main;a 300");
     profile.meta.kernel = KernelView::Hidden;
@@ -310,4 +310,88 @@ fn names_still_running_processes() {
         message(&profile),
         "1 process was left running by the program when it ended (daemon): its later time is not in the profile"
     );
+}
+
+/// Events of whole CPUs share their rings with every process of the machine.
+#[test]
+fn records_that_other_processes_lost_are_not_the_programs() {
+    let mut profile = testing::profile("main;a 1120");
+    testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
+    profile.meta.sampling = Sampling::Cpus;
+    profile.meta.kernel = KernelView::Included;
+    profile.meta.user_time_ns = 1_114_000_000;
+    profile.meta.counters.lost_samples = 4496;
+    let quality = Quality::of(&profile);
+    assert_eq!((quality.lost, quality.grade, quality.warnings.len()), (0, Grade::Good, 0));
+    assert!(quality.achieved_share().is_some_and(|share| share < 1.01), "{:?}", quality.achieved_share());
+    profile.meta.user_time_ns = 2_240_000_000;
+    let quality = Quality::of(&profile);
+    assert_eq!((quality.lost, quality.grade), (1120, Grade::Poor));
+    assert_eq!(quality.warnings[0].to_string(), "1,120 samples were lost (50.0 % of all)");
+    profile.meta.sampling = Sampling::Threads;
+    assert_eq!(Quality::of(&profile).lost, 4496, "rings of threads hold nothing else");
+}
+
+#[test]
+fn cpu_time_without_samples_is_named_first_and_not_denied() {
+    let mut profile = testing::profile("main;a 300");
+    testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
+    profile.meta.sampling = Sampling::Cpus;
+    profile.samples[0] = Default::default();
+    profile.meta.user_time_ns = 496_000_000;
+    let quality = Quality::of(&profile);
+    assert_eq!(
+        quality.warnings[0].to_string(),
+        "the recording has no samples, although the program used 496 ms of CPU time"
+    );
+    let fixes: String = quality.warnings.iter().filter_map(Warning::fix).collect();
+    assert!(!fixes.contains("almost no CPU time"), "{fixes}");
+    let mut profile = testing::profile("main;a 60");
+    testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
+    profile.meta.sampling = Sampling::Cpus;
+    profile.meta.user_time_ns = 900_000_000;
+    let quality = Quality::of(&profile);
+    assert_eq!(ids(&quality), ["fewer-samples", "too-few-samples"]);
+    assert_eq!(quality.grade, Grade::Poor);
+}
+
+/// The kernel estimates its own share of the CPU time; the time without samples is measured.
+#[test]
+fn hidden_kernel_time_is_never_more_than_the_time_without_samples() {
+    let mut profile = testing::profile("main;a 59\n[not sampled] 41");
+    testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
+    let meta = &mut profile.meta;
+    meta.sampling = Sampling::Threads;
+    meta.kernel = KernelView::Hidden;
+    (meta.user_time_ns, meta.system_time_ns) = (51_900_000, 48_100_000);
+    let quality = Quality::of(&profile);
+    assert_eq!((quality.missing_kernel_share, quality.not_sampled_share), (0.41, 0.41));
+    let texts: Vec<String> = quality.warnings.iter().map(ToString::to_string).collect();
+    assert!(texts.iter().all(|text| !text.contains("48.1")), "{texts:?}");
+}
+
+#[test]
+fn what_was_requested_and_is_missing_comes_first_and_lowers_the_grade() {
+    let mut profile = testing::profile("main;a 300");
+    profile.meta.kernel = KernelView::Hidden;
+    (profile.meta.user_time_ns, profile.meta.system_time_ns) = (300_000_000, 100_000_000);
+    profile.meta.notes.push(RecordingNote::WakersNotRecorded.into());
+    let quality = Quality::of(&profile);
+    let ids: Vec<&str> = quality.remarks().iter().map(|remark| remark.id).collect();
+    assert_eq!((ids, quality.grade), (vec!["wakers-not-recorded", "kernel-hidden"], Grade::Fair));
+}
+
+#[test]
+fn an_event_is_graded_by_how_much_of_it_was_recorded() {
+    let graded = |recorded| {
+        let mut profile = testing::profile("main;a 300");
+        let faults = profile.samples[0].clone();
+        let name = Metric::event("page-faults", Unit::Count, whyslow_profile::Origin::Counted);
+        let metric = profile.set_metric(name, faults);
+        let event = "page-faults".to_owned();
+        let missed = RecordingNote::EventsMissed { event, happened: 65_614, recorded, period: 1 };
+        profile.meta.notes.push(missed.into());
+        Quality::of_metric(&profile, metric).grade
+    };
+    assert_eq!((graded(31_905), graded(60_000)), (Grade::Poor, Grade::Fair));
 }

@@ -14,6 +14,7 @@ mod recording_notes;
 
 pub(crate) use leak_check::leak_check_fix;
 pub use leak_check::no_leak_check;
+pub(crate) use recording_notes::is_refusal;
 use whyslow_profile::Note;
 
 /// How much a remark matters.

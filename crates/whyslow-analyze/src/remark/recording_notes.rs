@@ -5,13 +5,15 @@ use whyslow_profile::{IoCalls, NoSyscalls, RecordingNote};
 
 use super::heap_notes::{left_out, left_out_fix};
 use super::{About, Fact, Remark, Severity};
+use crate::perf_level::PerfLevel;
 use crate::quality::wait_error;
-use crate::stat::{ALLOW_KERNEL, why_not};
+use crate::stat::why_not;
 use crate::units::{Count, Percent, bytes, duration, number_of, share};
 
 impl Fact for RecordingNote {
     fn remark(&self) -> Remark {
-        let note = |about, text: String| Remark::note(self.id(), about, text);
+        let severity = if is_refusal(self) { Severity::Warning } else { Severity::Note };
+        let note = |about, text: String| Remark { severity, ..Remark::note(self.id(), about, text) };
         match self {
             Self::MarksNotRecorded { error } => {
                 note(About::Marks, format!("the program's marks were not recorded: {error}"))
@@ -34,12 +36,16 @@ impl Fact for RecordingNote {
                 let (why, fix) = match level {
                     Some(level) => (
                         format!("kernel.perf_event_paranoid is {level}"),
-                        "`sudo sysctl kernel.perf_event_paranoid=1` allows more samples, and kernel functions in them",
+                        format!(
+                            "`{}` allows more samples, and kernel functions in them",
+                            PerfLevel::Kernel.command()
+                        ),
                     ),
                     None => (
                         "a container or sandbox filters the call, or the kernel has none".to_owned(),
                         "`docker run --cap-add PERFMON --security-opt seccomp=unconfined` allows more samples, and kernel \
-                         functions in them",
+                         functions in them"
+                            .to_owned(),
                     ),
                 };
                 let instead = if *ptrace {
@@ -94,7 +100,7 @@ impl Fact for RecordingNote {
                  counted and timed; the place of a short one is that of a sampled wait of about its length"
                     .to_owned(),
             )
-            .or("`sudo sysctl kernel.perf_event_paranoid=1` allows a stack for every wait"),
+            .or(format!("`{}` allows a stack for every wait", PerfLevel::Kernel.command())),
             Self::WaitsSampled { stacks, waits } => note(
                 About::Recording,
                 format!(
@@ -132,7 +138,6 @@ impl Fact for RecordingNote {
                 let not = NotCounted { why: WhyNot::from_label(why), error: *error };
                 let (why, fix) = why_not(Kind::from_label(kind).unwrap_or(Kind::Unit), not, *level);
                 let remark = note(About::Recording, format!("{event} is not recorded: {why}"));
-                let remark = Remark { severity: Severity::Warning, ..remark };
                 match fix {
                     Some(fix) => remark.or(fix),
                     None => remark,
@@ -147,7 +152,7 @@ impl Fact for RecordingNote {
                         events => format!("{} are", events.join(", ")),
                     }
                 );
-                note(About::Recording, text).or(ALLOW_KERNEL)
+                note(About::Recording, text).or(PerfLevel::Kernel.command())
             }
             Self::EventsMissed { event, happened, recorded, period } => {
                 // The period that gives as many samples as got through.
@@ -162,8 +167,9 @@ impl Fact for RecordingNote {
                     ),
                 );
                 let period = nice(fits.saturating_mul(2));
-                Remark { severity: Severity::Warning, ..remark }
-                    .or(format!("`-c {period}` takes one sample per {} events", Count(period)))
+                let severity =
+                    if recorded.saturating_mul(2) < *happened { Severity::Serious } else { Severity::Warning };
+                Remark { severity, ..remark }.or(format!("`-c {period}` takes one sample per {} events", Count(period)))
             }
             Self::SyscallsNotRecorded { why, io } => {
                 let (why, fix) = no_syscalls(*why);
@@ -202,24 +208,36 @@ impl Fact for RecordingNote {
     }
 }
 
+/// Whether something that the user requested is missing from the recording.
+pub(crate) fn is_refusal(note: &RecordingNote) -> bool {
+    matches!(
+        note,
+        RecordingNote::WaitsNotRecorded
+            | RecordingNote::WakersNotRecorded
+            | RecordingNote::EventNotRecorded { .. }
+            | RecordingNote::SyscallsNotRecorded { .. }
+    )
+}
+
 /// Why system calls were not recorded, and the command that allows it.
-fn no_syscalls(why: NoSyscalls) -> (String, &'static str) {
+fn no_syscalls(why: NoSyscalls) -> (String, String) {
     match why {
         NoSyscalls::Hidden => (
             "the kernel shows its tracepoints to root only".to_owned(),
-            "`sudo whyslow record --syscalls PROGRAM` records them",
+            "`sudo whyslow record --syscalls PROGRAM` records them".to_owned(),
         ),
         NoSyscalls::NoTracepoints => (
             "the tracepoints raw_syscalls:sys_enter and sys_exit do not exist".to_owned(),
-            "`sudo mount -t tracefs tracefs /sys/kernel/tracing` shows them if the kernel has them",
+            "`sudo mount -t tracefs tracefs /sys/kernel/tracing` shows them if the kernel has them"
+                .to_owned(),
         ),
         NoSyscalls::Refused { error } => (
             format!("the kernel refuses tracepoint events (error {error})"),
-            "`sudo sysctl kernel.perf_event_paranoid=-1` allows them",
+            format!("`{}` allows them", PerfLevel::Tracepoints.command()),
         ),
         NoSyscalls::NoEvents => (
             "they need perf events, which are not permitted here".to_owned(),
-            "allow perf events: `whyslow doctor` says how",
+            "allow perf events: `whyslow doctor` says how".to_owned(),
         ),
     }
 }

@@ -9,7 +9,6 @@ mod numbers;
 mod series;
 mod spread;
 
-pub(crate) use notes::ALLOW_KERNEL;
 pub use notes::{CountNote, Permission, why_not};
 pub use numbers::{Scope, numbers};
 pub use series::{Interval, ThreadRow, intervals, threads};

@@ -4,6 +4,7 @@ use whyslow_events::{Kind, Measured, NotCounted, WhyNot};
 use whyslow_profile::facts;
 
 use super::Scope;
+use crate::perf_level::PerfLevel;
 use crate::remark::{About, Fact, Remark, Severity};
 use crate::units::{Percent, duration, number_of};
 
@@ -103,7 +104,7 @@ pub struct Permission {
 }
 
 /// Allows events in the kernel.
-pub(crate) const ALLOW_KERNEL: &str = "sudo sysctl kernel.perf_event_paranoid=1";
+const ALLOW_KERNEL: &str = PerfLevel::Kernel.command();
 /// For what only root may do.
 const AS_ROOT: &str = "run whyslow with sudo";
 /// Makes the kernel's tracepoints visible.
@@ -198,7 +199,7 @@ impl Fact for CountNote {
                     (Scope::Machine, true) => (
                         " for the whole machine",
                         format!("kernel.perf_event_paranoid is {level} and must be 0 or less without root"),
-                        "sudo sysctl kernel.perf_event_paranoid=0",
+                        PerfLevel::WholeCpus.command(),
                     ),
                     (Scope::Processes, true) => (
                         " for these processes",
@@ -319,7 +320,7 @@ pub fn why_not(kind: Kind, not: NotCounted, level: Option<i64>) -> (String, Opti
             (format!("only root may probe functions ({error})"), Some(AS_ROOT))
         }
         WhyNot::Refused if level.is_some_and(|level| level > 0) => {
-            (format!("no permission ({error})"), Some("sudo sysctl kernel.perf_event_paranoid=0"))
+            (format!("no permission ({error})"), Some(PerfLevel::WholeCpus.command()))
         }
         WhyNot::Refused => (format!("no permission ({error})"), Some(ALLOW_IN_CONTAINER)),
         WhyNot::NeedsKernel => (

@@ -1,9 +1,11 @@
 //! Opens one event per CPU (and per thread when attaching), with one ring per CPU.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use linux_perf_event_reader::{Endianness, PerfEventAttr, RecordParseInfo};
 use perf_event_open_sys::{self as perf, bindings as sys};
@@ -28,16 +30,30 @@ const CPU_RINGS_TOTAL: usize = 256 << 20;
 pub(crate) enum Scope {
     /// These threads and everything they start.
     Threads(Vec<u32>),
+    /// Whatever runs in this control group.
+    Group(Arc<File>),
     /// Everything.
     System,
 }
 
+/// What the kernel takes for the process of an event: a thread, -1 for every thread, or the folder of a
+/// control group.
+#[derive(Debug, Clone, Copy)]
+struct Watched {
+    number: i32,
+    flags: u32,
+}
+
 impl Scope {
-    /// The thread arguments for the kernel: `u32::MAX` is -1, every thread.
-    fn threads(&self) -> &[u32] {
+    fn watched(&self) -> Vec<Watched> {
         match self {
-            Self::Threads(threads) => threads,
-            Self::System => &[u32::MAX],
+            Self::Threads(threads) => {
+                threads.iter().map(|thread| Watched { number: thread.cast_signed(), flags: 0 }).collect()
+            }
+            Self::Group(folder) => {
+                vec![Watched { number: folder.as_raw_fd(), flags: sys::PERF_FLAG_PID_CGROUP }]
+            }
+            Self::System => vec![Watched { number: -1, flags: 0 }],
         }
     }
 }
@@ -86,10 +102,10 @@ pub(crate) fn try_open(events: &[ExtraEvent], cpus: &[u32]) -> Result<(), io::Er
     let mut reason = None;
     for event in events {
         let mut attr = event.attr();
-        let thread = event.scope.threads().first().copied().unwrap_or(0);
+        let Some(watched) = event.scope.watched().first().copied() else { continue };
         // A CPU without such a PMU says nothing about the others.
         let cpus = if event.on_some_cpus { cpus } else { &cpus[..cpus.len().min(1)] };
-        let opened = cpus.iter().map(|cpu| open(&mut attr, thread.cast_signed(), *cpu));
+        let opened = cpus.iter().map(|cpu| open(&mut attr, watched, *cpu));
         match opened.reduce(Result::or).unwrap_or(Err(OpenError::Gone)) {
             Ok(_) if event.on_some_cpus => return Ok(()),
             Ok(_) => {}
@@ -173,7 +189,7 @@ impl Events {
     ) -> Result<Self, OpenError> {
         let (max_bytes, total) = match scope {
             Scope::Threads(_) => (RING_MAX, RINGS_TOTAL),
-            Scope::System => (CPU_RING_MAX, CPU_RINGS_TOTAL),
+            Scope::Group(_) | Scope::System => (CPU_RING_MAX, CPU_RINGS_TOTAL),
         };
         let share = (total / cpus.len().max(1)).clamp(RING_MIN, max_bytes);
         first_accepted(wanted.choices(), 1 << share.ilog2(), |plan, ring_bytes| {
@@ -189,7 +205,7 @@ impl Events {
         ring_bytes: usize,
         extra: &[ExtraEvent],
     ) -> Result<Self, OpenError> {
-        let threads = scope.threads();
+        let threads = scope.watched();
         // With a single event, records need not contain its id.
         let named = |mut attr: sys::perf_event_attr| {
             if !extra.is_empty() {
@@ -230,8 +246,8 @@ impl Events {
             let mut attr = named(plan.attr(core_type(Path::new("/sys"), cpu)));
             attr.__bindgen_anon_2.wakeup_watermark = watermark(ring_bytes) as u32;
             let mut owner: Option<RawFd> = None;
-            for &thread in threads {
-                let event = match open(&mut attr, thread.cast_signed(), cpu) {
+            for &thread in &threads {
+                let event = match open(&mut attr, thread, cpu) {
                     Ok(event) => event,
                     // A thread that has exited is not a loss unless it is the only one; a CPU that went
                     // off-line has nothing to sample.
@@ -259,9 +275,9 @@ impl Events {
             let mut side: Option<RawFd> = None;
             let mut rationed: Option<RawFd> = None;
             for (at, (attr, wanted)) in extra.iter_mut().enumerate() {
-                let threads = wanted.scope.threads();
-                for &thread in threads {
-                    let event = match open(attr, thread.cast_signed(), cpu) {
+                let threads = wanted.scope.watched();
+                for &thread in &threads {
+                    let event = match open(attr, thread, cpu) {
                         Ok(event) => event,
                         Err(OpenError::Gone) if threads.len() > 1 => continue,
                         Err(OpenError::Unsupported(_)) if wanted.on_some_cpus => break,
@@ -382,10 +398,10 @@ fn default_stack_bytes(ring_bytes: usize) -> u32 {
 }
 
 #[expect(unsafe_code, reason = "system calls without a safe wrapper")]
-fn open(attr: &mut sys::perf_event_attr, thread: i32, cpu: u32) -> Result<OwnedFd, OpenError> {
-    let flags = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
+fn open(attr: &mut sys::perf_event_attr, watched: Watched, cpu: u32) -> Result<OwnedFd, OpenError> {
+    let flags = sys::PERF_FLAG_FD_CLOEXEC | watched.flags;
     // SAFETY: `attr` is a whole, initialised structure that says its own size.
-    let event = unsafe { perf::perf_event_open(attr, thread, cpu.cast_signed(), -1, flags as _) };
+    let event = unsafe { perf::perf_event_open(attr, watched.number, cpu.cast_signed(), -1, flags.into()) };
     if event < 0 {
         return Err(OpenError::from_open(io::Error::last_os_error()));
     }

@@ -760,7 +760,7 @@ fn quality_in_full() {
     fair: 2,000 samples, 100.0 % of stacks complete, 4 lost
 
     samples             2,000
-    expected            2,000 at 1000 per second of CPU time: 100.2 % recorded
+    expected            2,000 at 1000 per second of CPU time: 100.0 % recorded
     source              cpu-clock: kernel timer
     kernel              hidden: 20.0 % of the CPU time is not in the profile
     stacks complete     100.0 %

@@ -1,6 +1,7 @@
 //! The fix of each warning, and how the fixes of several warnings are kept consistent.
 
-use super::{BuiltWith, ModuleShare, Warning};
+use super::{BuiltWith, ModuleShare, NOTABLE_CPU_NS, Warning};
+use crate::perf_level::PerfLevel;
 use crate::remark::{Fact, leak_check_fix};
 
 /// The fix for Go programs without debug info and unwind tables.
@@ -33,7 +34,10 @@ impl Warning {
             Self::Incomplete => {
                 "stop whyslow with Ctrl-C, not `kill -9`; what was recorded is right".to_owned()
             }
-            Self::NoSamples { raise_to } => {
+            Self::NoSamples { cpu_time_ns, .. } if *cpu_time_ns >= NOTABLE_CPU_NS => {
+                "record again; `whyslow doctor` says what this machine lets you record".to_owned()
+            }
+            Self::NoSamples { raise_to, .. } => {
                 format!("the program used almost no CPU time: record a longer run{}", or_raise(*raise_to))
             }
             Self::TooFewSamples { raise_to, .. } => format!("record a longer run{}", or_raise(*raise_to)),
@@ -118,8 +122,8 @@ impl Warning {
             }
             Self::NotCovered { .. } => "allow perf events, which sample every thread: `whyslow doctor` says how".to_owned(),
             Self::NotSampled { raise_to, .. } => format!(
-                "record as root, or after `sudo sysctl kernel.perf_event_paranoid=0`: then short-lived threads get their share of \
-                 the samples{}",
+                "record as root, or after `{}`: then short-lived threads get their share of the samples{}",
+                PerfLevel::WholeCpus.command(),
                 or_raise(*raise_to)
             ),
             Self::StillRunning { program: true, .. } => {
@@ -128,8 +132,8 @@ impl Warning {
             Self::StillRunning { program: false, .. } => {
                 "attach to one of them to record it: `whyslow record -p PID`".to_owned()
             }
-            Self::KernelHidden { level, .. } => {
-                format!("`sudo sysctl kernel.perf_event_paranoid={level}`, then record again")
+            Self::KernelHidden { .. } => {
+                format!("`{}`, then record again", PerfLevel::Kernel.command())
             }
             Self::KernelUnnamed { .. } => {
                 "`sudo sysctl kernel.kptr_restrict=0`, then record again".to_owned()
@@ -186,21 +190,20 @@ impl Warning {
 }
 
 /// Keeps fixes from contradicting each other. If one says to record less per second, none says to record
-/// more. All name the same rate and the same level of kernel permission: those that help in every case.
+/// more. All name the same rate: the one that helps in every case.
 pub(in crate::quality) fn settle(warnings: &mut [Warning]) {
     let too_much = warnings.iter().any(|warning| {
         matches!(warning, Warning::Lost { .. } | Warning::LostRecords { .. } | Warning::Throttled { .. })
     });
-    let whole_cpus = warnings.iter().any(|warning| matches!(warning, Warning::NotSampled { .. }));
     let rate = warnings.iter_mut().filter_map(|warning| *raised_rate(warning)?).max();
     for warning in warnings.iter_mut() {
         if let Some(raise_to @ Some(_)) = raised_rate(warning) {
             *raise_to = rate.filter(|_| !too_much);
         }
-        match warning {
-            Warning::Truncated { copy_more, .. } if too_much => *copy_more = None,
-            Warning::KernelHidden { level, .. } if whole_cpus => *level = 0,
-            _ => {}
+        if let Warning::Truncated { copy_more, .. } = warning
+            && too_much
+        {
+            *copy_more = None;
         }
     }
 }
@@ -208,7 +211,7 @@ pub(in crate::quality) fn settle(warnings: &mut [Warning]) {
 /// The rate that a warning's fix names.
 fn raised_rate(warning: &mut Warning) -> Option<&mut Option<u32>> {
     match warning {
-        Warning::NoSamples { raise_to }
+        Warning::NoSamples { raise_to, .. }
         | Warning::TooFewSamples { raise_to, .. }
         | Warning::FewerSamplesThanExpected { raise_to, .. }
         | Warning::NotSampled { raise_to, .. } => Some(raise_to),
@@ -243,16 +246,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_fixes_name_one_rate_and_one_permission() {
+    fn all_fixes_name_one_rate_and_each_its_own_permission() {
         let mut warnings = [
             Warning::TooFewSamples { samples: 9, raise_to: Some(9970) },
             Warning::NotSampled { share: 0.5, threads: 1, raise_to: Some(3988) },
-            Warning::KernelHidden { missing_share: Some(0.4), accounted: true, level: 1 },
+            Warning::KernelHidden { missing_share: Some(0.4), accounted: true },
         ];
         settle(&mut warnings);
         let fixes = warnings.map(|warning| warning.fix().unwrap());
         assert!(fixes[0].contains("-F 9970") && fixes[1].contains("-F 9970"), "{fixes:?}");
-        assert!(fixes[1].contains("paranoid=0") && fixes[2].contains("paranoid=0"), "{fixes:?}");
+        assert!(fixes[1].contains("paranoid=0") && fixes[2].contains("paranoid=1"), "{fixes:?}");
     }
 
     #[test]

@@ -9,7 +9,10 @@ use whyslow_profile::{NoLeakCheck, Note, StillRunning, Unit};
 pub(super) use fixes::settle;
 
 use super::jit::Runtime;
-use crate::remark::{About, Fact, Remark, Severity};
+use crate::remark::{About, Fact, Remark, Severity, is_refusal};
+
+/// A program with less CPU time than this may have no sample.
+const NOTABLE_CPU_NS: u64 = 20_000_000;
 
 /// A module and its share of the samples.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +63,8 @@ whyslow_profile::facts! {
         "incomplete" => Incomplete,
         /// There are no samples.
         "no-samples" => NoSamples {
+            /// The program's CPU time; 0 if unknown.
+            cpu_time_ns: u64,
             /// A higher rate that may help.
             raise_to: Option<u32>,
         },
@@ -197,8 +202,6 @@ whyslow_profile::facts! {
             missing_share: Option<f64>,
             /// Whether that time is shown as [not sampled] instead of missing.
             accounted: bool,
-            /// The level of `perf_event_paranoid` that shows it.
-            level: i8,
         },
         /// Kernel functions have no names.
         "kernel-names-hidden" => KernelUnnamed {
@@ -332,6 +335,16 @@ impl Warning {
         self.about() == About::Names && !matches!(self, Self::NoDebugInfo(_) | Self::KernelUnnamed { .. })
     }
 
+    /// Its place among warnings of the same severity: what was requested and is missing, then CPU time without
+    /// samples, then the rest.
+    pub(super) fn rank(&self) -> u8 {
+        match self {
+            Self::Noted(Note::Recording(note)) if is_refusal(note) => 0,
+            Self::NoSamples { .. } | Self::FewerSamplesThanExpected { .. } => 1,
+            _ => 2,
+        }
+    }
+
     /// How much it matters.
     pub(crate) fn severity(&self) -> Severity {
         match self {
@@ -357,6 +370,9 @@ impl Warning {
             Self::MissingFile(modules) if modules.iter().map(|module| module.share).sum::<f64>() >= 0.5 => {
                 Severity::Serious
             }
+            Self::FewerSamplesThanExpected { samples, expected, .. } if samples * 2 < *expected => {
+                Severity::Serious
+            }
             Self::Lost { share, .. } if *share >= 0.1 => Severity::Serious,
             Self::Lost { share, .. } if *share < 0.01 => Severity::Note,
             Self::KernelHidden { missing_share, .. } if missing_share.is_none_or(|share| share < 0.05) => {
@@ -369,8 +385,8 @@ impl Warning {
             | Self::StillRunning { .. }
             | Self::SomeCpus { .. }
             | Self::HeapSampled { .. }
-            | Self::NoLeakCheck(_)
-            | Self::Noted(_) => Severity::Note,
+            | Self::NoLeakCheck(_) => Severity::Note,
+            Self::Noted(note) => note.remark().severity,
             _ => Severity::Warning,
         }
     }

@@ -4,14 +4,19 @@ use std::fmt;
 
 use whyslow_profile::{StillRunning, Unit};
 
-use super::{ModuleShare, Warning};
+use super::{ModuleShare, NOTABLE_CPU_NS, Warning};
 use crate::remark::{Fact, no_leak_check};
-use crate::units::{Count, Percent, number_of};
+use crate::units::{Count, Percent, duration, number_of};
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Incomplete => write!(f, "the recording is incomplete: the recorder was killed"),
+            Self::NoSamples { cpu_time_ns, .. } if *cpu_time_ns >= NOTABLE_CPU_NS => write!(
+                f,
+                "the recording has no samples, although the program used {} of CPU time",
+                duration(*cpu_time_ns)
+            ),
             Self::NoSamples { .. } => write!(f, "the recording has no samples"),
             Self::TooFewSamples { samples, .. } => {
                 let error = 0.5 / (*samples as f64).sqrt();
@@ -135,12 +140,12 @@ impl fmt::Display for Warning {
                 write!(f, "only CPU {cpus} was recorded: time on other CPUs is missing")
             }
             Self::KernelHidden { missing_share: None, .. } => write!(f, "kernel time is not in the profile"),
-            Self::KernelHidden { missing_share: Some(share), accounted: true, .. } => write!(
+            Self::KernelHidden { missing_share: Some(share), accounted: true } => write!(
                 f,
-                "no permission to sample the kernel: its {} of the CPU time is part of [not sampled]",
+                "no permission to sample the kernel: its {} of the CPU time is shown as [not sampled]",
                 Percent(*share)
             ),
-            Self::KernelHidden { missing_share: Some(share), accounted: false, .. } => {
+            Self::KernelHidden { missing_share: Some(share), accounted: false } => {
                 write!(f, "kernel time is not in the profile: {} of the CPU time is missing", Percent(*share))
             }
             Self::KernelUnnamed { share } => {

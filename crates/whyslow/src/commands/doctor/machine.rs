@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rustix::io::Errno;
+use whyslow_analyze::PerfLevel;
 use whyslow_capture::{Granted, Options, Refused};
 use whyslow_proc::kernel::{self, Settings};
 use whyslow_proc::process::Status;
@@ -107,13 +108,13 @@ impl Machine {
             item.fix(command)
         } else if level > 2 && !self.can(CAP_PERFMON) && !self.can(CAP_SYS_ADMIN) {
             match runner {
-                Some(_) => item.fix("a step before: run: sudo sysctl kernel.perf_event_paranoid=1"),
-                None => item.sysctl("kernel.perf_event_paranoid=1").or_group(),
+                Some(_) => item.fix(format!("a step before: run: {}", PerfLevel::Kernel.command())),
+                None => item.sysctl(PerfLevel::Kernel.setting()).or_group(),
             }
         } else if self.status.is_filtered() {
             item.fix("start without the seccomp filter that forbids perf_event_open")
         } else {
-            item.sysctl("kernel.perf_event_paranoid=1")
+            item.sysctl(PerfLevel::Kernel.setting())
         }
     }
 
@@ -151,7 +152,7 @@ impl Machine {
             true => Item::ok(CHECK, "is recorded"),
             false => Item::loss(CHECK, format!("is not recorded ({})", self.paranoid_text()))
                 .so("profiles have user code only; time in system calls is missing")
-                .sysctl("kernel.perf_event_paranoid=1")
+                .sysctl(PerfLevel::Kernel.setting())
                 .or_group(),
         }
     }
