@@ -20,13 +20,13 @@ function marked(state: State): [string, number][] {
 }
 
 test('findings have their texts, line and evidence', () => {
-  const { id, title, of, share, low, high, confidence, advice, verify, maxSpeedup } = formatting!;
+  const { id, title, of, share, low, high, confidence, advice, verify, gain } = formatting!;
   assert.deepEqual([id, title, of, share, low, high, confidence, advice, verify], ['formatting', 'values are formatted', 'CPU time', .4, .31, .5, 'high', 'write into one buffer', 'whyslow verify found.whyslow']);
-  assert.equal(maxSpeedup?.toFixed(2), '1.67');
+  assert.equal(gain, 'at most 1.67 times as fast without it');
   assert.deepEqual([model.name(formatting!.fn!), model.text(formatting!.file), formatting!.line, formatting!.source], ['app::show', '/src/main.rs', 22, 'out += &format!("{word}");']);
   assert.deepEqual(formatting!.evidence.map(({ text, share, fn }) => [text, share, model.name(fn!)]), [['in', .4, 'core::fmt::write']], 'the finding’s own line is not repeated');
   assert.equal(hashing!.source, '*seen.entry(word).or_default() += 1;');
-  assert.deepEqual([waiting!.fn, waiting!.maxSpeedup, waiting!.source, waiting!.evidence[0]!.share], [undefined, undefined, undefined, undefined]);
+  assert.deepEqual([waiting!.fn, waiting!.gain, waiting!.source, waiting!.evidence[0]!.share], [undefined, undefined, undefined, undefined]);
   assert.deepEqual([formatting, hashing, waiting].map(one => [one!.hasFrames, one!.hasCode]), [[true, false], [true, true], [false, false]], 'the profile has code of one function');
 });
 

@@ -25,8 +25,8 @@ export interface Finding extends FindingPlace {
   confidence: string;
   advice: string;
   verify: string;
-  /** How many times as fast at most; undefined where the finding is not about time. */
-  maxSpeedup: number | undefined;
+  /** What a change can gain, in words; undefined where the finding is not about time. */
+  gain: string | undefined;
   evidence: FindingEvidence[];
   /** The source line in the profile. */
   source: string | undefined;
@@ -55,7 +55,7 @@ export function findingsOf(model: Model): Finding[] {
     row, ...at,
     id: model.text(findings.id[row]!), title: model.text(findings.title[row]!), of: model.text(findings.of[row]!), confidence: model.text(findings.confidence[row]!),
     advice: model.text(findings.advice[row]!), verify: model.text(findings.verify[row]!),
-    share: findings.share[row]!, low: findings.low[row]!, high: findings.high[row]!, maxSpeedup: number(findings.maxSpeedup[row]!),
+    share: findings.share[row]!, low: findings.low[row]!, high: findings.high[row]!, gain: (findings.gain[row] !== NONE && model.text(findings.gain[row]!)) || undefined,
     // Evidence at the finding's own line is already shown above.
     evidence: evidence[row]!.filter(one => one.fn === undefined || keyOf(one) !== keyOf(at)),
     source: sources.get(`${at.file} ${at.line}`), hasFrames: shown[row] === 1, hasCode: coded.has(keyOf(at)),

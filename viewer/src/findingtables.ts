@@ -12,10 +12,8 @@ export interface ExplainedFacts {
 
 export interface FindingTables {
   findings: {
-    count: number; id: Uint32Array; title: Uint32Array; of: Uint32Array; confidence: Uint32Array; advice: Uint32Array; verify: Uint32Array;
+    count: number; id: Uint32Array; title: Uint32Array; of: Uint32Array; confidence: Uint32Array; advice: Uint32Array; verify: Uint32Array; gain: Uint32Array;
     share: Float64Array; low: Float64Array; high: Float64Array;
-    /** NaN where it is not about time. */
-    maxSpeedup: Float64Array;
     /** The metric that shows it, or NONE. */
     metric: Uint32Array;
     function: Uint32Array; file: Uint32Array; line: Uint32Array;
@@ -33,8 +31,8 @@ export function readFindings(columns: Columns): FindingTables {
   });
   return {
     findings: {
-      count, id: of('id'), title: of('title'), of: of('of'), confidence: of('confidence'), advice: of('advice'), verify: of('verify'),
-      share: number('share'), low: number('low'), high: number('high'), maxSpeedup: number('max_speedup'), metric: of('metric'), ...place('findings', count),
+      count, id: of('id'), title: of('title'), of: of('of'), confidence: of('confidence'), advice: of('advice'), verify: of('verify'), gain: of('gain'),
+      share: number('share'), low: number('low'), high: number('high'), metric: of('metric'), ...place('findings', count),
     },
     findingEvidence: {
       count: evidence, finding: u32('finding_evidence.finding', evidence), text: u32('finding_evidence.text', evidence),
@@ -49,7 +47,7 @@ export function readFindings(columns: Columns): FindingTables {
  * code without symbols.
  */
 export function checkFindings({ findings, findingEvidence, findingStacks }: FindingTables, bounds: { texts: number; named: number; metrics: number; stacks: number }): void {
-  for (const column of ['id', 'title', 'of', 'confidence', 'advice', 'verify', 'file'] as const) within(`findings.${column}`, findings[column], bounds.texts, true);
+  for (const column of ['id', 'title', 'of', 'confidence', 'advice', 'verify', 'gain', 'file'] as const) within(`findings.${column}`, findings[column], bounds.texts, true);
   within('findings.function', findings.function, bounds.named, true);
   within('findings.metric', findings.metric, bounds.metrics, true);
   within('finding_evidence.finding', findingEvidence.finding, findings.count, false);

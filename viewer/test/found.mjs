@@ -37,18 +37,18 @@ export function found({ findings = true, explained = true } = {}) {
   if (explained) p.explained = { shape: 'one hotspot: app::main has 100.0 % of the time. Look at its lines: whyslow report found.whyslow lines', allowed: findings ? 1 : 0 };
   if (!findings) return p.container();
 
-  const find = ({ id, title, of = 'CPU time', share, low, high, confidence, advice, verify = `whyslow verify found.whyslow`, speedup = NaN, metric = cpu, place: [of_, line] = [NONE, 0], evidence = [], stacks = [] }) => {
+  const find = ({ id, title, of = 'CPU time', share, low, high, confidence, advice, verify = `whyslow verify found.whyslow`, gain = undefined, metric = cpu, place: [of_, line] = [NONE, 0], evidence = [], stacks = [] }) => {
     const file = p.text(of_ === NONE ? undefined : '/src/main.rs');
     const finding = p.row('findings', {
-      id: p.text(id), title: p.text(title), of: p.text(of), confidence: p.text(confidence), advice: p.text(advice), verify: p.text(verify),
-      share, low, high, max_speedup: speedup, metric, function: of_, file, line,
+      id: p.text(id), title: p.text(title), of: p.text(of), confidence: p.text(confidence), advice: p.text(advice), verify: p.text(verify), gain: p.text(gain),
+      share, low, high, metric, function: of_, file, line,
     });
     for (const [text, part, fn = NONE, evidenceFile = undefined, evidenceLine = 0] of evidence) p.row('finding_evidence', { finding, text: p.text(text), share: part, function: fn, file: p.text(evidenceFile), line: evidenceLine });
     for (const stack of stacks) p.row('finding_stacks', { finding, stack });
   };
-  find({ id: 'formatting', title: 'values are formatted', share: .4, low: .31, high: .5, confidence: 'high', advice: 'write into one buffer', speedup: 1 / .6, place: [fn.show, 22], stacks: [formatting],
+  find({ id: 'formatting', title: 'values are formatted', share: .4, low: .31, high: .5, confidence: 'high', advice: 'write into one buffer', gain: 'at most 1.67 times as fast without it', place: [fn.show, 22], stacks: [formatting],
     evidence: [['at', .4, fn.show, '/src/main.rs', 22], ['in', .4, fn.write, 'core/fmt.rs', 2]] });
-  find({ id: 'sip-hash', title: 'keys are hashed with SipHash', share: .4, low: .3, high: .5, confidence: 'medium', advice: 'use a faster hasher', speedup: 1 / .6, place: [fn.count, 12], stacks: [hashing, hashingInMain] });
+  find({ id: 'sip-hash', title: 'keys are hashed with SipHash', share: .4, low: .3, high: .5, confidence: 'medium', advice: 'use a faster hasher', gain: 'at most 1.67 times as fast without it', place: [fn.count, 12], stacks: [hashing, hashingInMain] });
   find({ id: 'mostly-waiting', title: 'the program <b>waits</b>', of: 'elapsed time', share: .2, low: .2, high: .2, confidence: 'low', advice: 'see for what', metric: NONE, evidence: [['for nobody', NaN]] });
   return p.container();
 }

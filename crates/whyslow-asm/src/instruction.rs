@@ -116,6 +116,8 @@ pub enum Operation {
     Gather,
     /// It copies or fills memory byte by byte.
     RepeatedString,
+    /// It pauses the processor for a moment: a hint that the loop waits for another thread.
+    Pause,
     /// A step of a cipher, a hash or a checksum, of one fixed width.
     Cipher,
 }

@@ -1,25 +1,28 @@
 //! Rules by machine code: the hints of `whyslow asm` for hot loops.
 
 use std::cell::LazyCell;
+use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_analyze::{Label, Nearness, Weights};
+use whyslow_analyze::{CallTree, Label, Nearness, StackFrame, Weights, frames_of};
 use whyslow_asm::{Body, Hint, Kind, LATE, Machine, Names, Processor, hints};
-use whyslow_profile::{Code, LocationId, ModuleId, Profile, StackId};
+use whyslow_profile::{Code, Frame, LocationId, ModuleId, Profile, StackId};
 
-use crate::Question;
-use crate::facts::sampled_value;
+use crate::cpu_metric;
+use crate::facts::{Facts, sampled_value};
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
-use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES, speedup};
-use crate::rule::{InCode, Language, Rule, Signal};
+use crate::language::Language;
+use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES};
+use crate::rule::{Frames, InCode, Rule, Signal};
 use crate::rules::ALL;
+use crate::stacks::threads_of;
 
 /// The smallest self share of a function whose code is examined.
 const HOT: f64 = 0.03;
 
 /// All findings in the machine code of the selected CPU samples.
-pub(crate) fn find(question: &Question<'_>, weights: &Weights) -> Vec<Finding> {
-    let profile = question.profile;
+pub(crate) fn find(facts: &Facts<'_>, weights: &Weights) -> Vec<Finding> {
+    let profile = facts.question.profile;
     let Some(processor) = Processor::of(&profile.meta.host.arch) else { return Vec::new() };
     if weights.total_count < FEWEST_SAMPLES || profile.code.rows.is_empty() {
         return Vec::new();
@@ -37,7 +40,7 @@ pub(crate) fn find(question: &Question<'_>, weights: &Weights) -> Vec<Finding> {
         let body = Body::new(processor, code, |branch| names.target(code.module, branch));
         let of_body = whyslow_asm::Weights::with_misses(&body, code.module, profile, weights.value.clone());
         for hint in hints(&body, &of_body, &machine) {
-            found.extend(function.finding(question, (weights, seen), &body, &hint));
+            found.extend(function.finding(facts, (weights, seen), &body, &hint));
         }
     }
     // One finding per rule, for the hottest loop. If one loop shows several rules, the first in the table wins.
@@ -99,11 +102,12 @@ impl<'a> Function<'a> {
 
     fn finding(
         &self,
-        question: &Question<'_>,
+        facts: &Facts<'_>,
         (weights, seen): (&Weights, u64),
         body: &Body,
         hint: &Hint,
     ) -> Option<Finding> {
+        let question = facts.question;
         let profile = question.profile;
         let (rule, wanted) = rule_of(hint.kind)?;
         // Scalar loops have many causes. Only a known one can be fixed.
@@ -140,27 +144,40 @@ impl<'a> Function<'a> {
         let location = (hottest(0).map(|row| row.location))
             .or_else(|| calling(profile, self.module, body, hint))
             .or_else(|| hottest(LATE).or_else(|| hottest(usize::MAX)).map(|row| row.location))?;
-        let place = users_frame(profile, location)?;
+        let is_shown = |row: &&Sampled| is_near(body, hint, row.address, LATE);
+        if is_of_others(profile, rule, of_loop().filter(is_shown).map(|row| row.location)) {
+            return None;
+        }
         let locations = of_loop().map(|row| row.location).collect::<rustc_hash::FxHashSet<_>>();
         let is_there = |stack: &usize| {
             weights.count[*stack] > 0 && locations.contains(&profile.stacks.location(StackId::from(*stack)))
         };
-        let gain = if wanted.whole_loop { share * wanted.gain } else { share };
+        let stacks = (0..weights.count.len()).filter(is_there).map(StackId::from).collect::<Vec<_>>();
+        let metric = cpu_metric(profile, question.selection, question.only_metric)?;
+        if needs_threads(rule) && threads_of(profile, &facts.selection(metric), &stacks) < 2 {
+            return None;
+        }
+        let inside = users_frame(profile, location)?;
+        // The user cannot change the loops of std and libc, only what they are called for.
+        let is_users_choice =
+            matches!(hint.kind, Kind::Division | Kind::SquareRoot | Kind::FloatConversion | Kind::SpinWait);
+        if inside.1 > Nearness::Unknown && !is_users_choice {
+            return None;
+        }
+        // Helpers of compilers and std work for their caller, who can only change the call.
+        let caller =
+            if inside.1 > Nearness::Dependency { caller_of(profile, weights, &stacks) } else { None };
+        let place = caller.unwrap_or(inside.0);
         let finding = Finding::new(rule, question, Cost::Cpu, measured, vec![(place, share)]);
-        let language = place.file.map_or(Language::Rust, |file| Language::of(profile.text(file)));
-        // The advice of hints is for Rust. For other languages, use the rule's.
-        let advice = match language {
-            Language::Rust if !hint.advice.is_empty() => hint.advice.clone(),
+        // The advice of hints is for Rust, and for any loop that has them. Elsewhere, use the rule's.
+        let is_of_hint = matches!(rule.signal, Signal::Code(_)) && !hint.advice.is_empty();
+        let advice = match Language::of(profile, &place) {
+            Language::Rust if is_of_hint => hint.advice.clone(),
             _ => finding.advice,
         };
-        Some(Finding {
-            confidence: Confidence::Medium,
-            evidence: vec![Evidence::words(hint.sentence.clone())],
-            advice,
-            max_speedup: Some(speedup(gain)),
-            stacks: (0..weights.count.len()).filter(is_there).map(StackId::from).collect(),
-            ..finding
-        })
+        let mut evidence = vec![Evidence::words(hint.sentence.clone())];
+        evidence.extend(caller.map(|_| Evidence::at("in", inside.0, share)));
+        Some(Finding { confidence: Confidence::Medium, evidence, advice, stacks, ..finding })
     }
 }
 
@@ -190,17 +207,51 @@ fn part_of(body: &Body, hint: &Hint, own: u64) -> u64 {
 
 fn rule_of(kind: Kind) -> Option<(&'static Rule, &'static InCode)> {
     ALL.iter().copied().find_map(|rule| match &rule.signal {
-        Signal::Code(code) if code.kinds.contains(&kind) => Some((rule, code)),
+        Signal::Code(code) | Signal::Frames(Frames { code: Some(code), .. })
+            if code.kinds.contains(&kind) =>
+        {
+            Some((rule, code))
+        }
         _ => None,
     })
 }
 
-/// The innermost frame of a location that is nearest to the user's code.
-fn users_frame(profile: &Profile, location: LocationId) -> Option<Place> {
+fn needs_threads(rule: &Rule) -> bool {
+    matches!(&rule.signal, Signal::Frames(frames) if frames.needs_threads)
+}
+
+/// Whether the instructions that show a rule belong to code that the rule does not count, by the names of the
+/// functions that are inlined there: the count of an `Arc` is not a shared counter.
+fn is_of_others(profile: &Profile, rule: &Rule, mut locations: impl Iterator<Item = LocationId>) -> bool {
+    let Signal::Frames(Frames { unless, .. }) = &rule.signal else { return false };
+    let Ok(unless) = regex::Regex::new(&unless.join("|")) else { return false };
+    let is_other = |frame: &Frame| unless.is_match(&CallTree::name(profile, Label::Function(frame.function)));
+    locations.any(|location| profile.frames.of(location).iter().any(is_other))
+}
+
+/// The line in the user's code that calls the functions on these stacks most often.
+fn caller_of(profile: &Profile, weights: &Weights, stacks: &[StackId]) -> Option<Place> {
+    let mut values: FxHashMap<Place, u64> = FxHashMap::default();
+    for stack in stacks {
+        let is_users = |frame: &StackFrame| Nearness::of(profile, frame.label) <= Nearness::Program;
+        if let Some(frame) = frames_of(profile, *stack).find(is_users) {
+            let value = values.entry(frame.into()).or_default();
+            *value = value.saturating_add(weights.value[stack.index()]);
+        }
+    }
+    values
+        .into_iter()
+        .max_by_key(|(place, value)| (*value, Reverse((place.file, place.line))))
+        .map(|(place, _)| place)
+}
+
+/// The innermost frame of a location that is nearest to the user's code, and how near it is.
+fn users_frame(profile: &Profile, location: LocationId) -> Option<(Place, Nearness)> {
     let frames = profile.frames.of(location).iter().rev();
     let nearness = |function| Nearness::of(profile, Label::Function(function));
     let frame = frames.min_by_key(|frame| nearness(frame.function))?;
     // Users do not rebuild libraries without debug info.
     let is_known = frame.file.is_some() || nearness(frame.function) <= Nearness::Dependency;
-    is_known.then_some(Place { label: Label::Function(frame.function), file: frame.file, line: frame.line })
+    let place = Place { label: Label::Function(frame.function), file: frame.file, line: frame.line };
+    is_known.then_some((place, nearness(frame.function)))
 }

@@ -4,8 +4,9 @@ use whyslow_analyze::{CallTree, Label, Share, StackFrame};
 use whyslow_profile::{StackId, StringId};
 
 use crate::Question;
+use crate::language::Language;
 use crate::order::speedup;
-use crate::rule::{Language, Rule};
+use crate::rule::Rule;
 
 /// A line of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -138,6 +139,17 @@ impl Measured {
     }
 }
 
+/// The functions that a finding is in, with everything that they call: a change can save no more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Enclosing {
+    /// The function of the responsible line.
+    pub function: Label,
+    /// How many other functions show the pattern too.
+    pub others: usize,
+    /// Their share together, of the same total as the finding's.
+    pub share: f64,
+}
+
 /// One diagnosed cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
@@ -159,8 +171,12 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// What to do.
     pub advice: String,
-    /// The largest possible speedup, if it is about time.
+    /// The speedup without this share, if it is about time and everything else stays as it is.
+    pub speedup: Option<f64>,
+    /// The largest possible speedup, if it is about time: without all of the functions that it is in.
     pub max_speedup: Option<f64>,
+    /// The functions that bound the speedup; `None` if only the share does.
+    pub enclosing: Option<Enclosing>,
     /// The command that checks whether a change helped.
     pub verify: String,
     /// The stacks that show it, to highlight in flame graphs.
@@ -190,7 +206,9 @@ impl Finding {
             place,
             evidence: Vec::new(),
             advice: String::new(),
+            speedup: of.is_time().then(|| speedup(measured.share)),
             max_speedup: of.is_time().then(|| speedup(measured.share)),
+            enclosing: None,
             verify: String::new(),
             stacks: Vec::new(),
             places,
@@ -200,11 +218,16 @@ impl Finding {
 
     /// The same finding with another responsible line.
     pub(crate) fn placed(self, question: &Question<'_>, place: Option<Place>) -> Self {
-        let file = place.and_then(|place| place.file);
-        let language = file.map_or(Language::Rust, |file| Language::of(question.profile.text(file)));
+        let language = place.map_or(Language::Rust, |place| Language::of(question.profile, &place));
         let advice = self.rule.advice(language).to_owned();
         let function = place.filter(|_| self.of != Cost::Elapsed);
         Self { place, advice, verify: verify(question, self.of.metric(), function.as_ref()), ..self }
+    }
+
+    /// Sets the functions that bound its speedup.
+    pub(crate) fn bounded_by(&mut self, enclosing: Enclosing) {
+        self.max_speedup = self.speedup.map(|_| speedup(enclosing.share));
+        self.enclosing = Some(enclosing);
     }
 
     /// The same finding, checked by a metric other than that of its cost.

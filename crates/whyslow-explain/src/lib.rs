@@ -6,15 +6,19 @@
 //!   by code:   hints on the machine code of hot loops                                 code.rs
 //!   by facts:  small functions over the analyses of waits, heap, system calls, code   rules/*.rs
 //!        ▼ drafts
-//! order: drops small findings, merges overlapping ones, sorts by possible gain        order.rs
+//! order: drops small findings, merges overlapping ones, sorts by share                 order.rs
+//!        ▼
+//! bounds: what a change can gain, by the functions that it changes                    bound.rs
 //!        ▼
 //! findings, or the overall shape of the profile if there are none                     shape.rs
 //! ```
 
+mod bound;
 mod change;
 mod code;
 mod facts;
 mod finding;
+mod language;
 mod order;
 mod rule;
 mod rules;
@@ -23,9 +27,10 @@ mod stacks;
 
 pub use change::{Change, Outcome};
 use facts::Facts;
-pub use finding::{Confidence, Cost, Evidence, Finding, Place};
+pub use finding::{Confidence, Cost, Enclosing, Evidence, Finding, Place};
+pub use language::Language;
 pub use order::Allowed;
-pub use rule::{Language, Rule};
+pub use rule::Rule;
 pub use rules::{ALL, rule};
 pub use shape::Shape;
 use whyslow_analyze::Selection;
@@ -69,7 +74,7 @@ pub fn explain(question: &Question<'_>) -> Explanation {
             metric.map(|(metric, weights)| stacks::find(question, &facts.selection(metric), weights))
         });
         let shape = Shape::of(&facts);
-        let mut more = weights.map(|weights| code::find(question, weights)).unwrap_or_default();
+        let mut more = weights.map(|weights| code::find(&facts, weights)).unwrap_or_default();
         let by_facts = ALL.iter().filter_map(|rule| Some((rule, rule.signal.facts()?)));
         more.extend(by_facts.flat_map(|(rule, find)| find(rule, &facts)));
         let found = found.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -77,11 +82,16 @@ pub fn explain(question: &Question<'_>) -> Explanation {
     });
     for finding in more {
         let is_explained = |weights| order::is_explained(&finding, &found, weights);
-        if finding.of != Cost::Cpu || !weights.is_some_and(is_explained) {
+        let is_same = |other: &Finding| other.rule == finding.rule;
+        if finding.of != Cost::Cpu || found.iter().any(is_same) || !weights.is_some_and(is_explained) {
             order::unite(&mut found, finding);
         }
     }
-    let (findings, allowed) = order::order(found, allowed);
+    let (mut findings, allowed) = order::order(found, allowed);
+    if let Some(weights) = weights {
+        bound::add(profile, weights, &mut findings);
+    }
+    let shape = shape.explained_by(&facts, &findings);
     Explanation { findings, allowed, shape }
 }
 

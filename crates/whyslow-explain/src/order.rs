@@ -76,6 +76,7 @@ fn without_allowed(mut finding: Finding, allowed: &Allowed) -> Option<Finding> {
     let scale = rest / finding.share;
     finding.share = rest;
     finding.interval = finding.interval.map(|end| end * scale);
+    finding.speedup = finding.speedup.map(|_| speedup(rest));
     finding.max_speedup = finding.max_speedup.map(|_| speedup(rest));
     finding.place = Some(places[0].0);
     let removed = finding.places.iter().filter(|(place, _)| !places.iter().any(|(kept, _)| kept == place));
@@ -106,6 +107,11 @@ pub(crate) fn unite(found: &mut Vec<Finding>, mut finding: Finding) {
     let Some(other) = found.iter().position(is_same).map(|at| found.remove(at)) else {
         return found.push(finding);
     };
+    // Names and machine code show the same samples: the larger share includes the other.
+    if finding.of == Cost::Cpu && !finding.stacks.is_empty() && finding.share > other.share {
+        finding.evidence.extend(other.evidence);
+        return found.push(finding);
+    }
     let of = finding.of;
     for evidence in finding.evidence.iter_mut().filter(|_| of != Cost::Cpu) {
         let share = evidence

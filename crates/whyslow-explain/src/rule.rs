@@ -5,6 +5,7 @@ use whyslow_profile::Profile;
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Finding, Place};
+use crate::language::Language;
 
 /// A known pattern that costs time or memory.
 #[derive(Debug)]
@@ -29,30 +30,13 @@ impl PartialEq for Rule {
     }
 }
 
-/// The language of a function, by its file name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
-    /// Rust, and anything unknown.
-    Rust,
-    /// C, C++ and Objective-C.
-    Native,
-}
-
-impl Language {
-    /// The language of a file, by its extension.
-    pub fn of(file: &str) -> Self {
-        let end = file.rsplit('.').next().unwrap_or("");
-        let is_native = ["c", "cc", "cpp", "cxx", "h", "hh", "hpp", "hxx", "ipp", "m", "mm"].contains(&end);
-        if is_native { Self::Native } else { Self::Rust }
-    }
-}
-
 impl Rule {
-    /// What to do, for code in this language.
+    /// What to do, for code in this language. Empty for languages without advice.
     pub fn advice(&self, language: Language) -> &'static str {
         match (language, self.native) {
             (Language::Native, Some(native)) => native,
-            _ => self.rust,
+            (Language::Native | Language::Rust, _) => self.rust,
+            (Language::Other, _) => "",
         }
     }
 }
@@ -97,23 +81,17 @@ pub(crate) struct InCode {
     pub(crate) kinds: &'static [Kind],
     /// Whether the whole loop counts as its cost, not only the instructions that show it.
     pub(crate) whole_loop: bool,
-    /// The part of the loop's time that can be saved at most.
-    pub(crate) gain: f64,
     /// The smallest share at which it is reported.
     pub(crate) least: f64,
 }
 
 impl InCode {
     pub(crate) const fn of_loop(kinds: &'static [Kind]) -> Self {
-        Self { kinds, whole_loop: true, gain: 1.0, least: 0.10 }
+        Self { kinds, whole_loop: true, least: 0.10 }
     }
 
     pub(crate) const fn of_weight(kinds: &'static [Kind]) -> Self {
-        Self { kinds, whole_loop: false, gain: 1.0, least: 0.03 }
-    }
-
-    pub(crate) const fn gain(self, gain: f64) -> Self {
-        Self { gain, ..self }
+        Self { kinds, whole_loop: false, least: 0.03 }
     }
 
     pub(crate) const fn least(self, least: f64) -> Self {
@@ -131,8 +109,10 @@ pub(crate) struct Frames {
     pub(crate) unless: &'static [&'static str],
     /// A match only if one of these is beneath it, or is the match itself.
     pub(crate) needs: &'static [&'static str],
-    /// Functions beneath it that show a different cause. There is no finding if they have a third of its value.
+    /// Functions beneath it that show a different cause.
     pub(crate) refuted_by: &'static [&'static str],
+    /// There is no finding if those functions have this part of its value.
+    pub(crate) refuted_at: f64,
     /// Functions beneath it that end the pattern: time in them does not count.
     pub(crate) ended_by: &'static [&'static str],
     /// A condition on the responsible line.
@@ -151,6 +131,8 @@ pub(crate) struct Frames {
     pub(crate) needs_threads: bool,
     /// A second source: more evidence if names match, its own finding if they do not.
     pub(crate) facts: Option<FromFacts>,
+    /// Machine code that shows the pattern where names do not: inlined, or built without debug info.
+    pub(crate) code: Option<InCode>,
 }
 
 impl Frames {
@@ -161,6 +143,7 @@ impl Frames {
             unless: &[],
             needs: &[],
             refuted_by: &[],
+            refuted_at: 1.0 / 3.0,
             ended_by: &[],
             line: None,
             entry: None,
@@ -170,6 +153,7 @@ impl Frames {
             most: Confidence::High,
             needs_threads: false,
             facts: None,
+            code: None,
         }
     }
 
@@ -193,8 +177,8 @@ impl Frames {
         Self { needs, ..self }
     }
 
-    pub(crate) const fn refuted_by(self, refuted_by: &'static [&'static str]) -> Self {
-        Self { refuted_by, ..self }
+    pub(crate) const fn refuted_by(self, refuted_by: &'static [&'static str], refuted_at: f64) -> Self {
+        Self { refuted_by, refuted_at, ..self }
     }
 
     pub(crate) const fn ended_by(self, ended_by: &'static [&'static str]) -> Self {
@@ -215,6 +199,10 @@ impl Frames {
 
     pub(crate) const fn or_by(self, facts: FromFacts) -> Self {
         Self { facts: Some(facts), ..self }
+    }
+
+    pub(crate) const fn or_in_code(self, code: InCode) -> Self {
+        Self { code: Some(code), ..self }
     }
 
     pub(crate) const fn of_threads(self) -> Self {

@@ -1,10 +1,13 @@
 //! The overall shape of a profile: where to look if no known pattern explains it.
 
-use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_analyze::{Charges, Label, Nearness, Overview, wait_metric};
 use whyslow_profile::StackId;
 
 use crate::facts::{Facts, sampled_value};
+use crate::finding::{Cost, Finding, Place};
 use crate::order::FEWEST_SAMPLES;
 use crate::{Question, cpu_metric};
 
@@ -31,6 +34,10 @@ pub enum Shape {
         function: Label,
         /// Its share.
         share: f64,
+        /// Its hottest line, with the line's share.
+        line: Option<(Place, f64)>,
+        /// The share of it that findings explain.
+        explained: f64,
     },
     /// Most of the sampled value is in other code that the user's code did not call.
     Frameworks {
@@ -50,6 +57,7 @@ impl Shape {
     /// The shape of the selected samples.
     pub(crate) fn of(facts: &Facts<'_>) -> Self {
         const MOST: f64 = 0.5;
+        const HOT: f64 = 0.3;
         const IDLE: f64 = 0.7;
         let Question { profile, selection, .. } = *facts.question;
         let is_cpu = cpu_metric(profile, selection, facts.question.only_metric) == Some(selection.metric);
@@ -80,8 +88,20 @@ impl Shape {
         let largest = own.iter().max_by_key(|(_, value)| **value);
         let of_users: u64 = own.iter().filter(|(label, _)| is_users(**label)).map(|(_, value)| value).sum();
         match largest {
-            Some((&function, &value)) if share(value) >= MOST => {
-                Self::Hotspot { function, share: share(value) }
+            Some((&function, &value))
+                if share(value) >= HOT && (is_users(function) || share(value) >= MOST) =>
+            {
+                let mut lines: FxHashMap<Place, u64> = FxHashMap::default();
+                for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+                    let frame = charges.of(StackId::from(stack)).frame;
+                    if frame.label == function && frame.file.is_some() && frame.line > 0 {
+                        let value = lines.entry(frame.into()).or_default();
+                        *value = value.saturating_add(weights.value[stack]);
+                    }
+                }
+                let hottest = lines.into_iter().max_by_key(|(place, value)| (*value, Reverse(place.line)));
+                let line = hottest.map(|(place, value)| (place, share(value)));
+                Self::Hotspot { function, share: share(value), line, explained: 0.0 }
             }
             Some(_) if share(of_users) < MOST && of_users > 0 => {
                 Self::Frameworks { share: 1.0 - share(of_users) }
@@ -91,6 +111,21 @@ impl Shape {
                 functions: own.values().filter(|value| share(**value) >= 0.01).count(),
             },
         }
+    }
+}
+
+impl Shape {
+    /// The same shape with the part of a hotspot that findings explain.
+    pub(crate) fn explained_by(mut self, facts: &Facts<'_>, findings: &[Finding]) -> Self {
+        let profile = facts.question.profile;
+        if let (Self::Hotspot { function, explained, .. }, Some(weights)) = (&mut self, facts.cpu()) {
+            let of_cpu = findings.iter().filter(|finding| finding.of == Cost::Cpu);
+            let stacks: FxHashSet<StackId> = of_cpu.flat_map(|finding| &finding.stacks).copied().collect();
+            let is_its = |stack: &&StackId| facts.charges().of(**stack).frame.label == *function;
+            let value: u64 = stacks.iter().filter(is_its).map(|stack| weights.value[stack.index()]).sum();
+            *explained = value as f64 / sampled_value(profile, weights).max(1) as f64;
+        }
+        self
     }
 }
 
@@ -140,7 +175,32 @@ mod tests {
         let shares: Vec<_> =
             found.findings.iter().map(|one| (one.rule.id, (one.share * 1000.0).round())).collect();
         assert_eq!(shares, [("sip-hash", 24.0)], "6 % of the samples, shown as a share of everything");
-        let Shape::Hotspot { function, share } = found.shape else { panic!("{:?}", found.shape) };
+        let Shape::Hotspot { function, share, .. } = found.shape else { panic!("{:?}", found.shape) };
         assert_eq!((&*CallTree::name(&profile, function), share), ("app::count", 1.0));
+    }
+
+    #[test]
+    fn a_hotspot_names_its_hottest_line_and_what_findings_explain_of_it() {
+        let shape = |folded: &str| {
+            let profile = testing::profile(folded);
+            let (selection, allowed) = (Selection::default(), Allowed::default());
+            let question = Question {
+                profile: &profile,
+                selection: &selection,
+                only_metric: false,
+                allowed: &allowed,
+                file: "",
+            };
+            let found = explain(&question);
+            let Shape::Hotspot { share, line, explained, .. } = found.shape else {
+                panic!("{:?}", found.shape)
+            };
+            (share, line.map(|(place, share)| (place.line, share)), explained)
+        };
+        let hot = "app::main@m.rs:3;app::count@m.rs:9 100\napp::main@m.rs:3;app::count@m.rs:11 300";
+        assert_eq!(shape(&format!("{hot}\napp::main@m.rs:4 600")).0, 0.6, "of several, the largest");
+        assert_eq!(shape(&format!("{hot}\napp::main@m.rs:4 100")), (0.8, Some((11, 0.6)), 0.0));
+        let hashing = "app::main@m.rs:3;app::count@m.rs:9;core::hash::sip::Hasher<S>::write 400";
+        assert_eq!(shape(&format!("{hashing}\napp::main@m.rs:4 100")).2, 0.8);
     }
 }

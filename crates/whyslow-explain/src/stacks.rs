@@ -27,9 +27,6 @@ type Bits = u64;
 const SETS: usize = 5;
 /// How many functions and lines are shown as evidence.
 const SHOWN: usize = 3;
-/// If refuting functions have this part of a pattern, it is not reported.
-const REFUTED: f64 = 1.0 / 3.0;
-
 /// A line in the user's code with this part of a pattern comes before larger lines in other code.
 const USERS_PART: f64 = 0.01;
 
@@ -383,7 +380,10 @@ fn reported(table: &Table, groups: &FxHashMap<Shown, (u64, u64)>, sampled: u64) 
             }
         }
         let share = value as f64 / sampled.max(1) as f64;
-        if share >= frames.least && samples >= FEWEST_OF_ONE && (refuted as f64) < REFUTED * value as f64 {
+        if share >= frames.least
+            && samples >= FEWEST_OF_ONE
+            && (refuted as f64) < frames.refuted_at * value as f64
+        {
             reported |= bit;
         }
     }
@@ -522,7 +522,7 @@ pub(crate) fn entered_from(profile: &Profile, weights: &Weights, entry: &str) ->
 }
 
 /// How many threads have samples on these stacks.
-fn threads_of(profile: &Profile, selection: &Selection, stacks: &[StackId]) -> usize {
+pub(crate) fn threads_of(profile: &Profile, selection: &Selection, stacks: &[StackId]) -> usize {
     let stacks = stacks.iter().copied().collect::<FxHashSet<_>>();
     let Some(samples) = profile.samples.get(selection.metric) else { return 0 };
     let rows = samples.stack.iter().zip(&samples.thread).filter(|(stack, _)| stacks.contains(stack));

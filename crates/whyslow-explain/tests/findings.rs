@@ -105,6 +105,15 @@ fn patterns_with_another_explanation_are_not_reported() {
         )),
         [""; 0]
     );
+    // Single bytes pass through the same kernel functions, but hardly any time is spent on copying.
+    let one_byte = |copied: u32| {
+        let read = "main@m.rs:1;<std::fs::File as std::io::Read>::read;read;do_syscall_64;ksys_read;vfs_read";
+        found(&format!(
+            "{read};ext4_file_read_iter;filemap_read 200\n{read} 70\n{read};filemap_read;copy_page_to_iter {copied}"
+        ))
+    };
+    assert_eq!(one_byte(30), ["unbuffered-reads 100% main:1"]);
+    assert_eq!(one_byte(100), [""; 0]);
     // Checking the capacity is not growth.
     assert_eq!(
         found("main@m.rs:1;alloc::vec::Vec<T,A>::reserve;alloc::raw_vec::RawVec<T,A>::reserve 300"),
@@ -122,6 +131,33 @@ fn atomics_are_reported_only_for_several_threads() {
         found(&format!("main@m.rs:1;{add} 150\nother: main@m.rs:1;{add} 150")),
         ["atomic-traffic 100% main:1"]
     );
+}
+
+#[test]
+fn asking_again_and_again_is_busy_waiting() {
+    for asked in [
+        "std::sync::mpsc::Receiver<T>::try_recv",
+        "crossbeam_channel::channel::Receiver<T>::try_recv",
+        "std::sync::poison::mutex::Mutex<T>::try_lock",
+        "lock_api::mutex::Mutex<R,T>::try_lock",
+        "std::thread::functions::yield_now;sched_yield",
+    ] {
+        assert_eq!(found(&format!("main@m.rs:7;{asked} 300")), ["spin-waiting 100% main:7"], "{asked}");
+        assert_eq!(found(&format!("main@m.rs:7;{asked} 30\nmain@m.rs:9 970")), [""; 0], "{asked}");
+    }
+    assert_eq!(found("main@m.rs:7;app::queue::try_recv@q.rs:3 300"), [""; 0], "the user's own");
+}
+
+#[test]
+fn advice_is_for_the_language_of_the_line() {
+    let advice = |file: &str| {
+        let stacks = format!("main@m.{file}:1;work@m.{file}:7;malloc 300");
+        let profile = testing::profile(&stacks);
+        explained(&profile).findings.first().map(|finding| finding.advice.clone())
+    };
+    assert!(advice("c").is_some_and(|advice| advice.contains("std::pmr")), "{:?}", advice("c"));
+    assert!(advice("rs").is_some_and(|advice| advice.contains("mimalloc")), "{:?}", advice("rs"));
+    assert_eq!(advice("f90"), Some(String::new()));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::{Recorded, compute};
 pub const PAIRS: &[Recorded] = &[
     ("allocation-in-loop", "--heap", makes_a_buffer_per_item, keeps_the_buffer),
     ("short-lived-allocations", "--heap", boxes_every_part, keeps_parts_on_the_stack),
+    ("many-small-blocks", "--heap", builds_a_tree_of_boxes, builds_a_tree_in_a_vec),
     ("unused-capacity", "heap --unused", reserves_too_much, reserves_what_it_needs),
     ("leaks", "--heap", forgets_blocks, frees_blocks),
     ("memory-grows", "--heap", keeps_every_answer, keeps_the_last_answers),
@@ -32,6 +33,33 @@ fn keeps_the_buffer() {
         buffer.resize(100, item);
         black_box(&buffer);
     }
+}
+
+struct Node {
+    inner: [Option<Box<Node>>; 2],
+    value: u64,
+}
+
+#[inline(never)]
+fn tree(depth: u32) -> Box<Node> {
+    let inner = [(); 2].map(|()| (depth > 0).then(|| tree(depth - 1)));
+    Box::new(Node { inner, value: 1 }) // here: many-small-blocks
+}
+
+fn count(node: &Node) -> u64 {
+    node.value + node.inner.iter().flatten().map(|inner| count(inner)).sum::<u64>()
+}
+
+#[inline(never)]
+fn builds_a_tree_of_boxes() {
+    black_box(count(&tree(18)));
+}
+
+#[inline(never)]
+fn builds_a_tree_in_a_vec() {
+    let depth = 18;
+    let nodes = (0..(2u64 << depth) - 1).map(|index| (1u64, 2 * index + 1, 2 * index + 2)).collect::<Vec<_>>();
+    black_box(nodes.iter().map(|node| node.0).sum::<u64>());
 }
 
 #[inline(never)]

@@ -6,7 +6,7 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import { search } from '../derive.ts';
 import { copy } from '../editor.ts';
 import { findingsOf, shapeWords, toFrames, toLine, type Finding, type FindingPlace } from '../findings.ts';
-import { count, share, times } from '../format.ts';
+import { count, share } from '../format.ts';
 import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
@@ -46,7 +46,7 @@ export function FindingsPanel({ model, state, dispatch }: PanelProps) {
 interface CardProps { model: Model; state: State; finding: Finding; go: (changes: Partial<State>, into: string) => void }
 
 function Card({ model, state, finding, go }: CardProps) {
-  const { row, title, id, maxSpeedup, hasFrames, hasCode, source, evidence } = finding;
+  const { row, title, id, gain, hasFrames, hasCode, source, evidence } = finding;
   const inGraph = (): void => go(toFrames(model, finding), '.flame-scroll');
   const line = toLine(model, state, finding);
   const [copied, setCopied] = useState(false);
@@ -59,7 +59,7 @@ function Card({ model, state, finding, go }: CardProps) {
       <p class="finding-share">
         <Bar finding={finding} />
         <span><b>{share(finding.share, 1)}</b> of {limited(finding.of, 60)} <span class="quiet">({(100 * finding.low).toFixed(1)} to {(100 * finding.high).toFixed(1)})</span></span>
-        {maxSpeedup !== undefined && <span>at most {times(maxSpeedup)} times as fast without it</span>}
+        {gain !== undefined && <span>{limited(gain, 400)}</span>}
         <span class="quiet">confidence: {limited(finding.confidence, 20)}</span>
       </p>
       {finding.fn !== undefined && <p><span class="quiet">At</span> <PlaceWords model={model} place={finding} />{source !== undefined && <code class="line" dir="ltr">{limited(source, 300)}</code>}</p>}

@@ -95,6 +95,13 @@ pub(super) fn strided(place: &Place<'_>) -> Option<Hint> {
         };
         let rows: Vec<usize> = accesses.iter().map(|(index, _)| *index).collect();
         let covered = covered(&accesses);
+        let (step, covered) = match step {
+            Step::By(bytes) => {
+                let (bytes, covered) = once(bytes.unsigned_abs(), covered, &accesses);
+                (Step::By(bytes.cast_signed()), covered)
+            }
+            step => (step, covered),
+        };
         let far = match step {
             Step::By(bytes) if bytes.unsigned_abs() >= CACHE_LINE.max(covered.saturating_mul(4)) => {
                 format!("{} bytes", bytes.unsigned_abs())
@@ -128,6 +135,20 @@ fn covered(accesses: &[(usize, Memory)]) -> u64 {
         end = end.max(to);
     }
     sum
+}
+
+/// The distance from one access to the next and the bytes used there. Compilers unroll loops: then an iteration
+/// makes several accesses at equal distances, which together are its step.
+fn once(step: u64, covered: u64, accesses: &[(usize, Memory)]) -> (u64, u64) {
+    let mut starts: Vec<i64> = accesses.iter().map(|(_, memory)| memory.displacement).collect();
+    starts.sort_unstable();
+    // Accesses next to each other belong together.
+    starts.dedup_by(|next, kept| next.saturating_sub(*kept).unsigned_abs() < CACHE_LINE);
+    let count = starts.len() as u64;
+    let each = step / count.max(1);
+    let is_unrolled = each * count == step
+        && starts.windows(2).all(|pair| pair[1].saturating_sub(pair[0]).unsigned_abs() == each);
+    if is_unrolled { (each, covered / count.max(1)) } else { (step, covered) }
 }
 
 /// Registers to which each iteration adds a constant or an unchanged register.

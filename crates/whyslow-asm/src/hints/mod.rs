@@ -13,6 +13,7 @@ mod calls;
 mod chain;
 mod checks;
 mod memory;
+mod spin;
 #[cfg(test)]
 mod tests;
 
@@ -97,6 +98,8 @@ kinds! {
     PointerChase "pointer-chase",
     /// Jumps through a table.
     JumpTable "jump-table",
+    /// The loop only looks at memory until another thread changes it.
+    SpinWait "spin-wait",
     /// A branch that the processor often mispredicts.
     UnpredictableBranch "unpredictable-branch",
 }
@@ -232,6 +235,7 @@ impl<'b> Place<'b> {
         if self.in_loop.is_some() {
             checks::add(self, found);
             memory::add(self, found);
+            found.extend(spin::spin_wait(self));
         }
     }
 

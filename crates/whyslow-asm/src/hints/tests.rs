@@ -152,6 +152,53 @@ fn a_load_is_not_a_gather() {
 }
 
 #[test]
+fn strides_are_those_of_one_access_in_unrolled_loops_too() {
+    // 1: addsd xmm0, [rdi]; addsd xmm0, [rdi+24000]; addsd xmm0, [rdi+48000]; add rdi, 72000; dec rcx; jne 1; ret
+    let mut bytes = [
+        0xf2, 0x0f, 0x58, 0x07, 0xf2, 0x0f, 0x58, 0x87, 0xc0, 0x5d, 0, 0, 0xf2, 0x0f, 0x58, 0x87, 0x80, 0xbb,
+        0, 0, 0x48, 0x81, 0xc7, 0x40, 0x19, 0x01, 0, 0x48, 0xff, 0xc9, 0x75, 0xe0, 0xc3,
+    ];
+    let sentence = |bytes: &[u8]| {
+        let found = hints(&body(bytes, "", 0), &Weights::unknown(), &Machine::default());
+        found.into_iter().find(|hint| hint.kind == Kind::StridedAccess).map(|hint| hint.sentence)
+    };
+    assert!(
+        sentence(&bytes)
+            .unwrap()
+            .contains("is 24000 bytes away from the previous one and uses 8 bytes there")
+    );
+    // With a step of 72,016 bytes, these are three fields of one record.
+    bytes[23] = 0x50;
+    assert!(
+        sentence(&bytes)
+            .unwrap()
+            .contains("is 72016 bytes away from the previous one and uses 24 bytes there")
+    );
+}
+
+#[test]
+fn a_loop_that_only_another_thread_can_end_spins() {
+    // 1: mov eax, [rdi]; test eax, eax; je 1; ret
+    assert!(found(&[0x8b, 0x07, 0x85, 0xc0, 0x74, 0xfa, 0xc3]).contains(&Kind::SpinWait));
+    // 1: xor eax, eax; lock cmpxchg [rdi], ecx; jne 1; ret
+    assert!(found(&[0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x0f, 0x75, 0xf8, 0xc3]).contains(&Kind::SpinWait));
+    // 1: cmp dword [rdi], 0; jne 2; pause; dec ecx; jne 1; 2: ret: it pauses, and gives up in the end
+    let pausing = [0x83, 0x3f, 0x00, 0x75, 0x06, 0xf3, 0x90, 0xff, 0xc9, 0x75, 0xf5, 0xc3];
+    assert!(found(&pausing).contains(&Kind::SpinWait));
+    // 1: mov eax, [rdi+rcx*4]; inc rcx; test eax, eax; je 1; ret: a search
+    let search = [0x8b, 0x04, 0x8f, 0x48, 0xff, 0xc1, 0x85, 0xc0, 0x74, 0xf6, 0xc3];
+    // 1: mov eax, [rdi]; mov [rsi], eax; test eax, eax; je 1; ret: it writes
+    let writes = [0x8b, 0x07, 0x89, 0x06, 0x85, 0xc0, 0x74, 0xf8, 0xc3];
+    // 1: lock inc dword [rdi]; dec rcx; jne 1; ret: it counts
+    let counts = [0xf0, 0xff, 0x07, 0x48, 0xff, 0xc9, 0x75, 0xf8, 0xc3];
+    // 1: call 2000; mov eax, [rdi]; test eax, eax; je 1; ret: the call may work
+    let calls = [0xe8, 0xfb, 0x0f, 0, 0, 0x8b, 0x07, 0x85, 0xc0, 0x74, 0xf5, 0xc3];
+    for bytes in [&search[..], &writes, &counts, &calls] {
+        assert!(!found(bytes).contains(&Kind::SpinWait), "{bytes:x?}");
+    }
+}
+
+#[test]
 fn a_string_instruction_counts_if_it_is_repeated() {
     // 1: mov ecx, 64; rep movsb; dec rbx; jne 1; ret
     let repeated = [0xb9, 0x40, 0, 0, 0, 0xf3, 0xa4, 0x48, 0xff, 0xcb, 0x75, 0xf4, 0xc3];

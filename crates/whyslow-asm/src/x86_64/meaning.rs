@@ -210,6 +210,9 @@ fn computes(decoded: &iced_x86::Instruction) -> (Operation, Lanes) {
     use Operation as O;
     let floats = || Lanes::PackedFloat(vector_bytes(decoded));
     let integers = || Lanes::PackedInteger(vector_bytes(decoded));
+    if decoded.mnemonic() == M::Pause {
+        return (O::Pause, Lanes::General);
+    }
     let is_string = decoded.is_string_instruction();
     if is_string && (decoded.has_rep_prefix() || decoded.has_repne_prefix()) {
         return (O::RepeatedString, Lanes::General);

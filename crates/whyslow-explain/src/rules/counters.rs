@@ -17,7 +17,10 @@ pub(super) static CACHE_MISSES: Rule = Rule {
     title: "a hot function waits for memory: its data is not in the caches",
     rust: "access memory in order, and less of it: a Vec instead of boxes and lists, u32 indices, a struct of arrays for fields that are read alone, \
            smaller blocks that fit into a cache",
-    native: None,
+    native: Some(
+        "access memory in order, and less of it: arrays instead of lists and trees of pointers, 32-bit indices, an array per field for fields that are read alone, \
+                  smaller blocks that fit into a cache",
+    ),
     page: include_str!("../../../../docs/findings/cache-misses.md"),
     signal: Signal::Facts(cache_misses),
 };
@@ -26,7 +29,9 @@ pub(super) static BRANCH_MISSES: Rule = Rule {
     id: "branch-misses",
     title: "a hot function has branches that the CPU mispredicts",
     rust: "compute without the branch (min, max, arithmetic on bool as usize, select by index), sort or group the input by the condition, or decide once outside the loop",
-    native: None,
+    native: Some(
+        "compute without the branch (min, max, masks, select by index), sort or group the input by the condition, or decide once outside the loop",
+    ),
     page: include_str!("../../../../docs/findings/branch-misses.md"),
     signal: Signal::Facts(branch_misses),
 };

@@ -40,6 +40,17 @@ pub(super) static SHORT_LIVED_ALLOCATIONS: Rule = Rule {
     signal: Signal::Facts(short_lived_allocations),
 };
 
+pub(super) static MANY_SMALL_BLOCKS: Rule = Rule {
+    id: "many-small-blocks",
+    title: "one line makes most of the allocations: a very large number of small blocks that are kept",
+    rust: "keep the elements in one Vec and refer to them by index (u32) instead of a Box or Rc for each, or allocate them from an arena (typed-arena, bumpalo), which is freed at once",
+    native: Some(
+        "keep the elements in one array or std::vector and refer to them by index instead of allocating each, or allocate them from a pool (std::pmr::monotonic_buffer_resource), which is freed at once",
+    ),
+    page: include_str!("../../../../docs/findings/many-small-blocks.md"),
+    signal: Signal::Facts(many_small_blocks),
+};
+
 pub(super) static UNUSED_CAPACITY: Rule = Rule {
     id: "unused-capacity",
     title: "a large part of the allocated memory is never written to",
@@ -77,7 +88,9 @@ pub(super) static MEMORY_SAW_TOOTH: Rule = Rule {
     id: "memory-saw-tooth",
     title: "memory is built up and released over and over",
     rust: "reuse large buffers between rounds (clear() instead of a new one), or work in smaller pieces to lower the peak",
-    native: None,
+    native: Some(
+        "reuse large buffers between rounds instead of freeing them, or work in smaller pieces to lower the peak",
+    ),
     page: include_str!("../../../../docs/findings/memory-saw-tooth.md"),
     signal: Signal::Facts(memory_saw_tooth),
 };
@@ -165,9 +178,11 @@ fn is_short_lived(facts: &Facts<'_>, counts: &HeapCounts) -> bool {
     is_temporary || mean_ns <= facts.question.profile.meta.duration_ns / 1000
 }
 
-/// Whether there are enough allocations to matter.
+/// Whether there are enough allocations to matter, for the time that the program ran: on a busy machine it
+/// takes longer, but allocates no less.
 fn are_many(facts: &Facts<'_>, allocations: u64) -> bool {
-    let seconds = facts.question.profile.meta.duration_ns as f64 / 1e9;
+    let (lasted, ran) = (facts.question.profile.meta.duration_ns, facts.cpu_ns());
+    let seconds = if ran > 0 { lasted.min(ran) } else { lasted } as f64 / 1e9;
     allocations >= FEWEST && allocations as f64 >= MANY_PER_SECOND * seconds
 }
 
@@ -227,6 +242,32 @@ fn short_lived_allocations(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Findin
     })]
 }
 
+/// Lines that allocate most of all blocks, small ones, which live on.
+fn many_small_blocks(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
+    const SMALL: u64 = 256;
+    const LEAST_OF_LINE: f64 = 0.5;
+    const FEWEST_BLOCKS: u64 = 200_000;
+    let Some(sites) = facts.sites() else { return Vec::new() };
+    let whole = made(&sites.totals);
+    let lines = Lines::new(facts, sites, (made, whole), |row| {
+        let counts = &row.counts;
+        let is_small = counts.bytes_allocated / counts.allocations.max(1) <= SMALL;
+        let is_most = made(counts) as f64 >= LEAST_OF_LINE * whole as f64 && made(counts) >= FEWEST_BLOCKS;
+        is_small && is_most && !is_short_lived(facts, counts)
+    });
+    if lines.rows.is_empty() {
+        return Vec::new();
+    }
+    vec![lines.finding(rule, Cost::Allocations, |row| {
+        let at_peak = Count(row.counts.peak_blocks);
+        format!(
+            "{} blocks of {} on average, {at_peak} at the peak:",
+            Count(made(&row.counts)),
+            mean_size(row)
+        )
+    })]
+}
+
 fn mean_size(row: &SiteRow) -> String {
     bytes(row.counts.bytes_allocated / row.counts.allocations.max(1)).to_string()
 }
@@ -246,10 +287,17 @@ pub(super) fn vec_growth(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding>
     let copied: u64 = lines.rows.iter().map(|row| row.counts.bytes_copied).sum();
     let copied_much = copied as f64 >= LEAST * sites.totals.bytes_allocated as f64;
     let grown_much = lines.share() >= LEAST && are_many(facts, lines.sum());
+    // Few reallocations that copy much are named by the bytes that they copy.
+    let copying: (fn(&HeapCounts) -> u64, u64) = (|counts| counts.bytes_copied, sites.totals.bytes_allocated);
+    let (lines, of) = if grown_much {
+        (lines, Cost::Allocations)
+    } else {
+        (Lines::new(facts, sites, copying, |row| row.advice.capacity().is_some()), Cost::Bytes)
+    };
     if lines.rows.is_empty() || !(grown_much || (copied_much && copied >= MUCH_MEMORY)) {
         return Vec::new();
     }
-    vec![lines.finding(rule, Cost::Allocations, |row| {
+    vec![lines.finding(rule, of, |row| {
         let advice =
             row.capacity_advice().map_or(String::new(), |advice| format!("; {}", advice.remark().text));
         let grown = number_of(row.counts.grown, "reallocation", "reallocations");
@@ -444,6 +492,41 @@ mod tests {
         let mut profile = heap_profile(text);
         profile.meta.duration_ns = 1_000_000_000;
         profile
+    }
+
+    #[test]
+    fn many_small_blocks_of_one_line_that_live_on_are_reported() {
+        let text = |allocations: u64, size: u64, life: u64| {
+            second(&format!(
+                "app::main@m.rs:3;app::build@w.rs:9 : allocations={allocations} bytes_allocated={} lifetime_ns={} peak_blocks={allocations}
+                 app::main@m.rs:4;app::rest@w.rs:20 : allocations=20000 bytes_allocated=2000000 lifetime_ns=100000000000000",
+                allocations * size,
+                allocations * life
+            ))
+        };
+        let second_ns = 1_000_000_000;
+        let finding = of_rule(&text(1_000_000, 24, second_ns / 2), "many-small-blocks").unwrap();
+        assert_eq!((line(&finding), percent(&finding), finding.of), (9, 98, Cost::Allocations));
+        let words = "1,000,000 blocks of 24 B on average, 1,000,000 at the peak:";
+        assert!(evidence(&finding).contains(words), "{}", evidence(&finding));
+        assert_eq!(
+            of_rule(&text(1_000_000, 24, 100), "many-small-blocks"),
+            None,
+            "allocation-in-loop has them"
+        );
+        assert_eq!(of_rule(&text(1_000_000, 4096, second_ns), "many-small-blocks"), None);
+        assert_eq!(of_rule(&text(10_000, 24, second_ns), "many-small-blocks"), None);
+    }
+
+    #[test]
+    fn a_starved_program_allocates_as_often() {
+        let mut profile = second(
+            "app::main@m.rs:3;app::work@w.rs:9 : allocations=800000 bytes_allocated=80000000 temporary=800000",
+        );
+        profile.meta.duration_ns *= 30;
+        assert_eq!(of_rule(&profile, "allocation-in-loop"), None);
+        profile.meta.user_time_ns = 1_000_000_000;
+        assert!(of_rule(&profile, "allocation-in-loop").is_some());
     }
 
     #[test]

@@ -18,27 +18,27 @@ macro_rules! rules {
 }
 
 rules! {
-    NOT_VECTORISED "not-vectorised" InCode::of_loop(&[Kind::ScalarLoop]).gain(0.75),
+    NOT_VECTORISED "not-vectorised" InCode::of_loop(&[Kind::ScalarLoop]),
     "a hot loop is not vectorised: it processes one number at a time",
     "iterate over slices with iterators or chunks_exact, without early exits and calls; sums of floats need several accumulators",
     Some("-O3 (gcc vectorises little at -O2), restrict on pointers, no early exits and calls in the loop; sums of floats need several accumulators or -fassociative-math");
-    NARROW_VECTORS "narrow-vectors" InCode::of_loop(&[Kind::NarrowVectors]).gain(0.5).least(0.20),
+    NARROW_VECTORS "narrow-vectors" InCode::of_loop(&[Kind::NarrowVectors]).least(0.20),
     "a hot loop uses narrower vectors than this CPU supports",
     "build for the CPU it runs on: RUSTFLAGS=\"-C target-cpu=native\" (or x86-64-v3), or choose at run time with is_x86_feature_detected! and #[target_feature]",
     Some("build for the CPU it runs on: -march=native (or x86-64-v3; in a build script by CFLAGS), or choose at run time with __attribute__((target_clones(...)))");
-    NO_FMA "no-fused-multiply-add" InCode::of_loop(&[Kind::NoFusedMultiplyAdd]).gain(0.5).least(0.20),
+    NO_FMA "no-fused-multiply-add" InCode::of_loop(&[Kind::NoFusedMultiplyAdd]).least(0.20),
     "a hot loop multiplies and adds in two steps, and this CPU has one instruction for both",
     "write a.mul_add(b, c), and build with -C target-feature=+fma or target-cpu=native; without these flags mul_add is a slow call",
     Some("build with -mfma or -march=native, and allow contraction (-ffp-contract=fast: gcc's default, but clang contracts only within statements), or write fma(a, b, c)");
-    SERIAL_CHAIN "serial-chain" InCode::of_loop(&[Kind::SerialChain]).gain(0.75).least(0.15),
+    SERIAL_CHAIN "serial-chain" InCode::of_loop(&[Kind::SerialChain]).least(0.15),
     "each iteration of a hot loop waits for the result of the previous one",
     "use several accumulators and add them up at the end (chunks_exact, or a loop unrolled by hand): the compiler may not do this for floats",
     Some("use several accumulators and add them up at the end; -fassociative-math lets the compiler do this for floats");
-    POINTER_CHASE "pointer-chase" InCode::of_loop(&[Kind::PointerChase]).gain(0.75).least(0.15),
+    POINTER_CHASE "pointer-chase" InCode::of_loop(&[Kind::PointerChase]).least(0.15),
     "a hot loop follows pointers and waits for memory at each one",
     "store the elements contiguously: a Vec instead of a linked list, indices instead of boxes",
     Some("store the elements contiguously: std::vector instead of a list or a tree, indices instead of pointers; prefetch the next element if it is known early (__builtin_prefetch)");
-    STRIDED "strided-access" InCode::of_loop(&[Kind::StridedAccess, Kind::Gather]).gain(0.75),
+    STRIDED "strided-access" InCode::of_loop(&[Kind::StridedAccess, Kind::Gather]),
     "a hot loop reads memory in large strides: a new cache line for each number",
     "reorder the loops so that the innermost one walks along memory, work in blocks, or store each field in its own Vec",
     Some("reorder the loops so that the innermost one walks along memory, work in blocks, or store each field in its own array");
@@ -53,7 +53,7 @@ rules! {
     DIVISION "division" InCode::of_weight(&[Kind::Division, Kind::SquareRoot]),
     "divisions or square roots in a hot loop take tens of cycles each",
     "divide by constants or powers of two, multiply by the reciprocal, use u32 instead of u64, or move the division out of the loop",
-    None;
+    Some("divide by constants or powers of two, multiply by the reciprocal, use 32-bit types instead of 64-bit ones, or move the division out of the loop");
     FLOAT_CONVERSIONS "float-conversions" InCode::of_weight(&[Kind::FloatConversion]),
     "a hot loop converts between integers and floating-point numbers",
     "use only one of the two inside the loop, and convert before or after it",

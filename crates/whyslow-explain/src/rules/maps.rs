@@ -14,7 +14,7 @@ pub(super) static SMALL_KEY_MAP: Rule = Rule {
         r"<std::hash::random::RandomState as core::hash::BuildHasher>::hash_one::<&?&?(?:u|i)(?:8|16|32|64|128|size)>$",
     ])
     .absorbs(&["sip-hash"])
-    .refuted_by(&[r"foldhash|ahash|rustc_hash|fxhash|fnv::|xxh|wyhash|nohash|seahash|metrohash"])),
+    .refuted_by(&[r"foldhash|ahash|rustc_hash|fxhash|fnv::|xxh|wyhash|nohash|seahash|metrohash"], 1.0 / 3.0)),
 };
 
 pub(super) static SIP_HASH: Rule = Rule {

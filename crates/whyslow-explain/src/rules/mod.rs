@@ -88,6 +88,7 @@ pub static ALL: &[&Rule] = &[
     // Heap recordings.
     &heap::ALLOCATION_IN_LOOP,
     &heap::SHORT_LIVED_ALLOCATIONS,
+    &heap::MANY_SMALL_BLOCKS,
     &heap::UNUSED_CAPACITY,
     &heap::LEAKS,
     &heap::MEMORY_GROWS,

@@ -1,7 +1,9 @@
 //! Costs of sharing between threads, as CPU samples show them.
 
+use whyslow_asm::Kind;
+
 use crate::finding::Confidence;
-use crate::rule::{Beneath, Frames, Rule, Signal};
+use crate::rule::{Beneath, Frames, InCode, Rule, Signal};
 
 pub(super) static ARC_TRAFFIC: Rule = Rule {
     id: "arc-traffic",
@@ -22,16 +24,17 @@ pub(super) static ATOMIC_TRAFFIC: Rule = Rule {
     id: "atomic-traffic",
     title: "threads modify shared atomics: each change moves the cache line between CPUs",
     rust: "count per thread and add up at the end, spread the count over several padded atomics (crossbeam's CachePadded), or change it less often",
-    native: None,
+    native: Some("count per thread and add up at the end, spread the count over several atomics on cache lines of their own (alignas(64)), or change it less often"),
     page: include_str!("../../../../docs/findings/atomic-traffic.md"),
     signal: Signal::Frames(
         Frames::new(&[
-            r"core::sync::atomic::(?:atomic_(?:add|sub|swap|compare_exchange\w*|or|and|xor|umax|umin|nand)|Atomic\w+(?:<.*>)?>?::(?:fetch_\w+|swap|compare_exchange\w*|update))",
+            r"core::sync::atomic::(?:atomic_(?:add|sub|swap|compare_exchange\w*|or|and|xor|umax|umin|nand)|Atomic\w*(?:<.*>)?>?::(?:fetch_\w+|swap|compare_exchange\w*|update))",
             r"std::__atomic_base<.*>::(?:operator\+\+|operator--|fetch_\w+|compare_exchange\w*)",
         ])
-        .unless(&[r"alloc::sync::|std::sync::|parking_lot|crossbeam|rayon|tokio"])
+        .unless(&[r"alloc::sync::|std::sync::|parking_lot|crossbeam|rayon|tokio|pthread_|_Sp_counted|shared_count"])
         .least(0.10)
-        .of_threads(),
+        .of_threads()
+        .or_in_code(InCode::of_weight(&[Kind::LockedInstruction]).least(0.10)),
     ),
 };
 
@@ -59,9 +62,15 @@ pub(super) static SPIN_WAITING: Rule = Rule {
     native: Some("wait with a condition variable, a semaphore or std::atomic::wait"),
     page: include_str!("../../../../docs/findings/spin-waiting.md"),
     signal: Signal::Frames(
-        Frames::new(&[r"sched_yield$|core::hint::spin_loop$|std::thread::(?:functions::)?yield_now$|^_mm_pause$|crossbeam_utils::backoff::|pthread_spin_lock$"])
-            .with(Beneath::All)
-            .unless(&["rayon_core|tokio::runtime|crossbeam_deque"])
-            .least(0.05),
+        Frames::new(&[
+            r"sched_yield$|core::hint::spin_loop$|std::thread::(?:functions::)?yield_now$|^_mm_pause$|crossbeam_utils::backoff::|pthread_spin_lock$|^thrd_yield$|^std::this_thread::yield",
+            r"^<?(?:std|crossbeam_channel|crossbeam|flume|tokio|async_channel|kanal)::.*\b(?:try_recv|try_iter)$",
+            r"^<?(?:std|parking_lot|lock_api|spin|tokio)::.*\b(?:try_lock|try_read|try_write)$",
+            r"^(?:__|__GI___|___)?pthread_(?:mutex_trylock|rwlock_try\w+)$|^(?:__new_)?sem_trywait$|^std::(?:\w+_)?mutex::try_lock",
+        ])
+        .with(Beneath::All)
+        .unless(&["rayon_core|tokio::runtime|crossbeam_deque|_dl_|__libc_malloc|arena_get|std::io::stdio"])
+        .least(0.15)
+        .or_in_code(InCode::of_loop(&[Kind::SpinWait])),
     ),
 };

@@ -21,7 +21,9 @@ pub(super) static POOR_PARALLELISM: Rule = Rule {
     id: "poor-parallelism",
     title: "one thread works while all others wait for it",
     rust: "parallelise this part too (par_iter, a pipeline that starts on the first results), or make it faster: all other threads wait for it",
-    native: None,
+    native: Some(
+        "parallelise this part too (a pipeline that starts on the first results), or make it faster: all other threads wait for it",
+    ),
     page: include_str!("../../../../docs/findings/poor-parallelism.md"),
     signal: Signal::Facts(poor_parallelism),
 };
@@ -146,6 +148,7 @@ fn oversubscription(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         evidence: vec![Evidence::words(words)],
         confidence: Confidence::Medium,
         // Fewer threads make each one faster, but not the program as a whole.
+        speedup: None,
         max_speedup: None,
         ..finding
     }]

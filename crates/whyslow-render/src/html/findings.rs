@@ -52,10 +52,10 @@ pub(super) fn push_findings<'p>(
     text("confidence", &|finding| finding.confidence.label().to_owned());
     text("advice", &|finding| finding.advice.clone());
     text("verify", &|finding| finding.verify.clone());
+    text("gain", &|finding| text::gain(profile, finding).unwrap_or_default());
     columns.f64("findings.share", collect(findings, |finding| finding.share));
     columns.f64("findings.low", collect(findings, |finding| finding.interval[0]));
     columns.f64("findings.high", collect(findings, |finding| finding.interval[1]));
-    columns.f64("findings.max_speedup", collect(findings, |finding| finding.max_speedup.unwrap_or(f64::NAN)));
     columns.u32("findings.metric", collect(findings, |finding| metric_of(profile, finding.of)));
     let places = collect(findings, |finding| finding.place);
     push_places(profile, "findings", &places, columns, texts);

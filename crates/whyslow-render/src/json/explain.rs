@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Value, json};
 use whyslow_analyze::CallTree;
-use whyslow_explain::{Change, Evidence, Explanation, Finding, Place, Rule};
+use whyslow_explain::{Change, Evidence, Explanation, Finding, Place, Rule, Shape};
 use whyslow_profile::Profile;
 
 use super::{Context, Head};
@@ -26,6 +26,7 @@ pub fn explain<'a>(
         findings: Vec<FindingJson<'a>>,
         allowed: usize,
         shape: String,
+        hotspot: Option<HotspotJson<'a>>,
     }
     Body {
         head: context.head("explain", samples, value),
@@ -36,6 +37,34 @@ pub fn explain<'a>(
             .collect(),
         allowed: explanation.allowed,
         shape: text::shape(context.profile, &explanation.shape, file),
+        hotspot: HotspotJson::new(context.profile, &explanation.shape),
+    }
+}
+
+/// The function with most of the time, if one has.
+#[derive(Debug, Serialize)]
+struct HotspotJson<'a> {
+    function: Cow<'a, str>,
+    share: f64,
+    explained: f64,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    line_share: Option<f64>,
+}
+
+impl<'a> HotspotJson<'a> {
+    fn new(profile: &'a Profile, shape: &Shape) -> Option<Self> {
+        let Shape::Hotspot { function, share, line, explained } = *shape else { return None };
+        let (_, file, at) = of_place(profile, line.map(|(place, _)| place));
+        let line_share = line.map(|(_, share)| share);
+        Some(Self {
+            function: CallTree::name(profile, function),
+            share,
+            explained,
+            file,
+            line: at,
+            line_share,
+        })
     }
 }
 
@@ -55,7 +84,17 @@ pub(crate) struct FindingJson<'a> {
     evidence: Vec<EvidenceJson<'a>>,
     advice: &'a str,
     max_speedup: Option<f64>,
+    speedup: Option<f64>,
+    bound: Option<BoundJson<'a>>,
     verify: &'a str,
+}
+
+/// The functions that bound the speedup.
+#[derive(Debug, Serialize)]
+struct BoundJson<'a> {
+    function: Cow<'a, str>,
+    others: usize,
+    share: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,6 +133,12 @@ impl<'a> FindingJson<'a> {
             evidence: finding.evidence.iter().map(evidence).collect(),
             advice: &finding.advice,
             max_speedup: finding.max_speedup,
+            speedup: finding.speedup,
+            bound: finding.enclosing.map(|of| BoundJson {
+                function: CallTree::name(profile, of.function),
+                others: of.others,
+                share: of.share,
+            }),
             verify: &finding.verify,
         }
     }
@@ -160,6 +205,7 @@ pub fn sarif(
                 "share_high": finding.interval[1],
                 "confidence": finding.confidence.label(),
                 "max_speedup": finding.max_speedup,
+                "speedup": finding.speedup,
                 "verify": finding.verify,
             },
         });

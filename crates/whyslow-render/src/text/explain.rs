@@ -1,12 +1,13 @@
 //! Findings as text: for a terminal, and as annotations on a pull request.
 
-use whyslow_analyze::{CallTree, Percent};
+use whyslow_analyze::{CallTree, Percent, number_of};
 use whyslow_explain::{Change, Evidence, Explanation, Finding, Outcome, Place, Shape};
 use whyslow_profile::Profile;
 
 use super::layout::{
     BOLD, DIM, Page, columns, cut, label_name, push_line, push_titled, push_wrapped, styled, wrap,
 };
+use super::summary::quoted;
 use crate::names;
 use crate::sanitize::clean;
 use crate::units::{Count, times};
@@ -20,7 +21,13 @@ const PLACE: usize = 48;
 /// user would type it.
 pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file: &str, page: Page) -> String {
     let mut out = String::new();
+    let mut hotspot = Some(&explanation.shape).filter(|shape| matches!(shape, Shape::Hotspot { .. }));
     for (number, finding) in explanation.findings.iter().take(limit).enumerate() {
+        if let Some(shown) = hotspot.filter(|shape| unexplained(shape) > finding.share) {
+            push_wrapped(&mut out, BOLD, &shape(profile, shown, file), page.width);
+            out.push('\n');
+            hotspot = None;
+        }
         push_finding(&mut out, profile, number + 1, finding, page);
     }
     if explanation.findings.is_empty() {
@@ -34,6 +41,10 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
         let allowed = format!("{} not shown: allowed", Count(explanation.allowed as u64));
         push_line(&mut out, &styled(DIM, allowed));
     }
+    let is_shown = matches!(explanation.shape, Shape::Hotspot { .. }) && hotspot.is_none();
+    if is_shown {
+        return out;
+    }
     push_wrapped(
         &mut out,
         if explanation.findings.is_empty() { anstyle::Style::new() } else { DIM },
@@ -41,6 +52,14 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
         page.width,
     );
     out
+}
+
+/// The share of a hotspot that no finding explains.
+fn unexplained(shape: &Shape) -> f64 {
+    match shape {
+        Shape::Hotspot { share, explained, .. } => share - explained,
+        _ => 0.0,
+    }
 }
 
 /// One or two lines per finding, for the one-screen summary.
@@ -81,8 +100,8 @@ fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Fi
         low * 100.0,
         high * 100.0
     );
-    if let Some(speedup) = finding.max_speedup {
-        words.push_str(&format!("; at most {} times as fast without it", times(speedup)));
+    if let Some(gain) = gain(profile, finding) {
+        words.push_str(&format!("; {gain}"));
     }
     words.push_str(&format!("; confidence: {}", finding.confidence.label()));
     for line in wrap(&words, room) {
@@ -99,12 +118,16 @@ fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Fi
             push_line(out, &styled(DIM, cut(&line, page.width)));
         }
     }
-    let evidence = finding
-        .evidence
-        .iter()
-        .filter(|evidence| evidence.place != finding.place || evidence.place.is_none());
+    // The finding's own place is not repeated, but numbers about it are shown.
+    let is_repeated = |evidence: &Evidence| evidence.place.is_some() && evidence.place == finding.place;
+    let numbers_only = |evidence: &Evidence| {
+        let text = evidence.text.trim_end_matches(':').to_owned();
+        Evidence { text, place: None, share: None }
+    };
+    let evidence = finding.evidence.iter().filter(|one| !is_repeated(one) || one.text.ends_with(':'));
+    let evidence = evidence.map(|one| if is_repeated(one) { numbers_only(one) } else { one.clone() });
     for evidence in evidence {
-        let words = clean(&evidence_words(profile, evidence, room)).into_owned();
+        let words = clean(&evidence_words(profile, &evidence, room)).into_owned();
         // Sentences wrap; names are cut.
         let lines = match evidence.place {
             None => wrap(&words, room.saturating_sub(2)),
@@ -117,9 +140,42 @@ fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Fi
         let lines = wrap(&clean(text), page.width.saturating_sub(columns(&title)));
         push_titled(out, &title, BOLD, &lines);
     };
-    titled("do", &finding.advice);
+    if !finding.advice.is_empty() {
+        titled("do", &finding.advice);
+    }
     titled("check", &finding.verify);
     out.push('\n');
+}
+
+/// What a change can gain: without the finding's share, and without all of the function that it is in. `None`
+/// if it is not about time, or if a number would say nothing.
+pub(crate) fn gain(profile: &Profile, finding: &Finding) -> Option<String> {
+    /// Of more than this, a number only repeats the sampling error.
+    const NEARLY_ALL: f64 = 0.99;
+    /// More than this bounds nothing.
+    const BOUND: f64 = 0.9;
+    /// Functions that have this much more of the time than the finding bound it differently.
+    const DIFFERS: f64 = 0.02;
+    /// The width of a name.
+    const NAME: usize = 40;
+    let (alone, most) = (finding.speedup?, finding.max_speedup?);
+    if finding.share >= NEARLY_ALL {
+        return None;
+    }
+    let Some(of) = finding.enclosing.filter(|of| of.share > finding.share + DIFFERS) else {
+        return Some(format!("at most {} times as fast without it", times(most)));
+    };
+    let name = names::shorten(&label_name(profile, of.function), NAME);
+    let name = match of.others {
+        0 => clean(&name).into_owned(),
+        others => format!("{} and {}", clean(&name), number_of(others as u64, "other", "others")),
+    };
+    let alone = format!("{} times as fast without it", times(alone));
+    Some(if of.share > BOUND {
+        format!("{alone}, more if the rest of {name} ({}) becomes faster too", Percent(of.share))
+    } else {
+        format!("{alone}, at most {} times without all of {name}", times(most))
+    })
 }
 
 fn evidence_words(profile: &Profile, evidence: &Evidence, room: usize) -> String {
@@ -160,11 +216,27 @@ pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
                 format!("{text} `whyslow record --off-cpu` shows what it waits for")
             }
         }
-        Shape::Hotspot { function, share } => format!(
-            "one hotspot: {} and its callees take {} of the {time}. See its lines: whyslow report {file} lines",
-            clean(&CallTree::name(profile, *function)),
-            Percent(*share)
-        ),
+        Shape::Hotspot { function, share, line, .. } => {
+            let name = CallTree::name(profile, *function);
+            let line = line.and_then(|(place, part)| Some((place.file?, place.line, part)));
+            let line = line.map_or(String::new(), |(file, line, part)| {
+                format!(", {} at {}", Percent(part), names::place(profile.text(file), line, PLACE))
+            });
+            // What nobody explains is read in its loops.
+            let next = if unexplained(shape) > share / 2.0 {
+                format!(
+                    "No known pattern explains most of it. See its loops: whyslow asm {file} {}",
+                    quoted(&clean(&name))
+                )
+            } else {
+                format!("See its lines: whyslow report {file} lines")
+            };
+            format!(
+                "one hotspot: {} and its callees take {} of the {time}{line}. {next}",
+                clean(&name),
+                Percent(*share)
+            )
+        }
         Shape::Frameworks { share } => format!(
             "{} of the {time} is in code that your code did not call. Check how that code is configured: whyslow report {file} crates",
             Percent(*share)
@@ -198,10 +270,11 @@ pub fn annotations(
             finding.title,
             finding.advice
         );
+        let message = message.trim_end();
         out.push_str(&format!(
             "::warning {place}title={}::{}\n",
             property(finding.rule.id),
-            escaped(&message)
+            escaped(message)
         ));
     }
     out
@@ -239,7 +312,8 @@ pub fn explained_change(profiles: [&Profile; 2], changes: &[Change<'_>], page: P
                 ),
             );
         }
-        if change.outcome == Outcome::New || change.outcome == Outcome::More {
+        let is_worse = change.outcome == Outcome::New || change.outcome == Outcome::More;
+        if is_worse && !finding.advice.is_empty() {
             let title = format!("{}do: ", " ".repeat(columns(&head)));
             push_titled(
                 &mut out,

@@ -35,6 +35,7 @@ pub use bench::{bench, gate};
 pub use callers::callers;
 pub use critical::critical_path;
 pub use diff::{DiffFile, DiffView, diff};
+pub(crate) use explain::gain;
 pub use explain::{annotations, explain, explained_change, shape};
 pub use functions::functions;
 pub use groups::groups;

@@ -56,7 +56,9 @@ fn findings_are_those_of_explain_in_their_order() {
     assert_eq!(payload.f64("findings.share"), numbers(|finding| finding.share));
     assert_eq!(payload.f64("findings.low"), numbers(|finding| finding.interval[0]));
     assert_eq!(payload.f64("findings.high"), numbers(|finding| finding.interval[1]));
-    assert_eq!(payload.f64("findings.max_speedup"), numbers(|finding| finding.max_speedup.unwrap()));
+    assert!(
+        payload.texts("findings.gain").iter().flatten().any(|gain| gain.contains("times as fast without it"))
+    );
 }
 
 #[test]
