@@ -73,6 +73,17 @@ pub(crate) fn find(profile: &Profile, table: &FunctionTable, query: &str) -> Res
             }
         }
     }
+    let by_symbol = table.rows.iter().map(|row| row.label).filter(|label| match label {
+        Label::Function(id) => {
+            let raw = profile.functions.get(id.index()).map(|function| profile.text(function.raw_name));
+            raw == Some(query) && !query.is_empty()
+        }
+        _ => false,
+    });
+    let by_symbol: Vec<Label> = by_symbol.collect();
+    if !by_symbol.is_empty() {
+        return Ok(by_symbol);
+    }
     let names = table.rows.iter().map(|row| labels::name(profile, row.label).into_owned());
     Err(FindError::Unknown { query: query.to_owned(), nearest: nearest(query, names) })
 }

@@ -44,6 +44,7 @@ pub(crate) fn is_hash(text: &str) -> bool {
 /// | `compute.part.0.cold` | `compute` |
 /// | `malloc@@GLIBC_2.2.5` | `malloc` |
 /// | `malloc@plt` | `malloc@plt`: the linker's stub, not the function |
+/// | `__GI___libc_malloc`, `__libc_malloc` | `malloc`: glibc's internal names of public functions |
 pub(crate) fn shown_name(raw: &str) -> String {
     if let Some(function) = raw.strip_suffix(STUB) {
         return shown_name(function) + STUB;
@@ -66,7 +67,65 @@ pub(crate) fn shown_name(raw: &str) -> String {
     {
         return text;
     }
-    name.to_owned()
+    public_name(name).unwrap_or(name).to_owned()
+}
+
+/// The public name of a glibc function, if this is an internal one.
+fn public_name(name: &str) -> Option<&str> {
+    /// Public functions that glibc defines as `__libc_NAME`; other `__libc_` functions are internal.
+    const PUBLIC: [&str; 44] = [
+        "malloc",
+        "calloc",
+        "realloc",
+        "free",
+        "memalign",
+        "valloc",
+        "pvalloc",
+        "reallocarray",
+        "mallopt",
+        "read",
+        "write",
+        "open",
+        "open64",
+        "close",
+        "pread",
+        "pread64",
+        "pwrite",
+        "pwrite64",
+        "lseek",
+        "lseek64",
+        "fcntl",
+        "fcntl64",
+        "fsync",
+        "msync",
+        "send",
+        "sendto",
+        "sendmsg",
+        "recv",
+        "recvfrom",
+        "recvmsg",
+        "accept",
+        "connect",
+        "fork",
+        "vfork",
+        "system",
+        "wait",
+        "waitpid",
+        "waitid",
+        "pause",
+        "nanosleep",
+        "poll",
+        "select",
+        "sigaction",
+        "readv",
+    ];
+    let inner = name.strip_prefix("__GI_");
+    let of_libc = inner.unwrap_or(name).strip_prefix("__libc_");
+    match (of_libc, inner) {
+        (Some(function), _) => PUBLIC.contains(&function).then_some(function).or(inner),
+        (None, Some(inner)) => inner.strip_prefix("__").filter(|public| !public.is_empty()).or(Some(inner)),
+        (None, None) => None,
+    }
 }
 
 /// The end of a linker stub's name.

@@ -13,6 +13,7 @@
 //! | other header of the system: `/usr/include/…/bits/…` | runtime | `libc` |
 //! | other header of `/usr/include`, `/usr/local/include` | dependency | its folder |
 //! | a Go program's: see [`go`] | | its package |
+//! | the file of an interpreter or virtual machine: `python3.11`, `libruby`, `node`, `libjvm`, … | runtime | its name |
 //! | the name's crate is the program's own name (programs of `cargo install` are in the registry) | yours | from the name |
 //! | file of the package that has the program's `main`, or of one of the same repository | yours | NAME |
 //! | file in `registry/src/*/NAME-VERSION/`, `git/checkouts/…`, `vendor/NAME/` | dependency | NAME |
@@ -41,8 +42,8 @@ pub(crate) use home::{Home, manifest};
 use names::{crate_of_name, is_allocator, is_start_up, is_std_crate, same_family};
 pub(crate) use paths::is_std_path;
 use paths::{
-    dependency_of_path, header_of_path, installed_header_of_path, is_runtime_library, is_system_path,
-    library_name, program_name, std_crate_of_path,
+    dependency_of_path, header_of_path, installed_header_of_path, interpreter, is_runtime_library,
+    is_system_path, library_name, program_name, std_crate_of_path,
 };
 
 /// The facts about a function that decide its kind.
@@ -100,6 +101,14 @@ fn by_place(subject: &Subject<'_>) -> (CodeKind, Option<String>) {
     // Other tools provide demangled names.
     let is_path = crate::demangle::is_mangled(subject.raw) || subject.raw.contains("::");
     let from_name = if is_path { crate_of_name(subject.name) } else { None };
+    let is_std = subject.file.is_some_and(|file| is_std_path(file) || header_of_path(file).is_some());
+    if let Some(name) = interpreter(subject.module_path)
+        && !is_std
+        && subject.language == Language::Other
+        && matches!(subject.module_kind, ModuleKind::Program | ModuleKind::Library)
+    {
+        return (CodeKind::Runtime, Some(name.to_owned()));
+    }
     if let Some(file) = subject.file {
         if let Some(name) = std_crate_of_path(file) {
             return (CodeKind::Std, Some(name));

@@ -140,6 +140,23 @@ pub(super) fn is_runtime_library(library: &str) -> bool {
         || name.starts_with("ld-musl")
 }
 
+/// The name of the interpreter or virtual machine that a program or library is: what runs in it is the user's, the
+/// file is not. `python` of `/usr/bin/python3.11` and `libpython3.11.so.1.0`.
+pub(super) fn interpreter(path: &str) -> Option<&'static str> {
+    const NAMES: [&str; 17] = [
+        "python", "ruby", "php", "perl", "luajit", "lua", "node", "nodejs", "java", "jvm", "jli", "julia",
+        "coreclr", "clrjit", "dotnet", "guile", "beam",
+    ];
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let file = file.strip_prefix("lib").filter(|_| file.contains(".so")).unwrap_or(file);
+    let is = |name: &&str| {
+        let rest = file.strip_prefix(*name).map(|rest| rest.strip_prefix('-').unwrap_or(rest));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c == '.' || c.is_ascii_digit()))
+    };
+    NAMES.iter().copied().find(is)
+}
+
 pub(super) fn is_system_path(path: &str) -> bool {
     ["/lib/", "/lib64/", "/lib32/", "/usr/", "/nix/store/", "/opt/"]
         .iter()

@@ -45,6 +45,34 @@ fn linker_stubs_are_runtime() {
 }
 
 #[test]
+fn interpreters_are_runtime() {
+    let other = |name, file, module_kind, module_path| {
+        classify(&Subject {
+            name,
+            raw: name,
+            file,
+            module_kind,
+            module_path,
+            language: Language::Other,
+            at_home: false,
+        })
+    };
+    let ceval = Some("/home/me/cpython/Python/ceval.c");
+    let eval = "_PyEval_EvalFrameDefault";
+    let python = "/home/me/.pyenv/versions/3.11.7/bin/python3.11";
+    expect(other(eval, ceval, ModuleKind::Program, python), Runtime, Some("python"));
+    let libpython = "/usr/lib/libpython3.11.so.1.0";
+    expect(other(eval, None, ModuleKind::Library, libpython), Runtime, Some("python"));
+    expect(other("node::Start()", None, ModuleKind::Program, "/usr/bin/node"), Runtime, Some("node"));
+    let libjvm = "/usr/lib/jvm/java-17/lib/server/libjvm.so";
+    expect(other("JavaCalls::call_helper", None, ModuleKind::Library, libjvm), Runtime, Some("jvm"));
+    expect(other("f", Some("/home/me/f.c"), ModuleKind::Program, "/home/me/python-app"), Yours, None);
+    // A Rust program may have the name of an interpreter.
+    let node = (ModuleKind::Program, "/home/me/node/target/release/node");
+    expect(check("node::sync", RUST, Some("/home/me/node/src/sync.rs"), node), Yours, Some("node"));
+}
+
+#[test]
 fn the_kernel_is_the_kernel() {
     expect(c("vfs_read", None, (ModuleKind::Kernel, "[kernel]")), Kernel, Some("kernel"));
     expect(c("malloc", None, (ModuleKind::Kernel, "[kernel]")), Kernel, Some("kernel"));
