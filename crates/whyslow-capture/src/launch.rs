@@ -178,6 +178,7 @@ pub(crate) fn exec_error(command: &Command, error: io::Error) -> RecordError {
     let program = command.program.to_string_lossy().into_owned();
     let path = Path::new(&command.program);
     let named_by_path = program.contains('/');
+    let no_program = not_a_program(path);
     let reason = match error.raw_os_error() {
         Some(libc::ENOENT) if named_by_path && path.exists() => {
             "the interpreter that its first line or its header names does not exist".to_owned()
@@ -188,11 +189,35 @@ pub(crate) fn exec_error(command: &Command, error: io::Error) -> RecordError {
             return RecordError::NotFound { program };
         }
         Some(libc::EACCES) if path.is_dir() => "it is a folder".to_owned(),
+        Some(libc::EACCES | libc::ENOEXEC) if no_program.is_some() => no_program.unwrap_or_default(),
         Some(libc::EACCES) => format!("it is not executable; if it is a program, try: chmod +x {program}"),
         Some(libc::ENOEXEC) => "it is not a program for this machine".to_owned(),
         _ => error.to_string(),
     };
     RecordError::NotExecutable { program, reason }
+}
+
+/// Why a file of source code cannot be run, by its name.
+fn not_a_program(path: &Path) -> Option<String> {
+    const COMPILED: [&str; 15] =
+        ["c", "h", "cc", "cpp", "cxx", "hpp", "rs", "go", "java", "zig", "f90", "s", "o", "toml", "md"];
+    const RUN_BY: [(&str, &str); 7] = [
+        ("py", "python3"),
+        ("js", "node"),
+        ("mjs", "node"),
+        ("rb", "ruby"),
+        ("php", "php"),
+        ("pl", "perl"),
+        ("lua", "lua"),
+    ];
+    let ending = path.extension()?.to_str()?;
+    if COMPILED.contains(&ending) {
+        return Some(
+            "it is a source file, not a program: record the program that is built from it".to_owned(),
+        );
+    }
+    let (_, interpreter) = RUN_BY.iter().find(|(known, _)| *known == ending)?;
+    Some(format!("it is a script without permission to run; try: {interpreter} {}", path.display()))
 }
 
 /// Whether a folder of PATH has a file of this name, executable or not.
@@ -320,6 +345,17 @@ mod tests {
         };
         assert!(matches!(refused("no-such-program-anywhere"), RecordError::NotFound { .. }));
         assert!(matches!(refused("/etc/passwd"), RecordError::NotExecutable { .. }));
+    }
+
+    #[test]
+    fn a_source_file_is_no_program() {
+        let reason = |file: &str| {
+            let command = Command { program: file.into(), ..Command::default() };
+            exec_error(&command, io::Error::from_raw_os_error(libc::EACCES)).to_string()
+        };
+        assert!(reason("./spin.c").contains("source file") && !reason("./spin.c").contains("chmod"));
+        assert!(reason("./app.py").contains("try: python3 ./app.py"));
+        assert!(reason("./app").contains("chmod +x ./app"));
     }
 
     /// This would wait forever if the child kept its own end of the pipe open.
