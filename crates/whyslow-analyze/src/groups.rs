@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{CodeKind, ModuleId, Profile};
+use whyslow_profile::{CodeKind, ModuleId, ModuleKind, Profile};
 
 use crate::functions::{Cost, Share};
 use crate::labels::{self, Label, Labels};
@@ -110,7 +110,7 @@ impl Groups {
         let group_of = group_of.collect::<Vec<_>>();
         let group = |code: u32| group_of[code as usize];
         let costs = Cost::of_groups(profile, weights, &labels, true, keys.len(), group);
-        let kinds = kinds(profile, weights, &labels, &group_of, keys.len());
+        let kinds = kinds(profile, weights, &labels, &group_of, &keys);
         let mut rows = keys
             .iter()
             .zip(costs)
@@ -143,27 +143,49 @@ impl Groups {
     }
 }
 
-/// The kind of most functions of a group: by self time, or by number where there is none.
+/// The kind of a group: the user's if any of its functions is, else that of most of them, by self time, or by
+/// number where there is none.
 fn kinds(
     profile: &Profile,
     weights: &Weights,
     labels: &Labels,
     group_of: &[u32],
-    groups: usize,
+    keys: &[Key<'_>],
 ) -> Vec<CodeKind> {
     let functions = Cost::of_groups(profile, weights, labels, true, labels.len(), |code| code);
-    let mut weight = vec![[(0u64, 0u64); CodeKind::ALL.len()]; groups];
+    let mut weight = vec![[(0u64, 0u64); CodeKind::ALL.len()]; keys.len()];
     for (code, cost) in (0u32..).zip(functions).filter(|(_, cost)| cost.total_samples > 0) {
         let kind = labels::kind(profile, labels.label(code));
         let (own, count) = &mut weight[group_of[code as usize] as usize][kind.code() as usize];
         *own = own.saturating_add(cost.self_value);
         *count += 1;
     }
-    let heaviest = |weights: [(u64, u64); CodeKind::ALL.len()]| {
+    let heaviest = |mut weights: [(u64, u64); CodeKind::ALL.len()]| {
+        let count = |kind: CodeKind| weights[kind.code() as usize].1;
+        // A program is the user's even if most of its time is in code that was compiled into it, and a library
+        // that also allocates is no allocator.
+        if count(CodeKind::Yours) > 0 {
+            return CodeKind::Yours;
+        }
+        let others = CodeKind::ALL.iter().copied().filter(|kind| *kind != CodeKind::Allocator);
+        if others.map(count).sum::<u64>() > 0 {
+            weights[CodeKind::Allocator.code() as usize] = (0, 0);
+        }
         let best = (0..weights.len()).max_by_key(|&kind| (weights[kind], Reverse(kind)));
         CodeKind::from_code(best.unwrap_or(0) as u64)
     };
-    weight.into_iter().map(heaviest).collect()
+    let is_libc =
+        |key: &Key<'_>| key.name(profile, GroupBy::Crate).trim_start_matches('[').starts_with("libc");
+    let is_program = |key: &Key<'_>| match key {
+        Key::Module(id) => profile.modules[id.index()].kind == ModuleKind::Program,
+        _ => false,
+    };
+    let kind_of = |(weights, key): (_, &Key<'_>)| match heaviest(weights) {
+        CodeKind::Allocator if is_libc(key) => CodeKind::Runtime,
+        CodeKind::Allocator | CodeKind::Std if is_program(key) => CodeKind::Unknown,
+        kind => kind,
+    };
+    weight.into_iter().zip(keys).map(kind_of).collect()
 }
 
 #[cfg(test)]
@@ -190,6 +212,23 @@ mod tests {
                 if name.starts_with("lib") { CodeKind::Dependency } else { CodeKind::Yours };
         }
         assert_eq!(rows(&profile, GroupBy::Crate), ["lib dependency 3/3", "app yours 1/4"]);
+    }
+
+    #[test]
+    fn a_program_is_the_users_and_libc_is_no_allocator() {
+        let mut profile = testing::profile("app::main;std::sort 9\napp::main 1\napp::main;[libc.so.6] 3");
+        assert!(
+            rows(&profile, GroupBy::Module)[0].contains(" yours "),
+            "{:?}",
+            rows(&profile, GroupBy::Module)
+        );
+        for function in &mut profile.functions {
+            function.kind = CodeKind::Allocator;
+        }
+        let libc = profile.strings.push("libc");
+        profile.functions[0].crate_name = Some(libc);
+        let crates = rows(&profile, GroupBy::Crate);
+        assert!(crates.iter().any(|row| row.starts_with("libc runtime ")), "{crates:?}");
     }
 
     #[test]

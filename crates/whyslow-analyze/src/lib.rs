@@ -6,6 +6,7 @@
 
 mod call_tree;
 mod callers;
+mod command;
 mod counting;
 pub mod diff;
 mod find;
@@ -42,6 +43,7 @@ mod walk;
 
 pub use call_tree::{CallTree, Children, TreeOptions};
 pub use callers::Callers;
+pub use command::{command_line, quoted, record_again};
 pub use counting::is_counted;
 pub use find::{FindError, nearest};
 pub use folding::Fold;
@@ -73,6 +75,6 @@ pub use tasks::{
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent, bytes, duration, number_of, times, value};
 pub use waits::{
-    CriticalPath, Did, LockName, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, TimeKind,
-    TimeSplit, WaitEdge, WaitRow, WaitTable, Waited, row_reasons, wait_metric,
+    CriticalPath, Did, LockName, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, Spent,
+    TimeKind, TimeSplit, WaitEdge, WaitRow, WaitTable, Waited, row_reasons, wait_metric,
 };

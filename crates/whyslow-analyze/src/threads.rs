@@ -108,6 +108,18 @@ impl Threads {
         let least = self.total_value as f64 * least_share;
         &self.programs[..self.programs.partition_point(|row| row.value as f64 >= least)]
     }
+
+    /// The programs worth listing, largest first: if a second one has a notable share, or if most of the time
+    /// is in another one than the one that was started, such as the compiler below `make`.
+    pub fn notable_programs(&self, profile: &Profile) -> &[NameRow] {
+        /// If a second program has at least this share, all are listed from the lesser share on.
+        const NOTABLE: f64 = 0.05;
+        const LEAST: f64 = 0.01;
+        let started = profile.processes.first().map(|process| profile.text(process.name));
+        let is_started = |row: &NameRow| started.is_none_or(|name| row.name == name);
+        let is_one = self.programs_from(NOTABLE).len() < 2 && self.programs.first().is_none_or(is_started);
+        if is_one || self.total_value == 0 { &[] } else { self.programs_from(LEAST) }
+    }
 }
 
 /// Adds up rows of (name, grouping part of the name, value, samples), largest first.
@@ -190,12 +202,36 @@ mod tests {
             ["cc1 2 35", "tokio-worker 2 6", "rayon-11 1 3", "make 1 1", "sha256 1 1"]
         );
         assert_eq!(shown(threads.programs_from(0.1)), ["cc1 2 35", "app 1 9"]);
+        assert_eq!(shown(threads.notable_programs(&profile)), ["cc1 2 35", "app 1 9", "as 1 2"]);
         profile.threads[0].name = profile.strings.push("cc");
         let threads = Threads::build(&profile, &Selection::default());
         assert!(shown(&threads.thread_names).contains(&"cc 1 1".to_owned()), "not one of the cc1");
         profile.threads[3].name = profile.strings.push("rayon-2");
         let threads = Threads::build(&profile, &Selection::default());
         assert_eq!(shown(&threads.thread_names)[1], "rayon-* 2 5");
+    }
+
+    /// `make` runs compilers: what ran is worth saying even if one of them has nearly all of the time.
+    #[test]
+    fn the_program_that_has_the_time_is_notable_unless_it_is_the_one_that_was_started() {
+        let child_has = |samples: [u32; 2]| {
+            let mut profile = testing::profile(&format!("main: a {}\ncc1plus: a {}", samples[0], samples[1]));
+            let name = profile.threads[1].name;
+            let [start_ns, end_ns] = [0, 0];
+            profile.processes.push(whyslow_profile::Process {
+                pid: 7,
+                parent: Some(ProcessId(0)),
+                name,
+                start_ns,
+                end_ns: Some(end_ns),
+            });
+            profile.threads[1].process = ProcessId(1);
+            let threads = Threads::build(&profile, &Selection::default());
+            threads.notable_programs(&profile).iter().map(|row| row.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(child_has([1, 400]), ["cc1plus"]);
+        assert_eq!(child_has([400, 1]), [""; 0]);
+        assert_eq!(child_has([300, 100]), ["app", "cc1plus"]);
     }
 
     #[test]

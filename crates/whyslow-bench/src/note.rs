@@ -126,8 +126,8 @@ impl Fact for BenchNote {
         let warning = |text: String| Remark { severity: Severity::Warning, ..note(text) };
         match self {
             Self::FewPairs { pairs, least } => warning(format!(
-                "{} are too few: a verdict needs at least {least}",
-                number_of(*pairs as u64, "pair", "pairs")
+                "{} too few: a verdict needs at least {least}",
+                number_of(*pairs as u64, "pair is", "pairs are")
             ))
             .or("run again with `--runs 12`"),
             Self::CpuDecides => note(

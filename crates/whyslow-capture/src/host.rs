@@ -22,12 +22,19 @@ pub(crate) fn describe(cpus: usize) -> Host {
     let cpu = FirstCpu::now();
     Host {
         os: format!("Linux {}", kernel::release()),
+        distribution: distribution(&fs::read_to_string("/etc/os-release").unwrap_or_default()),
         arch: std::env::consts::ARCH.to_owned(),
         cpu: cpu.get("model name").unwrap_or_default().to_owned(),
         cpus: cpus as u32,
         virtualisation: cpu.is_virtual().then(|| hypervisor_name(Path::new("/sys"))),
         features: cpu.features(&FEATURES),
     }
+}
+
+/// `debian` of a line `ID=debian` or `ID="debian"`.
+fn distribution(os_release: &str) -> String {
+    let id = os_release.lines().find_map(|line| line.strip_prefix("ID="));
+    id.unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()
 }
 
 fn hypervisor_name(sys: &Path) -> String {

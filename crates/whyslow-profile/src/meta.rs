@@ -128,6 +128,9 @@ pub enum KernelView {
 pub struct Host {
     /// Operating system and kernel release.
     pub os: String,
+    /// The distribution, by the id in its `os-release`: `debian`. Empty if not recorded.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub distribution: String,
     /// Architecture.
     pub arch: String,
     /// CPU model name.

@@ -18,15 +18,16 @@ pub use waits::WaitQuality;
 pub(crate) use waits::wait_error;
 pub use warning::{BuiltWith, ModuleShare, Warning};
 
+use crate::command::record_again;
 use crate::counting::is_counted;
 use crate::labels::{Label, Labels, is_named};
 use crate::remark::{Fact, Remark, Severity};
 use crate::selection::{Selection, Weights};
 use crate::units::share;
-use crate::waits::wait_metric;
+use crate::waits::{Spent, wait_metric};
 
 /// Fewer samples than this are too few for shares: with 200 the error of a 50 % share is 3.5 points.
-const ENOUGH_SAMPLES: u64 = 200;
+pub(crate) const ENOUGH_SAMPLES: u64 = 200;
 /// Problems below this share get no warning.
 const NOTABLE: f64 = 0.01;
 /// In another tool's recording, code without names gets a warning from this share on, unless a warning about
@@ -232,11 +233,19 @@ impl Quality {
         }
         let of_cpu_time = !heap_only && self.waits.is_none();
         modules::warn(profile, weights, unit, of_cpu_time, &mut warnings);
-        let runtimes = jit::runtimes(profile, weights);
-        for code in &runtimes {
+        let mut runtimes = jit::runtimes(profile, weights);
+        for code in &mut runtimes {
             let share = share(code.unnamed, weights.total_value);
             if share >= modules::NOTABLE_MODULE {
                 warnings.push(Warning::UnnamedJit { share, unit, runtime: code.runtime.clone() });
+                *code = code.after_names();
+            }
+        }
+        for (runtime, value) in jit::interpreters(profile, weights) {
+            let share = share(value, weights.total_value);
+            if share >= modules::NOTABLE_MODULE {
+                // That nothing of the script is visible matters more than how many samples there are.
+                warnings.insert(0, Warning::Interpreted { share, unit, runtime });
             }
         }
         if !self.counted && self.truncated_share >= NOTABLE {
@@ -309,11 +318,19 @@ impl Quality {
             // A program that may not be observed already explains it.
             if profile.meta.counters.unobservable_execs == 0 {
                 let cpu_time_ns = profile.meta.user_time_ns.saturating_add(profile.meta.system_time_ns);
-                warnings.push(Warning::NoSamples { cpu_time_ns, raise_to: self.higher_rate(10) });
+                let (raise_to, waits) = (self.higher_rate(10), Spent::waits(profile));
+                warnings.push(Warning::NoSamples { cpu_time_ns, raise_to, waits });
             }
         } else if self.samples < ENOUGH_SAMPLES {
             let raise_to = self.higher_rate(10);
-            warnings.push(Warning::TooFewSamples { samples: self.samples, raise_to });
+            let again = match raise_to {
+                Some(hz) if self.trigger != Trigger::Event && self.imported_from.is_none() => {
+                    Some(record_again(profile, &format!("-F {hz}")))
+                }
+                _ => None,
+            };
+            let waits = Spent::waits(profile);
+            warnings.push(Warning::TooFewSamples { samples: self.samples, raise_to, again, waits });
         }
     }
 

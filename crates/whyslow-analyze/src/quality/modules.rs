@@ -2,8 +2,9 @@
 
 use whyslow_profile::{Function, ModuleId, ModuleKind, Optimised, Profile, StackId, SymbolState, Unit};
 
+use super::jit;
 use super::warning::{BuiltWith, ModuleShare, Warning};
-use crate::labels::module_file_name;
+use crate::labels::{is_named, module_file_name};
 use crate::selection::Weights;
 use crate::units::share;
 
@@ -68,6 +69,7 @@ pub(super) fn warn(
         }
     }
 
+    let unnamed = unnamed(profile, weights);
     let built_with = built_with(profile);
     let mut debug_builds = Vec::new();
     let mut stripped = Vec::new();
@@ -97,13 +99,17 @@ pub(super) fn warn(
             unit,
             built_with: built_with[index],
             system_path: system_path(profile.text(module.path)),
+            unnamed_share: self::share(unnamed[index], weights.total_value),
+            distribution: profile.meta.host.distribution.clone(),
         };
         if module.optimised == Optimised::No && of_cpu_time {
             debug_builds.push(row.clone());
         }
         match module.symbols {
-            SymbolState::Stripped => stripped.push(row),
-            SymbolState::Names => without_lines.push(row),
+            SymbolState::Stripped if row.unnamed_share >= NOTABLE_MODULE => stripped.push(row),
+            // Lines of an interpreter say nothing of what it runs.
+            SymbolState::Names | SymbolState::Stripped if jit::is_of_runtime(name) => {}
+            SymbolState::Names | SymbolState::Stripped => without_lines.push(row),
             SymbolState::Missing => missing.push(row),
             SymbolState::Replaced => replaced.push(row),
             SymbolState::NotLoaded => not_loaded.push(row),
@@ -125,6 +131,28 @@ pub(super) fn warn(
             warnings.push(warning(modules));
         }
     }
+}
+
+/// The value of each module's samples whose innermost frame has no name.
+fn unnamed(profile: &Profile, weights: &Weights) -> Vec<u64> {
+    let mut value = vec![0u64; profile.modules.len()];
+    for stack in (0..profile.stacks.len()).filter(|&stack| weights.value[stack] > 0) {
+        let location = profile.stacks.location(StackId::from(stack));
+        if let Some(module) = profile.locations.module[location.index()]
+            && !is_named(profile, location)
+        {
+            let sum = &mut value[module.index()];
+            *sum = sum.saturating_add(weights.value[stack]);
+        }
+    }
+    value
+}
+
+/// Whether a module belongs to the system.
+pub(super) fn is_of_system(profile: &Profile, module: ModuleId) -> bool {
+    let path = profile.modules.get(module.index()).map_or("", |module| profile.text(module.path));
+    let name = module_file_name(profile, module);
+    system_path(path).is_some() || SYSTEM_LIBRARIES.iter().any(|library| name.starts_with(library))
 }
 
 /// The path, if the file belongs to the system.
@@ -197,6 +225,27 @@ mod tests {
         );
     }
 
+    /// A stripped program still has the names that it exports.
+    #[test]
+    fn says_how_much_of_a_stripped_file_has_no_names() {
+        let mut exported = testing::profile("main 300");
+        exported.modules[0].symbols = SymbolState::Stripped;
+        assert_eq!(
+            messages(&exported),
+            ["app (100.0 % of the samples) is without debug info: no lines and no inlined functions"]
+        );
+        let mut partly = testing::profile("main 300\nmain;[part.so] 100");
+        partly.modules[0].symbols = SymbolState::Stripped;
+        for module in &mut partly.locations.module {
+            *module = Some(ModuleId(0));
+        }
+        assert_eq!(
+            messages(&partly)[0],
+            "app (100.0 % of the samples) is stripped: functions with 25.0 % of the samples have no names and are \
+             shown by address"
+        );
+    }
+
     #[test]
     fn ignores_system_libraries_and_the_kernel() {
         let folded = "main;[libc.so.6] 100\nmain;[ld-linux-x86-64.so.2] 100\nmain;[kernel] 100";
@@ -266,6 +315,15 @@ mod tests {
         assert!(
             fix.contains("dbgsym") && fix.contains("debuginfod-find debuginfo /usr/lib/libz.so"),
             "{fix}"
+        );
+        let mut debian = testing::profile("main 100\nmain;[libz.so] 100");
+        debian.meta.host.distribution = "debian".to_owned();
+        let of_debian = Quality::of(&debian).warnings[0].fix().unwrap();
+        assert!(
+            of_debian.contains(
+                "`DEBUGINFOD_URLS=https://debuginfod.debian.net debuginfod-find debuginfo /usr/lib/libz.so`"
+            ),
+            "{of_debian}"
         );
         assert!(!fix.contains("gcc") && !fix.contains("Cargo"), "{fix}");
         assert_eq!(system_path("/usr/local/bin/app"), None);

@@ -81,7 +81,11 @@ fn where_lost(profile: &Profile, weights: &Weights) -> Option<(String, BuiltWith
         }
     }
     let (module, _) = sums.into_iter().max_by_key(|&(module, sum)| (sum, std::cmp::Reverse(module)))?;
-    Some((module_file_name(profile, module).to_owned(), modules::built_with(profile)[module.index()]))
+    let built_with = match modules::is_of_system(profile, module) {
+        true => BuiltWith::Package,
+        false => modules::built_with(profile)[module.index()],
+    };
+    Some((module_file_name(profile, module).to_owned(), built_with))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod kinds;
 mod locks;
 mod reason;
 mod single;
+mod spent;
 mod split;
 
 use std::cmp::Reverse;
@@ -17,6 +18,7 @@ pub use self::kinds::{TimeKind, row_reasons};
 pub use self::locks::{LockName, LockRow, LockSite, LockTable, Site, WaitEdge};
 pub use self::reason::Reason;
 pub(crate) use self::reason::Reasons;
+pub use self::spent::Spent;
 pub use self::split::TimeSplit;
 use crate::labels::{Label, Labels};
 use crate::overview::Overview;

@@ -1,6 +1,6 @@
 //! Findings as text: for a terminal, and as annotations on a pull request.
 
-use whyslow_analyze::{CallTree, Percent, number_of};
+use whyslow_analyze::{CallTree, Label, Percent, number_of, record_again};
 use whyslow_explain::{Change, Evidence, Explanation, Finding, Outcome, Place, Shape};
 use whyslow_profile::Profile;
 
@@ -93,13 +93,11 @@ fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Fi
     push_titled(out, &title, BOLD, &lines);
     let room = page.width.saturating_sub(columns(INDENT));
     let [low, high] = finding.interval;
-    let mut words = format!(
-        "{} of {} ({:.1} to {:.1})",
-        Percent(finding.share),
-        finding.of.label(),
-        low * 100.0,
-        high * 100.0
-    );
+    let mut words = format!("{} of {}", Percent(finding.share), finding.of.label());
+    let [low, high] = [low, high].map(|share| format!("{:.1}", share * 100.0));
+    if low != high {
+        words.push_str(&format!(" ({low} to {high})"));
+    }
     if let Some(gain) = gain(profile, finding) {
         words.push_str(&format!("; {gain}"));
     }
@@ -194,6 +192,17 @@ fn place_words(profile: &Profile, place: &Place, room: usize) -> String {
     format!("{}{line}", names::shorten(&name, room.saturating_sub(columns(&line)).max(20)))
 }
 
+/// Whether a function has no name but its address.
+fn is_nameless(profile: &Profile, label: Label) -> bool {
+    match label {
+        Label::Function(id) => {
+            let function = profile.functions.get(id.index());
+            function.is_some_and(|function| profile.text(function.raw_name).is_empty())
+        }
+        _ => true,
+    }
+}
+
 /// The shape of the profile in a sentence, with the next command.
 pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
     let file = clean(file);
@@ -201,9 +210,10 @@ pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
     let time = if hides { "sampled time" } else { "time" };
     match shape {
         Shape::TooFew { samples, needed } => format!(
-            "too few samples: {} of the {} needed. Record a longer run, or raise the rate with -F",
+            "too few samples: {} of the {} needed. Record a longer run, or raise the rate: {}",
             Count(*samples),
-            Count(*needed)
+            Count(*needed),
+            clean(&record_again(profile, "-F 9970"))
         ),
         Shape::Waiting { share, recorded } => {
             let share = Percent(*share);
@@ -213,7 +223,8 @@ pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
             if *recorded {
                 format!("{text} See for what: whyslow report {file} waits")
             } else {
-                format!("{text} `whyslow record --off-cpu` shows what it waits for")
+                let again = record_again(profile, "--off-cpu");
+                format!("{text} `{}` shows what it waits for", clean(&again))
             }
         }
         Shape::Hotspot { function, share, line, .. } => {
@@ -223,7 +234,9 @@ pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
                 format!(", {} at {}", Percent(part), names::place(profile.text(file), line, PLACE))
             });
             // What nobody explains is read in its loops.
-            let next = if unexplained(shape) > share / 2.0 {
+            let next = if is_nameless(profile, *function) {
+                format!("It has no name. See how to get it: whyslow report {file} quality")
+            } else if unexplained(shape) > share / 2.0 {
                 format!(
                     "No known pattern explains most of it. See its loops: whyslow asm {file} {}",
                     quoted(&clean(&name))

@@ -58,7 +58,7 @@ pub use suite::suite;
 pub use summary::{Summary, summary};
 pub use syscalls::{costliest_syscall, syscalls};
 pub use tasks::tasks;
-pub use threads::threads;
+pub use threads::{programs, threads};
 pub(crate) use tree::repeat_note;
 pub use tree::{TreeView, tree};
 pub use verify::{VerifyView, summary as verify_summary, verify, verify_markdown};

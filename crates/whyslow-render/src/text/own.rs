@@ -68,7 +68,13 @@ pub(super) fn own_rows(
     }
     let room = page.width.saturating_sub(columns(&header));
     let names = shown.iter().map(|row| name_in_crate(profile, row.label)).collect::<Vec<_>>();
-    let places = shown.iter().map(|row| hottest_line(profile, row, room / 4)).collect::<Vec<_>>();
+    let mut places = shown.iter().map(|row| hottest_line(profile, row, room / 4)).collect::<Vec<_>>();
+    // Beside lines, a function without one shows its file.
+    if places.iter().any(|place| !place.is_empty()) {
+        for (place, row) in places.iter_mut().zip(shown).filter(|(place, _)| place.is_empty()) {
+            *place = module_of(profile, row.label, room / 4);
+        }
+    }
     let mosts = shown.iter().map(|row| Most::of(profile, row, share)).collect::<Vec<_>>();
     let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
     let widths = Widths::share_out(
@@ -123,11 +129,33 @@ pub(super) fn name_in_crate(profile: &Profile, label: Label) -> String {
     let kind = CallTree::kind(profile, label);
     match crate_name.map(|id| clean(profile.text(id))) {
         Some(crate_name)
-            if matches!(kind, CodeKind::Yours | CodeKind::Dependency) && !name.contains(&*crate_name) =>
+            if matches!(kind, CodeKind::Yours | CodeKind::Dependency)
+                && !name.contains(&*crate_name)
+                && !is_c(profile, label) =>
         {
             format!("{crate_name}::…::{name}")
         }
         _ => name,
+    }
+}
+
+/// Whether a function has a plain name, as in C: its library is no path.
+fn is_c(profile: &Profile, label: Label) -> bool {
+    let Label::Function(id) = label else { return false };
+    let function = &profile.functions[id.index()];
+    function.raw_name == function.name || profile.text(function.raw_name) == profile.text(function.name)
+}
+
+/// The file that a function without lines is in: `[libz.so.1]`.
+fn module_of(profile: &Profile, label: Label, width: usize) -> String {
+    let Label::Function(id) = label else { return String::new() };
+    let module = profile.functions[id.index()].module.and_then(|row| profile.modules.get(row.index()));
+    let path = module.map_or("", |module| profile.text(module.path));
+    let file = path.rsplit('/').next().unwrap_or(path);
+    if file.is_empty() || file.starts_with('[') {
+        String::new()
+    } else {
+        cut(&format!("[{}]", clean(file)), width)
     }
 }
 

@@ -3,7 +3,7 @@
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{
     BlockedWorker, By, CallTree, Charges, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality,
-    Reason, Selection, SerialPart, SyscallTable, Threads, Waited,
+    Reason, Selection, SerialPart, Spent, SyscallTable, Threads, Waited, record_again, wait_metric,
 };
 use whyslow_explain::Finding;
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile, Subject};
@@ -20,10 +20,11 @@ use super::parallelism::serial_words;
 use super::quality::headline;
 use super::remark::remark_lines;
 use super::syscalls::costliest_syscall;
+use super::threads::programs;
 use super::tree::repeat_note;
-use super::waits::findings;
+use super::waits::{findings, wait_rows};
 use crate::sanitize::clean;
-use crate::units::{Count, bytes, duration};
+use crate::units::{bytes, duration};
 
 /// The usual height of a terminal; the summary fits into it.
 const SCREEN: usize = 24;
@@ -35,9 +36,6 @@ const MOST_BLOCKED: usize = 2;
 const MOST_FINDINGS: usize = 3;
 /// The title of the findings.
 const WHY: &str = "why: ";
-/// If a second program has at least this share, a line lists all programs from the lesser share on.
-const NOTABLE_PROGRAM: f64 = 0.05;
-const LEAST_PROGRAM: f64 = 0.01;
 
 /// The contents of the one-screen summary.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +52,8 @@ pub struct Summary<'a> {
     pub hot_path: &'a HotPath,
     /// How long it waited, if that is worth a line.
     pub waited: Option<&'a Waited>,
+    /// What its time is spent on.
+    pub spent: &'a Spent,
     /// Calls that block worker threads of an executor, the longest first.
     pub blocked: &'a [BlockedWorker],
     /// The part that ran on a single thread, if that is worth a line.
@@ -73,12 +73,14 @@ pub struct Summary<'a> {
 /// Renders duration, samples, quality, the hottest functions, the hottest path, and the next commands.
 pub fn summary(summary: &Summary<'_>, page: Page) -> String {
     let Summary { profile, quality, .. } = *summary;
-    let file = summary.file.map(|file| quoted(&clean(file)));
+    let file = summary.file.map(quoted);
     let foot = foot(summary, file.as_deref(), page);
     let lines = |text: &str| text.lines().count();
     // The table's header and the minimum number of functions must fit; then warnings, then more functions.
     let mut head = String::new();
-    for warnings in (0..=MOST_WARNINGS.min(quality.warnings.len())).rev() {
+    // A few samples of a waiting program are too few for remarks about them.
+    let most = if *summary.spent == Spent::WaitingUnseen { 1 } else { MOST_WARNINGS };
+    for warnings in (0..=most.min(quality.warnings.len())).rev() {
         head = self::head(summary, warnings, file.as_deref(), page);
         if lines(&head) + 1 + FEWEST_FUNCTIONS + lines(&foot) <= SCREEN {
             break;
@@ -87,17 +89,30 @@ pub fn summary(summary: &Summary<'_>, page: Page) -> String {
     let room = SCREEN.saturating_sub(lines(&head) + 1 + lines(&foot));
     let limit = room.clamp(FEWEST_FUNCTIONS, MOST_FUNCTIONS);
     let mut functions = match summary.by {
+        _ if *summary.spent != Spent::Running => waits_instead(summary, limit, page),
         By::Own => own_rows(profile, summary.own, limit, false, page),
         By::SelfValue => {
             let with_samples = summary.functions.rows.iter().take_while(|row| row.self_value > 0).count();
             rows(profile, summary.functions, limit.min(with_samples), false, page)
         }
     };
-    if summary.by == By::Own && !functions.is_empty() && lines(&functions) <= room {
+    let ran = *summary.spent == Spent::Running;
+    if ran && summary.by == By::Own && !functions.is_empty() && lines(&functions) <= room {
         let meaning = cut(&format!("{}{MEANING}; see --by self", " ".repeat(10)), page.width);
         push_line(&mut functions, &styled(DIM, meaning));
     }
+    if functions.is_empty() {
+        return format!("{}{foot}", head.strip_suffix('\n').unwrap_or(&head));
+    }
     format!("{head}{functions}{foot}")
+}
+
+/// The places where a waiting program waits, in place of its functions.
+fn waits_instead(summary: &Summary<'_>, limit: usize, page: Page) -> String {
+    match summary.spent {
+        Spent::Waiting(table) => wait_rows(table, summary.profile, limit, page),
+        Spent::WaitingUnseen | Spent::Running => String::new(),
+    }
 }
 
 fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) -> String {
@@ -107,8 +122,9 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
         push_line(&mut head, &styled(BOLD, cut(&command_line(&profile.meta.command), page.width)));
     }
     push_wrapped(&mut head, PLAIN, &times(profile), page.width);
+    head.push_str(&programs(profile, summary.threads, page));
     if let Some(waited) = summary.waited {
-        push_wrapped(&mut head, PLAIN, &waited_line(waited, file, &profile.meta.command), page.width);
+        push_wrapped(&mut head, PLAIN, &waited_line(waited, file, profile), page.width);
     }
     head.push_str(&findings(profile, summary.blocked, MOST_BLOCKED, page));
     if let Some(part) = &summary.serial {
@@ -119,9 +135,6 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
     if let Some(costliest) = costliest {
         push_wrapped(&mut head, PLAIN, &costliest, page.width);
     }
-    if let Some(programs) = programs(summary.threads) {
-        push_line(&mut head, &cut(&programs, page.width));
-    }
     if let Some(facts) = &profile.meta.heap {
         push_wrapped(&mut head, PLAIN, &heap_line(profile, facts), page.width);
     }
@@ -130,7 +143,11 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
     }
     push_line(&mut head, &headline(quality));
     for warning in &quality.warnings[..warnings] {
-        head.push_str(&remark_lines(&warning.remark(), page.width));
+        let mut remark = warning.remark();
+        // The line about waits already has the command that helps.
+        let is_said = *summary.spent == Spent::WaitingUnseen && warning.is_of_waiting();
+        remark.fix = remark.fix.filter(|_| !is_said);
+        head.push_str(&remark_lines(&remark, page.width));
     }
     let more = quality.warnings.len() - warnings;
     if more > 0 {
@@ -171,7 +188,7 @@ fn event_lines(profile: &Profile, file: Option<&str>, page: Page) -> Vec<String>
 }
 
 /// How long the program waited, and the command that shows where.
-fn waited_line(waited: &Waited, file: Option<&str>, command: &[String]) -> String {
+fn waited_line(waited: &Waited, file: Option<&str>, profile: &Profile) -> String {
     /// Maximum number of reasons listed.
     const MOST: usize = 4;
     match waited {
@@ -206,10 +223,10 @@ fn waited_line(waited: &Waited, file: Option<&str>, command: &[String]) -> Strin
                 )
             });
             format!(
-                "mostly waits: all threads were blocked for {} of {}{first}; to see where: whyslow record --off-cpu -- {}",
+                "mostly waits: all threads were blocked for {} of {}{first}; to see where: {}",
                 duration(*idle_ns),
                 duration(*wall_ns),
-                command_line(command)
+                clean(&record_again(profile, "--off-cpu"))
             )
         }
         Waited::Queued { queued_ns, ran_ns } => format!(
@@ -222,7 +239,8 @@ fn waited_line(waited: &Waited, file: Option<&str>, command: &[String]) -> Strin
 
 fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {
     let mut foot = String::from("\n");
-    if !summary.hot_path.steps.is_empty() {
+    let ran = *summary.spent == Spent::Running;
+    if ran && !summary.hot_path.steps.is_empty() {
         foot.push_str(&hottest_path(summary, page));
     }
     let Some(file) = file else { return foot };
@@ -235,8 +253,12 @@ fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {
     if !summary.findings.is_empty() {
         commands.insert(0, format!("whyslow explain {file}"));
     }
-    if summary.quality.samples > 0 {
+    if ran && summary.quality.samples > 0 {
         commands.push(format!("whyslow report {file} lines"));
+    }
+    if wait_metric(summary.profile).is_some() {
+        let place = if ran { commands.len() } else { 0 };
+        commands.insert(place, format!("whyslow report {file} waits"));
     }
     if summary.quality.heap.is_some() {
         commands.push(format!("whyslow report {file} heap"));
@@ -257,19 +279,6 @@ fn times(profile: &Profile) -> String {
         text.push_str(&format!(" in {}", number_of(overview.processes, "process", "processes")));
     }
     text + &exit_words(profile)
-}
-
-/// The programs that used the time, if there are several.
-fn programs(threads: &Threads) -> Option<String> {
-    if threads.programs_from(NOTABLE_PROGRAM).len() < 2 {
-        return None;
-    }
-    let shown = threads.programs_from(LEAST_PROGRAM).iter().map(|row| {
-        let share = Percent(row.value as f64 / threads.total_value.max(1) as f64);
-        let many = if row.count > 1 { format!(" in {} processes", Count(row.count)) } else { String::new() };
-        format!("{} {share}{many}", clean(&row.name))
-    });
-    Some(format!("programs: {}", shown.collect::<Vec<_>>().join(", ")))
 }
 
 /// How the program ended, unless it exited with code 0.
@@ -410,15 +419,10 @@ pub(super) fn next_commands(commands: Vec<String>, width: usize) -> String {
 
 /// A command line as the user would type it.
 pub(super) fn command_line(words: &[String]) -> String {
-    words.iter().map(|word| quoted(&clean(word))).collect::<Vec<_>>().join(" ")
+    clean(&whyslow_analyze::command_line(words)).into_owned()
 }
 
 /// Quotes a word for the shell if needed.
 pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%^".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+    clean(&whyslow_analyze::quoted(word)).into_owned()
 }

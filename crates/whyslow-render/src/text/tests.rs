@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
 use whyslow_analyze::{
     BlockedWorker, By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable,
-    Parallelism, Quality, Ratios, Selection, SortBy, SpanTable, Threads, TreeOptions, Waited,
+    Parallelism, Quality, Ratios, Selection, SortBy, SpanTable, Spent, Threads, TreeOptions, Waited,
 };
 use whyslow_profile::{KernelView, Origin, Profile, Sampler, Span, ThreadId, Trigger};
 
@@ -57,6 +57,7 @@ fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
     let charges = Charges::new(profile, true);
     let own = OwnTable::build(profile, &weights, &charges);
     let waited = Waited::of(profile, &charges);
+    let spent = Spent::of(profile, &charges);
     let built = Summary {
         profile,
         by,
@@ -65,12 +66,19 @@ fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
         syscalls: None,
         waited: waited.as_ref(),
+        spent: &spent,
         blocked: &BlockedWorker::find(profile, &Selection::default(), &charges),
         serial: Parallelism::build(profile, &Selection::default(), &charges)
             .and_then(|parallelism| parallelism.serial_part(profile)),
         findings: &findings(profile),
         threads: &Threads::build(profile, &Selection::default()),
-        quality: &Quality::of(profile),
+        quality: &Quality::of_metric(
+            profile,
+            match spent {
+                Spent::Waiting(_) => whyslow_analyze::wait_metric(profile).unwrap(),
+                _ => profile.main_metric(),
+            },
+        ),
         file: Some("app.whyslow"),
     };
     plain(&summary(&built, Page::new(profile, 0, width)))
@@ -98,6 +106,64 @@ fn mostly_waiting_program_gets_a_note() {
     assert!(text.contains(expected), "{text}");
     waits.meta.duration_ns = 3_000_000_000;
     assert!(!one_screen(&waits, 200).contains("mostly waits"));
+}
+
+/// A program that sleeps for 10 s gets its waits as its answer; if they were not recorded, the one command that
+/// records them, and no table of its few CPU samples.
+#[test]
+fn answer_of_a_sleeping_program_is_its_waits() {
+    let mut profile = testing::profile(
+        "_start;app::main@src/main.rs:9;app::start@src/main.rs:4 3
+         _start;app::main@src/main.rs:9;std::thread::sleep;sys_hrtimer_nanosleep 1",
+    );
+    profile.meta.command = vec!["./app".to_owned()];
+    profile.meta.exit = Some(whyslow_profile::ExitStatus::Code(0));
+    profile.meta.duration_ns = 10_000_000_000;
+    profile.meta.user_time_ns = 3 * SAMPLE_NS;
+    let text = one_screen(&profile, 120);
+    assert!(text.contains("to see where: whyslow record --off-cpu -- ./app"), "{text}");
+    assert!(!text.contains("app::start") && !text.contains("-F") && !text.contains("hottest path"), "{text}");
+
+    let mut metric = profile.metrics[0].clone();
+    metric.of = whyslow_profile::Subject::Wait;
+    profile.metrics.push(metric);
+    let mut waits = profile.samples[0].clone();
+    let last = waits.value.len() - 1;
+    for column in [&mut waits.time_ns, &mut waits.value] {
+        column.drain(..last);
+    }
+    waits.stack.drain(..last);
+    waits.thread.drain(..last);
+    waits.value[0] = 9_990_000_000;
+    profile.samples.push(waits);
+    let text = one_screen(&profile, 120);
+    assert!(text.contains("sleep") && text.contains("src/main.rs:9") && text.contains("9.99 s"), "{text}");
+    assert!(!text.contains("app::start") && !text.contains("-F"), "{text}");
+    assert!(text.contains("next:  whyslow report app.whyslow waits"), "{text}");
+}
+
+/// The compiler below `make` comes first.
+#[test]
+fn what_ran_is_said_before_functions() {
+    let mut profile = testing::profile("make: app::main 2\ncc1plus: app::parse 498");
+    let name = profile.threads[1].name;
+    for pid in [7, 8] {
+        profile.processes.push(whyslow_profile::Process {
+            pid,
+            parent: None,
+            name,
+            start_ns: 0,
+            end_ns: None,
+        });
+    }
+    profile.processes[0].name = profile.threads[0].name;
+    profile.threads[1].process = whyslow_profile::ProcessId(1);
+    let other =
+        whyslow_profile::Thread { process: whyslow_profile::ProcessId(2), ..profile.threads[1].clone() };
+    profile.threads.push(other);
+    let text = one_screen(&profile, 120);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[2], "programs: cc1plus 99.6 % (2 processes), and 1 more", "{text}");
 }
 
 /// A serial part of 400 ms, then two threads for 600 ms.
@@ -297,7 +363,6 @@ fn summary_of_nothing() {
            rate with -F 10000
     warning: the recording is incomplete: the recorder was killed
       fix: stop whyslow with Ctrl-C, not `kill -9`; what was recorded is right
-
 
     saved: app.whyslow
     next:  whyslow view app.whyslow   whyslow report app.whyslow tree
@@ -582,7 +647,7 @@ fn several_programs_are_summed_up() {
         profile.threads[at].process = whyslow_profile::ProcessId(at as u32);
     }
     let text = one_screen(&profile, 80);
-    assert!(text.contains("\nprograms: cc1 62.0 % in 2 processes, as 34.0 %, app 4.0 %\n"), "{text}");
+    assert!(text.contains("\nprograms: cc1 62.0 % (2 processes), as 34.0 %, app 4.0 %\n"), "{text}");
     let built = Threads::build(&profile, &Selection::default());
     insta::assert_snapshot!(plain(&threads(&profile, &built, 2, Page::new(&profile, 0, 80))), @r#"
      share     used  samples  processes  program

@@ -3,7 +3,9 @@
 use whyslow_analyze::{NameRow, Percent, ThreadRow, Threads};
 use whyslow_profile::{Profile, ThreadTimes};
 
-use super::layout::{BOLD, DIM, Page, columns, cut, left, number_of, push_line, push_wrapped, right, styled};
+use super::layout::{
+    BOLD, DIM, PLAIN, Page, columns, cut, left, number_of, push_line, push_wrapped, right, styled,
+};
 use crate::sanitize::clean;
 use crate::units::{Count, duration, value};
 
@@ -54,6 +56,29 @@ impl Table {
             push_line(out, &line(row));
         }
     }
+}
+
+/// What ran, if there are several programs: each with its share and its number of processes.
+pub fn programs(profile: &Profile, threads: &Threads, page: Page) -> String {
+    let notable = threads.notable_programs(profile);
+    if notable.is_empty() {
+        return String::new();
+    }
+    let shown = notable.iter().map(|row| {
+        let share = Percent(row.value as f64 / threads.total_value.max(1) as f64);
+        let many = match row.count {
+            1 => String::new(),
+            count => format!(" ({})", number_of(count, "process", "processes")),
+        };
+        format!("{} {share}{many}", clean(&row.name))
+    });
+    let mut line = format!("programs: {}", shown.collect::<Vec<_>>().join(", "));
+    if threads.programs.len() > notable.len() {
+        line.push_str(&format!(", and {} more", Count((threads.programs.len() - notable.len()) as u64)));
+    }
+    let mut out = String::new();
+    push_wrapped(&mut out, PLAIN, &line, page.width);
+    out
 }
 
 /// Renders the sums by program and by thread name, if there are several, then each process and each thread,

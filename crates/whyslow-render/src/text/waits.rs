@@ -60,6 +60,14 @@ pub fn waits(
     );
     out.push_str(&findings(profile, blocked, limit, page));
     out.push('\n');
+    out.push_str(&wait_rows(table, profile, limit, page));
+    out
+}
+
+/// The places with their numbers, at most `limit` of them, below a header.
+pub(super) fn wait_rows(table: &WaitTable, profile: &Profile, limit: usize, page: Page) -> String {
+    let mut out = String::new();
+    let share = |part: u64| Percent(part as f64 / table.total_ns.max(1) as f64);
     // If the columns do not fit, the percentiles go first.
     let mut numbers = COLUMNS.to_vec();
     for spare in ["p50", "p99", "max"] {

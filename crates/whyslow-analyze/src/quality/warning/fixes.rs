@@ -14,15 +14,16 @@ fn is_musl(module: &str) -> bool {
 
 impl BuiltWith {
     /// How to build it with unwind tables.
-    fn unwind_tables(self) -> &'static str {
-        match self {
+    fn unwind_tables(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Package => return None,
             Self::Cargo => "build with RUSTFLAGS=\"-C force-unwind-tables=yes\"",
             Self::Go => WHOLE_GO,
             Self::Other => "build with `gcc -fasynchronous-unwind-tables`; assembly needs `.cfi` directives",
             Self::Unknown => {
                 "build with RUSTFLAGS=\"-C force-unwind-tables=yes\" (C: -fasynchronous-unwind-tables)"
             }
-        }
+        })
     }
 }
 
@@ -37,15 +38,24 @@ impl Warning {
             Self::NoSamples { cpu_time_ns, .. } if *cpu_time_ns >= NOTABLE_CPU_NS => {
                 "record again; `whyslow doctor` says what this machine lets you record".to_owned()
             }
+            Self::NoSamples { waits: true, .. } | Self::TooFewSamples { waits: true, .. } => {
+                "the program waits nearly all of the time: record its waits with `--off-cpu`, and see `whyslow report FILE waits`"
+                    .to_owned()
+            }
             Self::NoSamples { raise_to, .. } => {
                 format!("the program used almost no CPU time: record a longer run{}", or_raise(*raise_to))
+            }
+            Self::TooFewSamples { raise_to: Some(_), again: Some(command), .. } => {
+                format!("record a longer run, or raise the rate: `{command}`")
             }
             Self::TooFewSamples { raise_to, .. } => format!("record a longer run{}", or_raise(*raise_to)),
             Self::DebugBuild(modules) => match BuiltWith::of_all(modules) {
                 BuiltWith::Cargo => "build with `cargo build --release`; `cargo whyslow` does it for you",
                 BuiltWith::Go => "build without `-gcflags=-N`",
                 BuiltWith::Other => "build with optimisation: `gcc -O2 -g`",
-                BuiltWith::Unknown => "build with `cargo build --release` (C and C++: `gcc -O2 -g`)",
+                BuiltWith::Unknown | BuiltWith::Package => {
+                    "build with `cargo build --release` (C and C++: `gcc -O2 -g`)"
+                }
             }
             .to_owned(),
             Self::Stripped(modules) => by_origin(modules, |built_with| match built_with {
@@ -54,11 +64,11 @@ impl Warning {
                      in Cargo.toml; `cargo whyslow` does it for you"
                 }
                 BuiltWith::Go => WHOLE_GO,
-                BuiltWith::Other => "build with `gcc -g`, and neither link with -s nor run `strip`",
+                BuiltWith::Other => "build with `gcc -g -O2`, and neither link with -s nor run `strip`",
                 // A stripped file does not say what it was built with.
-                BuiltWith::Unknown => {
-                    "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
-                     in Cargo.toml (C and C++: `gcc -g`, and no `strip`)"
+                BuiltWith::Unknown | BuiltWith::Package => {
+                    "do not strip it: C and C++: `gcc -g -O2` without -s; Rust: `strip = false` and \
+                     `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml"
                 }
             }),
             Self::NoDebugInfo(modules) => by_origin(modules, |built_with| match built_with {
@@ -67,8 +77,8 @@ impl Warning {
                      `cargo whyslow` does it for you"
                 }
                 BuiltWith::Go => WHOLE_GO,
-                BuiltWith::Other => "build with debug info: `gcc -g`",
-                BuiltWith::Unknown => {
+                BuiltWith::Other => "build with debug info: `gcc -g -O2`",
+                BuiltWith::Unknown | BuiltWith::Package => {
                     "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml (C and C++: `gcc -g`)"
                 }
             }),
@@ -93,10 +103,11 @@ impl Warning {
                     None => read.to_owned(),
                 }
             }
-            Self::NoUnwindInfo { built_with, .. } => built_with.unwind_tables().to_owned(),
+            Self::NoUnwindInfo { built_with, .. } => return built_with.unwind_tables().map(str::to_owned),
             Self::JitStacks { runtime, .. } => return runtime.stacks_fix(),
             Self::CutAtSignal { .. } => return None,
             Self::UnnamedJit { runtime, .. } => runtime.names_fix(),
+            Self::Interpreted { runtime, .. } => runtime.script_fix(),
             Self::UnknownCode { .. } => {
                 "if it is JIT-compiled, make its runtime write /tmp/perf-PID.map or a jitdump file".to_owned()
             }
@@ -176,7 +187,7 @@ impl Warning {
                  a build for glibc, or use a musl built with `CFLAGS=-fasynchronous-unwind-tables`"
                     .to_owned()
             }
-            Self::CutHeapStacks { built_with, .. } => built_with.unwind_tables().to_owned(),
+            Self::CutHeapStacks { built_with, .. } => return built_with.unwind_tables().map(str::to_owned),
             Self::HeapNotRecorded { .. } => {
                 "set-uid, stripped static and unreadable programs cannot be recorded: run your own copy with symbols; \
                  the agent needs about 20 MB of address space (`ulimit -v`) and 2 MB more per thread"
@@ -223,6 +234,16 @@ fn or_raise(raise_to: Option<u32>) -> String {
     raise_to.map_or_else(String::new, |hz| format!(", or raise the rate with -F {hz}"))
 }
 
+/// The servers with the debug symbols of distributions, by the id in their `os-release`.
+const DEBUGINFOD: [(&str, &str); 6] = [
+    ("debian", "https://debuginfod.debian.net"),
+    ("ubuntu", "https://debuginfod.ubuntu.com"),
+    ("fedora", "https://debuginfod.fedoraproject.org"),
+    ("arch", "https://debuginfod.archlinux.org"),
+    ("opensuse-tumbleweed", "https://debuginfod.opensuse.org"),
+    ("opensuse-leap", "https://debuginfod.opensuse.org"),
+];
+
 /// A fix for modules that the user builds, and another for modules of the system.
 fn by_origin(modules: &[ModuleShare], own: impl Fn(BuiltWith) -> &'static str) -> String {
     let (system, built): (Vec<_>, Vec<_>) =
@@ -231,10 +252,17 @@ fn by_origin(modules: &[ModuleShare], own: impl Fn(BuiltWith) -> &'static str) -
     let Some(path) = system.first().and_then(|module| module.system_path.as_deref()) else {
         return own.to_owned();
     };
-    let packages = format!(
-        "install the debug symbols of its package (Debian and Ubuntu: NAME-dbgsym, Fedora: `dnf debuginfo-install NAME`), or \
+    let server = DEBUGINFOD.iter().find(|(id, _)| *id == system[0].distribution).map(|(_, server)| server);
+    let packages = match server {
+        Some(server) => format!(
+            "fetch its debug symbols with `DEBUGINFOD_URLS={server} debuginfod-find debuginfo {path}` (package debuginfod), \
+             then record again"
+        ),
+        None => format!(
+            "install the debug symbols of its package (Debian and Ubuntu: NAME-dbgsym, Fedora: `dnf debuginfo-install NAME`), or \
          fetch them with `debuginfod-find debuginfo {path}`; then record again"
-    );
+        ),
+    };
     match built.as_slice() {
         [] => packages,
         [first, ..] => format!("{}: {own}; {}: {packages}", first.name, system[0].name),
@@ -248,7 +276,7 @@ mod tests {
     #[test]
     fn all_fixes_name_one_rate_and_each_its_own_permission() {
         let mut warnings = [
-            Warning::TooFewSamples { samples: 9, raise_to: Some(9970) },
+            Warning::TooFewSamples { samples: 9, raise_to: Some(9970), again: None, waits: false },
             Warning::NotSampled { share: 0.5, threads: 1, raise_to: Some(3988) },
             Warning::KernelHidden { missing_share: Some(0.4), accounted: true },
         ];
@@ -261,7 +289,7 @@ mod tests {
     #[test]
     fn does_not_suggest_a_higher_rate_when_samples_were_lost() {
         let mut warnings = [
-            Warning::TooFewSamples { samples: 9, raise_to: Some(9970) },
+            Warning::TooFewSamples { samples: 9, raise_to: Some(9970), again: None, waits: false },
             Warning::Lost { lost: 5, share: 0.4, frequency_hz: 997 },
         ];
         settle(&mut warnings);

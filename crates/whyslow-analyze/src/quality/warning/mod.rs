@@ -27,6 +27,10 @@ pub struct ModuleShare {
     pub built_with: BuiltWith,
     /// The path of a file of the system, which users do not build themselves.
     pub system_path: Option<String>,
+    /// Share of the samples whose innermost frame is in it and has no name.
+    pub unnamed_share: f64,
+    /// The id of the recording machine's distribution; empty if unknown.
+    pub distribution: String,
 }
 
 /// What a module was built with, as far as the names of its functions show it.
@@ -40,6 +44,8 @@ pub enum BuiltWith {
     Other,
     /// It has no names.
     Unknown,
+    /// A package of the distribution: users do not build it.
+    Package,
 }
 
 impl BuiltWith {
@@ -67,6 +73,8 @@ whyslow_profile::facts! {
             cpu_time_ns: u64,
             /// A higher rate that may help.
             raise_to: Option<u32>,
+            /// Whether the program waits nearly all of the time.
+            waits: bool,
         },
         /// There are too few samples.
         "too-few-samples" => TooFewSamples {
@@ -74,6 +82,10 @@ whyslow_profile::facts! {
             samples: u64,
             /// A higher rate that may help.
             raise_to: Option<u32>,
+            /// The command that records at that rate.
+            again: Option<String>,
+            /// Whether the program waits nearly all of the time.
+            waits: bool,
         },
         /// These modules were compiled without optimisation.
         "debug-build" => DebugBuild(Vec<ModuleShare>),
@@ -122,6 +134,15 @@ whyslow_profile::facts! {
             /// What the share is of.
             unit: Unit,
             /// The runtime that compiled the code.
+            runtime: Runtime,
+        },
+        /// An interpreter runs a script whose functions are not visible.
+        "interpreted" => Interpreted {
+            /// Share of the samples.
+            share: f64,
+            /// What the share is of.
+            unit: Unit,
+            /// The interpreter.
             runtime: Runtime,
         },
         /// Functions have no names, and no other warning explains it.
@@ -306,6 +327,7 @@ impl Warning {
             | Self::ReplacedFile(_)
             | Self::NotSymbolised(_)
             | Self::UnnamedJit { .. }
+            | Self::Interpreted { .. }
             | Self::Unnamed { .. }
             | Self::UnknownCode { .. }
             | Self::KernelUnnamed { .. } => About::Names,
@@ -327,12 +349,24 @@ impl Warning {
     /// Whether it is about CPU samples, and irrelevant for the heap.
     pub(super) fn is_of_samples(&self) -> bool {
         matches!(self.about(), About::Samples | About::Build | About::Stacks)
-            || matches!(self, Self::UnnamedJit { .. } | Self::UnknownCode { .. } | Self::KernelUnnamed { .. })
+            || matches!(
+                self,
+                Self::UnnamedJit { .. }
+                    | Self::Interpreted { .. }
+                    | Self::UnknownCode { .. }
+                    | Self::KernelUnnamed { .. }
+            )
+    }
+
+    /// Whether there are few CPU samples because the program waits.
+    pub fn is_of_waiting(&self) -> bool {
+        matches!(self, Self::NoSamples { waits: true, .. } | Self::TooFewSamples { waits: true, .. })
     }
 
     /// Whether it says that functions have no names, or why.
     pub fn is_of_names(&self) -> bool {
-        self.about() == About::Names && !matches!(self, Self::NoDebugInfo(_) | Self::KernelUnnamed { .. })
+        self.about() == About::Names
+            && !matches!(self, Self::NoDebugInfo(_) | Self::Interpreted { .. } | Self::KernelUnnamed { .. })
     }
 
     /// Its place among warnings of the same severity: what was requested and is missing, then CPU time without
@@ -379,6 +413,7 @@ impl Warning {
                 Severity::Note
             }
             Self::NotSampled { share, .. } | Self::NotCovered { share } if *share < 0.1 => Severity::Note,
+            Self::Interpreted { share, .. } if *share < 0.5 => Severity::Note,
             Self::KernelUnnamed { .. }
             | Self::UnobservableExecs { .. }
             | Self::AgentTime { .. }

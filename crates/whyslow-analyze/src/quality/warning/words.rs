@@ -30,6 +30,13 @@ impl fmt::Display for Warning {
             Self::DebugBuild(modules) => {
                 write!(f, "{} built without optimisation", names(modules, "was", "were"))
             }
+            Self::Stripped(modules) if is_partly_named(modules) => write!(
+                f,
+                "{} stripped: functions with {} of the {} have no names and are shown by address",
+                names(modules, "is", "are"),
+                Percent(modules.iter().map(|module| module.unnamed_share).sum()),
+                samples(modules[0].unit)
+            ),
             Self::Stripped(modules) => write!(
                 f,
                 "{} stripped: {} functions have no names and are shown by address",
@@ -88,7 +95,14 @@ impl fmt::Display for Warning {
             ),
             Self::UnnamedJit { share, unit, runtime } => write!(
                 f,
-                "{} of the {} are in code that {} compiled at run time: its functions have no names",
+                "{} of the {} pass through code that {} compiled at run time: its functions have no names",
+                Percent(*share),
+                samples(*unit),
+                runtime.name
+            ),
+            Self::Interpreted { share, unit, runtime } => write!(
+                f,
+                "{} of the {} are below the {} interpreter: functions of the script are not visible",
                 Percent(*share),
                 samples(*unit),
                 runtime.name
@@ -235,6 +249,11 @@ fn still_running(f: &mut fmt::Formatter<'_>, processes: &[StillRunning], program
     let when = if program { "when the recording ended" } else { "by the program when it ended" };
     let left = if program { "still running" } else { "left running" };
     write!(f, "{processes} {left} {when} ({names}): {what} later time is not in the profile")
+}
+
+/// Whether a notable part of the samples in these modules is in functions with a name.
+fn is_partly_named(modules: &[ModuleShare]) -> bool {
+    modules.iter().any(|module| module.unnamed_share < 0.95 * module.share)
 }
 
 fn points(share: f64) -> String {

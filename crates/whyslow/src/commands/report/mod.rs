@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
-use whyslow_analyze::{BlockedWorker, By, Charges, Fact, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality, Selection, SortBy, SyscallTable, Threads, Waited, has_syscalls, wait_metric};
+use whyslow_analyze::{BlockedWorker, By, Charges, Fact, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality, Selection, SortBy, Spent, SyscallTable, Threads, Waited, has_syscalls, wait_metric};
 use whyslow_profile::{Note, Profile, RecordingNote};
 use whyslow_render::json::Context;
 use whyslow_render::text::{self, HeapView, Page, Summary};
@@ -212,6 +212,11 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
     let charges = Charges::new(profile, true);
     let own = OwnTable::build(profile, &weights, &charges);
     let waited = Waited::of(profile, &charges);
+    let spent = Spent::of(profile, &charges);
+    let answered_by = match &spent {
+        Spent::Waiting(_) => wait_metric(profile).unwrap_or(profile.main_metric()),
+        Spent::Running | Spent::WaitingUnseen => profile.main_metric(),
+    };
     let syscalls = syscalls_of(profile, &charges);
     let file = saved.map(|path| path.display().to_string());
     let summary = Summary {
@@ -221,13 +226,14 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
         own: &own,
         hot_path: &HotPath::find(profile, &weights, &charges, &own),
         waited: waited.as_ref(),
+        spent: &spent,
         blocked: &BlockedWorker::find(profile, &Selection::default(), &charges),
         serial: Parallelism::build(profile, &Selection::default(), &charges)
             .and_then(|parallelism| parallelism.serial_part(profile)),
         syscalls: syscalls.as_ref(),
         findings: &super::explain::findings_for_summary(profile, file.as_deref()),
         threads: &Threads::build(profile, &Selection::default()),
-        quality: &Quality::of(profile),
+        quality: &Quality::of_metric(profile, answered_by),
         file: file.as_deref(),
     };
     text::summary(&summary, Page::new(profile, 0, terminal::width(std::io::stderr())))

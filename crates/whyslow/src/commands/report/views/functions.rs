@@ -16,12 +16,14 @@ pub(in crate::commands::report) const VIEW: View = View {
     refusal: never,
     text: |request, _, page| {
         let (profile, weights, limit) = (request.profile, request.weights(), request.limit(ROWS));
-        Ok(match request.args.by {
+        let programs = text::programs(profile, &request.threads(), page);
+        let functions = match request.args.by {
             ReportBy::Own => text::own_functions(profile, &request.own(&weights).1, limit, page),
             ReportBy::SelfTime | ReportBy::Total => {
                 text::functions(profile, &request.functions(&weights), limit, page)
             }
-        })
+        };
+        Ok(format!("{programs}{functions}"))
     },
     json: |request, context| {
         let weights = request.weights();
