@@ -10,7 +10,9 @@ use whyslow_profile::{CodeKind, Process, Profile, Samples, Span, StackId, Subjec
 use crate::counting::sample_counts;
 use crate::heap::LIVE;
 use crate::labels::{self, Labels};
+use crate::parallelism::Parallelism;
 use crate::spans::{Inside, SpanPattern, SpanThreads};
+use crate::units::duration;
 
 /// Which samples count. The default is every sample of the first metric.
 #[derive(Debug, Default, Clone)]
@@ -130,6 +132,12 @@ pub enum SelectionError {
     SpanWaits {
         /// Samples of other threads during the spans.
         others: u64,
+    },
+    /// The time range is empty, or begins after the end of the recording.
+    #[error("the time range has nothing of the recording, which takes {}", duration(*.end_ns))]
+    NoTime {
+        /// The end of the recording.
+        end_ns: u64,
     },
     /// Each filter matches something, but no sample passes all of them.
     #[error("no samples match all filters; widen the time range or remove a filter")]
@@ -342,8 +350,26 @@ impl Selection {
         codes.map(|code| regex.is_match(&labels::name(profile, labels.label(code)))).collect()
     }
 
-    /// Returns an error if one of the filters matches nothing.
+    /// Returns an error if one of the filters matches nothing, or no sample of the metric passes all of them.
     pub fn check(&self, profile: &Profile) -> Result<(), SelectionError> {
+        self.check_filters(profile)?;
+        if self.is_everything() {
+            return Ok(());
+        }
+        let weights = self.weigh(profile);
+        if weights.total_count == 0 && weights.total_value == 0 {
+            let others = Self { span_threads: SpanThreads::All, ..self.clone() }.weigh(profile).total_count;
+            return Err(if others > 0 {
+                SelectionError::SpanWaits { others }
+            } else {
+                SelectionError::NoSamples
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns an error if one of the filters matches nothing, whatever samples there are.
+    pub fn check_filters(&self, profile: &Profile) -> Result<(), SelectionError> {
         if self.metric >= profile.samples.len() && (self.metric > 0 || !self.is_everything()) {
             return Err(SelectionError::NoMetric { metric: self.metric, have: profile.samples.len() });
         }
@@ -372,19 +398,13 @@ impl Selection {
                 return Err(SelectionError::NoFunction { pattern: regex.to_string() });
             }
         }
-        if self.is_everything() {
-            return Ok(());
+        let end_ns = Parallelism::end_ns(profile);
+        match &self.time_ns {
+            Some(range) if range.is_empty() || range.start >= end_ns.max(1) => {
+                Err(SelectionError::NoTime { end_ns })
+            }
+            _ => Ok(()),
         }
-        let weights = self.weigh(profile);
-        if weights.total_count == 0 && weights.total_value == 0 {
-            let others = Self { span_threads: SpanThreads::All, ..self.clone() }.weigh(profile).total_count;
-            return Err(if others > 0 {
-                SelectionError::SpanWaits { others }
-            } else {
-                SelectionError::NoSamples
-            });
-        }
-        Ok(())
     }
 }
 
@@ -556,7 +576,12 @@ mod tests {
             "no process matches '1'; the processes are 'app'"
         );
         assert!(why(&Selection { function: Some(Regex::new("qqq").unwrap()), ..all() }).contains("'qqq'"));
-        assert!(why(&Selection { time_ns: Some(0..0), ..all() }).contains("no samples match all filters"));
+        assert!(why(&Selection { time_ns: Some(0..0), ..all() }).contains("the time range has nothing"));
+        let late = Selection { time_ns: Some(1 << 60..u64::MAX), ..all() };
+        assert!(why(&late).contains("the time range has nothing"));
+        let none = Selection { threads: pattern("main"), kinds: vec![CodeKind::Kernel], ..all() };
+        assert!(why(&none).contains("no samples match all filters"));
+        assert_eq!(none.check_filters(&profile), Ok(()), "each filter matches something");
         assert!(why(&Selection { metric: 3, ..all() }).contains("metric number 3"));
         assert_eq!(all().check(&profile), Ok(()));
         assert_eq!(all().check(&Profile::default()), Ok(()));

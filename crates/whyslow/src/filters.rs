@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use regex::Regex;
-use whyslow_analyze::{Pattern, Selection, SpanPattern, SpanThreads};
+use whyslow_analyze::{Pattern, Selection, SelectionError, SpanPattern, SpanThreads};
 use whyslow_profile::{CodeKind, Profile};
 
 use crate::failure::{Failure, Result};
@@ -79,10 +79,15 @@ impl Filters {
     /// names the filter. A computed metric is added to the profile.
     pub(crate) fn resolve(&self, path: &Path, profile: &mut Profile) -> Result<Selection> {
         let selection = self.selection(path, profile)?;
-        match selection.check(profile) {
-            Ok(()) => Ok(selection),
-            Err(error) => Err(Failure::new(format!("{}: {error}", path.display()))),
-        }
+        let checked = selection.check(profile);
+        checked.map(|()| selection).map_err(|error| refused(path, &error))
+    }
+
+    /// Like [`Filters::resolve`], for answers that do not consist of samples: no sample has to pass all filters.
+    pub(crate) fn resolve_names(&self, path: &Path, profile: &mut Profile) -> Result<Selection> {
+        let selection = self.selection(path, profile)?;
+        let checked = selection.check_filters(profile);
+        checked.map(|()| selection).map_err(|error| refused(path, &error))
     }
 
     /// The same filters, with a metric to use if none was given.
@@ -123,6 +128,10 @@ impl Filters {
             span_threads: self.span_threads,
         })
     }
+}
+
+fn refused(path: &Path, error: &SelectionError) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
 }
 
 fn pattern(option: &str, text: &str) -> Result<Pattern> {

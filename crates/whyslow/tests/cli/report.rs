@@ -83,6 +83,40 @@ fn filters_select_samples() {
     outcome.fails(125, &["x.whyslow: ", "no span is called 'lod'", "'load'"]);
 }
 
+/// A thread that only waits has no CPU samples. Views of other data answer all the same.
+#[test]
+fn views_of_waits_and_threads_need_no_cpu_samples() {
+    use whyslow_profile::{Metric, Samples};
+    let folder = Folder::new();
+    let mut profile = whyslow_analyze::testing::profile(
+        "main;app::f 5\nsleeper: app::g;std::thread::sleep;sys_nanosleep 1",
+    );
+    let stack = profile.samples[0].stack[5];
+    let cpu = &mut profile.samples[0];
+    cpu.time_ns.truncate(5);
+    cpu.thread.truncate(5);
+    cpu.stack.truncate(5);
+    cpu.value.truncate(5);
+    let mut waits = Samples::default();
+    waits.push(900_000_000, ThreadId(1), stack, 800_000_000);
+    profile.set_metric(Metric::off_cpu_time(), waits);
+    profile.meta.duration_ns = 1_000_000_000;
+    folder.save("x.whyslow", &profile);
+    for filter in [["--thread", "sleeper"], ["--time", "500ms..700ms"]] {
+        for view in ["waits", "locks", "critical-path", "threads", "parallelism", "tasks", "spans"] {
+            let outcome = folder.whyslow(["report", "x.whyslow", view, filter[0], filter[1]]);
+            outcome.succeeds();
+        }
+        let waits = folder.whyslow(["report", "x.whyslow", "waits", filter[0], filter[1]]);
+        assert!(waits.stdout.contains("sleep"), "{waits:?}");
+        folder
+            .whyslow(["report", "x.whyslow", filter[0], filter[1]])
+            .fails(125, &["no samples match all filters"]);
+    }
+    let late = folder.whyslow(["report", "x.whyslow", "waits", "--time", "5s..6s"]);
+    late.fails(125, &["the time range has nothing of the recording, which takes 1.00 s"]);
+}
+
 #[test]
 fn a_span_can_cover_all_threads() {
     let folder = Folder::new();

@@ -103,8 +103,11 @@ pub(crate) fn run(args: &ReportArgs, volume: Volume) -> Result<Exit> {
     let function = args.function()?;
     let path = &args.profile.file;
     let mut profile = profile_file::open(path)?;
-    let selection = args.filters.resolve(path, &mut profile)?;
     let view = args.view_of(&profile)?;
+    let selection = match view.of_samples {
+        true => args.filters.resolve(path, &mut profile)?,
+        false => args.filters.resolve_names(path, &mut profile)?,
+    };
     let histograms = args.histograms || volume == Volume::Verbose;
     let request = Request { args, histograms, profile: &profile, selection: &selection, function };
     let answer = match args.format {

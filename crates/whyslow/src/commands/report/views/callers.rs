@@ -9,6 +9,7 @@ pub(super) const VIEW: View = View {
     help: &[("callers FUNCTION", "the callers of a function")],
     function: Needs::One,
     states_quality: false,
+    of_samples: true,
     of_waits: false,
     refusal: never,
     text: |request, _, page| {

@@ -11,6 +11,7 @@ pub(super) const VIEW: View = View {
     help: &[("critical-path", "what delayed the end, across threads (record --wakers)")],
     function: Needs::Nothing,
     states_quality: false,
+    of_samples: false,
     of_waits: true,
     refusal: |args, profile| without_waits(args, profile, "whyslow record --wakers -- PROGRAM"),
     text: |request, _, page| {

@@ -12,6 +12,7 @@ pub(in crate::commands::report) const VIEW: View = View {
     help: &[("functions", "functions by own time; also --by self, --by total")],
     function: Needs::Nothing,
     states_quality: false,
+    of_samples: true,
     of_waits: false,
     refusal: never,
     text: |request, _, page| {

@@ -13,6 +13,7 @@ pub(super) const MODULES: View = View {
     help: &[("modules, crates", "time by program and library, or by crate")],
     function: Needs::Nothing,
     states_quality: false,
+    of_samples: true,
     of_waits: false,
     refusal: never,
     text: |request, _, page| as_text(request, GroupBy::Module, page),

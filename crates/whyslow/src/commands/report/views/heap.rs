@@ -15,6 +15,7 @@ pub(in crate::commands::report) const VIEW: View = View {
     help: &[("heap", "where memory is allocated, what holds it at the peak, leaks")],
     function: Needs::Nothing,
     states_quality: true,
+    of_samples: true,
     of_waits: false,
     refusal,
     text: |request, quality, page| {

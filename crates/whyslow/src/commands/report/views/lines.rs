@@ -13,6 +13,7 @@ pub(super) const VIEW: View = View {
     ],
     function: Needs::MaybeOne,
     states_quality: false,
+    of_samples: true,
     of_waits: false,
     refusal: never,
     text: |request, _, page| {

@@ -11,6 +11,7 @@ pub(super) const VIEW: View = View {
     help: &[("locks", "locks that threads waited for, and their holders")],
     function: Needs::Nothing,
     states_quality: false,
+    of_samples: false,
     of_waits: true,
     refusal: |args, profile| without_waits(args, profile, "whyslow locks -- PROGRAM"),
     text: |request, _, page| Ok(text::locks(&request.locks(), request.profile, request.limit(ROWS), page)),

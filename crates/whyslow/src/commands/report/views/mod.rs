@@ -58,6 +58,9 @@ pub(super) struct View {
     pub(super) function: Needs,
     /// Whether its text says how far to trust the profile. Otherwise that is printed above it.
     pub(super) states_quality: bool,
+    /// Whether it consists of samples, so that filters which no sample passes are an error. Other views have
+    /// their own data: waits, calls, threads.
+    pub(super) of_samples: bool,
     /// Whether it shows waits, whatever metric is requested.
     pub(super) of_waits: bool,
     /// Why it cannot be shown, if so.

@@ -12,6 +12,7 @@ pub(super) const VIEW: View = View {
     help: &[("parallelism", "how many threads run at the same time, and what runs alone")],
     function: Needs::Nothing,
     states_quality: false,
+    of_samples: false,
     of_waits: false,
     refusal: never,
     text: |request, _, page| Ok(text::parallelism(&built(request)?, request.profile, page)),

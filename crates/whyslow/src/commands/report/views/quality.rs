@@ -9,6 +9,7 @@ pub(super) const VIEW: View = View {
     help: &[("quality", "how far to trust the profile")],
     function: Needs::Nothing,
     states_quality: true,
+    of_samples: true,
     of_waits: false,
     refusal: never,
     text: |_, quality, page| Ok(text::quality(quality, page.width)),

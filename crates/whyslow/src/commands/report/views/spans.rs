@@ -10,6 +10,7 @@ pub(super) const VIEW: View = View {
     help: &[("spans", "spans that the program marked (crate whyslow-mark), by name")],
     function: Needs::Nothing,
     states_quality: false,
+    of_samples: false,
     of_waits: false,
     refusal: never,
     text: |request, _, page| Ok(text::spans(&request.spans(), request.limit(ROWS), page)),

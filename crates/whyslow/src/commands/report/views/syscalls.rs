@@ -12,6 +12,7 @@ pub(super) const VIEW: View = View {
     help: &[("syscalls", "system calls by line and file (record --syscalls)")],
     function: Needs::Nothing,
     states_quality: false,
+    of_samples: false,
     of_waits: false,
     refusal: |args, profile| {
         (!has_syscalls(profile)).then(|| {

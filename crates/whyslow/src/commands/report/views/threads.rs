@@ -10,6 +10,7 @@ pub(super) const VIEW: View = View {
     help: &[("threads", "time by program, thread name, process and thread")],
     function: Needs::Nothing,
     states_quality: false,
+    of_samples: false,
     of_waits: false,
     refusal: never,
     text: |request, _, page| {

@@ -10,6 +10,7 @@ pub(super) const VIEW: View = View {
     help: &[("tree", "the call tree; --inverted starts at the innermost functions")],
     function: Needs::Nothing,
     states_quality: false,
+    of_samples: true,
     of_waits: false,
     refusal: never,
     text: |request, _, page| {

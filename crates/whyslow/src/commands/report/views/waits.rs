@@ -21,6 +21,7 @@ pub(super) const VIEW: View = View {
     help: &[("waits", "where threads wait, and for what (record --off-cpu)")],
     function: Needs::Nothing,
     states_quality: false,
+    of_samples: false,
     of_waits: true,
     refusal: |args, profile| without_waits(args, profile, "whyslow record --off-cpu -- PROGRAM"),
     text: |request, _, page| Ok(text::waits(&request.waits(), &request.blocked(), request.profile, request.limit(ROWS), page)),
