@@ -31,6 +31,7 @@ mod symtab;
 mod targets;
 mod unnamed;
 mod wanted;
+mod written;
 
 use std::path::PathBuf;
 
@@ -140,6 +141,9 @@ pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
             extents.extend(same.map(|&(_, location)| (location, site.extent)));
         }
         summary.problems.extend(answer.problem.clone().map(|problem| (question.path.clone(), problem)));
+    }
+    if options.keep_sources {
+        written::name(profile, &mut texts);
     }
     statics::name(profile, &mut texts, options);
     if options.keep_sources || options.keep_code {

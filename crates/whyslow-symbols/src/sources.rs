@@ -126,27 +126,31 @@ fn windows(profile: &Profile, heat: &Heat) -> Vec<Window> {
 }
 
 /// A source file.
-struct Text {
+pub(crate) struct Text {
     content: String,
     starts: Vec<usize>,
     changed: Option<SystemTime>,
 }
 
 impl Text {
-    fn read(path: &str) -> Option<Self> {
+    pub(crate) fn read(path: &str) -> Option<Self> {
         let path = on_disk(path).filter(|_| is_source(path))?;
         let metadata = fs::metadata(&path).ok()?;
         if !metadata.is_file() || metadata.len() > LARGEST_FILE {
             return None;
         }
         let content = String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned();
+        Some(Self::of(content, metadata.modified().ok()))
+    }
+
+    pub(crate) fn of(content: String, changed: Option<SystemTime>) -> Self {
         let ends = content.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let starts = std::iter::once(0).chain(ends).filter(|&at| at < content.len()).collect();
-        Some(Self { starts, changed: metadata.modified().ok(), content })
+        Self { starts, changed, content }
     }
 
     /// A line by its number from 1, without its line end.
-    fn line(&self, number: u32) -> Option<&str> {
+    pub(crate) fn line(&self, number: u32) -> Option<&str> {
         let at = (number as usize).checked_sub(1)?;
         let start = *self.starts.get(at)?;
         let end = self.starts.get(at + 1).copied().unwrap_or(self.content.len());

@@ -8,7 +8,7 @@
 //! A function is recognised by the beginning of its path without generic arguments, as
 //! `whyslow_profile::function_path` gives it.
 
-use whyslow_profile::Profile;
+use whyslow_profile::{AsyncForm, Profile};
 
 use crate::labels::{self, Label};
 
@@ -99,6 +99,7 @@ fn path(profile: &Profile, label: Label) -> Option<String> {
 /// Whether a function is a state machine of async Rust, or the `poll` of a hand-written future.
 pub(crate) fn is_future(profile: &Profile, label: Label) -> bool {
     let name = labels::name(profile, label);
-    whyslow_profile::AsyncForm::split(&name).0.is_some()
+    AsyncForm::split(&name).0.is_some()
+        || AsyncForm::of_debug_name(&name).is_some()
         || (name.starts_with('<') && name.ends_with("Future>::poll"))
 }

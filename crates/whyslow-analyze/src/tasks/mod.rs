@@ -2,8 +2,8 @@
 //! much CPU time it takes and how long it blocks its worker.
 //!
 //! ```text
-//! task  = the outermost function inside the innermost poll of an executor
-//! chain = the task, and the async functions on its stack: each awaits the next
+//! chain = the outermost function inside the innermost poll of an executor, and the async functions on its stack: each awaits the next
+//! task  = the outermost function of the chain that is your code, such as a handler that a server's library calls; else the outermost one
 //! ```
 //! A task that waits to be polled is on no stack: neither polls nor the time between them are known.
 
@@ -17,7 +17,7 @@ pub use stacks::{StackPlace, TaskStacks};
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, StackId};
+use whyslow_profile::{CodeKind, Profile, StackId};
 
 use self::executor::{Role, is_future};
 use crate::labels::{self, Label, Labels};
@@ -50,7 +50,7 @@ pub struct TaskTable {
 pub struct TaskRow {
     /// The executor that polls them.
     pub executor: &'static str,
-    /// The outermost function of the task.
+    /// The outermost function of your code in the task, or its outermost function.
     pub task: Label,
     /// Its cost.
     pub cost: TaskCost,
@@ -61,7 +61,7 @@ pub struct TaskRow {
 /// One await chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskChain {
-    /// From the task to the innermost async function.
+    /// From the function that the executor polls to the innermost async function.
     pub functions: Vec<Label>,
     /// Its cost.
     pub cost: TaskCost,
@@ -76,6 +76,19 @@ pub struct TaskCost {
     pub samples: u64,
     /// In waits that block their thread, which polls no other task in the meantime.
     pub blocked_ns: u64,
+}
+
+impl TaskChain {
+    /// The functions that the task awaits, without those of libraries that only lead to your code. Of a
+    /// chain that ends in a library, the last function is kept: it is what the task awaits.
+    pub fn awaited(&self, profile: &Profile, task: Label) -> Vec<Label> {
+        let is_own = |label: &Label| labels::kind(profile, *label) == CodeKind::Yours;
+        let at = self.functions.iter().position(|label| *label == task).unwrap_or(0);
+        let inner = self.functions.get(at + 1..).unwrap_or_default();
+        let last = inner.len().saturating_sub(1);
+        let kept = inner.iter().enumerate().filter(|(at, label)| *at == last || is_own(label));
+        kept.map(|(_, label)| *label).collect()
+    }
 }
 
 impl TaskCost {
@@ -123,9 +136,13 @@ impl<'a> Places<'a> {
         let mut place = Place::Outside;
         let mut in_loop = false;
         for label in frames {
-            let (role, carries, awaits) = *known.entry(label).or_insert_with(|| {
+            let (role, is_task, awaits) = *known.entry(label).or_insert_with(|| {
                 let carries = labels::carrier(profile, label).is_some();
-                (Role::of(profile, label), carries, is_future(profile, label))
+                let awaits = !carries && is_future(profile, label);
+                // Not the executor's own work, such as counting references.
+                let kinds = [CodeKind::Yours, CodeKind::Dependency, CodeKind::Unknown];
+                let is_code = !carries && kinds.contains(&labels::kind(profile, label));
+                (Role::of(profile, label), awaits || is_code, awaits)
             });
             match (role, &mut place) {
                 (Some(Role::Blocking(_)), _) => (place, in_loop) = (Place::Blocking, false),
@@ -135,8 +152,7 @@ impl<'a> Places<'a> {
                     place = Place::Task { executor, on_worker: in_loop, chain: Vec::new() };
                 }
                 (Some(Role::Job) | None, Place::Task { chain, .. }) => {
-                    // The first function is the task, whatever it is.
-                    if !carries && (chain.is_empty() || awaits) {
+                    if awaits || (chain.is_empty() && is_task) {
                         chain.push(labels.label(labels.code(label)));
                     }
                 }
@@ -187,14 +203,20 @@ impl TaskTable {
                 }
             });
         }
-        table.add_chains(&labels, chains);
+        table.add_chains(profile, &labels, chains);
         table
     }
 
-    fn add_chains(&mut self, labels: &Labels, chains: FxHashMap<(&'static str, Vec<Label>), TaskCost>) {
+    fn add_chains(
+        &mut self,
+        profile: &Profile,
+        labels: &Labels,
+        chains: FxHashMap<(&'static str, Vec<Label>), TaskCost>,
+    ) {
         let mut rows: FxHashMap<(&'static str, Label), TaskRow> = FxHashMap::default();
         for ((executor, functions), cost) in chains {
-            let Some(&task) = functions.first() else { continue };
+            let is_own = |label: &&Label| labels::kind(profile, **label) == CodeKind::Yours;
+            let Some(&task) = functions.iter().find(is_own).or(functions.first()) else { continue };
             let row = rows.entry((executor, task)).or_insert_with(|| TaskRow {
                 executor,
                 task,

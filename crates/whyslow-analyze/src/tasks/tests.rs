@@ -49,6 +49,42 @@ fn finds_tasks_with_their_await_chains() {
     assert!(!table.has_waits && table.rows.iter().all(|row| row.executor == "tokio"));
 }
 
+/// A server's library polls the user's handlers, each a task of its own.
+#[test]
+fn handlers_are_tasks_and_library_frames_around_them_are_left_out() {
+    let serve = "async block in dep::axum::Serve::into_future;<dep::hyper::Connection as core::future::Future>::poll;<dep::tower::Oneshot as core::future::Future>::poll";
+    let profile = testing::profile(&format!(
+        "{WORKER};{POLL};{serve};async fn app::hash;async fn app::inner;app::spin 60
+         {WORKER};{POLL};{serve};async fn app::fetch;<dep::h2::Client as core::future::Future>::poll;<dep::tls::Read as core::future::Future>::poll 20
+         {WORKER};{POLL};{serve};dep::parse 10
+         {WORKER};{POLL};std::sync::atomic::fetch_sub 5
+         {WORKER};{POLL};sys_irq 4"
+    ));
+    let table = TaskTable::build(&profile, &Selection::default());
+    let rows: Vec<_> = table
+        .rows
+        .iter()
+        .map(|row| {
+            let awaited = names(&profile, &row.chains[0].awaited(&profile, row.task));
+            (labels::name(&profile, row.task).into_owned(), awaited.join(" "), row.cost.cpu_ns / SAMPLE_NS)
+        })
+        .collect();
+    let row = |task: &str, awaited: &str, ms| (task.to_owned(), awaited.to_owned(), ms);
+    assert_eq!(
+        rows,
+        [
+            row("async fn app::hash", "async fn app::inner", 60),
+            row("async fn app::fetch", "<dep::tls::Read as core::future::Future>::poll", 20),
+            row(
+                "async block in dep::axum::Serve::into_future",
+                "<dep::tower::Oneshot as core::future::Future>::poll",
+                10
+            ),
+        ]
+    );
+    assert_eq!(table.executor_ns, 9 * SAMPLE_NS, "references and interrupts are not tasks");
+}
+
 /// Waits at these stacks, each of the given milliseconds.
 fn waits(folded: &str) -> Profile {
     let mut profile = testing::profile(folded);

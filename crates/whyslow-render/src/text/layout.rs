@@ -135,6 +135,11 @@ pub(super) fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
+/// The width of a right-aligned column with these cells, two columns apart from the one before.
+pub(super) fn wide_enough<'a>(cells: impl IntoIterator<Item = &'a str>, least: usize) -> usize {
+    cells.into_iter().map(|cell| columns(cell) + 2).max().unwrap_or(0).max(least)
+}
+
 /// Breaks text into lines of at most `width` columns, at spaces and inside words that are wider.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let words = text.split_whitespace().flat_map(|mut word| {

@@ -1,10 +1,11 @@
 //! Tasks of async Rust as text.
 
-use whyslow_analyze::{BlockedWorker, Percent, TaskChain, TaskTable};
+use whyslow_analyze::{BlockedWorker, Label, Percent, TaskChain, TaskTable};
 use whyslow_profile::Profile;
 
 use super::layout::{
-    BOLD, DIM, PLAIN, Page, columns, label_name, number_of, push_line, push_wrapped, right, styled, wrap,
+    BOLD, DIM, PLAIN, Page, columns, label_name, number_of, push_line, push_wrapped, right, styled,
+    wide_enough, wrap,
 };
 use super::waits::findings;
 use crate::units::duration;
@@ -45,12 +46,15 @@ pub fn tasks(
     push_wrapped(&mut out, PLAIN, &intro, page.width);
     out.push_str(&findings(profile, blocked, limit, page));
     out.push('\n');
-    let blocked_title = if table.has_waits { right("blocked", NUMBER) } else { String::new() };
+    let times =
+        table.rows.iter().take(limit).flat_map(|row| [row.cost.cpu_ns, row.cost.blocked_ns]).map(duration);
+    let number = wide_enough(times.collect::<Vec<_>>().iter().map(String::as_str), NUMBER);
+    let blocked_title = if table.has_waits { right("blocked", number) } else { String::new() };
     let header =
-        format!("{}{}{blocked_title}  task and its awaits", right("share", SHARE), right("CPU", NUMBER));
+        format!("{}{}{blocked_title}  task and its awaits", right("share", SHARE), right("CPU", number));
     push_line(&mut out, &styled(BOLD, header));
     let blocked_time = |ns: u64| match table.has_waits {
-        true => right(&if ns > 0 { duration(ns) } else { "-".to_owned() }, NUMBER),
+        true => right(&if ns > 0 { duration(ns) } else { "-".to_owned() }, number),
         false => String::new(),
     };
     for row in table.rows.iter().take(limit) {
@@ -58,7 +62,7 @@ pub fn tasks(
         let numbers = format!(
             "{}{}{}  ",
             right(&share.to_string(), SHARE),
-            right(&duration(row.cost.cpu_ns), NUMBER),
+            right(&duration(row.cost.cpu_ns), number),
             blocked_time(row.cost.blocked_ns)
         );
         let indent = columns(&numbers);
@@ -67,11 +71,19 @@ pub fn tasks(
         push_line(&mut out, &format!("{numbers}{name} {}", styled(DIM, format!("({})", row.executor))));
         let whole = (row.cost.cpu_ns + row.cost.blocked_ns).max(1) as f64;
         let part = |chain: &TaskChain| (chain.cost.cpu_ns + chain.cost.blocked_ns) as f64 / whole;
-        let chains =
-            row.chains.iter().filter(|chain| chain.functions.len() > 1 && part(chain) >= LEAST_CHAIN);
-        for chain in chains.take(MOST_CHAINS) {
-            let names = chain.functions[1..].iter().map(|label| format!("→ {}", label_name(profile, *label)));
-            let words = format!("{} {}", Percent(part(chain)), names.collect::<Vec<_>>().join(" "));
+        let mut awaited: Vec<(Vec<Label>, f64)> = Vec::new();
+        for chain in &row.chains {
+            let functions = chain.awaited(profile, row.task);
+            match awaited.iter_mut().find(|(known, _)| *known == functions) {
+                Some((_, sum)) => *sum += part(chain),
+                None => awaited.push((functions, part(chain))),
+            }
+        }
+        awaited.retain(|(functions, part)| !functions.is_empty() && *part >= LEAST_CHAIN);
+        awaited.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        for (functions, part) in awaited.iter().take(MOST_CHAINS) {
+            let names = functions.iter().map(|label| format!("→ {}", label_name(profile, *label)));
+            let words = format!("{} {}", Percent(*part), names.collect::<Vec<_>>().join(" "));
             for line in wrap(&words, page.width.saturating_sub(indent + 2)) {
                 push_line(&mut out, &format!("{}{line}", " ".repeat(indent + 2)));
             }
