@@ -8,6 +8,7 @@ use whyslow_proc::accounts::Io;
 use whyslow_profile::{IoCalls, NoSyscalls, RecordingNote};
 
 use crate::perf::CallPoints;
+use crate::sockets::Sockets;
 
 /// Returns the system call tracepoints of this machine, or the reason why they cannot be used.
 pub(crate) fn points() -> Result<CallPoints, NoSyscalls> {
@@ -40,9 +41,12 @@ pub(crate) fn not_recorded(why: NoSyscalls, io: Option<Io>) -> RecordingNote {
 }
 
 /// Describes what a file descriptor refers to.
-pub(crate) fn descriptor(pid: u32, descriptor: i32) -> Option<String> {
+pub(crate) fn descriptor(pid: u32, descriptor: i32, sockets: &mut Sockets) -> Option<String> {
     let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
-    Some(words(&link.to_string_lossy()))
+    let link = link.to_string_lossy();
+    let inode = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')?.parse().ok());
+    let socket = inode.and_then(|inode| sockets.name(pid, inode, whyslow_proc::monotonic_ns()));
+    Some(socket.unwrap_or_else(|| words(&link)))
 }
 
 /// The kernel's name, without inode numbers and similar, which mean nothing to a reader.
@@ -71,6 +75,6 @@ mod tests {
         for (link, name) in cases {
             assert_eq!(words(link), name);
         }
-        assert_eq!(descriptor(std::process::id(), -1), None);
+        assert_eq!(descriptor(std::process::id(), -1, &mut Sockets::default()), None);
     }
 }

@@ -34,6 +34,7 @@ mod refusal;
 mod sampling;
 mod session;
 mod signals;
+mod sockets;
 mod subject;
 mod timing;
 mod trial;

@@ -13,12 +13,14 @@ use whyslow_unwind::Image;
 use crate::calls;
 use crate::marks::{self, Marks};
 use crate::reach::{self, Reached};
+use crate::sockets::Sockets;
 
 /// The processes of this machine, and their marks.
 #[derive(Debug, Default)]
 pub(crate) struct LiveWorld {
     /// The marks that programs emit.
     pub(crate) marks: Marks,
+    sockets: Sockets,
 }
 
 impl World for LiveWorld {
@@ -91,8 +93,12 @@ impl World for LiveWorld {
         })
     }
 
+    fn now_ns(&self) -> Option<u64> {
+        Some(whyslow_proc::monotonic_ns())
+    }
+
     fn descriptor(&mut self, pid: u32, descriptor: i32) -> Option<(String, u64)> {
-        let name = calls::descriptor(pid, descriptor)?;
+        let name = calls::descriptor(pid, descriptor, &mut self.sockets)?;
         Some((name, whyslow_proc::monotonic_ns()))
     }
 

@@ -98,6 +98,11 @@ pub trait World {
     /// Reads memory of a recorded process. Returns how much of `into` was filled.
     fn read_memory(&self, pid: u32, address: u64, into: &mut [u8]) -> Result<usize, ReadError>;
 
+    /// The time now, on the clock of the records; `None` if they are not recorded now.
+    fn now_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// Describes a running process whose start was not recorded; `None` if it cannot be queried.
     fn running(&mut self, pid: u32) -> Option<Running>;
 

@@ -35,15 +35,25 @@ whyslow_profile::facts! {
 }
 
 impl SyscallRow {
-    /// Advice on the size of its transfers.
+    /// Advice on the size of its transfers. Sockets get none: a message has the size that it has, and a buffer
+    /// that waits for more delays the answer.
     pub fn advice(&self, profile: &Profile) -> Option<SyscallAdvice> {
         let call = profile.text(self.call);
-        let writes =
-            ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg"].contains(&call);
-        let reads = ["read", "readv", "pread64", "preadv", "preadv2", "recvfrom", "recvmsg"].contains(&call);
+        let writes = ["write", "writev", "pwrite64", "pwritev", "pwritev2"].contains(&call);
+        let reads = ["read", "readv", "pread64", "preadv", "preadv2"].contains(&call);
+        let is_message = |name: &str| {
+            ["socket", "TCP", "UDP", "Unix", "eventfd", "timerfd", "signalfd", "inotify"]
+                .iter()
+                .any(|start| name.starts_with(start))
+        };
+        let messages = self.targets.iter().filter(|(name, _)| is_message(profile.text(*name)));
+        if messages.map(|(_, cost)| cost.count).sum::<u64>() * 2 > self.cost.count {
+            return None;
+        }
         let each = self.cost.bytes_each().filter(|each| *each < PAGE && (reads || writes))?;
         let (calls, in_pages) = (self.cost.count, self.cost.bytes.div_ceil(PAGE));
-        (in_pages < calls).then_some(SyscallAdvice::Small { writes, each, calls, in_pages })
+        // Fewer saved calls are not worth a change.
+        (in_pages * 2 <= calls).then_some(SyscallAdvice::Small { writes, each, calls, in_pages })
     }
 }
 

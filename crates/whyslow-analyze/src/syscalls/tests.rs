@@ -98,6 +98,22 @@ fn small_writes_get_advice_on_full_pages() {
 }
 
 #[test]
+fn messages_on_sockets_and_nearly_full_pages_get_no_advice_on_buffers() {
+    let advice = |call: &str, file: &str, bytes| {
+        let mut profile = profile("main@app.rs:3;std::io::write 1");
+        add(&mut profile, 0, (call, Some(file), None), &[1000; 100], bytes);
+        let table = SyscallTable::build(&profile, &Selection::default(), &Charges::new(&profile, true));
+        table.rows[0].advice(&profile).is_some()
+    };
+    assert!(advice("write", "/tmp/log", 700) && advice("read", "pipe", 700));
+    for file in ["socket", "TCP socket 127.0.0.1:6379 from 127.0.0.1", "Unix socket", "eventfd"] {
+        assert!(!advice("write", file, 700) && !advice("read", file, 700), "{file}");
+    }
+    assert!(!advice("recvfrom", "fd 7", 700), "sent and received messages have their own size");
+    assert!(!advice("pread64", "/tmp/data", 390_000), "98 calls instead of 100");
+}
+
+#[test]
 fn only_selected_calls_count() {
     let profile = made();
     let charges = Charges::new(&profile, true);

@@ -5,14 +5,13 @@ use whyslow_profile::Profile;
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,
-    styled,
+    styled, wide_enough,
 };
 use super::remark::remark_lines;
 use crate::sanitize::clean;
 use crate::units::{Count, bytes, duration};
 
 const SHARE: usize = 8;
-const NUMBER: usize = 10;
 /// The minimum width of a name.
 const NAME: usize = 20;
 /// Maximum number of files, and of errors, listed per row.
@@ -58,14 +57,23 @@ pub fn syscalls(table: &SyscallTable, profile: &Profile, limit: usize, page: Pag
     let shown = &table.rows[..table.rows.len().min(limit)];
     let calls: Vec<String> = shown.iter().map(|row| clean(profile.text(row.call)).into_owned()).collect();
     let call_width = calls.iter().map(|call| columns(call)).max().unwrap_or(0).max("call".len());
-    // If the columns do not fit, the percentiles go first.
-    let mut numbers = COLUMNS.to_vec();
-    for spare in ["p50", "p99", "max"] {
-        if SHARE + NUMBER * numbers.len() + call_width + 2 * NAME > page.width {
-            numbers.retain(|(title, _)| *title != spare);
+    let mut numbers: Vec<(usize, &str, Vec<String>)> = COLUMNS
+        .iter()
+        .map(|(title, number)| {
+            let cells: Vec<String> = shown.iter().map(number).collect();
+            (wide_enough(cells.iter().map(String::as_str).chain([*title]), 0), *title, cells)
+        })
+        .collect();
+    let taken = |numbers: &[(usize, &str, Vec<String>)]| {
+        SHARE + numbers.iter().map(|(width, ..)| width).sum::<usize>() + 4 + call_width
+    };
+    // If the columns do not fit, the longest call goes first, then the percentiles.
+    for spare in ["max", "p50", "p99"] {
+        if taken(&numbers) + 2 * NAME > page.width {
+            numbers.retain(|(_, title, _)| *title != spare);
         }
     }
-    let rest = page.width.saturating_sub(SHARE + NUMBER * numbers.len() + 4 + call_width);
+    let rest = page.width.saturating_sub(taken(&numbers));
     let place_width = (rest * 2 / 5).min(40);
     let places = shown.iter().map(|row| match row.file {
         Some(file) => place(&clean(profile.text(file)), row.line, place_width),
@@ -77,7 +85,7 @@ pub fn syscalls(table: &SyscallTable, profile: &Profile, limit: usize, page: Pag
     let names: Vec<String> =
         shown.iter().map(|row| page.fit(&label_name(profile, row.label), name_width)).collect();
     let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0).max("function".len());
-    let titles = numbers.iter().map(|(title, _)| right(title, NUMBER)).collect::<String>();
+    let titles = numbers.iter().map(|(width, title, _)| right(title, *width)).collect::<String>();
     let header = format!(
         "{}{titles}  {}  {}  line",
         right("share", SHARE),
@@ -85,8 +93,8 @@ pub fn syscalls(table: &SyscallTable, profile: &Profile, limit: usize, page: Pag
         left("function", name_column)
     );
     push_line(&mut out, &styled(BOLD, header));
-    for (((row, call), name), place) in shown.iter().zip(&calls).zip(&names).zip(&places) {
-        let numbers = numbers.iter().map(|(_, number)| right(&number(row), NUMBER)).collect::<String>();
+    for (at, (((row, call), name), place)) in shown.iter().zip(&calls).zip(&names).zip(&places).enumerate() {
+        let numbers = numbers.iter().map(|(width, _, cells)| right(&cells[at], *width)).collect::<String>();
         let part = share(row.cost.total_ns);
         let line = format!(
             "{}{numbers}  {}  {}  {place}",
