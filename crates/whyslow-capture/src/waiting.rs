@@ -119,7 +119,16 @@ impl WaitSnapshots {
             let path = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
             Some(path.to_string_lossy().into_owned())
         };
-        let place = if self.stopped.contains(&tid) { "[stopped]" } else { waiting.place(file) };
+        let is_stopped = || {
+            let state = process::Stat::of_thread(pid, tid).map(|stat| stat.state);
+            matches!(state, Some('T' | 't'))
+        };
+        // The call of a stopped thread is none, or the one that the signal interrupted, mostly a sleep.
+        let place = match waiting.place(file) {
+            _ if self.stopped.contains(&tid) => "[stopped]",
+            "[page fault]" | "[sleep]" if is_stopped() => "[stopped]",
+            place => place,
+        };
         let argument = waiting.call.map_or(0, |(_, first)| first);
         converter.add_wait_snapshot(task, &UserStack::Dump(registers, dump), argument, place, taken);
         Some(())
@@ -220,7 +229,6 @@ impl Waiting {
             | libc::SYS_preadv
             | libc::SYS_pwritev
             | libc::SYS_copy_file_range
-            | libc::SYS_flock
             | libc::SYS_getdents
             | libc::SYS_getdents64
             | libc::SYS_stat

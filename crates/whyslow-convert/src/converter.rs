@@ -3,6 +3,7 @@
 mod accounting;
 mod calls;
 mod mappings;
+mod parked;
 mod stacks;
 mod tasks;
 mod waits;

@@ -409,7 +409,10 @@ pub struct WaitDetails {
     /// The first argument of the system call that it waited in: the address of a futex, the number of a
     /// descriptor. 0 if unknown.
     pub argument: Vec<u64>,
-    /// Where that address is in a module's data, if it is.
+    /// The address of the lock that it waited for, if its futex belongs to the thread, as in parking_lot. 0 if
+    /// not, or unknown.
+    pub parked_on: Vec<u64>,
+    /// Where the lock, or else the argument, is in a module's data, if it is.
     pub data: Vec<Option<(ModuleId, RelativeAddress)>>,
     /// What ended it.
     pub woken_by: Vec<WokenBy>,
@@ -430,7 +433,9 @@ pub struct WaitDetail {
     pub cpu: Option<u32>,
     /// The first argument of the system call that it waited in; 0 if unknown.
     pub argument: u64,
-    /// Where that address is in a module's data, if it is.
+    /// The address of the lock that it waited for, if its futex belongs to the thread; else 0.
+    pub parked_on: u64,
+    /// Where the lock, or else the argument, is in a module's data, if it is.
     pub data: Option<(ModuleId, RelativeAddress)>,
     /// What ended it.
     pub woken_by: WokenBy,
@@ -447,6 +452,7 @@ impl WaitDetails {
         self.end_ns.push(row.end_ns);
         self.cpu.push(row.cpu);
         self.argument.push(row.argument);
+        self.parked_on.push(row.parked_on);
         self.data.push(row.data);
         self.woken_by.push(row.woken_by);
         self.waker.push(row.waker);
@@ -460,6 +466,7 @@ impl WaitDetails {
             end_ns: self.end_ns[at],
             cpu: self.cpu[at],
             argument: self.argument[at],
+            parked_on: self.parked_on[at],
             data: self.data[at],
             woken_by: self.woken_by[at],
             waker: self.waker[at],
@@ -488,6 +495,7 @@ impl WaitDetails {
         self.end_ns.clear();
         self.cpu.clear();
         self.argument.clear();
+        self.parked_on.clear();
         self.data.clear();
         self.woken_by.clear();
         self.waker.clear();

@@ -109,6 +109,7 @@ mod tests {
                 end_ns: 0,
                 cpu: None,
                 argument: 1,
+                parked_on: 0,
                 data: Some((module, RelativeAddress(address))),
                 woken_by: WokenBy::Unknown,
                 waker: None,

@@ -8,8 +8,7 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, Samples, StackId};
+use whyslow_profile::{Profile, Samples};
 
 use crate::selection::Selection;
 use crate::waits::{Reason, Reasons};
@@ -115,11 +114,10 @@ pub(super) fn lasted(profile: &Profile) -> u64 {
 
 fn exact(profile: &Profile, counts: &[bool], (cpu, wait): (&Samples, &Samples), changes: &mut Changes) {
     let mut reasons = Reasons::new(profile);
-    let mut states: FxHashMap<StackId, State> = FxHashMap::default();
     let mut waits: Vec<Vec<(Range<u64>, State)>> = vec![Vec::new(); profile.threads.len()];
     for row in (0..wait.len()).filter(|row| counts[wait.thread[*row].index()]) {
-        let (stack, end) = (wait.stack[row], wait.time_ns[row]);
-        let state = *states.entry(stack).or_insert_with(|| State::of(reasons.of(stack)));
+        let end = wait.time_ns[row];
+        let state = State::of(reasons.of_thread(wait.thread[row], wait.stack[row]));
         waits[wait.thread[row].index()].push((end.saturating_sub(wait.value[row])..end, state));
     }
     // A thread that neither ran nor waited was not recorded.

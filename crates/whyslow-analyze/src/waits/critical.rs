@@ -10,9 +10,10 @@
 //! Making the path shorter makes the time range shorter, until another path becomes critical.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, Samples, ThreadId, WokenBy};
+use whyslow_profile::{ProcessId, Profile, Samples, Thread, ThreadId, WokenBy};
 
 use super::locks::Site;
 use super::reason::Reason;
@@ -70,10 +71,16 @@ pub struct CriticalPath {
     pub ran_ns: u64,
     /// Waits on the path with an unknown waker.
     pub unknown_ns: u64,
+    /// The thread whose end, or whose state at the end of the time range, the path leads to.
+    pub ends_in: Option<ThreadId>,
 }
 
 impl CriticalPath {
-    /// The path to the end of the selected time on the first selected thread.
+    /// Below this share of running time, a path explains nothing: its thread is idle.
+    const MIN_RAN: f64 = 0.05;
+
+    /// The path to the end of the selected time: on the first selected thread, or, if that is idle, on the
+    /// first thread of the selected process that ran most.
     pub fn build(profile: &Profile, selection: &Selection, charges: &Charges) -> Option<Self> {
         let waits = profile.samples.get(selection.metric)?;
         let range = selection.time_ns.clone().unwrap_or(0..profile.meta.duration_ns);
@@ -83,10 +90,42 @@ impl CriticalPath {
         }
         lanes.iter_mut().for_each(|lane| lane.sort_by_key(|wait| (wait.start_ns, wait.end_ns)));
         let counts = |id: &usize| selection.thread_counts(profile, &profile.threads[*id]);
-        let last = ThreadId::from((0..profile.threads.len()).find(counts)?);
+        let selected: Vec<usize> = (0..profile.threads.len()).filter(counts).collect();
+        let path_to = |last: usize, without: Option<ProcessId>| {
+            Self::to_end_of(profile, charges, &lanes, &range, ThreadId::from(last), without)
+        };
+        let first_thread = *selected.first()?;
+        let first = path_to(first_thread, None);
+        if first.ran_ns as f64 >= Self::MIN_RAN * first.total_ns as f64 {
+            return Some(first);
+        }
+        let mut ran_of: Vec<u64> = vec![0; profile.processes.len()];
+        for id in &selected {
+            ran_of[profile.threads[*id].process.index()] +=
+                ran_in(&profile.threads[*id], &lanes[*id], &range);
+        }
+        let busiest = (0..ran_of.len()).max_by_key(|process| (ran_of[*process], Reverse(*process)))?;
+        let of_busiest = |id: &&usize| profile.threads[**id].process.index() == busiest;
+        let other = selected.iter().find(of_busiest).filter(|_| ran_of[busiest] > 2 * first.ran_ns);
+        // An idle server ends its workers by a signal: that is not what delays them.
+        let idle = profile.threads[first_thread].process;
+        match other.map(|other| path_to(*other, Some(idle).filter(|idle| idle.index() != busiest))) {
+            Some(other) if other.ran_ns > first.ran_ns => Some(other),
+            _ => Some(first),
+        }
+    }
+
+    fn to_end_of(
+        profile: &Profile,
+        charges: &Charges,
+        lanes: &[Vec<Single>],
+        range: &Range<u64>,
+        last: ThreadId,
+        without: Option<ProcessId>,
+    ) -> Self {
         let lived_until = profile.threads[last.index()].end_ns.unwrap_or(range.end);
         let mut walk =
-            Walk { profile, charges, lanes: &lanes, from: range.start, steps: Vec::new(), unknown_ns: 0 };
+            Walk { profile, charges, lanes, without, from: range.start, steps: Vec::new(), unknown_ns: 0 };
         walk.back_from(last, range.end.min(lived_until));
         let Walk { mut steps, unknown_ns, .. } = walk;
         steps.reverse();
@@ -94,8 +133,20 @@ impl CriticalPath {
         let ran = steps.iter().filter(|step| step.did == Did::Ran);
         let ran_ns = ran.map(|step| step.end_ns - step.start_ns).sum();
         let rows = rows(profile, charges, &steps);
-        Some(Self { steps, rows, total_ns, ran_ns, unknown_ns })
+        Self { steps, rows, total_ns, ran_ns, unknown_ns, ends_in: Some(last) }
     }
+}
+
+/// Whether a recording knows who wakes threads.
+pub fn has_wakers(profile: &Profile) -> bool {
+    profile.wait_details.woken_by.iter().any(|by| *by != WokenBy::Unknown)
+}
+
+/// How long a thread ran in a time range.
+fn ran_in(thread: &Thread, waits: &[Single], range: &Range<u64>) -> u64 {
+    let part = |start: u64, end: u64| end.min(range.end).saturating_sub(start.max(range.start));
+    let life_ns = part(thread.start_ns, thread.end_ns.unwrap_or(range.end));
+    life_ns.saturating_sub(waits.iter().map(|wait| part(wait.start_ns, wait.end_ns)).sum())
 }
 
 struct Walk<'a> {
@@ -103,6 +154,8 @@ struct Walk<'a> {
     charges: &'a Charges,
     /// The waits of each thread, in time order.
     lanes: &'a [Vec<Single>],
+    /// The path does not continue in this process.
+    without: Option<ProcessId>,
     from: u64,
     /// Last first.
     steps: Vec<PathStep>,
@@ -128,6 +181,7 @@ impl Walk<'_> {
                 continue;
             }
             let waker = wait.detail.filter(|_| wait.end_ns == time).and_then(|detail| detail.waker);
+            let waker = waker.filter(|waker| self.may_continue_in(*waker));
             if let Some(waker) = waker.filter(|waker| *waker != thread && self.runs_at(*waker, time)) {
                 thread = waker;
                 continue;
@@ -142,6 +196,10 @@ impl Walk<'_> {
             self.step(thread, Did::Waited(wait.reason), wait.start_ns, time, site);
             time = wait.start_ns;
         }
+    }
+
+    fn may_continue_in(&self, thread: ThreadId) -> bool {
+        self.without.is_none_or(|process| self.profile.threads[thread.index()].process != process)
     }
 
     /// The last wait of a thread that started before a time.
@@ -164,7 +222,12 @@ impl Walk<'_> {
         let wanted = if row.tid == process.pid { process.parent? } else { row.process };
         let pid = self.profile.processes[wanted.index()].pid;
         let is_first = |row: &whyslow_profile::Thread| row.process == wanted && row.tid == pid;
-        self.profile.threads.iter().position(is_first).map(ThreadId::from).filter(|first| *first != thread)
+        self.profile
+            .threads
+            .iter()
+            .position(is_first)
+            .map(ThreadId::from)
+            .filter(|first| *first != thread && self.may_continue_in(*first))
     }
 
     fn step(&mut self, thread: ThreadId, did: Did, start: u64, end: u64, site: Option<Site>) {
@@ -240,7 +303,7 @@ fn sampled_on(
 
 #[cfg(test)]
 mod tests {
-    use whyslow_profile::{Metric, StackId, Thread, WaitDetail};
+    use whyslow_profile::{Metric, StackId, WaitDetail};
 
     use super::*;
     use crate::testing::profile;
@@ -272,6 +335,7 @@ mod tests {
             end_ns,
             cpu: None,
             argument: 0,
+            parked_on: 0,
             data: None,
             woken_by,
             waker: waker.map(|(thread, _)| ThreadId(thread)),
@@ -329,6 +393,28 @@ mod tests {
         assert_eq!(whole.total_ns, 10 * MS);
         let part = path(&profile, Selection { time_ns: Some(3 * MS..9 * MS), ..Selection::default() });
         assert_eq!((part.total_ns, part.ran_ns), (6 * MS, MS));
+    }
+
+    /// `main` only waits for signals, as a server's first process does; the path is that of its worker.
+    #[test]
+    fn path_of_several_processes_is_that_of_the_one_that_runs() {
+        let mut profile = made();
+        let worker = whyslow_profile::ProcessId(1);
+        profile.processes.push(whyslow_profile::Process { pid: 900, ..profile.processes[0].clone() });
+        profile.threads[1].process = worker;
+        (profile.samples[1].time_ns[1], profile.samples[1].value[1]) = (10 * MS, 10 * MS);
+        let woken =
+            WaitDetail { waker: Some(ThreadId(0)), woken_by: WokenBy::Thread, ..profile.wait_details.row(0) };
+        profile.wait_details = Default::default();
+        assert_eq!(path(&profile, Selection::default()).ends_in, Some(ThreadId(1)));
+        profile.wait_details.push(woken);
+        let ended = path(&profile, Selection::default());
+        assert_eq!(ended.ends_in, Some(ThreadId(1)));
+        assert!(ended.steps.iter().all(|step| step.thread == ThreadId(1)), "{:?}", ended.steps);
+        profile.wait_details = Default::default();
+        let chosen = Selection { threads: vec!["main".parse().unwrap()], ..Selection::default() };
+        assert_eq!(path(&profile, chosen).ends_in, Some(ThreadId(0)), "as asked for");
+        assert!(!has_wakers(&profile) && has_wakers(&made()));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Kinds of time: running, queued for a CPU, blocked (three kinds), idle. Pictures of waits have one colour
 //! for each.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_profile::{Profile, Samples, StackId, Subject};
+use rustc_hash::FxHashSet;
+use whyslow_profile::{Profile, Samples, Subject};
 
 use super::reason::Reasons;
 use super::{Reason, wait_metric};
@@ -99,11 +99,9 @@ pub(super) fn reasons_of(profile: &Profile, metric: usize, samples: &Samples) ->
         _ => return None,
     };
     let mut reasons = Reasons::new(profile);
-    let mut known: FxHashMap<StackId, Reason> = FxHashMap::default();
     let reason = |row| {
         let is_wait = of == Subject::Wait || waits.contains(&key(row));
-        let stack = samples.stack[row];
-        is_wait.then(|| *known.entry(stack).or_insert_with(|| reasons.of(stack)))
+        is_wait.then(|| reasons.of_thread(samples.thread[row], samples.stack[row]))
     };
     Some((0..samples.len()).map(reason).collect())
 }

@@ -1,6 +1,7 @@
 //! Where threads wait, for what, and how long: a table of the recorded waits.
 
 mod critical;
+mod idle;
 mod kinds;
 mod locks;
 mod reason;
@@ -11,9 +12,9 @@ mod split;
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, StackId, StringId, Subject, ThreadTimes};
+use whyslow_profile::{Profile, StringId, Subject, ThreadId, ThreadTimes};
 
-pub use self::critical::{CriticalPath, Did, PathRow, PathStep};
+pub use self::critical::{CriticalPath, Did, PathRow, PathStep, has_wakers};
 pub use self::kinds::{TimeKind, row_reasons};
 pub use self::locks::{LockName, LockRow, LockSite, LockTable, Site, WaitEdge};
 pub use self::reason::Reason;
@@ -129,13 +130,12 @@ impl WaitTable {
     pub fn build(profile: &Profile, selection: &Selection, charges: &Charges, min_ns: u64) -> Self {
         let labels = Labels::new(profile);
         let mut reasons = Reasons::new(profile);
-        let mut reason_of: FxHashMap<StackId, Reason> = FxHashMap::default();
         let mut rows: FxHashMap<_, (Label, Vec<u64>)> = FxHashMap::default();
-        selection.each_selected(profile, |_, stack, value| {
+        selection.each_selected(profile, |thread, stack, value| {
             if value < min_ns {
                 return;
             }
-            let reason = *reason_of.entry(stack).or_insert_with(|| reasons.of(stack));
+            let reason = reasons.of_thread(ThreadId::from(thread), stack);
             let frame = charges.of(stack).frame;
             let code = labels.code(frame.label);
             let key = (reason, code, frame.file, frame.line);

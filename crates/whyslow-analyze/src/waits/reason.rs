@@ -5,13 +5,15 @@
 //! 2. A futex can be anything: the innermost known function of the program decides.
 //! 3. A wait for work belongs to its container: a condition or a parked thread inside a channel is a channel wait, inside a pool it
 //!    is idle. A lock is a lock everywhere.
+//!    The same holds for waits that a helper thread spends its whole life in, see `idle.rs`.
 //! 4. A thread that waits in a task or a job of a pool, or in your code, is at work: the frames outside it do not matter.
 //! ```
 //! Without kernel functions rules 2 and 3 remain, with the libc functions that make the system calls.
 
-use rustc_hash::FxHashMap;
-use whyslow_profile::{CodeKind, ModuleKind, Profile, StackId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_profile::{CodeKind, ModuleKind, Profile, StackId, ThreadId};
 
+use super::idle::{can_be_idle, idle_waits};
 use crate::labels::{self, Label};
 use crate::own::frames_of;
 use crate::tasks::executor::Role;
@@ -21,7 +23,7 @@ use crate::tasks::executor::Role;
 pub enum Reason {
     /// A CPU: the thread is runnable.
     Cpu,
-    /// A lock that another thread holds.
+    /// A lock that another thread or process holds.
     Lock,
     /// A condition that another thread signals.
     Condition,
@@ -130,6 +132,9 @@ impl Reason {
 pub(crate) struct Reasons<'a> {
     profile: &'a Profile,
     said: FxHashMap<Label, Said>,
+    by_stack: FxHashMap<StackId, Reason>,
+    /// Built when it is first needed.
+    idle: Option<FxHashSet<(ThreadId, StackId)>>,
 }
 
 /// What a function says.
@@ -142,18 +147,44 @@ enum Said {
     Program(Option<Reason>),
     /// A function of your code.
     Own(Option<Reason>),
+    /// A function whose waits are all of this kind, however it waits.
+    Whole(Reason),
     /// A pool function that runs submitted work.
     RunsWork,
 }
 
 impl<'a> Reasons<'a> {
     pub(crate) fn new(profile: &'a Profile) -> Self {
-        Self { profile, said: FxHashMap::default() }
+        Self { profile, said: FxHashMap::default(), by_stack: FxHashMap::default(), idle: None }
+    }
+
+    /// The reason of a thread's wait: that of its stack, unless the thread is idle.
+    pub(crate) fn of_thread(&mut self, thread: ThreadId, stack: StackId) -> Reason {
+        let reason = self.of(stack);
+        if !can_be_idle(reason) {
+            return reason;
+        }
+        let idle = match self.idle.take() {
+            Some(idle) => idle,
+            None => idle_waits(self.profile, self),
+        };
+        let is_idle = idle.contains(&(thread, stack));
+        self.idle = Some(idle);
+        if is_idle { Reason::Idle } else { reason }
     }
 
     /// The reason of a wait with this stack.
     pub(crate) fn of(&mut self, stack: StackId) -> Reason {
-        let Self { profile, said } = self;
+        if let Some(reason) = self.by_stack.get(&stack) {
+            return *reason;
+        }
+        let reason = self.by_functions(stack);
+        self.by_stack.insert(stack, reason);
+        reason
+    }
+
+    fn by_functions(&mut self, stack: StackId) -> Reason {
+        let Self { profile, said, .. } = self;
         let mut by_kernel = None;
         let mut by_program: Option<Reason> = None;
         let mut faults = false;
@@ -166,6 +197,9 @@ impl<'a> Reasons<'a> {
                     by_kernel = by_kernel.or(reason);
                 }
                 Said::RunsWork => break,
+                // A lock inside it is another wait.
+                Said::Whole(reason) if by_program != Some(Reason::Lock) => by_program = Some(reason),
+                Said::Whole(_) => {}
                 Said::Own(reason) => {
                     by_program = by_program.or(reason);
                     at_work = true;
@@ -212,6 +246,9 @@ impl Said {
         }
         if Role::of(profile, label).is_some_and(Role::runs_work) {
             return Self::RunsWork;
+        }
+        if let Some((_, reason)) = WHOLE.iter().find(|(word, _)| *word == name) {
+            return Self::Whole(*reason);
         }
         // `<std::thread::Thread>::park` and `std::thread::Thread::park` are the same.
         let reason = found(PROGRAM, &name.replace(['<', '>'], ""));
@@ -263,6 +300,16 @@ const PLACES: &[Word] = &[
 /// Kernel functions.
 const KERNEL: &[Word] = &[
     ("futex_", FUTEX),
+    ("flock_lock_inode", Reason::Lock),
+    ("posix_lock_inode", Reason::Lock),
+    ("locks_lock_inode", Reason::Lock),
+    ("do_lock_file_wait", Reason::Lock),
+    ("fcntl_setlk", Reason::Lock),
+    ("sys_flock", Reason::Lock),
+    ("semtimedop", Reason::Condition),
+    ("do_msgrcv", Reason::Channel),
+    ("do_msgsnd", Reason::Channel),
+    ("do_mq_", Reason::Channel),
     ("nanosleep", Reason::Sleep),
     ("pipe_read", Reason::Pipe),
     ("pipe_write", Reason::Pipe),
@@ -277,6 +324,8 @@ const KERNEL: &[Word] = &[
     ("do_sys_poll", Reason::Events),
     ("do_select", Reason::Events),
     ("io_cqring_wait", Reason::Events),
+    ("io_uring_enter", Reason::Events),
+    ("io_wq_worker", Reason::Idle),
     ("eventfd_read", Reason::Events),
     ("timerfd_read", Reason::Sleep),
     ("sigtimedwait", Reason::Signal),
@@ -306,10 +355,13 @@ const KERNEL: &[Word] = &[
     ("nfs", Reason::File),
     ("filemap_", Reason::File),
     ("inotify_read", Reason::File),
-    ("flock_lock", Reason::File),
     ("rwsem_down", Reason::KernelLock),
     ("mutex_lock", Reason::KernelLock),
 ];
+
+/// Functions by their whole name: Python's lock is a flag with a condition, and a server process of PostgreSQL
+/// waits for its client's next command.
+const WHOLE: &[Word] = &[("take_gil", Reason::Lock), ("pq_getbyte", Reason::Idle)];
 
 /// Functions of pools, channels, locks and libc. Pools come first: they wait through the others.
 const PROGRAM: &[Word] = &[
@@ -323,6 +375,15 @@ const PROGRAM: &[Word] = &[
     ("async_executor", Reason::Idle),
     ("async_io::driver", Reason::Idle),
     ("threadpool::", Reason::Idle),
+    // Go.
+    ("runtime.stopm", Reason::Idle),
+    ("runtime.mPark", Reason::Idle),
+    ("runtime.findRunnable", Reason::Idle),
+    ("runtime.findrunnable", Reason::Idle),
+    ("runtime.sysmon", Reason::Idle),
+    ("runtime.usleep", Reason::Idle),
+    ("runtime.templateThread", Reason::Idle),
+    ("runtime.lock2", Reason::Lock),
     ("lock_contended", Reason::Lock),
     ("read_contended", Reason::Lock),
     ("write_contended", Reason::Lock),
@@ -377,6 +438,16 @@ const PROGRAM: &[Word] = &[
     ("accept", Reason::Network),
     ("fsync", Reason::File),
     ("fdatasync", Reason::File),
+    ("flock", Reason::Lock),
+    ("fcntl", Reason::Lock),
+    ("semop", Reason::Condition),
+    ("semtimedop", Reason::Condition),
+    ("msgrcv", Reason::Channel),
+    ("msgsnd", Reason::Channel),
+    ("mq_timed", Reason::Channel),
+    ("mq_receive", Reason::Channel),
+    ("mq_send", Reason::Channel),
+    ("io_uring_enter", Reason::Events),
     ("sigwait", Reason::Signal),
     ("sigsuspend", Reason::Signal),
 ];
@@ -433,6 +504,36 @@ mod tests {
             ("main;read;sys_timerfd_read;sys_do_wait_intr_irq;sys_schedule", Reason::Sleep),
             ("main;wait4;sys_kernel_wait4;sys_do_wait;sys_schedule", Reason::Child),
             ("main;syscall;sys_futex_wait", Reason::Other),
+            ("main;__flock;sys_do_sys_flock;sys_locks_lock_inode_wait;sys_schedule", Reason::Lock),
+            ("main;__flock;sys_do_sys_flock;sys_schedule", Reason::Lock),
+            ("main;fcntl64;sys_do_fcntl;sys_fcntl_setlk;sys_schedule", Reason::Lock),
+            ("main;fcntl64;sys_do_lock_file_wait;sys_posix_lock_inode_wait;sys_schedule", Reason::Lock),
+            ("main;semop;sys_do_semtimedop;sys___do_semtimedop;sys_schedule", Reason::Condition),
+            ("main;msgrcv;sys_do_msgrcv;sys_schedule", Reason::Channel),
+            ("main;msgsnd;sys_do_msgsnd;sys_schedule", Reason::Channel),
+            ("main;mq_receive;sys_do_mq_timedreceive;sys_wq_sleep;sys_schedule", Reason::Channel),
+            ("main;mq_send;sys_do_mq_timedsend;sys_wq_sleep;sys_schedule", Reason::Channel),
+            ("main;syscall;sys_do_sys_io_uring_enter;sys_io_cqring_wait;sys_schedule", Reason::Events),
+            ("sys_ret_from_fork_asm;sys_io_wq_worker;sys_schedule", Reason::Idle),
+            ("main;std::thread::sleep;sys_get_signal;sys_do_signal_stop;sys_schedule", Reason::Stopped),
+            ("main;sys_get_signal;sys_ptrace_stop;sys_schedule", Reason::Stopped),
+            (
+                "runtime.mstart;runtime.stopm;runtime.notesleep;runtime.futexsleep;sys_futex_wait",
+                Reason::Idle,
+            ),
+            ("runtime.mcall;runtime.findRunnable;runtime.netpoll;sys_ep_poll", Reason::Idle),
+            ("runtime.mstart;runtime.sysmon;runtime.usleep;sys_hrtimer_nanosleep", Reason::Idle),
+            ("main;runtime.lock2;runtime.futexsleep;sys_futex_wait", Reason::Lock),
+            ("dep::PyEval_RestoreThread;dep::take_gil;pthread_cond_timedwait;sys_futex_wait", Reason::Lock),
+            (
+                "PyEval_RestoreThread;take_gil;PyCOND_TIMEDWAIT;pthread_cond_timedwait;sys_futex_wait",
+                Reason::Lock,
+            ),
+            ("PostgresMain;pq_getbyte;secure_read;WaitEventSetWait;epoll_wait;sys_ep_poll", Reason::Idle),
+            ("PostgresMain;exec;WaitEventSetWait;epoll_wait;sys_ep_poll", Reason::Events),
+            ("main;__flock", Reason::Lock),
+            ("main;semop", Reason::Condition),
+            ("main;msgrcv", Reason::Channel),
             ("main;pthread_cond_wait", Reason::Condition),
             ("main;std::thread::JoinHandle::join;__pthread_clockjoin_ex;sys_futex_wait", Reason::Join),
             ("main", Reason::Other),

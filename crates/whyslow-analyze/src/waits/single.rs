@@ -24,10 +24,9 @@ pub(crate) fn singles(profile: &Profile, rows: &Samples) -> Vec<Single> {
         .map(|at| ((profile.wait_details.thread[at], profile.wait_details.end_ns[at]), at))
         .collect();
     let mut reasons = Reasons::new(profile);
-    let mut reason_of: FxHashMap<StackId, Reason> = FxHashMap::default();
     let single = |row: usize| {
         let (thread, end_ns, stack) = (rows.thread[row], rows.time_ns[row], rows.stack[row]);
-        let reason = *reason_of.entry(stack).or_insert_with(|| reasons.of(stack));
+        let reason = reasons.of_thread(thread, stack);
         // Run-queue delay that follows a wait can end at the same time as the wait only if its length is 0.
         let detail = details.get(&(thread, end_ns)).map(|at| profile.wait_details.row(*at));
         let length_ns = rows.value[row];

@@ -28,6 +28,7 @@ pub(super) use self::ended::Unsplit;
 pub use self::ended::WaitStacks;
 
 use super::Converter;
+use super::parked::Parked;
 use super::tasks::ThreadState;
 use crate::arch::system_call_argument;
 use crate::input::{Sample, Task, UserStack, Wakes};
@@ -105,6 +106,8 @@ pub(super) struct Away {
     stack: Option<StackId>,
     /// The first argument of the system call that it waits in; 0 if unknown.
     argument: u64,
+    /// The lock that it is queued for, if it waits on its own futex.
+    parked: Option<Parked>,
     /// Since when it is off its CPU, and whether it is only queued for one.
     since: Option<(u64, bool)>,
     /// The CPU that it left.
@@ -185,12 +188,16 @@ impl<W: World> Converter<W> {
         self.ensure_thread(pid, tid, time_ns);
         let user = self.user_stack(Task { pid, tid }, &sample.user);
         let stack = self.kernel_stack(sample.kernel, user);
+        let (argument, parked) = match &sample.user {
+            UserStack::Dump(registers, dump) => {
+                let argument = system_call_argument(registers).unwrap_or(0);
+                (argument, self.parked_on(pid, argument, Some(dump)))
+            }
+            _ => (0, None),
+        };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.away.stack = stack;
-            thread.away.argument = match &sample.user {
-                UserStack::Dump(registers, _) => system_call_argument(registers).unwrap_or(0),
-                _ => 0,
-            };
+            (thread.away.argument, thread.away.parked) = (argument, parked);
         }
     }
 
@@ -262,9 +269,17 @@ impl<W: World> Converter<W> {
         let stack = self.user_stack(task, user);
         let place = self.place(place);
         let stack = self.builder.stack(stack, place);
-        let data = self.data_at(task.pid, argument);
+        let dump = match user {
+            UserStack::Dump(_, dump) => Some(dump),
+            _ => None,
+        };
+        let parked = self.parked_on(task.pid, argument, dump);
+        let read_ns = parked.and_then(|parked| parked.read_ns).unwrap_or(taken.end);
+        let parked_on = parked.map_or(0, |parked| parked.key);
+        let data = self.data_at(task.pid, if parked_on > 0 { parked_on } else { argument });
         if let Some(thread) = self.threads.get_mut(&task.tid) {
-            thread.snapshots.taken.push((taken, Place { stack, argument, data }));
+            let taken = taken.start..taken.end.max(read_ns);
+            thread.snapshots.taken.push((taken, Place { stack, argument, parked_on, data }));
         }
     }
 
@@ -309,7 +324,7 @@ impl<W: World> Converter<W> {
     pub(super) fn wait_ends(&mut self, tid: u32, on: Option<u32>, time: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let (id, pid) = (thread.id, thread.pid);
-        let Away { stack, argument, since, cpu, woken } = std::mem::take(&mut thread.away);
+        let Away { stack, argument, parked, since, cpu, woken } = std::mem::take(&mut thread.away);
         let Some((since, preempted)) = since else { return };
         self.losses.judge([cpu, on], since, time.saturating_sub(since));
         let woken = woken.filter(|woken| !preempted && woken.time <= time);
@@ -331,8 +346,17 @@ impl<W: World> Converter<W> {
         if self.waits.is_none() {
             return;
         }
-        let data = |argument| self.data_at(pid, argument);
-        let place = stack.map(|stack| Place { stack, argument, data: data(argument) }).or(snapshot);
+        // What was read after the end of the wait belongs to another.
+        let parked = parked.filter(|parked| parked.read_ns.is_none_or(|read| read <= time));
+        let parked_on = parked.map_or(0, |parked| parked.key);
+        let data = |address| self.data_at(pid, address);
+        let place = stack.map(|stack| Place {
+            stack,
+            argument,
+            parked_on,
+            data: data(if parked_on > 0 { parked_on } else { argument }),
+        });
+        let place = place.or(snapshot);
         self.add_ended(tid, Ended { thread: id, since, ready, end: time, preempted, cpu, woken, place });
     }
 

@@ -16,6 +16,7 @@ pub(super) fn write_details(details: &WaitDetails, rows: Range<usize>) -> Vec<u8
         .numbers("end", rows().map(|row| row.end_ns))
         .numbers("cpu", rows().map(|row| optional(row.cpu)))
         .numbers("argument", rows().map(|row| row.argument))
+        .numbers("parked_on", rows().map(|row| row.parked_on))
         .numbers("data_module", rows().map(|row| optional(row.data.map(|(module, _)| module.0))))
         .numbers("data_address", rows().map(|row| row.data.map_or(0, |(_, address)| address.0)))
         .numbers("woken_by", rows().map(|row| u64::from(row.woken_by.code())))
@@ -27,6 +28,7 @@ pub(super) fn write_details(details: &WaitDetails, rows: Range<usize>) -> Vec<u8
 pub(super) fn read_details(columns: &ColumnReader<'_>, profile: &mut Profile) -> Result<(), Malformed> {
     let (thread, end, cpu) = (columns.numbers("thread")?, columns.numbers("end")?, columns.numbers("cpu")?);
     let (argument, woken_by) = (columns.numbers("argument")?, columns.numbers("woken_by")?);
+    let parked_on = columns.numbers_or_zeros("parked_on")?;
     let data_module = columns.numbers_or_zeros("data_module")?;
     let data_address = columns.numbers_or_zeros("data_address")?;
     let (waker, waker_stack) = (columns.numbers("waker")?, columns.numbers("waker_stack")?);
@@ -37,6 +39,7 @@ pub(super) fn read_details(columns: &ColumnReader<'_>, profile: &mut Profile) ->
             end_ns: end[at],
             cpu: optional_row(cpu[at], u32::MAX as usize)?,
             argument: argument[at],
+            parked_on: parked_on[at],
             data: optional_row(data_module[at], modules)?
                 .map(|module| (ModuleId(module), RelativeAddress(data_address[at]))),
             woken_by: WokenBy::from_code(woken_by[at]),

@@ -152,6 +152,7 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
             end_ns: r.number(),
             cpu: r.maybe(|r| r.below(4096) as u32),
             argument: r.number(),
+            parked_on: r.number(),
             data: r.maybe(|r| (module(r), RelativeAddress(r.number()))),
             woken_by: r.pick(WokenBy::ALL),
             waker: r.maybe(|r| ThreadId::from(r.below(p.threads.len()))),

@@ -145,6 +145,8 @@ pub fn critical_path<'a>(
     struct Body<'a> {
         #[serde(flatten)]
         head: Head<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ends_in: Option<ThreadJson<'a>>,
         total_ns: u64,
         ran_ns: u64,
         unknown_ns: u64,
@@ -172,6 +174,7 @@ pub fn critical_path<'a>(
     });
     Body {
         head: context.head("critical-path", path.steps.len() as u64, path.total_ns),
+        ends_in: path.ends_in.map(|thread| thread_json(profile, thread)),
         total_ns: path.total_ns,
         ran_ns: path.ran_ns,
         unknown_ns: path.unknown_ns,

@@ -1,13 +1,16 @@
 //! The critical path as text.
 
-use whyslow_analyze::{CriticalPath, Did, PathStep, Percent};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use whyslow_analyze::{CriticalPath, Did, PathRow, PathStep, Percent, Reason, Site, has_wakers};
 use whyslow_profile::{Profile, ThreadId};
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,
-    styled,
+    styled, wide_enough,
 };
-use super::locks::thread_name;
+use super::locks::{ThreadGroup, group_name, thread_name};
 use crate::sanitize::clean;
 use crate::units::duration;
 
@@ -23,8 +26,11 @@ pub fn critical_path(path: &CriticalPath, profile: &Profile, limit: usize, page:
     let mut out = String::new();
     let share = |part: u64| Percent(part as f64 / path.total_ns.max(1) as f64);
     let waited = path.total_ns.saturating_sub(path.ran_ns);
+    let ends_in = path
+        .ends_in
+        .map_or(String::new(), |thread| format!(" to the end of {}", thread_name(profile, thread)));
     let intro = format!(
-        "the critical path takes {}: threads ran {} ({}) and waited {}; only changes on this path make the run shorter",
+        "the critical path{ends_in} takes {}: threads ran {} ({}) and waited {}; only changes on this path make the run shorter",
         duration(path.total_ns),
         duration(path.ran_ns),
         share(path.ran_ns),
@@ -32,29 +38,37 @@ pub fn critical_path(path: &CriticalPath, profile: &Profile, limit: usize, page:
     );
     push_wrapped(&mut out, PLAIN, &intro, page.width);
     if path.unknown_ns > 0 {
-        let text = format!(
-            "the waker is unknown for {} of waits, so the path may be wrong there: run `whyslow record --wakers` as root",
-            duration(path.unknown_ns)
-        );
+        let unknown = duration(path.unknown_ns);
+        let text = match has_wakers(profile) {
+            true => format!(
+                "what ended {unknown} of waits was not recorded; the path stays in the waiting thread there"
+            ),
+            false => format!(
+                "the waker is unknown for {unknown} of waits, so the path may be wrong there: run `whyslow record --wakers` as root"
+            ),
+        };
         push_wrapped(&mut out, DIM, &text, page.width);
     }
     if path.rows.is_empty() {
         return out;
     }
     out.push('\n');
-    let shown = &path.rows[..path.rows.len().min(limit)];
-    let threads: Vec<String> = shown.iter().map(|row| thread_name(profile, row.thread)).collect();
+    let rows = rows_of(path, profile);
+    let shown = &rows[..rows.len().min(limit)];
+    let threads: Vec<String> = shown.iter().map(|row| group_name(profile, &row.threads)).collect();
     let thread_column = threads.iter().map(|name| columns(name)).max().unwrap_or(0).clamp(6, 28);
-    let rest = page.width.saturating_sub(SHARE + NUMBER + WHAT + thread_column + 6);
+    let times: Vec<String> = shown.iter().map(|row| duration(row.total_ns)).collect();
+    let number = wide_enough(times.iter().map(String::as_str), NUMBER);
+    let rest = page.width.saturating_sub(SHARE + number + WHAT + thread_column + 6);
     let header = format!(
         "{}{}  {}{}  function",
         right("share", SHARE),
-        right("time", NUMBER),
+        right("time", number),
         left("state", WHAT),
         left("thread", thread_column)
     );
     push_line(&mut out, &styled(BOLD, header));
-    for (row, thread) in shown.iter().zip(&threads) {
+    for ((row, thread), time) in shown.iter().zip(&threads).zip(&times) {
         let function = match row.site {
             Some(site) => {
                 let name = page.fit(&label_name(profile, site.label), rest * 3 / 5);
@@ -67,18 +81,47 @@ pub fn critical_path(path: &CriticalPath, profile: &Profile, limit: usize, page:
         let line = format!(
             "{}{}  {}{}  {function}",
             right(&share(row.total_ns).to_string(), SHARE),
-            right(&duration(row.total_ns), NUMBER),
+            right(time, number),
             left(word(row.did), WHAT),
             left(&page.fit(thread, thread_column), thread_column)
         );
         push_line(&mut out, line.trim_end());
     }
-    if path.rows.len() > limit {
-        let more = number_of((path.rows.len() - limit) as u64, "more line", "more lines");
+    if rows.len() > limit {
+        let more = number_of((rows.len() - limit) as u64, "more line", "more lines");
         push_line(&mut out, &styled(DIM, format!("and {more}")));
     }
     push_way(&mut out, path, profile);
     out
+}
+
+/// The part of the path at one line, of threads of one name.
+struct Row {
+    did: Did,
+    site: Option<Site>,
+    threads: BTreeSet<ThreadId>,
+    total_ns: u64,
+}
+
+fn rows_of(path: &CriticalPath, profile: &Profile) -> Vec<Row> {
+    let mut rows: Vec<(ThreadGroup<'_>, Row)> = Vec::new();
+    for PathRow { did, site, thread, total_ns } in &path.rows {
+        let group = ThreadGroup::of(profile, *thread);
+        let same = rows.iter_mut().find(|(known, row)| (*known, row.did, row.site) == (group, *did, *site));
+        match same {
+            Some((_, row)) => {
+                row.threads.insert(*thread);
+                row.total_ns += total_ns;
+            }
+            None => {
+                let threads = BTreeSet::from([*thread]);
+                rows.push((group, Row { did: *did, site: *site, threads, total_ns: *total_ns }));
+            }
+        }
+    }
+    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+    rows.sort_by_key(|row| Reverse(row.total_ns));
+    rows
 }
 
 /// The word for a thread's state on the path.
@@ -95,48 +138,84 @@ struct Stretch {
     start_ns: u64,
     end_ns: u64,
     ran_ns: u64,
+    /// The time per reason.
+    waited: Vec<(Reason, u64)>,
+}
+
+impl Stretch {
+    fn of(step: &PathStep) -> Self {
+        let length = step.end_ns - step.start_ns;
+        let (ran_ns, waited) = match step.did {
+            Did::Ran => (length, Vec::new()),
+            Did::Waited(reason) => (0, vec![(reason, length)]),
+        };
+        Self { thread: step.thread, start_ns: step.start_ns, end_ns: step.end_ns, ran_ns, waited }
+    }
+
+    /// Appends a later stretch of the same thread.
+    fn extend(&mut self, later: Self) {
+        self.end_ns = later.end_ns;
+        self.ran_ns += later.ran_ns;
+        for (reason, length) in later.waited {
+            match self.waited.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, sum)) => *sum += length,
+                None => self.waited.push((reason, length)),
+            }
+        }
+    }
+
+    /// `ran 3.00 s, lock 2.00 s, queued 20.0 ms`, without what is too short to matter.
+    fn words(&mut self) -> String {
+        self.waited.sort_by_key(|(_, length)| Reverse(*length));
+        let parts = [("ran", self.ran_ns)]
+            .into_iter()
+            .chain(self.waited.iter().map(|(reason, length)| (reason.word(), *length)));
+        let least = ((self.end_ns - self.start_ns) as f64 * LEAST) as u64;
+        let parts = parts
+            .filter(|(_, length)| *length > least)
+            .map(|(what, length)| format!("{what} {}", duration(length)));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Joins neighbours of the same thread.
+fn joined(stretches: impl IntoIterator<Item = Stretch>) -> Vec<Stretch> {
+    let mut joined: Vec<Stretch> = Vec::new();
+    for stretch in stretches {
+        match joined.last_mut() {
+            Some(last) if last.thread == stretch.thread => last.extend(stretch),
+            _ => joined.push(stretch),
+        }
+    }
+    joined
 }
 
 fn push_way(out: &mut String, path: &CriticalPath, profile: &Profile) {
-    let mut stretches: Vec<Stretch> = Vec::new();
-    for &PathStep { thread, did, start_ns, end_ns, .. } in &path.steps {
-        let ran_ns = if did == Did::Ran { end_ns - start_ns } else { 0 };
-        match stretches.last_mut() {
-            Some(last) if last.thread == thread => {
-                last.end_ns = end_ns;
-                last.ran_ns += ran_ns;
-            }
-            _ => stretches.push(Stretch { thread, start_ns, end_ns, ran_ns }),
-        }
-    }
+    let mut stretches = joined(path.steps.iter().map(Stretch::of));
     if stretches.len() < 2 {
         return;
     }
     let least = (path.total_ns as f64 * LEAST) as u64;
-    let all = stretches.len();
-    stretches.retain(|stretch| stretch.end_ns - stretch.start_ns >= least);
+    let is_short = |stretch: &Stretch| stretch.end_ns - stretch.start_ns < least;
+    let mut left_out = stretches.iter().filter(|stretch| is_short(stretch)).count();
+    stretches.retain(|stretch| !is_short(stretch));
+    let mut stretches = joined(stretches);
+    left_out += stretches.len().saturating_sub(STRETCHES);
     stretches.truncate(STRETCHES);
     out.push('\n');
     push_line(out, &styled(BOLD, "the path in order of time"));
-    for stretch in &stretches {
-        let length = stretch.end_ns - stretch.start_ns;
-        let waited = length.saturating_sub(stretch.ran_ns);
+    for stretch in &mut stretches {
         let line = format!(
-            "{}  {}  {}: ran {}, waited {}",
+            "{}  {}  {}: {}",
             right(&format!("at {}", duration(stretch.start_ns)), NUMBER + 3),
-            right(&duration(length), NUMBER),
+            right(&duration(stretch.end_ns - stretch.start_ns), NUMBER),
             thread_name(profile, stretch.thread),
-            duration(stretch.ran_ns),
-            duration(waited)
+            stretch.words()
         );
         push_line(out, &line);
     }
-    if all > stretches.len() {
-        let more = number_of(
-            (all - stretches.len()) as u64,
-            "shorter or later stretch",
-            "shorter or later stretches",
-        );
+    if left_out > 0 {
+        let more = number_of(left_out as u64, "shorter or later stretch", "shorter or later stretches");
         push_line(out, &styled(DIM, format!("and {more}")));
     }
 }

@@ -1,10 +1,14 @@
 //! Contended locks as text.
 
-use whyslow_analyze::{LockRow, LockSite, LockTable, Percent, Site};
-use whyslow_profile::{Profile, ThreadId};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use whyslow_analyze::{LockRow, LockSite, LockTable, Percent, Site, has_wakers};
+use whyslow_profile::{ProcessId, Profile, ThreadId};
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, label_name, left, number_of, place, push_line, push_wrapped, right, styled,
+    wide_enough,
 };
 use crate::sanitize::clean;
 use crate::units::duration;
@@ -41,28 +45,88 @@ pub fn locks(table: &LockTable, profile: &Profile, limit: usize, page: Page) -> 
     if !table.graph.is_empty() {
         out.push('\n');
         push_line(&mut out, &styled(BOLD, "contention between threads"));
-        for edge in table.graph.iter().take(EDGES) {
+        let edges = edges_of(table, profile);
+        let times: Vec<String> = edges.iter().map(|edge| duration(edge.total_ns)).collect();
+        let width = wide_enough(times.iter().take(EDGES).map(String::as_str), SHARE + 2);
+        for (edge, time) in edges.iter().zip(&times).take(EDGES) {
             let line = format!(
                 "{}  {} waited for {}, {}",
-                right(&duration(edge.total_ns), SHARE + 2),
-                thread_name(profile, edge.waiter),
-                thread_name(profile, edge.holder),
+                right(time, width),
+                group_name(profile, &edge.waiters),
+                group_name(profile, &edge.holders),
                 number_of(edge.count, "time", "times")
             );
             push_line(&mut out, &line);
         }
-        if table.graph.len() > EDGES {
-            let more = number_of((table.graph.len() - EDGES) as u64, "more pair", "more pairs");
+        if edges.len() > EDGES {
+            let more = number_of((edges.len() - EDGES) as u64, "more pair", "more pairs");
             push_line(&mut out, &styled(DIM, format!("and {more} of threads")));
         }
     }
     if table.rows.iter().all(|row| row.holders.is_empty()) {
         out.push('\n');
-        let hint =
-            "this recording does not show where the locks were held: run `whyslow record --wakers` as root";
+        let hint = match has_wakers(profile) {
+            true => "no recorded thread released these locks while another waited",
+            false => {
+                "this recording does not show where the locks were held: run `whyslow record --wakers` as root"
+            }
+        };
         push_wrapped(&mut out, DIM, hint, page.width);
     }
     out
+}
+
+/// Why a lock has no name.
+fn why_unnamed(row: &LockRow) -> Option<&'static str> {
+    match (row.name, row.address) {
+        (Some(_), _) => None,
+        (None, None) => Some("no name: its address is not known, so locks of one line are shown as one"),
+        (None, Some(_)) if row.in_module => Some("no name: the symbol table does not have its variable"),
+        (None, Some(_)) => Some("no name: it is on the heap or on a stack"),
+    }
+}
+
+/// How long threads of one name waited for threads of another.
+#[derive(Default)]
+struct Edge {
+    waiters: BTreeSet<ThreadId>,
+    holders: BTreeSet<ThreadId>,
+    count: u64,
+    total_ns: u64,
+}
+
+/// The graph of waits between threads of the same names, most time first.
+fn edges_of(table: &LockTable, profile: &Profile) -> Vec<Edge> {
+    let mut edges: BTreeMap<_, Edge> = BTreeMap::new();
+    for row in &table.graph {
+        let groups = (ThreadGroup::of(profile, row.waiter), ThreadGroup::of(profile, row.holder));
+        let edge = edges.entry(groups).or_default();
+        edge.waiters.insert(row.waiter);
+        edge.holders.insert(row.holder);
+        edge.count += row.count;
+        edge.total_ns += row.total_ns;
+    }
+    let mut edges: Vec<Edge> = edges.into_values().collect();
+    edges.sort_by_key(|edge| Reverse(edge.total_ns));
+    edges
+}
+
+/// Sites of threads of the same name, most time first.
+fn sites_of<'a>(profile: &Profile, sites: &'a [LockSite]) -> Vec<(&'a LockSite, BTreeSet<ThreadId>, u64)> {
+    let mut rows: Vec<(&LockSite, BTreeSet<ThreadId>, u64)> = Vec::new();
+    for site in sites {
+        let group = |site: &LockSite| site.thread.map(|thread| ThreadGroup::of(profile, thread));
+        let same = rows.iter_mut().find(|(known, ..)| known.site == site.site && group(known) == group(site));
+        match same {
+            Some((_, threads, total_ns)) => {
+                threads.extend(site.thread);
+                *total_ns += site.total_ns;
+            }
+            None => rows.push((site, site.thread.into_iter().collect(), site.total_ns)),
+        }
+    }
+    rows.sort_by_key(|(.., total_ns)| Reverse(*total_ns));
+    rows
 }
 
 fn push_lock(out: &mut String, row: &LockRow, profile: &Profile, page: Page) {
@@ -71,6 +135,9 @@ fn push_lock(out: &mut String, row: &LockRow, profile: &Profile, page: Page) {
     let title =
         format!("{}{name}{address}, first waited for in {}", row.kind, site_words(profile, row.site, page));
     push_wrapped(out, BOLD, &title, page.width);
+    if let Some(why) = why_unnamed(row) {
+        push_wrapped(out, DIM, &format!("  {why}"), page.width);
+    }
     let numbers = format!(
         "  {} in {}: mean {}, p50 {}, p99 {}, max {}",
         duration(row.total_ns),
@@ -82,25 +149,27 @@ fn push_lock(out: &mut String, row: &LockRow, profile: &Profile, page: Page) {
     );
     push_line(out, &numbers);
     for (what, sites) in [("waited in", &row.waiters), ("released in", &row.holders)] {
-        for (at, site) in sites.iter().take(SITES).enumerate() {
+        let sites = sites_of(profile, sites);
+        for (at, (site, threads, total_ns)) in sites.iter().take(SITES).enumerate() {
             let what = if at == 0 { what } else { "" };
-            let share = Percent(site.total_ns as f64 / row.total_ns.max(1) as f64).to_string();
-            let line =
-                format!("  {}{}  {}", left(what, WHAT), right(&share, SHARE), of_site(profile, site, page));
+            let share = Percent(*total_ns as f64 / row.total_ns.max(1) as f64).to_string();
+            let by = if threads.is_empty() {
+                String::new()
+            } else {
+                format!(", by {}", group_name(profile, threads))
+            };
+            let line = format!(
+                "  {}{}  {}{by}",
+                left(what, WHAT),
+                right(&share, SHARE),
+                site_words(profile, site.site, page)
+            );
             push_line(out, &line);
         }
         if sites.len() > SITES {
             let more = number_of((sites.len() - SITES) as u64, "more line", "more lines");
             push_line(out, &styled(DIM, format!("  {}and {more}", left("", WHAT + SHARE + 2))));
         }
-    }
-}
-
-fn of_site(profile: &Profile, row: &LockSite, page: Page) -> String {
-    let site = site_words(profile, row.site, page);
-    match row.thread {
-        Some(thread) => format!("{site}, by {}", thread_name(profile, thread)),
-        None => site,
     }
 }
 
@@ -111,6 +180,37 @@ pub(super) fn site_words(profile: &Profile, site: Site, page: Page) -> String {
     match site.file {
         Some(file) => format!("{name} ({})", place(&clean(profile.text(file)), site.line, room * 2 / 5)),
         None => name,
+    }
+}
+
+/// Threads of one process whose names differ at most in a trailing number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ThreadGroup<'a> {
+    process: ProcessId,
+    name: &'a str,
+}
+
+impl<'a> ThreadGroup<'a> {
+    pub(super) fn of(profile: &'a Profile, thread: ThreadId) -> Self {
+        let row = &profile.threads[thread.index()];
+        let name = profile.text(row.name);
+        let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        Self { process: row.process, name: if stem.is_empty() { name } else { stem } }
+    }
+}
+
+/// The name of some threads of one group: that of the only one with its id, or how many there are.
+pub(super) fn group_name(profile: &Profile, threads: &BTreeSet<ThreadId>) -> String {
+    let name = |thread: &ThreadId| profile.text(profile.threads[thread.index()].name);
+    match (threads.first(), threads.last()) {
+        (Some(only), Some(last)) if only == last => thread_name(profile, *only),
+        (Some(first), Some(_)) => {
+            let differ = threads.iter().any(|thread| name(thread) != name(first));
+            let group = ThreadGroup::of(profile, *first).name;
+            let name = if differ { format!("{}*", clean(group)) } else { clean(name(first)).into_owned() };
+            format!("{name} ({} threads)", threads.len())
+        }
+        _ => String::new(),
     }
 }
 

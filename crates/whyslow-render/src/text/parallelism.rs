@@ -3,7 +3,9 @@
 use whyslow_analyze::{BusyFunction, Parallelism, Percent, SerialPart};
 use whyslow_profile::Profile;
 
-use super::layout::{BOLD, DIM, PLAIN, Page, label_name, place, push_line, push_wrapped, right, styled};
+use super::layout::{
+    BOLD, DIM, PLAIN, Page, label_name, place, push_line, push_wrapped, right, styled, wide_enough,
+};
 use crate::sanitize::clean;
 use crate::units::duration;
 
@@ -30,6 +32,8 @@ pub fn parallelism(parallelism: &Parallelism, profile: &Profile, page: Page) -> 
         push_wrapped(&mut out, PLAIN, &serial_words(&part, profile), page.width);
     }
     out.push('\n');
+    let times: Vec<String> = parallelism.levels.iter().map(|level| duration(level.ns)).collect();
+    let time = wide_enough(times.iter().map(String::as_str), TIME);
     push_line(
         &mut out,
         &styled(
@@ -38,17 +42,17 @@ pub fn parallelism(parallelism: &Parallelism, profile: &Profile, page: Page) -> 
                 "{}{}{}  running functions",
                 right("threads", THREADS),
                 right("share", SHARE),
-                right("time", TIME)
+                right("time", time)
             ),
         ),
     );
-    let lead = THREADS + SHARE + TIME + 2;
+    let lead = THREADS + SHARE + time + 2;
     for (threads, level) in parallelism.levels.iter().enumerate().filter(|(_, level)| level.ns > 0) {
         let numbers = format!(
             "{}{}{}  ",
             right(&threads.to_string(), THREADS),
             right(&Percent(parallelism.share(threads)).to_string(), SHARE),
-            right(&duration(level.ns), TIME)
+            right(&duration(level.ns), time)
         );
         let functions = if threads == 0 { &[] } else { level.notable(MOST_FUNCTIONS) };
         if functions.is_empty() {

@@ -1,18 +1,17 @@
 //! The table of waits.
 
-use whyslow_analyze::{BlockedWorker, Fact, Percent, WaitRow, WaitTable};
+use whyslow_analyze::{BlockedWorker, Fact, Percent, Reason, WaitRow, WaitTable};
 use whyslow_profile::Profile;
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,
-    styled,
+    styled, wide_enough,
 };
 use super::remark::remark_lines;
 use crate::sanitize::clean;
 use crate::units::{Count, duration};
 
 const SHARE: usize = 8;
-const NUMBER: usize = 10;
 const REASON: usize = 13;
 /// The minimum width of a name.
 const NAME: usize = 20;
@@ -39,15 +38,24 @@ pub fn waits(
 ) -> String {
     let mut out = String::new();
     let share = |part: u64| Percent(part as f64 / table.total_ns.max(1) as f64);
-    let intro = format!(
-        "threads waited {} in all, {}; each wait is charged to the line of your code that led to it",
-        duration(table.total_ns),
-        number_of(table.count, "time", "times")
-    );
-    push_wrapped(&mut out, PLAIN, &intro, page.width);
     if table.rows.is_empty() {
+        push_line(&mut out, "no thread waited here");
         return out;
     }
+    let queued = table.rows.iter().filter(|row| row.reason == Reason::Cpu);
+    let (queued_ns, queued_count) =
+        queued.fold((0, 0), |(ns, count), row| (ns + row.total_ns, count + row.count));
+    let mut intro = format!(
+        "threads were blocked {} in all, in {}",
+        duration(table.total_ns - queued_ns),
+        number_of(table.count - queued_count, "wait", "waits")
+    );
+    if queued_count > 0 {
+        let times = number_of(queued_count, "time", "times");
+        intro.push_str(&format!(", and queued for a CPU {} ({times})", duration(queued_ns)));
+    }
+    intro.push_str("; each wait is charged to the line of your code that led to it");
+    push_wrapped(&mut out, PLAIN, &intro, page.width);
     let reasons = table
         .reasons
         .iter()
@@ -68,16 +76,25 @@ pub fn waits(
 pub(super) fn wait_rows(table: &WaitTable, profile: &Profile, limit: usize, page: Page) -> String {
     let mut out = String::new();
     let share = |part: u64| Percent(part as f64 / table.total_ns.max(1) as f64);
-    // If the columns do not fit, the percentiles go first.
-    let mut numbers = COLUMNS.to_vec();
-    for spare in ["p50", "p99", "max"] {
-        if SHARE + NUMBER * numbers.len() + REASON + 2 * NAME > page.width {
-            numbers.retain(|(title, _)| *title != spare);
+    let shown = &table.rows[..table.rows.len().min(limit)];
+    let mut numbers: Vec<(usize, &str, Vec<String>)> = COLUMNS
+        .iter()
+        .map(|(title, number)| {
+            let cells: Vec<String> = shown.iter().map(number).collect();
+            (wide_enough(cells.iter().map(String::as_str).chain([*title]), 0), *title, cells)
+        })
+        .collect();
+    let taken = |numbers: &[(usize, &str, Vec<String>)]| {
+        SHARE + numbers.iter().map(|(width, ..)| width).sum::<usize>() + 2 + REASON
+    };
+    // If the columns do not fit, the longest wait goes first, then the percentiles.
+    for spare in ["max", "p50", "p99"] {
+        if taken(&numbers) + 2 * NAME > page.width {
+            numbers.retain(|(_, title, _)| *title != spare);
         }
     }
-    let rest = page.width.saturating_sub(SHARE + NUMBER * numbers.len() + 2 + REASON);
+    let rest = page.width.saturating_sub(taken(&numbers));
     let place_width = (rest * 2 / 5).min(40);
-    let shown = &table.rows[..table.rows.len().min(limit)];
     let places = shown.iter().map(|row| match row.file {
         Some(file) => place(&clean(profile.text(file)), row.line, place_width),
         None => String::new(),
@@ -85,7 +102,7 @@ pub(super) fn wait_rows(table: &WaitTable, profile: &Profile, limit: usize, page
     let places: Vec<String> = places.collect();
     let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
     let name_width = rest.saturating_sub(widest + 2);
-    let titles = numbers.iter().map(|(title, _)| right(title, NUMBER)).collect::<String>();
+    let titles = numbers.iter().map(|(width, title, _)| right(title, *width)).collect::<String>();
     let names: Vec<String> =
         shown.iter().map(|row| page.fit(&label_name(profile, row.label), name_width)).collect();
     let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0).max("function".len());
@@ -96,8 +113,8 @@ pub(super) fn wait_rows(table: &WaitTable, profile: &Profile, limit: usize, page
         left("function", name_column)
     );
     push_line(&mut out, &styled(BOLD, header));
-    for ((row, name), place) in shown.iter().zip(&names).zip(&places) {
-        let numbers = numbers.iter().map(|(_, number)| right(&number(row), NUMBER)).collect::<String>();
+    for (at, ((row, name), place)) in shown.iter().zip(&names).zip(&places).enumerate() {
+        let numbers = numbers.iter().map(|(width, _, cells)| right(&cells[at], *width)).collect::<String>();
         let share = right(&share(row.total_ns).to_string(), SHARE);
         let line = format!(
             "{share}{numbers}  {}{}  {place}",

@@ -74,6 +74,7 @@ fn details_of_single_waits_have_their_own_columns() {
         end_ns: 9_000_000,
         cpu: Some(3),
         argument: 0x7f00_1234_5678,
+        parked_on: 0,
         data: None,
         woken_by: WokenBy::Thread,
         waker: Some(ThreadId(0)),

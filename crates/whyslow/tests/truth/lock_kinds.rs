@@ -132,6 +132,15 @@ fn assert_crate_locks(profile: &Profile, truth: &Truth) {
         ],
     );
     let metric = wait_metric(profile).unwrap();
+    let every = Selection { metric, ..Selection::default() };
+    let locks = LockTable::build(profile, &every, &Charges::new(profile, true), 50_000_000);
+    let name = |kind: &str| {
+        let row =
+            locks.rows.iter().find(|row| row.kind == kind).unwrap_or_else(|| panic!("{kind}: {locks:?}"));
+        (row.name.map(|name| name.words(profile)), row.address.is_some())
+    };
+    assert_eq!(name("parking_lot Mutex"), (Some("crate_locks::LOCK".to_owned()), true));
+    assert_eq!(name("parking_lot RwLock"), (None, true), "it is on the heap");
     // The first thread waits for the pool at the start.
     let others = profile.threads[1..].iter().map(|thread| whyslow_analyze::Pattern::Number(thread.tid));
     let pool = Some(regex::Regex::new("rayon_core").unwrap());

@@ -3,7 +3,7 @@
 //! Run: `crate_locks [MS=100]`
 //!
 //! THE KNOWN ANSWER: the lines `FUNCTION_us N`: the main thread waits N microseconds in FUNCTION for a
-//! lock of parking_lot. The two pool threads work only briefly at the start, and are idle otherwise.
+//! lock of parking_lot: `wait_mutex` for the variable `LOCK`, `wait_rwlock` for one on the heap. The two pool threads work only briefly at the start, and are idle otherwise.
 
 use std::sync::Arc;
 use std::thread::{sleep, spawn};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 const BEFORE: Duration = Duration::from_millis(5);
+static LOCK: Mutex<u32> = Mutex::new(0);
 
 /// Keeps the main thread busy while another one takes a lock.
 fn compute(time: Duration) {
@@ -29,14 +30,12 @@ fn timed(name: &str, wait: impl FnOnce()) {
 
 #[inline(never)]
 fn wait_mutex(time: Duration) {
-    let lock = Arc::new(Mutex::new(0));
-    let holder = Arc::clone(&lock);
     let other = spawn(move || {
-        let _held = holder.lock();
+        let _held = LOCK.lock();
         sleep(time + BEFORE);
     });
     compute(BEFORE);
-    timed("wait_mutex", || *lock.lock() += 1);
+    timed("wait_mutex", || *LOCK.lock() += 1);
     other.join().unwrap();
 }
 

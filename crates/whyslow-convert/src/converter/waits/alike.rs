@@ -23,7 +23,9 @@ pub(super) struct Place {
     pub(super) stack: StackId,
     /// The first argument of the system call; 0 if unknown.
     pub(super) argument: u64,
-    /// Where that address is in a module's data.
+    /// The lock that it is queued for, if it waits on its own futex; else 0.
+    pub(super) parked_on: u64,
+    /// Where the lock, or else the argument, is in a module's data.
     pub(super) data: Option<(ModuleId, RelativeAddress)>,
 }
 
@@ -107,7 +109,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn place(stack: u32) -> Place {
-        Place { stack: StackId(stack), argument: 0, data: None }
+        Place { stack: StackId(stack), argument: 0, parked_on: 0, data: None }
     }
 
     fn kind(name: &str) -> ThreadKind {

@@ -255,12 +255,14 @@ impl<W: World> Converter<W> {
         let Some(metric) = self.waits.as_ref().map(|waits| waits.metric) else { return };
         let Ended { thread, ready, end, preempted, cpu, woken, place, .. } = *wait;
         let (ready_ns, end_ns) = (self.since_start(ready), self.since_start(end));
-        let (argument, data) = place.map_or((0, None), |place| (place.argument, place.data));
+        let (argument, parked_on, data) =
+            place.map_or((0, 0, None), |place| (place.argument, place.parked_on, place.data));
         self.builder.wait_detail(WaitDetail {
             thread,
             end_ns: if preempted { end_ns } else { ready_ns },
             cpu,
             argument,
+            parked_on,
             data,
             woken_by: woken.map_or(WokenBy::Unknown, |woken| woken.by),
             waker: woken.and_then(|woken| woken.thread),
