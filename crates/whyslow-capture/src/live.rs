@@ -23,6 +23,12 @@ pub(crate) struct LiveWorld {
     sockets: Sockets,
 }
 
+impl LiveWorld {
+    pub(crate) fn new(marks: Marks) -> Self {
+        Self { marks, sockets: Sockets::default() }
+    }
+}
+
 impl World for LiveWorld {
     fn open(&mut self, pid: u32, mapping: &FileMapping) -> Opened {
         let mut name = mapping.key.path.clone();

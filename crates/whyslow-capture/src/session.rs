@@ -117,7 +117,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let by_ptrace = ptrace_hz.map(|rate_hz| Sampler { trigger: Trigger::Ptrace, rate_hz });
     let sampler = by_events.or(by_timer).or(by_ptrace);
     let marks = Marks::live(start_ns, target.runtime_folder().as_deref());
-    let world = LiveWorld { marks, ..LiveWorld::default() };
+    let world = LiveWorld::new(marks);
     let mut converter = Converter::new(world, start_ns, kernel_base.unwrap_or(0));
     let cpu_time = sampler.map(|sampler| converter.builder.metric(Metric::cpu_time(sampler)));
     let heap_rows = options.heap.as_ref().map(|options| HeapRows::new(&mut converter, options));

@@ -16,7 +16,7 @@ mod meaning;
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Lengths, LocationId, MetricId, ModuleKind, StackId, StringId, Syscalls, ThreadId};
 
-use self::files::{FileId, Files};
+use self::files::{FileId, Files, STANDARD};
 use self::meaning::{Does, Meaning, error_name, meaning};
 use super::Converter;
 use crate::arch::call_name;
@@ -35,6 +35,8 @@ const SAME_NS: u64 = 1_000_000;
 const NO_NUMBER: i64 = -1;
 /// `F_DUPFD` and `F_DUPFD_CLOEXEC`.
 const DUPLICATING: [u64; 2] = [0, 1030];
+/// The numbers of descriptors are below this, by default.
+const DESCRIPTORS: i32 = 1 << 20;
 /// Errors are returned as small negative numbers.
 const MAX_ERRNO: i64 = 4095;
 
@@ -346,7 +348,7 @@ impl<W: World> Converter<W> {
         result: i32,
         time_ns: u64,
     ) {
-        let Self { calls: Some(calls), builder, .. } = self else { return };
+        let Self { calls: Some(calls), builder, world, .. } = self else { return };
         let files = &mut calls.files;
         let descriptor = current.arguments[0] as i32;
         match meaning.does {
@@ -367,6 +369,23 @@ impl<W: World> Converter<W> {
                 };
                 let file = files.named(builder, &name);
                 files.set(pid, result, file);
+            }
+            Does::Pipe => {
+                // The program mostly still has the numbers where the kernel has put them.
+                let mut numbers = [0; 8];
+                if world.read_memory(pid, current.arguments[0], &mut numbers) != Ok(numbers.len()) {
+                    return;
+                }
+                let word = |at: usize| i32::from_ne_bytes([0, 1, 2, 3].map(|byte| numbers[at + byte]));
+                let ends = [word(0), word(4)];
+                if !ends.iter().all(|end| (0..DESCRIPTORS).contains(end)) || ends[0] == ends[1] {
+                    return;
+                }
+                let file = files.named(builder, "pipe");
+                for end in ends {
+                    files.closed(pid, end, time_ns);
+                    files.set(pid, end, file);
+                }
             }
             Does::Socket => {
                 files.closed(pid, result, time_ns);
@@ -412,12 +431,25 @@ impl<W: World> Converter<W> {
 
     /// A process has started, with the descriptors of its parent.
     pub(super) fn descriptors_inherited(&mut self, parent: u32, child: u32) {
-        if let Some(calls) = self.calls.as_mut().filter(|_| parent != child) {
-            calls.files.copy(parent, child);
+        let Self { calls: Some(calls), world, processes, .. } = self else { return };
+        if parent == child || !processes.contains_key(&parent) {
+            return;
+        }
+        // A child may be gone before it can be asked.
+        for descriptor in STANDARD {
+            calls.files.of((parent, descriptor), || world.descriptor(parent, descriptor));
+        }
+        calls.files.copy(parent, child);
+    }
+
+    /// A process has executed a program.
+    pub(super) fn descriptors_after_exec(&mut self, pid: u32, time_ns: u64) {
+        if let Some(calls) = &mut self.calls {
+            calls.files.executed(pid, time_ns);
         }
     }
 
-    /// A process has executed a program or exited.
+    /// A process has exited.
     pub(super) fn descriptors_forgotten(&mut self, pid: u32, time_ns: u64) {
         if let Some(calls) = &mut self.calls {
             calls.files.forget(pid, time_ns);

@@ -333,7 +333,7 @@ impl<W: World> Converter<W> {
                 self.exec_of_many(pid, tid, time);
             }
             self.account_exec(tid, time);
-            self.descriptors_forgotten(pid, time);
+            self.descriptors_after_exec(pid, time);
         }
         if !self.processes.contains_key(&pid) {
             self.new_process(pid, None, name, time);

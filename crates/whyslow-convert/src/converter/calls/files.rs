@@ -13,6 +13,9 @@ use whyslow_profile::{Builder, StringId};
 const NAMES_MAX: usize = 20_000;
 const OTHERS: &str = "other files";
 
+/// Input, output and errors, which programs pass on.
+pub(super) const STANDARD: [i32; 3] = [0, 1, 2];
+
 /// Something that a descriptor can refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum FileId {
@@ -25,6 +28,8 @@ pub(super) enum FileId {
 /// The world's answer about a descriptor.
 #[derive(Debug)]
 struct Asked {
+    /// The process. Its children have the same file, whatever they do with their descriptors.
+    pid: u32,
     descriptor: i32,
     text: String,
     /// The time of the query, if some records up to then have not been read yet.
@@ -53,7 +58,7 @@ impl Files {
         // An unknown file is separate from the one that had the number before.
         let (text, asked_ns) = ask().unwrap_or_else(|| (unknown(descriptor), 0));
         let id = FileId::Asked(self.next);
-        self.asked.insert(self.next, Asked { descriptor, text, asked_ns });
+        self.asked.insert(self.next, Asked { pid, descriptor, text, asked_ns });
         self.next += 1;
         self.set(pid, descriptor, id);
         id
@@ -85,7 +90,7 @@ impl Files {
         if let Some(table) = self.tables.get_mut(&pid)
             && let Some(FileId::Asked(number)) = table.remove(&descriptor)
         {
-            self.doubt(number, time_ns);
+            self.doubt(pid, number, time_ns);
         }
     }
 
@@ -97,11 +102,22 @@ impl Files {
         closed.into_iter().for_each(|at| self.closed(pid, at, time_ns));
     }
 
-    /// A process has executed a program, which closes some descriptors, or has exited.
+    /// A process has executed a program, which closes some descriptors: not its input, output and errors.
+    pub(super) fn executed(&mut self, pid: u32, time_ns: u64) {
+        let kept: Vec<(i32, FileId)> =
+            STANDARD.iter().filter_map(|at| Some((*at, *self.tables.get(&pid)?.get(at)?))).collect();
+        if let Some(table) = self.tables.get_mut(&pid) {
+            STANDARD.iter().for_each(|at| _ = table.remove(at));
+        }
+        self.forget(pid, time_ns);
+        kept.into_iter().for_each(|(at, file)| self.set(pid, at, file));
+    }
+
+    /// A process has exited.
     pub(super) fn forget(&mut self, pid: u32, time_ns: u64) {
         for file in self.tables.remove(&pid).unwrap_or_default().into_values() {
             if let FileId::Asked(number) = file {
-                self.doubt(number, time_ns);
+                self.doubt(pid, number, time_ns);
             }
         }
     }
@@ -119,8 +135,9 @@ impl Files {
     }
 
     /// The descriptor changed at this time, so an answer from later does not hold for earlier calls.
-    fn doubt(&mut self, number: u32, time_ns: u64) {
-        if let Some(asked) = self.asked.get_mut(&number).filter(|asked| time_ns < asked.asked_ns) {
+    fn doubt(&mut self, pid: u32, number: u32, time_ns: u64) {
+        let is_later = |asked: &&mut Asked| asked.pid == pid && time_ns < asked.asked_ns;
+        if let Some(asked) = self.asked.get_mut(&number).filter(is_later) {
             asked.text = unknown(asked.descriptor);
             asked.asked_ns = 0;
         }

@@ -19,6 +19,8 @@ pub(super) enum Does {
     /// Returns a descriptor of the path that the argument of this number points to. The argument before it is
     /// a descriptor of the folder for relative paths, unless the path is the first argument.
     Open(usize),
+    /// Stores two descriptors of a pipe where the first argument points to.
+    Pipe,
     /// Closes the first argument.
     Close,
     /// Closes all from the first argument to the second.
@@ -43,6 +45,7 @@ pub(super) fn meaning(name: &str) -> Meaning {
     let does = match name {
         "open" | "creat" => Does::Open(0),
         "openat" | "openat2" => Does::Open(1),
+        "pipe" | "pipe2" => Does::Pipe,
         "close" => Does::Close,
         "close_range" => Does::CloseRange,
         "dup" => Does::Dup,

@@ -173,6 +173,32 @@ fn a_fork_returns_twice_and_counts_once_and_descriptors_are_inherited() {
     );
 }
 
+/// A child is gone before it can be asked. Its parent has the same input, and the child's own changes to its
+/// descriptors say nothing about it.
+#[test]
+fn a_child_has_the_input_and_output_of_its_parent_also_after_exec() {
+    let mut recorded = recorded();
+    for (descriptor, name) in [(0, "/in"), (1, "/out"), (7, "/other")] {
+        recorded.converter.world.descriptors.insert((PID, descriptor), (name.to_owned(), 500));
+    }
+    recorded.fork(PID, (200, 200), 110);
+    for (descriptor, time) in [(0, 120), (7, 130)] {
+        enter(&mut recorded, 200, READ, &[descriptor], time);
+        exit(&mut recorded, 200, READ, 1, time + 1);
+    }
+    enter(&mut recorded, 200, CLOSE, &[0], 140);
+    exit(&mut recorded, 200, CLOSE, 0, 141);
+    recorded.exec((200, 200), "other", 150);
+    enter(&mut recorded, 200, WRITE, &[1], 160);
+    exit(&mut recorded, 200, WRITE, 9, 161);
+    recorded.exit((200, 200), 200);
+    let rows = rows(recorded, 1000);
+    assert_eq!(
+        rows,
+        ["read /in - 1x 1ns 1B", "read fd 7 - 1x 1ns 1B", "close /in - 1x 1ns 0B", "write /out - 1x 1ns 9B"]
+    );
+}
+
 #[test]
 fn counts_calls_that_exit_or_execute_and_signal_handlers_that_return() {
     let mut recorded = recorded();
