@@ -76,5 +76,6 @@ pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::{Count, Percent, bytes, duration, number_of, times, value};
 pub use waits::{
     CriticalPath, Did, LockName, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, Spent,
-    TimeKind, TimeSplit, WaitEdge, WaitRow, WaitTable, Waited, has_wakers, row_reasons, wait_metric,
+    TimeKind, TimeSplit, Together, WaitEdge, WaitRow, WaitTable, Waited, has_wakers, row_reasons,
+    wait_metric,
 };

@@ -8,6 +8,7 @@ mod reason;
 mod single;
 mod spent;
 mod split;
+mod together;
 
 use std::cmp::Reverse;
 
@@ -21,6 +22,7 @@ pub use self::reason::Reason;
 pub(crate) use self::reason::Reasons;
 pub use self::spent::Spent;
 pub use self::split::TimeSplit;
+pub use self::together::Together;
 use crate::labels::{Label, Labels};
 use crate::overview::Overview;
 use crate::own::Charges;
@@ -65,8 +67,15 @@ pub struct WaitTable {
 /// How long a program waited, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
-    /// Its waits were recorded: those of its first thread, and that thread's lifetime.
-    Recorded(WaitTable, u64),
+    /// Its waits were recorded.
+    Recorded {
+        /// Those of its first thread.
+        first: WaitTable,
+        /// The lifetime of that thread.
+        life_ns: u64,
+        /// What all threads did together.
+        together: Together,
+    },
     /// Its waits were not recorded, but no thread ran or was queued for a CPU for most of the time.
     Mostly {
         /// All threads were blocked for at least this long.
@@ -101,7 +110,8 @@ impl Waited {
             let selection = Selection { metric, threads, ..Selection::default() };
             let table = WaitTable::build(profile, &selection, charges, 0);
             let end_ns = first.end_ns.unwrap_or(profile.meta.duration_ns);
-            return Some(Self::Recorded(table, end_ns.saturating_sub(first.start_ns)));
+            let life_ns = end_ns.saturating_sub(first.start_ns);
+            return Some(Self::Recorded { first: table, life_ns, together: Together::of(profile, metric) });
         }
         let Overview { duration_ns, all_blocked_ns, .. } = Overview::of(profile);
         let is_most = |part: u64| part >= Self::MIN_NS && part as f64 >= Self::MOSTLY * duration_ns as f64;

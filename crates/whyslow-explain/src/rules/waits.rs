@@ -158,11 +158,12 @@ fn mostly_waiting(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     if !question.selection.is_everything() || facts.waits().is_none() {
         return Vec::new();
     }
-    let Some(Waited::Recorded(table, lasted)) = Waited::of(question.profile, facts.charges()) else {
+    let waited = Waited::of(question.profile, facts.charges());
+    let Some(Waited::Recorded { first: table, life_ns: lasted, together }) = waited else {
         return Vec::new();
     };
-    // The main thread may wait while other threads work, as in Go's runtime.
-    if facts.busy_cpu_ns() as f64 > (1.0 - LEAST) * lasted as f64 {
+    // The main thread may wait while other threads work, as in Go's runtime, or are queued for a CPU.
+    if (together.blocked_ns as f64) < LEAST * together.elapsed_ns as f64 {
         return Vec::new();
     }
     let share = |ns: u64| Measured::counted(ns, lasted).share;

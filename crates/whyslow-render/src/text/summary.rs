@@ -3,7 +3,8 @@
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{
     BlockedWorker, By, CallTree, Charges, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality,
-    Reason, Selection, SerialPart, Spent, SyscallTable, Threads, Waited, record_again, wait_metric,
+    Remark, Selection, SerialPart, Severity, Spent, SyscallTable, Threads, Together, Waited, record_again,
+    wait_metric,
 };
 use whyslow_explain::Finding;
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile, Subject};
@@ -80,7 +81,7 @@ pub fn summary(summary: &Summary<'_>, page: Page) -> String {
     let mut head = String::new();
     // A few samples of a waiting program are too few for remarks about them.
     let most = if *summary.spent == Spent::WaitingUnseen { 1 } else { MOST_WARNINGS };
-    for warnings in (0..=most.min(quality.warnings.len())).rev() {
+    for warnings in shown_warnings(quality, most) {
         head = self::head(summary, warnings, file.as_deref(), page);
         if lines(&head) + 1 + FEWEST_FUNCTIONS + lines(&foot) <= SCREEN {
             break;
@@ -115,7 +116,26 @@ fn waits_instead(summary: &Summary<'_>, limit: usize, page: Page) -> String {
     }
 }
 
-fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) -> String {
+/// How many warnings to show, and how many of them with their fix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shown {
+    warnings: usize,
+    fixes: usize,
+}
+
+/// What to try until it fits, the most first. The reasons of a grade below good are always shown: without a
+/// reason, a grade says nothing.
+fn shown_warnings(quality: &Quality, most: usize) -> Vec<Shown> {
+    let most = most.min(quality.warnings.len());
+    let worst = quality.remarks().first().map_or(Severity::Fine, |remark| remark.severity);
+    let is_reason = |remark: &Remark| remark.severity == worst && worst > Severity::Note;
+    let reasons = quality.remarks().iter().take(most).filter(|remark| is_reason(remark)).count();
+    let with_fixes = (reasons..=most).rev().map(|warnings| Shown { warnings, fixes: warnings });
+    let without = (0..reasons).rev().map(|fixes| Shown { warnings: reasons, fixes });
+    with_fixes.chain(without).collect()
+}
+
+fn head(summary: &Summary<'_>, shown: Shown, file: Option<&str>, page: Page) -> String {
     let Summary { profile, quality, .. } = *summary;
     let mut head = String::new();
     if !profile.meta.command.is_empty() {
@@ -142,14 +162,14 @@ fn head(summary: &Summary<'_>, warnings: usize, file: Option<&str>, page: Page) 
         push_wrapped(&mut head, PLAIN, &line, page.width);
     }
     push_line(&mut head, &headline(quality));
-    for warning in &quality.warnings[..warnings] {
+    for (at, warning) in quality.warnings[..shown.warnings].iter().enumerate() {
         let mut remark = warning.remark();
         // The line about waits already has the command that helps.
         let is_said = *summary.spent == Spent::WaitingUnseen && warning.is_of_waiting();
-        remark.fix = remark.fix.filter(|_| !is_said);
+        remark.fix = remark.fix.filter(|_| !is_said && at < shown.fixes);
         head.push_str(&remark_lines(&remark, page.width));
     }
-    let more = quality.warnings.len() - warnings;
+    let more = quality.warnings.len() - shown.warnings;
     if more > 0 {
         let where_to = file.map(|file| format!(": whyslow report {file} quality")).unwrap_or_default();
         push_line(&mut head, &styled(DIM, format!("+{more} more{where_to}")));
@@ -189,26 +209,9 @@ fn event_lines(profile: &Profile, file: Option<&str>, page: Page) -> Vec<String>
 
 /// How long the program waited, and the command that shows where.
 fn waited_line(waited: &Waited, file: Option<&str>, profile: &Profile) -> String {
-    /// Maximum number of reasons listed.
-    const MOST: usize = 4;
     match waited {
-        Waited::Recorded(table, life_ns) => {
-            let queued: u64 =
-                table.reasons.iter().filter(|(reason, _)| *reason == Reason::Cpu).map(|(_, ns)| ns).sum();
-            let mut text = format!(
-                "the main thread was blocked for {} of {}",
-                duration(table.total_ns - queued),
-                duration(*life_ns)
-            );
-            let reasons = table.reasons.iter().filter(|(reason, _)| *reason != Reason::Cpu).take(MOST);
-            let reasons: Vec<String> =
-                reasons.map(|(reason, ns)| format!("{} {}", reason.word(), duration(*ns))).collect();
-            if !reasons.is_empty() {
-                text.push_str(&format!(" ({})", reasons.join(", ")));
-            }
-            if queued * 100 >= *life_ns {
-                text.push_str(&format!(", and queued {} for a CPU", duration(queued)));
-            }
+        Waited::Recorded { together, .. } => {
+            let text = together_words(together);
             match file {
                 Some(file) => format!("{text}: whyslow report {file} waits"),
                 None => text,
@@ -235,6 +238,35 @@ fn waited_line(waited: &Waited, file: Option<&str>, profile: &Profile) -> String
             duration(*queued_ns)
         ),
     }
+}
+
+/// How long all threads were blocked and what for, how long some thread ran, and how long none had a CPU.
+fn together_words(together: &Together) -> String {
+    /// Maximum number of reasons listed.
+    const MOST: usize = 4;
+    let Together { elapsed_ns, ran_ns, queued_ns, blocked_ns, .. } = *together;
+    let (who, elapsed) =
+        (if together.threads > 1 { "all threads were" } else { "the main thread was" }, duration(elapsed_ns));
+    let is_notable = |part: u64| part.saturating_mul(100) >= elapsed_ns && part > 0;
+    let mut text = if is_notable(blocked_ns) || together.threads == 1 {
+        let reasons = together.reasons.iter().take(MOST);
+        let reasons: Vec<String> =
+            reasons.map(|(reason, ns)| format!("{} {}", reason.word(), duration(*ns))).collect();
+        let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
+        let others = if together.threads > 1 && is_notable(ran_ns) {
+            format!(", at least one ran for {}", duration(ran_ns))
+        } else {
+            String::new()
+        };
+        format!("{who} blocked for {} of {elapsed}{reasons}{others}", duration(blocked_ns))
+    } else {
+        format!("at least one thread ran for {} of {elapsed}", duration(ran_ns))
+    };
+    if is_notable(queued_ns) {
+        let queued = if together.threads > 1 { "none had a CPU for" } else { "queued for a CPU for" };
+        text.push_str(&format!(", and {queued} {}", duration(queued_ns)));
+    }
+    text
 }
 
 fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {

@@ -317,6 +317,28 @@ fn summary_with_every_warning_fits_one_screen() {
     "#);
 }
 
+/// Waits, events and findings can fill the screen; the reason of a grade stands beside it nevertheless.
+#[test]
+fn a_grade_below_good_has_its_reason_however_little_room_there_is() {
+    let mut profile = program();
+    profile.meta.kernel = KernelView::Hidden;
+    profile.meta.system_time_ns = profile.meta.user_time_ns;
+    let event = |name: &'static str| {
+        whyslow_profile::Metric::event(name, whyslow_profile::Unit::Count, whyslow_profile::Origin::Counted)
+    };
+    for name in ["page-faults", "major-faults", "minor-faults", "migrations"] {
+        let samples = profile.samples[0].clone();
+        profile.set_metric(event(name), samples);
+    }
+    profile.meta.command = vec!["a very long command ".repeat(9)];
+    profile.meta.notes.push(whyslow_profile::RecordingNote::WakersNotRecorded.into());
+    let text = one_screen(&profile, 60);
+    let lines: Vec<&str> = text.lines().collect();
+    let grade = lines.iter().position(|line| line.starts_with("fair: ")).unwrap();
+    assert!(lines[grade + 1].starts_with("warning: wakers were not recorded"), "{text}");
+    assert!(text.contains("warning: kernel time is not in the profile: 50.0 %"), "{text}");
+}
+
 #[test]
 fn summary_of_cpu_time_and_heap() {
     let mut profile = program();
