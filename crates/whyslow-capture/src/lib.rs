@@ -36,6 +36,7 @@ mod session;
 mod signals;
 mod sockets;
 mod subject;
+mod switches;
 mod timing;
 mod trial;
 mod waiting;

@@ -33,6 +33,7 @@ use crate::refusal;
 use crate::sampling::{self, SampleTarget, Sampled};
 use crate::signals::{self, Signals};
 use crate::subject::{End, Subject};
+use crate::switches::PolledSwitches;
 use crate::waiting::{self, WaitSnapshots};
 use crate::{Options, RecordError, Recording, SamplerChoice, Target};
 
@@ -130,10 +131,16 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         converter.record_waits(metric, !sampled.has_leaving());
         wait_snapshots = (!sampled.has_leaving()).then(WaitSnapshots::default);
     }
+    let polls_switches = options.off_cpu && sampled.is_none() && timer_hz.or(ptrace_hz).is_some();
+    if polls_switches {
+        let metric = converter.builder.metric(Metric::off_cpu_time());
+        converter.record_waits(metric, true);
+        wait_snapshots = Some(WaitSnapshots::default());
+    }
     let has_leaving = sampled.as_ref().is_some_and(Sampled::has_leaving);
     let pace = has_leaving.then(|| Pace::new(start_ns));
     let has_wakers = sampled.as_ref().is_some_and(Sampled::has_waking);
-    if sampled.is_some() {
+    if sampled.is_some() || polls_switches {
         converter.expect_switches();
     }
     let chosen = choice.chosen.iter().map(|chosen| converter.builder.metric(chosen.metric()));
@@ -203,6 +210,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let estimates_queues =
         records.is_some() && !has_wakers && !matches!(sample_target, SampleTarget::Machine);
     let queues = estimates_queues.then(|| Queues::begin(&mut converter));
+    let switches = polls_switches.then(|| PolledSwitches::begin(&mut converter));
     let subject = match (target, suspended) {
         (_, Some(child)) => Subject::Child(match &mut agent {
             Some(agent) => agent.enter(child)?,
@@ -222,6 +230,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         pace,
         wait_snapshots,
         queues,
+        switches,
         child_pid,
         heap_rows,
         converter,
@@ -235,6 +244,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let end = session.run(deadline);
     let end_ns = whyslow_proc::monotonic_ns();
     let has_paused = session.pace.as_ref().is_some_and(|pace| pace.has_paused);
+    let has_accounts = session.switches.as_ref().is_some_and(|switches| switches.works);
     let has_wait_snapshots = session.wait_snapshots.is_some();
     // Read the counts before the last records, so that nothing is missed if the program still runs.
     let happened = session.records.as_ref().map(|records| choice.happened(&records.events, before_chosen));
@@ -309,6 +319,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     if options.off_cpu {
         let note = match plan {
+            None if has_accounts => Some(RecordingNote::WaitsFromAccounts),
             None => Some(RecordingNote::WaitsNotRecorded),
             Some(_) if has_wait_snapshots => Some(RecordingNote::WaitSnapshots),
             Some(_) if has_paused => {
@@ -613,6 +624,8 @@ struct Session {
     wait_snapshots: Option<WaitSnapshots>,
     /// Reads the run-queue delay of threads.
     queues: Option<Queues>,
+    /// Stands in for records of context switches.
+    switches: Option<PolledSwitches>,
     /// The program that was started.
     child_pid: Option<u32>,
     heap_rows: Option<HeapRows>,
@@ -672,7 +685,8 @@ impl Session {
 
     /// Takes the records up to a time. Returns whether a live stack had to be read for them.
     fn drain(&mut self, until: u64) -> bool {
-        let Self { records, agent, timer, ptrace, pace, wait_snapshots, queues, converter, .. } = self;
+        let Self { records, agent, timer, ptrace, pace, wait_snapshots, queues, switches, converter, .. } =
+            self;
         converter.begin_drain();
         converter.world.marks.collect();
         if let Some(Records { events, recorded, reader, kinds, chosen_from, chosen_samples }) = records {
@@ -720,8 +734,10 @@ impl Session {
             ptrace.drain(converter);
         }
         converter.end_drain(until);
-        if let Some(wait_snapshots) = wait_snapshots {
-            wait_snapshots.take(converter);
+        match (wait_snapshots, switches) {
+            (Some(wait_snapshots), Some(switches)) => switches.read(wait_snapshots, converter),
+            (Some(wait_snapshots), None) => wait_snapshots.take(converter),
+            (None, _) => {}
         }
         if queues.is_some() {
             Queues::read_waiting(converter);

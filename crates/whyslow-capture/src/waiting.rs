@@ -6,6 +6,7 @@
 //! thread's switch records show whether it ran in between.
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
@@ -87,16 +88,26 @@ impl WaitSnapshots {
         let tasks = converter.threads_to_snapshot(self.budget.left(now), now);
         self.budget.spend(tasks.len());
         for task in tasks {
-            self.take_one(task, converter);
+            let from_ns = monotonic_ns();
+            if let Some(snapshot) = self.read_one(task) {
+                let taken = from_ns..monotonic_ns();
+                self.add(task, snapshot, taken, converter);
+            }
         }
     }
 
-    fn take_one<W: World>(&mut self, task: Task, converter: &mut Converter<W>) -> Option<()> {
-        let Task { pid, tid } = task;
+    /// Whether one more snapshot may be taken now.
+    pub(crate) fn may_take(&mut self) -> bool {
+        let may = self.budget.left(monotonic_ns()) > 0;
+        self.budget.spend(usize::from(may));
+        may
+    }
+
+    /// Reads the system call and the stack of a thread, if it waits.
+    pub(crate) fn read_one(&mut self, Task { pid, tid }: Task) -> Option<Snapshot> {
         if self.calls.len() >= MAX_FILES && !self.calls.contains_key(&tid) {
             self.calls.clear();
         }
-        let from_ns = monotonic_ns();
         let file = match self.calls.entry(tid) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::hash_map::Entry::Vacant(entry) => {
@@ -112,7 +123,18 @@ impl WaitSnapshots {
         let waiting = Waiting::parse(std::str::from_utf8(&text[..len]).ok()?)?;
         self.stack.resize(STACK_BYTES, 0);
         let read = whyslow_proc::read_memory(tid, waiting.sp, &mut self.stack).ok()?;
-        let taken = from_ns..monotonic_ns();
+        Some(Snapshot { waiting, read })
+    }
+
+    /// Adds the snapshot that was read last.
+    pub(crate) fn add<W: World>(
+        &self,
+        task: Task,
+        Snapshot { waiting, read }: Snapshot,
+        taken: Range<u64>,
+        converter: &mut Converter<W>,
+    ) {
+        let Task { pid, tid } = task;
         let registers = Registers::of_waiting(waiting.ip, waiting.sp);
         let dump = Dump { sp: waiting.sp, bytes: &self.stack[..read], cut: read == STACK_BYTES };
         let file = |descriptor| {
@@ -131,8 +153,14 @@ impl WaitSnapshots {
         };
         let argument = waiting.call.map_or(0, |(_, first)| first);
         converter.add_wait_snapshot(task, &UserStack::Dump(registers, dump), argument, place, taken);
-        Some(())
     }
+}
+
+/// The state of a waiting thread, and how much of its stack was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Snapshot {
+    waiting: Waiting,
+    read: usize,
 }
 
 /// The contents of `/proc/PID/task/TID/syscall` for a waiting thread.

@@ -1,7 +1,7 @@
 //! Walks one stack: from the registers of a sample outwards, frame by frame.
 
 use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
-use whyslow_unwind::{Found, Memory, Register, Registers, Rule, Step, StepError, is_after_call};
+use whyslow_unwind::{Found, Memory, Register, Registers, Rule, Step, StepError, call_target, is_after_call};
 
 use crate::arch::SYSTEM_CALL;
 use crate::modules::Modules;
@@ -275,7 +275,47 @@ impl Walk {
                 _ => self.registers = before,
             }
         }
+        self.step_to_direct_call(found, mapping, code, memory)
+    }
+
+    /// The same for a frame of unknown size: the nearest return address on the stack behind a call of this
+    /// very function.
+    fn step_to_direct_call(
+        &mut self,
+        found: Found,
+        mapping: Mapping,
+        code: &mut Code<'_>,
+        memory: &mut impl Memory,
+    ) -> Result<Step, StepError> {
+        /// Frames larger than this many words are not searched.
+        const WORDS: u64 = 512;
+        let before = self.registers;
+        let address = if self.exact { before.ip() } else { before.ip().wrapping_sub(1) };
+        let relative = mapping.relative_address(address).0;
+        let unwinder = &mut code.modules.get_mut(mapping.module).unwinder;
+        let Some(start) = unwinder.function_start(relative) else { return Err(StepError::Impossible) };
+        let start = address.wrapping_sub(relative.wrapping_sub(start));
+        for word in 0..WORDS {
+            self.registers.set(Register::RBP, before.sp().wrapping_add(8 * word));
+            let unwinder = &code.modules.get(mapping.module).unwinder;
+            match unwinder.step(found, relative, self.exact, &mut self.registers, memory) {
+                Ok(Step::Caller) if self.is_behind_call_of(start, code) => return Ok(Step::Caller),
+                Err(StepError::Memory(_)) => break,
+                _ => self.registers = before,
+            }
+        }
+        self.registers = before;
         Err(StepError::Impossible)
+    }
+
+    /// Whether the instruction before the current address calls a function directly.
+    fn is_behind_call_of(&self, start: u64, code: &Code<'_>) -> bool {
+        let ip = self.registers.ip();
+        code.space.find(ip.wrapping_sub(1)).is_some_and(|mapping| {
+            let image = code.modules.get(mapping.module).unwinder.image();
+            let before = mapping.relative_address(ip).0.wrapping_sub(8);
+            image.is_some_and(|image| call_target(image.code_at(before, 8), ip) == Some(start))
+        })
     }
 
     /// Steps out of code without unwind information: by the frame pointer, or, for the innermost frame, as

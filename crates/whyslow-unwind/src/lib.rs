@@ -24,7 +24,9 @@ mod go;
 mod image;
 mod unwinder;
 
-pub use arch::{Memory, Register, Registers, Rule, Step, StepError, is_after_call, is_trampoline};
+pub use arch::{
+    Memory, Register, Registers, Rule, Step, StepError, call_target, is_after_call, is_trampoline,
+};
 pub use cfi::{Cfi, Found};
 pub use go::{GO_TABLES, GoFunction, go_functions};
 pub use image::{Image, ImageError, UnwindTables};

@@ -55,12 +55,18 @@ impl<T: Copy> Unwinder<T> {
     /// distance leads.
     pub fn frame_pointer_distances(&mut self, address: u64) -> Vec<u64> {
         /// A function has set up its frame within this many bytes.
-        const PROLOGUE: usize = 64;
+        const PROLOGUE: usize = 160;
         let Self { image, cfi, .. } = self;
         let Some(image) = image else { return Vec::new() };
         let Some(function) = cfi.function(image, address) else { return Vec::new() };
         let len = usize::try_from(address.saturating_sub(function.start)).unwrap_or(PROLOGUE).min(PROLOGUE);
         arch::frame_pointer_distances(image.code_at(function.start, len))
+    }
+
+    /// The start of the function at a relative address, by the tables.
+    pub fn function_start(&mut self, address: u64) -> Option<u64> {
+        let Self { image, cfi, .. } = self;
+        Some(cfi.function(image.as_ref()?, address)?.start)
     }
 
     /// Steps from a frame in this module to its caller. `innermost` frames were interrupted at `address`; in

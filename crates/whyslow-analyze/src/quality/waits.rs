@@ -73,7 +73,9 @@ impl WaitQuality {
             whole_share: if total_ns == 0 { 1.0 } else { share(whole_ns, total_ns) },
             no_stack_share: share(no_stack_ns, total_ns),
             in_turns: noted(|note| matches!(note, RecordingNote::WaitsSampled { .. })),
-            snapshots: noted(|note| matches!(note, RecordingNote::WaitSnapshots)),
+            snapshots: noted(|note| {
+                matches!(note, RecordingNote::WaitSnapshots | RecordingNote::WaitsFromAccounts)
+            }),
         }
     }
 

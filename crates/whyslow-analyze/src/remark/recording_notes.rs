@@ -91,7 +91,16 @@ impl Fact for RecordingNote {
             .or("raise the limit with `ulimit -i`"),
             Self::WaitsNotRecorded => note(
                 About::Recording,
-                "waits were not recorded: only perf events show when a thread leaves its CPU and comes back".to_owned(),
+                "waits were not recorded: perf events are not permitted, and the kernel's accounts of threads (/proc/PID/schedstat) \
+                 cannot be read"
+                    .to_owned(),
+            )
+            .or("allow perf events: `whyslow doctor` says how"),
+            Self::WaitsFromAccounts => note(
+                About::Recording,
+                "without perf events, waits come from the kernel's accounts of threads and from snapshots of blocked threads, every few \
+                 milliseconds: their number and total are right, and the length of a single wait to a few milliseconds"
+                    .to_owned(),
             )
             .or("allow perf events: `whyslow doctor` says how"),
             Self::WaitSnapshots => note(

@@ -373,6 +373,12 @@ impl<W: World> Converter<W> {
         self.settle_waits(time, true);
     }
 
+    /// When a thread started.
+    pub fn thread_start_ns(&self, tid: u32) -> Option<u64> {
+        let thread = self.threads.get(&tid)?;
+        Some(self.start_ns + self.builder.thread_row(thread.id).start_ns)
+    }
+
     /// The threads that have not exited.
     pub fn living(&self) -> Vec<Task> {
         let lives = |thread: &ThreadState| self.builder.thread_row(thread.id).end_ns.is_none();

@@ -87,7 +87,9 @@ crate::facts! {
             /// How many.
             threads: u64,
         },
-        /// Waits were requested but cannot be recorded without perf events.
+        /// Without perf events, waits were derived from the kernel's accounts of threads.
+        "waits-from-accounts" => WaitsFromAccounts,
+        /// Waits were requested but could not be recorded: no perf events, and no accounts of threads.
         "waits-not-recorded" => WaitsNotRecorded,
         /// The kernel provides no stacks of waits, so snapshots were taken of waiting threads.
         #[serde(rename = "waits-looked-at")]

@@ -7,8 +7,8 @@ mod rule;
 mod trampoline;
 
 pub(crate) use plt::rule as plt_rule;
-pub use prologue::is_after_call;
 pub(crate) use prologue::{FRAME_POINTER, frame_pointer_distances, rule_at as prologue_rule};
+pub use prologue::{call_target, is_after_call};
 pub use registers::{Register, Registers};
 pub use rule::{Memory, Rule, Step, StepError};
 pub(crate) use rule::{NO_SLOT, apply_cfa, apply_signal_frame, is_restored};

@@ -1,6 +1,9 @@
 //! Code without unwind information: follows the frame pointer, and checks the instructions to know whether it
 //! is set up yet.
 
+use iced_x86::Register::{RBP, RSP};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
+
 use super::registers::Register;
 use super::rule::{NO_SLOT, Rule};
 
@@ -36,43 +39,42 @@ pub(crate) fn rule_at(code: &[u8]) -> Rule {
 
 /// The distances of the frame pointer above the stack pointer in the body of a function, from its first
 /// instructions; several if the function aligns its stack. Empty if it does not begin by setting up a frame
-/// pointer.
+/// pointer. Other instructions may be in between, up to the first call, jump or return.
 ///
 /// ```text
 /// push rbp; mov rbp, rsp              the distance is 0
 /// push r                              8 more
 /// sub rsp, n                          n more
 /// and rsp, -n                         0 to n - 8 more
-/// mov r, r; xor r, r                  in between
 /// ```
 pub(crate) fn frame_pointer_distances(code: &[u8]) -> Vec<u64> {
-    let code = code.strip_prefix(ENDBR64).unwrap_or(code);
-    let Some(code) = code.strip_prefix(&[PUSH_RBP]) else { return Vec::new() };
-    let Some(mut code) = MOV_RBP_RSP.iter().find_map(|mov| code.strip_prefix(*mov)) else {
-        return Vec::new();
-    };
-    let (mut distance, mut slack) = (0u64, 0u64);
-    loop {
-        let (len, more, align) = match *code {
-            [0x50..=0x57, ..] => (1, 8, 0),
-            [0x41, 0x50..=0x57, ..] => (2, 8, 0),
-            [0x48, 0x83, 0xec, n, ..] if n < 0x80 => (4, u64::from(n), 0),
-            // Some compilers add -128, which is shorter to encode.
-            [0x48, 0x83, 0xc4, 0x80, ..] => (4, 128, 0),
-            [0x48, 0x81, 0xec, a, b, c, d, ..] => (7, u64::from(u32::from_le_bytes([a, b, c, d])), 0),
-            [0x48, 0x83, 0xe4, n, ..] if n >= 0x80 => (4, 0, u64::from(n.wrapping_neg())),
-            [0x48, 0x81, 0xe4, a, b, c, d, ..] => {
-                (7, 0, u64::from(u32::from_le_bytes([a, b, c, d]).wrapping_neg()))
+    let (mut is_set, mut distance, mut slack) = (false, 0u64, 0u64);
+    for instruction in Decoder::new(64, code, DecoderOptions::NONE) {
+        let writes_sp = instruction.op0_kind() == OpKind::Register && instruction.op0_register() == RSP;
+        let by = instruction.try_immediate(1).unwrap_or(0);
+        match instruction.mnemonic() {
+            Mnemonic::Mov if instruction.op0_register() == RBP && instruction.op1_register() == RSP => {
+                is_set = true;
             }
-            [0x48..=0x4f, 0x89 | 0x8b | 0x31 | 0x33, 0xc0..=0xff, ..] => (3, 0, 0),
-            [0x89 | 0x8b | 0x31 | 0x33, 0xc0..=0xff, ..] => (2, 0, 0),
-            _ => break,
-        };
-        distance += more;
-        slack = slack.max(align);
-        code = &code[len..];
+            Mnemonic::Push if is_set => distance += 8,
+            Mnemonic::Sub if is_set && writes_sp && by > 0 => distance = distance.saturating_add(by),
+            // Some compilers add -128, which is shorter to encode.
+            Mnemonic::Add if is_set && writes_sp => distance = distance.saturating_add(by.wrapping_neg()),
+            Mnemonic::And if is_set && writes_sp => slack = slack.max(by.wrapping_neg()),
+            // A function may return early before it sets up its frame.
+            _ if !is_set && instruction.flow_control() == FlowControl::ConditionalBranch => {}
+            _ if writes_sp || instruction.flow_control() != FlowControl::Next => break,
+            _ => {}
+        }
     }
-    (0..slack.clamp(8, 4096)).step_by(8).map(|slack| distance + slack).collect()
+    let slacks = (0..slack.clamp(8, 4096)).step_by(8);
+    slacks.filter(|_| is_set).map(|slack| distance.saturating_add(slack)).collect()
+}
+
+/// The address that a direct call leads to, from the bytes that end at its return address.
+pub fn call_target(before: &[u8], return_address: u64) -> Option<u64> {
+    let [.., 0xe8, a, b, c, d] = *before else { return None };
+    Some(return_address.wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d]))))
 }
 
 /// Whether the bytes that end at a return address can be a call instruction.
@@ -118,8 +120,21 @@ mod tests {
         // push rbp; mov rbp, rsp; push rbx; and rsp, -32; sub rsp, 0x40; ret
         let aligned = [0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xe4, 0xe0, 0x48, 0x83, 0xec, 0x40, 0xc3];
         assert_eq!(frame_pointer_distances(&aligned), [72, 80, 88, 96]);
+        // push rbp; mov r11, rsi; mov rbp, rsp; push r15; mov r8, -1; sub rsp, 0x68; mov [rbp-0x80], rdx; call
+        let mixed = [
+            0x55, 0x49, 0x89, 0xf3, 0x48, 0x89, 0xe5, 0x41, 0x57, 0x49, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff,
+            0x48, 0x83, 0xec, 0x68, 0x48, 0x89, 0x55, 0x80, 0xe8, 0, 0, 0, 0, 0x53,
+        ];
+        assert_eq!(frame_pointer_distances(&mixed), [8 + 0x68]);
         assert!(frame_pointer_distances(&[0x53, 0xc3]).is_empty());
         assert!(frame_pointer_distances(&[]).is_empty());
+    }
+
+    #[test]
+    fn direct_calls_have_a_target() {
+        assert_eq!(call_target(&[0x90, 0xe8, 0x10, 0, 0, 0], 0x1000), Some(0x1010));
+        assert_eq!(call_target(&[0xe8, 0xf0, 0xff, 0xff, 0xff], 0x1000), Some(0xff0));
+        assert_eq!(call_target(&[0xff, 0x15, 1, 2, 3, 4], 0x1000), None);
     }
 
     #[test]

@@ -79,11 +79,14 @@ fn power(length_ns: u64) -> u32 {
 pub(super) struct Alike {
     threads: FxHashMap<ThreadId, ByLength>,
     kinds: FxHashMap<ThreadKind, ByLength>,
+    /// Whether lengths are not known well, so that only times count.
+    pub(super) any_length: bool,
 }
 
 impl Alike {
     /// Adds a wait with a stack.
     pub(super) fn add(&mut self, id: ThreadId, kind: &ThreadKind, length_ns: u64, time: u64, place: Place) {
+        let length_ns = if self.any_length { 1 } else { length_ns };
         if self.threads.len() < MAX_THREADS || self.threads.contains_key(&id) {
             self.threads.entry(id).or_default().add(length_ns, time, place);
         }
@@ -97,6 +100,7 @@ impl Alike {
 
     /// The place of a wait without a stack.
     pub(super) fn find(&self, id: ThreadId, kind: &ThreadKind, length_ns: u64, time: u64) -> Option<Place> {
+        let length_ns = if self.any_length { 1 } else { length_ns };
         let of_thread = self.threads.get(&id).and_then(|waits| waits.nearest(length_ns, time));
         of_thread.or_else(|| self.kinds.get(kind)?.nearest(length_ns, time))
     }
@@ -127,6 +131,15 @@ mod tests {
         assert_eq!(find(MS / 5, 11 * MS), Some(2));
         assert_eq!(find(MS / 4, 80 * MS), Some(3));
         assert_eq!(find(1000, 80 * MS), None, "far shorter than any wait with a stack");
+    }
+
+    #[test]
+    fn only_times_count_if_lengths_are_not_known_well() {
+        let mut alike = Alike { any_length: true, ..Alike::default() };
+        alike.add(ThreadId(1), &kind("app"), 4 * MS, 10 * MS, place(1));
+        alike.add(ThreadId(1), &kind("app"), MS, 90 * MS, place(2));
+        let found = alike.find(ThreadId(1), &kind("app"), MS / 1000, 20 * MS);
+        assert_eq!(found, Some(place(1)));
     }
 
     #[test]

@@ -106,6 +106,14 @@ impl<W: World> Converter<W> {
         }
     }
 
+    /// Declares that the lengths of single waits are not known well: a wait without a stack gets the one that
+    /// is nearest in time.
+    pub fn distrust_lengths(&mut self) {
+        if let Some(waits) = &mut self.waits {
+            waits.alike.any_length = true;
+        }
+    }
+
     /// Threads with waits since the last reading of their run-queue delay, those that need it longest first.
     pub fn threads_to_read(&mut self, most: usize) -> Vec<Task> {
         let Some(waits) = &mut self.waits else { return Vec::new() };

@@ -1,11 +1,12 @@
 //! System calls by line: count, time, bytes, files.
 
 use whyslow_analyze::has_syscalls;
+use whyslow_profile::RecordingNote;
 use whyslow_render::{json, text};
 
+use super::waits::not_recorded;
 use super::{Needs, View};
 use crate::commands::report::request::ROWS;
-use crate::failure::Failure;
 
 pub(super) const VIEW: View = View {
     name: "syscalls",
@@ -15,10 +16,10 @@ pub(super) const VIEW: View = View {
     of_samples: false,
     of_waits: false,
     refusal: |args, profile| {
-        (!has_syscalls(profile)).then(|| {
-            Failure::new(format!("{}: system calls were not recorded", args.profile.file.display()))
-                .next("whyslow record --syscalls PROGRAM")
-        })
+        let asked = |note: &RecordingNote| matches!(note, RecordingNote::SyscallsNotRecorded { .. });
+        let what = "system calls were not recorded";
+        (!has_syscalls(profile))
+            .then(|| not_recorded(args, profile, what, asked, "sudo whyslow record --syscalls -- PROGRAM"))
     },
     text: |request, _, page| {
         Ok(text::syscalls(&request.syscalls(), request.profile, request.limit(ROWS), page))

@@ -1,7 +1,7 @@
 //! Where threads wait, for what, and how long.
 
-use whyslow_analyze::wait_metric;
-use whyslow_profile::Profile;
+use whyslow_analyze::{Fact as _, Remark, wait_metric};
+use whyslow_profile::{Note, Profile, RecordingNote};
 use whyslow_render::{json, text};
 
 use super::{Needs, View};
@@ -11,9 +11,29 @@ use crate::failure::Failure;
 
 /// The error if waits were not recorded, with the command that records them.
 pub(super) fn without_waits(args: &ReportArgs, profile: &Profile, next: &str) -> Option<Failure> {
-    wait_metric(profile).is_none().then(|| {
-        Failure::new(format!("{}: waits were not recorded", args.profile.file.display())).next(next)
-    })
+    let asked = |note: &RecordingNote| matches!(note, RecordingNote::WaitsNotRecorded);
+    wait_metric(profile).is_none().then(|| not_recorded(args, profile, "waits were not recorded", asked, next))
+}
+
+/// The error of a view whose data are missing. If they were asked for, the recording knows why they are
+/// missing, and the same command would not help.
+pub(super) fn not_recorded(
+    args: &ReportArgs,
+    profile: &Profile,
+    what: &str,
+    asked: fn(&RecordingNote) -> bool,
+    next: &str,
+) -> Failure {
+    let file = args.profile.file.display();
+    let note = profile.meta.notes.iter().find_map(|note| match note {
+        Note::Recording(note) if asked(note) => Some(note.remark()),
+        _ => None,
+    });
+    match note {
+        Some(Remark { text, fix: Some(fix), .. }) => Failure::new(format!("{file}: {text}")).next(fix),
+        Some(Remark { text, .. }) => Failure::new(format!("{file}: {text}")),
+        None => Failure::new(format!("{file}: {what}")).next(next),
+    }
 }
 
 pub(super) const VIEW: View = View {
