@@ -164,16 +164,18 @@ impl<'a> Function<'a> {
         if inside.1 > Nearness::Unknown && !is_users_choice {
             return None;
         }
-        // Helpers of compilers and std work for their caller, who can only change the call.
-        let caller =
-            if inside.1 > Nearness::Dependency { caller_of(profile, weights, &stacks) } else { None };
+        // Helpers of compilers and libraries without source work for their caller, who can only change the call.
+        let is_foreign =
+            inside.1 > Nearness::Dependency || (inside.1 == Nearness::Dependency && inside.0.file.is_none());
+        let caller = if is_foreign { caller_of(profile, weights, &stacks) } else { None };
         let place = caller.unwrap_or(inside.0);
         let finding = Finding::new(rule, question, Cost::Cpu, measured, vec![(place, share)]);
         // The advice of hints is for Rust, and for any loop that has them. Elsewhere, use the rule's.
         let is_of_hint = matches!(rule.signal, Signal::Code(_)) && !hint.advice.is_empty();
-        let advice = match Language::of(profile, &place) {
+        let language = Language::of(profile, &inside.0);
+        let advice = match language {
             Language::Rust if is_of_hint => hint.advice.clone(),
-            _ => finding.advice,
+            _ => rule.advice(language).to_owned(),
         };
         let mut evidence = vec![Evidence::words(hint.sentence.clone())];
         evidence.extend(caller.map(|_| Evidence::at("in", inside.0, share)));

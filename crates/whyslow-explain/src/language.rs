@@ -26,6 +26,9 @@ impl Language {
     fn of_label(profile: &Profile, label: Label) -> Self {
         let Label::Function(id) = label else { return Self::Rust };
         let Some(function) = profile.functions.get(id.index()) else { return Self::Rust };
+        if is_in_interpreter(profile, function) {
+            return Self::Other;
+        }
         let by_file = function.file.and_then(|file| Self::of_file(profile.text(file)));
         by_file.or_else(|| Self::of_name(profile, function)).unwrap_or_else(|| {
             // A plain name says nothing, but its neighbours do.
@@ -73,8 +76,8 @@ impl Language {
             _ if is_java => Some(Self::Other),
             _ if raw.starts_with("_R") || (raw.starts_with("_ZN") && has_hash()) => Some(Self::Rust),
             _ if raw.starts_with("_Z") => Some(Self::Native),
-            // gfortran: `__module_MOD_procedure`; Go: `main.work`, `runtime.mallocgc`.
-            _ if raw.contains("_MOD_") => Some(Self::Other),
+            // gfortran: `__module_MOD_procedure`, `dgemm_`; Go: `main.work`, `runtime.mallocgc`.
+            _ if raw.contains("_MOD_") || is_fortran(name) => Some(Self::Other),
             _ if is_go(name) => Some(Self::Other),
             // Demangled by another tool: C++ has its arguments.
             _ if name.contains("::") || name.starts_with('<') => {
@@ -83,6 +86,28 @@ impl Language {
             _ => None,
         }
     }
+}
+
+/// Whether a name is that of a Fortran procedure: `dgemm_`.
+fn is_fortran(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    name.strip_suffix('_').is_some_and(|name| {
+        let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase()) && !name.ends_with('_');
+        is_plain && name.bytes().all(is_letter)
+    })
+}
+
+/// Whether a function belongs to the runtime of another language, whose users do not change it.
+fn is_in_interpreter(profile: &Profile, function: &Function) -> bool {
+    const RUNTIMES: &[&str] =
+        &["jvm", "python", "node", "ruby", "php", "perl", "lua", "luajit", "mono", "coreclr", "java"];
+    let Some(module) = function.module.and_then(|id| profile.modules.get(id.index())) else { return false };
+    let path = profile.text(module.path);
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = name.strip_prefix("lib").unwrap_or(name);
+    // Versions and extensions follow: `python3.11`, `libjvm.so`, `libruby-3.1.so`.
+    let stem = name.split(|letter: char| !letter.is_ascii_alphabetic()).next().unwrap_or(name);
+    RUNTIMES.contains(&stem)
 }
 
 /// Whether a name is a Go package's: `net/http.(*conn).serve`.
@@ -126,6 +151,7 @@ mod tests {
             ("Ljava/lang/String::hashCode", Language::Other),
             ("__solver_MOD_step", Language::Other),
             ("runtime.mallocgc", Language::Other),
+            ("dgemm_", Language::Other),
             ("work.part.0", Language::Native),
             ("malloc", Language::Native),
         ] {

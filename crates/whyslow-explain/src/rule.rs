@@ -41,6 +41,13 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// Whether its share is that of a whole loop, not only of what the rule is about.
+    pub fn is_about_loop(&self) -> bool {
+        matches!(&self.signal, Signal::Code(code) if code.whole_loop)
+    }
+}
+
 /// Finds a rule's pattern in the analyses of a profile.
 pub(crate) type FromFacts = fn(&'static Rule, &Facts<'_>) -> Vec<Finding>;
 
@@ -129,6 +136,8 @@ pub(crate) struct Frames {
     pub(crate) most: Confidence,
     /// Whether at least two threads have to show it.
     pub(crate) needs_threads: bool,
+    /// Whether most of its time is in the kernel, which may not have been sampled.
+    pub(crate) is_in_kernel: bool,
     /// A second source: more evidence if names match, its own finding if they do not.
     pub(crate) facts: Option<FromFacts>,
     /// Machine code that shows the pattern where names do not: inlined, or built without debug info.
@@ -152,6 +161,7 @@ impl Frames {
             least: 0.03,
             most: Confidence::High,
             needs_threads: false,
+            is_in_kernel: false,
             facts: None,
             code: None,
         }
@@ -199,6 +209,10 @@ impl Frames {
 
     pub(crate) const fn or_by(self, facts: FromFacts) -> Self {
         Self { facts: Some(facts), ..self }
+    }
+
+    pub(crate) const fn in_kernel(self) -> Self {
+        Self { is_in_kernel: true, ..self }
     }
 
     pub(crate) const fn or_in_code(self, code: InCode) -> Self {

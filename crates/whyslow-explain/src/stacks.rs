@@ -10,7 +10,9 @@ use std::cmp::Reverse;
 
 use regex::RegexSet;
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_analyze::{CallTree, Label, Nearness, Selection, StackFrame, Weights, frames_at, frames_of};
+use whyslow_analyze::{
+    CallTree, Label, Nearness, Percent, Selection, StackFrame, Weights, frames_at, frames_of,
+};
 use whyslow_profile::{Profile, StackId};
 
 use crate::Question;
@@ -27,6 +29,9 @@ type Bits = u64;
 const SETS: usize = 5;
 /// How many functions and lines are shown as evidence.
 const SHOWN: usize = 3;
+/// More time than this that was not sampled makes shares of system calls too small.
+const HIDDEN: f64 = 0.1;
+
 /// A line in the user's code with this part of a pattern comes before larger lines in other code.
 const USERS_PART: f64 = 0.01;
 
@@ -480,7 +485,16 @@ fn finding(
         place: Some(**place),
         share: Some(of_all(*value)),
     });
-    let evidence = lines.chain(functions).collect();
+    // Where the kernel may not be sampled, only the user's side of system calls is seen.
+    let hidden = of_all(weights.total_value.saturating_sub(sampled));
+    let is_hidden = frames.is_in_kernel && hidden >= HIDDEN;
+    let hidden = is_hidden.then(|| {
+        let hidden = Percent(hidden);
+        Evidence::words(format!(
+            "{hidden} of the CPU time was not sampled, mostly in the kernel: such calls spend it"
+        ))
+    });
+    let evidence = lines.chain(functions).chain(hidden).collect();
     let by_samples = match samples {
         ..50 => Confidence::Low,
         50..200 => Confidence::Medium,
@@ -488,11 +502,15 @@ fn finding(
     };
     let measured = Measured::sampled(value, weights.total_value, weights.total_count);
     let lines = places.iter().map(|(place, (value, _))| (**place, of_all(*value))).collect();
+    let finding = Finding::new(rule, question, Cost::Cpu, measured, lines).placed(question, Some(*place));
     Some(Finding {
         confidence: by_samples.min(frames.most),
         evidence,
         stacks,
-        ..Finding::new(rule, question, Cost::Cpu, measured, lines).placed(question, Some(*place))
+        // The share is too small, so no number follows from it.
+        speedup: finding.speedup.filter(|_| !is_hidden),
+        max_speedup: finding.max_speedup.filter(|_| !is_hidden),
+        ..finding
     })
 }
 

@@ -149,6 +149,17 @@ fn asking_again_and_again_is_busy_waiting() {
 }
 
 #[test]
+fn no_gain_is_claimed_for_system_calls_in_a_hidden_kernel() {
+    let profile = testing::profile(
+        "[not sampled] 700\nmain@m.rs:1;<std::fs::File as std::io::Read>::read;read 250\nmain@m.rs:2 50",
+    );
+    let finding = explained(&profile).findings.remove(0);
+    assert_eq!((finding.rule.id, finding.share, finding.speedup), ("unbuffered-reads", 0.25, None));
+    let words = "70.0 % of the CPU time was not sampled, mostly in the kernel";
+    assert!(finding.evidence.iter().any(|one| one.text.contains(words)), "{:?}", finding.evidence);
+}
+
+#[test]
 fn advice_is_for_the_language_of_the_line() {
     let advice = |file: &str| {
         let stacks = format!("main@m.{file}:1;work@m.{file}:7;malloc 300");

@@ -27,6 +27,7 @@ pub(super) static UNBUFFERED_WRITES: Rule = Rule {
         .with(Beneath::All)
         .unless(&[r"BufWriter|LineWriter|std::io::stdio::|_IO_|fwrite|fputs|printf|std::basic_filebuf|std::basic_ostream"])
         .refuted_by(MOVES_BYTES, LARGE)
+        .in_kernel()
         .least(0.05)
         .at_most(Confidence::Medium)
         .or_by(super::calls::unbuffered_writes),
@@ -47,6 +48,7 @@ pub(super) static UNBUFFERED_READS: Rule = Rule {
         .with(Beneath::All)
         .unless(&[r"BufReader|read_to_end|read_to_string|std::fs::read|std::io::copy|_IO_|fread|std::basic_filebuf|std::basic_istream"])
         .refuted_by(MOVES_BYTES, LARGE)
+        .in_kernel()
         .least(0.05)
         .at_most(Confidence::Medium)
         .or_by(super::calls::unbuffered_reads),
@@ -62,6 +64,7 @@ pub(super) static PRINT_PER_LINE: Rule = Rule {
     signal: Signal::Frames(
         Frames::new(&[r"std::io::stdio::_?e?print\b|LineWriter(?:Shim)?<.*> as std::io::Write>|std::io::buffered::linewriter", r"std::endl<"])
             .with(Beneath::All)
+            .in_kernel()
             .least(0.05),
     ),
 };

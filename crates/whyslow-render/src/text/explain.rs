@@ -160,15 +160,16 @@ pub(crate) fn gain(profile: &Profile, finding: &Finding) -> Option<String> {
     if finding.share >= NEARLY_ALL {
         return None;
     }
-    let Some(of) = finding.enclosing.filter(|of| of.share > finding.share + DIFFERS) else {
-        return Some(format!("at most {} times as fast without it", times(most)));
+    let it = if finding.rule.is_about_loop() { "this loop" } else { "it" };
+    let Some(of) = finding.enclosing.filter(|of| of.share > NEARLY_ALL.min(finding.share + DIFFERS)) else {
+        return Some(format!("at most {} times as fast without {it}", times(most)));
     };
     let name = names::shorten(&label_name(profile, of.function), NAME);
     let name = match of.others {
         0 => clean(&name).into_owned(),
         others => format!("{} and {}", clean(&name), number_of(others as u64, "other", "others")),
     };
-    let alone = format!("{} times as fast without it", times(alone));
+    let alone = format!("{} times as fast without {it}", times(alone));
     Some(if of.share > BOUND {
         format!("{alone}, more if the rest of {name} ({}) becomes faster too", Percent(of.share))
     } else {
