@@ -1,6 +1,7 @@
 //! `cargo xtask COMMAND`: the project's own tasks.
 
 mod bench;
+mod findings;
 mod fuzz;
 mod notes;
 mod pictures;
@@ -19,6 +20,7 @@ cargo xtask suites            run test suites of real crates plain, with heap re
 cargo xtask fuzz [OPTIONS]    fuzz every parser of external data (needs cargo-fuzz and a nightly compiler)
     --minutes N               total time (default 6)
     --target NAME             only this target; may be repeated
+cargo xtask findings [NAME…]  measure precision and recall of findings; writes docs/findings/accuracy.md (all programs)
 cargo xtask pictures          draw docs/images from a recording of a real program (needs Chromium)
 cargo xtask bench [OPTIONS]   compare whyslow with its peers; writes BENCHMARKS.md
     --formats                 only import, export and the viewer; prints only
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["suites"] => suites::run(),
         ["pictures"] => pictures::run(),
+        ["findings", names @ ..] => findings::run(names),
         ["fuzz", options @ ..] => fuzz::run(options),
         ["bench", options @ ..] => bench::run(options).map(|()| true),
         _ => {

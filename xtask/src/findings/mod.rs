@@ -1,0 +1,125 @@
+//! `cargo xtask findings`: how often `whyslow explain` is right. Records the programs of `lab/corpus`, with one
+//! planted inefficiency each or with none, and real programs, and writes docs/findings/accuracy.md.
+
+mod corpus;
+mod gain;
+mod page;
+mod real;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::process::{self, cargo, root, target_folder};
+
+/// Samples per second and CPU.
+const RATE: &str = "4999";
+/// No program takes longer than this, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A finding of `whyslow explain`.
+#[derive(Debug, Clone)]
+struct Found {
+    id: String,
+    share: f64,
+    of: String,
+    function: String,
+    file: String,
+    line: u64,
+    max_speedup: Option<f64>,
+}
+
+/// How a finding is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judgement {
+    /// It is what was planted.
+    Planted,
+    /// It is also true of this program.
+    Right,
+    /// It is not true, or its advice does not help.
+    Wrong,
+}
+
+/// A finding in a run of a program, judged.
+#[derive(Debug, Clone)]
+struct Judged {
+    program: String,
+    found: Found,
+    judgement: Judgement,
+}
+
+/// Where recordings and built programs go, and the whyslow that makes them.
+struct Lab {
+    whyslow: PathBuf,
+    folder: PathBuf,
+}
+
+impl Lab {
+    fn new() -> Result<Self> {
+        process::must(cargo().args(["build", "--quiet", "--package", "whyslow"]))?;
+        let folder = target_folder().join("lab/findings");
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self { whyslow: target_folder().join("debug/whyslow"), folder })
+    }
+
+    /// Records a command and returns its findings.
+    fn explain(&self, options: &[String], program: &Path, arguments: &[&str]) -> Result<Vec<Found>> {
+        let file = self.folder.join("run.whyslow");
+        let mut record = Command::new(&self.whyslow);
+        let is_command = options.first().is_some_and(|option| !option.starts_with('-'));
+        let usual = if is_command { &["-q"][..] } else { &["-q", "record", "-F", RATE] };
+        record.args(usual).args(options).arg("-o").arg(&file).arg("--").arg(program).args(arguments);
+        record.current_dir(&self.folder).env("TMPDIR", &self.folder);
+        let _ = std::fs::remove_file(&file);
+        let recorded = whyslow_lab_harness::run(&mut record, PATIENCE)?;
+        // whyslow exits as the program does.
+        let said = String::from_utf8_lossy(&recorded.stderr);
+        ensure!(file.exists(), "{}: {said}", process::text(&record));
+        let mut explain = Command::new(&self.whyslow);
+        explain.args(["explain", "--format", "json"]).arg(&file);
+        let explained = whyslow_lab_harness::run(&mut explain, PATIENCE)?;
+        let json: Value = serde_json::from_slice(&explained.stdout).context("explain wrote no JSON")?;
+        Ok(json["findings"].as_array().into_iter().flatten().map(found).collect())
+    }
+}
+
+fn found(json: &Value) -> Found {
+    let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
+    Found {
+        id: text("id"),
+        share: json["share"].as_f64().unwrap_or(0.0),
+        of: text("of"),
+        function: text("function"),
+        file: text("file"),
+        line: json["line"].as_u64().unwrap_or(0),
+        max_speedup: json["max_speedup"].as_f64(),
+    }
+}
+
+/// Runs the corpus and the real programs. With names, only these, and nothing is written.
+pub(crate) fn run(names: &[&str]) -> Result<bool> {
+    let lab = Lab::new()?;
+    let is_asked = |name: &str| names.is_empty() || names.contains(&name);
+    let mut rows = Vec::new();
+    for program in corpus::build(&lab)?.iter().filter(|program| is_asked(&program.name)) {
+        let row = corpus::run(&lab, program)?;
+        eprintln!("{}", page::in_words(&row));
+        rows.push(row);
+    }
+    let mut judged = Vec::new();
+    for program in real::PROGRAMS.iter().filter(|program| is_asked(program.name)) {
+        let Some(findings) = real::run(&lab, program)? else {
+            eprintln!("{}: not installed", program.name);
+            continue;
+        };
+        eprintln!("{}: {}", program.name, page::list(&findings));
+        judged.push((program.name, findings));
+    }
+    if names.is_empty() {
+        std::fs::write(root().join("docs/findings/accuracy.md"), page::write(&rows, &judged)?)?;
+    }
+    Ok(true)
+}

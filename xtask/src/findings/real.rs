@@ -1,0 +1,98 @@
+//! Real programs, and a judgement of what is found in them.
+
+use anyhow::{Result, ensure};
+
+use super::{Judged, Judgement, Lab};
+use crate::process;
+
+/// A real program with its work.
+pub(super) struct Real {
+    pub(super) name: &'static str,
+    /// A command for the shell, in a folder of its own.
+    command: &'static str,
+    /// Findings that a person who knows the program signs. All others are wrong.
+    right: &'static [&'static str],
+}
+
+const fn real(name: &'static str, command: &'static str, right: &'static [&'static str]) -> Real {
+    Real { name, command, right }
+}
+
+/// The programs. Each runs for about a second.
+pub(super) const PROGRAMS: &[Real] = &[
+    real("gzip", "gzip -9 -c text > /dev/null", &[]),
+    real("xz", "xz -3 -T1 -c text > /dev/null", &[]),
+    real("bzip2", "bzip2 -c text > /dev/null", &[]),
+    real("zstd", "zstd -q -12 -c text > /dev/null", &[]),
+    real("sort", "LC_ALL=C sort --parallel=1 text text text > /dev/null", &[]),
+    real("grep", "LC_ALL=C grep -cE '(a|b)+[0-9]*9 $' text text text text", &[]),
+    real("sed", "sed -e 's/a/b/g' -e 's/ab*c/x/' text > /dev/null", &[]),
+    real(
+        "gawk",
+        "gawk '{ for (i = 1; i <= NF; i++) n[$i]++ } END { for (w in n) print w, n[w] }' text > /dev/null",
+        &[],
+    ),
+    real("perl", "perl -ne '$n{$_}++ for split; END { print scalar keys %n }' text text", &[]),
+    real(
+        "python3",
+        "/usr/bin/python3 -c \"import collections; print(len(collections.Counter(w for _ in range(4) for w in open('text').read().split())))\"",
+        &[],
+    ),
+    real(
+        "git",
+        "git init -q repo && cd repo && cp ../text . && git add text && git -c user.name=a -c user.email=a@b commit -qm a && git gc -q --aggressive",
+        &[],
+    ),
+    real(
+        "sqlite3",
+        "sqlite3 :memory: 'create table t(a, b); with recursive n(i) as (select 1 union all select i+1 from n where i < 600000) insert into t select i, i*7919 % 10007 from n; select b, count(*), sum(a) from t group by b order by 2 desc limit 3'",
+        &[],
+    ),
+    real(
+        "gnuplot",
+        "gnuplot -e \"set terminal svg; set samples 200000; plot sin(x)*cos(3*x)\" > /dev/null",
+        &[],
+    ),
+    real("dot", "dot -Tsvg graph > /dev/null", &[]),
+    real(
+        "ffmpeg",
+        "ffmpeg -v error -f lavfi -i testsrc=size=640x480:duration=4 -threads 1 -c:v mpeg4 -f null -",
+        &[],
+    ),
+    real("openssl", "openssl enc -aes-256-cbc -pbkdf2 -iter 800000 -k x -in text -out /dev/null", &[]),
+    real("tar", "for i in 1 2 3 4 5 6 7 8; do tar cf - /usr/include | cat > /dev/null; done", &[]),
+    real("jq", "jq -c '[.[] | select(.a > 5) | .b] | length' json", &[]),
+    real("cc1", "cc -O2 -c -o cc.o source.c", &[]),
+    real("cmake", "cmake -S project -B built > /dev/null", &[]),
+    real("od", "od -A x -t x4 text > /dev/null", &[]),
+    real("bc", "echo 'scale=2000; a(1)*4' | bc -l > /dev/null", &[]),
+    real("convert", "convert -size 1200x1200 plasma:red-blue -blur 0x4 x.png", &[]),
+];
+
+/// Files that the programs work on.
+const INPUTS: &str = r#"
+[ -f text ] || gawk 'BEGIN { srand(7); for (i = 0; i < 300000; i++) { line = ""; for (j = 0; j < 8; j++) { w = int(rand() * rand() * 20000); line = line sprintf("%c%c%d ", 97 + w % 26, 97 + w % 7, w) } print line } }' > text
+[ -f graph ] || gawk 'BEGIN { srand(7); print "digraph {"; for (i = 1; i < 260; i++) print "n" int(rand() * i), "-> n" i; print "}" }' > graph
+[ -f json ] || gawk 'BEGIN { printf "["; for (i = 0; i < 150000; i++) printf "%s{\"a\":%d,\"b\":\"text %d\",\"c\":[1,2,3]}", i ? "," : "", i % 11, i; print "]" }' > json
+[ -f source.c ] || gawk 'BEGIN { for (i = 0; i < 1500; i++) printf "int f%d(int *a, int n) { int s = 0; for (int i = 0; i < n; i++) s += a[i] * %d; return s; }\n", i, i }' > source.c
+[ -d project ] || { mkdir project; printf 'cmake_minimum_required(VERSION 3.10)\nproject(p C CXX)\nfind_package(Threads)\nforeach(i RANGE 40000)\n  string(REGEX REPLACE "a([0-9]+)" "\\\\1" x "a${i}")\n  list(APPEND all "${x}")\nendforeach()\n' > project/CMakeLists.txt; }
+rm -rf repo built
+"#;
+
+/// The findings of a real program, judged. `None` if it is not installed.
+pub(super) fn run(lab: &Lab, program: &Real) -> Result<Option<Vec<Judged>>> {
+    let executable = if program.name == "cc1" { "cc" } else { program.name };
+    if process::find(executable).is_none() || process::find("gawk").is_none() {
+        return Ok(None);
+    }
+    let shell = std::path::Path::new("/bin/sh");
+    let status = process::command(shell).args(["-c", INPUTS]).current_dir(&lab.folder).status()?;
+    ensure!(status.success(), "cannot make the input of {}", program.name);
+    let judged = |found: super::Found| {
+        let is_right = program.right.contains(&found.id.as_str());
+        let judgement = if is_right { Judgement::Right } else { Judgement::Wrong };
+        Judged { program: program.name.to_owned(), found, judgement }
+    };
+    let found = lab.explain(&[], shell, &["-c", program.command])?;
+    Ok(Some(found.into_iter().map(judged).collect()))
+}
