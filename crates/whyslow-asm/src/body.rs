@@ -1,5 +1,6 @@
 //! A function's decoded machine code: instructions, blocks, loops and calls.
 
+use rustc_hash::FxHashMap;
 use whyslow_profile::Code;
 
 use crate::graph::{self, Block};
@@ -124,6 +125,7 @@ impl Body {
 
         let starts = known::at_starts(&instructions, &blocks, processor.changed_by_calls());
         let mut next = calls.iter_mut().peekable();
+        let mut stored: FxHashMap<(Option<u8>, i64), Option<Value>> = FxHashMap::default();
         for (block, mut state) in blocks.iter().zip(starts) {
             for index in block.instructions.clone() {
                 let row = &instructions[index];
@@ -144,7 +146,27 @@ impl Body {
                         call.callee = call.target.and_then(|target| named(row, target));
                     }
                 }
+                if let Some(memory) = row.memory.filter(|memory| memory.is_written && memory.index.is_none())
+                {
+                    // A store reads its base register and the stored one.
+                    let others = row.reads.general().iter().filter(|register| Some(*register) != memory.base);
+                    let value = others.last().and_then(|register| state[usize::from(register)]);
+                    let slot = stored.entry((memory.base, memory.displacement)).or_insert(value);
+                    *slot = slot.filter(|known| Some(*known) == value);
+                }
                 known::pass(row, &mut state, processor.changed_by_calls());
+            }
+        }
+        // The address of a function that was loaded from the GOT before a loop may lie on the stack.
+        for call in calls.iter_mut().filter(|call| call.target.is_none()) {
+            let row = &instructions[call.instruction];
+            let is_stack = |base: u8| processor.is_stack_register(base);
+            let slot =
+                row.memory.filter(|memory| memory.index.is_none() && memory.base.is_some_and(is_stack));
+            let value = slot.and_then(|memory| stored.get(&(memory.base, memory.displacement)).copied()?);
+            if let Some(Value::LoadedFrom(from)) = value {
+                call.target = Some(Target::Slot(from));
+                call.callee = named(row, Target::Slot(from));
             }
         }
 

@@ -113,7 +113,7 @@ pub fn purpose(name: &str) -> Purpose {
 }
 
 /// Whether a function of this name never returns to its caller.
-pub(crate) fn never_returns(name: &str) -> bool {
+pub fn never_returns(name: &str) -> bool {
     matches!(purpose(name), Purpose::BoundsPanic | Purpose::OverflowPanic | Purpose::NeverReturns)
 }
 

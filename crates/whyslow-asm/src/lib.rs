@@ -33,7 +33,7 @@ mod x86_64;
 
 pub use align::{Aligned, align};
 pub use body::{Body, Branch, Call, Callee, Target};
-pub use callee::{Purpose, purpose};
+pub use callee::{Purpose, never_returns, purpose};
 pub use graph::Block;
 pub use hints::{Cause, Hint, Kind, LATE, Machine, hints};
 pub use instruction::{Destination, Flow, Instruction, Lanes, Memory, Operation, Registers, Step, Value};

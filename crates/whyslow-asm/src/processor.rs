@@ -74,7 +74,7 @@ impl Processor {
     }
 
     /// Whether a register addresses the function's stack frame.
-    pub(crate) fn is_stack_register(self, register: u8) -> bool {
+    pub fn is_stack_register(self, register: u8) -> bool {
         match self {
             Self::X86_64 => x86_64::is_stack_register(register),
             Self::Aarch64 => aarch64::is_stack_register(register),

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 use whyslow_analyze::{CallTree, Label, Nearness, StackFrame, Weights, frames_of};
-use whyslow_asm::{Body, Hint, Kind, LATE, Machine, Names, Processor, hints};
+use whyslow_asm::{Body, Cause, Hint, Kind, LATE, Machine, Names, Processor, hints};
 use whyslow_profile::{Code, Frame, LocationId, ModuleId, Profile, StackId};
 
 use crate::cpu_metric;
@@ -110,8 +110,7 @@ impl<'a> Function<'a> {
         let question = facts.question;
         let profile = question.profile;
         let (rule, wanted) = rule_of(hint.kind)?;
-        // Scalar loops have many causes. Only a known one can be fixed.
-        if hint.kind == Kind::ScalarLoop && hint.cause.is_none() {
+        if !can_be_fixed(hint) {
             return None;
         }
         let is_in_loop =
@@ -148,6 +147,10 @@ impl<'a> Function<'a> {
         if is_of_others(profile, rule, of_loop().filter(is_shown).map(|row| row.location)) {
             return None;
         }
+        // Code for one width of vectors stays at it.
+        if hint.kind == Kind::NarrowVectors && of_loop().any(|row| has_intrinsics(profile, row.location)) {
+            return None;
+        }
         let locations = of_loop().map(|row| row.location).collect::<rustc_hash::FxHashSet<_>>();
         let is_there = |stack: &usize| {
             weights.count[*stack] > 0 && locations.contains(&profile.stacks.location(StackId::from(*stack)))
@@ -180,6 +183,24 @@ impl<'a> Function<'a> {
         let mut evidence = vec![Evidence::words(hint.sentence.clone())];
         evidence.extend(caller.map(|_| Evidence::at("in", inside.0, share)));
         Some(Finding { confidence: Confidence::Medium, evidence, advice, stacks, ..finding })
+    }
+}
+
+/// Whether an instruction comes from an intrinsic function for vectors.
+fn has_intrinsics(profile: &Profile, location: LocationId) -> bool {
+    profile.frames.of(location).iter().any(|frame| {
+        let name = CallTree::name(profile, Label::Function(frame.function));
+        name.contains("core_arch::") || name.starts_with("_mm")
+    })
+}
+
+/// Whether the rule's advice fits the cause of a hint.
+fn can_be_fixed(hint: &Hint) -> bool {
+    match (hint.kind, hint.cause) {
+        // Scalar loops have many causes. Only a known one can be fixed.
+        (Kind::ScalarLoop, cause) => cause.is_some(),
+        // Several accumulators change a hash, an automaton follows its input, and memory sets the pace.
+        (_, cause) => !matches!(cause, Some(Cause::Recurrence | Cause::StateTable | Cause::FewOperations)),
     }
 }
 

@@ -96,6 +96,13 @@ impl<'a> Facts<'a> {
         Selection { metric, ..self.question.selection.clone() }
     }
 
+    /// Whether the recording is of one program, with the processes that it started. Others share nothing but
+    /// the machine.
+    pub(crate) fn is_one_program(&self) -> bool {
+        let profile = self.question.profile;
+        profile.processes.len() < 2 || profile.meta.exit.is_some()
+    }
+
     /// Whether findings about one of these subjects are requested.
     pub(crate) fn is_about(&self, subjects: &[Subject]) -> bool {
         let Question { profile, selection, only_metric, .. } = *self.question;

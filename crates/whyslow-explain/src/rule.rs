@@ -98,7 +98,7 @@ impl InCode {
     }
 
     pub(crate) const fn of_weight(kinds: &'static [Kind]) -> Self {
-        Self { kinds, whole_loop: false, least: 0.03 }
+        Self { kinds, whole_loop: false, least: 0.05 }
     }
 
     pub(crate) const fn least(self, least: f64) -> Self {
@@ -120,8 +120,12 @@ pub(crate) struct Frames {
     pub(crate) refuted_by: &'static [&'static str],
     /// There is no finding if those functions have this part of its value.
     pub(crate) refuted_at: f64,
-    /// Functions beneath it that end the pattern: time in them does not count.
+    /// Functions that end the pattern: time in them does not count, and they do not show it themselves.
     pub(crate) ended_by: &'static [&'static str],
+    /// Functions anywhere in the profile that show that the program needs what the pattern costs.
+    pub(crate) needed_for: &'static [&'static str],
+    /// A twentieth of the pattern has to be in these of its functions.
+    pub(crate) partly_in: &'static [&'static str],
     /// A condition on the responsible line.
     pub(crate) line: Option<fn(&Profile, &Place) -> bool>,
     /// The pool functions that the user's code calls, for patterns that run only on a pool's own threads.
@@ -145,7 +149,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Reported from 3 % on. Of the frames beneath it, only std, the allocator and the kernel belong to it.
+    /// Reported from 5 % on. Of the frames beneath it, only std, the allocator and the kernel belong to it.
     pub(crate) const fn new(names: &'static [&'static str]) -> Self {
         Self {
             names,
@@ -154,11 +158,13 @@ impl Frames {
             refuted_by: &[],
             refuted_at: 1.0 / 3.0,
             ended_by: &[],
+            needed_for: &[],
+            partly_in: &[],
             line: None,
             entry: None,
             absorbs: &[],
             beneath: Beneath::Std,
-            least: 0.03,
+            least: 0.05,
             most: Confidence::High,
             needs_threads: false,
             is_in_kernel: false,
@@ -193,6 +199,14 @@ impl Frames {
 
     pub(crate) const fn ended_by(self, ended_by: &'static [&'static str]) -> Self {
         Self { ended_by, ..self }
+    }
+
+    pub(crate) const fn needed_for(self, needed_for: &'static [&'static str]) -> Self {
+        Self { needed_for, ..self }
+    }
+
+    pub(crate) const fn partly_in(self, partly_in: &'static [&'static str]) -> Self {
+        Self { partly_in, ..self }
     }
 
     pub(crate) const fn on_line(self, line: fn(&Profile, &Place) -> bool) -> Self {

@@ -31,6 +31,8 @@ const SETS: usize = 5;
 const SHOWN: usize = 3;
 /// More time than this that was not sampled makes shares of system calls too small.
 const HIDDEN: f64 = 0.1;
+/// The smallest part of a pattern that has to be in certain of its functions.
+const PART: f64 = 0.05;
 
 /// A line in the user's code with this part of a pattern comes before larger lines in other code.
 const USERS_PART: f64 = 0.01;
@@ -146,7 +148,7 @@ impl<'a> Marks<'a> {
         // A function named `read` in the user's code is not libc's.
         let is_namesake = nearness <= Nearness::Program && !name.contains("::");
         Mark {
-            shows: if is_namesake { 0 } else { bits(0) },
+            shows: if is_namesake { 0 } else { bits(0) & !bits(4) },
             unless: bits(1),
             needed: bits(2),
             refutes: bits(3),
@@ -461,6 +463,9 @@ fn finding(
     if value as f64 / (sampled.max(1) as f64) < frames.least || samples < FEWEST_OF_ONE {
         return None;
     }
+    if is_needed(profile, frames) || !has_part(profile, frames, &by_function) {
+        return None;
+    }
     let mut places = by_place.iter().collect::<Vec<_>>();
     // Pool threads have no outer frames in the user's code: the responsible line is on another thread.
     let is_users = |place: &Place, of_place: u64| {
@@ -512,6 +517,22 @@ fn finding(
         max_speedup: finding.max_speedup.filter(|_| !is_hidden),
         ..finding
     })
+}
+
+/// Whether the program has functions that need what the pattern costs.
+fn is_needed(profile: &Profile, frames: &Frames) -> bool {
+    let Ok(set) = RegexSet::new(frames.needed_for) else { return false };
+    profile.functions.iter().any(|function| set.is_match(profile.text(function.name)))
+}
+
+/// Whether enough of the pattern is in the functions that have to be part of it.
+fn has_part(profile: &Profile, frames: &Frames, values: &FxHashMap<Label, u64>) -> bool {
+    let Ok(set) = RegexSet::new(frames.partly_in) else { return true };
+    let value = |wanted: &dyn Fn(&Label) -> bool| -> u64 {
+        values.iter().filter(|(label, _)| wanted(label)).map(|(_, value)| value).sum()
+    };
+    let part = value(&|label| set.is_match(&CallTree::name(profile, *label)));
+    frames.partly_in.is_empty() || part as f64 >= PART * value(&|_| true) as f64
 }
 
 /// The line in the user's code that calls the pool in most samples.

@@ -97,6 +97,9 @@ fn is_mostly(place: &Place<'_>, shown_by: &[usize]) -> bool {
     shown_by.len() * 8 >= place.instructions().count()
 }
 
+/// A loop with fewer operations for each access to memory waits for memory, unless its data is in a cache.
+const OPERATIONS_PER_ACCESS: usize = 2;
+
 fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
     let rows = || packed.iter().map(|&index| &place.body.instructions[index]);
     let widest = rows().filter_map(|row| row.lanes.vector_bytes()).max()?;
@@ -109,8 +112,12 @@ fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
         true => ("avx2", 32),
         false => ("avx", 32),
     };
-    (widest < can && place.machine.has(needed) && is_mostly(place, packed)).then(|| {
-        place.hint(
+    // Wider vectors do not make memory faster.
+    let accesses = place.like(|row| row.memory.is_some() && row.lanes.vector_bytes().is_some()).len();
+    let cause = (packed.len() < OPERATIONS_PER_ACCESS * accesses).then_some(Cause::FewOperations);
+    (widest < can && place.machine.has(needed) && is_mostly(place, packed)).then(|| Hint {
+        cause,
+        ..place.hint(
             Kind::NarrowVectors,
             packed,
             format!("{} computes with {widest}-byte vectors; this processor has {can}-byte ones.", place.subject()),
@@ -172,6 +179,10 @@ fn scalar_floats(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     if scalar_rows.is_empty() || scalar_rows.len() * DENSE < all || !reads_an_array(place) {
         return None;
     }
+    // Cases by the data have no vector form.
+    if place.warm.len() > 4 || place.warm.iter().any(|&block| place.body.blocks[block].is_switch) {
+        return None;
+    }
     let cause = if leads_to_a_panic(place) {
         Some(Cause::IndexChecks)
     } else if chains.iter().any(|chain| chain.float > 0) {
@@ -200,7 +211,7 @@ fn scalar(
             " because the sum follows the order of the source",
             "Sum into several independent variables (`chunks_exact`), so that the compiler can keep them in one vector.",
         ),
-        None => ("", without_cause),
+        _ => ("", without_cause),
     };
     let sentence = format!("{} computes with one {number} at a time{why}.", place.subject());
     Hint { cause, ..place.hint(Kind::ScalarLoop, rows, sentence, advice) }
@@ -282,13 +293,19 @@ fn ends_without_return(place: &Place<'_>, mut block: usize) -> bool {
 
 fn pointer_chase(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     let chain = chains.iter().find(|chain| chain.loads > 0)?;
-    Some(place.hint(
-        Kind::PointerChase,
-        &[chain.last],
-        format!("{} waits in every iteration for an address that the previous one loaded.", place.subject()),
-        "Store successive elements next to each other (a `Vec`, an arena with indices), make the table smaller, or follow several chains at \
-         a time.",
-    ))
+    let cause = chain.is_joined.then_some(Cause::StateTable);
+    let advice = match cause {
+        Some(_) => {
+            "Make the table smaller, so that it fits into a cache, or advance several inputs at a time."
+        }
+        None => {
+            "Store successive elements next to each other (a `Vec`, an arena with indices), make the table smaller, or follow several \
+             chains at a time."
+        }
+    };
+    let sentence =
+        format!("{} waits in every iteration for an address that the previous one loaded.", place.subject());
+    Some(Hint { cause, ..place.hint(Kind::PointerChase, &[chain.last], sentence, advice) })
 }
 
 fn serial_chain(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
@@ -303,13 +320,16 @@ fn serial_chain(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
         return None;
     }
     let what = if chain.float > 0 { "floating-point" } else { "multiplication" };
-    Some(place.hint(
-        Kind::SerialChain,
-        &[chain.last],
-        format!(
-            "Each iteration waits for the {what} result of the previous one ({}).",
-            count(length, "one operation", "dependent operations")
-        ),
-        "Use several accumulators (`chunks_exact`, one variable per lane) and add them up after the loop.",
-    ))
+    let cause = (!chain.is_reduction()).then_some(Cause::Recurrence);
+    let advice = match cause {
+        Some(_) => "Work on several independent inputs at a time: the steps of one cannot overlap.",
+        None => {
+            "Use several accumulators (`chunks_exact`, one variable per lane) and add them up after the loop."
+        }
+    };
+    let sentence = format!(
+        "Each iteration waits for the {what} result of the previous one ({}).",
+        count(length, "one operation", "dependent operations")
+    );
+    Some(Hint { cause, ..place.hint(Kind::SerialChain, &[chain.last], sentence, advice) })
 }

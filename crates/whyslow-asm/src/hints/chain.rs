@@ -7,7 +7,7 @@
 //! ```
 
 use super::Place;
-use crate::instruction::{Instruction, Lanes, Operation, Registers};
+use crate::instruction::{Instruction, Lanes, Memory, Operation, Registers};
 
 /// A register whose value depends on its own value in the previous iteration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,11 +21,34 @@ pub(super) struct Chain {
     pub(super) loads: usize,
     /// Whether it contains more than integer additions.
     pub(super) is_mixed: bool,
+    /// The kinds of operations between the two values, a bit each.
+    operations: u8,
+    /// Whether other values of the same iteration go into its addresses.
+    pub(super) is_joined: bool,
     /// Its last instruction.
     pub(super) last: usize,
 }
 
+const ADDS: u8 = 1;
+const MULTIPLIES: u8 = 2;
+const FUSES: u8 = 4;
+const OTHERS: u8 = 8;
+
+fn bit(operation: Operation) -> u8 {
+    match operation {
+        Operation::Add => ADDS,
+        Operation::Multiply => MULTIPLIES,
+        Operation::MultiplyAdd => FUSES,
+        _ => OTHERS,
+    }
+}
+
 impl Chain {
+    /// Whether it is a sum or a product: the order of its parts does not matter, but for rounding.
+    pub(super) fn is_reduction(&self) -> bool {
+        [ADDS, MULTIPLIES, FUSES].contains(&self.operations)
+    }
+
     fn length(&self) -> usize {
         self.float + self.multiplications + self.loads
     }
@@ -39,12 +62,14 @@ type Held = Vec<Chain>;
 pub(super) fn chains(place: &Place<'_>) -> Vec<Chain> {
     let own = |origin: u8| vec![Chain { origin, ..Chain::default() }];
     let mut held: Vec<Held> = (0..64).map(own).collect();
+    let changed = place.instructions().fold(0, |changed, (_, row)| changed | row.writes.0);
+    let changed = Registers(changed).general();
     for (index, row) in place.instructions() {
         let written = Registers(row.writes.general().0 | row.writes.vector().0);
         if written.is_empty() {
             continue;
         }
-        let after = follow(row, index, &held);
+        let after = follow(row, index, &held, changed);
         // An access that moves its base adds to it; that is not a chain.
         let moved = row.memory.filter(|memory| memory.moves_base.is_some()).and_then(|memory| memory.base);
         for register in written.iter().filter(|register| Some(*register) != moved) {
@@ -58,8 +83,13 @@ pub(super) fn chains(place: &Place<'_>) -> Vec<Chain> {
     held.into_iter().enumerate().filter_map(own).collect()
 }
 
-/// The chains of the written registers after an instruction.
-fn follow(row: &Instruction, index: usize, held: &[Held]) -> Held {
+/// The registers of an address.
+fn address(memory: Memory) -> Registers {
+    memory.base.into_iter().chain(memory.index).fold(Registers::default(), Registers::with)
+}
+
+/// The chains of the written registers after an instruction. The loop changes the registers `changed`.
+fn follow(row: &Instruction, index: usize, held: &[Held], changed: Registers) -> Held {
     if row.sets.is_some() {
         return Held::new();
     }
@@ -70,8 +100,16 @@ fn follow(row: &Instruction, index: usize, held: &[Held]) -> Held {
                 let mut chain = chain;
                 change(&mut chain);
                 match all.binary_search_by_key(&chain.origin, |known| known.origin) {
-                    Ok(at) if all[at].length() < chain.length() => all[at] = chain,
-                    Ok(at) => all[at].is_mixed |= chain.is_mixed,
+                    Ok(at) => {
+                        let (mixed, joined) = (all[at].is_mixed, all[at].is_joined);
+                        let operations = all[at].operations | chain.operations;
+                        if all[at].length() < chain.length() {
+                            all[at] = chain;
+                        }
+                        all[at].operations = operations;
+                        all[at].is_mixed |= mixed | chain.is_mixed;
+                        all[at].is_joined |= joined | chain.is_joined;
+                    }
                     Err(at) => all.insert(at, chain),
                 }
             }
@@ -80,30 +118,41 @@ fn follow(row: &Instruction, index: usize, held: &[Held]) -> Held {
     };
     let is_float = matches!(row.lanes, Lanes::ScalarFloat | Lanes::PackedFloat(_));
     let (general, vector) = (row.reads.general(), row.reads.vector());
+    // A value of this iteration that is not of the chain itself.
+    let joins = |registers: Registers| registers.and(changed).iter().count() > 1;
+    let operation = bit(row.operation);
     match row.operation {
-        Operation::Copy if row.memory.is_some_and(|memory| memory.is_read) => {
-            let registers =
-                row.memory.into_iter().flat_map(|memory| memory.base.into_iter().chain(memory.index));
-            let address = registers.fold(Registers::default(), Registers::with);
-            match row.lanes {
-                Lanes::General => from(address, &|chain| {
+        Operation::Copy if row.memory.is_some_and(|memory| memory.is_read) => match row.lanes {
+            Lanes::General => {
+                let address = row.memory.map(address).unwrap_or_default();
+                from(address, &|chain| {
                     chain.loads += 1;
+                    chain.is_joined |= joins(address);
                     chain.last = index;
-                }),
-                _ => Held::new(),
+                })
             }
-        }
+            _ => Held::new(),
+        },
         Operation::Copy => from(if is_float { vector } else { general }, &|_| {}),
         _ if is_float => from(vector, &|chain| {
             chain.float += 1;
+            chain.operations |= operation;
             chain.last = index;
         }),
         Operation::Multiply => from(general, &|chain| {
             chain.multiplications += 1;
             chain.is_mixed = true;
+            chain.operations |= operation;
             chain.last = index;
         }),
-        Operation::Add => from(general, &|_| {}),
-        _ => from(general, &|chain| chain.is_mixed = true),
+        Operation::Add => from(general, &|chain| {
+            chain.operations |= operation;
+            chain.is_joined |= joins(general);
+        }),
+        _ => from(general, &|chain| {
+            chain.is_mixed = true;
+            chain.operations |= operation;
+            chain.is_joined |= joins(general);
+        }),
     }
 }

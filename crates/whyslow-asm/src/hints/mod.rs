@@ -104,14 +104,21 @@ kinds! {
     UnpredictableBranch "unpredictable-branch",
 }
 
-/// Why the compiler did not vectorise a loop.
+/// Why a loop is as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A check of each index may leave the loop.
+    /// A check of each index may leave the loop, so the compiler did not vectorise it.
     IndexChecks,
-    /// Floating-point numbers are added in the order of the source.
+    /// Floating-point numbers are added in the order of the source, so the compiler did not vectorise it.
     OrderOfSums,
+    /// Each result is computed from the previous one by more than one kind of operation, as in a hash or a
+    /// polynomial. Several accumulators would change the result.
+    Recurrence,
+    /// Each iteration looks up the next state by the current one and the input, as in an automaton.
+    StateTable,
+    /// It computes little for the memory that it reads and writes.
+    FewOperations,
 }
 
 /// An avoidable cost.
@@ -128,7 +135,7 @@ pub struct Hint {
     pub weight: u64,
     /// The addresses of the instructions that show it.
     pub addresses: Vec<u64>,
-    /// Why the compiler did not avoid it, if known.
+    /// Why the code is so, if known.
     pub cause: Option<Cause>,
     /// What it is, in one sentence.
     pub sentence: String,

@@ -247,3 +247,79 @@ fn ids_are_distinct_and_kebab_case() {
     ids.dedup();
     assert_eq!(ids.len(), Kind::ALL.len());
 }
+
+/// The hint of this kind, and whether its code says that the usual advice does not fit.
+fn cause(bytes: &[u8], kind: Kind, machine: &Machine) -> Option<Option<Cause>> {
+    let hints = hints(&body(bytes, "", 0), &Weights::unknown(), machine);
+    hints.into_iter().find(|hint| hint.kind == kind).map(|hint| hint.cause)
+}
+
+#[test]
+fn a_hash_is_no_sum() {
+    let of = |bytes: &[u8]| cause(bytes, Kind::SerialChain, &Machine::default());
+    // 1: movzx edx, byte [rdi+rcx]; xor rax, rdx; imul rax, r8; inc rcx; cmp rcx, rsi; jb 1; ret
+    let hash = [
+        0x0f, 0xb6, 0x14, 0x0f, 0x48, 0x31, 0xd0, 0x49, 0x0f, 0xaf, 0xc0, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1,
+        0x72, 0xed, 0xc3,
+    ];
+    // 1: imul rax, r8; movzx edx, byte [rdi+rcx]; add rax, rdx; inc rcx; cmp rcx, rsi; jb 1; ret
+    let polynomial = [
+        0x49, 0x0f, 0xaf, 0xc0, 0x0f, 0xb6, 0x14, 0x0f, 0x48, 0x01, 0xd0, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1,
+        0x72, 0xed, 0xc3,
+    ];
+    // 1: imul rax, [rdi+rcx*8]; inc rcx; cmp rcx, rsi; jb 1; ret
+    let product = [0x48, 0x0f, 0xaf, 0x04, 0xcf, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72, 0xf3, 0xc3];
+    assert_eq!(of(&hash), Some(Some(Cause::Recurrence)));
+    assert_eq!(of(&polynomial), Some(Some(Cause::Recurrence)));
+    assert_eq!(of(&product), Some(None));
+}
+
+#[test]
+fn an_automaton_is_no_list() {
+    let of = |bytes: &[u8]| cause(bytes, Kind::PointerChase, &Machine::default());
+    // 1: movzx edx, byte [rdi+rcx]; add rax, rdx; movzx eax, word [r8+rax*2]; inc rcx; cmp rcx, rsi; jb 1; ret
+    let automaton = [
+        0x0f, 0xb6, 0x14, 0x0f, 0x48, 0x01, 0xd0, 0x41, 0x0f, 0xb7, 0x04, 0x40, 0x48, 0xff, 0xc1, 0x48, 0x39,
+        0xf1, 0x72, 0xec, 0xc3,
+    ];
+    // 1: mov rax, [rax+8]; inc rcx; test rax, rax; jne 1; ret
+    let list = [0x48, 0x8b, 0x40, 0x08, 0x48, 0xff, 0xc1, 0x48, 0x85, 0xc0, 0x75, 0xf4, 0xc3];
+    // 1: mov eax, [r8+rax*4]; inc rcx; cmp rcx, rsi; jb 1; ret
+    let indices = [0x41, 0x8b, 0x04, 0x80, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72, 0xf4, 0xc3];
+    assert_eq!(of(&automaton), Some(Some(Cause::StateTable)));
+    assert_eq!(of(&list), Some(None));
+    assert_eq!(of(&indices), Some(None));
+}
+
+#[test]
+fn a_function_of_a_library_on_the_stack_is_no_pointer_of_the_program() {
+    // mov rax, [rip+1ff9]; mov [rsp+8], rax; 1: call [rsp+8]; dec rbx; jne 1; ret
+    let library = [
+        0x48, 0x8b, 0x05, 0xf9, 0x1f, 0, 0, 0x48, 0x89, 0x44, 0x24, 0x08, 0xff, 0x54, 0x24, 0x08, 0x48, 0xff,
+        0xcb, 0x75, 0xf7, 0xc3,
+    ];
+    assert!(!found(&library).contains(&Kind::IndirectCall));
+    // mov rax, [rdi]; mov [rsp+8], rax; 1: call [rsp+8]; dec rbx; jne 1; ret
+    let pointer = [
+        0x48, 0x8b, 0x07, 0x48, 0x89, 0x44, 0x24, 0x08, 0xff, 0x54, 0x24, 0x08, 0x48, 0xff, 0xcb, 0x75, 0xf7,
+        0xc3,
+    ];
+    assert!(found(&pointer).contains(&Kind::IndirectCall));
+}
+
+#[test]
+fn wider_vectors_do_not_make_memory_faster() {
+    let of = |bytes: &[u8]| cause(bytes, Kind::NarrowVectors, &Machine::new(["avx", "avx2"]));
+    // 1: movups xmm0, [rdi+rcx]; addps xmm0, [rsi+rcx]; movups [rdi+rcx], xmm0; add rcx, 16; cmp rcx, rdx; jne 1; ret
+    let sums = [
+        0x0f, 0x10, 0x04, 0x0f, 0x0f, 0x58, 0x04, 0x0e, 0x0f, 0x11, 0x04, 0x0f, 0x48, 0x83, 0xc1, 0x10, 0x48,
+        0x39, 0xd1, 0x75, 0xeb, 0xc3,
+    ];
+    // 1: movups xmm0, [rdi+rcx]; mulps xmm0, xmm1; addps xmm0, xmm2; mulps xmm0, xmm1; addps xmm3, xmm0; add rcx, 16; …
+    let polynomials = [
+        0x0f, 0x10, 0x04, 0x0f, 0x0f, 0x59, 0xc1, 0x0f, 0x58, 0xc2, 0x0f, 0x59, 0xc1, 0x0f, 0x58, 0xd8, 0x48,
+        0x83, 0xc1, 0x10, 0x48, 0x39, 0xd1, 0x75, 0xe7, 0xc3,
+    ];
+    assert_eq!(of(&sums), Some(Some(Cause::FewOperations)));
+    assert_eq!(of(&polynomials), Some(None));
+}

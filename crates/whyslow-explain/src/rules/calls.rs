@@ -1,6 +1,8 @@
 //! Rules over recorded system calls.
 
-use whyslow_analyze::{Count, Fact, SyscallAdvice, SyscallRow, duration, number_of};
+use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_analyze::{Count, Fact, SyscallAdvice, SyscallRow, SyscallTable, duration, number_of};
+use whyslow_profile::Profile;
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
@@ -20,7 +22,7 @@ const SMALL: u64 = 1024;
 pub(super) static SMALL_TRANSFERS: Rule = Rule {
     id: "small-transfers",
     title: "messages go over a socket in very small pieces, one system call each",
-    rust: "collect a whole message in one buffer and send it with one call (BufWriter, write_vectored), and read through a BufReader",
+    rust: "collect a whole message in one buffer and send it with one call (BufWriter with a flush after each message, write_vectored), and read through a BufReader",
     native: Some(
         "collect a whole message in one buffer and send it with one call (writev, MSG_MORE), and read into a large buffer",
     ),
@@ -72,11 +74,33 @@ fn find(
     vec![Finding { evidence, confidence: Confidence::Medium, ..finding }]
 }
 
+/// The targets on which reads and writes take turns: requests and replies. A buffer does not make them fewer, and
+/// whoever keeps a request in one waits for ever.
+fn conversations<'p>(profile: &'p Profile, table: &SyscallTable) -> FxHashSet<&'p str> {
+    const LEAST_PART: u64 = 4;
+    let mut counts: FxHashMap<&str, (u64, u64)> = FxHashMap::default();
+    for row in &table.rows {
+        let call = profile.text(row.call);
+        let writes = ["sendto", "sendmsg"].contains(&call) || FILE_WRITES.contains(&call);
+        let reads = ["recvfrom", "recvmsg"].contains(&call) || FILE_READS.contains(&call);
+        for (target, cost) in row.targets.iter().filter(|_| reads || writes) {
+            let count = counts.entry(profile.text(*target)).or_default();
+            *(if writes { &mut count.1 } else { &mut count.0 }) += cost.count;
+        }
+    }
+    let take_turns = |reads: u64, writes: u64| reads.min(writes) * LEAST_PART >= reads.max(writes);
+    counts.into_iter().filter(|(_, count)| take_turns(count.0, count.1)).map(|(target, _)| target).collect()
+}
+
 fn transfers(rule: &'static Rule, facts: &Facts<'_>, calls: &[&str]) -> Vec<Finding> {
     let profile = facts.question.profile;
+    let Some(table) = facts.calls() else { return Vec::new() };
+    let conversations = conversations(profile, table);
     let is_small = |row: &SyscallRow| {
         let few = row.cost.bytes_each().is_some_and(|each| each <= SMALL);
-        few && calls.contains(&profile.text(row.call)) && row.advice(profile).is_some()
+        let is_answered =
+            row.targets.first().is_some_and(|(target, _)| conversations.contains(profile.text(*target)));
+        few && !is_answered && calls.contains(&profile.text(row.call)) && row.advice(profile).is_some()
     };
     find(rule, facts, is_small, |row| {
         let advice = row.advice(profile).map_or(String::new(), |advice: SyscallAdvice| advice.remark().text);
@@ -122,7 +146,7 @@ fn syscall_per_item(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use whyslow_analyze::testing::profile;
-    use whyslow_profile::{Lengths, Metric, Profile, Samples, Syscalls};
+    use whyslow_profile::{Lengths, Metric, Samples, Syscalls};
 
     use super::super::testing::{evidence, line, of_rule, percent};
     use super::*;
@@ -130,8 +154,18 @@ mod tests {
     /// A profile with 100 ms of CPU time in which one line makes `count` calls of 1 µs each, at `stack`.
     fn calling(stack: &str, call: &str, count: u64, bytes_each: u64) -> Profile {
         let mut made = profile(&format!("app::main@m.rs:5;{stack} 10\napp::main@m.rs:8 90"));
+        add_calls(&mut made, call, count, bytes_each);
+        let metric = made.strings.push(Metric::SYSCALLS);
+        let calls = Metric::of_name(Metric::SYSCALLS, whyslow_profile::Unit::Count).renamed(metric);
+        made.metrics.push(calls);
+        made.samples.push(Samples::default());
+        made
+    }
+
+    /// Calls of 1 µs each at the first stack, on a socket.
+    fn add_calls(made: &mut Profile, call: &str, count: u64, bytes_each: u64) {
         let (stack, thread) = (made.samples[0].stack[0], made.samples[0].thread[0]);
-        let call = made.strings.push(call);
+        let (call, file) = (made.strings.push(call), made.strings.push("socket 127.0.0.1:80"));
         let mut lengths = Lengths::default();
         (0..count).for_each(|_| lengths.add(1_000));
         made.syscalls.push(Syscalls {
@@ -139,7 +173,7 @@ mod tests {
             thread,
             stack,
             call,
-            file: None,
+            file: Some(file),
             error: None,
             count,
             spread: 0,
@@ -148,11 +182,18 @@ mod tests {
             bytes: count * bytes_each,
             lengths,
         });
-        let metric = made.strings.push(Metric::SYSCALLS);
-        let calls = Metric::of_name(Metric::SYSCALLS, whyslow_profile::Unit::Count).renamed(metric);
-        made.metrics.push(calls);
-        made.samples.push(Samples::default());
-        made
+    }
+
+    #[test]
+    fn requests_and_replies_need_no_buffer() {
+        for (call, reply, id) in
+            [("sendto", "recvfrom", "small-transfers"), ("write", "read", "unbuffered-writes")]
+        {
+            let mut talk = calling("std::net::send", call, 20_000, 8);
+            assert!(of_rule(&talk, id).is_some());
+            add_calls(&mut talk, reply, 20_000, 8);
+            assert_eq!(of_rule(&talk, id), None);
+        }
     }
 
     #[test]

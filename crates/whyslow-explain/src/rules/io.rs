@@ -13,21 +13,28 @@ const MOVES_BYTES: &[&str] = &[
 /// Of reads and writes of 4 KiB, these functions have a quarter of the time or more; of single bytes, a tenth.
 const LARGE: f64 = 0.18;
 
+/// Kernel functions of sockets, pipes, terminals and the like. Whoever waits for a reply has to send at once, and
+/// reads no more than there is.
+const TALKS: &[&str] = &[
+    r"^(?:__)?sock_|^(?:tcp|udp|unix_stream|unix_dgram|inet6?)_(?:send|recv)|^(?:anon_)?pipe_(?:read|write)$|^tty_|^eventfd_|^n_tty_",
+];
+
 pub(super) static UNBUFFERED_WRITES: Rule = Rule {
     id: "unbuffered-writes",
     title: "unbuffered writes: each small write is a system call",
-    rust: "wrap the file or socket in a BufWriter, and flush it at the end",
+    rust: "wrap the file in a BufWriter, and flush it at the end",
     native: Some("write through stdio or a std::ofstream with a buffer (setvbuf, pubsetbuf) instead of write(2)"),
     page: include_str!("../../../../docs/findings/unbuffered-writes.md"),
     signal: Signal::Frames(
         Frames::new(&[
-            r"<&?std::(?:fs::File|net::tcp::TcpStream|net::TcpStream|os::unix::net::stream::UnixStream|process::ChildStdin) as std::io::Write>::write(?:_all|_vectored)?$",
+            r"<&?std::fs::File as std::io::Write>::write(?:_all|_vectored)?$",
             r"^(?:__GI_|__libc_|__GI___libc_|__)*write$",
         ])
         .with(Beneath::All)
         .unless(&[r"BufWriter|LineWriter|std::io::stdio::|_IO_|fwrite|fputs|printf|std::basic_filebuf|std::basic_ostream"])
         .refuted_by(MOVES_BYTES, LARGE)
         .in_kernel()
+        .ended_by(TALKS)
         .least(0.05)
         .at_most(Confidence::Medium)
         .or_by(super::calls::unbuffered_writes),
@@ -37,18 +44,19 @@ pub(super) static UNBUFFERED_WRITES: Rule = Rule {
 pub(super) static UNBUFFERED_READS: Rule = Rule {
     id: "unbuffered-reads",
     title: "unbuffered reads: each small read is a system call",
-    rust: "wrap the file or socket in a BufReader, or read the whole file with fs::read",
+    rust: "wrap the file in a BufReader, or read the whole file with fs::read",
     native: Some("read through stdio or a std::ifstream with a buffer, or the whole file at once, instead of read(2)"),
     page: include_str!("../../../../docs/findings/unbuffered-reads.md"),
     signal: Signal::Frames(
         Frames::new(&[
-            r"<&?std::(?:fs::File|net::tcp::TcpStream|net::TcpStream|os::unix::net::stream::UnixStream|process::ChildStdout) as std::io::Read>::read(?:_exact|_buf)?$",
+            r"<&?std::fs::File as std::io::Read>::read(?:_exact|_buf)?$",
             r"^(?:__GI_|__libc_|__GI___libc_|__)*read$",
         ])
         .with(Beneath::All)
         .unless(&[r"BufReader|read_to_end|read_to_string|std::fs::read|std::io::copy|_IO_|fread|std::basic_filebuf|std::basic_istream"])
         .refuted_by(MOVES_BYTES, LARGE)
         .in_kernel()
+        .ended_by(TALKS)
         .least(0.05)
         .at_most(Confidence::Medium)
         .or_by(super::calls::unbuffered_reads),
@@ -65,6 +73,7 @@ pub(super) static PRINT_PER_LINE: Rule = Rule {
         Frames::new(&[r"std::io::stdio::_?e?print\b|LineWriter(?:Shim)?<.*> as std::io::Write>|std::io::buffered::linewriter", r"std::endl<"])
             .with(Beneath::All)
             .in_kernel()
+            .unless(&[r"^<?std::io::buffered::bufwriter::BufWriter<"])
             .least(0.05),
     ),
 };

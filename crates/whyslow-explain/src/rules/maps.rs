@@ -52,8 +52,13 @@ pub(super) static BTREE_SEARCH: Rule = Rule {
     signal: Signal::Frames(
         Frames::new(&[
             r"^<*alloc::collections::btree::(?:search|map::entry)::",
-            r"^<*alloc::collections::btree::(?:map|set)::BTree(?:Map|Set)<.*>::(?:get|get_mut|get_key_value|contains_key|contains|insert|remove|remove_entry|take|replace|entry|range|range_mut)(?:::<.*>)?$",
+            r"^<*alloc::collections::btree::(?:map|set)::BTree(?:Map|Set)<.*>::(?:get|get_mut|get_key_value|contains_key|contains|insert|remove|remove_entry|take|replace|entry)(?:::<.*>)?$",
             r"std::_Rb_tree<.*>::(?:find|_M_lower_bound|_M_upper_bound|equal_range|_M_get_insert)",
+        ])
+        // Neither a hash map nor a sorted vector that changes all the time does this as fast.
+        .needed_for(&[
+            r"^<*alloc::collections::btree::(?:map|set)::BTree(?:Map|Set)<.*>::(?:range|range_mut|first|last|first_key_value|last_key_value|first_entry|last_entry|pop_first|pop_last|lower_bound|upper_bound|split_off|extract_if)\b",
+            r"^std::(?:multi)?(?:map|set)<.*>::(?:lower_bound|upper_bound|equal_range|rbegin)\b",
         ])
         .least(0.10)
         .at_most(Confidence::Medium),

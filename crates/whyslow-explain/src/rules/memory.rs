@@ -4,6 +4,7 @@ use regex::Regex;
 use whyslow_profile::Profile;
 
 use crate::finding::{Confidence, Place};
+use crate::language::Language;
 use crate::rule::{Beneath, Frames, Rule, Signal};
 
 pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
@@ -36,8 +37,8 @@ pub(super) static VEC_GROWTH: Rule = Rule {
     signal: Signal::Frames(Frames::new(&[
         r"RawVec(?:Inner)?\b.*::(?:grow_one|grow_amortized|grow_exact|finish_grow|reserve_for_push|do_reserve_and_handle|reserve)\b",
         r"^(?:void )?std::vector<.*>::_M_(?:realloc_insert|realloc_append|fill_insert|default_append)",
-        r"basic_string<.*>::_M_(?:mutate|create|append|replace)",
-    ]).needs(&[r"finish_grow|grow_amortized|do_reserve_and_handle|realloc|_M_realloc|_M_fill_insert|_M_default_append|_M_mutate|_M_create"]).or_by(super::heap::vec_growth)),
+        r"basic_string<.*>::_M_(?:mutate|append|replace)",
+    ]).needs(&[r"finish_grow|grow_amortized|do_reserve_and_handle|realloc|_M_realloc|_M_fill_insert|_M_default_append|_M_mutate|_M_create"]).least(0.05).or_by(super::heap::vec_growth)),
 };
 
 pub(super) static CLONE_HEAVY: Rule = Rule {
@@ -56,7 +57,10 @@ pub(super) static CLONE_HEAVY: Rule = Rule {
         ])
         .with(Beneath::All)
         .absorbs(&["drop-heavy", "allocator-heavy"])
-        .unless(&[r"alloc::vec::from_elem|extend_with|core::fmt::|alloc::fmt::format"]),
+        // A counted reference is not what it points to.
+        .ended_by(&[r"<alloc::(?:rc|sync)::(?:Rc|Arc|UniqueRc|Weak)<.*> as core::clone::Clone>::clone$"])
+        // Numbers and others that are written as text are not copied, and words that are collected are kept.
+        .unless(&[r"alloc::vec::from_elem|extend_with|core::fmt::|alloc::fmt::format|<(?:u|i)(?:8|16|32|64|128|size) as alloc::string::|<f(?:32|64) as alloc::string::|FromIterator<.*>>::from_iter$"]),
     ),
 };
 
@@ -93,7 +97,13 @@ pub(super) static MEMORY_COPIES: Rule = Rule {
     page: include_str!("../../../../docs/findings/memory-copies.md"),
     signal: Signal::Frames(
         Frames::new(&[r"^_*(?:GI_+)?mem(?:cpy|move)(?:_chk)?(?:_.*)?$"])
-            .unless(&[r"std::io::|BufReader|BufWriter"])
+            // Copies that the program asks for: text and slices are put together, and files are read and written.
+            .unless(&[
+                r"std::io::|BufReader|BufWriter|^<?alloc::(?:string|str|slice|borrow|fmt)::|<impl \[T\]>::|<\[.*\]>::",
+                r"extend_from_slice|append_elements|spec_extend|SpecExtend|copy_nonoverlapping|copy_within|core::fmt::",
+                r"^(?:_IO_|__GI__IO_|fwrite|fread|fputs|fgets|str|realloc)|basic_(?:file|string)buf|basic_[io]?stream",
+            ])
+            .on_line(is_no_explicit_copy)
             .least(0.10)
             .at_most(Confidence::Medium),
     ),
@@ -127,6 +137,8 @@ pub(super) static PAGE_FAULTS: Rule = Rule {
             r"^__x64_sys_(?:munmap|mmap|brk|madvise)$",
         ])
         .least(0.10)
+        // Memory that is mapped once faults once. Only what is unmapped is mapped again.
+        .partly_in(&[r"^__x64_sys_(?:munmap|brk|madvise)$"])
         .unless(&["_dl_start|^_dl_|execve|^main$"]),
     ),
 };
@@ -144,6 +156,16 @@ pub(super) static COLLECT_THEN_ITERATE: Rule = Rule {
             .at_most(Confidence::Low),
     ),
 };
+
+/// Whether a line of C or C++ copies by itself, not because the program calls `memcpy` or the like.
+fn is_no_explicit_copy(profile: &Profile, place: &Place) -> bool {
+    let Some(file) = place.file else { return false };
+    if Language::of(profile.text(file)) == Language::Rust {
+        return true;
+    }
+    let text = profile.sources.get(file, place.line).map(|text| profile.text(text));
+    text.is_some_and(|text| !["cpy", "memmove", "copy", "bcopy"].iter().any(|word| text.contains(word)))
+}
 
 /// Whether the collection that a line creates is used only once, to iterate over it.
 fn is_iterated_once(profile: &Profile, place: &Place) -> bool {

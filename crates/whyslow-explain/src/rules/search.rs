@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 use whyslow_analyze::{Label, Nearness, frames_of};
-use whyslow_profile::{Profile, StackId, StringId};
+use whyslow_asm::{Body, Call, Memory, Names, Processor, Target, never_returns};
+use whyslow_profile::{Code, Profile, StackId, StringId};
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
@@ -28,7 +29,8 @@ pub(super) static LINEAR_SEARCH: Rule = Rule {
             r"^std::(?:__)?find(?:_if)?\b",
         ])
         .with(Beneath::Closures)
-        .unless(&[r"core::iter::adapters::"])
+        // Searches of the standard library itself.
+        .unless(&[r"core::iter::adapters::|std::sync::|std::thread::|core::str::|std::sys::"])
         .least(0.10)
         .at_most(Confidence::Medium),
     ),
@@ -47,9 +49,11 @@ pub(super) static SORT_BY_COSTLY_KEY: Rule = Rule {
 
 pub(super) static RECURSION: Rule = Rule {
     id: "recursion",
-    title: "deep recursion: a function spends most of its time calling itself",
-    rust: "cache results that are needed again (in a HashMap or a table), or rewrite it as a loop with its own stack",
-    native: None,
+    title: "recursion without a cache: a function of a few numbers calls itself for the same numbers again",
+    rust: "keep the results that are needed again in a HashMap or a table, or compute them from the smallest one up in a loop",
+    native: Some(
+        "keep the results that are needed again in a table, or compute them from the smallest one up in a loop",
+    ),
     page: include_str!("../../../../docs/findings/recursion.md"),
     signal: Signal::Facts(recursion),
 };
@@ -67,6 +71,17 @@ pub(super) static SEARCH_LOOP: Rule = Rule {
     signal: Signal::Facts(search_loop),
 };
 
+/// Whether a line compares two values. A search for a constant, such as the end of a line, has no key.
+fn compares_values(text: &str) -> bool {
+    let constant = |rest: &str| {
+        let rest = rest.trim_start().trim_start_matches(['&', 'b', '-']);
+        rest.starts_with(['\'', '"', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+            || ["NULL", "None", "nullptr", "true", "false"].iter().any(|word| rest.starts_with(word))
+    };
+    // strcmp(one, other) == 0
+    text.contains("cmp(") || text.split("==").skip(1).any(|rest| !constant(rest))
+}
+
 /// The loop around `line` if it looks like a search: its first line, and the last line that was examined.
 fn searching_loop(profile: &Profile, file: StringId, line: u32) -> Option<[u32; 2]> {
     /// The body of a search is short.
@@ -76,8 +91,8 @@ fn searching_loop(profile: &Profile, file: StringId, line: u32) -> Option<[u32; 
         |text: &str| text.starts_with("for ") || text.starts_with("for(") || text.starts_with("while ");
     let head = (line.saturating_sub(BODY)..=line).rev().find(|line| text(*line).is_some_and(is_head))?;
     let body = || (head..=head + BODY).filter_map(text);
-    let compares = body().any(|text| text.contains("if ") || text.contains("if("))
-        && body().any(|text| text.contains("=="));
+    let compares =
+        body().any(|text| text.contains("if ") || text.contains("if(")) && body().any(compares_values);
     let leaves = body().any(|text| text.contains("return") || text.contains("break"));
     // A loop that sums or collects is not a search.
     let works =
@@ -133,6 +148,41 @@ fn search_loop(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     reported.map(finding).collect()
 }
 
+/// Whether code depends on nothing but its arguments and calls itself more than once: its results depend on a
+/// few numbers, and the number of calls grows exponentially with them.
+fn is_of_numbers(body: &Body) -> bool {
+    let is_stack = |memory: &Memory| {
+        let is_stack = |register: &u8| body.processor.is_stack_register(*register);
+        memory.base.as_ref().is_some_and(is_stack) || (memory.base.is_none() && memory.index.is_none())
+    };
+    let only_stack = body.instructions.iter().filter_map(|row| row.memory.as_ref()).all(is_stack);
+    let is_itself = |call: &&Call| call.target == Some(Target::Code(body.start));
+    let is_in_loop = |call: &Call| body.loop_of(call.instruction).is_some();
+    let (own, others): (Vec<&Call>, Vec<&Call>) = body.calls.iter().partition(is_itself);
+    let only_itself = others.iter().all(|call| call.name().is_some_and(never_returns));
+    // Compilers turn the last of several calls into a loop.
+    only_stack && only_itself && (own.len() > 1 || own.iter().any(|call| is_in_loop(call)))
+}
+
+/// Whether a call passes on smaller numbers, and the called code depends on nothing else.
+fn computes_again(profile: &Profile, call: &Place, inside: StackId) -> bool {
+    let text = call.file.and_then(|file| profile.sources.get(file, call.line));
+    let is_smaller = text.is_some_and(|text| profile.text(text).contains(['-', '/']));
+    let row = profile.stacks.location(inside).index();
+    let (Some(module), address) = (profile.locations.module[row], profile.locations.address[row].0) else {
+        return false;
+    };
+    let is_here = |code: &&Code| {
+        code.module == module && (code.start.0..code.start.0 + code.bytes.len() as u64).contains(&address)
+    };
+    let processor = Processor::of(&profile.meta.host.arch);
+    let (Some(processor), Some(code)) = (processor, profile.code.rows.iter().find(is_here)) else {
+        return false;
+    };
+    let names = Names::of(profile);
+    is_smaller && is_of_numbers(&Body::new(processor, code, |branch| names.target(code.module, branch)))
+}
+
 /// Hot functions in the user's code that appear many times on their own stacks.
 fn recursion(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST_SHARE: f64 = 0.30;
@@ -182,9 +232,14 @@ fn recursion(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         row.stacks.push(id);
     }
     let of_all = |value: u64| value as f64 / weights.total_value.max(1) as f64;
-    let reported = deep
-        .into_iter()
-        .filter(|(_, row)| of_all(row.value) >= LEAST_SHARE && row.depth / row.samples.max(1) >= LEAST_DEPTH);
+    let again = |row: &Deep| {
+        let line = row.line.iter().max_by_key(|(place, value)| (**value, Reverse(place.line)));
+        line.zip(row.stacks.first()).is_some_and(|((call, _), inside)| computes_again(profile, call, *inside))
+    };
+    let reported = deep.into_iter().filter(|(_, row)| {
+        let is_deep = of_all(row.value) >= LEAST_SHARE && row.depth / row.samples.max(1) >= LEAST_DEPTH;
+        is_deep && again(row)
+    });
     let finding = |(label, row): (Label, Deep)| {
         let mut places = row.line.into_iter().collect::<Vec<_>>();
         places.sort_by_key(|(place, value)| (Reverse(*value), place.line));
@@ -199,4 +254,52 @@ fn recursion(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
         }
     };
     reported.map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_profile::{ModuleId, RelativeAddress};
+
+    use super::*;
+
+    fn is_of_numbers_in(bytes: &[u8]) -> bool {
+        let code = Code { module: ModuleId(0), start: RelativeAddress(0x1000), bytes: bytes.to_vec() };
+        is_of_numbers(&Body::new(Processor::X86_64, &code, |_| None))
+    }
+
+    #[test]
+    fn a_search_for_a_constant_has_no_key() {
+        for key in ["if row.id == id {", "if (strcmp(name, text) == 0)", "if names[at] == *name"] {
+            assert!(compares_values(key), "{key}");
+        }
+        for constant in [
+            "if *byte == b'\\n' {",
+            "if (line[at] == '#')",
+            "if (next == NULL)",
+            "if at == 0 {",
+            "if at != end",
+        ] {
+            assert!(!compares_values(constant), "{constant}");
+        }
+    }
+
+    #[test]
+    fn recursion_over_numbers_is_no_walk_through_a_tree() {
+        // fib(n) = n < 2 ? n : fib(n - 1) + fib(n - 2)
+        let fibonacci = [
+            0x55, 0x53, 0x48, 0x83, 0xec, 0x08, 0x48, 0x89, 0xfb, 0x48, 0x83, 0xff, 0x01, 0x77, 0x0a, 0x48,
+            0x89, 0xd8, 0x48, 0x83, 0xc4, 0x08, 0x5b, 0x5d, 0xc3, 0x48, 0x8d, 0x7f, 0xff, 0xe8, 0xde, 0xff,
+            0xff, 0xff, 0x48, 0x89, 0xc5, 0x48, 0x8d, 0x7b, 0xfe, 0xe8, 0xd2, 0xff, 0xff, 0xff, 0x48, 0x8d,
+            0x5c, 0x05, 0x00, 0xeb, 0xda,
+        ];
+        // sum(node) = node ? node->value + sum(node->left) + sum(node->right) : 0
+        let tree = [
+            0xb8, 0, 0, 0, 0, 0x48, 0x85, 0xff, 0x74, 0x2b, 0x55, 0x53, 0x48, 0x83, 0xec, 0x08, 0x48, 0x89,
+            0xfb, 0x48, 0x8b, 0x6f, 0x10, 0x48, 0x8b, 0x3f, 0xe8, 0xe1, 0xff, 0xff, 0xff, 0x48, 0x01, 0xc5,
+            0x48, 0x8b, 0x7b, 0x08, 0xe8, 0xd5, 0xff, 0xff, 0xff, 0x48, 0x01, 0xe8, 0x48, 0x83, 0xc4, 0x08,
+            0x5b, 0x5d, 0xc3, 0xc3,
+        ];
+        assert!(is_of_numbers_in(&fibonacci));
+        assert!(!is_of_numbers_in(&tree));
+    }
 }

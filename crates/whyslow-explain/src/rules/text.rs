@@ -19,9 +19,16 @@ pub(super) static FORMATTING: Rule = Rule {
             r"^core::fmt::|<core::fmt::Formatter>::|^core::fmt::Write::write_fmt|as core::fmt::Write>::write_fmt$|std::io::(?:default_write_fmt|Write::write_fmt)",
             r" as core::fmt::(?:Display|Debug|LowerHex|UpperHex|LowerExp)>::fmt$",
             r"^core::num::flt2dec|alloc::fmt::format|SpecToString.*::spec_to_string$|alloc::string::ToString>?::to_string$",
-            r"^(?:__)?(?:vf|f|s|sn|vs|vsn|v)?printf(?:_chk|_internal)?$|^std::basic_ostream<.*>& std::operator<<|std::ostream::_M_insert|std::num_put<",
+            r"^(?:__)?(?:s|sn|vs|vsn)printf(?:_chk|_internal)?$|^std::basic_ostream<.*>& std::operator<<|std::ostream::_M_insert|std::num_put<",
         ])
-        .with(Beneath::All),
+        .with(Beneath::All)
+        // Text that goes to a file is what the program is for.
+        .unless(&[
+            r"std::io::(?:default_write_fmt|Write::write_fmt|stdio::)|as std::io::Write>::write_fmt",
+            r"^(?:__)?(?:vf|f|v|d)?printf(?:_chk|_internal)?$|basic_(?:of|f)stream|basic_filebuf",
+        ])
+        .least(0.10)
+        .at_most(Confidence::Medium),
     ),
 };
 
@@ -38,6 +45,8 @@ pub(super) static FORMAT_ALLOCATES: Rule = Rule {
             r"std::__cxx11::to_string|std::to_string",
         ])
         .with(Beneath::All)
+        // Strings that are collected are kept.
+        .unless(&[r"FromIterator<.*>>::from_iter$|SpecFromIter|spec_extend$"])
         .absorbs(&["allocator-heavy"]),
     ),
 };

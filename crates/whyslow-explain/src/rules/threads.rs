@@ -8,14 +8,14 @@ use rustc_hash::FxHashMap;
 use whyslow_analyze::{
     CallTree, Label, Nearness, Parallelism, StackFrame, TaskTable, duration, frames_of, number_of,
 };
-use whyslow_profile::{LocationId, Profile, StackId, Subject, Thread};
+use whyslow_profile::{LocationId, ProcessId, Profile, StackId, Subject, Thread};
 
-use crate::Question;
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES};
 use crate::rule::{Rule, Signal};
 use crate::stacks::entered_from;
+use crate::{Question, cpu_metric};
 
 pub(super) static POOR_PARALLELISM: Rule = Rule {
     id: "poor-parallelism",
@@ -62,7 +62,7 @@ pub(super) static STARTUP_DOMINATED: Rule = Rule {
 
 fn poor_parallelism(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let profile = facts.question.profile;
-    let is_asked = facts.is_about(&[Subject::Wall]);
+    let is_asked = facts.is_about(&[Subject::Wall]) && facts.is_one_program();
     if !is_asked || profile.threads.len() < 2 || profile.meta.host.cpus == 1 {
         return Vec::new();
     }
@@ -127,15 +127,21 @@ fn oversubscription(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     if !is_asked || cpus == 0 {
         return Vec::new();
     }
-    let times = || profile.threads.iter().filter_map(|thread| thread.times);
+    // Each process decides for itself how many threads it runs.
+    let processes = (0..profile.processes.len()).map(ProcessId::from);
+    let crowds = processes.map(|process| (busy_together(profile, process), process));
+    let Some((crowd, process)) = crowds.max_by_key(|(crowd, process)| (*crowd, Reverse(*process))) else {
+        return Vec::new();
+    };
+    let threads = || profile.threads.iter().filter(|thread| thread.process == process);
+    let times = || threads().filter_map(|thread| thread.times);
     let ran: u64 = times().map(|times| times.ran_ns).sum();
     let queued: u64 = times().map(|times| times.queued_ns).sum();
     let measured = Measured::counted(queued, ran.saturating_add(queued));
-    let crowd = busy_together(profile);
     if crowd < CROWD * cpus || measured.share < LEAST || queued < LEAST_NS {
         return Vec::new();
     }
-    let places = entry_lines(facts, measured.share);
+    let places = entry_lines(facts, process, measured.share);
     let words = format!(
         "up to {} at a time on {}: together they ran for {} and queued for a CPU for {}",
         number_of(crowd, "busy thread", "busy threads"),
@@ -154,15 +160,16 @@ fn oversubscription(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     }]
 }
 
-/// The maximum number of threads alive at the same time that are runnable for most of their lifetime.
-fn busy_together(profile: &Profile) -> u64 {
+/// The maximum number of threads of a process that are alive at the same time and runnable for most of their
+/// lifetime.
+fn busy_together(profile: &Profile, process: ProcessId) -> u64 {
     let end = |thread: &Thread| thread.end_ns.unwrap_or(profile.meta.duration_ns);
     let is_busy = |thread: &&Thread| {
         let wants = thread.times.map_or(0, |times| times.ran_ns.saturating_add(times.queued_ns));
         let life = end(thread).saturating_sub(thread.start_ns);
         wants > 0 && wants >= life / 2
     };
-    let busy = profile.threads.iter().filter(is_busy);
+    let busy = profile.threads.iter().filter(|thread| thread.process == process).filter(is_busy);
     // At the same time, ends sort before starts.
     let mut changes = busy.flat_map(|row| [(row.start_ns, 1), (end(row), -1)]).collect::<Vec<(u64, i64)>>();
     changes.sort_unstable();
@@ -173,20 +180,25 @@ fn busy_together(profile: &Profile) -> u64 {
     counts.max().and_then(|most| u64::try_from(most).ok()).unwrap_or(0)
 }
 
-/// The lines of the user's code in which threads start, by CPU time.
-fn entry_lines(facts: &Facts<'_>, share: f64) -> Vec<(Place, f64)> {
+/// The lines of the user's code in which threads of a process start, by CPU time.
+fn entry_lines(facts: &Facts<'_>, process: ProcessId, share: f64) -> Vec<(Place, f64)> {
     let profile = facts.question.profile;
-    let Some(weights) = facts.cpu() else { return Vec::new() };
+    let Question { selection, only_metric, .. } = *facts.question;
+    let metric = cpu_metric(profile, selection, only_metric);
+    let Some(samples) = metric.and_then(|metric| profile.samples.get(metric)) else { return Vec::new() };
     let mut lines: FxHashMap<Place, u64> = FxHashMap::default();
-    for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+    let is_of_process = |row: &usize| profile.threads[samples.thread[*row].index()].process == process;
+    let mut total = 0;
+    for row in (0..samples.len()).filter(is_of_process) {
+        total += samples.value[row];
         let is_users = |frame: &StackFrame| Nearness::of(profile, frame.label) <= Nearness::Program;
-        if let Some(frame) = frames_of(profile, stack.into()).filter(is_users).last() {
-            *lines.entry(frame.into()).or_default() += weights.value[stack];
+        if let Some(frame) = frames_of(profile, samples.stack[row]).filter(is_users).last() {
+            *lines.entry(frame.into()).or_default() += samples.value[row];
         }
     }
     let mut lines = lines.into_iter().collect::<Vec<_>>();
     lines.sort_by_key(|(place, value)| (Reverse(*value), place.file, place.line));
-    let part = |value: u64| Measured::counted(value, weights.total_value).share * share;
+    let part = |value: u64| Measured::counted(value, total).share * share;
     lines.into_iter().map(|(place, value)| (place, part(value))).collect()
 }
 

@@ -155,7 +155,7 @@ fn mostly_waiting(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST: f64 = 0.5;
     const LEAST_OF_FAMILY: f64 = 0.3;
     let question = facts.question;
-    if !question.selection.is_everything() || facts.waits().is_none() {
+    if !question.selection.is_everything() || !facts.is_one_program() || facts.waits().is_none() {
         return Vec::new();
     }
     let waited = Waited::of(question.profile, facts.charges());

@@ -1,0 +1,149 @@
+//! Correct and idiomatic code that looks like a pattern, each beside code that has it.
+
+use whyslow_analyze::{Selection, testing};
+use whyslow_explain::{Allowed, Question, explain};
+use whyslow_profile::{CodeKind, ExitStatus, Profile, ThreadTimes};
+
+/// The ids of all findings.
+fn ids(folded: &str) -> Vec<&'static str> {
+    ids_of(&profile(folded))
+}
+
+/// A profile in which libc and the kernel have the functions that they have.
+fn profile(folded: &str) -> Profile {
+    let mut made = testing::profile(folded);
+    for at in 0..made.functions.len() {
+        let name = made.text(made.functions[at].name);
+        let is_kernel =
+            ["page", "sys_", "vfs_", "sock_", "tcp_", "pipe_"].iter().any(|part| name.contains(part));
+        let is_libc = ["mem", "printf", "write"].iter().any(|part| name.contains(part));
+        if !name.contains("::") && (is_kernel || is_libc) {
+            made.functions[at].kind = if is_kernel { CodeKind::Kernel } else { CodeKind::Runtime };
+        }
+    }
+    made
+}
+
+fn ids_of(profile: &Profile) -> Vec<&'static str> {
+    let (selection, allowed) = (Selection::default(), Allowed::default());
+    let question =
+        Question { profile, selection: &selection, only_metric: false, allowed: &allowed, file: "x" };
+    explain(&question).findings.iter().map(|finding| finding.rule.id).collect()
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn cloning_a_counted_reference_copies_nothing() {
+    for counted in ["alloc::rc::Rc<T,A>", "alloc::sync::Weak<T,A>"] {
+        let cloned = format!("main@m.rs:1;<{counted} as core::clone::Clone>::clone 300");
+        assert!(!ids(&cloned).contains(&"clone-heavy"), "{counted}");
+    }
+    assert_eq!(ids("main@m.rs:1;<alloc::vec::Vec<T,A> as core::clone::Clone>::clone 300"), ["clone-heavy"]);
+}
+
+#[test]
+fn numbers_written_as_text_are_no_clones_and_collected_strings_are_kept() {
+    let number = "<T as alloc::string::ToString>::to_string;<u64 as alloc::string::SpecToString>::spec_to_string;<str as alloc::string::SpecToString>::spec_to_string;malloc";
+    assert_eq!(ids(&format!("main@m.rs:1;{number} 300")), ["format-allocates"]);
+    let collect = "<alloc::vec::Vec<T> as core::iter::traits::collect::FromIterator<T>>::from_iter";
+    let kept = ids(&format!(
+        "main@m.rs:1;{collect};main::{{{{closure}}}}@m.rs:2;alloc::fmt::format;core::fmt::write 300"
+    ));
+    assert!(!kept.contains(&"format-allocates"), "{kept:?}");
+}
+
+#[test]
+fn joining_text_is_no_copy_of_a_large_value() {
+    let copy = "__memmove_avx_unaligned_erms";
+    let joined = "<alloc::string::String>::push_str;alloc::vec::Vec<T,A>::extend_from_slice;core::ptr::copy_nonoverlapping";
+    assert_eq!(ids(&format!("main@m.rs:1;{joined};{copy} 300")), NONE);
+    assert_eq!(
+        ids(&format!("main@m.rs:1;merge@m.rs:4;core::slice::<impl [T]>::copy_from_slice;{copy} 300")),
+        NONE
+    );
+    assert_eq!(ids(&format!("main@m.rs:1;pass@m.rs:4;{copy} 300")), ["memory-copies"]);
+}
+
+#[test]
+fn explicit_copies_in_c_are_no_copies_of_large_values() {
+    for (text, found) in [("    memcpy(to, from, n);", &NONE[..]), ("    draw(scene);", &["memory-copies"])] {
+        let mut profile = profile("main@m.c:1;pass@m.c:2;memcpy 300");
+        testing::add_source(&mut profile, "m.c", &format!("int main\n{text}\n"));
+        assert_eq!(ids_of(&profile), found, "{text}");
+    }
+}
+
+#[test]
+fn a_tree_map_with_ranges_is_needed() {
+    let get = "main@m.rs:1;alloc::collections::btree::map::BTreeMap<K,V,A>::get;alloc::collections::btree::search::search_tree 300";
+    assert_eq!(ids(get), ["btree-search"]);
+    for ordered in ["range", "pop_first", "last_key_value"] {
+        let used =
+            format!("{get}\nmain@m.rs:2;alloc::collections::btree::map::BTreeMap<K,V,A>::{ordered} 30");
+        assert_eq!(ids(&used), NONE, "{ordered}");
+    }
+}
+
+#[test]
+fn formatting_for_a_file_is_the_programs_purpose() {
+    let format = "core::fmt::write;core::fmt::num::imp::<impl core::fmt::Display for u64>::fmt";
+    assert_eq!(ids(&format!("main@m.rs:1;std::io::Write::write_fmt;{format} 300")), NONE);
+    assert_eq!(ids("main@m.c:1;printf;__vfprintf_internal 300"), NONE);
+    assert_eq!(ids(&format!("main@m.rs:1;core::fmt::Write::write_fmt;{format} 300")), ["formatting"]);
+    assert_eq!(ids("main@m.c:1;compare@m.c:4;snprintf;__vsnprintf_internal 300"), ["formatting"]);
+}
+
+#[test]
+fn buffered_lines_are_not_printed_one_by_one() {
+    let line = "<std::io::buffered::linewritershim::LineWriterShim<W> as std::io::Write>::write_all";
+    let buffer = "std::io::buffered::bufwriter::BufWriter<W>::flush_buf";
+    assert_eq!(ids(&format!("main@m.rs:1;{line};__write 300")), ["print-per-line"]);
+    assert_eq!(ids(&format!("main@m.rs:1;{buffer};{line};__write 300")), NONE);
+}
+
+#[test]
+fn small_writes_to_sockets_and_pipes_need_no_buffer() {
+    for kernel in ["sock_write_iter;tcp_sendmsg", "pipe_write"] {
+        assert_eq!(ids(&format!("main@m.rs:1;__write;{kernel} 300")), NONE, "{kernel}");
+    }
+    assert_eq!(ids("main@m.rs:1;__write;vfs_write 300"), ["unbuffered-writes"]);
+}
+
+#[test]
+fn memory_that_is_mapped_once_faults_once() {
+    let fault = "main@m.rs:1;fill@m.rs:4;asm_exc_page_fault;clear_page 300";
+    assert_eq!(ids(fault), NONE);
+    assert_eq!(ids(&format!("{fault}\nmain@m.rs:1;fill@m.rs:6;__x64_sys_munmap 30")), ["page-faults"]);
+}
+
+#[test]
+fn searches_inside_the_standard_library_are_not_the_users() {
+    let find = "<core::slice::iter::Iter<T> as core::iter::traits::iterator::Iterator>::position";
+    assert_eq!(ids(&format!("main@m.rs:1;std::sync::mpmc::waker::Waker::try_select;{find} 300")), NONE);
+}
+
+#[test]
+fn processes_that_share_a_machine_do_not_crowd_each_other() {
+    let rows = (0..9).map(|thread| format!("t{thread}: app::work@app.rs:7 100\n")).collect::<String>();
+    let crowd = |one_process: bool| {
+        let mut profile = testing::profile(&rows);
+        profile.meta.host.cpus = 2;
+        profile.meta.duration_ns = 400_000_000;
+        profile.meta.exit = one_process.then_some(ExitStatus::Code(0));
+        let process = profile.processes[0].clone();
+        for thread in 0..profile.threads.len() {
+            if !one_process && thread > 0 {
+                profile.processes.push(process.clone());
+                profile.threads[thread].process = (profile.processes.len() - 1).into();
+            }
+            let row = &mut profile.threads[thread];
+            (row.start_ns, row.end_ns) = (0, Some(400_000_000));
+            row.times =
+                Some(ThreadTimes { ran_ns: 100_000_000, queued_ns: 300_000_000, ..ThreadTimes::default() });
+        }
+        ids_of(&profile)
+    };
+    assert_eq!(crowd(true), ["oversubscription"]);
+    assert_eq!(crowd(false), NONE);
+}
