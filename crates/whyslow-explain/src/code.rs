@@ -164,7 +164,12 @@ impl<'a> Function<'a> {
         // The user cannot change the loops of std and libc, only what they are called for.
         let is_users_choice =
             matches!(hint.kind, Kind::Division | Kind::SquareRoot | Kind::FloatConversion | Kind::SpinWait);
-        if inside.1 > Nearness::Unknown && !is_users_choice {
+        // The loops of a dependency change by another build alone.
+        let is_of_build = matches!(
+            hint.kind,
+            Kind::NarrowVectors | Kind::NoFusedMultiplyAdd | Kind::SmallCallee | Kind::OverflowCheck
+        ) && inside.1 <= Nearness::Unknown;
+        if inside.1 > Nearness::Program && !is_users_choice && !is_of_build {
             return None;
         }
         // Helpers of compilers and libraries without source work for their caller, who can only change the call.

@@ -124,8 +124,8 @@ pub(crate) struct Frames {
     pub(crate) ended_by: &'static [&'static str],
     /// Functions anywhere in the profile that show that the program needs what the pattern costs.
     pub(crate) needed_for: &'static [&'static str],
-    /// A twentieth of the pattern has to be in these of its functions.
-    pub(crate) partly_in: &'static [&'static str],
+    /// Those of its functions that end a round. A quarter of the pattern has to come after the first end.
+    pub(crate) rounds_end_in: &'static [&'static str],
     /// A condition on the responsible line.
     pub(crate) line: Option<fn(&Profile, &Place) -> bool>,
     /// The pool functions that the user's code calls, for patterns that run only on a pool's own threads.
@@ -159,7 +159,7 @@ impl Frames {
             refuted_at: 1.0 / 3.0,
             ended_by: &[],
             needed_for: &[],
-            partly_in: &[],
+            rounds_end_in: &[],
             line: None,
             entry: None,
             absorbs: &[],
@@ -205,8 +205,8 @@ impl Frames {
         Self { needed_for, ..self }
     }
 
-    pub(crate) const fn partly_in(self, partly_in: &'static [&'static str]) -> Self {
-        Self { partly_in, ..self }
+    pub(crate) const fn rounds_end_in(self, rounds_end_in: &'static [&'static str]) -> Self {
+        Self { rounds_end_in, ..self }
     }
 
     pub(crate) const fn on_line(self, line: fn(&Profile, &Place) -> bool) -> Self {

@@ -31,8 +31,8 @@ const SETS: usize = 5;
 const SHOWN: usize = 3;
 /// More time than this that was not sampled makes shares of system calls too small.
 const HIDDEN: f64 = 0.1;
-/// The smallest part of a pattern that has to be in certain of its functions.
-const PART: f64 = 0.05;
+/// The smallest part of a pattern that comes after its first round, if it is repeated.
+const LATER: f64 = 0.25;
 
 /// A line in the user's code with this part of a pattern comes before larger lines in other code.
 const USERS_PART: f64 = 0.01;
@@ -463,7 +463,7 @@ fn finding(
     if value as f64 / (sampled.max(1) as f64) < frames.least || samples < FEWEST_OF_ONE {
         return None;
     }
-    if is_needed(profile, frames) || !has_part(profile, frames, &by_function) {
+    if is_needed(profile, frames) || !is_repeated(profile, selection, frames, rows) {
         return None;
     }
     let mut places = by_place.iter().collect::<Vec<_>>();
@@ -525,14 +525,20 @@ fn is_needed(profile: &Profile, frames: &Frames) -> bool {
     profile.functions.iter().any(|function| set.is_match(profile.text(function.name)))
 }
 
-/// Whether enough of the pattern is in the functions that have to be part of it.
-fn has_part(profile: &Profile, frames: &Frames, values: &FxHashMap<Label, u64>) -> bool {
-    let Ok(set) = RegexSet::new(frames.partly_in) else { return true };
-    let value = |wanted: &dyn Fn(&Label) -> bool| -> u64 {
-        values.iter().filter(|(label, _)| wanted(label)).map(|(_, value)| value).sum()
+/// Whether the pattern has more than one round.
+fn is_repeated(profile: &Profile, selection: &Selection, frames: &Frames, rows: &[Row]) -> bool {
+    let (Ok(ends), Some(samples)) =
+        (RegexSet::new(frames.rounds_end_in), profile.samples.get(selection.metric))
+    else {
+        return true;
     };
-    let part = value(&|label| set.is_match(&CallTree::name(profile, *label)));
-    frames.partly_in.is_empty() || part as f64 >= PART * value(&|_| true) as f64
+    let is_end = |row: &Row| ends.is_match(&CallTree::name(profile, row.function));
+    let is_end: FxHashMap<StackId, bool> = rows.iter().map(|row| (row.stack, is_end(row))).collect();
+    let times = samples.stack.iter().zip(&samples.time_ns);
+    let times = || times.clone().filter_map(|(stack, time)| Some((*is_end.get(stack)?, *time)));
+    let first = times().filter(|(is_end, _)| *is_end).map(|(_, time)| time).min();
+    let later = times().filter(|(_, time)| first.is_some_and(|first| *time > first)).count();
+    frames.rounds_end_in.is_empty() || later as f64 >= LATER * times().count() as f64
 }
 
 /// The line in the user's code that calls the pool in most samples.

@@ -113,8 +113,10 @@ fn small_writes_to_sockets_and_pipes_need_no_buffer() {
 #[test]
 fn memory_that_is_mapped_once_faults_once() {
     let fault = "main@m.rs:1;fill@m.rs:4;asm_exc_page_fault;clear_page 300";
+    let unmap = "main@m.rs:1;fill@m.rs:6;__x64_sys_munmap 30";
     assert_eq!(ids(fault), NONE);
-    assert_eq!(ids(&format!("{fault}\nmain@m.rs:1;fill@m.rs:6;__x64_sys_munmap 30")), ["page-faults"]);
+    assert_eq!(ids(&format!("{fault}\n{unmap}")), NONE, "at the end");
+    assert_eq!(ids(&format!("{fault}\n{unmap}\n{fault}\n{unmap}")), ["page-faults"]);
 }
 
 #[test]

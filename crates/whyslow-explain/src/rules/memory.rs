@@ -138,7 +138,7 @@ pub(super) static PAGE_FAULTS: Rule = Rule {
         ])
         .least(0.10)
         // Memory that is mapped once faults once. Only what is unmapped is mapped again.
-        .partly_in(&[r"^__x64_sys_(?:munmap|brk|madvise)$"])
+        .rounds_end_in(&[r"^__x64_sys_(?:munmap|brk|madvise)$"])
         .unless(&["_dl_start|^_dl_|execve|^main$"]),
     ),
 };
@@ -159,11 +159,11 @@ pub(super) static COLLECT_THEN_ITERATE: Rule = Rule {
 
 /// Whether a line of C or C++ copies by itself, not because the program calls `memcpy` or the like.
 fn is_no_explicit_copy(profile: &Profile, place: &Place) -> bool {
-    let Some(file) = place.file else { return false };
-    if Language::of(profile.text(file)) == Language::Rust {
+    if Language::of(profile, place) == Language::Rust {
         return true;
     }
-    let text = profile.sources.get(file, place.line).map(|text| profile.text(text));
+    let text = place.file.and_then(|file| profile.sources.get(file, place.line));
+    let text = text.map(|text| profile.text(text));
     text.is_some_and(|text| !["cpy", "memmove", "copy", "bcopy"].iter().any(|word| text.contains(word)))
 }
 

@@ -1,6 +1,6 @@
 //! Sorts names without regard to case, and lowers both names for each comparison.
 //! planted: sort-by-costly-key
-//! also: allocator-heavy
+//! also: allocator-heavy, drop-heavy
 fn main() {
     let slow = lab_corpus::is_slow();
     let text = lab_corpus::text(100_000, 1_000_000);
