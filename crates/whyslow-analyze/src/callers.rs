@@ -3,7 +3,7 @@
 use whyslow_profile::{LocationId, Profile, StackId};
 
 use crate::call_tree::TreeOptions;
-use crate::find::{FindError, find};
+use crate::find::{FindError, Found, find};
 use crate::folding::Folding;
 use crate::functions::{FunctionTable, SortBy};
 use crate::growing::{Cursor, Growing, Outward};
@@ -19,6 +19,8 @@ use crate::selection::{Selection, Weights};
 pub struct Callers {
     /// The function; several when functions of different files share the name.
     pub labels: Vec<Label>,
+    /// The names of other functions that the query fits as well.
+    pub others: Vec<String>,
     /// Value of the samples whose innermost frame it is.
     pub self_value: u64,
     /// Value of the samples with it on their stack.
@@ -65,7 +67,7 @@ impl Callers {
     ) -> Result<Self, FindError> {
         let weights = selection.weigh(profile);
         let table = FunctionTable::from_weights(profile, &weights, inline, SortBy::Total);
-        let found = find(profile, &table, query)?;
+        let Found { labels: found, others } = find(profile, &table, query)?;
 
         let labels = Labels::new(profile);
         let mut wanted = vec![false; labels.len()];
@@ -86,6 +88,7 @@ impl Callers {
         let callees = search.callees();
         Ok(Self {
             labels: found,
+            others,
             self_value: callees.tree.self_value[0],
             total_value: callees.total_value(),
             samples,

@@ -1,6 +1,10 @@
 //! Finds the function a user means.
 
-use whyslow_profile::{AsyncForm, Profile};
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use whyslow_names::{Fit, Wanted};
+use whyslow_profile::{CodeKind, Profile};
 
 use crate::functions::FunctionTable;
 use crate::labels::{self, Label};
@@ -42,50 +46,110 @@ fn did_you_mean(nearest: &[String]) -> String {
     }
 }
 
-/// The labels of the function that `query` names, all with the same name: an exact match, else the end of its
-/// path (`mod::f`), else a part of the name. The first of these that matches anything decides.
-pub(crate) fn find(profile: &Profile, table: &FunctionTable, query: &str) -> Result<Vec<Label>, FindError> {
-    let path_end = format!("::{query}");
-    let lower = query.to_lowercase();
-    let ways: [&dyn Fn(&str) -> bool; 4] = [
-        &|name| name == query || AsyncForm::split(name).1 == query,
-        &|name| name.ends_with(&path_end),
-        &|name| name.contains(query),
-        &|name| name.to_lowercase().contains(&lower),
-    ];
-    for matches in ways {
-        let mut found: Vec<(String, Vec<Label>)> = Vec::new();
-        for row in table.rows.iter().filter(|_| !query.is_empty()) {
-            let name = labels::name(profile, row.label);
-            if matches(&name) {
-                match found.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, labels)) => labels.push(row.label),
-                    None => found.push((name.into_owned(), vec![row.label])),
-                }
-            }
-        }
-        match found.len() {
-            0 => {}
-            1 => return Ok(found.swap_remove(0).1),
-            _ => {
-                let candidates = found.into_iter().map(|(name, _)| name).collect();
-                return Err(FindError::Ambiguous { query: query.to_owned(), candidates });
-            }
-        }
+/// A function that a text may mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its name.
+    pub name: String,
+    /// Its labels; several when functions of different files share the name.
+    pub labels: Vec<Label>,
+    fit: Fit,
+    is_yours: bool,
+    total_value: u64,
+}
+
+/// The functions of a table that fit a text best: your code first, then by fit and total cost.
+pub fn candidates(profile: &Profile, table: &FunctionTable, query: &str) -> Vec<Candidate> {
+    let wanted = Wanted::new(query);
+    let mut found: Vec<Candidate> = Vec::new();
+    let mut by_name = FxHashMap::default();
+    for row in table.rows.iter().filter(|_| !wanted.text().is_empty()) {
+        let Some(fit) = fit(profile, &wanted, row.label) else { continue };
+        let name = labels::name(profile, row.label);
+        let at = *by_name.entry(name.clone()).or_insert_with(|| {
+            let name = name.into_owned();
+            found.push(Candidate { name, labels: Vec::new(), fit, is_yours: false, total_value: 0 });
+            found.len() - 1
+        });
+        let candidate = &mut found[at];
+        candidate.labels.push(row.label);
+        candidate.fit = candidate.fit.min(fit);
+        candidate.is_yours |= labels::kind(profile, row.label) == CodeKind::Yours;
+        candidate.total_value = candidate.total_value.max(row.total_value);
     }
-    let by_symbol = table.rows.iter().map(|row| row.label).filter(|label| match label {
+    let best = found.iter().map(|candidate| candidate.fit.class()).min();
+    found.retain(|candidate| Some(candidate.fit.class()) == best);
+    found.sort_by_key(|candidate| (!candidate.is_yours, candidate.fit, Reverse(candidate.total_value)));
+    found
+}
+
+/// The one that is meant, if that is clear: the first, if the text is its name, or the only one of your code.
+pub fn meant(candidates: &[Candidate]) -> Option<&Candidate> {
+    match candidates {
+        [] => None,
+        [first] => Some(first),
+        [first, second, ..] => (first.fit.is_name() || first.is_yours && !second.is_yours).then_some(first),
+    }
+}
+
+/// How well a label fits: by its name or, as some views print it, by its crate or kind of code and its name
+/// (`tokio::…::poll`, `kernel::schedule`), or by its symbol.
+pub(crate) fn fit(profile: &Profile, wanted: &Wanted, label: Label) -> Option<Fit> {
+    let name = labels::name(profile, label);
+    let qualified = |owner: &str| {
+        let is_for_it = wanted.text().starts_with(owner) && !name.contains("::");
+        is_for_it.then(|| wanted.fit(&format!("{owner}::{name}"))).flatten().filter(|fit| fit.is_name())
+    };
+    let by_crate = || match label {
         Label::Function(id) => {
-            let raw = profile.functions.get(id.index()).map(|function| profile.text(function.raw_name));
-            raw == Some(query) && !query.is_empty()
+            let crate_name = profile.functions.get(id.index())?.crate_name?;
+            qualified(profile.text(crate_name))
         }
-        _ => false,
-    });
-    let by_symbol: Vec<Label> = by_symbol.collect();
-    if !by_symbol.is_empty() {
-        return Ok(by_symbol);
-    }
-    let names = table.rows.iter().map(|row| labels::name(profile, row.label).into_owned());
-    Err(FindError::Unknown { query: query.to_owned(), nearest: nearest(query, names) })
+        _ => None,
+    };
+    let by_kind = || qualified(labels::kind(profile, label).label());
+    let by_symbol = || match label {
+        Label::Function(id) => {
+            let raw = profile.text(profile.functions.get(id.index())?.raw_name);
+            (!raw.is_empty() && raw == wanted.text()).then_some(Fit::Equal)
+        }
+        _ => None,
+    };
+    wanted.fit(&name).or_else(by_crate).or_else(by_kind).or_else(by_symbol)
+}
+
+/// What a text means, and what else it could.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) labels: Vec<Label>,
+    /// The names of other functions that the text fits as well.
+    pub(crate) others: Vec<String>,
+}
+
+/// The function that `query` names; an error that lists the candidates if it is a part of several names.
+pub(crate) fn find(profile: &Profile, table: &FunctionTable, query: &str) -> Result<Found, FindError> {
+    let found = candidates(profile, table, query);
+    let Some(one) = meant(&found) else {
+        let names = || table.rows.iter().map(|row| labels::name(profile, row.label).into_owned());
+        let query = query.to_owned();
+        return Err(if found.is_empty() {
+            FindError::Unknown { nearest: nearest(&query, names()), query }
+        } else {
+            FindError::Ambiguous {
+                query,
+                candidates: found.into_iter().map(|candidate| candidate.name).collect(),
+            }
+        });
+    };
+    // A name that is the query itself leads to it only with its kind of code.
+    let other = |candidate: &Candidate| match candidate.labels.first() {
+        Some(&label) if candidate.name == query => {
+            format!("{}::{query}", labels::kind(profile, label).label())
+        }
+        _ => candidate.name.clone(),
+    };
+    let others = found.iter().skip(1).map(other).collect();
+    Ok(Found { labels: one.labels.clone(), others })
 }
 
 /// Longer parts of names are cut: the distance takes quadratic time.
@@ -117,8 +181,8 @@ mod tests {
     fn found(query: &str) -> Result<Vec<String>, FindError> {
         let profile = testing::profile("app::main;app::parse;json::read 5\napp::main;app::read;readline 2");
         let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::SelfValue);
-        let labels = find(&profile, &table, query)?;
-        Ok(labels.into_iter().map(|label| labels::name(&profile, label).into_owned()).collect())
+        let found = find(&profile, &table, query)?;
+        Ok(found.labels.into_iter().map(|label| labels::name(&profile, label).into_owned()).collect())
     }
 
     #[test]
@@ -130,9 +194,33 @@ mod tests {
     }
 
     #[test]
-    fn several_matches_are_listed_heaviest_first() {
-        let error = found("read").unwrap_err();
-        assert_eq!(error.to_string(), "'read' could be any of 2 functions: 'json::read', 'app::read'");
+    fn of_several_functions_of_one_name_the_heaviest_is_meant() {
+        assert_eq!(found("read").unwrap(), ["json::read"]);
+        assert_eq!(found("app::read").unwrap(), ["app::read"]);
+    }
+
+    #[test]
+    fn parts_of_several_names_list_them_heaviest_first() {
+        let error = found("rea").unwrap_err();
+        let text = "'rea' could be any of 3 functions: 'json::read', 'readline', 'app::read'";
+        assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn your_function_is_meant_before_the_kernels_of_the_same_name() {
+        let mut profile = testing::profile("main;app::schedule 3\nmain;schedule 9");
+        for function in &mut profile.functions {
+            let name = profile.strings.get(function.name).to_owned();
+            function.kind = if name == "schedule" { CodeKind::Kernel } else { CodeKind::Yours };
+        }
+        let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
+        let named = |query: &str| {
+            let found = find(&profile, &table, query).unwrap();
+            let name = |label: &Label| labels::name(&profile, *label).into_owned();
+            (found.labels.iter().map(name).collect::<Vec<_>>().join(" "), found.others.join(" "))
+        };
+        assert_eq!(named("schedule"), ("app::schedule".into(), "kernel::schedule".into()));
+        assert_eq!(named("kernel::schedule"), ("schedule".into(), String::new()));
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub struct HotStep {
     pub self_value: u64,
     /// Value of the samples at or below here.
     pub total_value: u64,
+    /// The part of it that is own time of the function with the most own time. Below that function it is
+    /// never more than that own time, also if the function is recursive.
+    pub leading_value: u64,
 }
 
 /// The path that leads to where most of the time is.
@@ -105,7 +108,8 @@ fn follow(profile: &Profile, outline: &Outline, guide: &Outline, top: Label) -> 
         let same = |node: &&u32| outline.tree.label[**node as usize] == label;
         let Some(&node) = outline.children().of(whole).iter().find(same) else { break };
         (at, whole) = (child, node);
-        if label == top {
+        // Of a recursive function, the outermost call has all of its own time below it.
+        if label == top && !reached {
             reached = true;
             path.own_step = path.steps.len();
             path.path_value = value;
@@ -117,6 +121,7 @@ fn follow(profile: &Profile, outline: &Outline, guide: &Outline, top: Label) -> 
             repeat: outline.repeats[node as usize],
             self_value: tree.self_value[node as usize],
             total_value: tree.total_value[node as usize],
+            leading_value: value,
         });
     }
     path
@@ -175,6 +180,20 @@ mod tests {
         assert_eq!(names, ["app::main", "app::c9", "app::hot", "dep::x"]);
         assert_eq!((path.own_step, path.own_value / SAMPLE_NS, path.path_value / SAMPLE_NS), (2, 345, 39));
         assert_eq!(path.steps[0].total_value / SAMPLE_NS, 455, "of all samples, also those off the path");
+    }
+
+    #[test]
+    fn no_step_below_a_recursive_function_has_more_than_its_own_time() {
+        let leaves = (0..10)
+            .map(|leaf| format!("app::main;app::total;std::fold;app::total;std::fold;app::leaf{leaf} 5\n"));
+        let folded = leaves.collect::<String>()
+            + "app::main;app::total;std::fold;app::total 30\napp::main;app::total;std::fold;app::total;std::fold 16";
+        let (names, path) = found(&folded);
+        assert_eq!(names, ["app::main", "app::total", "std::fold", "app::total"]);
+        assert_eq!((path.own_step, path.own_value / SAMPLE_NS, path.path_value / SAMPLE_NS), (1, 46, 46));
+        let leading = path.steps.iter().map(|step| step.leading_value / SAMPLE_NS).collect::<Vec<_>>();
+        assert_eq!(leading, [46, 46, 46, 30]);
+        assert_eq!(path.steps[2].total_value / SAMPLE_NS, 96, "with what others spend below");
     }
 
     #[test]

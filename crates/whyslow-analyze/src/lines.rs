@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StringId};
 
-use crate::find::{FindError, find};
+use crate::find::{FindError, Found, find};
 use crate::functions::{FunctionTable, SortBy};
 use crate::labels::{Label, Labels};
 use crate::selection::Selection;
@@ -33,6 +33,8 @@ pub struct LineRow {
 pub struct Lines {
     /// The function; several when functions of different files share the name.
     pub labels: Vec<Label>,
+    /// The names of other functions that the query fits as well.
+    pub others: Vec<String>,
     /// Lines with samples, in order of file and line; the function's own file first.
     pub rows: Vec<LineRow>,
     /// The row with the largest total, among equals the one with the largest self value.
@@ -55,7 +57,7 @@ impl Lines {
     pub fn build(profile: &Profile, selection: &Selection, query: &str) -> Result<Self, FindError> {
         let weights = selection.weigh(profile);
         let table = FunctionTable::from_weights(profile, &weights, true, SortBy::Total);
-        let found = find(profile, &table, query)?;
+        let Found { labels: found, others } = find(profile, &table, query)?;
         let labels = Labels::new(profile);
         let mut wanted = vec![false; labels.len()];
         for &label in &found {
@@ -118,6 +120,7 @@ impl Lines {
         }
         Ok(Self {
             labels: found,
+            others,
             rows,
             hottest,
             self_value,

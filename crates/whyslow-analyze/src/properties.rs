@@ -157,6 +157,13 @@ proptest! {
         let path = HotPath::find(&profile, &weights, &charges, &own);
         prop_assert_eq!(path.steps.get(path.own_step).map(|step| step.label), own.rows.first().map(|row| row.label));
         prop_assert!(path.path_value <= path.own_value);
+        for pair in path.steps.windows(2) {
+            prop_assert!(pair[1].total_value <= pair[0].total_value);
+            prop_assert!(pair[1].leading_value <= pair[0].leading_value);
+        }
+        for step in &path.steps[path.own_step.min(path.steps.len())..] {
+            prop_assert!(step.leading_value <= path.path_value);
+        }
         for (by, value) in [(By::Own, 0), (By::SelfValue, 1)] {
             let lines = HotLines::build(&profile, &weights, &charges, by);
             let sum = lines.rows.iter().map(|row| [row.own_value, row.self_value][value]).sum::<u64>();
@@ -190,7 +197,7 @@ proptest! {
     #[test]
     fn a_filter_never_adds(profile in profiles(), kind in prop::sample::select(CodeKind::ALL), end in 0u64..40) {
         let everything = Selection::default();
-        let function = Some(regex::Regex::new("a|z").unwrap());
+        let function = Some(crate::FunctionFilter::new("a|z"));
         let filters = [
             Selection { kinds: vec![kind], ..everything.clone() },
             Selection { function, ..everything.clone() },

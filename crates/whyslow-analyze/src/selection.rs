@@ -8,6 +8,7 @@ use whyslow_profile::heap::metric;
 use whyslow_profile::{CodeKind, Process, Profile, Samples, Span, StackId, Subject, Thread, ThreadId};
 
 use crate::counting::sample_counts;
+use crate::function_filter::FunctionFilter;
 use crate::heap::LIVE;
 use crate::labels::{self, Labels};
 use crate::parallelism::Parallelism;
@@ -26,7 +27,7 @@ pub struct Selection {
     /// Only samples in this range, in nanoseconds since the start of the recording.
     pub time_ns: Option<Range<u64>>,
     /// Only samples with a function on their stack whose name matches.
-    pub function: Option<Regex>,
+    pub function: Option<FunctionFilter>,
     /// Only samples whose innermost frame (inlined ones included) is of one of these kinds; empty means all.
     pub kinds: Vec<CodeKind>,
     /// Only samples inside one of these spans: at its time, and on its thread if it has one; empty means all.
@@ -325,8 +326,8 @@ impl Selection {
         }
         let labels = Labels::new(profile);
         let mut counts = vec![true; profile.stacks.len()];
-        if let Some(regex) = &self.function {
-            let matches = self.labels_that_match(profile, &labels, regex);
+        if let Some(filter) = &self.function {
+            let matches = filter.selected(profile, (0..labels.len() as u32).map(|code| labels.label(code)));
             for stack in 0..counts.len() {
                 let id = StackId::from(stack);
                 let mut found = profile.stacks.parent(id).is_some_and(|parent| counts[parent.index()]);
@@ -343,11 +344,6 @@ impl Selection {
             }
         }
         Some(counts)
-    }
-
-    fn labels_that_match(&self, profile: &Profile, labels: &Labels, regex: &Regex) -> Vec<bool> {
-        let codes = 0..labels.len() as u32;
-        codes.map(|code| regex.is_match(&labels::name(profile, labels.label(code)))).collect()
     }
 
     /// Returns an error if one of the filters matches nothing, or no sample of the metric passes all of them.
@@ -392,11 +388,8 @@ impl Selection {
                 return Err(SelectionError::NoSpan { pattern: pattern.to_string(), have });
             }
         }
-        if let Some(regex) = &self.function {
-            let labels = Labels::new(profile);
-            if !self.labels_that_match(profile, &labels, regex).contains(&true) {
-                return Err(SelectionError::NoFunction { pattern: regex.to_string() });
-            }
+        if let Some(filter) = self.function.as_ref().filter(|filter| !filter.selects_any(profile)) {
+            return Err(SelectionError::NoFunction { pattern: filter.text().to_owned() });
         }
         let end_ns = Parallelism::end_ns(profile);
         match &self.time_ns {
@@ -535,7 +528,7 @@ mod tests {
 
     #[test]
     fn function_filter_matches_anywhere_on_the_stack() {
-        let function = |regex| Selection { function: Some(Regex::new(regex).unwrap()), ..all() };
+        let function = |regex| Selection { function: Some(FunctionFilter::new(regex)), ..all() };
         assert_eq!(selected(&function("app::parse")), 6);
         assert_eq!(selected(&function("^std::")), 4);
         assert_eq!(selected(&function("work|main")), 15);
@@ -556,7 +549,7 @@ mod tests {
     fn filters_combine() {
         let selection = Selection {
             threads: pattern("worker"),
-            function: Some(Regex::new("work").unwrap()),
+            function: Some(FunctionFilter::new("work")),
             kinds: vec![CodeKind::Allocator],
             ..all()
         };
@@ -575,7 +568,7 @@ mod tests {
             why(&Selection { processes: pattern("1"), ..all() }),
             "no process matches '1'; the processes are 'app'"
         );
-        assert!(why(&Selection { function: Some(Regex::new("qqq").unwrap()), ..all() }).contains("'qqq'"));
+        assert!(why(&Selection { function: Some(FunctionFilter::new("qqq")), ..all() }).contains("'qqq'"));
         assert!(why(&Selection { time_ns: Some(0..0), ..all() }).contains("the time range has nothing"));
         let late = Selection { time_ns: Some(1 << 60..u64::MAX), ..all() };
         assert!(why(&late).contains("the time range has nothing"));

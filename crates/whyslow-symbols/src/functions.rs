@@ -3,10 +3,10 @@
 
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 use whyslow_elf::{Elf, FileBytes};
+use whyslow_names::Wanted;
 
 use crate::demangle::shown_name;
 use crate::unnamed::Bounds;
-use crate::wanted::{Fit, Wanted};
 
 /// A function of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,8 +19,7 @@ pub struct FunctionSymbol {
     pub size: u64,
 }
 
-/// The functions whose name contains this part, ignoring case; all functions for an empty part. If there are
-/// none, those that have the parts of a path in this order ([`Fit::Path`]). Sorted by name.
+/// The functions that fit this text in any way; all functions for an empty text. Sorted by name.
 pub fn functions(elf: &Elf<'_>, debug: Option<&Elf<'_>>, wanted: &Wanted) -> Vec<FunctionSymbol> {
     // Demangling is the slow part, and mangled names contain nearly every word unchanged.
     let (word, is_certain) = wanted.longest_word();
@@ -42,23 +41,16 @@ fn matching(
     may_be: impl Fn(&str) -> bool,
 ) -> Vec<FunctionSymbol> {
     let base = elf.image_base();
-    let (mut found, mut by_path) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
     each_symbol(elf, debug, |raw, address, size| {
         if !may_be(raw) {
             return;
         }
         let name = shown_name(raw);
-        let fit = if raw == wanted.text() { Some(Fit::Equal) } else { wanted.fit(&name) };
-        let function = FunctionSymbol { name, start: address.wrapping_sub(base), size };
-        match fit {
-            Some(Fit::Equal | Fit::End | Fit::Part) => found.push(function),
-            Some(Fit::PathToEnd | Fit::Path) => by_path.push(function),
-            None => {}
+        if raw == wanted.text() || wanted.fit(&name).is_some() {
+            found.push(FunctionSymbol { name, start: address.wrapping_sub(base), size });
         }
     });
-    if found.is_empty() {
-        found = by_path;
-    }
     for function in found.iter_mut().filter(|function| function.size == 0) {
         function.size = until_next(elf, function.start.wrapping_add(base));
     }

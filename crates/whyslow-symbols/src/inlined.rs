@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use whyslow_elf::{DebugFolders, ElfFile};
+use whyslow_names::Wanted;
 
 use crate::demangle::shown_name;
 use crate::module::with_debug_info;
 use crate::symtab::Symbols;
-use crate::wanted::{Fit, Wanted};
 
 /// An inlined function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,11 +48,6 @@ pub fn inlined_functions(file: &ElfFile, debug: Option<&ElfFile>, wanted: &Wante
         let Some(host) = symbols.find(call.host) else { continue };
         let places = found.entry(call.name).or_default();
         places.entry(shown_name(host.name)).or_insert(call.place);
-    }
-    // Parts of paths count only if no name contains the whole.
-    let is_part = |name: &String| wanted.fit(name).is_some_and(|fit| fit <= Fit::Part);
-    if found.keys().any(is_part) {
-        found.retain(|name, _| is_part(name));
     }
     found
         .into_iter()

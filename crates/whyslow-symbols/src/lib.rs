@@ -30,7 +30,6 @@ mod statics;
 mod symtab;
 mod targets;
 mod unnamed;
-mod wanted;
 mod written;
 
 use std::path::PathBuf;
@@ -49,8 +48,8 @@ use module::{Answer, Question};
 pub use optimised::producer_flag;
 pub use symtab::named_functions;
 pub use targets::callees;
-pub use wanted::{Fit, Wanted};
 pub use whyslow_elf::{DebugFolders, FileBytes};
+pub use whyslow_names::{Fit, Wanted};
 
 /// Options for symbolising.
 #[derive(Debug, Clone)]

@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use clap::Args;
-use regex::Regex;
-use whyslow_analyze::{Pattern, Selection, SelectionError, SpanPattern, SpanThreads};
+use whyslow_analyze::{FunctionFilter, Pattern, Selection, SelectionError, SpanPattern, SpanThreads};
 use whyslow_profile::{CodeKind, Profile};
 
 use crate::failure::{Failure, Result};
@@ -28,7 +27,7 @@ pub(crate) struct Filters {
     #[arg(long, value_name = "A..B", value_parser = values::time_range)]
     time: Option<Range<u64>>,
     /// Only stacks that contain a matching function
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "NAME")]
     function: Option<String>,
     /// Only code of this kind: yours, dependency, std, allocator, kernel, runtime, unknown
     #[arg(long, value_name = "KIND", value_parser = values::code_kind, value_delimiter = ',')]
@@ -98,9 +97,9 @@ impl Filters {
     }
 
     /// Splits off `--function`, for commands that show the function among all samples.
-    pub(crate) fn without_function(mut self) -> Result<(Self, Option<Regex>)> {
+    pub(crate) fn without_function(mut self) -> (Self, Option<FunctionFilter>) {
         let function = self.function.take();
-        Ok((self, function.as_deref().map(|text| regex("--function", text)).transpose()?))
+        (self, function.as_deref().map(FunctionFilter::new))
     }
 
     /// The name of the requested metric, if the profile stores it.
@@ -117,12 +116,16 @@ impl Filters {
         let end_ns = self.time.as_ref().map_or(u64::MAX, |range| range.end);
         // Bytes live at the end of a range may have been allocated before it.
         let time_ns = self.time.clone().filter(|_| !self.metric.is_live());
+        let function = self.function.as_deref().map(FunctionFilter::new);
+        if let Some(filter) = function.as_ref().filter(|filter| !filter.selects_any(profile)) {
+            unless_regex(filter)?;
+        }
         Ok(Selection {
             metric: self.metric.resolve(path, profile, end_ns)?,
             threads: self.thread.iter().map(|text| pattern("--thread", text)).collect::<Result<_>>()?,
             processes: self.process.iter().map(|text| pattern("--process", text)).collect::<Result<_>>()?,
             time_ns,
-            function: self.function.as_deref().map(|text| regex("--function", text)).transpose()?,
+            function,
             kinds: self.kind.clone(),
             spans: self.span.clone(),
             span_threads: self.span_threads,
@@ -138,8 +141,9 @@ fn pattern(option: &str, text: &str) -> Result<Pattern> {
     text.parse().map_err(|error| bad_regex(option, text, &error))
 }
 
-fn regex(option: &str, text: &str) -> Result<Regex> {
-    Regex::new(text).map_err(|error| bad_regex(option, text, &error))
+/// The error for a text that selects no function and is not a regular expression.
+pub(crate) fn unless_regex(filter: &FunctionFilter) -> Result<()> {
+    filter.error().map_or(Ok(()), |error| Err(bad_regex("--function", filter.text(), error)))
 }
 
 fn bad_regex(option: &str, text: &str, error: &regex::Error) -> Failure {
@@ -156,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_bad_regex_is_explained_on_one_line() {
-        let failure = regex("--function", "Vec<(").unwrap_err().to_string();
+        let failure = unless_regex(&FunctionFilter::new("Vec<(")).unwrap_err().to_string();
         assert_eq!(
             failure,
             "--function 'Vec<(': not a regular expression: unclosed group; \

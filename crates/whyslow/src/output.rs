@@ -22,6 +22,19 @@ pub(crate) fn note(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
+/// Tells on stderr which of several functions a name was taken for.
+pub(crate) fn note_others(query: &str, taken: &str, others: &[String]) {
+    const MAX: usize = 3;
+    if others.is_empty() {
+        return;
+    }
+    let mut names: Vec<String> = others.iter().take(MAX).map(|name| format!("'{name}'")).collect();
+    if others.len() > MAX {
+        names.push(format!("{} more", others.len() - MAX));
+    }
+    note(&format!("note: this is '{taken}'; '{query}' could also be {}\n", names.join(", ")));
+}
+
 /// A file to write, or stdout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Output {

@@ -10,6 +10,7 @@ use super::by_difference;
 use super::paths::{Functions, Merged, grains, judged, named};
 use super::runs::Runs;
 use super::statistics::Change;
+use crate::function_filter::FunctionFilter;
 use crate::labels::{self, Label};
 
 /// Some functions with their callers and callees.
@@ -30,20 +31,18 @@ pub struct Focus {
 }
 
 impl Focus {
-    /// The functions whose names `wanted` accepts; `None` if neither side has one.
+    /// The functions that `wanted` selects; `None` if neither side has one.
     pub fn of_runs(
         before: &Runs<'_>,
         after: &Runs<'_>,
         inline: bool,
-        wanted: impl Fn(&str) -> bool,
+        wanted: &FunctionFilter,
     ) -> Option<Self> {
         let sides = [before, after];
         let functions = Functions::matched(sides, inline);
         let profile = named(&functions, sides);
         let label = |row: u32| Label::Function(FunctionId(row));
-        let is_wanted = (0..profile.functions.len() as u32)
-            .map(|row| wanted(&labels::name(&profile, label(row))))
-            .collect::<Vec<_>>();
+        let is_wanted = wanted.selected(&profile, (0..profile.functions.len() as u32).map(label));
         if !is_wanted.contains(&true) {
             return None;
         }
@@ -158,7 +157,7 @@ mod tests {
         let after = testing::profile("main;a;f;g 400\nmain;a;f 50\nmain;b;f;g;f;h 30\nmain;c 500");
         let selection = Selection::default();
         let runs = |profile| Runs::new(vec![Side { profile, selection: &selection }]);
-        let focus = Focus::of_runs(&runs(&before), &runs(&after), true, |name| name == "f").unwrap();
+        let focus = Focus::of_runs(&runs(&before), &runs(&after), true, &FunctionFilter::new("^f$")).unwrap();
         let rows = |rows: &[(Label, Change)]| {
             let line = |(label, change): &(Label, Change)| {
                 let name = labels::name(&focus.profile, *label);
@@ -175,6 +174,6 @@ mod tests {
         assert_eq!(rows(&focus.callees), ["g 100→400 more", "h 30→30 undecided"]);
         let pair = |change: &Change| (change.before / SAMPLE_NS, change.after / SAMPLE_NS);
         assert_eq!((pair(&focus.own), pair(&focus.total)), ((50, 50), (180, 480)));
-        assert_eq!(Focus::of_runs(&runs(&before), &runs(&after), true, |name| name == "x"), None);
+        assert_eq!(Focus::of_runs(&runs(&before), &runs(&after), true, &FunctionFilter::new("^x$")), None);
     }
 }

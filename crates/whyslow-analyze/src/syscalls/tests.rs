@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::profile;
-use crate::{Fact, Pattern};
+use crate::{Fact, FunctionFilter, Pattern};
 
 fn add(
     profile: &mut Profile,
@@ -120,7 +120,7 @@ fn only_selected_calls_count() {
     let of = |selection: Selection| SyscallTable::build(&profile, &selection, &charges).all.count;
     let worker = Pattern::Name(regex::Regex::new("worker").unwrap());
     assert_eq!(of(Selection { threads: vec![worker], ..Selection::default() }), 1);
-    let open = regex::Regex::new("open").unwrap();
+    let open = FunctionFilter::new("open");
     assert_eq!(of(Selection { function: Some(open), ..Selection::default() }), 5);
     assert_eq!(of(Selection { time_ns: Some(1..5), ..Selection::default() }), 0);
 }

@@ -87,6 +87,38 @@ pub(crate) fn place(file: &str, line: u32, width: usize) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use whyslow_analyze::{FunctionTable, Selection, SortBy, candidates, meant};
+
+    /// Names of many forms.
+    const NAMES: [&str; 26] = [
+        "app::module::inner::function",
+        "async fn app::module::inner::function::<u8>",
+        "app::old::<alloc::string::String>::parse",
+        "<app::Parser<alloc::string::String> as core::iter::Iterator>::next",
+        "<app::Config as core::clone::Clone>::clone",
+        "<impl core::fmt::Debug for app::module::X>::fmt",
+        "<&mut app::Reader<R> as std::io::Read>::read_exact",
+        "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+        "app::module::run::{closure#0}::{closure#1}",
+        "app::module::run::{{closure}}",
+        "std::_Rb_tree<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >, int>::\
+         _M_insert_unique<int>(std::pair<int, int>&&)",
+        "void std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>(int*, int const&)",
+        "std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char const*)",
+        "app::run(int, char**)::{lambda(int)#1}::operator()(int) const",
+        "app::Value::operator bool() const",
+        "app::Set::operator->() const volatile",
+        "app::Set::get(int, std::vector<int> const&) const",
+        "(anonymous namespace)::Worker::run(std::function<void (int)>)",
+        "operator new(unsigned long, std::align_val_t)",
+        "app::name[abi:cxx11](int, int, int, int)",
+        "bool (*app::pick<int>(int))(int, long)",
+        "github.com/user/project/internal/http.(*conn).serve",
+        "github.com/user/project/pkg.Map[go.shape.int].Get",
+        "com.example.application.server.RequestHandler.handle",
+        "a_long_name_of_a_function_in_c",
+        "libfoo.so.1.2.3+0x1234",
+    ];
 
     #[test]
     fn names_that_fit_are_left_alone() {
@@ -185,6 +217,28 @@ mod tests {
                 shown.starts_with(&start[..start.len().min(6)]) && shown.ends_with(&end[end.len() - 6..]),
                 "{shown}"
             );
+        }
+    }
+
+    #[test]
+    fn every_printed_name_leads_to_its_function() {
+        let folded: String = NAMES.iter().map(|name| format!("{name} 1\n")).collect();
+        let profile = whyslow_analyze::testing::profile(&folded);
+        let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
+        for name in NAMES {
+            let found = candidates(&profile, &table, name);
+            assert_eq!(meant(&found).map(|one| one.name.as_str()), Some(name));
+            // In narrower columns, only the first letters of the last part remain.
+            let shortened = (8..100).map(|width| shorten(name, width));
+            let mut printed: Vec<String> =
+                shortened.chain([short_name(name)]).chain(generic_name(name)).collect();
+            printed.sort();
+            printed.dedup();
+            for printed in printed {
+                let found = candidates(&profile, &table, &printed);
+                assert!(meant(&found).is_some(), "{printed} of {name}: {found:?}");
+                assert!(found.iter().any(|one| one.name == name), "{printed} of {name}: {found:?}");
+            }
         }
     }
 

@@ -19,6 +19,10 @@ pub(crate) fn short_name(name: &str) -> String {
 }
 
 fn try_short(name: &str) -> Option<String> {
+    // Methods of Go, and C++ functions that return a function pointer, have their name in brackets.
+    if name.contains("(*") {
+        return None;
+    }
     let mut parts = split_path(name)?;
     let mut index = 0;
     // What follows `::<` are arguments, not a name.
@@ -55,16 +59,22 @@ fn plain_part(part: &str) -> Option<String> {
     Some(without_brackets(own.trim_start_matches("mut ").trim_start_matches("dyn ")))
 }
 
-/// The text outside `<…>` and `(…)`.
+/// The text outside `<…>` and `(…)`, without what follows parameters: `get(int) const` → `get`.
 fn without_brackets(part: &str) -> String {
+    const CALL: &str = "operator()";
+    if part.starts_with(CALL) {
+        return CALL.to_owned();
+    }
     let mut plain = String::new();
     let mut depth = 0u32;
     let mut before = ' ';
     for c in part.chars() {
         match c {
             '<' | '(' => depth += 1,
-            '>' if before == '-' => {}
+            '>' if before == '-' && depth > 0 => {}
+            '>' if before == '-' => plain.push('>'),
             '>' | ')' => depth = depth.saturating_sub(1),
+            ' ' if before == ')' && depth == 0 && !plain.is_empty() => break,
             c if depth == 0 => plain.push(c),
             _ => {}
         }
@@ -122,6 +132,8 @@ mod tests {
             ("std::vector<int, std::allocator<int>>::push_back(int const&)", "vector::push_back"),
             ("main", "main"),
             ("[unknown] in libfoo.so", "[unknown] in libfoo.so"),
+            ("app::Set::get(std::string const&) const", "Set::get"),
+            ("app::run(int)::{lambda(int)#1}::operator()(int) const", "{lambda#1}::operator()"),
             ("bool operator<(A const&, B const&)", "bool operator<(A const&, B const&)"),
             ("<", "<"),
             ("", ""),

@@ -13,7 +13,7 @@ use crate::units::value;
 
 /// Options for a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AsmView {
+pub struct AsmView<'a> {
     /// Columns of the terminal.
     pub width: usize,
     /// The assembly syntax.
@@ -22,6 +22,8 @@ pub struct AsmView {
     pub whole: bool,
     /// Whether to show source lines between the instructions.
     pub source: bool,
+    /// Only the instructions of this function, which is inlined into the listed one.
+    pub inlined: Option<&'a str>,
 }
 
 /// Number of loop columns; deeper loops share the last column.
@@ -32,7 +34,7 @@ const SHARE: usize = 7;
 const OFFSET: usize = 8;
 
 /// Renders a function's code: its cost, loops, hints and instructions.
-pub fn asm(listing: &Listing, view: AsmView) -> String {
+pub fn asm(listing: &Listing, view: AsmView<'_>) -> String {
     let mut out = String::new();
     head(&mut out, listing, view);
     loops(&mut out, listing, view);
@@ -41,7 +43,7 @@ pub fn asm(listing: &Listing, view: AsmView) -> String {
     out
 }
 
-fn head(out: &mut String, listing: &Listing, view: AsmView) {
+fn head(out: &mut String, listing: &Listing, view: AsmView<'_>) {
     push_line(out, &styled(BOLD, shorten(&clean(&listing.function), view.width)));
     let at =
         listing.place().map(|(file, line)| format!("from {}, ", place(&clean(file), line, view.width / 2)));
@@ -79,7 +81,7 @@ fn offset(listing: &Listing, address: u64) -> String {
     format!("+{:#x}", address.wrapping_sub(listing.body.start))
 }
 
-fn loops(out: &mut String, listing: &Listing, view: AsmView) {
+fn loops(out: &mut String, listing: &Listing, view: AsmView<'_>) {
     const MOST: usize = 12;
     let body = &listing.body;
     let weights = listing.weights.of_loops(body);
@@ -115,7 +117,7 @@ fn loops(out: &mut String, listing: &Listing, view: AsmView) {
     }
 }
 
-fn hints(out: &mut String, listing: &Listing, view: AsmView) {
+fn hints(out: &mut String, listing: &Listing, view: AsmView<'_>) {
     const ADDRESSES: usize = 6;
     if listing.hints.is_empty() {
         return;
@@ -145,7 +147,7 @@ fn hints(out: &mut String, listing: &Listing, view: AsmView) {
     }
 }
 
-fn instructions(out: &mut String, listing: &Listing, view: AsmView) {
+fn instructions(out: &mut String, listing: &Listing, view: AsmView<'_>) {
     let body = &listing.body;
     let texts = body.texts(view.syntax);
     let lanes = Lanes::of(listing);
@@ -156,8 +158,12 @@ fn instructions(out: &mut String, listing: &Listing, view: AsmView) {
         let range = match range {
             Part::Shown(range) => range,
             Part::LeftOut(count) => {
-                let text =
-                    format!("{:>SHARE$}  ⋮ {count} instructions without samples (--all shows them)", "");
+                let which = if view.inlined.is_some() {
+                    "other instructions"
+                } else {
+                    "instructions without samples"
+                };
+                let text = format!("{:>SHARE$}  ⋮ {count} {which} (--all shows them)", "");
                 push_line(out, &styled(DIM, text));
                 source = Shown::default();
                 continue;
@@ -294,18 +300,32 @@ enum Part {
 }
 
 /// The blocks to show: those with samples and their neighbours in loops with samples, or all.
-fn shown_blocks(listing: &Listing, view: AsmView) -> Vec<Part> {
+fn shown_blocks(listing: &Listing, view: AsmView<'_>) -> Vec<Part> {
     let body = &listing.body;
     let all = body.instructions.len();
+    if let Some(inlined) = view.inlined.filter(|_| !view.whole) {
+        let is_of_it = |index: usize| {
+            listing
+                .frames
+                .get(index)
+                .is_some_and(|frames| frames.iter().skip(1).any(|frame| frame.function == inlined))
+        };
+        return parts((0..all).map(|index| (index..index + 1, is_of_it(index))));
+    }
     if view.whole || all <= SHORT || !listing.weights.are_known() {
         return vec![Part::Shown(0..all)];
     }
+    let is_hot = |range: &Range<usize>| range.clone().any(|index| listing.weights.at(index) > 0);
+    let blocks = body.blocks.iter().map(|block| block.instructions.clone());
+    parts(blocks.map(|range| (range.clone(), is_hot(&range))))
+}
+
+/// Joins ranges that are shown, and those that are not.
+fn parts(ranges: impl Iterator<Item = (Range<usize>, bool)>) -> Vec<Part> {
     /// Shorter gaps are shown in full.
     const GAP: usize = 6;
     let mut parts: Vec<Part> = Vec::new();
-    for block in &body.blocks {
-        let range = block.instructions.clone();
-        let is_hot = range.clone().any(|index| listing.weights.at(index) > 0);
+    for (range, is_hot) in ranges {
         let is_gap = matches!(&parts[..], [.., Part::Shown(_), Part::LeftOut(count)] if *count <= GAP);
         if is_hot && is_gap {
             parts.pop();
@@ -329,7 +349,7 @@ struct Shown {
 
 impl Shown {
     /// Prints the source of the next instruction, unless it is already printed.
-    fn before(&mut self, out: &mut String, listing: &Listing, index: usize, view: AsmView) {
+    fn before(&mut self, out: &mut String, listing: &Listing, index: usize, view: AsmView<'_>) {
         let Some(frames) = listing.frames.get(index).filter(|frames| !frames.is_empty()) else { return };
         let functions: Vec<String> = frames.iter().map(|frame| frame.function.clone()).collect();
         let line = listing.line_of(index).map(|(file, line)| (file.to_owned(), line));
@@ -421,7 +441,7 @@ mod tests {
     }
 
     fn written(listing: &Listing, whole: bool) -> String {
-        let view = AsmView { width: 100, syntax: Syntax::Intel, whole, source: true };
+        let view = AsmView { width: 100, syntax: Syntax::Intel, whole, source: true, inlined: None };
         let text = asm(listing, view);
         plain(&text)
     }
@@ -433,7 +453,10 @@ mod tests {
 
     #[test]
     fn hostile_names_are_escaped() {
-        let text = asm(&listing(), AsmView { width: 100, syntax: Syntax::Intel, whole: true, source: true });
+        let text = asm(
+            &listing(),
+            AsmView { width: 100, syntax: Syntax::Intel, whole: true, source: true, inlined: None },
+        );
         assert!(!text.contains("rates\u{1b}"), "{text:?}");
     }
 }

@@ -404,7 +404,7 @@ fn path_pieces(summary: &Summary<'_>, room: usize, page: Page) -> Vec<Piece> {
                 after.push_str(&format!(" ({} on this path)", share(path.path_value)));
             }
         } else if index == last {
-            after.push_str(&format!(" {}", share(step.total_value)));
+            after.push_str(&format!(" {}", share(step.leading_value)));
         }
         let kind = CallTree::kind(profile, step.label);
         let name = page.fit(

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &DiffArgs, volume: Volume) -> Result<Exit> {
         super::flame::draw_diff(&sides, paths, &Output::from(file.clone()), volume)?;
     }
     let wanted = sides.after[0].selection.function.as_ref();
-    let focus = wanted.and_then(|wanted| Focus::of_runs(&before, &after, inline, |name| wanted.is_match(name)));
+    let focus = wanted.and_then(|wanted| Focus::of_runs(&before, &after, inline, wanted));
     let [before_names, after_names] = sides.names();
     let qualities = [&sides.before[0], &sides.after[0]]
         .map(|run| Quality::of_metric(&run.profile, run.selection.metric));

@@ -10,7 +10,7 @@ use super::diff::file;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::filters::Filters;
+use crate::filters::{Filters, unless_regex};
 use crate::sides::{Sides, SidesArgs};
 use crate::{output, terminal};
 
@@ -50,15 +50,16 @@ enum VerifyFormat {
 
 /// Prints the answer.
 pub(crate) fn run(args: &VerifyArgs, volume: Volume) -> Result<Exit> {
-    let (filters, aim) = args.filters.clone().without_function()?;
+    let (filters, aim) = args.filters.clone().without_function();
     let sides = Sides::load(&args.sides, &filters, volume)?;
     let [before, after] = sides.runs();
     let inline = !filters.no_inline;
     let diff = Diff::of_runs(&before, &after, inline);
     let focus = match &aim {
-        Some(aim) => Some(Focus::of_runs(&before, &after, inline, |name| aim.is_match(name)).ok_or_else(|| {
-            Failure::new(format!("no function matches '{aim}' on either side"))
-                .next("whyslow report FILE functions, to list them")
+        Some(aim) => Some(Focus::of_runs(&before, &after, inline, aim).ok_or_else(|| {
+            let none = Failure::new(format!("no function matches '{}' on either side", aim.text()))
+                .next("whyslow report FILE functions, to list them");
+            unless_regex(aim).err().unwrap_or(none)
         })?),
         None => None,
     };

@@ -48,7 +48,7 @@ pub(crate) fn assert_waits(profile: &Profile, truth: &Truth, cases: &[(&str, &[R
     let unseen = sum(&everywhere, &[Reason::Cpu, Reason::Short, Reason::NotSampled]);
     for (function, reasons) in cases {
         let truth_ns = truth.counts[&format!("{function}_us")] as f64 * 1000.0;
-        let name = Some(regex::Regex::new(&format!("(^|::){function}$")).unwrap());
+        let name = Some(whyslow_analyze::FunctionFilter::new(&format!("(^|::){function}$")));
         let found = sum(&Selection { function: name, ..everywhere.clone() }, reasons);
         let least = if reasons.contains(&Reason::Cpu) { unseen } else { found + unseen };
         let said = format!("{function}: {found} of {truth_ns} ns for {reasons:?}, {unseen} ns not recorded");
@@ -143,7 +143,7 @@ fn assert_crate_locks(profile: &Profile, truth: &Truth) {
     assert_eq!(name("parking_lot RwLock"), (None, true), "it is on the heap");
     // The first thread waits for the pool at the start.
     let others = profile.threads[1..].iter().map(|thread| whyslow_analyze::Pattern::Number(thread.tid));
-    let pool = Some(regex::Regex::new("rayon_core").unwrap());
+    let pool = Some(whyslow_analyze::FunctionFilter::new("rayon_core"));
     let of_pool = Selection { metric, threads: others.collect(), function: pool, ..Selection::default() };
     let table = WaitTable::build(profile, &of_pool, &Charges::new(profile, true), 0);
     let of =

@@ -99,7 +99,7 @@ fn samples_alone_show_the_serial_part() {
     assert_eq!(metric.name, ELAPSED_TIME);
     let elapsed = profile.set_metric(metric, samples);
     let value = |metric: usize, name: &str| {
-        let function = Some(regex::Regex::new(&format!("{name}$")).unwrap());
+        let function = Some(whyslow_analyze::FunctionFilter::new(&format!("{name}$")));
         Selection { metric, function, ..Selection::default() }.weigh(&profile).total_value as f64
     };
     let of_parse = value(elapsed, "parse") / value(0, "parse");

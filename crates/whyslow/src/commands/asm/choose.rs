@@ -3,15 +3,15 @@
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 
-use whyslow_analyze::number_of;
+use whyslow_analyze::{Candidate, FunctionTable, Percent, candidates, meant, number_of};
 use whyslow_profile::{ModuleId, ModuleKind, Profile};
 use whyslow_symbols::{Fit, FunctionSymbol, Wanted};
 
 use super::lookup::Inlined;
-use super::source::{Binary, Kept, kept};
+use super::source::{Binary, Kept, inlined_rows, kept};
 use super::{Subject, lookup};
 use crate::failure::{Failure, Result};
-use crate::output::note;
+use crate::output::{note, note_others};
 
 /// What the user asked about, for messages.
 pub(super) struct Asked {
@@ -37,6 +37,8 @@ impl Asked {
 pub(super) enum Chosen {
     /// Its code is in the profile.
     Kept { name: String, row: usize },
+    /// It is inlined into others; the code of the host in which it has most samples is in the profile.
+    Inlined { name: String, host: String, row: usize, note: String },
     /// Its code is in the file of a module, not in the profile.
     InFile { binary: Box<Binary>, module: ModuleId, function: FunctionSymbol },
     /// Its code is in the given file.
@@ -64,7 +66,9 @@ pub(super) fn choose(
         },
     };
     match subject {
-        Subject::Profile { profile, values, .. } => in_profile(asked, profile, values, wanted, index),
+        Subject::Profile { profile, functions, values, .. } => {
+            in_profile(asked, profile, (functions, values), wanted, index)
+        }
         Subject::Binary(binary) => in_binary(asked, binary, wanted, index).map(Chosen::InSubject),
     }
 }
@@ -86,7 +90,7 @@ fn ask(subject: &Subject) -> Result<Option<String>> {
 fn in_profile(
     asked: &Asked,
     profile: &Profile,
-    values: &[u64],
+    (functions, values): (&FunctionTable, &[u64]),
     wanted: &str,
     index: Option<usize>,
 ) -> Result<Chosen> {
@@ -107,12 +111,56 @@ fn in_profile(
             return Ok(Chosen::Kept { name: row.name.clone(), row: row.row });
         }
     }
-    let names: Vec<&str> = kept.iter().map(|row| row.name.as_str()).collect();
-    match pick(&names, wanted, index) {
-        Picked::One(at) => Ok(Chosen::Kept { name: kept[at].name.clone(), row: kept[at].row }),
-        Picked::Several(found) => Err(several(asked, wanted, &found)),
-        Picked::None => in_modules(asked, profile, wanted, index),
+    let found = candidates(profile, functions, wanted);
+    let chosen = match index {
+        Some(index) => index.checked_sub(1).and_then(|at| found.get(at)),
+        None => meant(&found),
+    };
+    let Some(chosen) = chosen else {
+        return match found.as_slice() {
+            [] => in_modules(asked, profile, wanted, index),
+            _ => Err(several(asked, wanted, &names(&found))),
+        };
+    };
+    if found.len() > 1 && index.is_none() {
+        note_others(wanted, &chosen.name, &names(&found[1..]));
     }
+    if let Some(row) = kept.iter().find(|row| row.name == chosen.name) {
+        return Ok(Chosen::Kept { name: row.name.clone(), row: row.row });
+    }
+    match inlined(profile, values, &kept, &chosen.name) {
+        Some(inlined) => Ok(inlined),
+        None => in_modules(asked, profile, &chosen.name, None),
+    }
+}
+
+fn names(candidates: &[Candidate]) -> Vec<String> {
+    candidates.iter().map(|candidate| candidate.name.clone()).collect()
+}
+
+/// A function without code of its own: the host in which it has most samples.
+fn inlined(profile: &Profile, values: &[u64], kept: &[Kept], name: &str) -> Option<Chosen> {
+    let hosts = inlined_rows(profile, values, kept, name);
+    let (host, own) = *hosts.first()?;
+    let all = values.iter().fold(0, |sum: u64, value| sum.saturating_add(*value)).max(1);
+    let share = |value: u64| Percent(value as f64 / all as f64);
+    let mut note = format!(
+        "{name} has no code of its own: it is inlined. These are its instructions in {}, with {} of all samples.",
+        host.name,
+        share(own)
+    );
+    if let [_, others @ ..] = hosts.as_slice()
+        && !others.is_empty()
+    {
+        const MAX: usize = 3;
+        let mut shown: Vec<String> =
+            others.iter().take(MAX).map(|(host, own)| format!("{} ({})", host.name, share(*own))).collect();
+        if others.len() > MAX {
+            shown.push(format!("{} more", others.len() - MAX));
+        }
+        note.push_str(&format!(" It is also inlined into {}.", shown.join(", ")));
+    }
+    Some(Chosen::Inlined { name: name.to_owned(), host: host.name.clone(), row: host.row, note })
 }
 
 /// Functions of the recorded files that were not hot, so that the profile does not keep their code.
@@ -213,18 +261,12 @@ enum Picked {
     None,
 }
 
-/// The names that match best, else those that contain the wanted letters in this order. Equal names are
-/// instances of one function; the first of them is taken.
+/// The names that match best. Equal names are instances of one function; the first of them is taken.
 fn pick(names: &[&str], wanted: &str, index: Option<usize>) -> Picked {
-    let lower = wanted.to_lowercase();
     let wanted = Wanted::new(wanted);
     let fits: Vec<Option<Fit>> = names.iter().map(|name| wanted.fit(name)).collect();
-    let best = fits.iter().flatten().min();
-    let is_meant = |at: &usize| match best {
-        Some(best) => fits[*at].as_ref() == Some(best),
-        None => has_letters_in_order(&names[*at].to_lowercase(), &lower),
-    };
-    let found: Vec<usize> = (0..names.len()).filter(is_meant).collect();
+    let Some(best) = fits.iter().flatten().min() else { return Picked::None };
+    let found: Vec<usize> = (0..names.len()).filter(|&at| fits[at].as_ref() == Some(best)).collect();
     let Some(&first) = found.first() else { return Picked::None };
     if let Some(index) = index {
         return index.checked_sub(1).and_then(|at| found.get(at)).map_or(Picked::None, |&at| Picked::One(at));
@@ -233,11 +275,6 @@ fn pick(names: &[&str], wanted: &str, index: Option<usize>) -> Picked {
         return Picked::One(first);
     }
     Picked::Several(found.iter().map(|&at| names[at].to_owned()).collect())
-}
-
-fn has_letters_in_order(name: &str, wanted: &str) -> bool {
-    let mut letters = name.chars();
-    wanted.chars().all(|wanted| letters.any(|letter| letter == wanted))
 }
 
 #[cfg(test)]
@@ -250,13 +287,13 @@ mod tests {
         assert_eq!(pick(&names, "app::parse", None), Picked::One(0));
         assert_eq!(pick(&names, "parse_line", None), Picked::One(1));
         assert_eq!(pick(&names, "reader", None), Picked::One(2));
-        assert_eq!(pick(&names, "rdrread", None), Picked::One(2), "letters in order");
+        assert_eq!(pick(&names, "rdrread", None), Picked::None, "scattered letters");
         assert_eq!(pick(&names, "parse", None), Picked::Several(vec!["app::parse".into(), "other::parse".into()]));
         assert_eq!(pick(&names, "parse", Some(2)), Picked::One(3));
         assert_eq!(pick(&names, "parse", Some(3)), Picked::None);
         assert_eq!(pick(&["a::f", "a::f"], "f", None), Picked::One(0), "instances of one function");
         assert_eq!(pick(&["<a::R>::read", "b::read"], "R::read", None), Picked::One(0));
-        assert_eq!(pick(&["a::x::f", "<a::R>::f::{closure#0}", "a::fast"], "a::f", None), Picked::One(2));
+        assert_eq!(pick(&["a::x::f", "<a::R>::f::{closure#0}", "a::fast"], "a::f", None), Picked::One(0), "whole parts");
         assert_eq!(pick(&["<a::R>::f::{closure#0}", "<a::R>::f"], "a::f", None), Picked::One(1), "the parts of the path");
         assert_eq!(pick(&names, "xyz", None), Picked::None);
         assert_eq!((address("0x1a"), address("1a")), (Some(26), None));

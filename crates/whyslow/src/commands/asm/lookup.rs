@@ -7,7 +7,7 @@ use whyslow_profile::{LocationId, Profile};
 use whyslow_render::json;
 use whyslow_render::sanitize::clean;
 use whyslow_render::units::Percent;
-use whyslow_symbols::Wanted;
+use whyslow_symbols::{Fit, Wanted};
 
 use super::Subject;
 use super::source::{kept, kept_body};
@@ -162,10 +162,11 @@ pub(super) fn inlined_into(profile: &Profile, part: &str) -> Vec<Inlined> {
 
 /// The functions whose code calls another function.
 pub(super) fn callers_of(subject: &Subject, wanted: &str, format: Format) -> Result<String> {
+    let is_wanted = Wanted::new(wanted);
     let calls = |body: &whyslow_asm::Body| {
         let is_it = |name: &str| {
             let plain = name.strip_suffix("@plt").unwrap_or(name);
-            plain == wanted || plain.ends_with(&format!("::{wanted}"))
+            is_wanted.fit(plain).is_some_and(Fit::is_name)
         };
         body.calls.iter().any(|call| call.name().is_some_and(is_it))
     };

@@ -10,6 +10,7 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use whyslow_analyze::{FunctionTable, SortBy};
 use whyslow_asm::{Listing, Syntax};
 use whyslow_profile::Profile;
 use whyslow_render::json;
@@ -107,7 +108,7 @@ impl From<SyntaxArg> for Syntax {
 
 /// A profile with the value of each stack, or a file with code.
 enum Subject {
-    Profile { profile: Box<Profile>, values: Vec<u64>, metric: usize },
+    Profile { profile: Box<Profile>, functions: FunctionTable, values: Vec<u64>, metric: usize },
     Binary(Binary),
 }
 
@@ -118,13 +119,15 @@ impl Subject {
         }
         let mut profile = profile_file::open(path)?;
         let selection = filters.resolve(path, &mut profile)?;
-        let values = selection.weigh(&profile).value;
-        Ok(Self::Profile { profile: Box::new(profile), values, metric: selection.metric })
+        let weights = selection.weigh(&profile);
+        let functions = FunctionTable::from_weights(&profile, &weights, true, SortBy::Total);
+        let (values, metric) = (weights.value, selection.metric);
+        Ok(Self::Profile { profile: Box::new(profile), functions, values, metric })
     }
 
     fn sampled(&self) -> Option<Sampled<'_>> {
         match self {
-            Self::Profile { profile, values, metric } => {
+            Self::Profile { profile, values, metric, .. } => {
                 Some(Sampled { profile, values, metric: *metric })
             }
             Self::Binary(_) => None,
@@ -151,10 +154,10 @@ pub(crate) fn run(args: &AsmArgs, _volume: Volume) -> Result<Exit> {
         let before_subject = Subject::open(before, &args.filters)?;
         let old = one(show(&Asked::file(before), &before_subject, wanted, args.index)?)?;
         let new = one(show(&Asked::file(path), &subject, wanted, args.index)?)?;
-        diff::diff(&old, &new, view)?
+        diff::diff(&old.listing, &new.listing, view)?
     } else {
         match show(&Asked::file(path), &subject, args.wanted.as_deref(), args.index)? {
-            Some(listing) => answer(view, &listing)?,
+            Some(shown) => answer(view, &shown)?,
             None => lookup::hottest(&subject, view.format)?,
         }
     };
@@ -171,8 +174,8 @@ pub(super) fn run_built(
     view: &ViewArgs,
 ) -> Result<Exit> {
     let subject = Subject::Binary(Binary::open(path)?);
-    let listing = one(show(&Asked::built(name), &subject, Some(wanted), index)?)?;
-    print(&answer(view, &listing)?)?;
+    let shown = one(show(&Asked::built(name), &subject, Some(wanted), index)?)?;
+    print(&answer(view, &shown)?)?;
     Ok(Exit::Success)
 }
 
@@ -189,37 +192,51 @@ pub(super) fn list_built(path: &Path, view: &ViewArgs) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-fn one(shown: Option<Listing>) -> Result<Listing> {
+/// What a listing shows.
+struct Shown {
+    listing: Listing,
+    /// The wanted function, if it is inlined into the listed one.
+    inlined: Option<String>,
+}
+
+fn one(shown: Option<Shown>) -> Result<Shown> {
     shown.ok_or_else(|| {
         Failure::new("no function given").next("whyslow asm --diff BEFORE AFTER FUNCTION")
     })
 }
 
 /// The listing of the chosen function; `None` if none was chosen.
-fn show(asked: &Asked, subject: &Subject, wanted: Option<&str>, index: Option<usize>) -> Result<Option<Listing>> {
+fn show(asked: &Asked, subject: &Subject, wanted: Option<&str>, index: Option<usize>) -> Result<Option<Shown>> {
     let sampled = subject.sampled();
+    let mut inlined = None;
     let listing = match (choose(asked, subject, wanted, index)?, subject, &sampled) {
         (Chosen::Nothing, ..) => return Ok(None),
         (Chosen::Kept { name, row }, _, Some(sampled)) => listing::of_kept(sampled, &name, row)?,
+        (Chosen::Inlined { name, host, row, note }, _, Some(sampled)) => {
+            let mut listing = listing::of_kept(sampled, &host, row)?;
+            listing.notes.insert(0, note);
+            inlined = Some(name);
+            listing
+        }
         (Chosen::InFile { binary, module, function }, _, sampled) => {
             listing::of_binary(&binary, &function, sampled.as_ref().map(|sampled| (sampled, module)))?
         }
         (Chosen::InSubject(function), Subject::Binary(binary), _) => {
             listing::of_binary(binary, &function, None)?
         }
-        (Chosen::Kept { .. } | Chosen::InSubject(_), ..) => return Err(Failure::new("the function has no code")),
+        (Chosen::Kept { .. } | Chosen::Inlined { .. } | Chosen::InSubject(_), ..) => return Err(Failure::new("the function has no code")),
     };
-    Ok(Some(listing))
+    Ok(Some(Shown { listing, inlined }))
 }
 
-fn answer(view: &ViewArgs, listing: &Listing) -> Result<String> {
+fn answer(view: &ViewArgs, Shown { listing, inlined }: &Shown) -> Result<String> {
     let mut text = match view.format {
         Format::Json => json::to_string(&json::asm(listing, view.syntax.into()))
             .map_err(|error| Failure::new(error.to_string()))?,
         Format::Text => {
             let width = terminal::width(std::io::stdout());
             let (syntax, whole, source) = (view.syntax.into(), view.all, !view.no_source);
-            asm_text(listing, AsmView { width, syntax, whole, source })
+            asm_text(listing, AsmView { width, syntax, whole, source, inlined: inlined.as_deref() })
         }
     };
     if view.mca && view.format == Format::Text {

@@ -1,5 +1,6 @@
 //! Reads code: from a profile, or from the file of a program.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use object::{Architecture, Object as _};
@@ -195,24 +196,64 @@ pub(super) struct Kept {
     pub(super) own: u64,
 }
 
-/// The functions whose code is in the profile, those with the most samples first.
-pub(super) fn kept(profile: &Profile, values: &[u64]) -> Vec<Kept> {
-    let mut starts: Vec<(ModuleId, u64, usize)> = profile
-        .code
-        .rows
-        .iter()
-        .enumerate()
-        .map(|(row, code)| (code.module, code.start.0, row))
-        .collect();
-    starts.sort_unstable();
-    let row_of = |location: LocationId| {
+/// Finds the code around addresses of a profile.
+struct CodeRows(Vec<(ModuleId, u64, usize)>);
+
+impl CodeRows {
+    fn of(profile: &Profile) -> Self {
+        let rows = profile.code.rows.iter().enumerate();
+        let mut starts: Vec<_> = rows.map(|(row, code)| (code.module, code.start.0, row)).collect();
+        starts.sort_unstable();
+        Self(starts)
+    }
+
+    /// The row of the code that a location is in.
+    fn at(&self, profile: &Profile, location: LocationId) -> Option<usize> {
         let module = profile.locations.module.get(location.index()).copied().flatten()?;
         let address = profile.locations.address[location.index()].0;
-        let after = starts.partition_point(|&(of, start, _)| (of, start) <= (module, address));
-        let &(of, start, row) = starts[..after].last()?;
+        let after = self.0.partition_point(|&(of, start, _)| (of, start) <= (module, address));
+        let &(of, start, row) = self.0[..after].last()?;
         let inside = of == module && address - start < profile.code.rows[row].bytes.len() as u64;
         inside.then_some(row)
-    };
+    }
+}
+
+/// The functions that a function is inlined into, each with the samples in its inlined instructions, most
+/// first.
+pub(super) fn inlined_rows<'k>(
+    profile: &Profile,
+    values: &[u64],
+    kept: &'k [Kept],
+    name: &str,
+) -> Vec<(&'k Kept, u64)> {
+    let rows = CodeRows::of(profile);
+    let is_it = |frame: &whyslow_profile::Frame| profile.text(profile.functions[frame.function.index()].name) == name;
+    let mut own: BTreeMap<usize, u64> = BTreeMap::new();
+    let mut row_of_location = vec![None; profile.locations.len()];
+    for location in (1..profile.locations.len()).map(LocationId::from) {
+        if profile.frames.of(location).iter().skip(1).any(is_it)
+            && let Some(row) = rows.at(profile, location)
+        {
+            row_of_location[location.index()] = Some(row);
+            own.entry(row).or_default();
+        }
+    }
+    for (index, &value) in values.iter().enumerate().filter(|(_, value)| **value > 0) {
+        let location = profile.stacks.location(index.into());
+        if let Some(own) = row_of_location[location.index()].and_then(|row| own.get_mut(&row)) {
+            *own = own.saturating_add(value);
+        }
+    }
+    let mut hosts: Vec<(&Kept, u64)> =
+        kept.iter().filter_map(|row| Some((row, *own.get(&row.row)?))).collect();
+    hosts.sort_by_key(|(_, own)| std::cmp::Reverse(*own));
+    hosts
+}
+
+/// The functions whose code is in the profile, those with the most samples first.
+pub(super) fn kept(profile: &Profile, values: &[u64]) -> Vec<Kept> {
+    let rows = CodeRows::of(profile);
+    let row_of = |location: LocationId| rows.at(profile, location);
     let mut names: Vec<Option<String>> = vec![None; profile.code.rows.len()];
     for location in (1..profile.locations.len()).map(LocationId::from) {
         let Some(row) = row_of(location) else { continue };

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use whyslow_analyze::{
-    BlockedWorker, By, Callers, Charges, CriticalPath, FindError, FunctionTable, GroupBy, Groups, HotLines, Lines, LockTable, Outline, OwnTable,
+    BlockedWorker, By, CallTree, Callers, Charges, CriticalPath, FindError, FunctionTable, GroupBy, Groups, HotLines, Label, Lines, LockTable, Outline, OwnTable,
     Parallelism, Ratios,
     Selection, SortBy, SpanTable, SyscallTable, TaskTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
 };
@@ -11,6 +11,7 @@ use whyslow_profile::{HeapProcess, Profile};
 
 use super::{ReportArgs, ReportBy};
 use crate::failure::{Failure, Result};
+use crate::output::note_others;
 
 /// Default number of functions in text; JSON has all.
 pub(super) const ROWS: usize = 40;
@@ -184,12 +185,23 @@ impl Request<'_> {
 
     pub(super) fn callers(&self, folded: bool) -> Result<Callers> {
         let build = if folded { Callers::folded } else { Callers::build };
-        build(self.profile, self.selection, self.function, self.inline())
-            .map_err(|error| self.not_found(&error))
+        let callers = build(self.profile, self.selection, self.function, self.inline())
+            .map_err(|error| self.not_found(&error))?;
+        self.tell_others(&callers.labels, &callers.others);
+        Ok(callers)
     }
 
     pub(super) fn lines(&self) -> Result<Lines> {
-        Lines::build(self.profile, self.selection, self.function).map_err(|error| self.not_found(&error))
+        let lines =
+            Lines::build(self.profile, self.selection, self.function).map_err(|error| self.not_found(&error))?;
+        self.tell_others(&lines.labels, &lines.others);
+        Ok(lines)
+    }
+
+    fn tell_others(&self, labels: &[Label], others: &[String]) {
+        if let Some(&label) = labels.first() {
+            note_others(self.function, &CallTree::name(self.profile, label), others);
+        }
     }
 
     pub(super) fn not_found(&self, error: &FindError) -> Failure {
