@@ -57,16 +57,20 @@ pub(super) const PROGRAMS: &[Real] = &[
     real(
         "ffmpeg",
         "ffmpeg -v error -f lavfi -i testsrc=size=640x480:duration=4 -threads 1 -c:v mpeg4 -f null -",
-        &[],
+        &["startup-dominated"],
     ),
-    real("openssl", "openssl enc -aes-256-cbc -pbkdf2 -iter 800000 -k x -in text -out /dev/null", &[]),
+    real(
+        "openssl",
+        "openssl enc -aes-256-cbc -pbkdf2 -iter 800000 -k x -in text -out /dev/null",
+        &["allocator-heavy"],
+    ),
     real("tar", "for i in 1 2 3 4 5 6 7 8; do tar cf - /usr/include | cat > /dev/null; done", &[]),
-    real("jq", "jq -c '[.[] | select(.a > 5) | .b] | length' json", &[]),
+    real("jq", "jq -c '[.[] | select(.a > 5) | .b] | length' json", &["allocator-heavy"]),
     real("cc1", "cc -O2 -c -o cc.o source.c", &[]),
-    real("cmake", "cmake -S project -B built > /dev/null", &[]),
+    real("cmake", "cmake -S project -B built > /dev/null", &["allocator-heavy"]),
     real("od", "od -A x -t x4 text > /dev/null", &[]),
     real("bc", "echo 'scale=2000; a(1)*4' | bc -l > /dev/null", &[]),
-    real("convert", "convert -size 1200x1200 plasma:red-blue -blur 0x4 x.png", &[]),
+    real("convert", "convert -size 1200x1200 plasma:red-blue -blur 0x4 x.png", &["startup-dominated"]),
 ];
 
 /// Files that the programs work on.

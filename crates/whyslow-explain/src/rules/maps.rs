@@ -58,7 +58,7 @@ pub(super) static BTREE_SEARCH: Rule = Rule {
         // Neither a hash map nor a sorted vector that changes all the time does this as fast.
         .needed_for(&[
             r"^<*alloc::collections::btree::(?:map|set)::BTree(?:Map|Set)<.*>::(?:range|range_mut|first|last|first_key_value|last_key_value|first_entry|last_entry|pop_first|pop_last|lower_bound|upper_bound|split_off|extract_if)\b",
-            r"^std::(?:multi)?(?:map|set)<.*>::(?:lower_bound|upper_bound|equal_range|rbegin)\b",
+            r"^std::(?:multi)?(?:map|set)<.*>::(?:upper_bound|equal_range|rbegin)\b",
         ])
         .least(0.10)
         .at_most(Confidence::Medium),
