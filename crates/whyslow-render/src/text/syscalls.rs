@@ -257,12 +257,12 @@ mod tests {
         insta::assert_snapshot!(text, @r"
         1,040 system calls took 2.08 ms in all, including waiting; each is charged to the line of your code that led to it
 
-           share     total     calls     bytes       p50       p99       max  call    function   line
-          96.2 %   2.00 ms     1,000  11.7 KiB   2.00 µs   2.00 µs   2.00 µs  write   app::log   src/app.rs:3
+           share    total  calls     bytes      p50      p99      max  call    function   line
+          96.2 %  2.00 ms  1,000  11.7 KiB  2.00 µs  2.00 µs  2.00 µs  write   app::log   src/app.rs:3
                   on /tmp/\u{1b}[31mlog
                   12 B each on average: with a 4 KiB buffer the same bytes take 3 calls instead of 1,000; write through a
                   buffer, such as BufWriter or setvbuf
-           3.8 %   80.0 µs        40             2.00 µs   2.00 µs   2.00 µs  openat  app::find  src/app.rs:9
+           3.8 %  80.0 µs     40            2.00 µs  2.00 µs  2.00 µs  openat  app::find  src/app.rs:9
                   40 failed: 40 ENOENT
         ");
     }
