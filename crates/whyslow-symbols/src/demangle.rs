@@ -172,6 +172,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn internal_names_of_glibc_are_shown_as_public_ones() {
+        for (raw, shown) in [
+            ("__GI___libc_malloc", "malloc"),
+            ("__libc_calloc", "calloc"),
+            ("__GI___libc_read", "read"),
+            ("__GI___fstatat64", "fstatat64"),
+            ("__GI__IO_file_xsputn", "_IO_file_xsputn"),
+            ("__libc_start_main", "__libc_start_main"),
+            ("__GI___libc_start_main", "__libc_start_main"),
+            ("__libc_lock_lock", "__libc_lock_lock"),
+        ] {
+            assert_eq!(shown_name(raw), shown, "{raw}");
+        }
+    }
+
+    #[test]
     fn names_are_shown_as_people_write_them() {
         for (raw, shown) in [
             ("_ZN4core3fmt5write17h0123456789abcdefE@plt", "core::fmt::write@plt"),

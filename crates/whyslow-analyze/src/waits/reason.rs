@@ -251,7 +251,11 @@ impl Said {
             return Self::Whole(*reason);
         }
         // `<std::thread::Thread>::park` and `std::thread::Thread::park` are the same.
-        let reason = found(PROGRAM, &name.replace(['<', '>'], ""));
+        let reason = match &*name {
+            // libc's functions; others have these words in their names.
+            "poll" | "ppoll" | "select" => Some(Reason::Events),
+            name => found(PROGRAM, &name.replace(['<', '>'], "")),
+        };
         if labels::kind(profile, label) == CodeKind::Yours {
             Self::Own(reason)
         } else {
@@ -474,6 +478,7 @@ mod tests {
             ("main;rayon_core::sleep::sleep;std::Condvar::wait;sys_futex_wait", Reason::Idle),
             ("main;tokio::runtime::park::x;dep::mio::poll;sys_ep_poll;sys_schedule", Reason::Idle),
             ("main;dep::mio::poll;sys_ep_poll;sys_schedule", Reason::Events),
+            ("main;poll", Reason::Events),
             // tokio's workers run on its pool for blocking calls.
             (
                 "tokio::runtime::blocking::pool::Inner::run;tokio::runtime::task::raw::poll;dep::serve;std::thread::sleep;sys_nanosleep",

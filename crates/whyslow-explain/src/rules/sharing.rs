@@ -69,7 +69,7 @@ pub(super) static SPIN_WAITING: Rule = Rule {
             r"^(?:__|__GI___|___)?pthread_(?:mutex_trylock|rwlock_try\w+)$|^(?:__new_)?sem_trywait$|^std::(?:\w+_)?mutex::try_lock",
         ])
         .with(Beneath::All)
-        .unless(&["rayon_core|tokio::runtime|crossbeam_deque|_dl_|__libc_malloc|arena_get|std::io::stdio"])
+        .unless(&["rayon_core|tokio::runtime|crossbeam_deque|_dl_|__libc_malloc|^malloc$|arena_get|std::io::stdio"])
         .least(0.15)
         .or_in_code(InCode::of_loop(&[Kind::SpinWait])),
     ),
