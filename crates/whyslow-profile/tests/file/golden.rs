@@ -27,6 +27,7 @@ fn expected() -> Profile {
         system_time_ns: 1_000_000,
         max_resident_bytes: 9 << 20,
         host: Host {
+            distribution: String::new(),
             os: "Linux 6.1".into(),
             arch: "x86_64".into(),
             cpu: "A CPU".into(),
