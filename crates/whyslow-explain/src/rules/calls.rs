@@ -1,7 +1,7 @@
 //! Rules over recorded system calls.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_analyze::{Count, Fact, SyscallAdvice, SyscallRow, SyscallTable, duration, number_of};
+use whyslow_analyze::{Count, Fact, SyscallAdvice, SyscallRow, SyscallTable, bytes, duration, number_of};
 use whyslow_profile::Profile;
 
 use crate::facts::Facts;
@@ -100,11 +100,14 @@ fn transfers(rule: &'static Rule, facts: &Facts<'_>, calls: &[&str]) -> Vec<Find
         let few = row.cost.bytes_each().is_some_and(|each| each <= SMALL);
         let is_answered =
             row.targets.first().is_some_and(|(target, _)| conversations.contains(profile.text(*target)));
-        few && !is_answered && calls.contains(&profile.text(row.call)) && row.advice(profile).is_some()
+        let call = profile.text(row.call);
+        let is_worth_it = MESSAGES.contains(&call) || row.advice(profile).is_some();
+        few && !is_answered && calls.contains(&call) && is_worth_it
     };
     find(rule, facts, is_small, |row| {
-        let advice = row.advice(profile).map_or(String::new(), |advice: SyscallAdvice| advice.remark().text);
-        format!("{} to {}, {advice}:", number_of(row.cost.count, "call", "calls"), profile.text(row.call))
+        let each = || format!("{} each on average", bytes(row.cost.bytes_each().unwrap_or(0)));
+        let size = row.advice(profile).map_or_else(each, |advice: SyscallAdvice| advice.remark().text);
+        format!("{} to {}, {size}:", number_of(row.cost.count, "call", "calls"), profile.text(row.call))
     })
 }
 
@@ -162,10 +165,10 @@ mod tests {
         made
     }
 
-    /// Calls of 1 µs each at the first stack, on a socket.
+    /// Calls of 1 µs each at the first stack, on one target.
     fn add_calls(made: &mut Profile, call: &str, count: u64, bytes_each: u64) {
         let (stack, thread) = (made.samples[0].stack[0], made.samples[0].thread[0]);
-        let (call, file) = (made.strings.push(call), made.strings.push("socket 127.0.0.1:80"));
+        let (call, file) = (made.strings.push(call), made.strings.push("pipe 7"));
         let mut lengths = Lengths::default();
         (0..count).for_each(|_| lengths.add(1_000));
         made.syscalls.push(Syscalls {
