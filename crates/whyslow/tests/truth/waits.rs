@@ -35,9 +35,9 @@ fn waits(profile: &Profile) -> WaitTable {
 }
 
 /// Fails unless each function of the program `waits` has waited for what its name says, as long as it
-/// measured.
+/// measured, up to a relative error.
 #[track_caller]
-fn assert_each_kind_is_found(profile: &Profile, truth: &Truth) {
+fn assert_each_kind_is_found(profile: &Profile, truth: &Truth, error: f64) {
     let table = waits(profile);
     let cases = [
         ("wait_sleep", Reason::Sleep),
@@ -64,7 +64,7 @@ fn assert_each_kind_is_found(profile: &Profile, truth: &Truth) {
             let queued = |other: &&WaitRow| other.reason == Reason::Cpu && other.label == row.label;
             let queued_ns: u64 = table.rows.iter().filter(queued).map(|row| row.total_ns).sum();
             let share = |ns: u64| ns as f64 / truth_ns as f64;
-            share(row.total_ns) < 1.05 && share(row.total_ns + queued_ns) > 0.95
+            share(row.total_ns) < 1.0 + error && share(row.total_ns + queued_ns) > 1.0 - error
         };
         let rows: Vec<_> = table.rows.iter().filter(of_function).collect();
         assert!(rows.iter().any(fits), "{function}: {truth_ns} ns for {reason:?}: {rows:?}");
@@ -77,7 +77,7 @@ fn finds_each_kind_of_wait_with_its_reason_and_length() {
         return;
     }
     let Some((profile, truth)) = record("waits", &["150"]) else { return };
-    assert_each_kind_is_found(&profile, &truth);
+    assert_each_kind_is_found(&profile, &truth, 0.05);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn an_ordinary_user_gets_them_too() {
     let output = run(command.args(arguments), PATIENCE).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let profile = read(folder.path());
-    assert_each_kind_is_found(&profile, &Truth::parse(&String::from_utf8_lossy(&output.stdout)));
+    assert_each_kind_is_found(&profile, &Truth::parse(&String::from_utf8_lossy(&output.stdout)), 0.05);
     let metric = wait_metric(&profile).unwrap();
     let truncated = profile.samples[metric].stack.iter().filter(|stack| profile.is_truncated(**stack));
     assert_eq!(truncated.count(), 0);
@@ -355,7 +355,8 @@ fn each_kind_of_wait_is_found_without_permission_for_perf_events() {
     let Some((output, folder)) = refused(&arguments) else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
-    assert_each_kind_is_found(&read(folder.path()), &truth);
+    // Beginning and end of a wait are known to an interval.
+    assert_each_kind_is_found(&read(folder.path()), &truth, 0.15);
 }
 
 /// What was asked for and could not be recorded has its reason, and not the command that was just run.
