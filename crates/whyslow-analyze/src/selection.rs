@@ -135,7 +135,7 @@ pub enum SelectionError {
         others: u64,
     },
     /// The time range is empty, or begins after the end of the recording.
-    #[error("the time range has nothing of the recording, which takes {}", duration(*.end_ns))]
+    #[error("the time range is outside the recording, which lasts {}", duration(*.end_ns))]
     NoTime {
         /// The end of the recording.
         end_ns: u64,

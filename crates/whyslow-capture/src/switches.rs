@@ -7,6 +7,7 @@
 //! one interval is not known, and they get equal parts. While a thread stays blocked nothing changes, so long
 //! waits are right to about an interval.
 
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
@@ -181,10 +182,11 @@ impl PolledSwitches {
         if self.files.len() >= MAX_FILES && !self.files.contains_key(&tid) {
             self.files.clear();
         }
-        if !self.files.contains_key(&tid) {
-            self.files.insert(tid, File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?);
-        }
-        let accounts = Accounts::read(self.files.get(&tid)?);
+        let file = match self.files.entry(tid) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(new) => new.insert(File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?),
+        };
+        let accounts = Accounts::read(file);
         if accounts.is_none() {
             // The number may belong to another thread by now.
             self.files.remove(&tid);

@@ -78,13 +78,22 @@ fn written_in(text: &Text, line: u32, bare: Bare) -> Option<(String, u32)> {
     /// Longer functions stay without a name.
     const FARTHEST: u32 = 2000;
     let indent = |line: &str| line.len() - line.trim_start().len();
-    let inner = indent(text.line(line)?);
+    let mut inner = indent(text.line(line)?);
     let (is_async, name, number) =
         (line.saturating_sub(FARTHEST).max(1)..=line).rev().find_map(|number| {
             let candidate = text.line(number)?;
-            let (is_async, name) = declared(candidate)?;
             let encloses = number == line || indent(candidate) < inner;
-            encloses.then_some((is_async, name, number))
+            let (is_async, name) = declared(candidate).filter(|_| encloses).or_else(|| {
+                // What is around this line is also around the one that it encloses. The end of a declaration
+                // over several lines is as indented as its first.
+                let trimmed = candidate.trim_start();
+                let ends_declaration = [")", "{", "where"].iter().any(|start| trimmed.starts_with(start));
+                if !trimmed.is_empty() && !ends_declaration {
+                    inner = inner.min(indent(candidate));
+                }
+                None
+            })?;
+            Some((is_async, name, number))
         })?;
     let fits = is_async || bare != Bare::Async(AsyncForm::Function);
     fits.then(|| (name.to_owned(), number))
@@ -125,6 +134,11 @@ async fn hash(n: u64) -> u64 {
     });
 }
 pub(crate) async fn one() { spin(2) }
+async fn long(
+    n: u64,
+) -> u64 {
+    spin(n)
+}
 impl App {
     pub fn run<T>(&self) {
         thread::spawn(move || {
@@ -143,8 +157,9 @@ impl App {
             (8, block, Some("async block in hash")),
             (9, function, Some("async fn hash")),
             (11, function, Some("async fn one")),
-            (15, Bare::Closure, Some("run::{{closure}}")),
-            (15, function, None),
+            (15, function, Some("async fn long")),
+            (20, Bare::Closure, Some("run::{{closure}}")),
+            (20, function, None),
             (1, block, None),
         ] {
             let found = written_in(&text, line, bare).map(|(outer, _)| bare.shown(&outer));

@@ -218,7 +218,9 @@ impl Made {
             _ if starts(&["std::", "core::", "alloc::", "<std::", "<core::", "<alloc::"]) => CodeKind::Std,
             "malloc" | "free" => CodeKind::Allocator,
             _ if starts(&["sys_"]) => CodeKind::Kernel,
-            _ if starts(&["dep::", "rayon", "tokio::"]) => CodeKind::Dependency,
+            _ if starts(&["dep::", "<dep::", "async block in dep::", "rayon", "tokio::"]) => {
+                CodeKind::Dependency
+            }
             _ => CodeKind::Yours,
         };
         self.profile.functions.push(Function {

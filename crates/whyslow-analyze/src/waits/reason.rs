@@ -529,7 +529,6 @@ mod tests {
             ("runtime.mcall;runtime.findRunnable;runtime.netpoll;sys_ep_poll", Reason::Idle),
             ("runtime.mstart;runtime.sysmon;runtime.usleep;sys_hrtimer_nanosleep", Reason::Idle),
             ("main;runtime.lock2;runtime.futexsleep;sys_futex_wait", Reason::Lock),
-            ("dep::PyEval_RestoreThread;dep::take_gil;pthread_cond_timedwait;sys_futex_wait", Reason::Lock),
             (
                 "PyEval_RestoreThread;take_gil;PyCOND_TIMEDWAIT;pthread_cond_timedwait;sys_futex_wait",
                 Reason::Lock,

@@ -74,7 +74,7 @@ mod tests {
     fn the_answer_of_a_waiting_program_is_its_waits() {
         let mut profile = sleeper();
         assert_eq!(spent(&profile), Spent::WaitingUnseen);
-        let mut metric = profile.metrics[0].clone();
+        let mut metric = profile.metrics[0];
         metric.of = Subject::Wait;
         profile.metrics.push(metric);
         profile.samples.push(profile.samples[0].clone());

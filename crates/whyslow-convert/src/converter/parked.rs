@@ -4,7 +4,7 @@
 //! ```text
 //! -32 key   -24 next thread in the queue   -16 token of the unpark   -8 token of the park   0 futex: 1 while parked
 //! ```
-//! The layout is the compiler's, and has been this one since parking_lot_core 0.7. What is read must look like
+//! The layout is the compiler's, as seen with parking_lot_core 0.9.12. What is read must look like
 //! it: no other lock waits with these values.
 
 use super::Converter;

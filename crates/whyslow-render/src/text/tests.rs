@@ -124,7 +124,7 @@ fn answer_of_a_sleeping_program_is_its_waits() {
     assert!(text.contains("to see where: whyslow record --off-cpu -- ./app"), "{text}");
     assert!(!text.contains("app::start") && !text.contains("-F") && !text.contains("hottest path"), "{text}");
 
-    let mut metric = profile.metrics[0].clone();
+    let mut metric = profile.metrics[0];
     metric.of = whyslow_profile::Subject::Wait;
     profile.metrics.push(metric);
     let mut waits = profile.samples[0].clone();

@@ -131,7 +131,7 @@ fn allowed_findings_are_counted_and_the_shape_is_a_sentence() {
     assert_eq!(payload.header["explained"]["allowed"], 1);
     assert!(!payload.texts("findings.id").contains(&Some("sip-hash".to_owned())));
     let shape = payload.header["explained"]["shape"].as_str().unwrap();
-    assert!(shape.contains("whyslow report out/run.whyslow"), "{shape}");
+    assert!(shape.contains("whyslow asm out/run.whyslow app::work"), "{shape}");
 }
 
 #[test]

@@ -80,7 +80,8 @@ fn explains_bad_filters() {
     report(&["--thread", "("]).fails(125, &["--thread '('", "not a regular expression"]);
     report(&["--function", "nowhere"]).fails(125, &["x.whyslow: no function matches 'nowhere'"]);
     report(&["--thread", "nobody"]).fails(125, &["no thread matches 'nobody'"]);
-    report(&["--time", "1h..2h"]).fails(125, &["no sample"]);
+    report(&["--time", "1h..2h"])
+        .fails(125, &["the time range is outside the recording, which lasts 3.00 ms"]);
     for (option, value) in [("--time", "5"), ("--time", "2s..1s"), ("--kind", "mine"), ("--min-share", "2")] {
         let outcome = report(&[option, value]);
         assert_eq!(outcome.code, Some(125), "{outcome:?}");

@@ -114,7 +114,7 @@ fn views_of_waits_and_threads_need_no_cpu_samples() {
             .fails(125, &["no samples match all filters"]);
     }
     let late = folder.whyslow(["report", "x.whyslow", "waits", "--time", "5s..6s"]);
-    late.fails(125, &["the time range has nothing of the recording, which takes 1.00 s"]);
+    late.fails(125, &["the time range is outside the recording, which lasts 1.00 s"]);
 }
 
 #[test]
