@@ -83,13 +83,16 @@ pub fn candidates(profile: &Profile, table: &FunctionTable, query: &str) -> Vec<
     found
 }
 
-/// The one that is meant, if that is clear: the first, if the text is its name, or the only one of your code.
+/// The one that is meant, if that is clear: the first, if the text is its name, it is the only one of your code,
+/// or the others are closures in it.
 pub fn meant(candidates: &[Candidate]) -> Option<&Candidate> {
-    match candidates {
-        [] => None,
-        [first] => Some(first),
-        [first, second, ..] => (first.fit.is_name() || first.is_yours && !second.is_yours).then_some(first),
-    }
+    let (first, others) = candidates.split_first()?;
+    let is_only_yours = first.is_yours && others.iter().all(|other| !other.is_yours);
+    let is_in_first =
+        |name: &str| name.strip_prefix(&first.name).is_some_and(|rest| rest.starts_with("::{{"));
+    let is_clear =
+        first.fit.is_name() || is_only_yours || others.iter().all(|other| is_in_first(&other.name));
+    is_clear.then_some(first)
 }
 
 /// How well a label fits: by its name or, as some views print it, by its crate or kind of code and its name
@@ -191,6 +194,14 @@ mod tests {
         assert_eq!(found("json::read").unwrap(), ["json::read"]);
         assert_eq!(found("parse").unwrap(), ["app::parse"]);
         assert_eq!(found("ADLI").unwrap(), ["readline"]);
+    }
+
+    #[test]
+    fn a_part_of_a_name_means_the_function_and_not_its_closures() {
+        let profile = testing::profile("app::main;app::divide;app::divide::{{closure}} 5");
+        let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::SelfValue);
+        let found = find(&profile, &table, "divi").unwrap();
+        assert_eq!(labels::name(&profile, found.labels[0]), "app::divide");
     }
 
     #[test]

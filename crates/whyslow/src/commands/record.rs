@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::Args;
-use whyslow_analyze::Fact as _;
+use whyslow_analyze::{Fact as _, wait_metric};
 use whyslow_capture::{Command, Target};
 use whyslow_profile::{Note, Profile, RecordingNote};
 
@@ -63,12 +63,13 @@ pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
         && let Some(path) = recorded.saved()
     {
         let file = path.display();
-        let heap = if recorded.profile.meta.heap.is_some() {
-            format!("   whyslow report {file} heap")
-        } else {
-            String::new()
-        };
-        note(&format!("whyslow: recorded {file}; next: whyslow report {file}{heap}\n"));
+        let views = [
+            ("heap", recorded.profile.meta.heap.is_some()),
+            ("waits", wait_metric(&recorded.profile).is_some()),
+        ];
+        let views = views.iter().filter(|(_, is_recorded)| *is_recorded);
+        let views: String = views.map(|(view, _)| format!("   whyslow report {file} {view}")).collect();
+        note(&format!("whyslow: recorded {file}; next: whyslow report {file}{views}\n"));
         note(&super::report::costliest_syscall(&recorded.profile, path));
         note(&super::report::verdict(&recorded.profile));
     }

@@ -63,6 +63,17 @@ fn record_prints_the_next_command() {
 }
 
 #[test]
+fn a_recording_of_waits_leads_to_their_view() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let recorded = folder.whyslow(["record", "--off-cpu", "-o", "x.whyslow", "--", "sleep", "0.05"]);
+    assert!(recorded.stderr.contains("whyslow report x.whyslow waits"), "{}", recorded.stderr);
+    folder.whyslow(["report", "x.whyslow", "waits"]).succeeds();
+}
+
+#[test]
 fn writes_a_flame_graph_with_the_recording() {
     if !can_record() {
         return;
