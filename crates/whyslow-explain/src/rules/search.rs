@@ -153,7 +153,9 @@ fn search_loop(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
 fn is_of_numbers(body: &Body) -> bool {
     let is_stack = |memory: &Memory| {
         let is_stack = |register: &u8| body.processor.is_stack_register(*register);
-        memory.base.as_ref().is_some_and(is_stack) || (memory.base.is_none() && memory.index.is_none())
+        // Constants are in memory, too; what is written there is the program's state.
+        let is_constant = memory.base.is_none() && memory.index.is_none() && !memory.is_written;
+        memory.base.as_ref().is_some_and(is_stack) || is_constant
     };
     let only_stack = body.instructions.iter().filter_map(|row| row.memory.as_ref()).all(is_stack);
     let is_itself = |call: &&Call| call.target == Some(Target::Code(body.start));
@@ -299,7 +301,11 @@ mod tests {
             0x48, 0x8b, 0x7b, 0x08, 0xe8, 0xd5, 0xff, 0xff, 0xff, 0x48, 0x01, 0xe8, 0x48, 0x83, 0xc4, 0x08,
             0x5b, 0x5d, 0xc3, 0xc3,
         ];
+        // The same, and first it counts its calls in a variable of the program: the calls are 6 bytes farther.
+        let mut counting = [&[0xff, 0x05, 0, 0x10, 0, 0], &fibonacci[..]].concat();
+        (counting[36], counting[48]) = (0xd8, 0xcc);
         assert!(is_of_numbers_in(&fibonacci));
+        assert!(!is_of_numbers_in(&counting));
         assert!(!is_of_numbers_in(&tree));
     }
 }
