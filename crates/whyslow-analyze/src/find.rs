@@ -79,7 +79,10 @@ pub fn candidates(profile: &Profile, table: &FunctionTable, query: &str) -> Vec<
     }
     let best = found.iter().map(|candidate| candidate.fit.class()).min();
     found.retain(|candidate| Some(candidate.fit.class()) == best);
-    found.sort_by_key(|candidate| (!candidate.is_yours, candidate.fit, Reverse(candidate.total_value)));
+    // A function comes before its closures, which may have all of its cost.
+    found.sort_by_key(|candidate| {
+        (!candidate.is_yours, candidate.fit, Reverse(candidate.total_value), candidate.name.len())
+    });
     found
 }
 

@@ -569,9 +569,12 @@ mod tests {
             "no process matches '1'; the processes are 'app'"
         );
         assert!(why(&Selection { function: Some(FunctionFilter::new("qqq")), ..all() }).contains("'qqq'"));
-        assert!(why(&Selection { time_ns: Some(0..0), ..all() }).contains("the time range has nothing"));
+        assert!(
+            why(&Selection { time_ns: Some(0..0), ..all() })
+                .contains("the time range is outside the recording")
+        );
         let late = Selection { time_ns: Some(1 << 60..u64::MAX), ..all() };
-        assert!(why(&late).contains("the time range has nothing"));
+        assert!(why(&late).contains("the time range is outside the recording"));
         let none = Selection { threads: pattern("main"), kinds: vec![CodeKind::Kernel], ..all() };
         assert!(why(&none).contains("no samples match all filters"));
         assert_eq!(none.check_filters(&profile), Ok(()), "each filter matches something");
