@@ -21,6 +21,32 @@ const pageOf = shape => opened.pageOf(shape, SHAPES[shape], shape === 'realistic
 const open = (file, { hash = '', ...settings } = {}) => opened.open(file, hash, settings);
 const pressed = name => page.getByRole('button', { name, exact: true }).getAttribute('aria-pressed');
 
+test('the flame graph is whole after every change of its height', async () => {
+  await open(pageOf('deep'), { hash: '#on=whole&z=0.0.0', viewport: { width: 1000, height: 700 } });
+  await page.keyboard.press('Escape');
+  const shape = () => page.$eval('.flame-scroll', scroller => ({
+    height: scroller.clientHeight, canvas: scroller.querySelector('canvas').clientHeight, content: scroller.scrollHeight, below: scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop,
+  }));
+  const { content } = await shape();
+  const check = async what => {
+    await settled();
+    const now = await shape();
+    assert.deepEqual({ canvas: now.canvas, content: now.content }, { canvas: now.height, content }, what);
+    assert.ok(now.below < 1, `${what}: the root is ${now.below} pixels below the window`);
+    assert.match(await hoverFrame(.5, 0), /^all/, what);
+  };
+  for (const height of [420, 1000, 560]) {
+    await page.setViewportSize({ width: 1000, height });
+    await check(`a window of ${height} pixels`);
+  }
+  const edge = page.locator('.timeline-resizer');
+  await edge.focus();
+  for (const key of ['ArrowUp', 'ArrowUp', 'ArrowDown']) {
+    await edge.press(key);
+    await check(key);
+  }
+});
+
 describe('a small profile with known answers', () => {
   beforeEach(() => open(pageOf('small')));
 

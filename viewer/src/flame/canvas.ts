@@ -3,6 +3,7 @@
 
 import { boxAt, rowsNeeded, NARROW, type Boxes, type Layout, type View } from './layout.ts';
 import { Colours, draw, FONT, ROW, type Appearance } from './draw.ts';
+import { distanceFromRoot, placed } from './scroll.ts';
 
 export interface Shown {
   layout: Layout;
@@ -25,12 +26,15 @@ export class FlameCanvas {
   private width = 0;
   private height = 0;
   private content = 0;
+  /** Content outside the window. */
+  private spare = 0;
+  /** The distance of the window from the root when it was drawn last. */
+  private fromRoot = 0;
   private topDepth = 0;
   private column = 7;
   private frame = 0;
   private animation = 0;
   private isPaper = false;
-  private scrolled = 0;
   private readonly context: CanvasRenderingContext2D;
   private readonly observer: ResizeObserver;
 
@@ -53,10 +57,8 @@ export class FlameCanvas {
   /** Print cannot scroll: all rows are drawn, up to the largest height of a canvas. */
   onPaper(isPaper: boolean): void {
     if (isPaper === this.isPaper) return;
-    if (isPaper) this.scrolled = this.scroller.scrollTop;
     this.isPaper = isPaper;
     this.resize();
-    if (!isPaper) this.scroller.scrollTop = this.scrolled;
     this.drawNow();
   }
 
@@ -70,7 +72,9 @@ export class FlameCanvas {
     const view = shown.layout.viewOf(shown.zoomed);
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
     const moved = before && before.zoomed !== shown.zoomed;
-    this.fitContent();
+    // The same change of the page may have resized the window.
+    if (this.isPaper || this.scroller.clientHeight !== this.height || this.scroller.clientWidth !== this.width) this.resize();
+    else this.fitContent(distanceFromRoot(this.scroller.scrollTop, this.spare, before?.rootOnTop ?? shown.rootOnTop));
     if (!before || before.rootOnTop !== shown.rootOnTop) this.toRoot();
     if (moved && !still) this.animate(view);
     else if (!before || moved || before.layout !== shown.layout) {
@@ -112,7 +116,8 @@ export class FlameCanvas {
   }
 
   toRoot(): void {
-    this.scroller.scrollTop = this.shown?.rootOnTop ? 0 : this.content;
+    this.fromRoot = 0;
+    this.scroller.scrollTop = this.shown?.rootOnTop ? 0 : this.spare;
   }
 
   /** Whether a node is wide enough to be visible. */
@@ -179,21 +184,19 @@ export class FlameCanvas {
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.context.font = FONT;
     this.column = this.context.measureText('m'.repeat(100)).width / 100 || 7;
-    const first = this.content === 0;
-    this.fitContent();
-    if (first) this.toRoot();
+    // The browser has already limited the scroll position to the new height.
+    this.fitContent(this.fromRoot);
   }
 
-  /** Sets the height to the rows that the frames in view need; keeps the distance from the root. */
-  private fitContent(): void {
+  /** Sets the height to the rows that the frames in view need, and the window to its distance from the root. */
+  private fitContent(fromRoot: number): void {
     if (!this.shown) return;
-    const { rootOnTop } = this.shown;
-    const content = Math.max(this.height, this.rowsHeight());
-    if (content === this.content) return;
-    const below = this.content - this.scroller.scrollTop;
-    this.spacer.style.height = `${content - this.height}px`;
-    if (!rootOnTop && this.content) this.scroller.scrollTop = content - below;
+    const { content, spare, top } = placed(this.rowsHeight(), this.height, fromRoot, this.shown.rootOnTop);
     this.content = content;
+    this.spare = spare;
+    const height = `${spare}px`;
+    if (this.spacer.style.height !== height) this.spacer.style.height = height;
+    if (!this.isPaper && Math.abs(this.scroller.scrollTop - top) >= 1) this.scroller.scrollTop = top;
   }
 
   private rowsHeight(): number {
@@ -211,7 +214,9 @@ export class FlameCanvas {
     if (!shown || !this.colours) return;
     // Read only once: it forces the browser to lay out the page. Print starts at the root, whichever end that
     // is.
-    const scroll = !this.isPaper ? this.scroller.scrollTop : shown.rootOnTop ? 0 : this.content - this.height;
+    const scroll = !this.isPaper ? this.scroller.scrollTop : shown.rootOnTop ? 0 : this.spare;
+    // After a resize that is not handled yet, the position is the browser's, not the user's.
+    if (!this.isPaper && this.scroller.clientHeight === this.height) this.fromRoot = distanceFromRoot(scroll, this.spare, shown.rootOnTop);
     const fromRoot = shown.rootOnTop ? scroll - EDGE : this.content - EDGE - scroll - this.height;
     this.topDepth = Math.max(0, Math.floor(fromRoot / ROW));
     this.boxes = shown.layout.visible(this.view, this.width, this.topDepth, Math.ceil(this.height / ROW) + 1);
