@@ -48,6 +48,8 @@ pub(crate) struct Usage {
     pub(crate) user: Duration,
     pub(crate) system: Duration,
     pub(crate) max_resident_bytes: u64,
+    /// The part of it that the process had before its exec, which is memory of whyslow.
+    pub(crate) resident_before_exec_bytes: u64,
     pub(crate) minor_faults: u64,
     pub(crate) major_faults: u64,
     pub(crate) voluntary_switches: u64,
@@ -56,6 +58,17 @@ pub(crate) struct Usage {
     pub(crate) disk_bytes: (u64, u64),
     /// I/O bytes, if they were read before the process was reaped.
     pub(crate) io: Option<Io>,
+}
+
+impl Usage {
+    /// The peak of the program itself. A new process starts as a copy of whyslow, and the kernel remembers the
+    /// peak of that copy: a smaller program hides behind it.
+    pub(crate) fn known_peak_bytes(&self) -> Option<u64> {
+        /// The pages that the exec itself touches, and what the kernel's counters lag behind.
+        const INEXACT: u64 = 1 << 20;
+        let is_known = self.max_resident_bytes > self.resident_before_exec_bytes + INEXACT;
+        is_known.then_some(self.max_resident_bytes)
+    }
 }
 
 impl From<libc::rusage> for Usage {
@@ -67,6 +80,7 @@ impl From<libc::rusage> for Usage {
             user: time(usage.ru_utime),
             system: time(usage.ru_stime),
             max_resident_bytes: usage.ru_maxrss.unsigned_abs() * 1024,
+            resident_before_exec_bytes: 0,
             minor_faults: usage.ru_minflt.unsigned_abs(),
             major_faults: usage.ru_majflt.unsigned_abs(),
             voluntary_switches: usage.ru_nvcsw.unsigned_abs(),

@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::{WaitId, WaitIdOptions};
 use whyslow_proc::accounts::IoFile;
@@ -13,8 +12,7 @@ use whyslow_profile::ExitStatus;
 
 use crate::cgroup::ProgramGroup;
 use crate::host::Usage;
-use crate::signals::Signals;
-use crate::{Command, RecordError};
+use crate::{Command, RecordError, inherited};
 
 /// A child process that has not executed its program yet.
 #[derive(Debug)]
@@ -30,31 +28,7 @@ pub(crate) struct Suspended {
 pub(crate) struct Running {
     pub(crate) pid: u32,
     io: Option<IoFile>,
-}
-
-/// The SIGPIPE disposition that whyslow was started with. Rust's start-up code ignores SIGPIPE before `main`;
-/// the program must get the disposition that it would have without a recorder.
-static SIGPIPE_AT_START: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
-
-#[expect(unsafe_code, reason = "the only moment before Rust's start-up code")]
-mod at_start {
-    use super::{AtomicUsize, Ordering, SIGPIPE_AT_START};
-
-    // SAFETY: the loader calls every function in this section once, before `main`, with arguments we ignore.
-    #[used]
-    #[unsafe(link_section = ".init_array")]
-    static REMEMBER: extern "C" fn() = remember;
-
-    extern "C" fn remember() {
-        let slot: &AtomicUsize = &SIGPIPE_AT_START;
-        // SAFETY: queries the current action without changing it; all-zero is a valid `sigaction`.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) == 0 {
-                slot.store(action.sa_sigaction, Ordering::Relaxed);
-            }
-        }
-    }
+    resident_before_exec_bytes: u64,
 }
 
 /// Everything the child needs, prepared before the fork: after the fork, only system calls are allowed.
@@ -117,19 +91,14 @@ impl Prepared {
 }
 
 impl Suspended {
-    /// Creates the process, in a control group if one is given and the kernel takes it. Signals are already
-    /// blocked in the recorder; the child gets the original mask.
-    pub(crate) fn new(
-        command: &Command,
-        signals: &Signals,
-        group: Option<&ProgramGroup>,
-    ) -> Result<Self, RecordError> {
+    /// Creates the process, in a control group if one is given and the kernel takes it.
+    pub(crate) fn new(command: &Command, group: Option<&ProgramGroup>) -> Result<Self, RecordError> {
         let failed = |error| RecordError::System { what: "the program could not be started", error };
         let prepared = Prepared::new(command).map_err(failed)?;
         let (wait, go) = pipe().map_err(failed)?;
         let (error, report) = pipe().map_err(failed)?;
         let ends = ChildEnds { wait: &wait, report: &report, recorder_ends: [&go, &error] };
-        let pid = fork_and_wait(&prepared, signals, &ends, group.map(AsFd::as_fd)).map_err(failed)?;
+        let pid = fork_and_wait(&prepared, &ends, group.map(AsFd::as_fd)).map_err(failed)?;
         Ok(Self { pid, go, error, command: command.clone() })
     }
 
@@ -137,12 +106,16 @@ impl Suspended {
     pub(crate) fn release(self) -> Result<Running, RecordError> {
         let Self { pid, go, error, command } = self;
         let io = IoFile::open(pid);
+        let status = whyslow_proc::process::Status::of(pid);
+        let resident_before_exec_bytes = status.and_then(|status| status.peak_resident_bytes()).unwrap_or(0);
         io::Write::write_all(&mut std::fs::File::from(go), b"!")
             .map_err(|error| RecordError::System { what: "the program could not be released", error })?;
         let mut code = Vec::new();
         io::Read::read_to_end(&mut std::fs::File::from(error), &mut code)
             .map_err(|error| RecordError::System { what: "the program could not be watched", error })?;
-        let Ok(code) = <[u8; 4]>::try_from(code) else { return Ok(Running { pid, io }) };
+        let Ok(code) = <[u8; 4]>::try_from(code) else {
+            return Ok(Running { pid, io, resident_before_exec_bytes });
+        };
         wait4(pid, 0);
         Err(exec_error(&command, io::Error::from_raw_os_error(i32::from_ne_bytes(code))))
     }
@@ -163,7 +136,9 @@ impl Running {
             return None;
         }
         let io = self.io.as_ref().and_then(IoFile::read);
-        wait4(self.pid, libc::WNOHANG).map(|(exit, usage)| (exit, Usage { io, ..usage }))
+        let resident_before_exec_bytes = self.resident_before_exec_bytes;
+        wait4(self.pid, libc::WNOHANG)
+            .map(|(exit, usage)| (exit, Usage { io, resident_before_exec_bytes, ..usage }))
     }
 
     /// Kills the program because it cannot be recorded as requested.
@@ -242,12 +217,11 @@ pub(crate) fn has_ended(pid: u32) -> bool {
 
 #[expect(unsafe_code, reason = "fork, exec and wait have no safe form that can pause in between")]
 mod calls {
-    use super::{ChildEnds, ExitStatus, Ordering, Prepared, SIGPIPE_AT_START, Signals, Usage, io};
+    use super::{ChildEnds, ExitStatus, Prepared, Usage, inherited, io};
     use std::os::fd::{AsRawFd, BorrowedFd};
 
     pub(super) fn fork_and_wait(
         prepared: &Prepared,
-        signals: &Signals,
         ends: &ChildEnds<'_>,
         group: Option<BorrowedFd<'_>>,
     ) -> io::Result<u32> {
@@ -255,7 +229,7 @@ mod calls {
         let pid = unsafe { group.and_then(|group| fork_into(group)).unwrap_or_else(|| libc::fork()) };
         match pid {
             ..0 => Err(io::Error::last_os_error()),
-            0 => child(prepared, signals, ends),
+            0 => child(prepared, ends),
             pid => Ok(pid.unsigned_abs()),
         }
     }
@@ -279,7 +253,7 @@ mod calls {
         libc::pid_t::try_from(pid).ok().filter(|pid| *pid >= 0)
     }
 
-    fn child(prepared: &Prepared, signals: &Signals, ends: &ChildEnds<'_>) -> ! {
+    fn child(prepared: &Prepared, ends: &ChildEnds<'_>) -> ! {
         // SAFETY: system calls on prepared memory; see `fork_and_wait`. Every path ends in exec or _exit.
         unsafe {
             for end in ends.recorder_ends {
@@ -289,8 +263,7 @@ mod calls {
             if libc::read(ends.wait.as_raw_fd(), (&raw mut go).cast(), 1) != 1 {
                 libc::_exit(125);
             }
-            libc::signal(libc::SIGPIPE, SIGPIPE_AT_START.load(Ordering::Relaxed));
-            libc::pthread_sigmask(libc::SIG_SETMASK, signals.original_mask(), std::ptr::null_mut());
+            inherited::restore();
             let in_folder = match &prepared.folder {
                 Some(folder) => libc::chdir(folder.as_ptr()) == 0,
                 None => true,
@@ -368,8 +341,7 @@ mod tests {
             args: vec![proof.clone().into_os_string()],
             ..Command::default()
         };
-        let signals = Signals::new().unwrap();
-        Suspended::new(&command, &signals, None).unwrap().cancel();
+        Suspended::new(&command, None).unwrap().cancel();
         assert!(!proof.exists());
     }
 }

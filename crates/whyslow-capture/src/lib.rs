@@ -19,6 +19,8 @@ mod heap;
 #[path = "no_heap.rs"]
 mod heap;
 mod host;
+mod inherited;
+mod last_moment;
 mod launch;
 mod live;
 mod mappings;
@@ -49,6 +51,7 @@ pub use chosen::{NotRecorded, Probe, WantedSamples};
 pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
 #[cfg(not(feature = "heap"))]
 pub use heap::HeapOptions;
+pub use inherited::command as restored_command;
 pub use timing::{Input, RunEnd, Stopwatch, TimedCommand, TimedRun, Written};
 pub use trial::{Granted, Refused, Trial, trial};
 use whyslow_elf::FileBytes;

@@ -72,7 +72,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let signals = Signals::new().map_err(system("signals could not be set up"))?;
     let started = SystemTime::now();
     let Started { mut agent, suspended, group, sample_target, sampled, ptrace_hz, refused } =
-        begin(target, options, &cpus, &choice, &signals)?;
+        begin(target, options, &cpus, &choice)?;
     let timer_hz = agent.as_ref().and_then(AgentWatch::sampling_hz);
 
     let plan = sampled.as_ref().map(|sampled| (sampled.events.plan.cycles, sampled.events.plan.kernel));
@@ -268,7 +268,8 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         if matches!(target, Target::Command(_)) {
             meta.user_time_ns = usage.user.as_nanos() as u64;
             meta.system_time_ns = usage.system.as_nanos() as u64;
-            meta.max_resident_bytes = usage.max_resident_bytes;
+            // 0 means unknown.
+            meta.max_resident_bytes = usage.known_peak_bytes().unwrap_or(0);
         }
     }
     if let Some(records) = &session.records {
@@ -388,13 +389,7 @@ struct Started {
 
 /// Opens events where the kernel permits them. Otherwise, a started program samples itself with timers, and
 /// running processes are sampled with ptrace.
-fn begin(
-    target: &Target,
-    options: &Options,
-    cpus: &[u32],
-    choice: &Choice,
-    signals: &Signals,
-) -> Result<Started, RecordError> {
+fn begin(target: &Target, options: &Options, cpus: &[u32], choice: &Choice) -> Result<Started, RecordError> {
     let wanted = Wanted { heap: options.heap.clone(), cpu_period_ns: None };
     let needs_events = options.cpus.is_some() || options.user_only || !choice.chosen.is_empty();
     if options.cpu && matches!(options.sampler, SamplerChoice::Timer | SamplerChoice::Ptrace) {
@@ -405,8 +400,7 @@ fn begin(
                     .to_owned(),
             ));
         }
-        return begin_without_events(target, options, wanted, signals)
-            .map_err(|error| error.explained(target));
+        return begin_without_events(target, options, wanted).map_err(|error| error.explained(target));
     }
     let open = |sample_target: &SampleTarget| {
         options.cpu.then(|| sampling::open(sample_target, cpus, options, choice)).transpose()
@@ -414,7 +408,7 @@ fn begin(
     let group = (options.cpu && matches!(target, Target::Command(_)) && sampling::may_watch_cpus(cpus))
         .then(ProgramGroup::new)
         .flatten();
-    let refused = match begin_with(target, wanted.clone(), signals, group, open) {
+    let refused = match begin_with(target, wanted.clone(), group, open) {
         Err(NotStarted::Events(error)) => error,
         started => return started.map_err(|error| error.explained(target)),
     };
@@ -426,7 +420,7 @@ fn begin(
     let level = whyslow_proc::kernel::Settings::now().perf_event_paranoid;
     match refusal::reason(&refused, target, level) {
         Some(note) if other_ways && !needs_events && options.sampler == SamplerChoice::Auto => {
-            match begin_without_events(target, options, wanted, signals) {
+            match begin_without_events(target, options, wanted) {
                 Ok(started) => Ok(Started { refused: Some(note), ..started }),
                 Err(NotStarted::Other(error)) => Err(RecordError::Refused(format!(
                     "{}. {}: {error}",
@@ -444,12 +438,7 @@ fn begin(
 }
 
 /// Starts timer or ptrace sampling.
-fn begin_without_events(
-    target: &Target,
-    options: &Options,
-    wanted: Wanted,
-    signals: &Signals,
-) -> Result<Started, NotStarted> {
+fn begin_without_events(target: &Target, options: &Options, wanted: Wanted) -> Result<Started, NotStarted> {
     let by_ptrace = match (options.sampler, target) {
         (SamplerChoice::Timer, _) => false,
         (SamplerChoice::Ptrace, Target::Processes(_)) => true,
@@ -465,10 +454,10 @@ fn begin_without_events(
     let hz = options.frequency_hz.max(1);
     if !by_ptrace {
         let wanted = Wanted { cpu_period_ns: Some(1_000_000_000 / u64::from(hz)), ..wanted };
-        return begin_with(target, wanted, signals, None, |_| Ok(None));
+        return begin_with(target, wanted, None, |_| Ok(None));
     }
     refusal::check_ptrace(target).map_err(NotStarted::Other)?;
-    let started = begin_with(target, wanted, signals, None, |_| Ok(None))?;
+    let started = begin_with(target, wanted, None, |_| Ok(None))?;
     Ok(Started { ptrace_hz: Some(hz.min(ptrace_sampling::MAX_HZ)), ..started })
 }
 
@@ -494,7 +483,6 @@ impl NotStarted {
 fn begin_with(
     target: &Target,
     wanted: Wanted,
-    signals: &Signals,
     group: Option<ProgramGroup>,
     open: impl FnOnce(&SampleTarget) -> Result<Option<Sampled>, OpenError>,
 ) -> Result<Started, NotStarted> {
@@ -505,7 +493,7 @@ fn begin_with(
         Some(command) => {
             let mut command = command.clone();
             command.env.extend(agent.iter().flat_map(AgentWatch::environment));
-            Some(Suspended::new(&command, signals, group.as_ref()).map_err(NotStarted::Program)?)
+            Some(Suspended::new(&command, group.as_ref()).map_err(NotStarted::Program)?)
         }
         None => None,
     };

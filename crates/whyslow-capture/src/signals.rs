@@ -56,11 +56,6 @@ impl Signals {
         }
     }
 
-    /// The original mask, for the program.
-    pub(crate) fn original_mask(&self) -> *const libc::sigset_t {
-        &raw const self.original
-    }
-
     /// Becomes readable when a signal has arrived.
     pub(crate) fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()

@@ -1,5 +1,8 @@
 //! Runs a command repeatedly and measures each run from outside. Nothing interferes with it except the clock.
 //!
+//! Wall time is that of the command alone: it starts at the exec, after whyslow's fork, and the time that whyslow
+//! itself queues for a CPU once the command has exited is subtracted.
+//!
 //! The command has its own process group, so that all of it can be killed. Processes that it leaves behind
 //! are reparented to the recorder, which finds them. CPU counters are opened on the recorder, disabled:
 //! children inherit them, their exec enables them, and their exit adds the counts to the parent's. Each run
@@ -20,6 +23,8 @@ use whyslow_proc::process::{children, first_thread_ns, name};
 use whyslow_profile::ExitStatus;
 
 use crate::counting::{CountTarget, Counters};
+use crate::inherited;
+use crate::last_moment::LastMoment;
 use crate::launch::{exec_error, wait4};
 use crate::signals::{self, Received, Signals};
 use crate::{Command, RecordError, WantedEvent, host};
@@ -80,7 +85,7 @@ pub enum RunEnd {
 /// The measurements of one run.
 #[derive(Debug, Clone)]
 pub struct TimedRun {
-    /// From just before its start until its exit was known.
+    /// From its exec to its exit.
     pub wall: Duration,
     /// The resources that the kernel accounts to it.
     pub usage: Usage,
@@ -105,13 +110,11 @@ pub struct Stopwatch {
     events: Vec<CountedEvent>,
     /// /dev/null, opened once for all runs.
     null: File,
+    last_moment: LastMoment,
+    queue: OwnQueue,
     /// Whether SIGCHLD can reach only this thread.
     receives_sigchld: bool,
 }
-
-/// Shorter runs have no time to share work with other threads, and reading the first thread's times would
-/// take longer than the rest.
-const SHORT: Duration = Duration::from_millis(5);
 
 /// How long processes that were left behind may take to exit, for example the rest of a pipeline.
 const GRACE: Duration = Duration::from_millis(100);
@@ -132,7 +135,10 @@ impl Stopwatch {
         // Threads started later inherit the blocked signals.
         let receives_sigchld =
             whyslow_proc::process::threads(process::id()).is_ok_and(|threads| threads.len() == 1);
-        Ok(Self { signals, wanted, events: events_here, null, receives_sigchld })
+        let last_moment = LastMoment::new()
+            .map_err(|error| RecordError::System { what: "shared memory could not be mapped", error })?;
+        let queue = OwnQueue::open();
+        Ok(Self { signals, wanted, events: events_here, null, last_moment, queue, receives_sigchld })
     }
 
     /// The events, and whether each is counted.
@@ -149,7 +155,6 @@ impl Stopwatch {
     pub fn run(&self, timed: &TimedCommand) -> Result<TimedRun, RecordError> {
         let mut command = self.prepare(timed)?;
         let counters = counters(&self.wanted);
-        let own_peak = host::own_usage().max_resident_bytes;
         let start = Instant::now();
         let child = command.spawn().map_err(|error| exec_error(&timed.command, error))?;
         let pid = child.id();
@@ -157,31 +162,35 @@ impl Stopwatch {
         discard(child.stdout);
         let watch = if self.receives_sigchld { None } else { whyslow_proc::watch(pid).ok().flatten() };
         let deadline = timed.timeout.map(|timeout| start + timeout);
-        let mut stopped;
+        let (mut stopped, mut own_delay, mut end_ns);
         loop {
+            let queued_before = self.queue.delay_ns();
             stopped = self.wait(watch.as_ref(), deadline);
+            end_ns = whyslow_proc::monotonic_ns();
+            own_delay = self.queue.delay_ns().saturating_sub(queued_before);
             if stopped.is_some() || has_ended(pid, watch.as_ref()) {
                 break;
             }
         }
-        let wall = start.elapsed();
+        let wall = end_ns.saturating_sub(self.last_moment.time_ns()).saturating_sub(own_delay);
+        let wall = Duration::from_nanos(wall);
         if stopped.is_some() {
             end_group(pid, watch.as_ref());
         }
-        let first_thread = (wall >= SHORT).then(|| first_thread_ns(pid)).flatten();
-        let first_thread = first_thread.map(|times| times.map(Duration::from_nanos));
-        let Some((exit, used)) = wait4(pid, 0) else {
+        let first_thread = first_thread_ns(pid).map(|times| times.map(Duration::from_nanos));
+        let Some((exit, mut used)) = wait4(pid, 0) else {
             return Err(RecordError::System {
                 what: "another part of this process reaped the program",
                 error: io::ErrorKind::NotFound.into(),
             });
         };
+        used.resident_before_exec_bytes = self.last_moment.resident_bytes();
         let mut counted = counters.read().into_iter();
         let counts =
             self.events.iter().map(|event| event.state.is_ok().then(|| counted.next()).flatten().flatten());
         Ok(TimedRun {
             wall,
-            usage: usage(&used, own_peak),
+            usage: usage(&used),
             first_thread,
             counts: counts.collect(),
             end: stopped.unwrap_or(RunEnd::ByItself(exit)),
@@ -192,8 +201,10 @@ impl Stopwatch {
 
     fn prepare(&self, timed: &TimedCommand) -> Result<process::Command, RecordError> {
         let TimedCommand { command, file, input, output, keep_stderr, .. } = timed;
-        let mut prepared =
-            process::Command::new(file.as_ref().map_or(command.program.as_ref(), |file| file.as_os_str()));
+        let program = file.as_ref().map_or(command.program.as_ref(), |file| file.as_os_str());
+        let mut prepared = inherited::command(program);
+        let last_moment = self.last_moment.clone();
+        inherited::before_exec(&mut prepared, move || last_moment.note());
         // Programs may behave differently depending on the name they are called by.
         prepared.arg0(&command.program);
         prepared.args(&command.args).envs(command.env.iter().cloned()).process_group(0);
@@ -248,18 +259,36 @@ fn counters(events: &[WantedEvent]) -> Counters {
     Counters::open(events, &CountTarget::Child(own), false)
 }
 
+/// How long the calling thread has queued for a CPU since its start, as the kernel counts it.
+#[derive(Debug)]
+struct OwnQueue(Option<File>);
+
+impl OwnQueue {
+    fn open() -> Self {
+        Self(File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// 0 where the kernel does not say.
+    fn delay_ns(&self) -> u64 {
+        use std::os::unix::fs::FileExt as _;
+        let mut text = [0; 64];
+        let read = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
+        let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
+        text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
+    }
+}
+
 fn has_ended(pid: u32, watch: Option<&OwnedFd>) -> bool {
     watch.map_or_else(|| crate::launch::has_ended(pid), whyslow_proc::has_ended)
 }
 
-fn usage(used: &host::Usage, own_peak: u64) -> Usage {
-    // A new process starts with the recorder's memory, and the kernel remembers its peak.
-    let is_known = used.max_resident_bytes > own_peak;
+fn usage(used: &host::Usage) -> Usage {
+    let known_peak = used.known_peak_bytes();
     Usage {
         user_ns: Some(used.user.as_nanos() as u64),
         system_ns: Some(used.system.as_nanos() as u64),
-        max_resident_bytes: is_known.then_some(used.max_resident_bytes),
-        resident_below_bytes: (!is_known).then_some(used.max_resident_bytes),
+        max_resident_bytes: known_peak,
+        resident_below_bytes: known_peak.is_none().then_some(used.max_resident_bytes),
         minor_faults: Some(used.minor_faults),
         major_faults: Some(used.major_faults),
         voluntary_switches: Some(used.voluntary_switches),
@@ -383,6 +412,28 @@ mod tests {
         assert!(done.wall >= Duration::from_millis(50), "{done:?}");
         assert!(done.usage.user_ns.is_some() && done.usage.voluntary_switches.unwrap() > 0);
         assert!(done.left_behind.is_empty());
+    }
+
+    #[test]
+    fn whyslows_own_memory_is_not_that_of_the_command() {
+        let own = vec![1u8; 64 << 20];
+        let usage = run(&shell("true")).usage;
+        assert_eq!(
+            (usage.max_resident_bytes, usage.resident_below_bytes.is_some()),
+            (None, true),
+            "{usage:?}"
+        );
+        drop(std::hint::black_box(own));
+        // A command that is larger than whyslow has a peak of its own.
+        let usage = run(&shell("head -c 96M /dev/zero | tail -c 96M")).usage;
+        assert!(usage.max_resident_bytes.is_some_and(|most| most > 96 << 20), "{usage:?}");
+    }
+
+    #[test]
+    fn every_run_says_how_long_its_first_thread_ran_and_queued() {
+        if first_thread_ns(process::id()).is_some() {
+            assert!(run(&shell("true")).first_thread.is_some());
+        }
     }
 
     #[test]

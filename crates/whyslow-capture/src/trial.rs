@@ -49,10 +49,10 @@ pub enum Refused {
 
 /// Starts a recording as [`crate::record`] does, up to the point where it would execute the program.
 pub fn trial() -> Result<Trial, RecordError> {
-    let signals = Signals::new().map_err(|error| RecordError::System { what: "signals", error })?;
+    let _signals = Signals::new().map_err(|error| RecordError::System { what: "signals", error })?;
     // Never executed: the process waits until it is cancelled.
     let command = Command { program: "true".into(), ..Command::default() };
-    let child = Suspended::new(&command, &signals, None)?;
+    let child = Suspended::new(&command, None)?;
     let trial = Trial {
         events: events_of(child.pid),
         timers: timers(command),

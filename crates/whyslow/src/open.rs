@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::failure::warn;
@@ -59,7 +59,7 @@ fn in_path(name: &str) -> Option<PathBuf> {
 }
 
 fn starts(program: &OsStr, target: &OsStr) -> bool {
-    let mut command = Command::new(program);
+    let mut command = whyslow_capture::restored_command(program);
     command.arg(target).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(mut child) = command.spawn() else { return false };
     let started = Instant::now();

@@ -29,6 +29,7 @@ const CASES: &[Case] = &[
     Case { name: "exits", arguments: &["print"], shares: &[], counts: &[] },
     Case { name: "forktree", arguments: &["20"], shares: &[("root_work", 0.1), ("forked_work", 0.1), ("branch_work", 0.2), ("leaf_work", 0.6)], counts: &[("processes", 10)] },
     Case { name: "short_lived", arguments: &["20"], shares: &[("thread_work", 0.3), ("process_work", 0.3), ("long_work", 0.4)], counts: &[] },
+    Case { name: "inherits", arguments: &[], shares: &[], counts: &[] },
     Case { name: "inlined", arguments: &["20"], shares: &[("plain", 0.6), ("generic", 0.4)], counts: &[] },
     Case { name: "jit", arguments: &["20", "unnamed"], shares: &[("jit_hot", 0.75), ("jit_warm", 0.25)], counts: &[] },
     Case { name: "many", arguments: &["threads", "200", "20"], shares: &[("work", 1.0)], counts: &[("threads", 200)] },

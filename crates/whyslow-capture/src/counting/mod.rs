@@ -79,7 +79,7 @@ pub fn count(
     let target = &crate::session::resolved(target)?;
     let signals =
         Signals::new().map_err(|error| RecordError::System { what: "signals could not be set up", error })?;
-    let suspended = target.command().map(|command| Suspended::new(command, &signals, None)).transpose()?;
+    let suspended = target.command().map(|command| Suspended::new(command, None)).transpose()?;
     host::raise_file_limit();
     let child = suspended.as_ref().map(|child| child.pid);
     let count_target = match (target, child) {

@@ -13,7 +13,7 @@ use crate::host;
 /// The accounts at the start, and at the last reading.
 pub(super) enum Accounts {
     /// A child. Its usage before the exec belongs to the recorder.
-    Child { pid: u32, before: Account, switches: (u64, u64), resident: Option<u64> },
+    Child { pid: u32, before: Account, switches: (u64, u64) },
     /// Running processes. Their earlier usage is not counted.
     Processes { rows: Vec<Process>, switches: HashMap<u32, [(u64, u64); 2]> },
     /// Everything on the machine.
@@ -38,7 +38,6 @@ impl Accounts {
                     pid: *pid,
                     before: Account::of(*pid).unwrap_or_default(),
                     switches: status.switches().unwrap_or_default(),
-                    resident: status.peak_resident_bytes(),
                 }
             }
             CountTarget::Processes(pids) => {
@@ -129,16 +128,15 @@ impl Accounts {
 
     /// The usage of an exited child: what the kernel accounts to it, minus its usage before the exec.
     pub(super) fn at_exit(&self, usage: &host::Usage) -> Usage {
-        let Self::Child { before, switches, resident, .. } = self else { return Usage::default() };
-        // A new process starts with the recorder's memory, and the kernel remembers its peak.
-        let is_known = resident.is_none_or(|own| usage.max_resident_bytes > own);
+        let Self::Child { before, switches, .. } = self else { return Usage::default() };
+        let known_peak = usage.known_peak_bytes();
         let ns =
             |time: std::time::Duration, before: u64| Some((time.as_nanos() as u64).saturating_sub(before));
         let accounted = Usage {
             user_ns: ns(usage.user, before.user_ns),
             system_ns: ns(usage.system, before.system_ns),
-            max_resident_bytes: is_known.then_some(usage.max_resident_bytes),
-            resident_below_bytes: (!is_known).then_some(usage.max_resident_bytes),
+            max_resident_bytes: known_peak,
+            resident_below_bytes: known_peak.is_none().then_some(usage.max_resident_bytes),
             minor_faults: Some(usage.minor_faults.saturating_sub(before.minor_faults)),
             major_faults: Some(usage.major_faults.saturating_sub(before.major_faults)),
             voluntary_switches: Some(usage.voluntary_switches.saturating_sub(switches.0)),

@@ -3,7 +3,7 @@
 mod config;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use clap::Args;
 use whyslow_bench::gate::{Accepted, Outcome, Row, State, outcome};
@@ -268,7 +268,7 @@ fn explain(folder: &Path, name: &str, bench: &Bench, sides: &Sides) -> Result<Ve
     let [report, picture] = ["txt", "svg"].map(|end| folder.join(format!("{safe}.{end}")));
     let own = std::env::current_exe().map_err(cannot)?;
     let commands = sides.runnables(bench)?;
-    let output = Command::new(own)
+    let output = whyslow_capture::restored_command(own)
         .args(["-q", "diff", "--runs", "5", "--flame"])
         .arg(&picture)
         .args(commands.iter().map(|runnable| quoted(&runnable.words)))

@@ -1,7 +1,7 @@
 //! `whyslow scale`: how a program and its functions scale with input size.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
@@ -168,7 +168,7 @@ fn inputs(args: &ScaleArgs) -> Result<Vec<Sized>> {
 fn record(args: &ScaleArgs, input: &Sized, file: &Path) -> Result<Profile> {
     let cannot = |why: String| Failure::new(format!("with {} {}: {why}", input.placeholders[0], input.value));
     let own = std::env::current_exe().map_err(|error| cannot(error.to_string()))?;
-    let mut command = Command::new(own);
+    let mut command = whyslow_capture::restored_command(own);
     command.arg("-q");
     if args.heap {
         command.args(["heap", "--no-leak-check"]);

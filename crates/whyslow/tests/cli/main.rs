@@ -16,6 +16,7 @@ mod gate;
 mod harness;
 mod heap_report;
 mod help;
+mod inherited;
 mod merge;
 mod output;
 mod record;

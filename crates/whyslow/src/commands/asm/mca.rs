@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use whyslow_asm::{Flow, Listing, Processor, Syntax};
 
@@ -35,7 +35,7 @@ pub(super) fn report(listing: &Listing) -> Result<String> {
         Failure::new(format!("cannot start llvm-mca: {error}"))
             .next("install it (package llvm), or leave out --mca")
     };
-    let mut child = Command::new("llvm-mca")
+    let mut child = whyslow_capture::restored_command("llvm-mca")
         .args(target.arguments)
         .args(["-iterations=100", "-"])
         .stdin(Stdio::piped())

@@ -53,7 +53,7 @@ pub(in crate::commands) fn counted(
 
 /// Another program that runs the command, without its output.
 fn around(program: &Path, runnable: &Runnable) -> Command {
-    let mut command = Command::new(program);
+    let mut command = whyslow_capture::restored_command(program);
     if let Some(folder) = &runnable.folder {
         command.current_dir(folder);
     }

@@ -1,7 +1,7 @@
 //! Checks out and builds a commit and the working tree, in folders whose paths are equally long.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use super::contenders::Runnable;
 use crate::cli::Volume;
@@ -45,7 +45,7 @@ impl Trees {
             if volume > Volume::Quiet {
                 note(&format!("building {what}: {build}\n"));
             }
-            let status = Command::new("sh").args(["-c", build]).current_dir(folder).env_remove("CARGO_TARGET_DIR").status();
+            let status = whyslow_capture::restored_command("sh").args(["-c", build]).current_dir(folder).env_remove("CARGO_TARGET_DIR").status();
             match status {
                 Ok(status) if status.success() => {}
                 Ok(status) => {
@@ -90,7 +90,7 @@ impl Drop for Trees {
 }
 
 fn git(root: Option<&Path>, args: &[&str]) -> Result<Output> {
-    let mut command = Command::new("git");
+    let mut command = whyslow_capture::restored_command("git");
     if let Some(root) = root {
         command.arg("-C").arg(root);
     }

@@ -145,7 +145,7 @@ fn link(object: &Path, linked: &Path) -> Result<()> {
             "installing a C compiler (cc), or a target that uses the library: --example, --test, --bench",
         )
     };
-    let output = std::process::Command::new("cc")
+    let output = whyslow_capture::restored_command("cc")
         .args(["-shared", "-nostdlib", "-Wl,--unresolved-symbols=ignore-all", "-o"])
         .args([linked, object])
         .output()

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::build::{Build, Executable};
 use super::metadata::Package;
@@ -91,7 +90,7 @@ fn library_path(build: &Build, executable: &Executable) -> Vec<PathBuf> {
 /// The folder of libstd.so, for programs that link to it.
 fn toolchain_libraries() -> Option<PathBuf> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).args(["--print", "target-libdir"]).output().ok()?;
+    let output = whyslow_capture::restored_command(rustc).args(["--print", "target-libdir"]).output().ok()?;
     let folder = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
     folder.is_dir().then_some(folder)
 }

@@ -198,7 +198,8 @@ fn command(
 
 /// The cargo that started whyslow, or the one in PATH.
 fn cargo(build: &BuildArgs) -> std::process::Command {
-    let mut command = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command =
+        whyslow_capture::restored_command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     if let Some(folder) = &build.folder {
         command.current_dir(folder);
     }
