@@ -7,7 +7,7 @@ use whyslow_heap_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
 
 use crate::arch::exit as ends;
 use crate::arch::hooks::{
-    hook_aligned_alloc, hook_alloc_like, hook_alloc_like_2, hook_calloc, hook_free, hook_malloc, hook_masked,
+    LIBC, hook_aligned_alloc, hook_alloc_like, hook_alloc_like_2, hook_calloc, hook_free, hook_malloc, hook_masked,
     hook_memalign, hook_posix_memalign, hook_pvalloc, hook_realloc, hook_realloc_like, hook_reallocarray,
     hook_rust_realloc, hook_valloc,
 };
@@ -44,6 +44,9 @@ fn of_heap(all: &mut [u64; COUNT]) {
     fill::<6>(all);
     fill::<7>(all);
     const { assert!(GROUPS == 8) };
+    for (slot, hook) in LIBC {
+        all[hook::LIBC + slot] = hook as *const () as u64;
+    }
     all[hook::EXIT] = ends::patched as *const () as u64;
     all[hook::MASKED] = hook_masked as *const () as u64;
     all[hook::SIGACTION] = signals::sigaction as *const () as u64;
@@ -269,6 +272,9 @@ pub unsafe extern "C" fn free_preloaded(block: u64) {
 }
 
 pub unsafe extern "C" fn free_body(block: u64, b: u64, c: u64, d: u64, _caller: u64, slot: usize) -> u64 {
+    if arena::holds(block) {
+        return 0;
+    }
     if block != 0 {
         // SAFETY: see above.
         unsafe { events::free(block) };

@@ -128,6 +128,11 @@ pub fn is_set(hook: usize) -> bool {
     REAL[hook].load(Relaxed) != 0
 }
 
+/// Whether a hook calls this function.
+pub fn is(hook: usize, function: Function) -> bool {
+    REAL[hook].load(Relaxed) == function.address()
+}
+
 #[cold]
 #[inline(never)]
 fn find(word: &AtomicU64) -> Option<Function> {

@@ -109,7 +109,9 @@ pub fn realloc_is_glibcs() -> bool {
             let (libc, realloc) = (link::glibc_version(), real::of(hook::REALLOC));
             // SAFETY: libc is not unloaded.
             let module = libc.and_then(|libc| unsafe { modules::find(Area::get()?, libc as usize as u64) });
-            let is_libcs = module.zip(realloc).is_some_and(|(libc, realloc)| libc.holds(realloc.address()));
+            let is_libcs = module.zip(realloc).is_some_and(|(libc, realloc)| {
+                libc.holds(realloc.address()) || real::is(hook::LIBC + hook::REALLOC, realloc)
+            });
             ANSWER.store(if is_libcs { YES } else { NO }, Relaxed);
             is_libcs
         }

@@ -73,8 +73,11 @@ pub mod hook {
     /// groups. One allocator may use several groups: mimalloc has more functions of one shape than a group
     /// has rows.
     pub const GROUPS: usize = 8;
+    /// The first row of one more group: libc's own functions, for callers that the loader binds to libc and not
+    /// to the preloaded functions, such as libraries opened with `RTLD_DEEPBIND`.
+    pub const LIBC: usize = GROUPS * PER_GROUP;
     /// `_exit(code)`: the end of the process.
-    pub const EXIT: usize = GROUPS * PER_GROUP;
+    pub const EXIT: usize = LIBC + PER_GROUP;
     /// `f(anything, anything, anything, anything)`: releases blocks that the program has already freed from
     /// the allocator's own caches. The calls it makes are not recorded: `__malloc_arena_thread_freeres`.
     pub const MASKED: usize = EXIT + 1;
@@ -107,8 +110,12 @@ pub mod hook {
     pub const KEY_CREATE: usize = PRCTL + 1;
     /// `pthread_setspecific(key, value)`: not hooked, the agent calls it
     pub const SET_SPECIFIC: usize = KEY_CREATE + 1;
+    /// Not a function: where libc starts. The hooks of [`LIBC`] let calls from inside libc pass.
+    pub const LIBC_START: usize = SET_SPECIFIC + 1;
+    /// Not a function: where libc ends.
+    pub const LIBC_END: usize = LIBC_START + 1;
     /// Number of hooks.
-    pub const COUNT: usize = SET_SPECIFIC + 1;
+    pub const COUNT: usize = LIBC_END + 1;
 }
 
 /// How the agent got into the program.

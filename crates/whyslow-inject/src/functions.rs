@@ -40,12 +40,28 @@ pub(crate) const LOADS: &[Named] = &[(&["_dl_debug_state"], hook::LOADED)];
 /// program has already freed them.
 pub(crate) const CACHE_ENDS: &[Named] = &[(&["__malloc_arena_thread_freeres"], hook::MASKED)];
 
+/// libc's allocator, for callers that the loader binds to libc itself. Some names are the same function.
+pub(crate) const ALLOCATES: &[Named] = &[
+    (&["malloc"], hook::LIBC + hook::MALLOC),
+    (&["calloc"], hook::LIBC + hook::CALLOC),
+    (&["realloc"], hook::LIBC + hook::REALLOC),
+    (&["free"], hook::LIBC + hook::FREE),
+    (&["posix_memalign"], hook::LIBC + hook::POSIX_MEMALIGN),
+    (&["aligned_alloc"], hook::LIBC + hook::ALIGNED_ALLOC),
+    (&["memalign"], hook::LIBC + hook::MEMALIGN),
+    (&["valloc"], hook::LIBC + hook::VALLOC),
+    (&["pvalloc"], hook::LIBC + hook::PVALLOC),
+    (&["reallocarray"], hook::LIBC + hook::REALLOCARRAY),
+    (&["free_sized"], hook::LIBC + hook::FREE_LIKE),
+    (&["free_aligned_sized"], hook::LIBC + hook::FREE_LIKE_2),
+];
+
 /// Functions that the agent calls.
 pub(crate) const CALLED: &[Named] =
     &[(&["pthread_key_create"], hook::KEY_CREATE), (&["pthread_setspecific"], hook::SET_SPECIFIC)];
 
 /// All tables that are searched for in libraries.
-pub(crate) const OF_LIBRARIES: &[&[Named]] = &[EXIT, EXECS, THREADS, ENDS, LOADS, CALLED];
+pub(crate) const OF_LIBRARIES: &[&[Named]] = &[EXIT, EXECS, THREADS, ENDS, LOADS, ALLOCATES, CALLED];
 
 /// A function at its address in a process.
 #[derive(Debug)]

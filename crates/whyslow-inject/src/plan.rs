@@ -1,6 +1,7 @@
 //! Plans the patches for a process that has just started, or for a library that was just loaded, byte by
 //! byte.
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -9,11 +10,13 @@ use whyslow_heap_wire::handshake::{Hello, Patch, Real, entered, hook};
 use whyslow_proc::{Mapping, process};
 use whyslow_profile::{HeapFacts, HeapNote, Unwatched};
 
-use crate::allocators::Order;
+use crate::allocators::{LIBC, OPERATORS, Order};
 use crate::arch::{MOST_PER_FUNCTION, Page};
-use crate::functions::{CACHE_ENDS, CALLED, ENDS, EXECS, EXIT, Functions, LOADS, Named, Placed, THREADS};
+use crate::functions::{
+    ALLOCATES, CACHE_ENDS, CALLED, ENDS, EXECS, EXIT, Functions, LOADS, Named, Placed, THREADS,
+};
 use crate::image::{Files, Image, Symbols};
-use crate::libraries::Libraries;
+use crate::libraries::{Libraries, PlacedLibrary};
 use crate::maps::Maps;
 use crate::targets::{Found, Target};
 
@@ -72,9 +75,10 @@ impl Planner {
     /// Plans the patches for a process whose agent waits for an answer. `mappings` are the current mappings
     /// of the process.
     ///
-    /// For allocations: libc's functions need no patch because the preloaded agent comes before them.
-    /// Allocators linked into the program or into a library do. So do `_exit` and other functions that end a
-    /// process, the functions that execute another program, and the loader's notification of later libraries.
+    /// For allocations: the preloaded agent comes before libc's functions, except for libraries that are bound
+    /// to libc itself (`RTLD_DEEPBIND`); for those, libc's functions are patched. So are allocators linked into
+    /// the program or into a library, `_exit` and other functions that end a process, the functions that
+    /// execute another program, and the loader's notification of later libraries.
     /// For CPU time: the functions that create threads and processes, and the last two of these.
     pub fn plan(&self, hello: &Hello, pid: u32, mappings: io::Result<Vec<Mapping>>) -> Plan {
         let Self { purpose, libraries } = self;
@@ -244,6 +248,7 @@ impl Draft<'_> {
                 named_jobs.extend(named(&placed, EXIT));
                 has_exit |= !named_jobs.is_empty();
                 named_jobs.extend([EXECS, ENDS].into_iter().flat_map(|table| named(&placed, table)));
+                named_jobs.extend(self.libc_allocator(&placed));
             }
             if is_loader(path) {
                 named_jobs.extend(named(&placed, LOADS));
@@ -260,6 +265,22 @@ impl Draft<'_> {
         if !has_exit {
             self.note(HeapNote::NoExitFunction);
         }
+    }
+
+    /// libc's allocator functions. None if the agent's calls go to another library: that one may call libc's
+    /// functions in turn, and each block would count twice.
+    fn libc_allocator(&mut self, libc: &PlacedLibrary<'_>) -> Vec<Job> {
+        let mut jobs = named(libc, ALLOCATES);
+        let mut seen = HashSet::new();
+        jobs.retain(|job| seen.insert(job.function.address));
+        if ![hook::MALLOC, hook::FREE].iter().all(|hook| seen.contains(&self.hello.next[*hook])) {
+            return Vec::new();
+        }
+        let Range { start, end } = libc.range();
+        for (hook, address) in [(hook::LIBC_START, start), (hook::LIBC_END, end)] {
+            self.plan.reals.push(Real { hook: hook as u32, reserved: 0, address });
+        }
+        jobs
     }
 
     /// Plans a library that was loaded later. A library that is mapped twice, for example in another
@@ -321,10 +342,7 @@ impl Draft<'_> {
                 self.plan.allocators.push(format!("{name} {}", HeapFacts::NOT_SEEN));
             } else if is_static {
                 self.note(HeapNote::StaticWithoutSymbols { path });
-            } else if !["malloc", "calloc", "realloc", "posix_memalign"]
-                .iter()
-                .any(|name| image.imports(name))
-            {
+            } else if !imports_allocator(image) && MAPS_MEMORY.iter().any(|name| image.imports(name)) {
                 self.note(HeapNote::NoSymbolsNoMalloc { path });
             }
         } else if is_static {
@@ -410,6 +428,7 @@ impl Draft<'_> {
             Rows::Only(hook::SIGACTION | hook::SYSCALL) => Unwatched::Ends,
             Rows::Only(hook::ORDERLY_EXIT | hook::QUICK_EXIT) => Unwatched::HiddenLeaks,
             Rows::Only(hook::LOADED) => Unwatched::LaterLibraries,
+            Rows::Only(row) if (hook::LIBC..hook::EXIT).contains(&row) => Unwatched::BoundToLibc,
             _ => Unwatched::Calls,
         };
         let (function, why) = (job.function.name.clone(), why.to_owned());
@@ -419,6 +438,14 @@ impl Draft<'_> {
     fn note(&mut self, note: HeapNote) {
         self.plan.notes.push(note);
     }
+}
+
+/// The functions with which an allocator gets its memory.
+const MAPS_MEMORY: &[&str] = &["mmap", "mmap64", "sbrk", "brk", "syscall"];
+
+/// Whether a program imports functions that allocate.
+fn imports_allocator(image: &Image<'_>) -> bool {
+    LIBC.iter().chain(OPERATORS).any(|(name, _)| image.imports(name))
 }
 
 fn jobs(image: &Image<'_>, found: &Found<'_>) -> Vec<Job> {

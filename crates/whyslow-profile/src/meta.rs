@@ -54,6 +54,14 @@ pub struct Meta {
     pub notes: Vec<Note>,
 }
 
+impl Meta {
+    /// Whether allocations may be missing from a heap recording.
+    pub fn misses_allocations(&self) -> bool {
+        let hides = |note: &Note| matches!(note, Note::Heap(note) if note.hides_allocations());
+        self.heap.as_ref().is_some_and(HeapFacts::is_partly_seen) || self.notes.iter().any(hides)
+    }
+}
+
 /// Reads an enum to which a later version may have added variants.
 pub(crate) fn known_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where

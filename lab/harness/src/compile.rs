@@ -60,13 +60,14 @@ pub fn programs() -> Result<Vec<String>> {
 }
 
 /// Programs that need a shared library from the same folder: (program, library).
-const LIBRARIES: [(&str, &str); 6] = [
+const LIBRARIES: [(&str, &str); 7] = [
     ("dlopen_host", "plugin"),
     ("plt", "pltlib"),
     ("heap_dlopen", "heap_plugin_a"),
     ("heap_dlopen", "heap_plugin_b"),
     ("heap_late", "heap_late_named"),
     ("heap_late", "heap_late_own"),
+    ("heap_bound", "heap_bound_library"),
 ];
 
 /// Compiles `lab/programs/NAME.rs` or `.c` and returns the path of the executable,

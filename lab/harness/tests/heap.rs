@@ -31,6 +31,7 @@ use SeenBy::{Massif, Memcheck, Nobody};
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     Case { name: "heap_blocks", arguments: &["10000"], heap: &[("allocations", 10_000), ("leaks.definitely.blocks", 100)], seen_by: Memcheck },
+    Case { name: "heap_bound", arguments: &["3"], heap: &[], seen_by: Nobody },
     Case { name: "heap_coroutine", arguments: &["50"], heap: &[("allocations", 200), ("frees", 200), ("bytes_allocated", 30_000), ("temporary", 200)], seen_by: Memcheck },
     Case { name: "heap_counts", arguments: &["1", "1000"], heap: &[("allocations", 2503), ("frees", 2252), ("bytes_allocated", 899_274), ("peak_bytes", 523_024), ("temporary", 1251)], seen_by: Massif },
     Case { name: "heap_counts", arguments: &["16", "100"], heap: &[("allocations", 4048), ("temporary", 2016), ("live_at_exit_blocks", 416)], seen_by: Nobody },

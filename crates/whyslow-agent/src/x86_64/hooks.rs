@@ -105,12 +105,14 @@ macro_rules! check_filter {
 }
 
 /// Hook for libc's `realloc`. A block that is not sampled goes from here to glibc's own function, unless its
-/// new size is sampled. glibc's calls no other function that counts down.
+/// new size is sampled. glibc's calls no other function that counts down, except `malloc` for a null pointer.
 #[cfg_attr(feature = "heap", unsafe(no_mangle))]
 #[unsafe(naked)]
 pub extern "C" fn realloc() {
     naked_asm!(
         ".cfi_startproc",
+        "test rdi, rdi",
+        "je {slow}",
         "mov rdx, qword ptr [rip + {filter}]",
         check_filter!(),
         "mov rax, qword ptr [rip + whyslow_countdown@GOTTPOFF]",
@@ -171,6 +173,52 @@ pub extern "C" fn hook_free<const GROUP: usize, const SLOT: usize>() {
         slot = const GROUP * PER_GROUP + SLOT,
         body = sym free_body,
     )
+}
+
+/// Targets of libc's own functions. The preloaded functions call past the patches, so these see callers that
+/// are bound to libc itself, and libc: when a thread ends, it frees what its cache holds. The program has
+/// freed those blocks before, so libc's calls pass.
+macro_rules! of_libc {
+    ($($name:ident $slot:ident => $hook:expr;)*) => {
+        /// These targets, with their rows in the group.
+        pub const LIBC: [(usize, extern "C" fn()); 12] = [$((hook::$slot, $name)),*];
+
+        $(#[unsafe(naked)]
+        extern "C" fn $name() {
+            naked_asm!(
+                ".cfi_startproc",
+                "mov rax, qword ptr [rsp]",
+                "cmp rax, qword ptr [rip + {real} + {start}]",
+                "jb {hook}",
+                "cmp rax, qword ptr [rip + {real} + {end}]",
+                "jae {hook}",
+                "jmp qword ptr [rip + {real} + {slot}]",
+                ".cfi_endproc",
+                real = sym real::REAL,
+                start = const 8 * hook::LIBC_START,
+                end = const 8 * hook::LIBC_END,
+                slot = const 8 * (hook::LIBC + hook::$slot),
+                hook = sym $hook,
+            )
+        })*
+    };
+}
+
+const LIBC_GROUP: usize = hook::LIBC / PER_GROUP;
+
+of_libc! {
+    libc_malloc MALLOC => hook_malloc::<LIBC_GROUP>;
+    libc_calloc CALLOC => hook_calloc::<LIBC_GROUP>;
+    libc_realloc REALLOC => hook_realloc::<LIBC_GROUP>;
+    libc_free FREE => hook_free::<LIBC_GROUP, { hook::FREE }>;
+    libc_posix_memalign POSIX_MEMALIGN => hook_posix_memalign::<LIBC_GROUP>;
+    libc_aligned_alloc ALIGNED_ALLOC => hook_aligned_alloc::<LIBC_GROUP>;
+    libc_memalign MEMALIGN => hook_memalign::<LIBC_GROUP>;
+    libc_valloc VALLOC => hook_valloc::<LIBC_GROUP>;
+    libc_pvalloc PVALLOC => hook_pvalloc::<LIBC_GROUP>;
+    libc_reallocarray REALLOCARRAY => hook_reallocarray::<LIBC_GROUP>;
+    libc_free_sized FREE_LIKE => hook_free::<LIBC_GROUP, { hook::FREE_LIKE }>;
+    libc_free_aligned_sized FREE_LIKE_2 => hook_free::<LIBC_GROUP, { hook::FREE_LIKE_2 }>;
 }
 
 #[unsafe(naked)]

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use whyslow_profile::{
-    ExitStatus, HeapFacts, KernelView, LeakCheck, ModuleKind, Optimised, Profile, Trigger,
-};
+use whyslow_profile::{ExitStatus, KernelView, LeakCheck, ModuleKind, Optimised, Profile, Trigger};
 
 use super::Side;
 use super::runs::Runs;
@@ -266,7 +264,7 @@ fn of_heap(before: &Profile, after: &Profile, caveats: &mut Vec<Caveat>) {
     let snapshots = facts.map(|facts| facts.snapshot.is_some());
     for (at, which) in [Which::Before, Which::After].into_iter().enumerate() {
         let other = 1 - at;
-        if HeapFacts::is_partly_seen(facts[at]) {
+        if [before, after][at].meta.misses_allocations() {
             caveats.push(Caveat::PartlySeen(which));
         }
         if !checked[at] && checked[other] {

@@ -1,7 +1,7 @@
 //! The quality of a heap recording.
 
 use whyslow_profile::heap::metric;
-use whyslow_profile::{HeapFacts, LeakCheck, Profile};
+use whyslow_profile::{LeakCheck, Profile};
 
 use super::warning::Warning;
 use super::{NOTABLE, StackShares, truncation};
@@ -47,7 +47,7 @@ impl HeapQuality {
             allocations: profile.heap.totals().allocations.max(seen),
             lost_events: facts.map_or(0, |facts| facts.lost_events),
             sample_bytes: facts.and_then(|facts| facts.sample_bytes),
-            partly_seen: facts.is_some_and(HeapFacts::is_partly_seen),
+            partly_seen: profile.meta.misses_allocations(),
             cut_share,
         })
     }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::quality::{Grade, Quality};
     use crate::testing;
-    use whyslow_profile::{KernelView, NoLeakCheck, Optimised, SymbolState};
+    use whyslow_profile::{HeapFacts, HeapNote, KernelView, NoLeakCheck, Optimised, SymbolState};
 
     const ONE: &str = "main;app::load@l.rs:7 : allocations=99 frees=98 bytes_allocated=100 peak_bytes=50";
 
@@ -183,6 +183,16 @@ mod tests {
     fn program_left_out_lowers_the_grade() {
         let quality = judged(|facts| facts.programs_left_out = 1);
         assert_eq!((quality.grade, quality.heap.map(|heap| heap.partly_seen)), (Grade::Fair, Some(true)));
+    }
+
+    #[test]
+    fn allocator_that_is_not_hooked_lowers_the_grade() {
+        let mut profile = testing::heap_profile(ONE);
+        profile.meta.notes = vec![HeapNote::GoHeap { path: "/app".to_owned() }.into()];
+        let quality = Quality::of(&profile);
+        assert_eq!((quality.grade, quality.heap.map(|heap| heap.partly_seen)), (Grade::Fair, Some(true)));
+        profile.meta.notes = vec![HeapNote::StacksNotKept.into()];
+        assert_eq!(Quality::of(&profile).grade, Grade::Good);
     }
 
     #[test]

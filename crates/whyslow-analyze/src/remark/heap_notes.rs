@@ -124,6 +124,7 @@ fn unwatched(effect: Unwatched) -> &'static str {
         Unwatched::Ends => "an exit by a signal or a system call is not recorded",
         Unwatched::HiddenLeaks => "old pointers on the stack may hide a leak",
         Unwatched::LaterLibraries => "allocators in libraries that are loaded later are not recorded",
+        Unwatched::BoundToLibc => "calls from libraries opened with RTLD_DEEPBIND are not recorded",
     }
 }
 

@@ -136,6 +136,37 @@ crate::facts! {
     }
 }
 
+impl HeapNote {
+    /// Whether it says that allocations are missing from the recording.
+    pub fn hides_allocations(&self) -> bool {
+        match self {
+            Self::ProgramLeftOut { .. }
+            | Self::MoreProgramsLeftOut { .. }
+            | Self::DamagedRecords { .. }
+            | Self::CollectorFailed
+            | Self::TooManyPatches { .. }
+            | Self::MappingsUnreadable { .. }
+            | Self::FileUnreadable { .. }
+            | Self::FileNotUnderstood { .. }
+            | Self::RustAllocator { .. }
+            | Self::GoHeap { .. }
+            | Self::AllocatorWithoutSymbols { .. }
+            | Self::StaticWithoutSymbols { .. }
+            | Self::NoSymbolsNoMalloc { .. }
+            | Self::NoKnownAllocator { .. } => true,
+            Self::FunctionNotWatched { unseen, .. } => *unseen == Unwatched::Calls,
+            Self::ProcessesWentOn { .. }
+            | Self::UnreadablePages { .. }
+            | Self::LiveBlocksNotExamined { .. }
+            | Self::ProcessNotChecked { .. }
+            | Self::MoreProcessesNotChecked { .. }
+            | Self::NoExitFunction
+            | Self::OnlyGlobalAllocator
+            | Self::StacksNotKept => false,
+        }
+    }
+}
+
 /// What is not recorded if a function cannot be hooked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -152,6 +183,8 @@ pub enum Unwatched {
     HiddenLeaks,
     /// Allocators in libraries that are loaded later.
     LaterLibraries,
+    /// Its calls by libraries that are bound to libc itself.
+    BoundToLibc,
 }
 
 /// Why a program that a recorded one started is not recorded.

@@ -6,10 +6,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::Args;
-use whyslow_analyze::number_of;
+use whyslow_analyze::{Fact as _, number_of};
 use whyslow_capture::{HeapOptions, Options, Target};
 use whyslow_heap::leaks::suppressions::Suppressions;
-use whyslow_profile::{HeapFacts, LeakCheck, Profile};
+use whyslow_profile::{HeapFacts, HeapNote, LeakCheck, Note, Profile};
 
 use super::{record, report};
 use crate::cli::Volume;
@@ -168,7 +168,7 @@ fn verdict(profile: &Profile) -> Verdict {
             Verdict::Leaked { blocks, bytes }
         }
         Some((LeakCheck::AtExit | LeakCheck::AtSnapshot(_), facts)) => {
-            not_seen(facts).map_or(Verdict::Clean, Verdict::Unknown)
+            not_seen(facts, &profile.meta.notes).map_or(Verdict::Clean, Verdict::Unknown)
         }
         Some((LeakCheck::Impossible(why), _)) => Verdict::Unknown(format!(
             "no leak check: {}",
@@ -181,7 +181,7 @@ fn verdict(profile: &Profile) -> Verdict {
 }
 
 /// Where a leak could have gone unnoticed.
-fn not_seen(facts: &HeapFacts) -> Option<String> {
+fn not_seen(facts: &HeapFacts, notes: &[Note]) -> Option<String> {
     let mut parts = Vec::new();
     if facts.programs_left_out > 0 {
         parts.push(number_of(facts.programs_left_out, "program was not recorded", "programs were not recorded"));
@@ -193,10 +193,18 @@ fn not_seen(facts: &HeapFacts) -> Option<String> {
     if facts.lost_events > 0 {
         parts.push(number_of(facts.lost_events, "event was lost", "events were lost"));
     }
+    // The programs that were not recorded are counted above.
+    let left_out =
+        |note: &HeapNote| matches!(note, HeapNote::ProgramLeftOut { .. } | HeapNote::MoreProgramsLeftOut { .. });
+    let hiding = notes.iter().filter_map(|note| match note {
+        Note::Heap(note) if note.hides_allocations() && !left_out(note) => Some(note),
+        _ => None,
+    });
+    parts.extend(hiding.map(|note| note.remark().text));
     if parts.is_empty() && facts.is_partly_seen() {
         parts.push("only a part of an allocator's calls is recorded".to_owned());
     }
-    (!parts.is_empty()).then(|| parts.join(", "))
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn read_suppressions(files: &[PathBuf]) -> Result<Suppressions> {

@@ -347,6 +347,18 @@ fn allocators_in_libraries_loaded_later_are_counted_exactly() {
     assert!(notes.is_empty(), "{notes:?}");
 }
 
+#[test]
+fn a_library_bound_to_libc_itself_is_counted_exactly() {
+    for options in [&[][..], &["--unused"]] {
+        let Some(program) = build_or_skip("heap_bound", Variant::Release) else { return };
+        let heap = record_program(&program, options, &["20"]);
+        assert_eq!(code(&heap.output), 0, "{}", text(&heap.output.stderr));
+        heap.assert_equal(&format!("heap_bound {options:?}"));
+        let facts = heap.profile().meta.heap.as_ref().unwrap();
+        assert_eq!((facts.unknown_frees, facts.lost_events), (0, 0), "{options:?}");
+    }
+}
+
 /// They are between the program and libc, after the agent.
 #[test]
 fn preloaded_allocators_are_counted_exactly() {

@@ -250,7 +250,12 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
         })
         .collect::<Vec<_>>();
     if parts.is_empty() {
-        parts.push("none".to_owned());
+        let none = match (view.profile.meta.misses_allocations(), totals.allocations) {
+            (true, 0) => "unknown, no allocation was recorded",
+            (true, _) => "none seen, but not every allocation was recorded",
+            (false, _) => "none",
+        };
+        parts.push(none.to_owned());
     }
     for (what, blocks, size) in [
         ("still reachable", totals.reachable_blocks, totals.reachable_bytes),
