@@ -12,6 +12,10 @@ use crate::units::share;
 
 /// Below the hottest function, branches with less than this share of everything are not followed.
 const MIN_SHARE: f64 = 0.05;
+/// A function with less than this share of everything does not tell where the time is.
+const MIN_PATH: f64 = 0.1;
+/// The heaviest branch is followed while it has at least this share of the one before.
+const MIN_BRANCH: f64 = 0.5;
 
 /// One step of the hot path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,14 +35,27 @@ pub struct HotStep {
     pub leading_value: u64,
 }
 
+/// Where a hot path leads.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum PathEnd {
+    /// To the function with the most own time.
+    #[default]
+    Function,
+    /// To where the time of a program without a hot function branches out.
+    Branch,
+}
+
 /// The path that leads to where most of the time is.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct HotPath {
     /// The functions, from the outside in.
     pub steps: Vec<HotStep>,
-    /// The step of the function with the most own time; the steps after it are its callees.
+    /// Where it leads.
+    pub end: PathEnd,
+    /// The step of the function with the most own time; the steps after it are its callees. Of a branch, the
+    /// last step.
     pub own_step: usize,
-    /// The own value of that function, on all paths.
+    /// The own value of that function, on all paths. Of a branch, the value at or below its last step.
     pub own_value: u64,
     /// The part of it that is on this path.
     pub path_value: u64,
@@ -49,6 +66,7 @@ impl HotPath {
     /// time exceeds its heaviest callee.
     ///
     /// Following the heaviest callee from the outside would miss a function that many call a little each.
+    /// Where no function has much, that callee is what the program does most.
     /// Code that starts the program or runs your code is left out if your code follows.
     pub fn find(profile: &Profile, weights: &Weights, charges: &Charges, own: &OwnTable) -> Self {
         // Time without samples has no path.
@@ -68,6 +86,11 @@ impl HotPath {
         let guide = Outline::from_weights(profile, &guiding, &options);
         let mut path = follow(profile, &outline, &guide, top.label);
         path.own_value = top.own_value;
+        if share(path.own_value, outline.total_value()) < MIN_PATH
+            && let Some(branch) = heaviest_branch(profile, &outline)
+        {
+            path = branch;
+        }
         path.drop_start(profile);
         path
     }
@@ -79,7 +102,8 @@ impl HotPath {
         // A Rust program's C `main` is outside `lang_start`, and your own `main` inside it.
         let started = self.steps.iter().rposition(starts).map_or(0, |last| last + 1);
         let first = |wanted| self.steps[started..].iter().position(|step| kind(step) == wanted);
-        if let Some(first) = first(CodeKind::Yours).or_else(|| first(CodeKind::Dependency)) {
+        let known = first(CodeKind::Yours).or_else(|| first(CodeKind::Dependency));
+        if let Some(first) = known.or_else(|| first(CodeKind::Unknown)) {
             let dropped = (started + first).min(self.own_step);
             self.steps.drain(..dropped);
             self.own_step -= dropped;
@@ -125,6 +149,37 @@ fn follow(profile: &Profile, outline: &Outline, guide: &Outline, top: Label) -> 
         });
     }
     path
+}
+
+/// The heaviest callee from the outside in, up to where no callee has most of it.
+fn heaviest_branch(profile: &Profile, outline: &Outline) -> Option<HotPath> {
+    let tree = &outline.tree;
+    let mut path = HotPath { end: PathEnd::Branch, ..HotPath::default() };
+    let (mut at, mut value) = (0u32, outline.total_value());
+    while let Some(&child) = outline.children().of(at).first() {
+        let (label, below) = (tree.label[child as usize], tree.total_value[child as usize]);
+        // Threads and processes begin next to each other: of those, the heaviest one.
+        let is_start = path.steps.iter().all(|step| is_start_up(&CallTree::name(profile, step.label)));
+        if !is_start && (below as f64) < MIN_BRANCH * value as f64 {
+            break;
+        }
+        if CallTree::kind(profile, label) == CodeKind::Kernel || is_not_sampled(profile, label) {
+            break;
+        }
+        (at, value) = (child, below);
+        path.steps.push(HotStep {
+            label,
+            inlined: tree.inlined[child as usize],
+            repeat: outline.repeats[child as usize],
+            self_value: tree.self_value[child as usize],
+            total_value: below,
+            leading_value: below,
+        });
+    }
+    let last = path.steps.last()?;
+    (path.own_step, path.own_value, path.path_value) =
+        (path.steps.len() - 1, last.total_value, last.total_value);
+    (share(path.path_value, outline.total_value()) >= MIN_PATH).then_some(path)
 }
 
 /// Whether a name is of code that only starts a program or a thread.
@@ -194,6 +249,18 @@ mod tests {
         let leading = path.steps.iter().map(|step| step.leading_value / SAMPLE_NS).collect::<Vec<_>>();
         assert_eq!(leading, [46, 46, 46, 30]);
         assert_eq!(path.steps[2].total_value / SAMPLE_NS, 96, "with what others spend below");
+    }
+
+    #[test]
+    fn leads_to_where_the_time_branches_out_if_no_function_has_much() {
+        let pass = |pass: usize| format!("_start;app::main;app::compile;app::passes;app::pass{pass} 3\n");
+        let folded = (0..15).map(pass).collect::<String>()
+            + &(0..15)
+                .map(|rule| format!("_start;app::main;app::parse;app::rule{rule} 2\n"))
+                .collect::<String>();
+        let (names, path) = found(&folded);
+        assert_eq!(names, ["app::main", "app::compile", "app::passes"]);
+        assert_eq!((path.end, path.own_step, path.own_value / SAMPLE_NS), (PathEnd::Branch, 2, 45));
     }
 
     #[test]

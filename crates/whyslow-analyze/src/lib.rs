@@ -52,7 +52,7 @@ pub use function_filter::FunctionFilter;
 pub use functions::{FunctionRow, FunctionTable, Share, SortBy};
 pub use groups::{GroupBy, GroupRow, Groups};
 pub use growing::Repeat;
-pub use hot_path::{HotPath, HotStep, is_start_up};
+pub use hot_path::{HotPath, HotStep, PathEnd, is_start_up};
 pub use labels::Label;
 pub use lines::{LineRow, Lines};
 pub use outline::{Outline, OutlineItem};
@@ -65,7 +65,9 @@ pub use parallelism::{
     BusyFunction, Concurrency, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, concurrency, elapsed_time,
 };
 pub use perf_level::PerfLevel;
-pub use quality::{BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, WaitQuality, Warning};
+pub use quality::{
+    BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, WaitQuality, Warning, runs_hidden_script,
+};
 pub use ratios::{Ratio, RatioKind, Ratios};
 pub use remark::{About, Fact, Remark, Severity, no_leak_check};
 pub use selection::{Pattern, Selection, SelectionError, Weights};

@@ -12,6 +12,7 @@ use regex::RegexSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_analyze::{
     CallTree, Label, Nearness, Percent, Selection, StackFrame, Weights, frames_at, frames_of,
+    runs_hidden_script,
 };
 use whyslow_profile::{Profile, StackId};
 
@@ -262,6 +263,27 @@ fn states(marks: &mut Marks<'_>) -> Vec<State> {
     states
 }
 
+/// Which stacks belong to a script: patterns in its interpreter, virtual machine and their libraries are nothing
+/// that its author can change. Native code of the user that the script calls is the user's again.
+fn of_script(marks: &mut Marks<'_>) -> Vec<bool> {
+    let profile = marks.profile;
+    let mut of_script = runs_hidden_script(profile);
+    if !of_script.contains(&true) {
+        return of_script;
+    }
+    let mut has_users = vec![false; of_script.len()];
+    for stack in (0..of_script.len()).map(StackId::from) {
+        let outside = profile.stacks.parent(stack).is_some_and(|parent| has_users[parent.index()]);
+        let mut frames = frames_at(profile, profile.stacks.location(stack), true);
+        let is_users = |frame: StackFrame| {
+            matches!(frame.label, Label::Function(_)) && marks.of(frame.label).nearness <= Nearness::Program
+        };
+        has_users[stack.index()] = outside || frames.any(is_users);
+        of_script[stack.index()] &= !has_users[stack.index()];
+    }
+    of_script
+}
+
 /// The position of the outermost frame that shows a rule.
 fn last_match(marks: &mut Marks<'_>, frames: &[StackFrame], rule: usize) -> Option<usize> {
     let mut last = None;
@@ -313,7 +335,9 @@ pub(crate) fn find(question: &Question<'_>, selection: &Selection, weights: &Wei
     let mut line_checks = LineChecks::default();
     let mut groups: FxHashMap<Shown, (u64, u64)> = FxHashMap::default();
     let states = states(&mut marks);
-    for stack in (0..weights.count.len()).filter(|stack| weights.count[*stack] > 0) {
+    let of_script = of_script(&mut marks);
+    let counts = |stack: &usize| weights.count[*stack] > 0 && !of_script[*stack];
+    for stack in (0..weights.count.len()).filter(counts) {
         let mut shown = states[stack].shown();
         if shown.rules & table.with_line != 0 {
             frames.clear();
@@ -601,6 +625,27 @@ mod tests {
         "<alloc::sync::Arc<T,A> as core::ops::drop::Drop>::drop",
         "alloc::sync::Arc<T,A>::drop_slow",
     ];
+
+    #[test]
+    fn patterns_in_an_interpreter_are_no_findings_but_those_in_native_code_that_it_calls_are() {
+        let ids = |folded: &str| {
+            let profile = testing::profile(folded);
+            let (selection, allowed) = (Selection::default(), crate::Allowed::default());
+            let question = Question {
+                profile: &profile,
+                selection: &selection,
+                only_metric: false,
+                allowed: &allowed,
+                file: "",
+            };
+            crate::explain(&question).findings.iter().map(|one| one.rule.id).collect::<Vec<_>>()
+        };
+        let in_interpreter = "_start;[python3.11];malloc 900";
+        assert_eq!(ids(in_interpreter), [""; 0]);
+        let extension = format!("{in_interpreter}\n_start;[python3.11];app::work@m.rs:3;malloc 900");
+        assert_eq!(ids(&extension), ["allocator-heavy"]);
+        assert_eq!(ids("app::main@m.rs:3;malloc 900"), ["allocator-heavy"]);
+    }
 
     #[test]
     fn dropping_the_last_arc_is_not_reference_counting() {

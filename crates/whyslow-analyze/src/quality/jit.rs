@@ -287,6 +287,13 @@ impl Passes {
     }
 }
 
+/// For each stack, whether it runs a script whose functions are not visible: an interpreter's, or nameless code
+/// made at run time. What its runtime does there is the script's doing.
+pub fn runs_hidden_script(profile: &Profile) -> Vec<bool> {
+    let Passes { unnamed, interpreter, .. } = Passes::of(profile);
+    unnamed.into_iter().zip(interpreter).map(|(unnamed, by)| unnamed || by.is_some()).collect()
+}
+
 /// The interpreters that samples pass through without showing what they run, with the value of these samples,
 /// heaviest first.
 pub(super) fn interpreters(profile: &Profile, weights: &Weights) -> Vec<(Runtime, u64)> {

@@ -13,7 +13,7 @@ use whyslow_profile::{
 };
 
 pub use heap::HeapQuality;
-pub use jit::Runtime;
+pub use jit::{Runtime, runs_hidden_script};
 pub use waits::WaitQuality;
 pub(crate) use waits::wait_error;
 pub use warning::{BuiltWith, ModuleShare, Warning};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use whyslow_analyze::heap::is_heap_metric;
-use whyslow_analyze::{By, HotLine, HotLines, HotPath, OwnRow, OwnTable, Share};
+use whyslow_analyze::{By, HotLine, HotLines, HotPath, OwnRow, OwnTable, PathEnd, Share};
 use whyslow_profile::Unit;
 
 use super::{Context, Head, Named, RatiosJson};
@@ -115,6 +115,8 @@ impl<'a> OwnJson<'a> {
 /// The step of the hottest path that the most time is charged to.
 #[derive(Debug, Serialize)]
 pub(super) struct OwnStepJson {
+    /// `function` or `branch`.
+    leads_to: &'static str,
     step: usize,
     own_share: f64,
     path_share: f64,
@@ -124,6 +126,10 @@ impl OwnStepJson {
     pub(super) fn new(path: &HotPath, table: &OwnTable) -> Option<Self> {
         let share = |value: u64| Share::new(value, table.total_value, 0).value;
         (!path.steps.is_empty()).then(|| Self {
+            leads_to: match path.end {
+                PathEnd::Function => "function",
+                PathEnd::Branch => "branch",
+            },
             step: path.own_step,
             own_share: share(path.own_value),
             path_share: share(path.path_value),

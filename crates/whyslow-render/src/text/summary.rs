@@ -123,15 +123,15 @@ struct Shown {
     fixes: usize,
 }
 
-/// What to try until it fits, the most first. The reasons of a grade below good are always shown: without a
-/// reason, a grade says nothing.
+/// What to try until it fits, the most first. The reasons of a grade below good are always shown, and what to do
+/// about the first: without a reason, a grade says nothing.
 fn shown_warnings(quality: &Quality, most: usize) -> Vec<Shown> {
     let most = most.min(quality.warnings.len());
     let worst = quality.remarks().first().map_or(Severity::Fine, |remark| remark.severity);
     let is_reason = |remark: &Remark| remark.severity == worst && worst > Severity::Note;
     let reasons = quality.remarks().iter().take(most).filter(|remark| is_reason(remark)).count();
     let with_fixes = (reasons..=most).rev().map(|warnings| Shown { warnings, fixes: warnings });
-    let without = (0..reasons).rev().map(|fixes| Shown { warnings: reasons, fixes });
+    let without = (1..reasons).rev().map(|fixes| Shown { warnings: reasons, fixes });
     with_fixes.chain(without).collect()
 }
 
@@ -366,7 +366,8 @@ fn hottest_path(summary: &Summary<'_>, page: Page) -> String {
     let pieces = path_pieces(summary, room, page);
     let mut kept = (0..pieces.len()).collect::<Vec<_>>();
     let mut lines = path_lines(&pieces, &kept, room);
-    if lines.len() > PATH_LINES {
+    // Without the user's code, all steps are as good.
+    if lines.len() > PATH_LINES && pieces.iter().filter(|piece| piece.keep).count() > 1 {
         kept.retain(|&index| pieces[index].keep);
         lines = path_lines(&pieces, &kept, room);
     }

@@ -258,6 +258,15 @@ fn the_hottest_path_keeps_the_users_own_frames() {
 }
 
 #[test]
+fn a_long_path_without_user_code_keeps_its_ends() {
+    let between = (0..30).map(|at| format!(";dep::compiler::pass{at}")).collect::<String>();
+    let leaves = (0..30).map(|leaf| format!("dep::main{between};dep::leaf{leaf} 10\n")).collect::<String>();
+    let text = one_screen(&testing::profile(&leaves), 100);
+    assert!(text.contains("hottest path: dep::main → … → ") && text.contains("pass29 100.0 %\n"), "{text}");
+    assert!(text.contains("pass25"), "what is nearest to the time stays: {text}");
+}
+
+#[test]
 fn hot_path_shows_its_share_of_the_last_function() {
     let callers = (0..10).map(|caller| format!("app::main;app::c{caller};app::hot {}\n", 30 + caller));
     let text = one_screen(&testing::profile(&callers.collect::<String>()), 100);
