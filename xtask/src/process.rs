@@ -1,7 +1,6 @@
 //! Runs other programs from the root of the checkout.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -52,22 +51,14 @@ pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
     Ok(status.success())
 }
 
-/// [`succeeds`], and the command's output, which is also shown as it arrives.
+/// [`succeeds`], and the command's output, which is shown when it ends: commands may run at the same time.
 pub(crate) fn succeeds_with_output(command: &mut Command) -> Result<(bool, String)> {
     eprintln!("$ {}", text(command));
-    let name = text(command);
-    let failed = || format!("cannot run {name}");
-    let mut child = command.stdout(Stdio::piped()).spawn().with_context(failed)?;
-    let mut said = String::new();
-    for line in child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout).split(b'\n')) {
-        let line = String::from_utf8_lossy(&line?).into_owned();
-        println!("{line}");
-        said += &line;
-        said.push('\n');
-    }
-    let status = child.wait().with_context(failed)?;
-    command.stdout(Stdio::inherit());
-    Ok((status.success(), said))
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run {}", text(command)))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    print!("{said}");
+    Ok((output.status.success(), said))
 }
 
 /// Prints and runs a command that must succeed.

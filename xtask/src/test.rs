@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use crate::process::{self, cargo, command};
 use crate::{notes, setup};
@@ -217,25 +217,74 @@ fn browser_tests() -> Result<Outcome> {
     if !process::succeeds(npm(&folder).args(["ci", "--silent", "--no-audit", "--no-fund"]))? {
         return Ok(Outcome::Skipped("npm ci failed: is there a network?".into()));
     }
-    for script in ["test", "test-firefox"] {
-        if script == "test-firefox" && process::find("firefox-esr").is_none() {
-            return Ok(Outcome::Skipped("firefox-esr is not installed; the tests passed in Chromium".into()));
-        }
-        let mut tests = npm(&folder);
-        tests.args(["run", "--silent", script]).env("WHYSLOW", whyslow());
-        if let Some(picture) = &picture {
-            tests.env("FLAME_SVG", picture);
-        }
-        // A browser on a busy machine can fail by chance. As with recordings, a real failure fails twice.
-        let (passed, said) = process::succeeds_with_output(&mut tests)?;
-        if !passed {
-            if !process::succeeds(&mut tests)? {
-                return Ok(Outcome::Failed);
-            }
-            notes::passed_on_retry(&notes::failed_browser_tests(&said))?;
+    let has_firefox = process::find("firefox-esr").is_some();
+    let scripts: &[&str] = if has_firefox { &["test", "test-firefox"] } else { &["test"] };
+    // Browser tests mostly wait for the browser, so both browsers are tested at the same time, and the other tests
+    // are built meanwhile. If that build fails, it fails again where the tests run.
+    let runs: Vec<Result<BrowserRun>> = std::thread::scope(|scope| {
+        scope.spawn(|| process::succeeds(&mut build_of_tests()).unwrap_or(false));
+        let run = |script: &'static str| {
+            let (folder, picture) = (folder.as_path(), picture.as_deref());
+            scope.spawn(move || run_browser(folder, script, picture))
+        };
+        let started: Vec<_> = scripts.iter().map(|script| run(script)).collect();
+        let ended = started.into_iter().map(|run| run.join().map_err(|_| anyhow!("a test runner panicked")));
+        ended.map(|run| run.flatten()).collect()
+    });
+    let mut outcome = Outcome::Ok;
+    for run in runs {
+        match run? {
+            BrowserRun::Passed => {}
+            BrowserRun::PassedOnRetry(said) => notes::passed_on_retry(&notes::failed_browser_tests(&said))?,
+            BrowserRun::Failed => outcome = Outcome::Failed,
         }
     }
-    Ok(Outcome::Ok)
+    if matches!(outcome, Outcome::Ok) && !has_firefox {
+        return Ok(Outcome::Skipped("firefox-esr is not installed; the tests passed in Chromium".into()));
+    }
+    Ok(outcome)
+}
+
+/// Builds the tests with lower priority than what runs.
+fn build_of_tests() -> Command {
+    let cargo = cargo();
+    let mut build = command("nice");
+    build.args(["-n", "10"]).arg(cargo.get_program());
+    for (name, value) in cargo.get_envs() {
+        match value {
+            Some(value) => build.env(name, value),
+            None => build.env_remove(name),
+        };
+    }
+    if cargo_has("nextest") {
+        build.args(["nextest", "run", "--workspace", "--no-run", "--cargo-quiet"]);
+    } else {
+        build.args(["test", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--no-run"]);
+    }
+    build
+}
+
+enum BrowserRun {
+    Passed,
+    /// What the first run printed.
+    PassedOnRetry(String),
+    Failed,
+}
+
+/// Runs the tests in one browser. A browser on a busy machine can fail by chance. As with recordings, a real
+/// failure fails twice.
+fn run_browser(folder: &Path, script: &str, picture: Option<&Path>) -> Result<BrowserRun> {
+    let mut tests = npm(folder);
+    tests.args(["run", "--silent", script]).env("WHYSLOW", whyslow());
+    if let Some(picture) = picture {
+        tests.env("FLAME_SVG", picture);
+    }
+    let (passed, said) = process::succeeds_with_output(&mut tests)?;
+    if passed {
+        return Ok(BrowserRun::Passed);
+    }
+    let (passed, _) = process::succeeds_with_output(&mut tests)?;
+    Ok(if passed { BrowserRun::PassedOnRetry(said) } else { BrowserRun::Failed })
 }
 
 /// Checks, tests and builds the viewer. The committed bundle must match its sources.
