@@ -323,6 +323,7 @@ fn end_words(exit: ExitStatus) -> String {
 mod tests {
     use super::*;
     use crate::testing;
+    use whyslow_profile::HeapFacts;
 
     fn ids(before: &Profile, after: &Profile, heap: bool) -> Vec<&'static str> {
         of(before, after, heap).iter().map(Caveat::id).collect()
