@@ -20,6 +20,16 @@ const unreachable = () => page.evaluate(() => {
   return out;
 });
 
+test('small windows: the flame graph keeps half of the height, and the timeline is there', async () => {
+  for (const [width, height] of [[800, 600], [390, 844]]) {
+    await open(pageOf('realistic', realistic), '', { viewport: { width, height } });
+    const panel = await page.locator('#panel').boundingBox(), tracks = await page.locator('.timeline-tracks').boundingBox();
+    assert.ok(panel.height >= height / 2 - 1 && panel.y + panel.height <= height + 1, `${width} × ${height}: ${JSON.stringify(panel)}`);
+    assert.ok(tracks.height > 30, `${width} × ${height}: tracks of ${tracks.height}`);
+  }
+  assert.deepEqual(problems, []);
+});
+
 for (const width of [600, 760, 900, 1100, 1250, 1400]) {
   test(`${width} pixels: every control is reachable in every panel`, async () => {
     for (const tab of ['flame', 'functions', 'tree', 'source', 'chart', 'spans', 'quality']) {

@@ -54,6 +54,18 @@ test('a flame graph prints with all its rows, light, whatever is in view', async
   assert.deepEqual(problems, []);
 });
 
+test('the picture is on the first page, whole, in both orientations', { skip: FIREFOX && 'Firefox does not emulate paper' }, async () => {
+  // A4 at 96 dots per inch without the margins.
+  for (const [width, height] of [[703, 1032], [1032, 703]]) {
+    await open(pageOf('deep', SHAPES.deep), '#on=whole', { viewport: { width, height } });
+    await page.emulateMedia({ media: 'print' });
+    await print('beforeprint');
+    await settled();
+    const { y, height: high } = await page.locator('.flame-window canvas').boundingBox();
+    assert.ok(y + high <= height, `${width} × ${height}: ends at ${y + high}`);
+  }
+});
+
 test('print shows the command, quality and date, and no controls', { skip: FIREFOX && 'Firefox does not emulate paper' }, async () => {
   await open(pageOf('many', () => many(700)), '#tab=functions');
   await page.emulateMedia({ media: 'print' });

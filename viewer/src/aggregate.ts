@@ -98,6 +98,13 @@ export function weightIn({ time, value, reason }: SampleTable, range: Selection[
   return row => Math.max(0, Math.min(time[row]!, end) - Math.max(time[row]! - value[row]!, start));
 }
 
+/** Whether a row is in a time range: an interval by any part of it, one without a length by its time. */
+export function isIn(samples: SampleTable, range: Selection['range']): (row: number) => boolean {
+  if (!range || !samples.reason) return () => true;
+  const weight = weightIn(samples, range), [start, end] = range, { time, value } = samples;
+  return row => (value[row]! > 0 ? weight(row) > 0 : time[row]! >= start && time[row]! < end);
+}
+
 const longestKnown = new WeakMap<SampleTable, number>();
 
 function longest(samples: SampleTable): number {
@@ -144,17 +151,28 @@ function addRows(weights: Float64Array, samples: SampleTable, { threads, range, 
   }
 }
 
-/** How many samples are selected. */
-export function countSamples(samples: SampleTable, { threads, range, mask }: Selection): number {
-  const [from, to] = rowsOf(samples, range), cut = range && samples.reason;
-  if (!threads && !mask && !cut) return to - from;
-  const weight = weightIn(samples, range);
-  let count = 0;
+/** Visits the stacks of the selected samples; NONE for a sample without one. */
+function eachStack(samples: SampleTable, { threads, range, mask }: Selection, visit: (stack: number) => void): void {
+  const [from, to] = rowsOf(samples, range), inside = isIn(samples, range);
   for (let i = from; i < to; i++) {
-    if (cut && weight(i) === 0) continue;
-    if ((!threads || threads[samples.thread[i]!] === 1) && (!mask || mask[i] === 1)) count++;
+    if ((!threads || threads[samples.thread[i]!] === 1) && (!mask || mask[i] === 1) && inside(i)) visit(samples.stack[i]!);
   }
+}
+
+/** How many samples are selected; with `counted`, only those of stacks that it has a 1 for. */
+export function countSamples(samples: SampleTable, selection: Selection, counted?: Uint8Array): number {
+  const { threads, range, mask } = selection, [from, to] = rowsOf(samples, range);
+  if (!threads && !mask && !counted && !(range && samples.reason)) return to - from;
+  let count = 0;
+  eachStack(samples, selection, stack => { if (!counted || (stack !== NONE && counted[stack] === 1)) count++; });
   return count;
+}
+
+/** How many samples are selected, per stack. */
+export function samplesPerStack(samples: SampleTable, stackCount: number, selection: Selection): Float64Array {
+  const counts = new Float64Array(stackCount);
+  eachStack(samples, selection, stack => { if (stack !== NONE) counts[stack]!++; });
+  return counts;
 }
 
 /**

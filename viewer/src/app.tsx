@@ -128,8 +128,10 @@ function Tabs({ tabs, state, dispatch }: { tabs: readonly Tab[]; state: State; d
     document.getElementById(`tab-${tab}`)?.focus();
     event.preventDefault();
   };
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [state.tab]);
   return (
-    <div class="tabs" role="tablist" aria-label="Panels" onKeyDown={onKeyDown}>
+    <div class="tabs" role="tablist" ref={list} aria-label="Panels" onKeyDown={onKeyDown}>
       {tabs.map(tab => (
         <button key={tab} id={`tab-${tab}`} role="tab" type="button" aria-selected={tab === state.tab} aria-controls="panel"
           tabIndex={tab === state.tab ? 0 : -1} onClick={() => dispatch({ tab })}>{PANELS[tab].title}</button>

@@ -1,7 +1,7 @@
 // What panels compute from a model and a state: call trees, function tables, matches. Each result is cached
 // until an input changes, so every panel may call these in every render.
 
-import { addUp, buildShape, countSamples, functionValues, invert, movedWeights, rowsOf, shapeOf, spanMask, stackWeights, weightIn, type CallTree, type Rows, type Selection, type Shape } from './aggregate.ts';
+import { addUp, buildShape, countSamples, functionValues, invert, movedWeights, rowsOf, samplesPerStack, shapeOf, spanMask, stackWeights, weightIn, type CallTree, type Rows, type Selection, type Shape } from './aggregate.ts';
 import { foldCarriers } from './carriers.ts';
 import { nodeAt, pathOf } from './flame/path.ts';
 import { framesOf } from './findings.ts';
@@ -30,6 +30,9 @@ function remembered<T>(keep: number, key: (state: State) => string, answer: (mod
     return value;
   };
 }
+
+/** The code of `Subject` for a metric whose values are numbers of samples. */
+const OF_SAMPLES = 6;
 
 const maskKey = (state: State) => JSON.stringify([state.metric, state.spans]);
 const selectionKey = (state: State) => JSON.stringify([state.metric, state.threads, timeRange(state), state.spans]);
@@ -99,9 +102,27 @@ export const threadValues = remembered<Float64Array>(2, state => JSON.stringify(
   return values;
 });
 
-export const sampleCount = remembered<number>(4, selectionKey, (model, state) => {
-  const samples = model.profile.samples[state.metric];
-  return samples ? countSamples(samples, selection(model, state)) : 0;
+/** 1 for each stack with samples that transforms leave in; undefined when all stacks are. */
+function countedStacks(model: Model, state: State): Uint8Array | undefined {
+  const notSampled = model.notSampled, isCut = state.transforms.some(({ kind }) => kind === 'focus' || kind === 'hide');
+  if (!notSampled && !isCut) return undefined;
+  const { nodeOfStack } = shape(model, state);
+  return nodeOfStack.length ? Uint8Array.from(nodeOfStack, (node, stack) => (node === NONE || notSampled?.[stack] === 1 ? 0 : 1)) : undefined;
+}
+
+/**
+ * How many samples are shown. Other tools add up the samples of equal stacks: then a metric has their
+ * number, and a stack without it has one per row.
+ */
+export const sampleCount = remembered<number>(4, treeKey, (model, state) => {
+  const { samples: tables, metrics, stacks } = model.profile;
+  const samples = tables[state.metric];
+  if (!samples) return 0;
+  const counted = countedStacks(model, state), summed = metrics.of.indexOf(OF_SAMPLES);
+  if (summed < 0) return countSamples(samples, selection(model, state), counted);
+  const rows = samplesPerStack(samples, stacks.count, selection(model, state));
+  const sums = stackWeights(tables[summed]!, stacks.count, selection(model, { ...state, metric: summed }));
+  return rows.reduce((sum, row, stack) => sum + (!counted || counted[stack] === 1 ? Math.max(row, sums[stack]!) : 0), 0);
 });
 
 /** The tree without values: inlining, generics, recursion and transforms applied. */
@@ -189,8 +210,26 @@ export const functionTable = remembered<{ self: Float64Array; total: Float64Arra
 /** No canvas is wider than this many narrow frames. */
 const FINEST = 2500;
 
-/** The total weight. */
-export const whole = (model: Model, state: State): number => callTree(model, state).total[0]!;
+/** The total weight, without a tree: it follows every step of a drag. */
+export const whole = remembered<number>(4, treeKey, (model, state) => {
+  const { nodeOfStack } = shape(model, state), values = weights(model, state);
+  let sum = 0;
+  for (let stack = 0; stack < values.length; stack++) if (nodeOfStack[stack] !== NONE) sum += values[stack]!;
+  return sum;
+});
+
+/** Self of each function, without a tree. */
+export const selfValues = remembered<Float64Array>(2, treeKey, (model, state) => {
+  const { nodeOfStack, fn } = shape(model, state), values = weights(model, state);
+  const self = new Float64Array(model.functionCount);
+  for (let stack = 0; stack < values.length; stack++) {
+    const value = values[stack]!;
+    if (value !== 0 && nodeOfStack[stack] !== NONE) self[fn[nodeOfStack[stack]!]!]! += value;
+  }
+  // The root is no function: stacks that merging emptied end there.
+  self[model.root] = 0;
+  return self;
+});
 
 /**
  * The tree of callers. Nodes lighter than 1/2,500 of the total have no children here; use {@link callersOf}

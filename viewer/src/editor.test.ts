@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressOf, PRESETS, wrongAddress } from './editor.ts';
+import { addressOf, digitsOf, PRESETS, wrongAddress } from './editor.ts';
 
 test('a location becomes a URL', () => {
   const of = (address: string, place: string, folder = ''): string | undefined => addressOf({ address, folder }, place);
@@ -22,4 +22,8 @@ test('URLs that would run code are refused', () => {
     assert.notEqual(wrongAddress(address), '', address);
     assert.equal(addressOf({ address, folder: '' }, '/x.rs:1'), undefined);
   }
+});
+
+test('the choice is sent as digits that need no decoding', () => {
+  assert.equal(digitsOf('{"a":"é&?"}'), '7b2261223a22c3a9263f227d');
 });

@@ -18,23 +18,45 @@ export const PRESETS: readonly (readonly [string, string])[] = [
 
 const KEY = 'whyslow-editor';
 const NONE_CHOSEN: Editor = { address: '', folder: '' };
+/** The choice of this page, or of the user's configuration. */
+let known: Editor | undefined;
 
-/** The saved choice. Browsers may refuse to store it. */
-export function chosenEditor(): Editor {
+/** A choice from outside, whatever it contains. */
+function editorOf(json: string): Editor {
   try {
-    const { address, folder } = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Editor>;
+    const { address, folder } = JSON.parse(json) as Partial<Editor>;
     return { address: typeof address === 'string' ? address : '', folder: typeof folder === 'string' ? folder : '' };
   } catch {
     return NONE_CHOSEN;
   }
 }
 
-export function keepEditor(editor: Editor): void {
+/** Whether `whyslow view` serves this page: it keeps the choice, as each run has another port. */
+const isServed = (): boolean => location.protocol.startsWith('http');
+
+/** The choice: the one that the server keeps, or that of the browser. Browsers may refuse to store one. */
+export function chosenEditor(): Editor {
+  const kept = known ?? editorOf(document.getElementById('app')?.dataset.editor ?? '');
+  if (known || kept.address || kept.folder) return kept;
   try {
-    localStorage.setItem(KEY, JSON.stringify(editor));
+    return editorOf(localStorage.getItem(KEY) ?? '');
+  } catch {
+    return NONE_CHOSEN;
+  }
+}
+
+/** Two hexadecimal digits for each byte: the server decodes nothing else. */
+export const digitsOf = (text: string): string => Array.from(new TextEncoder().encode(text), byte => byte.toString(16).padStart(2, '0')).join('');
+
+export function keepEditor(editor: Editor): void {
+  known = editor;
+  const text = JSON.stringify(editor);
+  try {
+    localStorage.setItem(KEY, text);
   } catch {
     // Without storage, the choice holds for this page only.
   }
+  if (isServed()) void fetch(`editor${location.search}&value=${digitsOf(text)}`, { method: 'POST' }).catch(() => undefined);
 }
 
 /** Why a URL cannot be used; empty when it can, or when there is none. */

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codePieces } from './instructions.ts';
-import { functionCosts, type FunctionCosts } from './lines.ts';
+import { figuresOf, functionCosts, type FunctionCosts } from './lines.ts';
 import { NONE } from './payload.ts';
 
 type Frame = [fn: number, file: number, line: number];
@@ -108,4 +108,11 @@ test('samples count for the instruction at their address', () => {
   const instructions = pieces[0]!.instructions.map(row => [row.instruction, row.self, row.total]);
   assert.deepEqual(instructions, [[0, 2, 2], [1, 0, 5], [2, 0, 0]]);
   assert.equal(found.lines[pieces[0]!.instructions[1]!.lines[0]!]!.line, 21);
+});
+
+test('the numbers of a function are those of the function table', () => {
+  const data = tables([{ address: 10, frames: [[MAIN, 7, 3], [SUM, 7, 20]] }], [[NONE, 0, 9]]);
+  const table = { self: Float64Array.of(0, 9), total: Float64Array.of(9, 9) };
+  assert.deepEqual(figuresOf(table, MAIN, costs(data, MAIN)), { self: 0, total: 9 }, 'all of it is inlined code');
+  assert.deepEqual(figuresOf({ self: new Float64Array(2), total: new Float64Array(2) }, MAIN, costs(data, MAIN)), { self: 9, total: 9 });
 });

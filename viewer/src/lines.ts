@@ -42,6 +42,13 @@ export interface FunctionCosts {
 }
 
 /**
+ * The function's numbers as in the function table. A function that has no row of its own there (its
+ * instances are merged) has the numbers of its code.
+ */
+export const figuresOf = (table: { self: Float64Array; total: Float64Array }, fn: number, { whole }: Pick<FunctionCosts, 'whole'>): Cost =>
+  (table.total[fn]! > 0 ? { self: table.self[fn]!, total: table.total[fn]! } : whole);
+
+/**
  * Sums the samples per line, file and address of the functions that `isWanted` selects. With `isShown`, the
  * weight of other functions goes to the nearest line of a shown function around them.
  */

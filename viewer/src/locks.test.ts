@@ -26,6 +26,13 @@ test('only the selected time and threads count, whichever metric is shown', () =
   assert.deepEqual(lockRows(model, { ...START, brush: [95 * MS, 99 * MS] }), []);
 });
 
+test('a wait without a length counts in the time that it is in, as it does without a selection', () => {
+  const model = new Model(decode(locks({ instants: [20 * MS, 30 * MS, 30 * MS] })));
+  const counts = (brush: readonly [number, number] | undefined) => lockRows(model, { ...START, brush }).find(({ lock }) => lock === 0)?.count;
+  assert.deepEqual([counts(undefined), counts([0, 100 * MS])], [18, 18]);
+  assert.equal((counts([26.5 * MS, 30 * MS]) ?? 0) + counts([30 * MS, 31 * MS])!, 2, 'a moment belongs to one of two ranges');
+});
+
 test('lists where threads waited, and which threads held the lock', () => {
   const model = new Model(decode(locks()));
   const { waiters, holders } = lockSites(model, START, 0);

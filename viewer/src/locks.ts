@@ -1,7 +1,7 @@
 // Locks that threads waited for in the selected time: how long, where, and which thread held them. Pure
 // functions over columns.
 
-import { rowsOf, weightIn } from './aggregate.ts';
+import { isIn, rowsOf, weightIn } from './aggregate.ts';
 import { selection } from './derive.ts';
 import type { Model } from './model.ts';
 import { NONE } from './payload.ts';
@@ -31,11 +31,10 @@ function eachWait(model: Model, state: State, visit: (row: number, lock: number,
   const metric = waitMetric(model), table = model.profile.samples[metric], locks = table?.lock;
   if (!table || !locks) return;
   const { threads, range, mask } = selection(model, { ...state, metric });
-  const [from, to] = rowsOf(table, range), weight = weightIn(table, range);
+  const [from, to] = rowsOf(table, range), weight = weightIn(table, range), inside = isIn(table, range);
   for (let row = from; row < to; row++) {
     if (locks[row] === NONE || (threads && threads[table.thread[row]!] !== 1) || (mask && mask[row] !== 1)) continue;
-    const value = weight(row);
-    if (value > 0 || !range) visit(row, locks[row]!, value);
+    if (inside(row)) visit(row, locks[row]!, weight(row));
   }
 }
 

@@ -9,6 +9,9 @@ import { NONE, type Profile } from './payload.ts';
 /** Kinds of code: the codes of PAYLOAD.md. */
 export const KIND = { unknown: 0, yours: 1, dependency: 2, std: 3, allocator: 4, kernel: 5, runtime: 6 } as const;
 
+/** The code of `ModuleKind` for time without samples. */
+const NOT_SAMPLED = 6;
+
 const saysNothing = (role: string): boolean => role === 'panic-catching' || role === 'plumbing';
 const starts = (role: string): boolean => role === 'start-up' || role === 'thread-start';
 
@@ -43,6 +46,8 @@ export class Model {
   private readonly allocated: number | undefined;
   /** The metric of elapsed time, where the number of running threads is known for each sample. */
   readonly elapsed: number | undefined;
+  /** 1 for each stack that stands for time without samples; undefined when there is none. */
+  readonly notSampled: Uint8Array | undefined;
   /** Names that several threads share. */
   private readonly sharedNames: ReadonlySet<number>;
   private readonly decoder = new TextDecoder();
@@ -71,6 +76,7 @@ export class Model {
     this.functionCount = this.others + 1;
     this.names = new Array<string | undefined>(this.functionCount);
     this.duration = this.findDuration();
+    this.notSampled = this.findNotSampled();
     this.sharedNames = twice(profile.threads.name);
     this.timed = profile.samples.some(({ time }) => time.length > 0 && time[time.length - 1]! > 0) || profile.spans.count > 0 || profile.counterValues.count > 0;
   }
@@ -295,6 +301,12 @@ export class Model {
       generic[fn] = group;
     }
     return generic;
+  }
+
+  private findNotSampled(): Uint8Array | undefined {
+    const { modules, locations, stacks } = this.profile;
+    if (!modules.kind.includes(NOT_SAMPLED)) return undefined;
+    return Uint8Array.from(stacks.location, location => (modules.kind[locations.module[location]!] === NOT_SAMPLED ? 1 : 0));
   }
 
   private findDuration(): number {

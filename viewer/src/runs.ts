@@ -29,40 +29,45 @@ export function runsOf(model: Model): Runs | undefined {
   return found.runs;
 }
 
+/** In order of their start: a run starts at the end of a wait, and waits are sorted by that. */
 function findRuns(model: Model): Runs | undefined {
   const waits = waitsOf(model), cpuOf = waits?.table.details?.cpu;
   if (!waits || !cpuOf) return undefined;
-  const begin: number[] = [], end: number[] = [], thread: number[] = [], cpu: number[] = [], from: number[] = [];
-  const migrations = new Uint32Array(model.profile.threads.count);
-  for (let of = 0; of < migrations.length; of++) {
-    let ended = waits.start[of]!, last = NONE;
-    for (let at = waits.first[of]!; at < waits.first[of + 1]!; at++) {
-      const on = cpuOf[waits.row[at]!]!, until = waits.begin[at]!;
-      if (on !== NONE && until > ended) {
-        const isMoved = last !== NONE && last !== on;
-        if (isMoved) migrations[of]!++;
-        begin.push(ended);
-        end.push(until);
-        thread.push(of);
-        cpu.push(on);
-        from.push(isMoved ? last : NONE);
-        last = on;
-      }
-      ended = waits.end[at]!;
-    }
-  }
-  if (!begin.length) return undefined;
-  const cpus = [...new Set(cpu)].sort((a, b) => a - b), place = new Map(cpus.map((number, at) => [number, at]));
-  const order = Uint32Array.from(begin.keys()).sort((a, b) => begin[a]! - begin[b]! || a - b);
-  const first = new Uint32Array(cpus.length + 1);
-  for (const number of cpu) first[place.get(number)! + 1]!++;
-  for (let at = 0; at < cpus.length; at++) first[at + 1]! += first[at]!;
-  const next = first.slice();
-  const runs: Runs = {
-    cpus, first, migrations, begin: new Float64Array(begin.length), end: new Float64Array(begin.length), thread: new Uint32Array(begin.length), from: new Uint32Array(begin.length),
+  const { table: { time, thread: threadOf } } = waits, threads = model.profile.threads.count, most = time.length + threads;
+  const begin = new Float64Array(most), end = new Float64Array(most), thread = new Uint32Array(most), cpu = new Uint32Array(most), from = new Uint32Array(most);
+  const migrations = new Uint32Array(threads), last = new Uint32Array(threads).fill(NONE);
+  let count = 0;
+  /** The run of a thread from a time until one of its waits. */
+  const add = (of: number, since: number, wait: number): void => {
+    if (wait === waits.first[of + 1]!) return;
+    const on = cpuOf[waits.row[wait]!]!, until = waits.begin[wait]!;
+    if (on === NONE || until <= since) return;
+    const isMoved = last[of] !== NONE && last[of] !== on;
+    if (isMoved) migrations[of]!++;
+    begin[count] = since;
+    end[count] = until;
+    thread[count] = of;
+    cpu[count] = on;
+    from[count++] = isMoved ? last[of]! : NONE;
+    last[of] = on;
   };
-  for (const at of order) {
-    const of = place.get(cpu[at]!)!, row = next[of]!++;
+  const next = waits.first.slice();
+  const starting = Array.from({ length: threads }, (_, of) => of).sort((a, b) => waits.start[a]! - waits.start[b]! || a - b);
+  let started = 0;
+  for (let row = 0; row < time.length; row++) {
+    for (; started < threads && waits.start[starting[started]!]! <= time[row]!; started++) add(starting[started]!, waits.start[starting[started]!]!, waits.first[starting[started]!]!);
+    const of = threadOf[row]!, wait = next[of]!++;
+    add(of, waits.end[wait]!, wait + 1);
+  }
+  if (!count) return undefined;
+  const cpus = [...new Set(cpu.subarray(0, count))].sort((a, b) => a - b), place = new Map(cpus.map((number, at) => [number, at]));
+  const first = new Uint32Array(cpus.length + 1);
+  for (let at = 0; at < count; at++) first[place.get(cpu[at]!)! + 1]!++;
+  for (let at = 0; at < cpus.length; at++) first[at + 1]! += first[at]!;
+  const free = first.slice();
+  const runs: Runs = { cpus, first, migrations, begin: new Float64Array(count), end: new Float64Array(count), thread: new Uint32Array(count), from: new Uint32Array(count) };
+  for (let at = 0; at < count; at++) {
+    const of = place.get(cpu[at]!)!, row = free[of]!++;
     // Only one thread is on a CPU at a time. Apparent overlaps, from rounded times or lost records, go to the
     // earlier run.
     runs.begin[row] = Math.max(begin[at]!, row > first[of]! ? runs.end[row - 1]! : 0);

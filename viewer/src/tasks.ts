@@ -30,8 +30,6 @@ export interface Tasks {
 
 // The limits of `whyslow report`: shorter waits delay little, and smaller totals are not worth reporting.
 const SHORTEST = 1e6, LEAST = 10e6;
-/** The `ModuleKind` of time without samples. */
-const NOT_SAMPLED = 6;
 
 const all = ({ cpu, blocked }: TaskCost): number => cpu + blocked;
 
@@ -49,7 +47,7 @@ function each(model: Model, state: State, metric: number, visit: (row: number, s
 }
 
 export function tasksOf(model: Model, state: State): Tasks {
-  const { chains, timeKinds, reasons, stacks, locations, modules } = model.profile, wait = waitMetric(model);
+  const { chains, timeKinds, reasons } = model.profile, wait = waitMetric(model);
   const costs = new Map<number, TaskCost>(), out: Tasks = { rows: [], cpu: 0, executor: 0, blocking: 0, total: 0, hasWaits: wait >= 0, blocked: [] };
   const add = (chain: number, cpu: number, samples: number, blocked: number): void => {
     const cost = costs.get(chain);
@@ -62,8 +60,7 @@ export function tasksOf(model: Model, state: State): Tasks {
     if (place === PLACE.executor) out.executor += value;
     else if (place === PLACE.blocking) out.blocking += value;
     if (place < PLACE.chain) return;
-    const module = locations.module[stacks.location[stack]!]!;
-    add(place - PLACE.chain, value, module !== NONE && modules.kind[module] === NOT_SAMPLED ? 0 : 1, 0);
+    add(place - PLACE.chain, value, model.notSampled?.[stack] === 1 ? 0 : 1, 0);
     out.cpu += value;
   });
   each(model, state, wait, (row, stack, value, samples) => {

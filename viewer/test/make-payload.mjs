@@ -134,7 +134,7 @@ export class Payload {
   metric(name, unit) {
     const isHeap = HEAP_METRICS.includes(name);
     this.samples.push([]);
-    return this.row('metrics', { name: this.text(name), unit, of: isHeap ? 2 : { 'off-cpu-time': 3, 'wall-time': 4 }[name] ?? 1, sampled: isHeap ? 0 : 1 });
+    return this.row('metrics', { name: this.text(name), unit, of: isHeap ? 2 : { 'off-cpu-time': 3, 'wall-time': 4, samples: 6 }[name] ?? 1, sampled: isHeap ? 0 : 1 });
   }
   /**
    * `reason`: for waits, one of the words of REASONS, with details: `{ cpu, argument, woken_by, waker,

@@ -3,4 +3,4 @@
 export const EVIL: string;
 export function waits(options?: { cpus?: number }): Uint8Array;
 export function manyWaits(options?: { count?: number; threads?: number; seed?: number }): Uint8Array;
-export function locks(): Uint8Array;
+export function locks(options?: { instants?: readonly number[] }): Uint8Array;

@@ -59,7 +59,7 @@ export function waits({ cpus = 4 } = {}) {
  * releases it at app.rs:60), and EVIL five times 4 ms (app.rs:21) while worker holds it. For a parking_lot
  * lock with an unknown address, main waits once for 1 ms; the holder is unknown.
  */
-export function locks() {
+export function locks({ instants = [] } = {}) {
   const p = new Payload();
   p.context = { ...p.context, command: ['./locks'], file: 'locks.whyslow', duration_ns: 100 * MS };
   const app = p.process(10, 'locks'), program = p.module('/bin/locks', 1);
@@ -71,6 +71,7 @@ export function locks() {
   const mutex = lockRow('std Mutex', 'app::LOCK', 0x7f0012345678, 'locks::update', 20), other = lockRow('parking_lot Mutex', '', NaN, 'locks::log', 30);
   for (let of = 0; of < 10; of++) wait((10 * of + 1) * MS, (10 * of + 3) * MS, worker, at('locks::update', 20), 'lock', { lock: mutex, cpu: 0, woken_by: 1, waker: main, waker_stack: at('locks::hold', 60) });
   for (let of = 0; of < 5; of++) wait((10 * of + 2) * MS, (10 * of + 6) * MS, evil, at('locks::read', 21), 'lock', { lock: mutex, cpu: 1, woken_by: 1, waker: worker, waker_stack: at('locks::update', 22) });
+  for (const time of instants) wait(time, time, worker, at('locks::update', 20), 'lock', { lock: mutex, cpu: 0 });
   wait(50 * MS, 51 * MS, main, at('locks::log', 30), 'lock', { lock: other, cpu: 2 });
   wait(60 * MS, 90 * MS, main, at('locks::nap', 70), 'sleep', { cpu: 2 });
   p.sample(all[0], MS, main, at('locks::hold', 60), MS);

@@ -60,6 +60,8 @@ pub struct Explanation {
     pub allowed: usize,
     /// The overall shape of the profile.
     pub shape: Shape,
+    /// The metric that the shape is about.
+    pub metric: usize,
 }
 
 /// Runs all rules.
@@ -92,7 +94,7 @@ pub fn explain(question: &Question<'_>) -> Explanation {
         bound::add(profile, weights, &mut findings);
     }
     let shape = shape.explained_by(&facts, &findings);
-    Explanation { findings, allowed, shape }
+    Explanation { findings, allowed, shape, metric: selection.metric }
 }
 
 /// The CPU time metric. `None` if another metric was requested.

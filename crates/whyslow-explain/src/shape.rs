@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_analyze::heap::is_heap_only;
 use whyslow_analyze::{Charges, Label, Nearness, Overview, wait_metric};
 use whyslow_profile::StackId;
 
@@ -67,7 +68,8 @@ impl Shape {
         };
         let overview = Overview::of(profile);
         let blocked = overview.all_blocked_ns.unwrap_or(0) as f64 / overview.duration_ns.max(1) as f64;
-        if blocked >= IDLE && selection.is_everything() {
+        // A recording of the heap alone is about memory, not about time.
+        if blocked >= IDLE && selection.is_everything() && !is_heap_only(profile) {
             return Self::Waiting { share: blocked, recorded: wait_metric(profile).is_some() };
         }
         if weights.total_count < FEWEST_SAMPLES {

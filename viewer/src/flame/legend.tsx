@@ -1,7 +1,7 @@
 // The meaning of the colours and their share of the samples. A click dims everything else.
 
 import { useMemo } from 'preact/hooks';
-import { functionTable, whole } from '../derive.ts';
+import { selfValues, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';
 import type { Model } from '../model.ts';
 import { requestedByKind } from '../heap.ts';
@@ -16,7 +16,7 @@ const MOST = 7;
 interface LegendProps { model: Model; state: State; colour: Colour; dark: boolean; threads: ThreadShares | undefined; times: TimeShares | undefined; group: string | undefined; setGroup: (group: string | undefined) => void }
 
 export function Legend({ model, state, colour: mode, dark, threads, times, group, setGroup }: LegendProps) {
-  const { self } = functionTable(model, state);
+  const self = selfValues(model, state);
   const all = whole(model, state);
   const isHeap = mode === 'kind' && model.isHeapMetric(state.metric);
   const groups = useMemo(() => {

@@ -12,6 +12,7 @@ import { functionColour, kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
 import { boxesIn, type Box, type ThreadSamples } from '../stackchart.ts';
 import type { Colour, Range } from '../state.ts';
+import { ticks } from '../timeline/ruler.ts';
 import { limited } from './cells.tsx';
 
 const ROW = 18;
@@ -45,7 +46,7 @@ interface Pointed {
 }
 
 export function ChartCanvas(props: Props): JSX.Element {
-  const { model, state, dispatch, dark, tree, samples, rows, bounds, view, onView } = props;
+  const { model, state, dispatch, dark, tree, samples, rows, bounds, onView } = props;
   const holder = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 800, height: 300 });
@@ -64,6 +65,9 @@ export function ChartCanvas(props: Props): JSX.Element {
   }, []);
 
   const shownRows = Math.max(1, Math.ceil((size.height - AXIS) / ROW));
+  const lastFirst = Math.max(0, rows - Math.floor((size.height - AXIS) / ROW));
+  // A higher window shows rows that were scrolled away.
+  const view = { ...props.view, firstRow: Math.min(props.view.firstRow, lastFirst) };
   const span = view.to - view.from;
   const boxes = useMemo(
     () => boxesIn(tree, samples, { from: view.from, to: view.to, width: size.width, firstRow: view.firstRow, rows: shownRows }),
@@ -73,7 +77,6 @@ export function ChartCanvas(props: Props): JSX.Element {
   const setView = (from: number, to: number, firstRow: number): void => {
     const wide = Math.min(bounds[1] - bounds[0], Math.max(1000, to - from));
     const start = Math.min(Math.max(bounds[0], from), bounds[1] - wide);
-    const lastFirst = Math.max(0, rows - Math.floor((size.height - AXIS) / ROW));
     onView({ from: start, to: start + wide, firstRow: Math.min(lastFirst, Math.max(0, Math.round(firstRow))) });
   };
   const zoom = (factor: number, at: number): void => setView(at - (at - view.from) * factor, at + (view.to - at) * factor, view.firstRow);
@@ -269,21 +272,17 @@ function label(context: CanvasRenderingContext2D, short: string, ink: string, le
 }
 
 function axis(context: CanvasRenderingContext2D, view: ChartView, size: { width: number }, ink: string, line: string, paper: string): void {
-  const steps = [1, 2, 5];
-  const least = (view.to - view.from) * 110 / size.width;
-  const power = 10 ** Math.floor(Math.log10(least));
-  const step = (steps.find(of => of * power >= least) ?? 10) * power;
   context.fillStyle = paper;
   context.fillRect(0, 0, size.width, AXIS - 1);
   context.fillStyle = ink;
   context.strokeStyle = line;
   context.lineWidth = 1;
   context.beginPath();
-  for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step) {
+  for (const { at: time, text } of ticks(view.from, view.to, size.width)) {
     const at = Math.round((time - view.from) * size.width / (view.to - view.from)) + 0.5;
     context.moveTo(at, AXIS - 6);
     context.lineTo(at, AXIS - 1);
-    context.fillText(duration(time), at + 4, AXIS / 2 - 1);
+    context.fillText(text, at + 4, AXIS / 2 - 1);
   }
   context.moveTo(0, AXIS - 0.5);
   context.lineTo(size.width, AXIS - 0.5);

@@ -9,7 +9,7 @@ import { chosenEditor, copy, openInEditor } from '../editor.ts';
 import { wantedLine } from '../findings.ts';
 import { functionRows, parseSort } from '../functionrows.ts';
 import { codePieces, type CodePiece } from '../instructions.ts';
-import { functionCosts, type FileCost, type FunctionCosts } from '../lines.ts';
+import { figuresOf, functionCosts, type FileCost, type FunctionCosts } from '../lines.ts';
 import { useMatches } from '../matches.ts';
 import { KIND, type Model } from '../model.ts';
 import { NONE } from '../payload.ts';
@@ -73,7 +73,7 @@ function FunctionSource(props: PanelProps & { fn: number }) {
   const file = files.find(known => known.file === (pickedFile ?? costs.lines[hot[0] ?? -1]?.file)) ?? files[0];
   const piece = pieces.find(known => known.code === pickedPiece) ?? pieces.find(({ instructions }) => instructions.some(({ lines }) => lines.includes(sentTo))) ?? pieces[0];
   const rows = useMemo(() => (file ? sourceRows(model, costs, file.file) : []), [costs, file?.file]);
-  const unit = model.unit(state.metric);
+  const unit = model.unit(state.metric), figures = figuresOf(functionTable(model, state), fn, costs);
   const marks = hovered.length ? hovered : chosen;
 
   /** Goes to the innermost line of an instruction, in whichever file it is. */
@@ -89,9 +89,9 @@ function FunctionSource(props: PanelProps & { fn: number }) {
     <div class="source pane">
       <div class="tools">
         <strong class="grow"><Name model={model} fn={fn} dark={dark} /></strong>
-        <span class="figures" title="Includes code inlined into it">
-          self <b>{amount(costs.whole.self, unit)}</b> {share(costs.whole.self, whole(model, state))}
-          <i /> total <b>{amount(costs.whole.total, unit)}</b> {share(costs.whole.total, whole(model, state))}
+        <span class="figures" title={state.inline ? 'As in the function table: code inlined into it is in its total' : 'As in the function table: includes code inlined into it'}>
+          self <b>{amount(figures.self, unit)}</b> {share(figures.self, whole(model, state))}
+          <i /> total <b>{amount(figures.total, unit)}</b> {share(figures.total, whole(model, state))}
         </span>
         {linePlace && <button type="button" onClick={() => { if (!openInEditor(linePlace)) { copy(linePlace); if (!chosenEditor().address) props.chooseEditor(); } }} title={`Open ${limited(linePlace, 300)} in the editor, or copy it if no editor is set`}>Open in editor</button>}
         <span class="quiet hint">Percentages below are of the function · . and , go to the next and previous hot line</span>

@@ -10,7 +10,8 @@ import type { TimeCache } from './states.ts';
 import { isChosen } from './threads.ts';
 import { spansName, type Stop, type Track } from './tracks.ts';
 
-export const LABEL_WIDTH = 212;
+/** In pixels; a phone leaves most of its width to the tracks. */
+export const labelWidth = (): number => (innerWidth < 600 ? 112 : 212);
 
 interface LabelsProps {
   model: Model;
@@ -39,7 +40,7 @@ export function Labels({ model, tracks, state, stops, active, select, values, ti
   } as const);
   return <>
     {tracks.map(track => {
-      const style = { top: `${track.y}px`, height: `${track.height}px`, width: `${LABEL_WIDTH}px` };
+      const style = { top: `${track.y}px`, height: `${track.height}px`, width: `${labelWidth()}px` };
       if (track.kind === 'parallel') {
         return <div key="parallel" class="track" style={style} role="presentation" title="How many threads are running, queued for a CPU or blocked at the same time. Idle threads are not counted">
           <span class="track-name">Concurrent threads</span><span class="track-value">{times && `≤ ${+times.parallel.top.toFixed(1)}`}</span></div>;

@@ -104,6 +104,10 @@ test('round times', () => {
   assert.deepEqual(ticks(0, 12e9, 1200).map(({ text }) => text), ['0', '2 s', '4 s', '6 s', '8 s', '10 s', '12 s']);
   assert.deepEqual(ticks(1e9, 1.002e9, 500).map(({ text }) => text), ['1.0000 s', '1.0005 s', '1.0010 s', '1.0015 s', '1.0020 s']);
   assert.equal(clock(125e9, 1e9), '2:05 min');
+  for (const [from, to, width] of [[1.93e9, 1.96e9, 1200], [0.99e9, 1.01e9, 900], [59e9, 61e9, 1600], [999e3, 1001e3, 700], [0, 7, 300], [3599e9, 3601e9, 1000]] as const) {
+    const texts = ticks(from, to, width).map(({ text }) => text);
+    assert.ok(texts.length > 1 && new Set(texts).size === texts.length, `labels do not repeat: ${texts}`);
+  }
   assert.ok(ticks(0, 1, 1e6).length < 1001);
 });
 

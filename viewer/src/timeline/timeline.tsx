@@ -10,7 +10,7 @@ import { byThread, stackKinds, stretches, type ThreadSamples } from './activity.
 import { TimelineBar } from './bar.tsx';
 import { brushKey } from './keyboard.ts';
 import { ActivityCache, binsFor, drawTracks, type Scene } from './draw.ts';
-import { Labels, LABEL_WIDTH, stopId } from './labels.tsx';
+import { Labels, labelWidth, stopId } from './labels.tsx';
 import { TimeTable } from './legend.tsx';
 import { readout, spanAt, stretchUnder } from './readout.ts';
 import { clock } from './ruler.ts';
@@ -33,7 +33,7 @@ type Drag =
 export function Timeline(props: PanelProps) {
   const { model } = props;
   if (model.timed || model.profile.threads.count > 1) return <Tracks {...props} />;
-  return <section class="timeline" aria-label="Timeline"><TimelineBar {...props} /></section>;
+  return <section class="timeline bare" aria-label="Timeline"><TimelineBar {...props} /></section>;
 }
 
 function Tracks({ model, state, dispatch, dark }: PanelProps) {
@@ -75,7 +75,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   }, [state.spans]);
 
   useLayoutEffect(() => {
-    const fit = () => setSize({ width: Math.max(50, scroller.current!.clientWidth - LABEL_WIDTH), height: scroller.current!.clientHeight });
+    const fit = () => setSize({ width: Math.max(50, scroller.current!.clientWidth - labelWidth()), height: scroller.current!.clientHeight });
     fit();
     const observer = new ResizeObserver(fit);
     observer.observe(scroller.current!);
@@ -221,14 +221,16 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
 
   const shown = tracksBetween(tracks.list, scroll, scroll + size.height);
   const selected = timeRange(state);
-  const wanted = Math.min(tracks.height, Number(state.panel['timeline-height']) || Math.min(waits ? MOST_HEIGHT.withWaits : MOST_HEIGHT.plain, Math.max(80, innerHeight * (waits && innerWidth > 900 ? .42 : .32))));
+  const chosenHeight = Number(state.panel['timeline-height']) || 0;
+  const wanted = chosenHeight ? `${Math.min(tracks.height, chosenHeight)}px`
+    : `min(${tracks.height}px, ${waits ? MOST_HEIGHT.withWaits : MOST_HEIGHT.plain}px, max(80px, ${waits && innerWidth > 900 ? 42 : 32}vh))`;
   return (
-    <section class="timeline" aria-label="Timeline">
+    <section class={`timeline${chosenHeight ? ' sized' : ''}`} aria-label="Timeline">
       <TimelineBar model={model} state={state} dispatch={dispatch} dark={dark} times={times} />
-      {model.timed && <Ruler range={range} width={size.width} left={LABEL_WIDTH} />}
-      <div class="timeline-tracks" ref={scroller} style={{ height: `${wanted}px` }} tabIndex={0} role="listbox" aria-multiselectable="true" aria-label="Threads"
+      {model.timed && <Ruler range={range} width={size.width} left={labelWidth()} />}
+      <div class="timeline-tracks" ref={scroller} style={{ height: wanted }} tabIndex={0} role="listbox" aria-multiselectable="true" aria-label="Threads"
         aria-activedescendant={active && stopId(active)} onScroll={event => setScroll(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
-        <div class="timeline-window" style={{ marginLeft: `${LABEL_WIDTH}px`, width: `${size.width}px`, height: `${size.height}px` }}>
+        <div class="timeline-window" style={{ marginLeft: `${labelWidth()}px`, width: `${size.width}px`, height: `${size.height}px` }}>
           <canvas ref={canvas} style={{ width: `${size.width}px`, height: `${size.height}px` }} onPointerDown={onPointerDown} onPointerMove={onPointerMove}
             onPointerUp={onPointerUp} onPointerLeave={() => placeHover(undefined)} onDblClick={() => dispatch(zoomIntoBrush(state))} />
           <div class="timeline-hover" ref={hover}><span /></div>
@@ -238,7 +240,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
         <div style={{ height: `${Math.max(0, tracks.height - size.height)}px` }} />
       </div>
       {times && <TimeTable model={model} shown={times} order={tracks.threads} />}
-      <Resizer height={wanted} most={tracks.height} set={height => dispatch({ panel: { ...state.panel, 'timeline-height': String(Math.round(height)) } })} />
+      <Resizer height={size.height} most={tracks.height} set={height => dispatch({ panel: { ...state.panel, 'timeline-height': String(Math.round(height)) } })} />
     </section>
   );
 }

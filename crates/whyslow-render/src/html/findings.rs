@@ -29,7 +29,7 @@ pub(super) struct ExplainedHead {
 
 impl ExplainedHead {
     pub(super) fn of(profile: &Profile, Explained { explanation, path }: Explained<'_>) -> Self {
-        Self { shape: text::shape(profile, &explanation.shape, path), allowed: explanation.allowed }
+        Self { shape: text::shape(profile, explanation, path), allowed: explanation.allowed }
     }
 }
 

@@ -23,3 +23,4 @@ pub use bench::BenchPage;
 pub use changes::ChangesView;
 pub use findings::Explained;
 pub use page::{Bundle, Content, Page, served_page, served_policy, write_page, write_payload};
+pub use payload::view_of_metric;

@@ -13,7 +13,7 @@ use super::findings::Explained;
 use super::payload::{compressed, write_container};
 use super::sha256::sha256;
 use crate::flame::text::{push_xml, visible};
-use crate::text::{headline, remark_line};
+use crate::text::{cost_noun, headline, remark_line};
 use crate::units::Percent;
 
 /// Functions in the table for readers without scripts.
@@ -63,6 +63,8 @@ pub struct Page<'a> {
     pub bundle: Bundle<'a>,
     /// Maximum number of characters in one block of the payload: JavaScript limits the length of a string.
     pub block_length: usize,
+    /// The state that the viewer opens with, in the form of the text after `#`; empty for its default.
+    pub view: &'a str,
 }
 
 impl<'a> Page<'a> {
@@ -78,7 +80,23 @@ impl<'a> Page<'a> {
 
     /// Creates a page with the embedded viewer.
     pub fn of(content: Content<'a>) -> Self {
-        Self { content, bundle: Bundle::EMBEDDED, block_length: 8_000_000 }
+        Self { content, bundle: Bundle::EMBEDDED, block_length: 8_000_000, view: "" }
+    }
+
+    /// The same page, opened with another state.
+    pub fn opened_with(self, view: &'a str) -> Self {
+        Self { view, ..self }
+    }
+
+    /// The element that the viewer draws into.
+    fn place(&self) -> String {
+        if self.view.is_empty() {
+            return "<div id=\"app\"></div>\n".to_owned();
+        }
+        let mut html = String::from("<div id=\"app\" data-view=\"");
+        push_xml(&mut html, self.view);
+        html.push_str("\"></div>\n");
+        html
     }
 
     fn title(&self) -> String {
@@ -134,7 +152,8 @@ pub fn write_page(page: &Page<'_>, mut out: impl Write) -> io::Result<()> {
     out.write_all(head.as_bytes())?;
     out.write_all(b"<style>")?;
     out.write_all(bundle.style.as_bytes())?;
-    out.write_all(b"</style>\n</head>\n<body>\n<div id=\"app\"></div>\n")?;
+    out.write_all(b"</style>\n</head>\n<body>\n")?;
+    out.write_all(page.place().as_bytes())?;
     out.write_all(page.without_scripts().as_bytes())?;
 
     let tags = ["<script type=\"application/octet-stream\" class=\"payload\">", "</script>\n"];
@@ -154,8 +173,9 @@ pub fn served_page(page: &Page<'_>, query: &str) -> String {
     let mut html = head(&page.title());
     let _ = write!(
         html,
-        "<link rel=\"stylesheet\" href=\"viewer.css{query}\">\n</head>\n<body>\n<div id=\"app\"></div>\n{}\
+        "<link rel=\"stylesheet\" href=\"viewer.css{query}\">\n</head>\n<body>\n{}{}\
          <script src=\"viewer.js{query}\"></script>\n</body>\n</html>\n",
+        page.place(),
         page.without_scripts(),
     );
     html
@@ -198,10 +218,12 @@ fn hottest_functions(profile: &Profile, title: &str) -> String {
     for remark in quality.remarks() {
         push_paragraph(&mut html, &remark_line(&remark));
     }
-    html.push_str(
-        "<p>The viewer needs JavaScript, which is off here. The functions that take most of the time:</p>\n\
-         <table>\n<tr><th>self</th><th>total</th><th>function</th></tr>\n",
+    let of = cost_noun(profile, profile.main_metric());
+    push_paragraph(
+        &mut html,
+        &format!("The viewer needs JavaScript, which is off here. The functions with most of the {of}:"),
     );
+    html.push_str("<table>\n<tr><th>self</th><th>total</th><th>function</th></tr>\n");
     for row in table.rows.iter().take(FUNCTIONS) {
         let [own, total] = [table.self_share(row), table.total_share(row)].map(|share| Percent(share.value));
         let _ = write!(html, "<tr><td>{own}</td><td>{total}</td><td>");

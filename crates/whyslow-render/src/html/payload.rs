@@ -1,5 +1,6 @@
 //! The viewer's payload for a profile. `viewer/PAYLOAD.md` describes every column.
 
+use std::cmp::Ordering;
 use std::io::{self, Write};
 use std::rc::Rc;
 
@@ -189,6 +190,25 @@ fn stacks<'p>(profile: &'p Profile, columns: &mut Columns<'p>) {
     columns.u32("stacks.location", rows().map(|row| stacks.location(row).0));
 }
 
+/// The state of a viewer that shows this metric, for [`Page::opened_with`](super::Page::opened_with): the
+/// payload has the main metric first.
+pub fn view_of_metric(profile: &Profile, metric: usize) -> String {
+    let main = profile.main_metric();
+    let shown = match metric.cmp(&main) {
+        Ordering::Less => metric + 1,
+        Ordering::Equal => 0,
+        Ordering::Greater => metric,
+    };
+    // The viewer writes numbers in base 36.
+    let mut digits = Vec::new();
+    let mut rest = shown;
+    while rest > 0 {
+        digits.push(char::from_digit((rest % 36) as u32, 36).unwrap_or('0'));
+        rest /= 36;
+    }
+    if shown == 0 { String::new() } else { format!("m={}", digits.iter().rev().collect::<String>()) }
+}
+
 /// Adds the metrics, the main one first, each with a table of samples in order of time.
 fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
     let mut rows: Vec<_> = profile
@@ -303,7 +323,7 @@ fn time_or_nan(time_ns: Option<u64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use whyslow_profile::ThreadId;
+    use whyslow_profile::{Metric, ThreadId, Unit};
 
     use super::*;
 
@@ -317,6 +337,23 @@ mod tests {
     fn times_do_not_drift() {
         assert_eq!(deltas(&[1_999, 3_998, 5_997]), [1, 2, 2]);
         assert_eq!(deltas(&[5_000, 1_000, 3_000]), [1, 2, 2]);
+    }
+
+    #[test]
+    fn a_page_opens_with_the_metric_where_the_payload_has_it() {
+        let mut profile = whyslow_analyze::testing::profile("main;a 1");
+        let samples = profile.samples[0].clone();
+        for at in 0..40 {
+            let name = profile.strings.push(&format!("event-{at}"));
+            let metric = Metric::of_name("event", Unit::Count).renamed(name);
+            // The first two come before CPU time.
+            let row = if at < 2 { 0 } else { profile.metrics.len() };
+            profile.metrics.insert(row, metric);
+            profile.samples.insert(row, samples.clone());
+        }
+        assert_eq!(profile.main_metric(), 2);
+        let view = |metric| view_of_metric(&profile, metric);
+        assert_eq!([view(2), view(0), view(1), view(3), view(36)], ["", "m=1", "m=2", "m=3", "m=10"]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn explain<'a>(
             .map(|finding| FindingJson::new(context.profile, finding))
             .collect(),
         allowed: explanation.allowed,
-        shape: text::shape(context.profile, &explanation.shape, file),
+        shape: text::shape(context.profile, explanation, file),
         hotspot: HotspotJson::new(context.profile, &explanation.shape),
     }
 }

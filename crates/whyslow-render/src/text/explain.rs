@@ -1,8 +1,9 @@
 //! Findings as text: for a terminal, and as annotations on a pull request.
 
+use whyslow_analyze::heap::is_heap_metric;
 use whyslow_analyze::{CallTree, Label, Percent, number_of, record_again};
 use whyslow_explain::{Change, Evidence, Explanation, Finding, Outcome, Place, Shape};
-use whyslow_profile::Profile;
+use whyslow_profile::{Profile, Unit};
 
 use super::layout::{
     BOLD, DIM, Page, columns, cut, label_name, push_line, push_titled, push_wrapped, styled, wrap,
@@ -23,8 +24,8 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
     let mut out = String::new();
     let mut hotspot = Some(&explanation.shape).filter(|shape| matches!(shape, Shape::Hotspot { .. }));
     for (number, finding) in explanation.findings.iter().take(limit).enumerate() {
-        if let Some(shown) = hotspot.filter(|shape| unexplained(shape) > finding.share) {
-            push_wrapped(&mut out, BOLD, &shape(profile, shown, file), page.width);
+        if hotspot.is_some_and(|shape| unexplained(shape) > finding.share) {
+            push_wrapped(&mut out, BOLD, &shape(profile, explanation, file), page.width);
             out.push('\n');
             hotspot = None;
         }
@@ -48,7 +49,7 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
     push_wrapped(
         &mut out,
         if explanation.findings.is_empty() { anstyle::Style::new() } else { DIM },
-        &shape(profile, &explanation.shape, file),
+        &shape(profile, explanation, file),
         page.width,
     );
     out
@@ -205,10 +206,10 @@ fn is_nameless(profile: &Profile, label: Label) -> bool {
 }
 
 /// The shape of the profile in a sentence, with the next command.
-pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
-    let file = clean(file);
-    let hides = (0..profile.stacks.len()).any(|stack| profile.is_not_sampled(stack.into()));
-    let time = if hides { "sampled time" } else { "time" };
+pub fn shape(profile: &Profile, explanation: &Explanation, file: &str) -> String {
+    let (file, shape) = (clean(file), &explanation.shape);
+    let time = cost_noun(profile, explanation.metric);
+    let is_heap = is_heap_metric(profile, explanation.metric);
     match shape {
         Shape::TooFew { samples, needed } => format!(
             "too few samples: {} of the {} needed. Record a longer run, or raise the rate: {}",
@@ -235,7 +236,9 @@ pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
                 format!(", {} at {}", Percent(part), names::place(profile.text(file), line, PLACE))
             });
             // What nobody explains is read in its loops.
-            let next = if is_nameless(profile, *function) {
+            let next = if is_heap {
+                format!("See its lines: whyslow report {file} heap")
+            } else if is_nameless(profile, *function) {
                 format!("It has no name. See how to get it: whyslow report {file} quality")
             } else if unexplained(shape) > share / 2.0 {
                 format!(
@@ -259,6 +262,21 @@ pub fn shape(profile: &Profile, shape: &Shape, file: &str) -> String {
             "spread out: {functions} functions take 1 % or more of the {time} each, the largest {}. Look for common callers: whyslow report {file} tree",
             Percent(*largest)
         ),
+    }
+}
+
+/// What a share of this metric is a share of: `time`, `allocated bytes`.
+pub(crate) fn cost_noun(profile: &Profile, metric: usize) -> String {
+    let hides = || (0..profile.stacks.len()).any(|stack| profile.is_not_sampled(stack.into()));
+    match profile.metrics.get(metric) {
+        Some(metric) if metric.unit != Unit::Nanoseconds => match profile.text(metric.name) {
+            "bytes-allocated" => "allocated bytes".to_owned(),
+            "bytes-freed" => "freed bytes".to_owned(),
+            "live-at-peak" => "bytes at the peak".to_owned(),
+            name => clean(name).replace('-', " "),
+        },
+        _ if hides() => "sampled time".to_owned(),
+        _ => "time".to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 use whyslow_analyze::{Selection, testing};
 use whyslow_explain::{Allowed, Explanation, Question, explain};
 use whyslow_profile::{Metric, Profile, Samples, ThreadId};
-use whyslow_render::html::{Explained, Page, write_payload};
+use whyslow_render::html::{Explained, Page, write_page, write_payload};
 
 use crate::decoder::{NONE, Payload};
 
@@ -144,4 +144,23 @@ fn findings_are_absent_unless_requested_and_without_any_only_the_shape_is_shown(
     let payload = payload(&clean, Some(&explained(&clean, &Allowed::default())));
     assert!(payload.header["explained"]["shape"].as_str().unwrap().contains("app::"));
     assert!(!payload.names().iter().any(|name| name.starts_with("finding")));
+}
+
+#[test]
+fn a_recording_of_the_heap_alone_has_shares_of_memory() {
+    let mut profile = testing::heap_profile(
+        "app::main@m.rs:3;app::load@l.rs:7 : allocations=300 bytes_allocated=300000 peak_bytes=200\n\
+         app::main@m.rs:3;app::save@l.rs:9 : allocations=3 bytes_allocated=300 peak_bytes=2",
+    );
+    // All threads were blocked nearly always.
+    (profile.meta.user_time_ns, profile.meta.system_time_ns) = (1, 1);
+    let explanation = explained(&profile, &Allowed::default());
+    let page = Page::explained(&profile, "x", Explained { explanation: &explanation, path: "x" });
+    let mut out = Vec::new();
+    write_page(&page, &mut out).unwrap();
+    let text = String::from_utf8_lossy(&out);
+    let (_, rest) = text.split_once("<noscript>").unwrap();
+    assert!(rest.contains("The functions with most of the allocated bytes:"));
+    let shape = whyslow_render::text::shape(&profile, &explanation, "x");
+    assert!(!shape.contains("time") && !shape.contains("waits"), "{shape}");
 }

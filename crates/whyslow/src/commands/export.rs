@@ -13,7 +13,7 @@ use whyslow_formats::export::{
 };
 use whyslow_formats::{FoldedOptions, FoldedRoot, write_folded};
 use whyslow_profile::Profile;
-use whyslow_render::html::{Explained, Page, write_page};
+use whyslow_render::html::{Explained, Page, view_of_metric, write_page};
 use whyslow_render::sanitize::clean;
 
 use super::explain::for_viewer;
@@ -183,7 +183,9 @@ fn write(
             let name = args.profile.file.file_name().unwrap_or(args.profile.file.as_os_str());
             let typed = args.profile.file.display().to_string();
             let explained = Explained { explanation: &for_viewer(profile, &typed), path: &typed };
-            write_page(&Page::explained(profile, &name.to_string_lossy(), explained), out)?;
+            let view = view_of_metric(profile, selection.metric);
+            let name = name.to_string_lossy();
+            write_page(&Page::explained(profile, &name, explained).opened_with(&view), out)?;
             let filtered = !selection.is_everything();
             Ok(if filtered { vec![LeftOut::PageFilters] } else { Vec::new() })
         }

@@ -1,7 +1,9 @@
 //! `whyslow view`: the viewer in the browser, served or as one file.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::Read;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -11,7 +13,9 @@ use clap::Args;
 use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Paths};
 use whyslow_bench::stored::read_stored;
-use whyslow_render::html::{BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, write_page, write_payload};
+use whyslow_render::html::{
+    BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, view_of_metric, write_page, write_payload,
+};
 use whyslow_render::text::DiffView;
 
 use super::diff::file;
@@ -22,7 +26,7 @@ use crate::failure::{Failure, Result, warn};
 use crate::filters::Filters;
 use crate::metric::MetricArgs;
 use crate::output::{self, Output, note};
-use crate::serve::{self, Doorway, Progress, Server, Site};
+use crate::serve::{self, Doorway, Editor, Progress, Server, Site};
 use crate::sides::Sides;
 use crate::{open, profile_file};
 
@@ -43,8 +47,8 @@ Examples:
   whyslow view result.json                     results of `whyslow bench`
   whyslow view app.whyslow --no-open           print the address only
 
-From another machine: `whyslow view FILE --no-open --port 8080` there, and
-`ssh -L 8080:127.0.0.1:8080 HOST` here."
+Over ssh, it prints the `ssh -L` command to run on your machine; --port keeps
+that command the same."
 )]
 pub(crate) struct ViewArgs {
     /// The profile, or the JSON of `whyslow bench`
@@ -87,19 +91,14 @@ pub(crate) fn run(args: &ViewArgs, volume: Volume) -> Result<Exit> {
     };
     match ready {
         Ready::Written => Ok(Exit::Success),
-        Ready::Served { server, site, fragment } => serve(args, server, &site, &fragment, volume),
+        Ready::Served { server, site } => serve(args, server, &site, volume),
     }
 }
 
 /// A page that is written to its file, or that a server holds. The profile is no longer needed.
 enum Ready {
     Written,
-    Served {
-        server: Server,
-        site: Arc<Site>,
-        /// The end of its address.
-        fragment: String,
-    },
+    Served { server: Server, site: Arc<Site> },
 }
 
 /// What a file probably is, by its first bytes.
@@ -146,7 +145,7 @@ fn bench(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
     })?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let page = Page::of(Content::Bench(BenchPage { stored: &stored, file: &name }));
-    ready(args, &page, String::new(), volume)
+    ready(args, &page, volume)
 }
 
 fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
@@ -155,7 +154,8 @@ fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let typed = path.display().to_string();
     let explained = Explained { explanation: &for_viewer(&profile, &typed), path: &typed };
-    ready(args, &Page::explained(&profile, &name, explained), fragment(metric), volume)
+    let view = view_of_metric(&profile, metric);
+    ready(args, &Page::explained(&profile, &name, explained).opened_with(&view), volume)
 }
 
 fn changes(args: &ViewArgs, files: [Vec<PathBuf>; 2], volume: Volume) -> Result<Ready> {
@@ -175,13 +175,13 @@ fn changes(args: &ViewArgs, files: [Vec<PathBuf>; 2], volume: Volume) -> Result<
         focus: None,
     };
     let page = Page::of(Content::Changes(ChangesView { diff, paths: &paths }));
-    ready(args, &page, String::new(), volume)
+    ready(args, &page, volume)
 }
 
 /// Writes the page to its file, or creates the server for it.
-fn ready(args: &ViewArgs, page: &Page<'_>, fragment: String, volume: Volume) -> Result<Ready> {
+fn ready(args: &ViewArgs, page: &Page<'_>, volume: Volume) -> Result<Ready> {
     if let Some(file) = &args.output {
-        save(page, &Output::from(file.clone()), &fragment, volume)?;
+        save(page, &Output::from(file.clone()), volume)?;
         return Ok(Ready::Written);
     }
     let server = Server::bind(args.port).map_err(|error| {
@@ -189,30 +189,30 @@ fn ready(args: &ViewArgs, page: &Page<'_>, fragment: String, volume: Volume) -> 
             .next("another --port, or none for a free one; `-o FILE.html` needs no port")
     })?;
     let site = Arc::new(site(page, server.port())?);
-    Ok(Ready::Served { server, site, fragment })
+    Ok(Ready::Served { server, site })
 }
 
-fn save(page: &Page<'_>, output: &Output, fragment: &str, volume: Volume) -> Result {
+fn save(page: &Page<'_>, output: &Output, volume: Volume) -> Result {
     output.write(|out| write_page(page, out))?;
     if let Output::File(path) = output
         && volume > Volume::Quiet
     {
         note(&format!("whyslow: wrote {}\n", path.display()));
-        if !fragment.is_empty() {
-            note(&format!("whyslow: to see the metric, open {}{fragment}\n", path.display()));
-        }
     }
     Ok(())
 }
 
-/// The end of an address that selects a metric. The viewer keeps its state behind `#`.
-fn fragment(metric: usize) -> String {
-    if metric == 0 { String::new() } else { format!("#m={metric}") }
-}
-
-fn serve(args: &ViewArgs, server: Server, site: &Arc<Site>, fragment: &str, volume: Volume) -> Result<Exit> {
-    let address = format!("{}{fragment}", site.address());
-    if args.no_open {
+fn serve(args: &ViewArgs, server: Server, site: &Arc<Site>, volume: Volume) -> Result<Exit> {
+    let address = site.address();
+    let forward = env::var("SSH_CONNECTION")
+        .ok()
+        .map(|connection| forward(&connection, env::var("USER").ok().as_deref(), server.port()));
+    if let Some(forward) = forward.as_ref().filter(|_| volume > Volume::Quiet) {
+        note(&format!("whyslow: to see it on your machine, run there: {forward}\n"));
+    }
+    // A browser on this machine has nobody in front of it.
+    let is_remote = forward.is_some() && env::var_os("DISPLAY").is_none() && env::var_os("WAYLAND_DISPLAY").is_none();
+    if args.no_open || is_remote {
         output::print(&format!("{address}\n"))?;
         if volume > Volume::Quiet {
             note("whyslow: serving the viewer until Ctrl-C\n");
@@ -222,17 +222,35 @@ fn serve(args: &ViewArgs, server: Server, site: &Arc<Site>, fragment: &str, volu
     if volume > Volume::Quiet {
         note(&format!("whyslow: viewer: {address}\nwhyslow: serving until Ctrl-C\n"));
     }
-    let (opening, fragment) = (Arc::clone(site), fragment.to_owned());
-    thread::spawn(move || open(&opening, &fragment));
+    let opening = Arc::clone(site);
+    thread::spawn(move || open(&opening));
     server.run(site)
 }
 
+/// The command that brings a port to the other end of an ssh connection. `connection` is `SSH_CONNECTION`:
+/// the client's address and port, then this machine's.
+fn forward(connection: &str, user: Option<&str>, port: u16) -> String {
+    let words = connection.split_ascii_whitespace().collect::<Vec<_>>();
+    let here = match words.as_slice() {
+        [_, _, here, at] => here.parse::<IpAddr>().ok().zip(at.parse::<u16>().ok()),
+        _ => None,
+    };
+    let is_plain = |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    let user = user.filter(is_plain).map_or(String::new(), |user| format!("{user}@"));
+    let forward = format!("ssh -L {port}:127.0.0.1:{port}");
+    match here {
+        Some((here, 22)) => format!("{forward} {user}{here}"),
+        Some((here, at)) => format!("{forward} -p {at} {user}{here}"),
+        None => format!("{forward} {user}HOST"),
+    }
+}
+
 /// Opens the site in a browser, and watches for a second use of its ticket.
-fn open(site: &Site, fragment: &str) {
+fn open(site: &Site) {
     /// A browser that works asks much sooner.
     const PATIENCE: Duration = Duration::from_secs(20);
-    let address = || format!("{}{fragment}", site.address());
-    let doorway = match Doorway::to(&format!("{}{fragment}", site.address_with_ticket())) {
+    let address = || site.address();
+    let doorway = match Doorway::to(&site.address_with_ticket()) {
         Ok(doorway) => doorway,
         Err(error) => {
             let why = format!("cannot create a private file for the browser: {error}");
@@ -271,8 +289,28 @@ fn site(page: &Page<'_>, port: u16) -> Result<Site> {
         style: Bundle::EMBEDDED.style,
         payload,
     };
-    Site::new(port, content).map_err(|error| {
+    Site::new(port, Editor::of_user(), content).map_err(|error| {
         Failure::new(format!("/dev/urandom: cannot read a secret for the address: {error}"))
             .next("-o FILE.html, which needs no secret")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_for_the_other_end_of_ssh() {
+        let forward = |connection, user| forward(connection, user, 8080);
+        assert_eq!(
+            forward("10.0.0.2 50122 10.0.0.9 22", Some("ann")),
+            "ssh -L 8080:127.0.0.1:8080 ann@10.0.0.9"
+        );
+        assert_eq!(
+            forward("::1 50122 ::1 2222", Some("an;n")),
+            "ssh -L 8080:127.0.0.1:8080 -p 2222 ::1",
+            "an odd name is left out"
+        );
+        assert_eq!(forward("unknown", None), "ssh -L 8080:127.0.0.1:8080 HOST");
+    }
 }

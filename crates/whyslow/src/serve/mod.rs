@@ -1,9 +1,10 @@
-//! A small HTTP server for one viewer, on loopback only: one thread per request, everything in memory, no
-//! file system.
+//! A small HTTP server for one viewer, on loopback only: one thread per request, everything in memory. The
+//! only file is the one with the user's choice of an editor.
 
 mod access;
 mod clients;
 mod doorway;
+mod editor;
 mod request;
 mod response;
 mod site;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 pub(crate) use access::Progress;
 use clients::{Clients, Place};
 pub(crate) use doorway::Doorway;
+pub(crate) use editor::Editor;
 use request::Request;
 use response::{Response, Status};
 pub(crate) use site::{Content, Site};

@@ -1,11 +1,11 @@
 //! What the server serves, and the rules for access.
 
-use std::borrow::Cow;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::access::{Access, Progress};
+use super::editor::Editor;
 use super::request::Request;
 use super::response::{Response, Status};
 use super::token::Token;
@@ -34,15 +34,17 @@ pub(crate) struct Site {
     shown: Condvar,
     /// The port that serves it.
     pub(super) port: u16,
+    /// The user's editor, the only thing that a page can change.
+    editor: Editor,
 }
 
 impl Site {
     /// A site on a port, with new secrets. `content` gets the query that the addresses in the page end with.
-    pub(crate) fn new(port: u16, content: impl FnOnce(&str) -> Content) -> io::Result<Self> {
+    pub(crate) fn new(port: u16, editor: Editor, content: impl FnOnce(&str) -> Content) -> io::Result<Self> {
         let access = Access::new()?;
         let page_token = access.token().clone();
         let content = content(&format!("?token={}", page_token.text()));
-        Ok(Self { content, page_token, access: Mutex::new(access), shown: Condvar::new(), port })
+        Ok(Self { content, page_token, access: Mutex::new(access), shown: Condvar::new(), port, editor })
     }
 
     /// The address for the user.
@@ -80,7 +82,9 @@ impl Site {
         if origin.is_some_and(|origin| !self.is_this_server(origin)) {
             return refuse(Status::Forbidden, "requests from other sites are not allowed");
         }
-        if !matches!(request.method, "GET" | "HEAD") {
+        // Only a page of this server can change something: its requests name their origin.
+        let keeps = (request.method, request.path) == ("POST", "/editor") && origin.is_some();
+        if !keeps && !matches!(request.method, "GET" | "HEAD") {
             return refuse(Status::MethodNotAllowed, "only GET and HEAD are allowed");
         }
         let mut access = self.access();
@@ -109,24 +113,36 @@ impl Site {
                 "the token is missing or wrong; open the address that `whyslow view` printed last",
             );
         }
+        if keeps {
+            return match request.parameter("value").map(|value| self.editor.keep(value)) {
+                Some(Ok(())) => Ok(Response::ok("application/json", self.editor.json())),
+                _ => refuse(Status::BadRequest, "the choice of the editor cannot be kept"),
+            };
+        }
         match request.path {
             "/" => Ok(Response::ok("text/html; charset=utf-8", self.page(access.token()))),
             "/viewer.js" => {
                 Ok(Response::ok("text/javascript; charset=utf-8", self.content.script.as_bytes()))
             }
             "/viewer.css" => Ok(Response::ok("text/css; charset=utf-8", self.content.style.as_bytes())),
+            "/editor" => Ok(Response::ok("application/json", self.editor.json())),
             "/profile" => Ok(Response::ok("application/octet-stream", &*self.content.payload)),
             _ => Ok(Response::refusal(Status::NotFound, "this server has only the viewer")),
         }
     }
 
-    /// The page; its parts are at addresses with this token.
-    fn page(&self, token: &Token) -> Cow<'_, [u8]> {
-        let page = &self.content.page;
+    /// The page with the user's editor; its parts are at addresses with this token.
+    fn page(&self, token: &Token) -> Vec<u8> {
+        const PLACE: &str = "<div id=\"app\"";
+        let page = self.content.page.replacen(
+            PLACE,
+            &format!("{PLACE} data-editor=\"{}\"", self.editor.attribute()),
+            1,
+        );
         if *token == self.page_token {
-            page.as_bytes().into()
+            page.into_bytes()
         } else {
-            page.replace(self.page_token.text(), token.text()).into_bytes().into()
+            page.replace(self.page_token.text(), token.text()).into_bytes()
         }
     }
 

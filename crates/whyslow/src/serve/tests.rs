@@ -11,6 +11,8 @@ const SMALL: Limits = Limits { head_bytes: 1024, head_time: Duration::from_secs(
 /// A server per test. It runs until the test's process exits.
 struct Running {
     site: Arc<Site>,
+    /// The user's configuration.
+    _folder: tempfile::TempDir,
 }
 
 impl Running {
@@ -22,10 +24,12 @@ impl Running {
             style: "style",
             payload: (0..3_000_000u32).map(|number| (number >> 3) as u8).collect(),
         };
-        let site = Arc::new(Site::new(server.port(), content).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let editor = Editor::in_file(folder.path().join("editor.json"));
+        let site = Arc::new(Site::new(server.port(), editor, content).unwrap());
         let served = Arc::clone(&site);
         thread::spawn(move || server.serve(&served, limits));
-        Self { site }
+        Self { site, _folder: folder }
     }
 
     fn connect(&self) -> TcpStream {
@@ -416,4 +420,26 @@ fn listens_on_loopback_only() {
     assert_eq!(server.listener.local_addr().unwrap(), SocketAddr::from((Ipv4Addr::LOCALHOST, server.port())));
     // Other addresses of this machine do not answer.
     assert!(TcpStream::connect(("127.0.0.2", server.port())).is_err());
+}
+
+#[test]
+fn a_page_of_this_server_keeps_the_editor_and_nobody_else_does() {
+    let server = Running::start(SMALL);
+    let value: String =
+        br#"{"address":"zed:{path}","folder":""}"#.iter().map(|byte| format!("{byte:02x}")).collect();
+    let keep = |query: &str, headers: &str| {
+        let host = format!("Host: {}\r\n", server.host());
+        server
+            .request("POST", &format!("/editor{query}"), &format!("{host}{headers}Content-Length: 0\r\n"))
+            .status()
+    };
+    let (token, own) = (server.token(), format!("Origin: http://{}\r\n", server.host()));
+    let right = format!("?token={token}&value={value}");
+    assert_eq!(keep(&format!("?value={value}"), &own), 403, "without the token");
+    assert_eq!(keep(&right, "Origin: http://evil.example\r\n"), 403, "another site");
+    assert_eq!(keep(&right, ""), 405, "without an origin");
+    assert_eq!(keep(&format!("?token={token}&value=7b"), &own), 400, "not a choice");
+    assert_eq!(server.get("/editor").body, br#"{"address":"","folder":""}"#);
+    assert_eq!(keep(&right, &own), 200);
+    assert_eq!(server.get("/editor").body, br#"{"address":"zed:{path}","folder":""}"#);
 }

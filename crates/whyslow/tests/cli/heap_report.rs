@@ -117,9 +117,12 @@ fn without_cpu_samples_quality_does_not_mention_them() {
 }
 
 #[test]
-fn the_viewers_address_has_the_metric() {
+fn the_viewers_page_opens_with_the_metric() {
     let folder = folder();
     let outcome = folder.whyslow(["view", "both.whyslow", "--metric", "bytes-allocated", "-o", "x.html"]);
     outcome.succeeds();
-    assert!(outcome.stderr.contains("x.html#m=1"), "{}", outcome.stderr);
+    assert!(folder.read("x.html").contains("<div id=\"app\" data-view=\"m=1\"></div>"));
+    let export = ["export", "both.whyslow", "--to", "html", "--metric", "bytes-allocated", "-o", "y.html"];
+    folder.whyslow(export).succeeds();
+    assert!(folder.read("y.html").contains("data-view=\"m=1\""));
 }
