@@ -110,6 +110,9 @@ pub(super) fn warn(
             // Lines of an interpreter say nothing of what it runs.
             SymbolState::Names | SymbolState::Stripped if jit::is_of_runtime(name) => {}
             SymbolState::Names | SymbolState::Stripped => without_lines.push(row),
+            // Another tool's recording brings names with it.
+            SymbolState::Missing | SymbolState::Replaced | SymbolState::NotLoaded
+                if row.unnamed_share < NOTABLE_MODULE => {}
             SymbolState::Missing => missing.push(row),
             SymbolState::Replaced => replaced.push(row),
             SymbolState::NotLoaded => not_loaded.push(row),
@@ -331,9 +334,28 @@ mod tests {
         assert_eq!(system_path("/usr/bin/gzip (deleted)").as_deref(), Some("/usr/bin/gzip"));
     }
 
+    /// A program whose functions have no names.
+    fn unnamed_app() -> Profile {
+        let mut profile = testing::profile("main 900");
+        let empty = profile.strings.push("");
+        profile.functions.iter_mut().for_each(|function| (function.name, function.raw_name) = (empty, empty));
+        profile
+    }
+
+    #[test]
+    fn names_of_an_import_need_no_file() {
+        for state in [SymbolState::Missing, SymbolState::Replaced, SymbolState::NotLoaded] {
+            let (mut named, mut unnamed) = (testing::profile("main 900"), unnamed_app());
+            named.modules[0].symbols = state;
+            unnamed.modules[0].symbols = state;
+            assert_eq!(messages(&named), [""; 0], "{state:?}");
+            assert!(!messages(&unnamed).is_empty(), "{state:?}");
+        }
+    }
+
     #[test]
     fn deleted_file_is_not_reported_as_missing() {
-        let mut profile = testing::profile("main 900");
+        let mut profile = unnamed_app();
         profile.modules[0].symbols = SymbolState::Replaced;
         assert_eq!(
             messages(&profile),

@@ -13,6 +13,8 @@ whyslow_profile::facts! {
         "export-metrics" => Metrics(Vec<String>),
         /// When each sample was taken.
         "export-times" => Times,
+        /// Whole stacks: there are only pairs of caller and callee.
+        "export-stacks" => Stacks,
         /// When each sample was taken; the samples of a thread follow each other without gaps.
         "export-gaps" => Gaps,
         /// Which frames were inlined.
@@ -89,6 +91,7 @@ impl fmt::Display for LeftOut {
                 return write!(f, "{} bytes at the peak that the timeline does not have", Count(*bytes));
             }
             Self::Times => "when each sample was taken",
+            Self::Stacks => "threads, whole stacks (there are only pairs of caller and callee), the number of calls",
             Self::Gaps => {
                 "when each sample was taken (the samples of a thread follow each other without gaps)"
             }

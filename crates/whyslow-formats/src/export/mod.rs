@@ -1,5 +1,7 @@
 //! Exports profiles to other tools' formats. Each writer returns what its format cannot hold.
 
+mod callgrind;
+mod chrome_trace;
 mod csv;
 mod dhat;
 mod firefox;
@@ -16,6 +18,8 @@ mod speedscope;
 use whyslow_analyze::{Label, Selection};
 use whyslow_profile::{LocationId, Metric, Profile, Samples, Unit};
 
+pub use callgrind::write_callgrind;
+pub use chrome_trace::write_chrome_trace;
 pub use csv::write_csv;
 pub use dhat::write_dhat;
 pub use firefox::write_firefox;

@@ -4,10 +4,10 @@
 //! [ event, … ]      or      {"traceEvents": [ event, … ], …}
 //! event = {"ph": phase, "name": …, "ts": microseconds, "pid": …, "tid": …, "dur": …, "args": {…}}
 //!
-//! B E    a slice begins, ends                   X        both at once, with `dur`
+//! B E    a slice begins, ends                   X        both at once, with `dur` or `tdur`
 //! b e    the same, not tied to a thread         i I R n  an instant
 //! C      values of a counter                    M        names of processes and threads
-//! P      parts of a V8 profile                  others   skipped and counted
+//! P      parts of a V8 profile (or I: all of it)   others   skipped and counted
 //!
 //! {"traceEvents": […], "stackFrames": {…}, "samples": […]}        samples next to the events: see [`frames`]
 //! ```
@@ -41,6 +41,7 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
         Some(b'{') => {
             has("\"traceEvents\"")
                 || (has("\"nodes\"") && has("\"callFrame\""))
+                || (has("\"head\"") && has("\"functionName\"") && has("\"hitCount\""))
                 || (has("\"stackFrames\"") && has("\"samples\""))
         }
         _ => false,
@@ -126,13 +127,15 @@ impl Trace {
             }
             "E" => {
                 let thread = self.thread(event);
-                let ended = self.slices.entry(thread).or_default().end(event.time.0);
-                self.unmatched += u64::from(!ended);
+                let name = (!name.is_empty()).then(|| self.assembly.text(name));
+                self.slices.entry(thread).or_default().end(event.time.0, name);
             }
             "X" => {
                 let (thread, name, detail) =
                     (self.thread(event), self.assembly.text(name), self.detail(event));
-                let end = event.time.0 + event.duration.0.max(0.0);
+                // A trace of thread time alone has no `dur`.
+                let duration = event.duration.or(event.thread_duration).unwrap_or_default();
+                let end = event.time.0 + duration.0.max(0.0);
                 self.slices.entry(thread).or_default().add(event.time.0, end, name, detail);
             }
             "b" | "S" => {
@@ -148,6 +151,10 @@ impl Trace {
                     }
                     None => self.unmatched += 1,
                 }
+            }
+            "i" | "I" if name == "CpuProfile" && V8::is_whole(event) => {
+                let thread = self.thread(event);
+                self.v8.whole(event, thread);
             }
             "i" | "I" | "R" | "n" => {
                 let (name, detail) = (self.assembly.text(name), self.detail(event));
@@ -281,7 +288,12 @@ impl Trace {
         slices.sort_by_key(|(thread, _)| *thread);
         if slices.iter().any(|(_, slices)| slices.first().is_some()) {
             let metric = self.assembly.metric(Metric::of_name(Metric::WALL_TIME, Unit::Nanoseconds));
-            for (thread, slices) in slices {
+            for (thread, mut slices) in slices {
+                let (unmatched, without_end) = slices.join();
+                self.unmatched += unmatched;
+                if without_end > 0 {
+                    self.assembly.note(ImportNote::OpenStretches);
+                }
                 slices.finish(&mut self.assembly, metric, thread, since);
             }
         }

@@ -5,16 +5,19 @@
 //! broken.
 
 mod assemble;
+mod bpftrace;
 mod cachegrind;
 mod callgrind;
 mod chrome_trace;
 mod dhat;
+mod dtrace;
 mod firefox;
 mod folded;
 mod heap;
 mod heaptrack;
 mod json;
 mod lines;
+mod macos_sample;
 mod massif;
 mod others;
 mod parallel;
@@ -24,6 +27,11 @@ mod perf_script;
 mod pprof;
 mod source;
 mod speedscope;
+mod stack_text;
+#[cfg(test)]
+pub(crate) mod testing;
+mod vtune;
+mod xctrace;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -205,8 +213,18 @@ formats! {
     Callgrind = "callgrind" / "callgrind output" in callgrind,
     /// The output of Valgrind's cachegrind.
     Cachegrind = "cachegrind" / "cachegrind output" in cachegrind,
+    /// The XML of `xctrace export`.
+    Xctrace = "xctrace" / "an xctrace time profile" in xctrace,
+    /// The report of macOS's `sample`.
+    MacosSample = "sample" / "a report of macOS's sample" in macos_sample,
+    /// VTune's stacks as CSV.
+    Vtune = "vtune" / "a VTune report of stacks" in vtune,
+    /// bpftrace's maps of stacks.
+    Bpftrace = "bpftrace" / "bpftrace output" in bpftrace,
     /// The text of `perf script`.
     PerfScript = "perf-script" / "perf script text" in perf_script,
+    /// DTrace's stacks.
+    Dtrace = "dtrace" / "DTrace output" in dtrace,
     /// One line per stack.
     Folded = "folded" / "folded stacks" in folded,
     /// pprof's profile.proto. It comes last, because it has no magic number.

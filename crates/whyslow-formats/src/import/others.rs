@@ -2,28 +2,89 @@
 
 use super::ImportError;
 
+const BY_SPEEDSCOPE: &str = "open it in speedscope.app, export it there, then import the .speedscope.json";
 const BY_PPROF: &str = "`pprof -proto PROGRAM FILE > run.pb.gz` (or `go tool pprof`), then import the result";
+const BY_FIREFOX: &str = "open it in profiler.firefox.com, save it there, then import the result";
+const PPROF_REPORT: &str = "a text report of pprof";
+const NO_REPORT: &str = "the profile that it was made from, or `pprof -proto` instead of a report";
+
+/// A format: how a file starts, words near its start, the name, and how to convert it.
+type Known = (&'static [u8], &'static [&'static str], &'static str, &'static str);
+
+const KNOWN: &[Known] = &[
+    (b"heap profile:", &[], "a tcmalloc or old Go heap profile", BY_PPROF),
+    (
+        b"heap_v2/",
+        &[],
+        "a jemalloc heap profile",
+        "`jeprof --collapsed PROGRAM FILE > run.folded`, then import the result",
+    ),
+    (b"goroutine profile:", &[], "a Go text profile", BY_URL),
+    (b"threadcreate profile:", &[], "a Go text profile", BY_URL),
+    (b"Total: ", &["\nROUTINE ="], PPROF_REPORT, NO_REPORT),
+    (b"", &["Showing nodes accounting for "], PPROF_REPORT, NO_REPORT),
+    (b"File: ", &["\nType: "], PPROF_REPORT, NO_REPORT),
+    (b"{", &["\"selfSize\"", "\"callFrame\""], "a V8 heap profile", BY_SPEEDSCOPE),
+    (b"{", &["\"recording\"", "\"instrumentTypes\""], "a recording of Safari's Web Inspector", BY_SPEEDSCOPE),
+    (b"{", &["\"mode\"", "\"frames\"", "\"missed_samples\""], "a stackprof profile", BY_SPEEDSCOPE),
+    (
+        b"v8-version,",
+        &[],
+        "a V8 log",
+        "`node --prof-process --preprocess -j FILE`, open that in speedscope.app and export it there",
+    ),
+    (
+        b"",
+        &["Time and Allocation Profiling Report"],
+        "a GHC profile",
+        "`inferno-collapse-ghcprof FILE > run.folded`, then import the result",
+    ),
+    (
+        b"",
+        &["Level,Function Name,Number of Calls,"],
+        "a Visual Studio call tree",
+        "`inferno-collapse-vsprof FILE > run.folded`, then import the result",
+    ),
+    (b"", &["\tSelf Weight\t"], "a deep copy from Instruments", BY_SPEEDSCOPE),
+    (b"Bytes Used\t", &[], "a deep copy from Instruments", BY_SPEEDSCOPE),
+    (
+        b"# tracer: ",
+        &[],
+        "an ftrace or systrace text",
+        "`perf record` or whyslow itself: ftrace has no stacks",
+    ),
+    (b"SIMPLEPERF", &[], "a simpleperf recording", BY_FIREFOX),
+    (b"*version\n", &[], "an Android (ART) trace", BY_FIREFOX),
+    (b"SLOW", &[], "an Android (ART) trace", BY_FIREFOX),
+    (b"PK\x03\x04", &[], "a zip archive", "unpack it, then import what is inside"),
+    (b"gmon", &[], "a gprof profile", "perf record, or whyslow itself"),
+    (
+        b"FLR\0",
+        &[],
+        "a Java Flight Recorder recording",
+        "`jfrconv FILE run.collapsed`, then import the result",
+    ),
+];
+
+const BY_URL: &str = "the same URL without `?debug=1`, which returns pprof's own format";
 
 /// The error for a file that no importer reads.
 pub(super) fn named(start: &[u8]) -> ImportError {
     let found = |what, next| ImportError::NotRead { what, next };
-    match start {
-        _ if is_cpu_profile(start) => found("a gperftools CPU profile", BY_PPROF),
-        _ if start.starts_with(b"heap profile:") => found("a tcmalloc or old Go heap profile", BY_PPROF),
-        _ if start.starts_with(b"heap_v2/") => found(
-            "a jemalloc heap profile",
-            "`jeprof --collapsed PROGRAM FILE > run.folded`, then import the result",
-        ),
-        _ if start.starts_with(b"goroutine profile:") || start.starts_with(b"threadcreate profile:") => {
-            found("a Go text profile", "the same URL without `?debug=1`, which returns pprof's own format")
-        }
-        _ if is_old_text(start) => found("an old text profile of a C++ or Java server", BY_PPROF),
-        [b'g', b'm', b'o', b'n', ..] => found("a gprof profile", "perf record, or whyslow itself"),
-        [b'F', b'L', b'R', 0, ..] => {
-            found("a Java Flight Recorder recording", "`jfrconv FILE run.collapsed`, then import the result")
-        }
-        _ => ImportError::UnknownFormat,
+    if is_cpu_profile(start) {
+        return found("a gperftools CPU profile", BY_PPROF);
     }
+    if is_old_text(start) {
+        return found("an old text profile of a C++ or Java server", BY_PPROF);
+    }
+    let known = KNOWN.iter().find(|(first, words, ..)| has(start, first, words));
+    known.map_or(ImportError::UnknownFormat, |(_, _, what, next)| found(what, next))
+}
+
+/// Whether a text starts so and contains all of these words.
+fn has(start: &[u8], first: &[u8], words: &[&str]) -> bool {
+    start.starts_with(first)
+        && words.iter().all(|word| memchr::memmem::find(start, word.as_bytes()).is_some())
 }
 
 /// `--- contentionz 1 ---`, and the same with heapz, threadz, growthz or mutex.
@@ -36,12 +97,12 @@ fn is_old_text(start: &[u8]) -> bool {
     })
 }
 
-/// The old binary format: words of 4 or 8 bytes with the values 0, 3, 0, the period, 0.
+/// The old binary format: words of 4 or 8 bytes with the values 0, 3, 0 (or 1, from Java), the period, 0.
 fn is_cpu_profile(start: &[u8]) -> bool {
     let words = |width: usize, to_number: fn(&[u8]) -> u64| {
         let mut words = start.chunks_exact(width).map(to_number);
         let head: Vec<u64> = words.by_ref().take(5).collect();
-        matches!(head[..], [0, 3, 0, period, 0] if period > 0)
+        matches!(head[..], [0, 3, 0 | 1, period, 0] if period > 0)
     };
     let little = |word: &[u8]| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
     let big = |word: &[u8]| word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
@@ -66,6 +127,12 @@ mod tests {
             (b"--- threadz 1 ---\n\n--- Thread 7f79 (name: main/14748) stack: ---\n", "old text profile"),
             (b"--- contentionz 1 ---\ncycles/second = 32\n", "old text profile"),
             (b"gmon\x01", "gprof"),
+            (b"Total: 11\nROUTINE ======= bar in x.c\n", "pprof"),
+            (b"File: app\nType: cpu\nShowing nodes accounting for 1s\n", "pprof"),
+            (br#"{"head":{"callFrame":{"functionName":"(root)"},"selfSize":0}}"#, "V8 heap"),
+            (br#"{"version":1.2,"mode":"wall","samples":9,"missed_samples":0,"frames":{}}"#, "stackprof"),
+            (b"PK\x03\x04", "zip"),
+            (b"# tracer: nop\n#\n  app-7 [000] 50.647: sched_switch: prev_comm=app\n", "ftrace"),
             (b"FLR\0\0", "Java Flight Recorder"),
         ] {
             let error = named(bytes);

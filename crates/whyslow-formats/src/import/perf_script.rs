@@ -12,6 +12,8 @@
 mod frame;
 mod head;
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
     Frame, ImportNote, LeftOutSamples, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId,
@@ -25,17 +27,39 @@ use head::{Head, Sureness};
 
 pub(super) fn looks_like(start: &[u8]) -> bool {
     let start = lines::whole(start);
+    // The kernel's own trace has similar lines.
+    if start.starts_with(b"# tracer: ") {
+        return false;
+    }
     let mut lines = lines::numbered(start).map(|(_, line)| line).filter(|line| !is_ignored(line));
     let Some(first) = lines.next().filter(|_| lines::is_text(start)) else { return false };
     let is_frame = |line: &str| line.starts_with('\t') && frame::starts_with_address(line);
-    let (head, sureness) = Head::parse(&first);
-    match sureness {
-        _ if is_frame(&first) => true,
-        Sureness::Sure => !head.event.is_empty() || lines.next().is_some_and(|line| is_frame(&line)),
-        Sureness::Likely if frame::starts_with_address(head.rest) => true,
-        Sureness::Likely | Sureness::Loose => lines.next().is_some_and(|line| is_frame(&line)),
-    }
+    // Below a sample, frames may be indented otherwise, or not at all.
+    let is_below = |line: Option<&str>| {
+        line.is_some_and(|line| is_frame(line) || frame::starts_with_address(line) && line.ends_with(')'))
+    };
+    let lines: Vec<Cow<'_, str>> = std::iter::once(first).chain(lines.take(MOST_BEFORE_SAMPLES)).collect();
+    let next = |at: usize| lines.get(at + 1).map(AsRef::as_ref);
+    let (head, sureness) = Head::parse(&lines[0]);
+    let starts = match sureness {
+        _ if is_frame(&lines[0]) => true,
+        Sureness::Sure => !head.event.is_empty() || is_below(next(0)),
+        Sureness::Likely if frame::starts_with_address(head.rest) => {
+            head.tid.is_some() || !FrameText::parse(head.rest).is_unknown()
+        }
+        Sureness::Likely => is_below(next(0)),
+        Sureness::Loose => next(0).is_some_and(is_frame),
+    };
+    // Messages of perf or of a shell may come first.
+    let starts_at = |at: usize| {
+        let (head, sureness) = Head::parse(&lines[at]);
+        sureness == Sureness::Sure && !head.event.is_empty() && next(at).is_some_and(is_frame)
+    };
+    starts || (0..lines.len()).any(starts_at)
 }
+
+/// How many lines may precede the first sample.
+const MOST_BEFORE_SAMPLES: usize = 20;
 
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
     let mut script = Script::new();
@@ -51,9 +75,9 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
             continue;
         }
         let (head, sureness) = Head::parse(&line);
-        // Frames are indented, but so are short thread names.
+        // Frames are indented, but so are short thread names. Some tools remove the indentation.
         let is_frame = line.starts_with('\t')
-            || line.starts_with(' ')
+            || (line.starts_with(' ') || open.is_some() && head.tid.is_none() && line.ends_with(')'))
                 && frame::starts_with_address(&line)
                 && sureness < Sureness::Sure
                 && head.pid.is_none();
@@ -62,11 +86,14 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
             script.frame(&mut open.frames, &line);
             continue;
         }
+        // Below a frame is its source line; without one, `f+12` or `libx.so[1f2e]`.
         if line.starts_with(' ')
             && sureness == Sureness::Loose
-            && let (Some(open), Some((file, line))) = (&mut open, frame::source_line(&line))
+            && let Some(open) = open.as_mut().filter(|open| script.has_frames(open))
         {
-            script.source_line(&mut open.frames, file, line);
+            if let Some((file, line)) = frame::source_line(&line) {
+                script.source_line(&mut open.frames, file, line);
+            }
             continue;
         }
         open.take().into_iter().for_each(|open| script.close(open));
@@ -210,8 +237,8 @@ impl Script {
             return;
         }
         if frame.is_unknown() {
-            self.inlined.clear();
-            frames.push(self.assembly.location(None, frame.address, &[]));
+            let rows = self.inlined_rows(None);
+            frames.push(self.assembly.location(None, frame.address, &rows));
             return;
         }
         if self.inlined.is_empty()
@@ -223,9 +250,11 @@ impl Script {
         let module = self.module(frame.module);
         let name = frame.symbol;
         if name == "[unknown]" || module.is_some_and(|module| self.assembly.is_unnamed(module, name)) {
-            self.inlined.clear();
-            let location = self.assembly.location(module, 0, &[]);
-            self.known.insert(frame.text.into(), location);
+            let rows = self.inlined_rows(module);
+            let location = self.assembly.location(module, 0, &rows);
+            if rows.is_empty() {
+                self.known.insert(frame.text.into(), location);
+            }
             frames.push(location);
             return;
         }
@@ -240,14 +269,27 @@ impl Script {
         } else {
             rows.push(self.row(name, module, None));
         }
-        for Inlined { symbol, source } in std::mem::take(&mut self.inlined).into_iter().rev() {
-            rows.push(self.row(&symbol, module, source.as_ref().map(|(file, line)| (file.as_str(), *line))));
-        }
+        rows.extend(self.inlined_rows(module));
         let location = self.assembly.location(module, 0, &rows);
         if plain {
             self.known.insert(frame.text.into(), location);
         }
         frames.push(location);
+    }
+
+    /// Takes the functions inlined into a frame, outermost first.
+    fn inlined_rows(&mut self, module: Option<ModuleId>) -> Vec<Frame> {
+        let inlined = std::mem::take(&mut self.inlined).into_iter().rev();
+        inlined
+            .map(|Inlined { symbol, source }| {
+                self.row(&symbol, module, source.as_ref().map(|(file, line)| (file.as_str(), *line)))
+            })
+            .collect()
+    }
+
+    /// Whether a frame of a sample was read.
+    fn has_frames(&self, open: &Open) -> bool {
+        !open.frames.is_empty() || !self.inlined.is_empty()
     }
 
     fn row(&mut self, name: &str, module: Option<ModuleId>, source: Option<(&str, u32)>) -> Frame {

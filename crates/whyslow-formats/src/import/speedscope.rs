@@ -81,8 +81,8 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     for (row, profile) in file.profiles.iter().enumerate() {
         import.profile(row, profile)?;
     }
-    if import.metrics.is_empty() {
-        import.metric(None);
+    if import.assembly.profile.samples.iter().all(whyslow_profile::Samples::is_empty) {
+        return Err(ImportError::unusable(Format::Speedscope, "no samples"));
     }
     import.assembly.finish()
 }

@@ -6,7 +6,8 @@ use std::io;
 use proptest::prelude::*;
 use whyslow_analyze::{Selection, testing};
 use whyslow_formats::export::{
-    Export, LeftOut, write_firefox, write_perf_script, write_pprof, write_speedscope,
+    Export, LeftOut, write_callgrind, write_chrome_trace, write_firefox, write_perf_script, write_pprof,
+    write_speedscope,
 };
 use whyslow_formats::import::{self, Format, ImportOptions};
 use whyslow_formats::{FoldedOptions, write_folded};
@@ -73,6 +74,55 @@ const STACKS: &str = "
     main;[libfoo.so] 2
     [unknown] 3
     std::rt::lang_start;main;core::fmt::write;sys_read 7";
+
+/// Samples of one thread in a row, with a gap and a repeated stack.
+fn timed() -> Profile {
+    let mut profile = testing::profile(
+        "main@app.rs:3;a;b 10\nmain;a 5\nworker: main;c@lib.rs:9;+d@lib.rs:30;b 20\nmain;a;a 4",
+    );
+    let samples = &mut profile.samples[0];
+    for (row, time) in samples.time_ns.iter_mut().enumerate() {
+        *time = [1_000, 1_010, 2_000, 9_000][row % 4];
+    }
+    profile
+}
+
+#[test]
+fn slices_of_a_trace_add_up_to_the_samples() {
+    let profile = timed();
+    let bytes = written(&profile, write_chrome_trace);
+    let back = from_bytes(&bytes, Format::ChromeTrace).profile;
+    assert_eq!(totals(&back, 0), totals(&profile, 0));
+    let names = |profile: &Profile| -> Vec<String> {
+        profile.threads.iter().map(|thread| profile.text(thread.name).to_owned()).collect()
+    };
+    assert_eq!(names(&back), names(&profile));
+}
+
+#[test]
+fn costs_of_functions_survive_in_callgrinds_format() {
+    let profile = timed();
+    let bytes = written(&profile, write_callgrind);
+    let back = from_bytes(&bytes, Format::Callgrind).profile;
+    assert_eq!(totals(&back, 0), totals(&profile, 0));
+    let Ok(annotate) = annotated(&bytes) else { return };
+    assert!(annotate.contains("PROGRAM TOTALS"), "{annotate}");
+    assert!(
+        annotate.lines().any(|line| line.contains("30,000,000 (76.92%)") && line.contains(":b ")),
+        "{annotate}"
+    );
+}
+
+/// What Valgrind's own tool prints, if it is installed.
+fn annotated(bytes: &[u8]) -> io::Result<String> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("callgrind.out.1");
+    std::fs::write(&path, bytes)?;
+    let output =
+        std::process::Command::new("callgrind_annotate").arg("--show-percs=yes").arg(&path).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
 
 #[test]
 fn every_kind_of_frame_survives() {

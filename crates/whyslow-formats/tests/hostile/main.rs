@@ -14,7 +14,8 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use whyslow_analyze::{FunctionTable, Selection, SortBy};
 use whyslow_formats::export::{
-    Export, write_csv, write_firefox, write_perf_script, write_pprof, write_speedscope,
+    Export, write_callgrind, write_chrome_trace, write_csv, write_firefox, write_perf_script, write_pprof,
+    write_speedscope,
 };
 use whyslow_formats::import::{Format, ImportError, ImportOptions, import_bytes};
 
@@ -65,7 +66,16 @@ fn survives(bytes: &[u8], format: Format) -> Result<(), ImportError> {
         let selection = Selection { metric, ..Selection::default() };
         FunctionTable::build(&profile, &selection, true, SortBy::Total);
         let export = Export::new(&profile, &selection, true);
-        for write in [write_firefox, write_pprof, write_speedscope, write_perf_script, write_csv] {
+        let writers = [
+            write_firefox,
+            write_pprof,
+            write_speedscope,
+            write_perf_script,
+            write_chrome_trace,
+            write_callgrind,
+            write_csv,
+        ];
+        for write in writers {
             write(&export, &mut io::sink()).unwrap();
         }
     }

@@ -8,8 +8,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use whyslow_analyze::Selection;
 use whyslow_formats::export::{
-    Export, LeftOut, write_csv, write_dhat, write_firefox, write_heaptrack, write_massif, write_perf_script,
-    write_pprof, write_speedscope,
+    Export, LeftOut, write_callgrind, write_chrome_trace, write_csv, write_dhat, write_firefox,
+    write_heaptrack, write_massif, write_perf_script, write_pprof, write_speedscope,
 };
 use whyslow_formats::{FoldedOptions, FoldedRoot, write_folded};
 use whyslow_profile::Profile;
@@ -34,6 +34,8 @@ Formats:
   pprof         for `go tool pprof`, Grafana, Perfetto and others
   speedscope    JSON for speedscope.app
   perf-script   text like that of `perf script`
+  chrome-trace  JSON for Perfetto (ui.perfetto.dev) and chrome://tracing
+  callgrind     for KCachegrind and callgrind_annotate
   csv           the function table
   svg, html     the flame graph; the whole viewer in one file
 Heap formats (always the whole recording):
@@ -93,6 +95,8 @@ enum Kind {
     Pprof,
     Speedscope,
     PerfScript,
+    ChromeTrace,
+    Callgrind,
     Csv,
     Svg,
     Html,
@@ -163,6 +167,8 @@ fn write(
         Kind::Pprof => write_pprof(&export(), out),
         Kind::Speedscope => write_speedscope(&export(), out),
         Kind::PerfScript => write_perf_script(&export(), out),
+        Kind::ChromeTrace => write_chrome_trace(&export(), out),
+        Kind::Callgrind => write_callgrind(&export(), out),
         Kind::Csv => write_csv(&export(), out),
         Kind::Dhat | Kind::Heaptrack | Kind::Massif => {
             let mut left_out = match args.to {

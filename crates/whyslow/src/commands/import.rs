@@ -27,6 +27,9 @@ Formats, recognised by content; the file may be packed (gzip, zstd, xz, bzip2):
   dhat                      heap profiles of Valgrind's DHAT and the dhat crate
   heaptrack, massif         heap profiles of heaptrack and Valgrind's massif
   callgrind, cachegrind     Valgrind
+  dtrace, bpftrace          stacks that these tools print
+  sample, xctrace           macOS: reports of `sample`, XML of `xctrace export`
+  vtune                     stacks as CSV: `vtune -report top-down -format csv`
 
 Examples:
   whyslow import perf.data                  write perf.whyslow

@@ -39,6 +39,8 @@ fn every_export_can_be_imported_again() {
         ("speedscope", "y.json"),
         ("perf-script", "y.txt"),
         ("folded", "y.folded"),
+        ("chrome-trace", "y.json.gz"),
+        ("callgrind", "y.out"),
     ] {
         folder.whyslow(["export", "x.whyslow", "--to", format, "-o", file]).succeeds();
         folder.whyslow(["import", file, "-o", "y.whyslow"]).succeeds();
@@ -196,7 +198,10 @@ fn query_commands_read_files_of_other_tools() {
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let folder = Folder::new();
-    folder.file("run.json", SPEEDSCOPE.replace("\"sampled\"", "\"\\u001b[31mred\""));
+    folder.file(
+        "run.json",
+        SPEEDSCOPE.replace("\"profiles\":[", "\"profiles\":[{\"type\":\"\\u001b[31mred\"},"),
+    );
     let outcome = folder.whyslow(["import", "run.json"]);
     assert!(
         outcome.succeeds().stderr.contains("note: ") && !outcome.stderr.contains('\x1b'),
@@ -230,6 +235,8 @@ fn exports_heaps_to_heap_tools() {
         folder.whyslow(["import", format, "-o", "back.whyslow"]).succeeds();
         assert_eq!(folded("back.whyslow", "live-at-peak"), "main;load 4000\n", "{format}");
     }
+    let view = folder.whyslow(["report", "back.whyslow", "heap"]);
+    view.fails(125, &["massif records live bytes and no allocations", "functions --metric live-at-peak"]);
     let heaptrack = folder.whyslow(["export", "heap.whyslow", "--to", "heaptrack"]);
     let text = &heaptrack.succeeds().stdout;
     assert_eq!(text.lines().filter(|line| line.starts_with("+ ")).count(), 94);

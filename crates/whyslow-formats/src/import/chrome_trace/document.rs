@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::json::{Number, Text};
 use super::Trace;
 use super::frames::{FrameSample, StackFrame};
-use super::v8::Node;
+use super::v8::{Node, Tree};
 
 /// An id of a process, thread or slice: a number or a name.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
@@ -73,7 +73,9 @@ pub(super) struct Event<'a> {
     #[serde(rename = "ts")]
     pub(super) time: Number,
     #[serde(rename = "dur")]
-    pub(super) duration: Number,
+    pub(super) duration: Option<Number>,
+    #[serde(rename = "tdur")]
+    pub(super) thread_duration: Option<Number>,
     pub(super) pid: Id,
     pub(super) tid: Id,
     pub(super) id: Id,
@@ -131,6 +133,9 @@ impl<'de> Visitor<'de> for Document<'_> {
                 }
                 "timeDeltas" => self.0.v8.file_deltas(fields.next_value::<Loose>()?.0),
                 "startTime" => self.0.v8.file_start(fields.next_value::<Number>()?.0),
+                "endTime" => self.0.v8.file_end(fields.next_value::<Number>()?.0),
+                "head" => self.0.v8.file_tree(&fields.next_value::<Option<Tree<'de>>>()?.unwrap_or_default()),
+                "timestamps" => self.0.v8.file_times(fields.next_value::<Loose>()?.0),
                 _ => {
                     fields.next_value::<IgnoredAny>()?;
                 }

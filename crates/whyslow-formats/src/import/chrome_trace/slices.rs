@@ -10,39 +10,71 @@ struct Slice {
     end: f64,
     name: StringId,
     detail: Option<StringId>,
+    /// Tells which of two slices of the same time is the outer one.
+    order: usize,
 }
 
-/// Slices in the order of the file.
+/// A begin with its name, or an end, which may have a name.
+#[derive(Debug, Clone, Copy)]
+enum Edge {
+    Begin { name: StringId, detail: Option<StringId> },
+    End { name: Option<StringId> },
+}
+
+/// Slices and edges in the order of the file, which need not be the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
     whole: Vec<Slice>,
-    open: Vec<Slice>,
-    last: f64,
+    edges: Vec<(f64, Edge)>,
 }
 
 impl Slices {
     pub(super) fn begin(&mut self, start: f64, name: StringId, detail: Option<StringId>) {
-        self.open.push(Slice { start, end: start, name, detail });
-        self.last = self.last.max(start);
+        self.edges.push((start, Edge::Begin { name, detail }));
     }
 
-    /// Ends the slice that started last. Returns false if none is open.
-    pub(super) fn end(&mut self, end: f64) -> bool {
-        let Some(slice) = self.open.pop() else { return false };
-        let end = end.max(slice.start);
-        self.last = self.last.max(end);
-        self.whole.push(Slice { end, ..slice });
-        true
+    pub(super) fn end(&mut self, end: f64, name: Option<StringId>) {
+        self.edges.push((end, Edge::End { name }));
     }
 
     pub(super) fn add(&mut self, start: f64, end: f64, name: StringId, detail: Option<StringId>) {
-        self.last = self.last.max(end);
-        self.whole.push(Slice { start, end, name, detail });
+        let order = self.whole.len();
+        self.whole.push(Slice { start, end, name, detail, order });
     }
 
     /// When the first slice starts.
     pub(super) fn first(&self) -> Option<f64> {
-        self.whole.iter().chain(&self.open).map(|slice| slice.start).reduce(f64::min)
+        let begins = self.edges.iter().filter(|(_, edge)| matches!(edge, Edge::Begin { .. }));
+        self.whole.iter().map(|slice| slice.start).chain(begins.map(|(time, _)| *time)).reduce(f64::min)
+    }
+
+    /// Joins begins and ends in the order of time. Returns how many ends have no begin, and how many begins
+    /// no end: those slices last until the end of the thread's events.
+    pub(super) fn join(&mut self) -> (u64, u64) {
+        let mut edges = std::mem::take(&mut self.edges);
+        edges.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let last = self.whole.iter().map(|slice| slice.end);
+        let last = last.chain(edges.iter().map(|(time, _)| *time)).fold(f64::NEG_INFINITY, f64::max);
+        let mut open: Vec<Slice> = Vec::new();
+        let mut unmatched = 0;
+        let first = self.whole.len();
+        for (at, (time, edge)) in edges.into_iter().enumerate() {
+            match edge {
+                Edge::Begin { name, detail } => {
+                    open.push(Slice { start: time, end: time, name, detail, order: first + at });
+                }
+                Edge::End { name } => {
+                    let named = |slice: &Slice| name.is_none_or(|name| name == slice.name);
+                    match open.iter().rposition(named) {
+                        Some(at) => self.whole.push(Slice { end: time, ..open.remove(at) }),
+                        None => unmatched += 1,
+                    }
+                }
+            }
+        }
+        let without_end = open.len() as u64;
+        self.whole.extend(open.into_iter().map(|slice| Slice { end: last.max(slice.start), ..slice }));
+        (unmatched, without_end)
     }
 
     /// Adds the slices to the profile. Each sample is an interval in which nothing changes, weighted by its
@@ -54,13 +86,9 @@ impl Slices {
         thread: ThreadId,
         since: impl Fn(f64) -> u64,
     ) {
-        if !self.open.is_empty() {
-            assembly.note(ImportNote::OpenStretches);
-            let last = self.last;
-            self.whole.extend(self.open.drain(..).map(|slice| Slice { end: last.max(slice.start), ..slice }));
-        }
         // Outer slices first: they start earlier, or end later.
-        self.whole.sort_by(|a, b| a.start.total_cmp(&b.start).then(b.end.total_cmp(&a.end)));
+        let by_time = |a: &Slice, b: &Slice| a.start.total_cmp(&b.start).then(b.end.total_cmp(&a.end));
+        self.whole.sort_by(|a, b| by_time(a, b).then(a.order.cmp(&b.order)));
         let mut running: Vec<(u64, StackId)> = Vec::new();
         let mut now = 0;
         let mut overlapping = false;

@@ -1,7 +1,7 @@
 //! Imports with known results.
 
 use super::*;
-use crate::{FoldedOptions, write_folded};
+use crate::import::testing::folded;
 
 const EVENTS: &str = r#"[
 {"ph":"M","name":"process_name","pid":7,"args":{"name":"app"}},
@@ -22,15 +22,6 @@ const EVENTS: &str = r#"[
 fn import(text: &str) -> Imported {
     assert!(looks_like(text.as_bytes()));
     read(text.as_bytes(), &ImportOptions::default()).expect("it is a trace")
-}
-
-fn folded(imported: &Imported) -> Vec<String> {
-    let mut out = Vec::new();
-    write_folded(&imported.profile, &Default::default(), &FoldedOptions::default(), &mut out)
-        .expect("writes");
-    let mut lines: Vec<String> = String::from_utf8(out).expect("UTF-8").lines().map(str::to_owned).collect();
-    lines.sort();
-    lines
 }
 
 #[test]
@@ -106,12 +97,68 @@ const CPU_PROFILE: &str = r#"{"nodes":[
 #[test]
 fn a_cpuprofile_is_read() {
     let imported = import(CPU_PROFILE);
-    assert_eq!(folded(&imported), ["main 60000", "main;(anonymous) 30000"]);
+    // The last sample lasts until `endTime`.
+    assert_eq!(folded(&imported), ["main 820000", "main;(anonymous) 30000"]);
+    let without_end = import(&CPU_PROFILE.replace("\"endTime\":1000,", ""));
+    assert_eq!(folded(&without_end), ["main 60000", "main;(anonymous) 30000"]);
     let profile = &imported.profile;
     assert_eq!(profile.samples[0].time_ns, [0, 20_000, 90_000]);
     let frame = profile.frames.of(profile.stacks.location(profile.samples[0].stack[0]))[0];
     assert_eq!((frame.line, frame.file.map(|file| profile.text(file))), (10, Some("file:///a.js")));
     assert!(imported.notes(ImportNote::IdleLeftOut));
+}
+
+#[test]
+fn samples_are_put_in_the_order_of_time() {
+    let text = CPU_PROFILE.replace("[2,4,3,2]", "[2,2,4,2]").replace("[10,20,30,40]", "[10,40,-20,60]");
+    // At 110, 150, 130 and 190.
+    assert_eq!(folded(&import(&text)), ["main 870000", "main;(anonymous) 20000"]);
+}
+
+#[test]
+fn an_old_cpuprofile_with_a_tree_is_read() {
+    let text = r#"{"typeId":"CPU","head":{"functionName":"(root)","id":1,"hitCount":0,"children":[
+        {"functionName":"a","url":"a.js","lineNumber":5,"id":2,"hitCount":1,"children":[
+         {"functionName":"b","url":"a.js","lineNumber":9,"id":3,"hitCount":1,"children":[]}]}]},
+        "startTime":1,"endTime":2,"samples":[2,3,1],"timestamps":[1000,1010,1030]}"#;
+    assert_eq!(folded(&import(text)), ["a 10000", "a;b 20000"]);
+}
+
+#[test]
+fn a_whole_v8_profile_in_one_event_is_read() {
+    let (start, end) =
+        (r#"[{"ph":"I","name":"CpuProfile","pid":1,"tid":2,"ts":5,"args":{"data":{"cpuProfile":"#, "}}}]");
+    let imported = import(&format!("{start}{CPU_PROFILE}{end}"));
+    assert_eq!(folded(&imported), ["main 820000", "main;(anonymous) 30000"]);
+    assert_eq!(imported.profile.threads[0].tid, 2);
+    assert!(imported.profile.spans.is_empty());
+}
+
+#[test]
+fn edges_are_joined_in_the_order_of_time_and_by_name() {
+    let event = |phase: &str, name: &str, ts: u32| {
+        format!(r#"{{"ph":"{phase}","name":"{name}","pid":1,"tid":1,"ts":{ts}}}"#)
+    };
+    let trace = |events: &[String]| import(&format!("[{}]", events.join(",")));
+    let unsorted =
+        trace(&[event("E", "", 30), event("B", "a", 10), event("E", "b", 25), event("B", "b", 20)]);
+    assert_eq!(folded(&unsorted), ["a 15000", "a;b 5000"]);
+    assert!(unsorted.profile.meta.notes.is_empty(), "{:?}", unsorted.profile.meta.notes);
+    // The outer one ends first, at the same time.
+    let crossed =
+        trace(&[event("B", "a", 10), event("B", "b", 20), event("E", "a", 30), event("E", "b", 30)]);
+    assert_eq!(folded(&crossed), ["a 10000", "a;b 10000"]);
+    let equal = trace(&[event("B", "a", 10), event("B", "b", 10), event("E", "", 30), event("E", "", 30)]);
+    assert_eq!(folded(&equal), ["a;b 20000"]);
+    let other = trace(&[event("B", "a", 10), event("E", "x", 20), event("E", "a", 30)]);
+    assert_eq!(folded(&other), ["a 20000"]);
+    assert!(other.notes(ImportNote::UnmatchedEvents { events: 1 }));
+}
+
+#[test]
+fn slices_of_thread_time_have_a_length() {
+    let imported = import(r#"[{"ph":"X","name":"f","pid":1,"tid":1,"ts":10,"tts":5,"tdur":7}]"#);
+    assert_eq!(folded(&imported), ["f 7000"]);
 }
 
 #[test]

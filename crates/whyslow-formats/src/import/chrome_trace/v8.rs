@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! node    = id, callFrame: {functionName, url, lineNumber}, children: ids  or  parent: id
-//! samples = ids of nodes; timeDeltas = microseconds before each of them
+//! samples = ids of nodes; timeDeltas = microseconds before each of them; endTime = microseconds
 //! ```
+//! Before 2016, `head` is a tree of nodes, and `timestamps` are the times of the samples.
 
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -37,6 +38,21 @@ struct CallFrame<'a> {
     line: Option<Number>,
 }
 
+/// A node with its callees.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Tree<'a> {
+    id: Number,
+    #[serde(borrow)]
+    function_name: Text<'a>,
+    #[serde(borrow)]
+    url: Text<'a>,
+    /// From 1.
+    line_number: Option<Number>,
+    #[serde(borrow)]
+    children: Vec<Tree<'a>>,
+}
+
 /// A stored node: name, file, line from 1.
 type Kept = (String, String, u32);
 
@@ -49,6 +65,9 @@ struct Profile {
     parents: FxHashMap<u64, u64>,
     samples: Vec<u64>,
     deltas: Vec<f64>,
+    /// The times of the samples, if there are no deltas.
+    times: Vec<f64>,
+    end: Option<f64>,
 }
 
 /// All profiles of a file.
@@ -58,6 +77,8 @@ pub(super) struct V8 {
     file: Profile,
     /// The profiles among trace events, by process and id.
     parts: FxHashMap<(Id, Id), Profile>,
+    /// Profiles that are one event each.
+    whole: Vec<Profile>,
 }
 
 impl V8 {
@@ -77,6 +98,33 @@ impl V8 {
         self.file.start = start;
     }
 
+    pub(super) fn file_end(&mut self, end: f64) {
+        self.file.end = Some(end);
+    }
+
+    pub(super) fn file_tree(&mut self, head: &Tree<'_>) {
+        self.file.add_tree(head);
+    }
+
+    pub(super) fn file_times(&mut self, times: Vec<f64>) {
+        self.file.times = times;
+    }
+
+    /// Whether an event holds a whole profile.
+    pub(super) fn is_whole(event: &Event<'_>) -> bool {
+        event.args.pointer("/data/cpuProfile/nodes").is_some()
+    }
+
+    /// Adds the profile of an event that holds all of it.
+    pub(super) fn whole(&mut self, event: &Event<'_>, thread: ThreadId) {
+        let Some(part) = event.args.pointer("/data/cpuProfile") else { return };
+        let mut profile = Profile { thread: Some(thread), ..Profile::default() };
+        let start = part.get("startTime").and_then(Value::as_f64);
+        profile.start = start.unwrap_or(event.time.0);
+        profile.add_part(part, None);
+        self.whole.push(profile);
+    }
+
     /// Adds a part of a profile. Returns false if it does not look like one.
     pub(super) fn chunk(&mut self, event: &Event<'_>, thread: ThreadId) -> bool {
         let Some(data) = event.args.get("data") else { return false };
@@ -88,33 +136,24 @@ impl V8 {
         }
         profile.thread.get_or_insert(thread);
         let part = data.get("cpuProfile").unwrap_or(&Value::Null);
-        if let Some(nodes) = part.get("nodes")
-            && let Ok(nodes) = Vec::<Node<'_>>::deserialize(nodes)
-        {
-            profile.add_nodes(&nodes);
+        profile.add_part(part, data.get("timeDeltas"));
+        if let Some(end) = data.get("endTime").and_then(Value::as_f64) {
+            profile.end = Some(end);
         }
-        let numbers = |value: Option<&Value>| -> Vec<f64> {
-            let items = value.and_then(Value::as_array);
-            items.map(|items| items.iter().filter_map(Value::as_f64).collect()).unwrap_or_default()
-        };
-        profile.samples.extend(numbers(part.get("samples")).into_iter().map(key));
-        let deltas = data.get("timeDeltas").or_else(|| part.get("timeDeltas"));
-        profile.deltas.extend(numbers(deltas));
         true
     }
 
     /// When the first sample was taken.
     pub(super) fn first(&self) -> Option<f64> {
-        let profiles = self.parts.values().chain([&self.file]);
-        let first = |profile: &Profile| Some(profile.start + profile.deltas.first().copied().unwrap_or(0.0));
-        profiles.filter(|profile| !profile.samples.is_empty()).filter_map(first).reduce(f64::min)
+        let profiles = self.parts.values().chain(&self.whole).chain([&self.file]);
+        profiles.flat_map(|profile| profile.timed().into_iter().map(|(time, _)| time)).reduce(f64::min)
     }
 
     /// Adds the samples to the profile.
     pub(super) fn finish(self, assembly: &mut Assembly, since: impl Fn(f64) -> u64) {
         let mut parts: Vec<((Id, Id), Profile)> = self.parts.into_iter().collect();
         parts.sort_by_key(|(key, _)| format!("{} {}", key.0, key.1));
-        let profiles = parts.into_iter().map(|(_, profile)| profile).chain([self.file]);
+        let profiles = parts.into_iter().map(|(_, profile)| profile).chain(self.whole).chain([self.file]);
         let profiles: Vec<Profile> = profiles.filter(|profile| !profile.samples.is_empty()).collect();
         if profiles.is_empty() {
             return;
@@ -126,10 +165,10 @@ impl V8 {
                 assembly.thread(process, 0, "main")
             });
             let mut stacks: FxHashMap<u64, Option<StackId>> = FxHashMap::default();
-            let mut time = profile.start;
-            for (at, &node) in profile.samples.iter().enumerate() {
-                time += profile.deltas.get(at).copied().unwrap_or(0.0);
-                let length = profile.deltas.get(at + 1).or(profile.deltas.get(at)).copied().unwrap_or(0.0);
+            let timed = profile.timed();
+            let last = profile.last_length(&timed);
+            for (at, &(time, node)) in timed.iter().enumerate() {
+                let length = timed.get(at + 1).map_or(last, |(next, _)| next - time);
                 let value = super::json::nanoseconds(length, super::NS_PER_US);
                 match profile.stack(node, assembly, &mut stacks) {
                     Some(stack) if value > 0 => assembly.sample(metric, since(time), thread, stack, value),
@@ -141,6 +180,57 @@ impl V8 {
 }
 
 impl Profile {
+    /// Adds nodes and samples. The time deltas are in the part, or next to it.
+    fn add_part(&mut self, part: &Value, deltas: Option<&Value>) {
+        if let Some(nodes) = part.get("nodes")
+            && let Ok(nodes) = Vec::<Node<'_>>::deserialize(nodes)
+        {
+            self.add_nodes(&nodes);
+        }
+        let numbers = |value: Option<&Value>| -> Vec<f64> {
+            let items = value.and_then(Value::as_array);
+            items.map(|items| items.iter().filter_map(Value::as_f64).collect()).unwrap_or_default()
+        };
+        self.samples.extend(numbers(part.get("samples")).into_iter().map(key));
+        self.deltas.extend(numbers(deltas.or_else(|| part.get("timeDeltas"))));
+        self.end = part.get("endTime").and_then(Value::as_f64).or(self.end);
+    }
+
+    fn add_tree(&mut self, head: &Tree<'_>) {
+        let mut left = vec![head];
+        while let Some(node) = left.pop() {
+            let id = key(node.id.0);
+            self.parents.extend(node.children.iter().map(|child| (key(child.id.0), id)));
+            let line = node.line_number.map_or(0, |line| line.0 as u32);
+            let name = node.function_name.as_str().to_owned();
+            self.nodes.insert(id, (name, node.url.as_str().to_owned(), line));
+            left.extend(&node.children);
+        }
+    }
+
+    /// The samples with their times, in the order of time: a delta may be negative, because V8 takes samples
+    /// on one thread and times on another.
+    fn timed(&self) -> Vec<(f64, u64)> {
+        let mut time = self.start;
+        let mut timed: Vec<(f64, u64)> = Vec::with_capacity(self.samples.len());
+        for (at, &node) in self.samples.iter().enumerate() {
+            time += self.deltas.get(at).copied().unwrap_or(0.0);
+            timed.push((self.times.get(at).copied().unwrap_or(time), node));
+        }
+        timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        timed
+    }
+
+    /// How long the last sample counts: until the end, or as long as the one before.
+    fn last_length(&self, timed: &[(f64, u64)]) -> f64 {
+        let last = timed.last().map_or(0.0, |(time, _)| *time);
+        match (self.end.filter(|end| *end > last), timed) {
+            (Some(end), _) => end - last,
+            (None, [.., (before, _), (last, _)]) => last - before,
+            (None, _) => self.deltas.first().copied().unwrap_or(0.0),
+        }
+    }
+
     fn add_nodes(&mut self, nodes: &[Node<'_>]) {
         for node in nodes {
             let id = key(node.id.0);

@@ -266,6 +266,39 @@ mod tests {
     }
 
     #[test]
+    fn a_version_that_is_too_old_is_named() {
+        let text = r#"{"meta":{"version":3,"interval":1,"stackwalk":1},"libs":"[]","threads":[]}"#;
+        let error = import_bytes(text.as_bytes(), None, &ImportOptions::default()).expect_err("too old");
+        assert!(error.to_string().contains("its version, 3, is from before 2017"), "{error}");
+        let broken = text.replace("\"version\":3", "\"version\":4");
+        let error = import_bytes(broken.as_bytes(), None, &ImportOptions::default()).expect_err("broken");
+        assert!(error.to_string().contains("invalid type"), "{error}");
+    }
+
+    #[test]
+    fn measures_of_a_saved_dhat_profile_are_not_added_up() {
+        let thread = |name: &str, bytes: u32| {
+            format!(
+                r#"{{"name":"{name}","pid":1,"tid":1,"stringArray":["f"],
+                "samples":{{"stack":[0],"time":[0],"weight":[{bytes}],"weightType":"bytes"}},
+                "stackTable":{{"frame":[0],"prefix":[null]}},"frameTable":{{"address":[-1],"func":[0]}},
+                "funcTable":{{"name":[0],"resource":[-1]}},"resourceTable":{{"lib":[],"name":[]}}}}"#
+            )
+        };
+        let text = format!(
+            r#"{{"meta":{{"preprocessedProfileVersion":30,"interval":1,"importedFrom":"DHAT"}},"threads":[{},{}]}}"#,
+            thread("Total Bytes", 70),
+            thread("Bytes at End", 3)
+        );
+        let (_, imported) =
+            import_bytes(text.as_bytes(), None, &ImportOptions::default()).expect("it is DHAT");
+        let profile = &imported.profile;
+        let metrics: Vec<&str> = profile.metrics.iter().map(|metric| profile.text(metric.name)).collect();
+        let sums: Vec<u64> = profile.samples.iter().map(|samples| samples.value.iter().sum()).collect();
+        assert_eq!((metrics, sums), (vec!["total-bytes", "bytes-at-end"], vec![70, 3]));
+    }
+
+    #[test]
     fn threads_of_old_versions_have_their_own_libraries() {
         let text = r#"{"meta":{"preprocessedProfileVersion":30,"interval":1},"threads":[{"name":"t","pid":1,"tid":1,
             "libs":[{"name":"libx.so","path":"/usr/lib/libx.so"}],"stringArray":["0x10","libx.so"],

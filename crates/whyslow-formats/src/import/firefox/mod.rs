@@ -31,6 +31,9 @@ const NS_PER_MS: f64 = 1e6;
 /// The number of bytes to search for the first keys of a file.
 const START: usize = 64 << 10;
 
+/// The oldest version of Firefox's own recordings that is read.
+const OLDEST: u32 = 4;
+
 /// The newest known version.
 const NEWEST: u32 = 70;
 
@@ -63,13 +66,34 @@ pub(super) fn read(bytes: &[u8], options: &ImportOptions) -> Result<Imported, Im
             .map_or(bytes, |profile| profile.get().as_bytes()),
         false => bytes,
     };
-    let mut file: File<'_> = json::parse(Format::Firefox, bytes)?;
+    let mut file: File<'_> =
+        json::parse(Format::Firefox, bytes).map_err(|error| too_old(bytes).unwrap_or(error))?;
     if file.meta.preprocessed_profile_version.is_none() {
         file = json::parse::<Gecko<'_>>(Format::Firefox, bytes)?.processed();
     }
     let symbol_file = options.path.as_deref().and_then(symbols::read_next_to);
     let sidecar = symbol_file.as_deref().and_then(|bytes| Sidecar::parse(bytes, &file.libs));
     Import::new(&file).run(sidecar.as_ref())
+}
+
+/// The version of a file that does not parse.
+#[derive(Deserialize)]
+struct Versioned {
+    meta: Version,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// The error for a file of a version that has other tables.
+fn too_old(bytes: &[u8]) -> Option<ImportError> {
+    let version = json::parse::<Versioned>(Format::Firefox, bytes).ok()?.meta.version;
+    let what = format!(
+        "its version, {version}, is from before 2017; open it in profiler.firefox.com, save it there, and import that"
+    );
+    (version < OLDEST).then(|| ImportError::unusable(Format::Firefox, what))
 }
 
 struct Import<'f, 'a> {

@@ -23,6 +23,8 @@ pub(super) struct Values {
     over_bytes: bool,
     /// Whether weights without a time unit are whyslow's own counts, not samples of one interval each.
     is_from_whyslow: bool,
+    /// Whether a thread stands for a measure, as in a DHAT profile that the Firefox Profiler has saved.
+    threads_are_measures: bool,
     counts: Vec<Row>,
     time: Vec<Row>,
     bytes: Vec<Row>,
@@ -48,6 +50,7 @@ impl Values {
             cpu_unit_ns,
             over_bytes,
             is_from_whyslow: meta.imported_from.as_ref().is_some_and(|tool| tool.as_str() == "whyslow"),
+            threads_are_measures: meta.imported_from.as_ref().is_some_and(|tool| tool.as_str() == "DHAT"),
             counts: Vec::new(),
             time: Vec::new(),
             bytes: Vec::new(),
@@ -119,7 +122,16 @@ impl Values {
             let name = if has_cpu { Metric::CPU_TIME } else { "time" };
             add(assembly, name, Unit::Nanoseconds, self.time.iter(), |row| row.value);
         }
-        if !self.bytes.is_empty() {
+        if self.threads_are_measures {
+            let mut threads: Vec<ThreadId> = self.bytes.iter().map(|row| row.thread).collect();
+            threads.dedup();
+            for thread in threads {
+                let name = assembly.profile.text(assembly.profile.threads[thread.index()].name);
+                let name = name.to_lowercase().replace(' ', "-");
+                let rows = self.bytes.iter().filter(|row| row.thread == thread);
+                add(assembly, &name, Unit::Bytes, rows, |row| row.value);
+            }
+        } else if !self.bytes.is_empty() {
             add(assembly, "bytes", Unit::Bytes, self.bytes.iter(), |row| row.value);
         }
         if !self.allocations.is_empty() {

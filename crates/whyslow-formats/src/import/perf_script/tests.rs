@@ -150,6 +150,50 @@ fn source_lines_belong_to_the_frame_above() {
 }
 
 #[test]
+fn frames_without_a_source_line_do_not_end_the_stack() {
+    let imported = import(
+        "t 7  12.5: cycles: \n\tffffffff81000010 do_syscall+0x10 ([kernel.kallsyms])\n  do_syscall+16\n\
+         \t 7f10 [unknown] (/lib/libx.so)\n  libx.so[7f10]\n\t 2724a main+0x4 (/tmp/t)\n  t.c:9\n\n",
+    );
+    assert_eq!(stacks(&imported, 0), ["main;[/lib/libx.so];do_syscall 0 1"]);
+    assert_eq!(
+        imported.profile.meta.notes,
+        [ImportNote::NoProcessNumbers.into(), ImportNote::PerfScriptText.into()]
+    );
+}
+
+#[test]
+fn functions_inlined_into_unknown_code_are_kept() {
+    let imported = import(
+        "t 7  12.5: cycles: \n\t 114f next (inlined)\n\t 114f [unknown] (/tmp/t)\n\t 2724a main (/tmp/t)\n\n\
+         t 7  12.6: cycles: \n\t 114f sum (inlined)\n\t 114f next (inlined)\n\t 114f [unknown] ([unknown])\n\n\
+         t 7  12.7: cycles: \n\t 114f [unknown] (/tmp/t)\n\n",
+    );
+    assert_eq!(stacks(&imported, 0), ["main;next 0 1", "next+sum 100000000 1", "[/tmp/t] 200000000 1"]);
+}
+
+#[test]
+fn frames_may_lack_their_indentation() {
+    let text = "java 19983 cycles:\nffffffff8103d0ca native_write ([kernel.kallsyms])\n7f10 run (/tmp/t)\n\n\
+                java 19983 cycles:\nffffffff8103d0ca native_write ([kernel.kallsyms])\n\n";
+    assert!(looks_like(text.as_bytes()));
+    assert_eq!(stacks(&import(text), 0), ["run;native_write 0 1", "native_write 0 1"]);
+    let spaces = "node 31912 cpu-clock: \n            13a8 RegExp:[&<>] (/tmp/perf-7.map)\n\n";
+    assert!(looks_like(spaces.as_bytes()));
+    assert_eq!(stacks(&import(spaces), 0), ["RegExp:[&<>] 0 1"]);
+}
+
+#[test]
+fn messages_may_precede_the_samples() {
+    let text = format!("[ perf record: Woken up 1 times to write data ]\n{SAMPLE}");
+    assert!(looks_like(text.as_bytes()));
+    assert_eq!(stacks(&import(&text), 0).len(), 2);
+    assert!(!looks_like(
+        b"Total: 11111\nROUTINE ======== bar in source1\n   10   110 (flat, cum) 0.99% of Total\n"
+    ));
+}
+
+#[test]
 fn samples_keep_the_thread_name_of_their_time() {
     let sample = |comm: &str, at: u32| format!("{comm} 9/9 {at}.5: 10 cycles: \n\t12 f (/bin/x)\n\n");
     let imported =

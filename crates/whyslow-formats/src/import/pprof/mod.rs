@@ -78,6 +78,8 @@ struct Import<'t, 'a> {
     assembly: Assembly,
     /// The metric and factor of each value type.
     metrics: Vec<(MetricId, u64)>,
+    /// The same for the base of a comparison.
+    before: Vec<Option<MetricId>>,
     modules: Vec<ModuleId>,
     /// Locations that were seen, by row.
     locations: FxHashMap<usize, LocationId>,
@@ -87,6 +89,9 @@ struct Import<'t, 'a> {
     without_stack: u64,
     left_out_labels: Vec<String>,
 }
+
+/// The label of samples that belong to the base of `pprof -diff_base`. Their values are negative.
+const BASE: &str = "pprof::base";
 
 /// The maximum number of threads that labels may create. Further labels are left out.
 const MOST_THREADS: usize = 1000;
@@ -130,6 +135,7 @@ impl<'t, 'a> Import<'t, 'a> {
         Self {
             tables,
             assembly,
+            before: vec![None; metrics.len()],
             metrics,
             modules,
             locations: FxHashMap::default(),
@@ -169,14 +175,33 @@ impl<'t, 'a> Import<'t, 'a> {
             self.without_stack += 1;
             return Ok(());
         };
-        for (&value, &(metric, factor)) in sample.values.iter().zip(&self.metrics) {
+        let is_base = sample.labels.iter().any(|label| self.tables.text(label.key) == BASE);
+        for (kind, &value) in sample.values.iter().enumerate() {
+            let (metric, factor) = self.metrics[kind];
             match value.cast_signed() {
                 0 => {}
+                value if is_base => {
+                    let metric = self.metric_before(kind);
+                    let value = value.unsigned_abs().saturating_mul(factor);
+                    self.assembly.sample(metric, 0, thread, stack, value);
+                }
                 ..0 => self.negative += 1,
                 _ => self.assembly.sample(metric, 0, thread, stack, value.saturating_mul(factor)),
             }
         }
         Ok(())
+    }
+
+    /// The metric of a value type in the base.
+    fn metric_before(&mut self, kind: usize) -> MetricId {
+        if let Some(known) = self.before[kind] {
+            return known;
+        }
+        let after = &self.assembly.profile.metrics[self.metrics[kind].0.index()];
+        let (name, unit) = (format!("{}-before", self.assembly.profile.text(after.name)), after.unit);
+        let metric = self.assembly.metric(Metric::of_name(&name, unit));
+        self.before[kind] = Some(metric);
+        metric
     }
 
     /// The thread that a sample's labels name.
@@ -195,6 +220,7 @@ impl<'t, 'a> Import<'t, 'a> {
                 "thread" | "thread_id" | "thread id" | "thread.id" | "tid" => number = label.number,
                 "process" | "process_name" | "process.name" if !text.is_empty() => process_name = text,
                 "process" | "process_id" | "process.id" | "pid" => pid = label.number,
+                BASE => {}
                 _ if !text.is_empty() => others.push((key, text)),
                 key if !self.left_out_labels.iter().any(|known| known == key) => {
                     self.left_out_labels.push(key.to_owned());

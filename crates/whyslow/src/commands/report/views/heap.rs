@@ -1,7 +1,7 @@
 //! Where memory is allocated, what holds it, and leaks.
 
 use whyslow_analyze::heap::{Sites, has_heap};
-use whyslow_profile::{Metric, Profile, heap};
+use whyslow_profile::{Profile, heap};
 use whyslow_render::json;
 use whyslow_render::text::{self, HeapView};
 
@@ -45,10 +45,14 @@ pub(in crate::commands::report) const VIEW: View = View {
 fn refusal(args: &ReportArgs, profile: &Profile) -> Option<Failure> {
     let file = args.profile.file.display();
     if !has_heap(profile) {
-        let is_heap = |metric: &Metric| profile.text(metric.name) == heap::metric::BYTES_ALLOCATED;
-        return Some(if !profile.sealed && profile.metrics.iter().any(is_heap) {
+        let has = |name: &str| profile.metrics.iter().any(|metric| profile.text(metric.name) == name);
+        return Some(if !profile.sealed && has(heap::metric::BYTES_ALLOCATED) {
             Failure::new(format!("{file}: its recorder was stopped before it summed up the heap"))
                 .next(format!("whyslow report {file} functions, for the samples saved before that"))
+        } else if let (true, Some(tool)) = (has(heap::metric::LIVE_AT_PEAK), &profile.meta.imported_from) {
+            let tool = whyslow_render::sanitize::clean(tool).into_owned();
+            Failure::new(format!("{file}: {tool} records live bytes and no allocations"))
+                .next(format!("whyslow report {file} functions --metric {}", heap::metric::LIVE_AT_PEAK))
         } else {
             Failure::new(format!("{file}: the heap was not recorded"))
                 .next("`whyslow heap -- PROGRAM`, or `whyslow record --heap PROGRAM`")
