@@ -20,6 +20,10 @@ use crate::stacks::threads_of;
 /// The smallest self share of a function whose code is examined.
 const HOT: f64 = 0.03;
 
+/// Samples of a return fall on up to this many instructions after the call: on the first one that waits for its
+/// result.
+const AFTER_CALL: usize = 4;
+
 /// All findings in the machine code of the selected CPU samples.
 pub(crate) fn find(facts: &Facts<'_>, weights: &Weights) -> Vec<Finding> {
     let profile = facts.question.profile;
@@ -124,7 +128,9 @@ impl<'a> Function<'a> {
         let value = match hint.kind {
             _ if wanted.whole_loop => own,
             // The work of the called functions would have to be done anyway.
-            Kind::IndirectCall => sum(&mut of_loop().filter(|row| is_near(body, hint, row.address, LATE))),
+            Kind::IndirectCall => {
+                sum(&mut of_loop().filter(|row| is_near(body, hint, row.address, AFTER_CALL)))
+            }
             // Nothing waits for a check, so samples fall elsewhere, but the processor still executes it.
             Kind::BoundsCheck | Kind::OverflowCheck => hint.weight.min(own).max(part_of(body, hint, own)),
             _ => hint.weight.min(own),
@@ -204,8 +210,12 @@ fn can_be_fixed(hint: &Hint) -> bool {
     match (hint.kind, hint.cause) {
         // Scalar loops have many causes. Only a known one can be fixed.
         (Kind::ScalarLoop, cause) => cause.is_some(),
-        // Several accumulators change a hash, an automaton follows its input, and memory sets the pace.
-        (_, cause) => !matches!(cause, Some(Cause::Recurrence | Cause::StateTable | Cause::FewOperations)),
+        // Several accumulators change a hash, an automaton follows its input, memory sets the pace, and an
+        // index from data is checked for a reason.
+        (_, cause) => !matches!(
+            cause,
+            Some(Cause::Recurrence | Cause::StateTable | Cause::FewOperations | Cause::IndexFromData)
+        ),
     }
 }
 

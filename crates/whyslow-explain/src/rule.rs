@@ -124,8 +124,13 @@ pub(crate) struct Frames {
     pub(crate) ended_by: &'static [&'static str],
     /// Functions anywhere in the profile that show that the program needs what the pattern costs.
     pub(crate) needed_for: &'static [&'static str],
-    /// Those of its functions that end a round. A quarter of the pattern has to come after the first end.
+    /// The share of the samples beneath those functions that shows it.
+    pub(crate) needed_at: f64,
+    /// Those of its functions that end a round. A quarter of the pattern has to come after the first end of the same
+    /// process, and a part of it has to be in the ends.
     pub(crate) rounds_end_in: &'static [&'static str],
+    /// The smallest part of the pattern that one function is responsible for.
+    pub(crate) least_of_function: f64,
     /// A condition on the responsible line.
     pub(crate) line: Option<fn(&Profile, &Place) -> bool>,
     /// The pool functions that the user's code calls, for patterns that run only on a pool's own threads.
@@ -159,7 +164,9 @@ impl Frames {
             refuted_at: 1.0 / 3.0,
             ended_by: &[],
             needed_for: &[],
+            needed_at: 0.0,
             rounds_end_in: &[],
+            least_of_function: 0.0,
             line: None,
             entry: None,
             absorbs: &[],
@@ -205,8 +212,16 @@ impl Frames {
         Self { needed_for, ..self }
     }
 
+    pub(crate) const fn needed_at(self, needed_at: f64) -> Self {
+        Self { needed_at, ..self }
+    }
+
     pub(crate) const fn rounds_end_in(self, rounds_end_in: &'static [&'static str]) -> Self {
         Self { rounds_end_in, ..self }
+    }
+
+    pub(crate) const fn in_one_function(self, least_of_function: f64) -> Self {
+        Self { least_of_function, ..self }
     }
 
     pub(crate) const fn on_line(self, line: fn(&Profile, &Place) -> bool) -> Self {

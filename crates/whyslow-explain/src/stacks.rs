@@ -14,7 +14,7 @@ use whyslow_analyze::{
     CallTree, Label, Nearness, Percent, Selection, StackFrame, Weights, frames_at, frames_of,
     runs_hidden_script,
 };
-use whyslow_profile::{Profile, StackId};
+use whyslow_profile::{Function, Profile, StackId};
 
 use crate::Question;
 use crate::facts::sampled_value;
@@ -34,6 +34,9 @@ const SHOWN: usize = 3;
 const HIDDEN: f64 = 0.1;
 /// The smallest part of a pattern that comes after its first round, if it is repeated.
 const LATER: f64 = 0.25;
+
+/// The smallest part of a pattern that is in the ends of its rounds: giving back what was used takes a while.
+const ENDS: f64 = 0.05;
 
 /// A line in the user's code with this part of a pattern comes before larger lines in other code.
 const USERS_PART: f64 = 0.01;
@@ -487,7 +490,15 @@ fn finding(
     if value as f64 / (sampled.max(1) as f64) < frames.least || samples < FEWEST_OF_ONE {
         return None;
     }
-    if is_needed(profile, frames) || !is_repeated(profile, selection, frames, rows) {
+    if is_needed(profile, weights, frames) || !is_repeated(profile, selection, frames, rows) {
+        return None;
+    }
+    let mut of_functions: FxHashMap<Label, u64> = FxHashMap::default();
+    for (place, (value, _)) in &by_place {
+        *of_functions.entry(place.label).or_default() += value;
+    }
+    let most = of_functions.values().max().copied().unwrap_or(0);
+    if (most as f64) < frames.least_of_function * value as f64 {
         return None;
     }
     let mut places = by_place.iter().collect::<Vec<_>>();
@@ -543,13 +554,29 @@ fn finding(
     })
 }
 
-/// Whether the program has functions that need what the pattern costs.
-fn is_needed(profile: &Profile, frames: &Frames) -> bool {
+/// Whether the program has functions that need what the pattern costs, with enough of its time beneath them.
+fn is_needed(profile: &Profile, weights: &Weights, frames: &Frames) -> bool {
     let Ok(set) = RegexSet::new(frames.needed_for) else { return false };
-    profile.functions.iter().any(|function| set.is_match(profile.text(function.name)))
+    let is_one = |function: &Function| set.is_match(profile.text(function.name));
+    let needs: Vec<bool> = profile.functions.iter().map(is_one).collect();
+    if frames.needed_at == 0.0 || !needs.contains(&true) {
+        return needs.contains(&true);
+    }
+    // Callers come before callees.
+    let mut beneath: Vec<bool> = Vec::with_capacity(profile.stacks.len());
+    let mut value = 0_u64;
+    for stack in (0..profile.stacks.len()).map(StackId::from) {
+        let here = profile.frames.of(profile.stacks.location(stack));
+        let is_here = here.iter().any(|frame| needs.get(frame.function.index()) == Some(&true));
+        let is_outside = profile.stacks.parent(stack).is_some_and(|parent| beneath[parent.index()]);
+        beneath.push(is_here || is_outside);
+        let own = weights.value.get(stack.index()).copied().unwrap_or(0);
+        value = value.saturating_add(if is_here || is_outside { own } else { 0 });
+    }
+    value as f64 >= frames.needed_at * weights.total_value as f64
 }
 
-/// Whether the pattern has more than one round.
+/// Whether the pattern has more than one round in a process.
 fn is_repeated(profile: &Profile, selection: &Selection, frames: &Frames, rows: &[Row]) -> bool {
     let (Ok(ends), Some(samples)) =
         (RegexSet::new(frames.rounds_end_in), profile.samples.get(selection.metric))
@@ -558,11 +585,19 @@ fn is_repeated(profile: &Profile, selection: &Selection, frames: &Frames, rows: 
     };
     let is_end = |row: &Row| ends.is_match(&CallTree::name(profile, row.function));
     let is_end: FxHashMap<StackId, bool> = rows.iter().map(|row| (row.stack, is_end(row))).collect();
-    let times = samples.stack.iter().zip(&samples.time_ns);
-    let times = || times.clone().filter_map(|(stack, time)| Some((*is_end.get(stack)?, *time)));
-    let first = times().filter(|(is_end, _)| *is_end).map(|(_, time)| time).min();
-    let later = times().filter(|(_, time)| first.is_some_and(|first| *time > first)).count();
-    frames.rounds_end_in.is_empty() || later as f64 >= LATER * times().count() as f64
+    let process = |row: usize| profile.threads.get(samples.thread[row].index()).map(|thread| thread.process);
+    let all = (0..samples.len())
+        .filter_map(|row| Some((process(row)?, samples.time_ns[row], *is_end.get(&samples.stack[row])?)));
+    let all = all.collect::<Vec<_>>();
+    let ends = || all.iter().filter(|(_, _, is_end)| *is_end);
+    let mut first: FxHashMap<_, u64> = FxHashMap::default();
+    for (process, time, _) in ends() {
+        first.entry(*process).and_modify(|first| *first = (*first).min(*time)).or_insert(*time);
+    }
+    let is_later = |row: &&(_, u64, bool)| first.get(&row.0).is_some_and(|first| row.1 > *first);
+    let part = |count: usize| count as f64 / all.len().max(1) as f64;
+    frames.rounds_end_in.is_empty()
+        || (part(all.iter().filter(is_later).count()) >= LATER && part(ends().count()) >= ENDS)
 }
 
 /// The line in the user's code that calls the pool in most samples.

@@ -131,6 +131,9 @@ fn atomics_are_reported_only_for_several_threads() {
         found(&format!("main@m.rs:1;{add} 150\nother: main@m.rs:1;{add} 150")),
         ["atomic-traffic 100% main:1"]
     );
+    // A user's name is not that of a shared pointer.
+    let own = format!("shared_counters::main@m.rs:1;{add} 150");
+    assert_eq!(found(&format!("{own}\nother: {own}")), ["atomic-traffic 100% shared_counters::main:1"]);
 }
 
 #[test]

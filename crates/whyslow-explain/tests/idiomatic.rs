@@ -16,7 +16,9 @@ fn profile(folded: &str) -> Profile {
         let name = made.text(made.functions[at].name);
         let is_kernel =
             ["page", "sys_", "vfs_", "sock_", "tcp_", "pipe_"].iter().any(|part| name.contains(part));
-        let is_libc = ["mem", "printf", "write"].iter().any(|part| name.contains(part));
+        let is_libc = ["mem", "printf", "write", "strlen", "strcmp", "qsort", "free", "operator new"]
+            .iter()
+            .any(|part| name.contains(part));
         if !name.contains("::") && (is_kernel || is_libc) {
             made.functions[at].kind = if is_kernel { CodeKind::Kernel } else { CodeKind::Runtime };
         }
@@ -45,7 +47,9 @@ fn cloning_a_counted_reference_copies_nothing() {
 #[test]
 fn numbers_written_as_text_are_no_clones_and_collected_strings_are_kept() {
     let number = "<T as alloc::string::ToString>::to_string;<u64 as alloc::string::SpecToString>::spec_to_string;<str as alloc::string::SpecToString>::spec_to_string;malloc";
-    assert_eq!(ids(&format!("main@m.rs:1;{number} 300")), ["format-allocates"]);
+    assert_eq!(ids(&format!("main@m.rs:1;{number} 300")), ["formatting"], "write! is as slow");
+    let float = number.replace("u64", "f64");
+    assert_eq!(ids(&format!("main@m.rs:1;{float} 300")), ["format-allocates"]);
     let collect = "<alloc::vec::Vec<T> as core::iter::traits::collect::FromIterator<T>>::from_iter";
     let kept = ids(&format!(
         "main@m.rs:1;{collect};main::{{{{closure}}}}@m.rs:2;alloc::fmt::format;core::fmt::write 300"
@@ -78,11 +82,87 @@ fn explicit_copies_in_c_are_no_copies_of_large_values() {
 fn a_tree_map_with_ranges_is_needed() {
     let get = "main@m.rs:1;alloc::collections::btree::map::BTreeMap<K,V,A>::get;alloc::collections::btree::search::search_tree 300";
     assert_eq!(ids(get), ["btree-search"]);
-    for ordered in ["range", "pop_first", "last_key_value"] {
+    for ordered in ["range", "pop_first", "last_key_value", "remove"] {
         let used =
             format!("{get}\nmain@m.rs:2;alloc::collections::btree::map::BTreeMap<K,V,A>::{ordered} 30");
         assert_eq!(ids(&used), NONE, "{ordered}");
     }
+    let filled = "main@m.rs:1;alloc::collections::btree::map::BTreeMap<K,V,A>::insert;alloc::collections::btree::search::search_tree 300";
+    assert_eq!(ids(filled), NONE);
+}
+
+#[test]
+fn elements_that_free_nothing_are_not_slow_to_drop() {
+    let dropped = "main@m.rs:1;core::ptr::drop_in_place<[app::Span]>;core::ptr::drop_in_place<app::Span>";
+    assert_eq!(ids(&format!("{dropped} 300")), NONE);
+    assert_eq!(ids(&format!("{dropped};free 300")), ["drop-heavy"]);
+}
+
+#[test]
+fn a_constant_list_is_short() {
+    let contains = "core::slice::<impl [T]>::contains";
+    for (text, found) in [
+        ("if KEYWORDS.contains(&word) {", &NONE[..]),
+        ("let vowels = word.bytes().filter(|byte| b\"aeiou\".contains(byte));", &NONE),
+        ("if lexer::KEYWORDS\n    .iter()\n    .any(|word| word == next) {", &NONE),
+        ("if ['a', 'b'].contains(&letter) {", &NONE),
+        ("if seen.contains(&word) {", &["linear-search"]),
+        ("if self.rows[at].contains(&word) {", &["linear-search"]),
+    ] {
+        let line = 1 + text.lines().count();
+        let mut profile = profile(&format!("main@m.rs:1;app::count@m.rs:{line};{contains} 300"));
+        testing::add_source(&mut profile, "m.rs", &format!("fn main\n{text}\n"));
+        assert_eq!(ids_of(&profile), found, "{text}");
+    }
+}
+
+#[test]
+fn a_string_that_is_measured_once_is_no_loop_over_it() {
+    for (text, found) in [
+        ("    for (size_t at = 0; at < strlen(line); at++)", &["strlen-in-loop"][..]),
+        ("    size_t length = strlen(line);", &NONE),
+    ] {
+        let mut profile = profile("main@m.c:1;mask@m.c:2;__strlen_avx2 300");
+        testing::add_source(&mut profile, "m.c", &format!("int main\n{text}\n"));
+        assert_eq!(ids_of(&profile), found, "{text}");
+    }
+}
+
+#[test]
+fn a_comparison_that_formats_is_a_costly_key() {
+    let compare = "main@m.c:1;qsort;by_key@m.c:4";
+    assert_eq!(ids(&format!("{compare};snprintf;__vsnprintf_internal 300")), ["sort-by-costly-key"]);
+    assert_eq!(ids(&format!("{compare};strcmp 300")), NONE);
+}
+
+#[test]
+fn a_string_that_is_put_together_is_no_vector_that_grows() {
+    let append = "std::__cxx11::basic_string<char>::_M_append(char const*, unsigned long);std::__cxx11::basic_string<char>::_M_mutate(unsigned long)";
+    assert_eq!(ids(&format!("main@m.cpp:1;{append};operator new(unsigned long) 300")), ["allocator-heavy"]);
+}
+
+#[test]
+fn a_vector_of_unknown_length_has_no_size_to_set() {
+    let push = "alloc::vec::Vec<T,A>::push;alloc::raw_vec::RawVec<T,A>::grow_one;alloc::raw_vec::finish_grow";
+    for (text, found) in [
+        ("    for row in 0..count {\n        rows.push(row);", &["vec-growth"][..]),
+        ("    for row in &rows {\n        let value = row * 2;\n        rows.push(value);", &["vec-growth"]),
+        ("    for line in text.lines() {\n        rows.push(line);", &NONE),
+        ("    while let Some(row) = next() {\n        rows.push(row);", &NONE),
+        ("    lexer.sequence(|next| {\n        rows.push(parse(next));", &NONE),
+    ] {
+        let line = 1 + text.lines().count();
+        let mut profile = profile(&format!("main@m.rs:1;app::fill@m.rs:{line};{push} 300"));
+        testing::add_source(&mut profile, "m.rs", &format!("fn main\n{text}\n"));
+        assert_eq!(ids_of(&profile), found, "{text}");
+    }
+}
+
+#[test]
+fn erasing_from_a_vector_is_found_by_its_inlined_functions() {
+    let iterator = "__gnu_cxx::__normal_iterator<M*, std::vector<M, std::allocator<M> > >";
+    let erase = format!("std::vector<M, std::allocator<M> >::_M_erase({iterator})");
+    assert_eq!(ids(&format!("main@m.cpp:1;take@m.cpp:4;{erase};__memmove_avx 300")), ["front-removal"]);
 }
 
 #[test]
@@ -91,7 +171,11 @@ fn formatting_for_a_file_is_the_programs_purpose() {
     assert_eq!(ids(&format!("main@m.rs:1;std::io::Write::write_fmt;{format} 300")), NONE);
     assert_eq!(ids("main@m.c:1;printf;__vfprintf_internal 300"), NONE);
     assert_eq!(ids(&format!("main@m.rs:1;core::fmt::Write::write_fmt;{format} 300")), ["formatting"]);
-    assert_eq!(ids("main@m.c:1;compare@m.c:4;snprintf;__vsnprintf_internal 300"), ["formatting"]);
+    let key = "main@m.c:1;make_key@m.c:4;snprintf;__vsnprintf_internal 300";
+    assert_eq!(ids(key), ["formatting"]);
+    assert_eq!(ids(&format!("{key}\nmain@m.c:2;fwrite 20")), NONE, "it writes what it formats");
+    assert_eq!(ids(&format!("{key}\nmain@m.c:2;fwrite 2")), ["formatting"]);
+    assert_eq!(ids("main;od;snprintf;__vsnprintf_internal 300"), NONE, "nobody knows the line");
 }
 
 #[test]
@@ -106,6 +190,8 @@ fn buffered_lines_are_not_printed_one_by_one() {
 fn small_writes_to_sockets_and_pipes_need_no_buffer() {
     for kernel in ["sock_write_iter;tcp_sendmsg", "pipe_write"] {
         assert_eq!(ids(&format!("main@m.rs:1;__write;{kernel} 300")), NONE, "{kernel}");
+        let entry = "main@m.rs:1;__write;do_syscall_64 200";
+        assert_eq!(ids(&format!("{entry}\nmain@m.rs:1;__write;{kernel} 100")), NONE, "{kernel}");
     }
     assert_eq!(ids("main@m.rs:1;__write;vfs_write 300"), ["unbuffered-writes"]);
 }
@@ -117,6 +203,19 @@ fn memory_that_is_mapped_once_faults_once() {
     assert_eq!(ids(fault), NONE);
     assert_eq!(ids(&format!("{fault}\n{unmap}")), NONE, "at the end");
     assert_eq!(ids(&format!("{fault}\n{unmap}\n{fault}\n{unmap}")), ["page-faults"]);
+    let file = fault.replace("clear_page", "filemap_map_pages");
+    assert_eq!(ids(&format!("{file}\n{unmap}\n{file}\n{unmap}")), NONE, "a mapped file");
+    let little = unmap.replace("30", "3");
+    assert_eq!(ids(&format!("{fault}\n{little}\n{fault}\n{little}")), NONE, "other memory was unmapped");
+    let spread = (0..5).map(|at| fault.replace("fill@m.rs:4", &format!("f{at}@m.rs:{at}")) + "\n");
+    let spread = spread.collect::<String>();
+    let ends = unmap.replace("30", "150");
+    assert_eq!(ids(&format!("{spread}{ends}\n{spread}{ends}")), NONE, "small blocks all over the program");
+    let mut several = profile(&format!("{fault}\n{unmap}\nb: {fault}\nb: {unmap}"));
+    assert_eq!(ids_of(&several), ["page-faults"]);
+    several.processes.push(several.processes[0].clone());
+    several.threads[1].process = 1.into();
+    assert_eq!(ids_of(&several), NONE, "each process maps its memory once");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // Looks names up in a std::map whose order nobody needs.
 // planted: btree-search
-// also: allocator-heavy
+// also: allocator-heavy, map-growth
 #include <cstdio>
 #include <cstring>
 #include <map>

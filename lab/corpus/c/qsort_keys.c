@@ -1,5 +1,6 @@
 /* Sorts records, and writes both keys as text for each comparison. */
-/* planted: sort-by-costly-key, formatting */
+/* planted: sort-by-costly-key */
+/* also: formatting (of the fast half: digits written one by one make it 1.4 times as fast) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Masks digits in lines, and measures the line again for each letter. */
-/* planted: none-known */
+/* planted: strlen-in-loop */
 #include <stdio.h>
 #include <string.h>
 

@@ -99,9 +99,16 @@ fn found(json: &Value) -> Found {
     }
 }
 
+/// How many threads ran or were queued for a CPU in the last minute, on average.
+fn load() -> Result<String> {
+    let load = std::fs::read_to_string("/proc/loadavg")?;
+    Ok(load.split_whitespace().next().unwrap_or_default().to_owned())
+}
+
 /// Runs the corpus and the real programs. With names, only these, and nothing is written.
 pub(crate) fn run(names: &[&str]) -> Result<bool> {
     let lab = Lab::new()?;
+    let load_before = load()?;
     let is_asked = |name: &str| names.is_empty() || names.contains(&name);
     let mut rows = Vec::new();
     for program in corpus::build(&lab)?.iter().filter(|program| is_asked(&program.name)) {
@@ -109,17 +116,20 @@ pub(crate) fn run(names: &[&str]) -> Result<bool> {
         eprintln!("{}", page::in_words(&row));
         rows.push(row);
     }
-    let mut judged = Vec::new();
+    let (mut judged, mut skipped) = (Vec::new(), Vec::new());
     for program in real::PROGRAMS.iter().filter(|program| is_asked(program.name)) {
         let Some(findings) = real::run(&lab, program)? else {
-            eprintln!("{}: not installed", program.name);
+            eprintln!("{}: skipped, it is not installed", program.name);
+            skipped.push(program.name);
             continue;
         };
         eprintln!("{}: {}", program.name, page::list(&findings));
         judged.push((program.name, findings));
     }
     if names.is_empty() {
-        std::fs::write(root().join("docs/findings/accuracy.md"), page::write(&rows, &judged)?)?;
+        let loads = [load_before, load()?];
+        let page = page::write(&rows, &judged, &skipped, &loads)?;
+        std::fs::write(root().join("docs/findings/accuracy.md"), page)?;
     }
     Ok(true)
 }

@@ -69,7 +69,12 @@ fn percent(part: u32, whole: u32) -> String {
 }
 
 /// The whole page.
-pub(super) fn write(rows: &[Row], real: &[(&str, Vec<Judged>)]) -> Result<String> {
+pub(super) fn write(
+    rows: &[Row],
+    real: &[(&str, Vec<Judged>)],
+    skipped: &[&str],
+    [before, after]: &[String; 2],
+) -> Result<String> {
     let mut scores: BTreeMap<&str, Score> = BTreeMap::new();
     let of_corpus = rows.iter().flat_map(|row| &row.findings);
     let findings = || of_corpus.clone().chain(real.iter().flat_map(|(_, findings)| findings));
@@ -102,7 +107,7 @@ pub(super) fn write(rows: &[Row], real: &[(&str, Vec<Judged>)]) -> Result<String
         page,
         "# How often findings are right\n\n\
          `cargo xtask findings` writes this page. It records the programs of `lab/corpus` and real programs at {} samples per second.\n\
-         Measured on {}, {}, {cpus} CPUs shared with other work, on {} at commit {}.\n\n\
+         Measured on {}, {}, {cpus} CPUs shared with other work (load average {before} at the start, {after} at the end), on {} at commit {}.\n\n\
          - **{} programs with one planted inefficiency**, written as a user would write them: {hits} were found ({}). Each has a half without it, which gives the same answer.\n\
          - **{} programs with nothing planted**, correct and idiomatic, that look like a pattern.\n\
          - **{} real programs.** Their findings were judged by hand. A finding that is not in the list of judgements counts as wrong.\n\
@@ -133,7 +138,7 @@ pub(super) fn write(rows: &[Row], real: &[(&str, Vec<Judged>)]) -> Result<String
     page.push_str(
         "\n## Claimed and real gain\n\n\
          Claimed is the finding's \"at most … times as fast\"; real is the ratio of CPU time between the two halves, or of elapsed time for findings about waiting \
-         (medians of five runs in turn). A half may change more than the finding's own lines.\n\n\
+         (medians of five runs in turn; elapsed times include what other programs took). A half may change more than the finding's own lines.\n\n\
          | program | planted | found | share | claimed | real |\n|---|---|---|---:|---:|---:|\n",
     );
     for row in rows.iter().filter(|row| !row.planted.is_empty()) {
@@ -178,6 +183,9 @@ pub(super) fn write(rows: &[Row], real: &[(&str, Vec<Judged>)]) -> Result<String
             "| {name} | {} |",
             if right.is_empty() { "-".to_owned() } else { right.join(", ") }
         );
+    }
+    if !skipped.is_empty() {
+        let _ = writeln!(page, "\nSkipped, because they are not installed: {}.", skipped.join(", "));
     }
     Ok(page)
 }

@@ -14,7 +14,7 @@ mod steps;
 pub use elapsed::{Concurrency, ELAPSED_TIME, concurrency, elapsed_time};
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, StringId, Subject, Unit};
+use whyslow_profile::{Profile, StringId, Subject, ThreadId, Unit};
 
 use self::steps::{State, Steps};
 use crate::labels::{Label, Labels};
@@ -45,6 +45,8 @@ pub struct Level {
     pub samples: u64,
     /// The functions that ran then, largest elapsed time first.
     pub functions: Vec<BusyFunction>,
+    /// The CPU time of each thread then.
+    threads: FxHashMap<ThreadId, u64>,
 }
 
 /// A function of your code, or the nearest to it, at one level.
@@ -86,7 +88,7 @@ pub struct SerialPart {
     pub share: f64,
     /// Whether that is exact.
     pub exact: bool,
-    /// The function with most of it, which hardly ever runs while other threads run.
+    /// The function with most of it. It or its thread hardly ever runs while other threads run.
     pub function: BusyFunction,
 }
 
@@ -150,10 +152,23 @@ impl Parallelism {
         let same =
             self.levels.iter().flat_map(|level| &level.functions).filter(|row| row.label == function.label);
         let everywhere: u64 = same.map(|row| row.elapsed_ns).sum();
-        if (function.elapsed_ns as f64) < everywhere as f64 * Self::MIN_ALONE {
-            return None;
-        }
-        Some(SerialPart { share: serial, exact: self.exact, function: *function })
+        let is_alone = function.elapsed_ns as f64 >= everywhere as f64 * Self::MIN_ALONE;
+        (is_alone || self.is_of_one_thread(level)).then_some(SerialPart {
+            share: serial,
+            exact: self.exact,
+            function: *function,
+        })
+    }
+
+    /// Whether one thread has most of a level, and hardly runs at others: the functions that it calls may also be
+    /// those that the others call later.
+    fn is_of_one_thread(&self, level: &Level) -> bool {
+        let Some((thread, own)) = level.threads.iter().max_by_key(|(thread, ns)| (**ns, **thread)) else {
+            return false;
+        };
+        let everywhere: u64 = self.levels.iter().filter_map(|level| level.threads.get(thread)).sum();
+        let all: u64 = level.threads.values().sum();
+        *own as f64 >= everywhere.max(all) as f64 * Self::MIN_ALONE
     }
 
     /// The end of the time range if no time is selected.
@@ -201,6 +216,7 @@ fn add_functions(
         let level = crowd.busy().max(1) as usize;
         let Some(at) = levels.get_mut(level) else { continue };
         at.samples += u64::from(!profile.is_not_sampled(samples.stack[row]));
+        *at.threads.entry(samples.thread[row]).or_default() += samples.value[row];
         let lines = elapsed.entry((level, labels.code(frame.label))).or_default();
         *lines.entry((frame.file, frame.line)).or_default() +=
             samples.value[row] as f64 / f64::from(crowd.count(State::Runs).max(1));

@@ -60,10 +60,15 @@ fn reports_nothing_for_fully_serial_or_hardly_serial_programs() {
     let late = build(&profile, &late);
     assert_eq!(milliseconds(&late), [0, 100, 600]);
     assert_eq!(late.serial_part(&profile), None);
-    // The same function runs alone at times, and on two threads at others.
+    // A thread runs the same function alone at times, and beside another at others.
     let mut files = profile.clone();
     let parse = files.samples[0].stack[0];
     files.samples[0].stack.fill(parse);
+    assert!(
+        build(&files, &Selection::default()).serial_part(&files).is_some(),
+        "main alone, then the others"
+    );
+    files.samples[0].thread[..400].fill(ThreadId(1));
     assert_eq!(build(&files, &Selection::default()).serial_part(&files), None);
     // Samples cannot distinguish a serial part from queued threads.
     profile.threads[1].times = Some(ThreadTimes { ran_ns: 100, queued_ns: 50, ..ThreadTimes::default() });

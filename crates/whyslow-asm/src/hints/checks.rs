@@ -1,38 +1,39 @@
 //! Branch hints: checks that lead to a panic, jumps through tables, mispredicted branches.
 
-use super::{Hint, Kind, Place, count};
+use super::counted::counted;
+use super::{Cause, Hint, Kind, Place, count};
 use crate::callee::{Purpose, purpose};
 use crate::instruction::{Flow, Registers};
 
 pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
-    let mut bounds = Vec::new();
-    let mut overflow = Vec::new();
-    let mut checks = (0, 0);
+    let mut bounds = Checks::default();
+    let mut by_data = Checks::default();
+    let mut overflow = Checks::default();
+    let mut follows = None;
     for (index, row) in place.instructions() {
         let Flow::Branch(_) = row.flow else { continue };
-        let (rows, number) = match panic_behind(place, index) {
-            Some(Purpose::BoundsPanic) => (&mut bounds, &mut checks.0),
-            Some(Purpose::OverflowPanic) => (&mut overflow, &mut checks.1),
+        let setter = flag_setter(place, index);
+        let rows = match panic_behind(place, index) {
+            Some(Purpose::BoundsPanic) => {
+                let follows = follows.get_or_insert_with(|| counted(place));
+                if setter.is_some_and(|at| follows.count(&place.body.instructions[at])) {
+                    &mut bounds
+                } else {
+                    &mut by_data
+                }
+            }
+            Some(Purpose::OverflowPanic) => &mut overflow,
             _ => continue,
         };
-        *number += 1;
-        rows.extend(flag_setter(place, index));
-        rows.push(index);
+        rows.number += 1;
+        rows.rows.extend(setter);
+        rows.rows.push(index);
     }
-    if !bounds.is_empty() {
-        found.push(place.hint(
-            Kind::BoundsCheck,
-            &bounds,
-            format!(
-                "{} checks {} in every iteration, {}.",
-                place.subject(),
-                count(checks.0, "an index", "indices"),
-                part(place, &bounds)
-            ),
-            "Iterate over the slice instead of indexing it, take a slice of the known length before the loop, or use `zip` or \
-             `chunks_exact`.",
-        ));
-    }
+    found.extend(
+        bounds_check(place, &bounds, None)
+            .or_else(|| bounds_check(place, &by_data, Some(Cause::IndexFromData))),
+    );
+    let Checks { number, rows: overflow } = overflow;
     if !overflow.is_empty() {
         found.push(place.hint(
             Kind::OverflowCheck,
@@ -40,7 +41,7 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
             format!(
                 "{} checks {} for overflow in every iteration, {}.",
                 place.subject(),
-                count(checks.1, "a result", "results"),
+                count(number, "a result", "results"),
                 part(place, &overflow)
             ),
             "Build without `overflow-checks`, or use `wrapping_add` and similar methods if wrapping is intended.",
@@ -61,6 +62,32 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
          case before the `match`.",
     ));
     found.extend(unpredictable(place));
+}
+
+/// Checks of one kind: how many, and their instructions.
+#[derive(Default)]
+struct Checks {
+    number: usize,
+    rows: Vec<usize>,
+}
+
+fn bounds_check(place: &Place<'_>, checks: &Checks, cause: Option<Cause>) -> Option<Hint> {
+    let (what, advice) = match cause {
+        None => (
+            count(checks.number, "an index", "indices"),
+            "Iterate over the slice instead of indexing it, take a slice of the known length before the loop, or use `zip` or \
+             `chunks_exact`.",
+        ),
+        Some(_) => (
+            count(checks.number, "an index from data", "indices from data"),
+            "If the index has a known range, show it to the compiler: a mask, a remainder, or an array of constant size.",
+        ),
+    };
+    (checks.number > 0).then(|| {
+        let sentence =
+            format!("{} checks {what} in every iteration, {}.", place.subject(), part(place, &checks.rows));
+        Hint { cause, ..place.hint(Kind::BoundsCheck, &checks.rows, sentence, advice) }
+    })
 }
 
 /// "4 of its 14 instructions".

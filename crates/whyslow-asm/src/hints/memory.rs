@@ -93,6 +93,9 @@ pub(super) fn strided(place: &Place<'_>) -> Option<Hint> {
             (None, Some(step)) => step,
             _ => continue,
         };
+        if matches!(step, Step::By(bytes) if touches_every_line(bytes.unsigned_abs(), &accesses)) {
+            continue;
+        }
         let rows: Vec<usize> = accesses.iter().map(|(index, _)| *index).collect();
         let covered = covered(&accesses);
         let (step, covered) = match step {
@@ -135,6 +138,16 @@ fn covered(accesses: &[(usize, Memory)]) -> u64 {
         end = end.max(to);
     }
     sum
+}
+
+/// Whether the accesses of an unrolled loop are so close to each other that they leave no cache line out.
+fn touches_every_line(step: u64, accesses: &[(usize, Memory)]) -> bool {
+    let mut starts: Vec<i64> = accesses.iter().map(|(_, memory)| memory.displacement).collect();
+    starts.sort_unstable();
+    let [first, .., last] = starts[..] else { return step < CACHE_LINE };
+    let around = step.saturating_sub(last.saturating_sub(first).unsigned_abs());
+    let gaps = starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).unsigned_abs());
+    gaps.chain([around]).all(|gap| gap < CACHE_LINE)
 }
 
 /// The distance from one access to the next and the bytes used there. Compilers unroll loops: then an iteration

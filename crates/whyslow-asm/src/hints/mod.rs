@@ -12,6 +12,7 @@ mod arithmetic;
 mod calls;
 mod chain;
 mod checks;
+mod counted;
 mod memory;
 mod spin;
 #[cfg(test)]
@@ -119,6 +120,8 @@ pub enum Cause {
     StateTable,
     /// It computes little for the memory that it reads and writes.
     FewOperations,
+    /// The checked index depends on data, as in a table of states or a merge. No iterator replaces it.
+    IndexFromData,
 }
 
 /// An avoidable cost.

@@ -6,11 +6,10 @@ use crate::instruction::{Instruction, Operation, Registers};
 /// A loop that pauses, or in which nothing changes from one iteration to the next: only another thread can end
 /// it.
 pub(super) fn spin_wait(place: &Place<'_>) -> Option<Hint> {
-    if !place.is_innermost || place.calls_something() {
-        return None;
-    }
+    // A call between two pauses asks whether the other thread is done: `try_recv`, `try_lock`.
     let pauses = place.instructions().any(|(_, row)| row.operation == Operation::Pause);
-    if !pauses && !repeats_itself(place) {
+    let repeats = || !place.calls_something() && repeats_itself(place);
+    if !place.is_innermost || (!pauses && !repeats()) {
         return None;
     }
     let rows = place.like(|_| true);

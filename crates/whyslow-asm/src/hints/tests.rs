@@ -323,3 +323,57 @@ fn wider_vectors_do_not_make_memory_faster() {
     assert_eq!(of(&sums), Some(Some(Cause::FewOperations)));
     assert_eq!(of(&polynomials), Some(None));
 }
+
+#[test]
+fn a_byte_in_every_quarter_of_a_cache_line_is_no_stride() {
+    // 1: mov byte [rdi], al; mov byte [rdi+D], al; [rdi+2D]; [rdi+3D]; add rdi, 4D; cmp rdi, rsi; jb 1; ret
+    let unrolled = |distance: u8| {
+        let store = |times: u8| vec![0x88, 0x87, times * distance, 0, 0, 0];
+        let stores: Vec<u8> = (0..4).flat_map(store).collect();
+        let step = u32::from(distance) * 4;
+        [&stores[..], &[0x48, 0x81, 0xc7], &step.to_le_bytes(), &[0x48, 0x39, 0xf7, 0x72, 0xdc, 0xc3]]
+            .concat()
+    };
+    assert!(!found(&unrolled(16)).contains(&Kind::StridedAccess), "all lines are used");
+    assert!(found(&unrolled(80)).contains(&Kind::StridedAccess));
+}
+
+#[test]
+fn an_index_from_data_is_checked_for_a_reason() {
+    let cause = |bytes: &[u8]| {
+        let body = body(bytes, "core::panicking::panic_bounds_check", 80);
+        let hints = hints(&body, &Weights::unknown(), &Machine::default());
+        hints.into_iter().find(|hint| hint.kind == Kind::BoundsCheck).map(|hint| hint.cause)
+    };
+    // 0: cmp rcx, rsi; 3: jae 12; 5: add rax, [rdi+rcx*8]; 9: inc rcx; c: cmp rcx, rdx; f: jb 0; 11: ret; 12: call 2000
+    let counter = [
+        0x48, 0x39, 0xf1, 0x73, 0x0d, 0x48, 0x03, 0x04, 0xcf, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xd1, 0x72, 0xef,
+        0xc3, 0xe8, 0xe9, 0x0f, 0, 0,
+    ];
+    assert_eq!(cause(&counter), Some(None));
+    // 0: movzx r8d, byte [rdx]; 4: cmp r8, rsi; 7: jae 16; 9: add rax, [rdi+r8*8]; d: inc rdx; 10: cmp rdx, rcx;
+    // 13: jb 0; 15: ret; 16: call 2000
+    let loaded = [
+        0x44, 0x0f, 0xb6, 0x02, 0x49, 0x39, 0xf0, 0x73, 0x0d, 0x4a, 0x03, 0x04, 0xc7, 0x48, 0xff, 0xc2, 0x48,
+        0x39, 0xca, 0x72, 0xeb, 0xc3, 0xe8, 0xe5, 0x0f, 0, 0,
+    ];
+    assert_eq!(cause(&loaded), Some(Some(Cause::IndexFromData)));
+    // A merge: 0: cmp rcx, rsi; 3: jae 1a; 5: mov rax, [rdi+rcx*8]; 9: cmp rax, rbx; c: adc rcx, 0; 10: dec rdx;
+    // 13: jne 0; 15: ret; 16: nop x4; 1a: call 2000
+    let merge = [
+        0x48, 0x39, 0xf1, 0x73, 0x15, 0x48, 0x8b, 0x04, 0xcf, 0x48, 0x39, 0xd8, 0x48, 0x83, 0xd1, 0x00, 0x48,
+        0xff, 0xca, 0x75, 0xeb, 0xc3, 0x90, 0x90, 0x90, 0x90, 0xe8, 0xe1, 0x0f, 0, 0,
+    ];
+    assert_eq!(cause(&merge), Some(Some(Cause::IndexFromData)));
+}
+
+#[test]
+fn a_loop_that_asks_and_pauses_waits_for_another_thread() {
+    // 0: call 2000; 5: test eax, eax; 7: jne d; 9: pause; b: jmp 0; d: ret
+    let asks = [0xe8, 0xfb, 0x0f, 0, 0, 0x85, 0xc0, 0x75, 0x04, 0xf3, 0x90, 0xeb, 0xf3, 0xc3];
+    assert!(found(&asks).contains(&Kind::SpinWait));
+    let mut works = asks;
+    // nop; nop
+    (works[9], works[10]) = (0x90, 0x90);
+    assert!(!found(&works).contains(&Kind::SpinWait));
+}

@@ -3,21 +3,18 @@
 use crate::finding::Confidence;
 use crate::rule::{Beneath, Frames, Rule, Signal};
 
-/// Kernel functions whose time grows with the number of bytes: they copy, fetch and add pages. The rest of a
-/// system call takes the same time for one byte.
-const MOVES_BYTES: &[&str] = &[
+/// Kernel functions that show large transfers: their time grows with the number of bytes, since they copy, fetch and
+/// add pages. The rest of a system call takes the same time for one byte. And those that show messages.
+const LARGE_OR_MESSAGE: &[&str] = &[
     r"copy_(?:page|folio|user)|copy_(?:from|to)_(?:user|iter)|copyin|copyout|rep_movs|rep_stos|memcpy_erms|clear_(?:user|page)",
     r"submit_bio|readahead|page_cache_ra_|filemap_(?:read_folio|create_folio|add_folio)|folio_alloc|alloc_pages|create_empty_buffers|da_get_block_prep|shmem_(?:get|alloc)_folio",
+    // Sockets, pipes, terminals and the like: whoever waits for a reply has to send at once, and reads no more than
+    // there is.
+    r"^(?:__)?sock_|^(?:tcp|udp|unix_stream|unix_dgram|inet6?)_(?:send|recv)|^(?:anon_)?pipe_(?:read|write)$|^tty_|^eventfd_|^n_tty_",
 ];
 
 /// Of reads and writes of 4 KiB, these functions have a quarter of the time or more; of single bytes, a tenth.
 const LARGE: f64 = 0.18;
-
-/// Kernel functions of sockets, pipes, terminals and the like. Whoever waits for a reply has to send at once, and
-/// reads no more than there is.
-const TALKS: &[&str] = &[
-    r"^(?:__)?sock_|^(?:tcp|udp|unix_stream|unix_dgram|inet6?)_(?:send|recv)|^(?:anon_)?pipe_(?:read|write)$|^tty_|^eventfd_|^n_tty_",
-];
 
 pub(super) static UNBUFFERED_WRITES: Rule = Rule {
     id: "unbuffered-writes",
@@ -32,9 +29,8 @@ pub(super) static UNBUFFERED_WRITES: Rule = Rule {
         ])
         .with(Beneath::All)
         .unless(&[r"BufWriter|LineWriter|std::io::stdio::|_IO_|fwrite|fputs|printf|std::basic_filebuf|std::basic_ostream"])
-        .refuted_by(MOVES_BYTES, LARGE)
+        .refuted_by(LARGE_OR_MESSAGE, LARGE)
         .in_kernel()
-        .ended_by(TALKS)
         .least(0.05)
         .at_most(Confidence::Medium)
         .or_by(super::calls::unbuffered_writes),
@@ -54,9 +50,8 @@ pub(super) static UNBUFFERED_READS: Rule = Rule {
         ])
         .with(Beneath::All)
         .unless(&[r"BufReader|read_to_end|read_to_string|std::fs::read|std::io::copy|_IO_|fread|std::basic_filebuf|std::basic_istream"])
-        .refuted_by(MOVES_BYTES, LARGE)
+        .refuted_by(LARGE_OR_MESSAGE, LARGE)
         .in_kernel()
-        .ended_by(TALKS)
         .least(0.05)
         .at_most(Confidence::Medium)
         .or_by(super::calls::unbuffered_reads),

@@ -51,13 +51,14 @@ pub(super) static BTREE_SEARCH: Rule = Rule {
     page: include_str!("../../../../docs/findings/btree-search.md"),
     signal: Signal::Frames(
         Frames::new(&[
-            r"^<*alloc::collections::btree::(?:search|map::entry)::",
-            r"^<*alloc::collections::btree::(?:map|set)::BTree(?:Map|Set)<.*>::(?:get|get_mut|get_key_value|contains_key|contains|insert|remove|remove_entry|take|replace|entry)(?:::<.*>)?$",
-            r"std::_Rb_tree<.*>::(?:find|_M_lower_bound|_M_upper_bound|equal_range|_M_get_insert)",
+            r"^<*alloc::collections::btree::(?:map|set)::BTree(?:Map|Set)<.*>::(?:get|get_mut|get_key_value|contains_key|contains)(?:::<.*>)?$",
+            r"std::_Rb_tree<.*>::find\(|^std::(?:map|set)<.*>::(?:find|at|count|contains)\(",
         ])
-        // Neither a hash map nor a sorted vector that changes all the time does this as fast.
+        // What uses the order, or changes all the time, has a tree for a reason.
         .needed_for(&[
-            r"^<*alloc::collections::btree::(?:map|set)::BTree(?:Map|Set)<.*>::(?:range|range_mut|first|last|first_key_value|last_key_value|first_entry|last_entry|pop_first|pop_last|lower_bound|upper_bound|split_off|extract_if)\b",
+            r"^<*alloc::collections::btree::(?:map|set)::BTree(?:Map|Set)<.*>::(?:range|range_mut|first|last|first_key_value|last_key_value|first_entry|last_entry|pop_first|pop_last|lower_bound|upper_bound|split_off|extract_if|remove|remove_entry|take|retain)\b",
+            r"^<*alloc::collections::btree::(?:map|set)::(?:Iter|IterMut|IntoIter|Keys|Values|ValuesMut|IntoKeys|IntoValues|Range|RangeMut)<.*> as core::iter::traits::\w+::\w+>::",
+            r"^std::_Rb_tree_(?:const_)?iterator<.*>::operator\+\+|^std::_Rb_tree<.*>::(?:erase|_M_erase_aux)\b|_Rb_tree_rebalance_for_erase",
             r"^std::(?:multi)?(?:map|set)<.*>::(?:upper_bound|equal_range|rbegin)\b",
         ])
         .least(0.10)

@@ -13,7 +13,7 @@ pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
     rust: "allocate less often: reuse a buffer that lives outside the loop (clear() keeps its memory), keep small values on the stack, \
            or put values with the same lifetime into an arena; if you need every allocation, try another allocator such as mimalloc",
     native: Some(
-        "allocate less often: reuse buffers outside the loop, keep small values on the stack, use an arena or std::pmr, or try another allocator",
+        "allocate less often: reuse buffers outside the loop, keep small values on the stack, use an arena (std::pmr in C++), or try another allocator",
     ),
     page: include_str!("../../../../docs/findings/allocator-heavy.md"),
     signal: Signal::Frames(
@@ -28,6 +28,9 @@ pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
     ),
 };
 
+/// Functions that give memory back.
+const FREES: &str = r"^(?:__GI_|__libc_|je_|mi_|_rjem_|_mi_|tc_)?_*(?:libc_)?c?free(?:_.*)?$|^_int_free|^__rdl_dealloc|__rust_dealloc|^alloc::alloc::dealloc|^operator delete|^malloc_consolidate";
+
 pub(super) static VEC_GROWTH: Rule = Rule {
     id: "vec-growth",
     title: "a vector or string is reallocated repeatedly while it is filled",
@@ -37,8 +40,7 @@ pub(super) static VEC_GROWTH: Rule = Rule {
     signal: Signal::Frames(Frames::new(&[
         r"RawVec(?:Inner)?\b.*::(?:grow_one|grow_amortized|grow_exact|finish_grow|reserve_for_push|do_reserve_and_handle|reserve)\b",
         r"^(?:void )?std::vector<.*>::_M_(?:realloc_insert|realloc_append|fill_insert|default_append)",
-        r"basic_string<.*>::_M_(?:mutate|append|replace)",
-    ]).needs(&[r"finish_grow|grow_amortized|do_reserve_and_handle|realloc|_M_realloc|_M_fill_insert|_M_default_append|_M_mutate|_M_create"]).least(0.05).or_by(super::heap::vec_growth)),
+    ]).needs(&[r"finish_grow|grow_amortized|do_reserve_and_handle|realloc|_M_realloc|_M_fill_insert|_M_default_append"]).on_line(is_in_counted_loop).least(0.05).or_by(super::heap::vec_growth)),
 };
 
 pub(super) static CLONE_HEAVY: Rule = Rule {
@@ -75,16 +77,12 @@ pub(super) static DROP_HEAVY: Rule = Rule {
     page: include_str!("../../../../docs/findings/drop-heavy.md"),
     signal: Signal::Frames(
         Frames::new(&[
-            r"^core::ptr::drop_in_place", r"^(?:void )?std::_Rb_tree<.*>::_M_erase\(", r"^(?:void )?std::_Destroy",
-            r"^core::mem::drop\b",
-            r"alloc::sync::Arc<.*>::drop_slow$",
-            r"alloc::rc::Rc<.*>::drop_slow$",
+            r"drop_in_place(?:::)?<\[|^(?:void )?std::_Rb_tree<.*>::_M_erase\(|^(?:void )?std::_Destroy",
+            r"drop_slow$|Dropper|DropGuard|drop_elements|drop_inner_table|dying_next|deallocating_",
         ])
         .with(Beneath::All)
-        .needs(&[
-            r"drop_in_place(?:::)?<\[",
-            r"drop_slow$|Dropper|DropGuard|drop_elements|drop_inner_table|dying_next|deallocating_|_Rb_tree|_Destroy",
-        ])
+        // Elements that own nothing, or count a reference down, are no blocks that an arena saves.
+        .needs(&[FREES])
         .least(0.10),
     ),
 };
@@ -119,7 +117,7 @@ pub(super) static FRONT_REMOVAL: Rule = Rule {
         r"alloc::vec::Vec<.*>>?::(?:remove|try_remove|insert|insert_mut)$",
         r"alloc::vec::drain::Drain<.*> as core::ops::drop::Drop>::drop",
         r"alloc::string::String>?::(?:remove|insert|insert_str)$",
-        r"^(?:void )?std::vector<.*>::(?:_M_erase|_M_insert_aux|erase)\b[^>]*$",
+        r"^(?:void )?std::vector<.*>::(?:_M_erase|_M_insert_aux|erase)\(",
     ])),
 };
 
@@ -134,11 +132,15 @@ pub(super) static PAGE_FAULTS: Rule = Rule {
     signal: Signal::Frames(
         Frames::new(&[
             r"^asm_exc_page_fault$|^exc_page_fault$|^do_user_addr_fault$|^handle_mm_fault$|^clear_page",
-            r"^__x64_sys_(?:munmap|mmap|brk|madvise)$",
+            r"^__x64_sys_(?:munmap|mmap|madvise)$|^systrim|^heap_trim|^malloc_trim",
         ])
         .least(0.10)
         // Memory that is mapped once faults once. Only what is unmapped is mapped again.
-        .rounds_end_in(&[r"^__x64_sys_(?:munmap|brk|madvise)$"])
+        .rounds_end_in(&[r"^__x64_sys_(?:munmap|madvise)$|^systrim|^heap_trim|^malloc_trim"])
+        // A large buffer is filled in one place. Small blocks all over the program have no buffer to reuse.
+        .in_one_function(0.5)
+        // Pages of a mapped file, and those that a new process copies.
+        .refuted_by(&[r"^filemap_|^do_(?:read|shared|cow)_fault$|^do_fault_around$|^(?:do_)?wp_page|^next_uptodate_folio$"], 1.0 / 3.0)
         .unless(&["_dl_start|^_dl_|execve|^main$"]),
     ),
 };
@@ -156,6 +158,41 @@ pub(super) static COLLECT_THEN_ITERATE: Rule = Rule {
             .at_most(Confidence::Low),
     ),
 };
+
+/// Whether a line is the body of a `for` over something whose length is known before: only then is there a size to set.
+fn is_in_counted_loop(profile: &Profile, place: &Place) -> bool {
+    /// The head is at most this many lines before.
+    const BEFORE: u32 = 12;
+    const UNKNOWN: [&str; 14] = [
+        "lines(",
+        "split",
+        "chars(",
+        "bytes(",
+        "filter",
+        "take_while",
+        "read",
+        "recv",
+        "matches(",
+        "walk",
+        "successors",
+        "from_fn",
+        "flat_map",
+        ";;",
+    ];
+    let Some(file) = place.file else { return false };
+    let text = |line: u32| profile.sources.get(file, line).map(|text| profile.text(text));
+    let depth = |text: &str| text.len() - text.trim_start().len();
+    let is_counted = |text: &str| {
+        let head = text.trim_start();
+        (head.starts_with("for ") || head.starts_with("for("))
+            && !UNKNOWN.iter().any(|word| head.contains(word))
+    };
+    // An imported profile may have no source.
+    let Some(here) = text(place.line) else { return true };
+    let mut before = (place.line.saturating_sub(BEFORE)..place.line).rev().filter_map(text);
+    let outer = before.find(|text| !text.trim().is_empty() && depth(text) < depth(here));
+    is_counted(here) || outer.is_some_and(is_counted)
+}
 
 /// Whether a line of C or C++ copies by itself, not because the program calls `memcpy` or the like.
 fn is_no_explicit_copy(profile: &Profile, place: &Place) -> bool {

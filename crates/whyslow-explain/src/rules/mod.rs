@@ -28,6 +28,7 @@ pub static ALL: &[&Rule] = &[
     &text::PANICS_AS_ERRORS,
     &text::SOFTWARE_CRYPTO,
     &text::EAGER_FALLBACK,
+    &text::STRLEN_IN_LOOP,
     &search::SORT_BY_COSTLY_KEY,
     &io::LINES_ALLOCATE,
     &io::PRINT_PER_LINE,

@@ -1,7 +1,9 @@
 //! Searching, sorting and recursion.
 
 use std::cmp::Reverse;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use rustc_hash::FxHashMap;
 use whyslow_analyze::{Label, Nearness, frames_of};
 use whyslow_asm::{Body, Call, Memory, Names, Processor, Target, never_returns};
@@ -31,7 +33,8 @@ pub(super) static LINEAR_SEARCH: Rule = Rule {
         .with(Beneath::Closures)
         // Searches of the standard library itself.
         .unless(&[r"core::iter::adapters::|std::sync::|std::thread::|core::str::|std::sys::"])
-        .least(0.10)
+        .on_line(|profile, place| !is_of_constants(profile, place))
+        .least(0.15)
         .at_most(Confidence::Medium),
     ),
 };
@@ -43,7 +46,15 @@ pub(super) static SORT_BY_COSTLY_KEY: Rule = Rule {
     native: Some("compute each key once before sorting, and compare the stored keys"),
     page: include_str!("../../../../docs/findings/sort-by-costly-key.md"),
     signal: Signal::Frames(
-        Frames::new(&[r"::sort(?:_unstable)?_by_key\b.*\{\{?closure"]).with(Beneath::All).needs(&[r"^alloc::alloc::|^__rust_alloc|malloc|alloc::fmt::format|to_(?:string|lowercase|uppercase|owned|vec)|Clone>::clone"]),
+        Frames::new(&[
+            r"::sort(?:_unstable)?_by_key\b.*\{\{?closure",
+            r"^(?:__|__GI_+)?qsort(?:_r)?$|^msort_with_tmp|^(?:void )?std::__(?:introsort_loop|(?:unguarded_)?(?:linear_)?insert(?:ion_sort)?|adjust_heap|merge_sort_\w+)<",
+        ])
+        .with(Beneath::All)
+        .needs(&[
+            r"^alloc::alloc::|^__rust_alloc|malloc|alloc::fmt::format|to_(?:string|lowercase|uppercase|owned|vec)|Clone>::clone",
+            r"^(?:__|___)?(?:s|sn|vs|vsn)printf(?:_chk|_internal)?$|^(?:__)?str(?:n?dup|ftime|ptime)|^operator new|^std::(?:__cxx11::)?to_string|^(?:local|gm|mk)time",
+        ]),
     ),
 };
 
@@ -70,6 +81,26 @@ pub(super) static SEARCH_LOOP: Rule = Rule {
     page: include_str!("../../../../docs/findings/search-loop.md"),
     signal: Signal::Facts(search_loop),
 };
+
+/// Whether the searched list is a constant: it has few items, which a map does not find faster.
+fn is_of_constants(profile: &Profile, place: &Place) -> bool {
+    /// A chain of calls starts at most this many lines before its last one.
+    const BEFORE: u32 = 4;
+    static CONSTANT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"(?:^|[^\w.])(?:\w+::)*(?:[A-Z][A-Z0-9_]+|b?"[^"]*"|\[[^\]]*\])\s*\.(?:(?:iter|into_iter|as_slice)\(\)\s*\.)?(?:contains|find|position|any|all|find_map)\("#).ok()
+    });
+    let Some(file) = place.file else { return false };
+    let text = |line: u32| profile.sources.get(file, line).map(|text| profile.text(text).trim());
+    let mut chain = String::new();
+    for line in (place.line.saturating_sub(BEFORE)..=place.line).rev() {
+        let Some(text) = text(line) else { break };
+        chain.insert_str(0, text);
+        if !text.starts_with('.') {
+            break;
+        }
+    }
+    CONSTANT.as_ref().is_some_and(|constant| constant.is_match(&chain))
+}
 
 /// Whether a line compares two values. A search for a constant, such as the end of a line, has no key.
 fn compares_values(text: &str) -> bool {

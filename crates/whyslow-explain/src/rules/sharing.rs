@@ -22,16 +22,16 @@ pub(super) static ARC_TRAFFIC: Rule = Rule {
 
 pub(super) static ATOMIC_TRAFFIC: Rule = Rule {
     id: "atomic-traffic",
-    title: "threads modify shared atomics: each change moves the cache line between CPUs",
-    rust: "count per thread and add up at the end, spread the count over several padded atomics (crossbeam's CachePadded), or change it less often",
-    native: Some("count per thread and add up at the end, spread the count over several atomics on cache lines of their own (alignas(64)), or change it less often"),
+    title: "threads change atomics in hot code: each change locks the cache line, and moves it between CPUs that share it",
+    rust: "count per thread and add up at the end, or change it less often; if threads need counts of their own at any time, keep each on a cache line of its own (crossbeam's CachePadded)",
+    native: Some("count per thread and add up at the end, or change it less often; if threads need counts of their own at any time, keep each on a cache line of its own (alignas(64))"),
     page: include_str!("../../../../docs/findings/atomic-traffic.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"core::sync::atomic::(?:atomic_(?:add|sub|swap|compare_exchange\w*|or|and|xor|umax|umin|nand)|Atomic\w*(?:<.*>)?>?::(?:fetch_\w+|swap|compare_exchange\w*|update))",
             r"std::__atomic_base<.*>::(?:operator\+\+|operator--|fetch_\w+|compare_exchange\w*)",
         ])
-        .unless(&[r"alloc::sync::|std::sync::|parking_lot|crossbeam|rayon|tokio|pthread_|_Sp_counted|shared_count"])
+        .unless(&[r"alloc::sync::|std::sync::|parking_lot|crossbeam|rayon|tokio|pthread_|std::_Sp_counted|std::__shared_count"])
         .least(0.10)
         .of_threads()
         .or_in_code(InCode::of_weight(&[Kind::LockedInstruction]).least(0.10)),

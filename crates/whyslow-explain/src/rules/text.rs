@@ -12,7 +12,7 @@ pub(super) static FORMATTING: Rule = Rule {
     id: "formatting",
     title: "numbers and strings are formatted in hot code",
     rust: "format less: write bytes and strings directly (push_str, write_all), use itoa or ryu for numbers, and drop output that is never read",
-    native: Some("format less: use std::to_chars instead of printf or streams, and drop output that is never read"),
+    native: Some("format less: write digits and strings into the buffer directly (in C++ std::to_chars) instead of printf or streams, and drop output that is never read"),
     page: include_str!("../../../../docs/findings/formatting.md"),
     signal: Signal::Frames(
         Frames::new(&[
@@ -27,10 +27,20 @@ pub(super) static FORMATTING: Rule = Rule {
             r"std::io::(?:default_write_fmt|Write::write_fmt|stdio::)|as std::io::Write>::write_fmt",
             r"^(?:__)?(?:vf|f|v|d)?printf(?:_chk|_internal)?$|basic_(?:of|f)stream|basic_filebuf",
         ])
+        // A program that writes much is there to format.
+        .needed_for(&[
+            r"^(?:__GI_|_)*(?:IO_)?(?:new_)?(?:fwrite|fputs|file_xsputn|file_write|file_overflow)(?:_unlocked)?$|^(?:__GI_|__libc_|__GI___libc_|__)*write$",
+            r"^<?std::io::(?:buffered|stdio)::|as std::io::Write>::write(?:_all|_fmt)?$|basic_filebuf|^std::ostream::(?:write|flush)",
+        ])
+        .needed_at(0.02)
+        .on_line(|_, place| place.file.is_some())
         .least(0.10)
         .at_most(Confidence::Medium),
     ),
 };
+
+/// Whole numbers are formatted into a block of the right size, which is as fast as `write!`.
+const WHOLE_NUMBERS: &str = r"<(?:u|i)(?:8|16|32|64|128|size) as alloc::string::(?:Spec)?ToString>::";
 
 pub(super) static FORMAT_ALLOCATES: Rule = Rule {
     id: "format-allocates",
@@ -46,7 +56,8 @@ pub(super) static FORMAT_ALLOCATES: Rule = Rule {
         ])
         .with(Beneath::All)
         // Strings that are collected are kept.
-        .unless(&[r"FromIterator<.*>>::from_iter$|SpecFromIter|spec_extend$"])
+        .unless(&[r"FromIterator<.*>>::from_iter$|SpecFromIter|spec_extend$", WHOLE_NUMBERS])
+        .ended_by(&[WHOLE_NUMBERS])
         .absorbs(&["allocator-heavy"]),
     ),
 };
@@ -159,6 +170,36 @@ pub(super) static SOFTWARE_CRYPTO: Rule = Rule {
     ),
 };
 
+pub(super) static STRLEN_IN_LOOP: Rule = Rule {
+    id: "strlen-in-loop",
+    title: "the condition of a loop measures a string again in every iteration",
+    rust: "measure the string once, before the loop (CStr::to_bytes), and keep the slice",
+    native: Some(
+        "measure the string once, before the loop: size_t length = strlen(text); change length where the text changes",
+    ),
+    page: include_str!("../../../../docs/findings/strlen-in-loop.md"),
+    signal: Signal::Frames(
+        Frames::new(&[r"^_*(?:GI_+)?(?:strn?len|wcslen)(?:_.*)?$"])
+            .on_line(|profile, place| {
+                let text = place.file.and_then(|file| profile.sources.get(file, place.line));
+                text.is_some_and(|text| measures_in_condition(profile.text(text)))
+            })
+            .least(0.10),
+    ),
+};
+
+/// Whether a line is the head of a loop whose condition calls `strlen`.
+fn measures_in_condition(line: &str) -> bool {
+    let line = line.trim_start().trim_start_matches(['}', ' ']);
+    let condition = if let Some(head) = line.strip_prefix("for") {
+        // for (start; condition; step)
+        head.split(';').nth(1)
+    } else {
+        line.strip_prefix("while")
+    };
+    condition.is_some_and(|condition| condition.contains("strlen(") || condition.contains("wcslen("))
+}
+
 /// Whether a line builds a value that its call needs only in the rare case.
 fn builds_a_fallback(profile: &Profile, place: &Place) -> bool {
     static EAGER: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -166,4 +207,27 @@ fn builds_a_fallback(profile: &Profile, place: &Place) -> bool {
     });
     let text = place.file.and_then(|file| profile.sources.get(file, place.line));
     text.is_some_and(|text| EAGER.as_ref().is_some_and(|eager| eager.is_match(profile.text(text))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_condition_of_a_loop_is_evaluated_each_time() {
+        for each in [
+            "for (size_t at = 0; at < strlen(line); at++)",
+            "  while (at < strlen(line)) {",
+            "} while (strlen(line) > 1);",
+        ] {
+            assert!(measures_in_condition(each), "{each}");
+        }
+        for once in [
+            "for (size_t n = strlen(line), at = 0; at < n; at++)",
+            "size_t length = strlen(line);",
+            "if (strlen(line) > 4)",
+        ] {
+            assert!(!measures_in_condition(once), "{once}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ main@src/main.rs:4;count@src/main.rs:20;core::hash::BuildHasher::hash_one;core::
 main@src/main.rs:4;count@src/main.rs:22;core::hash::BuildHasher::hash_one;core::hash::sip::Hasher<S>::write 50
 main@src/main.rs:5;work@src/main.rs:30 500
 ";
-const SOURCE: &str = "\n\n\n\n\n\n\n\n\n\n\nrows.push(row);\n";
+const SOURCE: &str = "\n\n\n\n\n\n\n\n\n\nfor row in all {\n    rows.push(row);\n";
 
 fn folder() -> Folder {
     let folder = Folder::new();

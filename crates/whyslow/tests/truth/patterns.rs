@@ -11,14 +11,15 @@ use whyslow_lab_harness::{build_patterns_or_skip, run};
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 use crate::syscalls::has_tracepoints;
 
-/// Rules that no lab program can show on every machine: they need CPU counters, a CPU with larger vectors
-/// than the usual target, or another build. They are tested on synthetic profiles and on code.
-const WITHOUT_PAIR: [&str; 6] = [
+/// Rules that no function of the lab program can show on every machine: they need CPU counters, a CPU with larger
+/// vectors than the usual target, another build, or C. They are tested on synthetic profiles and on code.
+const WITHOUT_PAIR: [&str; 7] = [
     "branch-misses",
     "cache-misses",
     "narrow-vectors",
     "no-fused-multiply-add",
     "overflow-checks",
+    "strlen-in-loop",
     "unpredictable-branches",
 ];
 

@@ -18,12 +18,12 @@ fn main() {
             scope.spawn(move || {
                 let mut state = thread + 1;
                 if slow {
-                    for _ in 0..9_000_000 {
+                    for _ in 0..90_000_000 {
                         bins[value(&mut state)].fetch_add(1, Ordering::Relaxed);
                     }
                 } else {
                     let mut own = [0; BINS];
-                    for _ in 0..9_000_000 {
+                    for _ in 0..90_000_000 {
                         own[value(&mut state)] += 1;
                     }
                     for (bin, count) in bins.iter().zip(own) {

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{self, TryRecvError};
 
 fn slow_value(item: u64) -> u64 {
-    (0..80_000u64).fold(item, |state, at| state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(at))
+    (0..80_000u64).fold(item, |state, at| (state ^ at).wrapping_mul(6_364_136_223_846_793_005))
 }
 
 fn main() {
@@ -15,7 +15,7 @@ fn main() {
         loop {
             match receive.try_recv() {
                 Ok(value) => sum ^= value,
-                Err(TryRecvError::Empty) => std::thread::yield_now(),
+                Err(TryRecvError::Empty) => std::hint::spin_loop(),
                 Err(TryRecvError::Disconnected) => break,
             }
         }
