@@ -142,7 +142,7 @@ fn a_string_that_is_put_together_is_no_vector_that_grows() {
 }
 
 #[test]
-fn a_vector_of_unknown_length_has_no_size_to_set() {
+fn a_vector_or_map_of_unknown_length_has_no_size_to_set() {
     let push = "alloc::vec::Vec<T,A>::push;alloc::raw_vec::RawVec<T,A>::grow_one;alloc::raw_vec::finish_grow";
     for (text, found) in [
         ("    for row in 0..count {\n        rows.push(row);", &["vec-growth"][..]),
@@ -153,6 +153,15 @@ fn a_vector_of_unknown_length_has_no_size_to_set() {
     ] {
         let line = 1 + text.lines().count();
         let mut profile = profile(&format!("main@m.rs:1;app::fill@m.rs:{line};{push} 300"));
+        testing::add_source(&mut profile, "m.rs", &format!("fn main\n{text}\n"));
+        assert_eq!(ids_of(&profile), found, "{text}");
+    }
+    let rehash = "hashbrown::raw::RawTable<T,A>::reserve_rehash";
+    for (text, found) in [
+        ("    for word in words {\n        set.insert(word);", &["map-growth"][..]),
+        ("    input.for_each_line(|line| {\n        set.insert(line);", &NONE),
+    ] {
+        let mut profile = profile(&format!("main@m.rs:1;app::fill@m.rs:3;{rehash} 300"));
         testing::add_source(&mut profile, "m.rs", &format!("fn main\n{text}\n"));
         assert_eq!(ids_of(&profile), found, "{text}");
     }

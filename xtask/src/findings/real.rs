@@ -104,8 +104,9 @@ pub(super) const PROGRAMS: &[Real] = &[
         &["allocator-heavy"],
     ),
     built("rg", ("ripgrep", "15.2.0"), "$0 -j1 -c '(a|b)+[0-9]*9 $' text text text text", &[]),
-    built("choose", ("choose", "1.3.7"), "$0 0 2 4 < text > /dev/null", &[]),
-    built("huniq", ("huniq", "2.7.0"), "for i in 1 2 3; do $0 < text > /dev/null; done", &[]),
+    // Both write each line to stdout as it comes.
+    built("choose", ("choose", "1.3.7"), "$0 0 2 4 < text > /dev/null", &["print-per-line"]),
+    built("huniq", ("huniq", "2.7.0"), "for i in 1 2 3; do $0 < text > /dev/null; done", &["print-per-line"]),
 ];
 
 /// Files that the programs work on.

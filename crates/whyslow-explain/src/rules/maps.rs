@@ -1,5 +1,6 @@
 //! Maps and sets.
 
+use super::memory::is_in_counted_loop;
 use crate::finding::Confidence;
 use crate::rule::{Frames, Rule, Signal};
 
@@ -35,10 +36,13 @@ pub(super) static MAP_GROWTH: Rule = Rule {
     rust: "set the size up front with HashMap::with_capacity(n) or reserve(n); or keep one map, clear() it and refill it",
     native: Some("call reserve(n) before filling it"),
     page: include_str!("../../../../docs/findings/map-growth.md"),
-    signal: Signal::Frames(Frames::new(&[
-        r"hashbrown::raw::.*::(?:reserve_rehash\w*|resize_inner|resize|rehash_in_place)",
-        r"std::_Hashtable<.*>::_M_rehash",
-    ])),
+    signal: Signal::Frames(
+        Frames::new(&[
+            r"hashbrown::raw::.*::(?:reserve_rehash\w*|resize_inner|resize|rehash_in_place)",
+            r"std::_Hashtable<.*>::_M_rehash",
+        ])
+        .on_line(is_in_counted_loop),
+    ),
 };
 
 pub(super) static BTREE_SEARCH: Rule = Rule {

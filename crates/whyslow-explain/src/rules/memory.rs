@@ -160,7 +160,7 @@ pub(super) static COLLECT_THEN_ITERATE: Rule = Rule {
 };
 
 /// Whether a line is the body of a `for` over something whose length is known before: only then is there a size to set.
-fn is_in_counted_loop(profile: &Profile, place: &Place) -> bool {
+pub(super) fn is_in_counted_loop(profile: &Profile, place: &Place) -> bool {
     /// The head is at most this many lines before.
     const BEFORE: u32 = 12;
     const UNKNOWN: [&str; 14] = [
