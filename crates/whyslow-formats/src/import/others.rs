@@ -47,6 +47,8 @@ const KNOWN: &[Known] = &[
     ),
     (b"", &["\tSelf Weight\t"], "a deep copy from Instruments", BY_SPEEDSCOPE),
     (b"Bytes Used\t", &[], "a deep copy from Instruments", BY_SPEEDSCOPE),
+    (b"Running Time\t", &[], "a deep copy from Instruments", BY_SPEEDSCOPE),
+    (b"{", &["\"rts_arguments\"", "\"total_ticks\""], "a GHC profile", BY_SPEEDSCOPE),
     (
         b"# tracer: ",
         &[],

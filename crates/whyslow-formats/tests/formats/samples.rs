@@ -158,6 +158,31 @@ fn pprof_shows_a_metric_that_has_values() {
 }
 
 #[test]
+fn the_base_of_a_pprof_comparison_is_a_metric_of_its_own() {
+    // A sample of 5, and one of -3 with the label that `-diff_base` adds.
+    let minus_3 = [0xfd, 255, 255, 255, 255, 255, 255, 255, 255, 1];
+    let base = [&[8, 1, 18, 10][..], &minus_3, &[26, 4, 8, 4, 16, 5]].concat();
+    let file = message(&[
+        (1, &[8, 1, 16, 2]),
+        (2, &[8, 1, 18, 1, 5]),
+        (2, &base),
+        (4, &[8, 1, 34, 2, 8, 1]),
+        (5, &[8, 1, 16, 3]),
+        (6, b""),
+        (6, b"samples"),
+        (6, b"count"),
+        (6, b"f"),
+        (6, b"pprof::base"),
+        (6, b"true"),
+    ]);
+    let imported = from_bytes(&file, Format::Pprof);
+    let profile = &imported.profile;
+    assert_eq!(metrics(profile), [("samples", Unit::Count), ("samples-before", Unit::Count)]);
+    assert_eq!((lines(profile, 0), lines(profile, 1)), (vec!["f 5/5".to_owned()], vec!["f 3/3".to_owned()]));
+    assert_eq!((imported.left_out, threads(profile).len()), (0, 1));
+}
+
+#[test]
 fn pprof_may_be_packed() {
     use std::io::Write;
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());

@@ -9,8 +9,8 @@ typedef unsigned char u8;
 #define TEXT_(number) #number
 #define TEXT(number) TEXT_(number)
 
-// ROWS, the number of hooks, and VERSION come from the compiler's command line.
-enum { EXIT = 128, ORDERLY_EXIT = 136, QUICK_EXIT = 137, PER_GROUP = 16, PRELOADED = 1, INJECTED = 2 };
+// ROWS, the number of hooks, EXIT, ORDERLY_EXIT, QUICK_EXIT and VERSION come from the compiler's command line.
+enum { PER_GROUP = 16, PRELOADED = 1, INJECTED = 2 };
 
 struct hello { u32 version, entered, pid, reserved; u64 hooks[ROWS], start, end, next[PER_GROUP], library; };
 struct welcome { u32 version, pages, reals, patches; };

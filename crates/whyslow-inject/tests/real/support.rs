@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
-use whyslow_heap_wire::handshake::{Hello, Page, Patch, Real, Welcome};
+use whyslow_heap_wire::handshake::{Hello, Page, Patch, Real, Welcome, hook};
 use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
 use whyslow_inject::{Entry, InjectError, Injector, Plan, Planner, Purpose, entry_of};
 use whyslow_proc::Mapping;
@@ -59,8 +59,15 @@ impl Bench {
     /// The fake agent.
     pub(crate) fn agent(&self) -> PathBuf {
         let version = format!("-DVERSION={}", whyslow_heap_wire::VERSION);
-        let rows = format!("-DROWS={}", whyslow_heap_wire::handshake::hook::COUNT);
-        let options = ["-O1", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", &version, &rows];
+        let rows = [
+            ("ROWS", hook::COUNT),
+            ("EXIT", hook::EXIT),
+            ("ORDERLY_EXIT", hook::ORDERLY_EXIT),
+            ("QUICK_EXIT", hook::QUICK_EXIT),
+        ];
+        let rows = rows.map(|(name, row)| format!("-D{name}={row}"));
+        let mut options = vec!["-O1", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", &version];
+        options.extend(rows.iter().map(String::as_str));
         self.gcc("agent.so", include_str!("../programs/agent.c"), &options)
     }
 

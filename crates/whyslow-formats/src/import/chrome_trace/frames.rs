@@ -9,10 +9,11 @@
 use rustc_hash::FxHashMap;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
-use whyslow_profile::{Frame, LeftOutSamples, Metric, StackId, ThreadId, Unit};
+use whyslow_profile::{Frame, LeftOutSamples, Metric, Sampler, StackId, ThreadId, Unit};
 
 use super::super::assemble::{Assembly, FunctionText};
 use super::super::dhat::file_and_line;
+use super::super::perf_event;
 use super::document::Id;
 
 /// A frame and its caller.
@@ -32,6 +33,8 @@ pub(super) struct FrameSample {
     #[serde(rename = "ts")]
     pub(super) time: Quoted,
     weight: Option<Quoted>,
+    /// The event that took it.
+    name: Option<String>,
     pub(super) pid: Id,
     pub(super) tid: Id,
 }
@@ -69,7 +72,10 @@ impl FrameSamples {
         if self.samples.is_empty() {
             return;
         }
-        let metric = assembly.metric(Metric::of_name("samples", Unit::Count));
+        let metric = assembly.metric(match self.counted_event() {
+            Some(event) => perf_event::metric(event, Unit::Count, Sampler::default()),
+            None => Metric::of_name("samples", Unit::Count),
+        });
         let mut known: FxHashMap<&str, Option<StackId>> = FxHashMap::default();
         let mut without_stack = 0;
         for (sample, &thread) in self.samples.iter().zip(threads) {
@@ -82,6 +88,14 @@ impl FrameSamples {
             }
         }
         assembly.leave_out(without_stack, LeftOutSamples::WithoutStack);
+    }
+
+    /// The event that the weights count, if all samples have the same.
+    fn counted_event(&self) -> Option<&str> {
+        let event = self.samples.first()?.name.as_deref().filter(|name| !name.is_empty())?;
+        let same = self.samples.iter().all(|sample| sample.name.as_deref() == Some(event));
+        let counts = self.samples.iter().any(|sample| sample.weight.is_some_and(|weight| weight.0 > 1.0));
+        (same && counts).then_some(event)
     }
 
     fn stack<'s>(

@@ -226,6 +226,9 @@ fn samples_next_to_events_have_stacks() {
     assert_eq!(stack(2), [("render", 12)]);
     assert_eq!(profile.threads.len(), 2);
     assert_eq!(imported.left_out, 1);
+    let counted = r#"{"stackFrames":{"1":{"name":"f"}},"samples":[{"name":"cycles:HG","weight":3120373,"ts":1,"sf":1}]}"#;
+    let counted = read(counted.as_bytes(), &ImportOptions::default()).expect("it is a trace").profile;
+    assert_eq!(counted.text(counted.metrics[0].name), "cycles:HG");
     // A frame that calls itself has no stack.
     let turning = r#"{"stackFrames":{"1":{"name":"a","parent":2},"2":{"name":"b","parent":1}},"samples":[{"ts":1,"sf":1}]}"#;
     let imported = read(turning.as_bytes(), &ImportOptions::default()).expect("it is a trace");

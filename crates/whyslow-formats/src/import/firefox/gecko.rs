@@ -270,6 +270,9 @@ mod tests {
         let text = r#"{"meta":{"version":3,"interval":1,"stackwalk":1},"libs":"[]","threads":[]}"#;
         let error = import_bytes(text.as_bytes(), None, &ImportOptions::default()).expect_err("too old");
         assert!(error.to_string().contains("its version, 3, is from before 2017"), "{error}");
+        let processed = r#"{"meta":{"version":3,"interval":1,"stackwalk":1},"threads":[{"samples":{"stack":[0]},"libs":{}}]}"#;
+        let error = import_bytes(processed.as_bytes(), None, &ImportOptions::default()).expect_err("too old");
+        assert!(error.to_string().contains("its version, 3, is from before 2017"), "{error}");
         let broken = text.replace("\"version\":3", "\"version\":4");
         let error = import_bytes(broken.as_bytes(), None, &ImportOptions::default()).expect_err("broken");
         assert!(error.to_string().contains("invalid type"), "{error}");

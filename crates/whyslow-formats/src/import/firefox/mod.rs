@@ -69,7 +69,8 @@ pub(super) fn read(bytes: &[u8], options: &ImportOptions) -> Result<Imported, Im
     let mut file: File<'_> =
         json::parse(Format::Firefox, bytes).map_err(|error| too_old(bytes).unwrap_or(error))?;
     if file.meta.preprocessed_profile_version.is_none() {
-        file = json::parse::<Gecko<'_>>(Format::Firefox, bytes)?.processed();
+        let gecko = json::parse::<Gecko<'_>>(Format::Firefox, bytes);
+        file = gecko.map_err(|error| too_old(bytes).unwrap_or(error))?.processed();
     }
     let symbol_file = options.path.as_deref().and_then(symbols::read_next_to);
     let sidecar = symbol_file.as_deref().and_then(|bytes| Sidecar::parse(bytes, &file.libs));
