@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use whyslow_profile::ExitStatus;
 use whyslow_stats::hygiene::grain;
-use whyslow_stats::interim::{CHECKPOINTS, UntilDecided};
+use whyslow_stats::interim::{CHECKPOINTS, Question, UntilDecided};
 use whyslow_stats::median;
 use whyslow_stats::pairs::log_ratios;
 use whyslow_stats::random::{Orders, Random};
@@ -51,6 +51,8 @@ pub struct Plan {
     pub ignore_failure: bool,
     /// A difference below this share does not matter.
     pub margin: f64,
+    /// What must be answered before `UntilDecided` ends.
+    pub question: Question,
     /// The time that the user wants to decide.
     pub witness: Option<Witness>,
     /// The seed of the orders and environment sizes.
@@ -131,7 +133,7 @@ impl Series {
         let until_decided = matches!(plan.rounds, Rounds::UntilDecided { .. });
         let interim = |command| {
             (until_decided && command != plan.reference)
-                .then(|| UntilDecided::new(plan.margin, plan.commands.saturating_sub(1)))
+                .then(|| UntilDecided::new(plan.question, plan.margin, plan.commands.saturating_sub(1)))
         };
         let mut series = Self {
             warmup: Vec::new(),
@@ -312,6 +314,7 @@ mod tests {
             max_time: None,
             ignore_failure: false,
             margin: 0.01,
+            question: Question::Differs,
             witness: None,
             seed: 1,
         }

@@ -12,9 +12,19 @@ pub const CHECKPOINTS: [usize; 9] = [8, 12, 18, 27, 40, 60, 90, 135, 200];
 /// The probability that one checkpoint is wrong.
 const LEVEL: f64 = 0.008;
 
+/// What a comparison must answer before it stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// Is the second less than the first, more, or equivalent?
+    Differs,
+    /// Is the second more than the first by more than the margin? Anything below that is equivalent.
+    Exceeds,
+}
+
 /// A comparison that stops when it is decided.
 #[derive(Debug, Clone)]
 pub struct UntilDecided {
+    question: Question,
     margin: f64,
     level: f64,
     not_more: bool,
@@ -24,9 +34,16 @@ pub struct UntilDecided {
 
 impl UntilDecided {
     /// Starts one of this many simultaneous comparisons.
-    pub fn new(margin: f64, comparisons: usize) -> Self {
+    pub fn new(question: Question, margin: f64, comparisons: usize) -> Self {
         let level = LEVEL / comparisons.max(1) as f64;
-        Self { margin: margin.ln_1p(), level, not_more: false, not_less: false, verdict: Verdict::Undecided }
+        Self {
+            question,
+            margin: margin.ln_1p(),
+            level,
+            not_more: false,
+            not_less: false,
+            verdict: Verdict::Undecided,
+        }
     }
 
     /// The probability that the interval at a checkpoint misses the true value.
@@ -49,10 +66,11 @@ impl UntilDecided {
         if let Some(interval) = Walsh::new(differences).between(rank) {
             self.not_more |= interval.high < self.margin;
             self.not_less |= interval.low > -self.margin;
+            let exceeds = self.question == Question::Exceeds;
             self.verdict = match () {
-                () if self.not_more && self.not_less && may_be_equivalent => Verdict::Equivalent,
+                () if self.not_more && (self.not_less || exceeds) && may_be_equivalent => Verdict::Equivalent,
                 () if interval.high < 0.0 => Verdict::Less,
-                () if interval.low > 0.0 => Verdict::More,
+                () if interval.low > if exceeds { self.margin } else { 0.0 } => Verdict::More,
                 () => Verdict::Undecided,
             };
         }
@@ -72,7 +90,7 @@ mod tests {
         let mut verdicts = [0; 4];
         for seed in 1000..1400 {
             let mut random = Random::new(seed);
-            let mut series = UntilDecided::new(0.01, 1);
+            let mut series = UntilDecided::new(Question::Differs, 0.01, 1);
             let mut differences = Vec::new();
             for _ in 0..200 {
                 differences.push(effect.ln_1p() + deviation * random.normal());
@@ -112,9 +130,36 @@ mod tests {
 
     #[test]
     fn a_coarse_clock_is_never_equivalent() {
-        let mut series = UntilDecided::new(0.01, 1);
+        let mut series = UntilDecided::new(Question::Differs, 0.01, 1);
         assert_eq!(series.check(&[0.0; 8], false), Verdict::Undecided);
         assert_eq!(series.check(&[0.0; 9], true), Verdict::Undecided, "9 is not a checkpoint");
         assert_eq!(series.check(&[0.0; 12], true), Verdict::Equivalent);
+    }
+    /// Simulates 400 series that ask whether a change is above 2 %. Returns the counts of the verdicts more and
+    /// undecided.
+    fn exceeding(effect: f64) -> [usize; 2] {
+        let mut verdicts = [0; 2];
+        for seed in 1000..1400 {
+            let mut random = Random::new(seed);
+            let mut series = UntilDecided::new(Question::Exceeds, 0.02, 1);
+            let mut differences = Vec::new();
+            while differences.len() < 200 && !series.verdict().is_decided() {
+                differences.push(effect.ln_1p() + 0.02 * random.normal());
+                series.check(&differences, true);
+            }
+            verdicts[0] += usize::from(series.verdict() == Verdict::More);
+            verdicts[1] += usize::from(series.verdict() == Verdict::Undecided);
+        }
+        verdicts
+    }
+
+    #[test]
+    fn a_change_below_the_margin_does_not_exceed_it() {
+        // 1.5 % is certain here, and certainly not 2 %.
+        assert!(exceeding(0.015)[0] <= 4, "{:?}", exceeding(0.015));
+        assert!(exceeding(0.0)[0] == 0, "{:?}", exceeding(0.0));
+        // Exactly at the margin, about 5 of 100 may be called more.
+        assert!(exceeding(0.02)[0] <= 20, "{:?}", exceeding(0.02));
+        assert!(exceeding(0.03)[0] >= 395, "{:?}", exceeding(0.03));
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! pairs       two commands in alternating runs: the ratio and its exact confidence interval
 //! groups      two groups of runs that are not paired
+//! order       one group of runs: the interval of its median
 //! verdict     what an interval supports: less, more, equivalent, undecided; how many more pairs it would take
 //! interim     checks at fixed points of a series, to stop once it is decided
 //! witness     which time decides: wall time or CPU time
@@ -21,6 +22,7 @@ pub mod growth;
 pub mod hygiene;
 pub mod interim;
 mod line;
+pub mod order;
 pub mod pairs;
 pub mod random;
 pub mod verdict;

@@ -40,9 +40,12 @@ impl Focus {
     ) -> Option<Self> {
         let sides = [before, after];
         let functions = Functions::matched(sides, inline);
-        let profile = named(&functions, sides);
         let label = |row: u32| Label::Function(FunctionId(row));
-        let is_wanted = wanted.selected(&profile, (0..profile.functions.len() as u32).map(label));
+        // A renamed function is found by both names.
+        let [old, profile] = [0, 1].map(|side| named(&functions, sides, side));
+        let [by_old, by_new] = [&old, &profile]
+            .map(|names| wanted.selected(names, (0..names.functions.len() as u32).map(label)));
+        let is_wanted = by_old.iter().zip(&by_new).map(|(old, new)| *old || *new).collect::<Vec<_>>();
         if !is_wanted.contains(&true) {
             return None;
         }

@@ -22,6 +22,35 @@ pub(super) struct Item<'p> {
     pub line: u32,
     /// The source text of the line.
     pub text: Option<&'p str>,
+    /// For your code: the name without that of its crate, which differs between two programs.
+    pub path: Option<String>,
+}
+
+impl Item<'_> {
+    /// The last part of the file's path.
+    pub(super) fn file_name(&self) -> Option<&str> {
+        self.file?.rsplit('/').next()
+    }
+}
+
+/// A function's name with `crate` in place of its crate: `<crate::Set as core::fmt::Display>::fmt`.
+pub(super) fn path_of(name: &str, crate_name: &str) -> Option<String> {
+    let mut path = String::with_capacity(name.len());
+    let (mut rest, mut found) = (name, false);
+    while let Some(at) = rest.find(crate_name) {
+        let (before, after) = (&rest[..at], &rest[at + crate_name.len()..]);
+        let starts = !path
+            .chars()
+            .chain(before.chars())
+            .next_back()
+            .is_some_and(|last| last.is_alphanumeric() || "_:".contains(last));
+        let is_crate = starts && after.starts_with("::");
+        path.push_str(before);
+        path.push_str(if is_crate { "crate" } else { crate_name });
+        (rest, found) = (after, found || is_crate);
+    }
+    path.push_str(rest);
+    found.then_some(path)
 }
 
 /// Rows of both sides that belong together.
@@ -57,8 +86,7 @@ fn with_text<'i>(item: &'i Item<'_>) -> Option<Key<'i>> {
 }
 
 fn in_file_of_that_name<'i>(item: &'i Item<'_>) -> Option<Key<'i>> {
-    let file = item.file?.rsplit('/').next();
-    Some(Key { file, module: None, ..in_place(item) })
+    Some(Key { file: Some(item.file_name()?), module: None, ..in_place(item) })
 }
 
 fn by_name<'i>(item: &'i Item<'_>) -> Key<'i> {
@@ -66,7 +94,7 @@ fn by_name<'i>(item: &'i Item<'_>) -> Key<'i> {
 }
 
 /// Pairs the rows of two profiles; each row is in one pair. Rows with equal keys are paired in line order.
-pub(super) fn pair(before: &[Item<'_>], after: &[Item<'_>]) -> Vec<Pair> {
+pub(super) fn pair<'i>(before: &'i [Item<'_>], after: &'i [Item<'_>]) -> Vec<Pair> {
     let mut left = [in_order(before), in_order(after)];
     let mut pairs = Vec::with_capacity(before.len().max(after.len()));
     for step in STEPS {
@@ -84,10 +112,30 @@ pub(super) fn pair(before: &[Item<'_>], after: &[Item<'_>]) -> Vec<Pair> {
     for step in renamed_steps {
         join(before, after, &mut left, &mut pairs, |item| renamed(item).then(|| step(item)).flatten());
     }
+    // Two programs have functions of the same path in their own crates.
+    let paths = [paths_of(before, &left[0]), paths_of(after, &left[1])];
+    let is_once = |path: &str| paths.iter().all(|paths| paths.get(path) == Some(&1));
+    let of_crate = |item: &'i Item<'_>| Some(Key { name: item.path.as_deref()?, ..by_name(item) });
+    join(before, after, &mut left, &mut pairs, |item| {
+        Some(Key { file: Some(item.file_name()?), line: Some(item.line), ..of_crate(item)? })
+    });
+    join(before, after, &mut left, &mut pairs, |item| {
+        Some(Key { file: Some(item.file_name()?), ..of_crate(item)? })
+    });
+    join(before, after, &mut left, &mut pairs, |item| of_crate(item).filter(|key| is_once(key.name)));
     let [gone, new] = left;
     pairs.extend(gone.into_iter().map(|row| (Some(row), None)));
     pairs.extend(new.into_iter().map(|row| (None, Some(row))));
     pairs
+}
+
+/// How many rows each path has.
+fn paths_of<'i>(items: &'i [Item<'_>], left: &[usize]) -> FxHashMap<&'i str, usize> {
+    let mut paths = FxHashMap::default();
+    for path in left.iter().filter_map(|&row| items[row].path.as_deref()) {
+        *paths.entry(path).or_default() += 1;
+    }
+    paths
 }
 
 /// The file and module of each name; `None` if there are several.
@@ -148,7 +196,8 @@ mod tests {
             let name = words.next().unwrap().into();
             let place = words.next().and_then(|place| place.split_once(':'));
             let line = place.map_or(0, |(_, line)| line.parse().unwrap());
-            Item { name, file: place.map(|(file, _)| file), module: Some("app"), line, text: words.next() }
+            let file = place.map(|(file, _)| file);
+            Item { name, file, module: Some("app"), line, text: words.next(), path: None }
         };
         text.lines().map(str::trim).filter(|line| !line.is_empty()).map(item).collect()
     }
@@ -202,6 +251,24 @@ mod tests {
         assert_eq!(paired("f a.rs:1", "f b.rs:9"), ["f:1 f:9"]);
         assert_eq!(paired("f a.rs:1\nf a.rs:3 x()", "f b.rs:9\nf b.rs:5 x()"), ["f:1 f:9", "f:3 f:5"]);
         assert_eq!(paired("f a.rs:1", "f b.rs:2\nf c.rs:3"), ["- f:2", "- f:3", "f:1 -"]);
+    }
+
+    #[test]
+    fn functions_of_two_crates_match_by_their_path() {
+        let items = |crate_name: &str, names: &[&str]| {
+            let item = |name: &&str| {
+                let name = name.replace("app", crate_name);
+                let path = path_of(&name, crate_name);
+                Item { name: name.into(), path, ..Item::default() }
+            };
+            names.iter().map(item).collect::<Vec<_>>()
+        };
+        let names = ["app::parse", "<app::Set as core::fmt::Display>::fmt", "app::only_old"];
+        let (before, after) = (items("old", &names), items("new_one", &names[..2]));
+        assert_eq!(pair(&before, &after), [(Some(1), Some(1)), (Some(0), Some(0)), (Some(2), None)]);
+        assert_eq!(path_of("app::f::app::g", "app").as_deref(), Some("crate::f::app::g"));
+        assert_eq!(path_of("happ::f", "app"), None);
+        assert_eq!(path_of("std::f", "app"), None);
     }
 
     #[test]

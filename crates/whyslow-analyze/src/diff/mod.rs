@@ -9,6 +9,7 @@ mod focus;
 mod matching;
 mod moves;
 mod paths;
+mod renames;
 mod rows;
 mod runs;
 mod several;
@@ -32,7 +33,7 @@ pub use self::several::Ratio;
 use self::several::Series;
 pub use self::statistics::{Change, Claim, Estimate, Verdict, decide};
 pub use self::totals::Total;
-pub use self::verification::{Hot, Verification};
+pub use self::verification::{Hot, Verification, Yours};
 use crate::heap::is_heap_metric;
 use crate::labels;
 use crate::selection::Selection;
@@ -63,6 +64,15 @@ pub struct DiffRow {
     pub own: Change,
     /// The change of a function's total value; `None` for lines.
     pub total: Option<Change>,
+    /// The change of a function's value with the library code that works for it; `None` for lines.
+    pub charged: Option<Change>,
+}
+
+impl DiffRow {
+    /// The change to report for your code: with the library code that works for it.
+    pub fn yours(&self) -> &Change {
+        self.charged.as_ref().unwrap_or(&self.own)
+    }
 }
 
 /// A function that only one side has.
@@ -117,7 +127,7 @@ impl Diff {
             true => sites(runs, unit),
             false => functions(runs, inline),
         });
-        let mut rows = joined(&first, &second, [before, after]);
+        let mut rows = joined(&first, &second, [before, after], inline);
         let moves = if is_heap { Vec::new() } else { moves::find(&mut rows, [before, after], inline) };
         let name = |row: &DiffRow| match (row.after, row.before) {
             (Some(place), _) => labels::name(&after.profile, place.label),
@@ -203,11 +213,8 @@ fn line(row: &DiffRow) -> [u32; 2] {
 }
 
 /// Pairs the rows of both sides and judges all changes together.
-fn joined(before: &[Row<'_>], after: &[Row<'_>], sides: [&Runs<'_>; 2]) -> Vec<DiffRow> {
-    fn items<'p>(rows: &[Row<'p>]) -> Vec<Item<'p>> {
-        rows.iter().map(|row| row.item.clone()).collect()
-    }
-    let pairs = matching::pair(&items(before), &items(after));
+fn joined(before: &[Row<'_>], after: &[Row<'_>], sides: [&Runs<'_>; 2], inline: bool) -> Vec<DiffRow> {
+    let pairs = paired([before, after], sides, inline);
     let judge = |value: for<'r> fn(&'r Row<'_>) -> Option<&'r Vec<Estimate>>| {
         let series = |&(old, new): &matching::Pair| {
             let old = old.and_then(|row| value(&before[row]));
@@ -218,14 +225,27 @@ fn joined(before: &[Row<'_>], after: &[Row<'_>], sides: [&Runs<'_>; 2]) -> Vec<D
     };
     let own = judge(|row| Some(&row.own));
     let total = judge(|row| row.total.as_ref());
+    let charged = judge(|row| row.charged.as_ref());
     let has_totals = before.iter().chain(after).any(|row| row.total.is_some());
-    let rows = pairs.iter().zip(own).zip(total).map(|((&(old, new), own), total)| DiffRow {
+    let changes = own.into_iter().zip(total).zip(charged);
+    let rows = pairs.iter().zip(changes).map(|(&(old, new), ((own, total), charged))| DiffRow {
         before: old.map(|row| before[row].place),
         after: new.map(|row| after[row].place),
         own,
         total: has_totals.then_some(total),
+        charged: has_totals.then_some(charged),
     });
     rows.collect()
+}
+
+/// The rows of both sides that belong together.
+fn paired(rows: [&[Row<'_>]; 2], sides: [&Runs<'_>; 2], inline: bool) -> Vec<matching::Pair> {
+    let [before, after] = rows.map(|rows| rows.iter().map(|row| row.item.clone()).collect::<Vec<Item<'_>>>());
+    let mut pairs = matching::pair(&before, &after);
+    if rows.iter().copied().flatten().any(|row| row.total.is_some()) {
+        renames::join(&mut pairs, rows, sides, inline);
+    }
+    pairs
 }
 
 /// The estimates of both sides; a side without the row has 0 in every run.

@@ -121,6 +121,9 @@ fn from_side(rows: &mut [DiffRow], merged: &Merged, side: usize) -> Vec<Move> {
     }
     for (caller, callees) in moved {
         rows[caller as usize].own.verdict = Verdict::Moved;
+        if let Some(charged) = &mut rows[caller as usize].charged {
+            charged.verdict = Verdict::Moved;
+        }
         for callee in callees {
             let row = &mut rows[callee as usize];
             let say = |change: &mut Change| {
@@ -129,7 +132,7 @@ fn from_side(rows: &mut [DiffRow], merged: &Merged, side: usize) -> Vec<Move> {
                 }
             };
             say(&mut row.own);
-            row.total.iter_mut().for_each(say);
+            row.total.iter_mut().chain(&mut row.charged).for_each(say);
         }
     }
     moves

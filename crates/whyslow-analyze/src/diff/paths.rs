@@ -9,12 +9,11 @@
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Function, FunctionId, Profile, StringId, Unit};
 
-use super::decided;
-use super::matching::{self, Item};
 use super::rows::{Place, functions};
 use super::runs::Runs;
 use super::several::Series;
 use super::statistics::{Change, Estimate};
+use super::{decided, paired};
 use crate::call_tree::{CallTree, TreeOptions};
 use crate::labels::{self, Label};
 
@@ -52,9 +51,7 @@ impl Functions {
 
     pub(super) fn matched(sides: [&Runs<'_>; 2], inline: bool) -> Self {
         let rows = sides.map(|runs| functions(runs, inline));
-        let items = [0, 1]
-            .map(|side: usize| rows[side].iter().map(|row| row.item.clone()).collect::<Vec<Item<'_>>>());
-        let pairs = matching::pair(&items[0], &items[1]);
+        let pairs = paired([&rows[0], &rows[1]], sides, inline);
         let place = |side: usize, row: Option<usize>| row.map(|row| rows[side][row].place);
         Self::new(pairs.iter().map(|&(old, new)| [place(0, old), place(1, new)]).collect())
     }
@@ -178,7 +175,7 @@ impl Paths {
                 .collect(),
             parent: merged.parent,
         };
-        Self { profile: named(&functions, sides), places: functions.places, tree, own, total }
+        Self { profile: named(&functions, sides, 1), places: functions.places, tree, own, total }
     }
 
     /// The names of a path, outermost first.
@@ -203,16 +200,14 @@ impl Paths {
     }
 }
 
-/// A profile that holds only the functions, with the names of the side after where both have them.
-pub(super) fn named(functions: &Functions, sides: [&Runs<'_>; 2]) -> Profile {
+/// A profile that holds only the functions, with the names of the preferred side where both have them.
+pub(super) fn named(functions: &Functions, sides: [&Runs<'_>; 2], preferred: usize) -> Profile {
     let mut profile = Profile::default();
     let mut strings: FxHashMap<String, StringId> = FxHashMap::default();
     for places in &functions.places {
-        let (from, place) = match places {
-            [_, Some(place)] => (&sides[1].profile, place),
-            [Some(place), None] => (&sides[0].profile, place),
-            [None, None] => continue,
-        };
+        let known =
+            [preferred, 1 - preferred].map(|side| Some((&sides[side].profile, places[side].as_ref()?)));
+        let Some((from, place)) = known.into_iter().flatten().next() else { continue };
         let mut text = |text: &str| match strings.get(text) {
             Some(id) => *id,
             None => *strings.entry(text.to_owned()).or_insert(profile.strings.push(text)),
@@ -266,16 +261,16 @@ mod tests {
 
     #[test]
     fn keeps_paths_that_only_one_side_has() {
-        let before = testing::profile("main;a;old 100\nmain;a 50\nmain;b 200");
-        let after = testing::profile("main;a;new 300\nmain;a 50\nmain;b 200");
+        let before = testing::profile("main;a;std::old 100\nmain;a 50\nmain;b 200");
+        let after = testing::profile("main;a;std::new 300\nmain;a 50\nmain;b 200");
         assert_eq!(
             lines(&paths(&[before], &[after])),
             [
                 ": 350→550 more, 650",
                 "main: 350→550 more, 650",
                 "main;a: 150→350 more, 450",
-                "main;a;new: 0→300 more, 300",
-                "main;a;old: 100→0 less, 100",
+                "main;a;std::new: 0→300 more, 300",
+                "main;a;std::old: 100→0 less, 100",
                 "main;b: 200→200 undecided, 200",
             ]
         );

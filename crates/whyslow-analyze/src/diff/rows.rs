@@ -1,9 +1,9 @@
 //! The rows of a comparison: functions by their time, or allocating lines.
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, StackId, StringId, Unit};
+use whyslow_profile::{CodeKind, Profile, StackId, StringId, Unit};
 
-use super::matching::Item;
+use super::matching::{Item, path_of};
 use super::runs::Runs;
 use super::statistics::Estimate;
 use crate::functions::Cost;
@@ -45,6 +45,8 @@ pub(super) struct Row<'p> {
     pub own: Vec<Estimate>,
     /// The total value of a function.
     pub total: Option<Vec<Estimate>>,
+    /// The value of a function with the library code that works for it.
+    pub charged: Option<Vec<Estimate>>,
 }
 
 /// Functions with their self and total values.
@@ -55,6 +57,16 @@ pub(super) fn functions<'p>(runs: &'p Runs<'_>, inline: bool) -> Vec<Row<'p>> {
     let costs = runs.weights.iter().map(cost).collect::<Vec<_>>();
     let grains = runs.chances.iter().map(|chance| chance.grain(StackId(0), Unit::Nanoseconds));
     let grains = grains.collect::<Vec<_>>();
+    let charges = Charges::new(profile, inline);
+    let charged = runs.weights.iter().map(|weights| {
+        let mut charged = vec![0u64; labels.len()];
+        for (stack, value) in weights.value.iter().enumerate().filter(|(_, value)| **value > 0) {
+            let sum = &mut charged[labels.code(charges.of(StackId::from(stack)).frame.label) as usize];
+            *sum = sum.saturating_add(*value);
+        }
+        charged
+    });
+    let charged = charged.collect::<Vec<_>>();
     let row = |code: u32| {
         let of_runs = |value: fn(&Cost) -> u64| {
             let runs = costs.iter().zip(&grains);
@@ -66,6 +78,13 @@ pub(super) fn functions<'p>(runs: &'p Runs<'_>, inline: bool) -> Vec<Row<'p>> {
             item: item(profile, place, place.line, None),
             own: of_runs(|cost| cost.self_value),
             total: Some(of_runs(|cost| cost.total_value)),
+            charged: Some(
+                charged
+                    .iter()
+                    .zip(&grains)
+                    .map(|(values, &grain)| Estimate { value: values[code as usize], grain })
+                    .collect(),
+            ),
         }
     };
     let seen = |code: &u32| costs.iter().any(|costs| costs[*code as usize].total_samples > 0);
@@ -99,7 +118,13 @@ pub(super) fn sites<'p>(runs: &'p Runs<'_>, unit: Unit) -> Vec<Row<'p>> {
             let values = stacks.iter().map(|&stack| (stack, weights.value[stack.index()]));
             chance.sum(values, unit)
         });
-        Row { place, item: item(profile, place, from_start, text), own: own.collect(), total: None }
+        Row {
+            place,
+            item: item(profile, place, from_start, text),
+            own: own.collect(),
+            total: None,
+            charged: None,
+        }
     };
     stacks_of.into_iter().map(row).collect()
 }
@@ -117,7 +142,15 @@ fn item<'p>(profile: &'p Profile, place: Place, line: u32, text: Option<&'p str>
     {
         name = format!("{name} of {}", profile.text(build_id)).into();
     }
+    let own_crate = match place.label {
+        Label::Function(id) => {
+            profile.functions.get(id.index()).filter(|function| function.kind == CodeKind::Yours)
+        }
+        _ => None,
+    };
+    let own_crate = own_crate.and_then(|function| function.crate_name).map(|id| profile.text(id));
     Item {
+        path: own_crate.and_then(|crate_name| path_of(&name, crate_name)),
         name,
         file: place.file.map(|file| profile.text(file)),
         module: module.map(|module| labels::module_file_name(profile, module)),

@@ -16,6 +16,19 @@ pub struct Verification {
     pub worse: Vec<DiffRow>,
     /// The rows with the largest self value now.
     pub hottest: Vec<Hot>,
+    /// The same for your functions, each with the library code that works for it.
+    pub yours: Yours,
+}
+
+/// What changed in your functions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Yours {
+    /// Rows with the verdict less, largest first.
+    pub better: Vec<DiffRow>,
+    /// Rows with the verdict more, largest first.
+    pub worse: Vec<DiffRow>,
+    /// The rows with the largest value now.
+    pub hottest: Vec<Hot>,
 }
 
 /// A row that is hot after the change.
@@ -39,18 +52,30 @@ impl Verification {
     /// Verifies an unfiltered comparison; `None` if it has no total of its metric.
     pub fn of(diff: &Diff) -> Option<Self> {
         let whole = diff.totals.iter().find(|total| total.what == diff.metric)?.clone();
-        let called = |wanted: fn(&Change) -> bool| {
-            let rows = diff.rows.iter().filter(|row| row.own.verdict.is_claim() && wanted(&row.own));
-            rows.copied().collect::<Vec<_>>()
+        type Value = fn(&DiffRow) -> &Change;
+        let (own, yours): (Value, Value) = (|row| &row.own, DiffRow::yours);
+        let called = |value: Value, wanted: fn(&Change) -> bool| {
+            let is_called = |row: &&DiffRow| value(row).verdict.is_claim() && wanted(value(row));
+            let mut rows = diff.rows.iter().filter(is_called).copied().collect::<Vec<_>>();
+            rows.sort_by_key(|row| std::cmp::Reverse(value(row).difference().unsigned_abs()));
+            rows
         };
-        let mut rows = diff.rows.clone();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.own.after));
-        let hot = |row: DiffRow| Hot { row, share: row.own.after as f64 / whole.change.after.max(1) as f64 };
-        let hottest = rows.into_iter().filter(|row| row.own.after > 0).take(NAMED).map(hot).collect();
+        let hottest = |value: Value| {
+            let mut rows = diff.rows.clone();
+            rows.sort_by_key(|row| std::cmp::Reverse(value(row).after));
+            let hot = |row: DiffRow| Hot {
+                row,
+                share: value(&row).after as f64 / whole.change.after.max(1) as f64,
+            };
+            rows.into_iter().filter(|row| value(row).after > 0).take(NAMED).map(hot).collect::<Vec<_>>()
+        };
+        let (less, more): (fn(&Change) -> bool, fn(&Change) -> bool) =
+            (|change| change.difference() < 0, |change| change.difference() > 0);
         Some(Self {
-            hottest,
-            better: called(|change| change.difference() < 0),
-            worse: called(|change| change.difference() > 0),
+            hottest: hottest(own),
+            better: called(own, less),
+            worse: called(own, more),
+            yours: Yours { hottest: hottest(yours), better: called(yours, less), worse: called(yours, more) },
             whole,
         })
     }
@@ -85,5 +110,31 @@ mod tests {
         assert_eq!(shares, [0.375, 0.375, 0.25]);
         assert_eq!(verification.hottest[2].at_most(), Some(1.0 / 0.75));
         assert_eq!(verification.whole.what, "cpu-time");
+    }
+
+    /// A regular expression that is compiled once instead of in a loop: its library's functions are many and small.
+    #[test]
+    fn library_code_is_charged_to_your_function() {
+        let compile =
+            (0..40).map(|at| format!("app::main;app::scan;dep::new;dep::f{at};core::intrinsics::likely 4\n"));
+        let before =
+            testing::profile(&format!("{}app::main;app::scan;dep::find 300", compile.collect::<String>()));
+        let after = testing::profile("app::main;app::scan;dep::find 300");
+        let selection = Selection::default();
+        let side = |profile| Side { profile, selection: &selection };
+        let verification = Verification::of(&Diff::build(side(&before), side(&after), true)).unwrap();
+        let names = |rows: &[DiffRow]| {
+            let name = |row: &DiffRow| labels::name(&before, row.before.unwrap().label).into_owned();
+            rows.iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names(&verification.better),
+            ["core::intrinsics::likely"],
+            "that says nothing of the change"
+        );
+        assert_eq!(names(&verification.yours.better), ["app::scan"]);
+        let change = verification.yours.better[0].yours();
+        assert_eq!([change.before, change.after].map(|value| value / testing::SAMPLE_NS), [460, 300]);
+        assert_eq!(verification.yours.hottest.len(), 1);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use whyslow_bench::gate::{Outcome, Row, State};
+use whyslow_bench::gate::{Applies, Outcome, Row, RuleChange, State};
 
 use super::{amount, change};
 use crate::flame::text::push_xml;
@@ -23,6 +23,8 @@ pub struct GateView<'a> {
     pub outcome: Outcome,
     /// Files with details about failed rows.
     pub artefacts: &'a [String],
+    /// Rules that head changes.
+    pub rule_changes: &'a [RuleChange],
 }
 
 fn headline(view: &GateView<'_>) -> String {
@@ -30,6 +32,12 @@ fn headline(view: &GateView<'_>) -> String {
     let failed = count(|row| row.state.fails());
     let undecided = count(|row| row.state == State::Undecided);
     match view.outcome {
+        Outcome::Pass if undecided > 0 => {
+            format!(
+                "pass, but undecided: {undecided} of {} may have got worse, and the policy lets them pass",
+                view.rows.len()
+            )
+        }
         Outcome::Pass => "pass: nothing got worse".to_owned(),
         Outcome::Regression => format!("regression: {failed} of {} did not pass", view.rows.len()),
         Outcome::Undecided => format!("undecided: {undecided} of {} may have got worse", view.rows.len()),
@@ -46,15 +54,31 @@ fn cells(row: &Row) -> [String; 6] {
         Some(ratio) => change(ratio.estimate),
         None => String::new(),
     };
+    let range = row.range.map_or(String::new(), |[low, high]| {
+        format!(" ({} to {})", amount(low, row.unit), amount(high, row.unit))
+    });
     let because = row.because.as_ref().map_or(String::new(), |because| format!(": {because}"));
     [
         clean(&row.bench).into_owned(),
         clean(&row.metric).into_owned(),
         value(row.before),
-        value(row.after),
+        value(row.after) + &range,
         changed,
         clean(&format!("{}{because}", row.state.label())).into_owned(),
     ]
+}
+
+/// What head changes in the rules, in words.
+pub(crate) fn rule_words(change: &RuleChange) -> String {
+    let value =
+        |value: &Option<String>| value.as_deref().map_or("nothing".to_owned(), |value| format!("`{value}`"));
+    let of = change.bench.as_ref().map_or(String::new(), |bench| format!(" of {bench}"));
+    let applies = match change.applies {
+        Applies::Base => "base's applies until head is merged",
+        Applies::Head => "head's ran on both sides",
+    };
+    let (base, head) = (value(&change.base), value(&change.head));
+    clean(&format!("head changes the rule {}{of} from {base} to {head}: {applies}", change.rule)).into_owned()
 }
 
 const HEADS: [&str; 6] = ["bench", "metric", "base", "head", "change", "verdict"];
@@ -84,6 +108,9 @@ pub fn gate_markdown(view: &GateView<'_>) -> String {
         let cells = cells(row).map(|cell| escaped(&cell));
         let last = if strong { format!("**{}**", cells[5]) } else { cells[5].clone() };
         let _ = writeln!(out, "| {} | {last} |", cells[..5].join(" | "));
+    }
+    for change in view.rule_changes {
+        let _ = writeln!(out, "\n{}.", escaped(&rule_words(change)));
     }
     if !view.artefacts.is_empty() {
         let _ = writeln!(
@@ -135,6 +162,10 @@ pub fn gate_junit(view: &GateView<'_>) -> String {
             let _ = write!(out, "<{element} message=\"");
             push_xml(&mut out, &format!("{verdict} {before} {after} {changed}"));
             out.push_str("\"/>");
+        } else if row.because.is_some() {
+            out.push_str("<system-out>");
+            push_xml(&mut out, &verdict);
+            out.push_str("</system-out>");
         }
         out.push_str("</testcase>\n");
     }
@@ -149,6 +180,7 @@ struct Gate<'a> {
     outcome: Outcome,
     rows: Vec<RowJson<'a>>,
     artefacts: &'a [String],
+    rule_changes: &'a [RuleChange],
 }
 
 #[derive(Serialize)]
@@ -157,6 +189,8 @@ struct RowJson<'a> {
     metric: &'a str,
     base: Option<f64>,
     head: Option<f64>,
+    head_low: Option<f64>,
+    head_high: Option<f64>,
     ratio: Option<f64>,
     ratio_low: Option<f64>,
     ratio_high: Option<f64>,
@@ -171,6 +205,8 @@ pub fn gate_json(view: &GateView<'_>) -> impl Serialize {
         metric: "",
         base: row.before,
         head: row.after,
+        head_low: row.range.map(|[low, _]| low),
+        head_high: row.range.map(|[_, high]| high),
         ratio: row.ratio.map(|ratio| ratio.estimate),
         ratio_low: row.ratio.map(|ratio| ratio.low).filter(|low| low.is_finite()),
         ratio_high: row.ratio.map(|ratio| ratio.high).filter(|high| high.is_finite()),
@@ -189,6 +225,7 @@ pub fn gate_json(view: &GateView<'_>) -> impl Serialize {
         outcome: view.outcome,
         rows: rows.collect(),
         artefacts: view.artefacts,
+        rule_changes: view.rule_changes,
     }
 }
 
@@ -206,12 +243,14 @@ mod tests {
             unit: MetricUnit::Nanoseconds,
             before: Some(1e8),
             after: Some(1.1e8),
+            range: None,
             ratio: Some(Interval { estimate: 1.1, low: 1.08, high: 1.12 }),
             state: State::Regression,
             because: None,
         };
         let budget = Row {
             state: State::Pass,
+            range: Some([1.05e8, 1.15e8]),
             because: Some("at most 1.00 s".to_owned()),
             before: None,
             ratio: None,
@@ -228,6 +267,13 @@ mod tests {
             rows: &rows,
             outcome: Outcome::Regression,
             artefacts: &["parse.svg".to_owned()],
+            rule_changes: &[RuleChange {
+                bench: Some("parse <a|b>".to_owned()),
+                rule: "margin",
+                base: None,
+                head: Some("50%".to_owned()),
+                applies: Applies::Base,
+            }],
         };
         insta::assert_snapshot!("gate_markdown", gate_markdown(&view));
         let junit = gate_junit(&view);
@@ -237,5 +283,43 @@ mod tests {
         let json = serde_json::to_value(gate_json(&view)).unwrap();
         assert_eq!((&json["outcome"], &json["rows"][2]["state"]), (&"regression".into(), &"vanished".into()));
         assert_eq!(json["rows"][0]["ratio_high"], 1.12);
+        assert_eq!(json["rows"][1]["head_low"], 1.05e8);
+        assert_eq!(
+            (&json["rule_changes"][0]["rule"], &json["rule_changes"][0]["applies"]),
+            (&"margin".into(), &"base".into())
+        );
+    }
+
+    #[test]
+    fn an_accepted_regression_has_its_reason_in_every_form() {
+        let accepted =
+            Row { state: State::Accepted, because: Some("signatures & more".to_owned()), ..rows().remove(0) };
+        let rows = [accepted];
+        let view =
+            GateView { base: "main", rows: &rows, outcome: Outcome::Pass, artefacts: &[], rule_changes: &[] };
+        assert!(
+            gate_junit(&view).contains("<system-out>accepted: signatures &amp; more</system-out>"),
+            "{}",
+            gate_junit(&view)
+        );
+        assert!(gate_markdown(&view).contains("accepted: signatures & more"));
+        assert_eq!(
+            serde_json::to_value(gate_json(&view)).unwrap()["rows"][0]["because"],
+            "signatures & more"
+        );
+    }
+
+    #[test]
+    fn a_pass_with_undecided_rows_does_not_say_that_nothing_got_worse() {
+        let rows = [
+            Row { state: State::Undecided, ..rows().remove(0) },
+            Row { state: State::Pass, ..rows().remove(0) },
+        ];
+        let view =
+            GateView { base: "main", rows: &rows, outcome: Outcome::Pass, artefacts: &[], rule_changes: &[] };
+        assert_eq!(
+            headline(&view),
+            "pass, but undecided: 1 of 2 may have got worse, and the policy lets them pass"
+        );
     }
 }

@@ -90,9 +90,20 @@ impl<'a> PlaceJson<'a> {
     }
 }
 
+/// The sides that have a row.
+pub(super) fn seen(row: &DiffRow) -> &'static str {
+    match (row.before, row.after) {
+        (Some(_), None) => "before",
+        (None, _) => "after",
+        _ => "both",
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct RowJson<'a> {
     name: std::borrow::Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was: Option<std::borrow::Cow<'a, str>>,
     #[serde(rename = "crate")]
     crate_name: Option<&'a str>,
     kind: &'static str,
@@ -113,16 +124,16 @@ impl<'a> RowJson<'a> {
         };
         let named = Named::new(profile, place.label);
         Some(Self {
-            name: named.name,
             crate_name: named.crate_name,
             kind: named.kind,
-            seen: match (row.before, row.after) {
-                (Some(_), None) => "before",
-                (None, _) => "after",
-                _ => "both",
-            },
+            seen: seen(row),
+            was: row
+                .before
+                .map(|place| Named::new(before, place.label).name)
+                .filter(|was| row.after.is_some() && *was != named.name),
             place_before: row.before.map(|place| PlaceJson::new(before, place)),
             place_after: row.after.map(|place| PlaceJson::new(after, place)),
+            name: named.name,
             own: (&row.own).into(),
             total: row.total.as_ref().map(ChangeJson::from),
         })

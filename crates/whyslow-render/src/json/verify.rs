@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use whyslow_analyze::Fact;
-use whyslow_analyze::diff::{DiffRow, Hot};
+use whyslow_analyze::diff::{Change, DiffRow, Hot};
 
-use super::diff::{ChangeJson, FocusJson, MoveJson};
+use super::diff::{ChangeJson, FocusJson, MoveJson, seen};
 use super::{MetricJson, Named, RemarkJson};
 use crate::text::{DiffView, VerifyView, verify_summary};
 
@@ -16,13 +16,19 @@ pub const VERIFY_SCHEMA: &str = "whyslow-verify/1";
 #[derive(Debug, Serialize)]
 struct RowJson<'a> {
     name: Cow<'a, str>,
+    /// Its name before, if that was another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was: Option<Cow<'a, str>>,
+    seen: &'static str,
     #[serde(flatten)]
     change: ChangeJson,
 }
 
 impl<'a> RowJson<'a> {
-    fn new(view: &DiffView<'a>, row: &DiffRow) -> Self {
-        Self { name: name(view, row), change: (&row.own).into() }
+    fn new(view: &DiffView<'a>, row: &DiffRow, change: &Change) -> Self {
+        let name = name(view, row);
+        let was = row.before.map(|place| Named::new(view.before.profile, place.label).name);
+        Self { was: was.filter(|was| *was != name), name, seen: seen(row), change: change.into() }
     }
 }
 
@@ -64,16 +70,28 @@ pub fn verify<'a>(view: &VerifyView<'a>) -> impl Serialize + use<'a> {
         worse: Vec<RowJson<'a>>,
         moves: Vec<MoveJson<'a>>,
         hottest: Vec<HotJson<'a>>,
+        yours: YoursJson<'a>,
+    }
+    #[derive(Serialize)]
+    struct YoursJson<'a> {
+        better: Vec<RowJson<'a>>,
+        worse: Vec<RowJson<'a>>,
+        hottest: Vec<HotJson<'a>>,
     }
     let VerifyView { diff: both, verification, aim } = *view;
     let diff = both.diff;
-    let hot = |hot: &Hot| HotJson {
+    type Value = fn(&DiffRow) -> &Change;
+    let (own, yours): (Value, Value) = (|row| &row.own, DiffRow::yours);
+    let hot = |hot: &Hot, value: Value| HotJson {
         name: name(&both, &hot.row),
-        value: hot.row.own.after,
+        value: value(&hot.row).after,
         share: hot.share,
         at_most_times_less: hot.at_most(),
     };
-    let rows = |rows: &[DiffRow]| rows.iter().map(|row| RowJson::new(&both, row)).collect();
+    let hottest = |rows: &[Hot], value: Value| rows.iter().map(|row| hot(row, value)).collect();
+    let rows = |rows: &[DiffRow], value: Value| {
+        rows.iter().map(|row| RowJson::new(&both, row, value(row))).collect()
+    };
     let moves = diff.moves.iter().map(|one| MoveJson::new(both.before.profile, both.after.profile, one));
     Body {
         schema: VERIFY_SCHEMA,
@@ -83,9 +101,14 @@ pub fn verify<'a>(view: &VerifyView<'a>) -> impl Serialize + use<'a> {
         caveats: diff.caveats.iter().map(|caveat| RemarkJson::from(caveat.remark())).collect(),
         whole: (&verification.whole.change).into(),
         aim: aim.map(|aim| AimJson { names: &aim.names, focus: FocusJson::new(aim) }),
-        better: rows(&verification.better),
-        worse: rows(&verification.worse),
+        better: rows(&verification.better, own),
+        worse: rows(&verification.worse, own),
         moves: moves.collect(),
-        hottest: verification.hottest.iter().map(hot).collect(),
+        hottest: hottest(&verification.hottest, own),
+        yours: YoursJson {
+            better: rows(&verification.yours.better, yours),
+            worse: rows(&verification.yours.worse, yours),
+            hottest: hottest(&verification.yours.hottest, yours),
+        },
     }
 }

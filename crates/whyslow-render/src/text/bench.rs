@@ -54,6 +54,14 @@ pub fn gate(view: &GateView<'_>, width: usize) -> String {
     push_rows(&mut out, &rows, 2);
     out.push('\n');
     push_wrapped(&mut out, severity_style(severity), &headline, width.max(NARROWEST));
+    for change in view.rule_changes {
+        push_wrapped(
+            &mut out,
+            severity_style(whyslow_analyze::Severity::Warning),
+            &gate::rule_words(change),
+            width.max(NARROWEST),
+        );
+    }
     for file in view.artefacts {
         push_line(&mut out, &styled(DIM, format!("see what changed: {}", clean(file))));
     }

@@ -118,13 +118,14 @@ pub fn summary(view: &VerifyView<'_>) -> String {
     }
     if let Some(focus) = view.aim {
         sentences.extend(aim_words(focus, diff.unit));
-    } else if let Some(row) = verification.better.first() {
+    } else if let Some(row) = verification.yours.better.first() {
         sentences.push(format!(
             "The largest saving is in {}: {}.",
             name_of(view, row),
-            change_words(&row.own, diff.unit)
+            row_words(row, diff.unit)
         ));
     }
+    sentences.extend(renamed_words(view));
     for one in &diff.moves {
         let name = |places: [Option<whyslow_analyze::diff::Place>; 2]| match places {
             [_, Some(place)] => short_name(&label_name(view.diff.after.profile, place.label)),
@@ -140,18 +141,20 @@ pub fn summary(view: &VerifyView<'_>) -> String {
         ));
     }
     let aimed = |row: &&DiffRow| !is_aim(view, row);
-    let worse = verification.worse.iter().filter(aimed).take(ROWS).collect::<Vec<_>>();
+    let worse = verification.yours.worse.iter().filter(aimed).take(ROWS).collect::<Vec<_>>();
     sentences.push(match &worse[..] {
         [] if diff.counted => "Nothing else increased.".to_owned(),
         [] => "No other regression was found.".to_owned(),
         rows => {
             let words = rows.iter().map(|row| {
-                format!("{} ({})", name_of(view, row), numbers(&row.own, diff.unit, [true; 2])[2])
+                let [.., difference] = numbers(row.yours(), diff.unit, [true; 2]);
+                let new = if row.before.is_none() { "new, " } else { "" };
+                format!("{} ({new}{difference})", name_of(view, row))
             });
             format!("Worse elsewhere: {}.", words.collect::<Vec<_>>().join(", "))
         }
     });
-    if let Some(hot) = verification.hottest.first() {
+    if let Some(hot) = verification.yours.hottest.first() {
         let bound = match hot.at_most() {
             Some(factor) => {
                 format!("without it, everything would be at most {} times as fast", times(factor))
@@ -160,9 +163,9 @@ pub fn summary(view: &VerifyView<'_>) -> String {
         };
         let bound = if is_time { bound } else { bound.replace("times as fast", "times smaller") };
         sentences.push(format!(
-            "The hottest function is now {} with {} self, {}: {bound}.",
+            "The hottest function is now {} with {}, {}: {bound}.",
             name_of(view, &hot.row),
-            value(hot.row.own.after, diff.unit),
+            value(hot.row.yours().after, diff.unit),
             Percent(hot.share)
         ));
     }
@@ -219,6 +222,36 @@ fn change_words(change: &Change, unit: Unit) -> String {
     }
 }
 
+/// Formats the change of a row: a function that only one side has is gone or new, not a ratio.
+fn row_words(row: &DiffRow, unit: Unit) -> String {
+    let change = row.yours();
+    match (row.before, row.after) {
+        (Some(_), None) => format!("gone, it had {}", value(change.before, unit)),
+        (None, Some(_)) => format!("new, {}", value(change.after, unit)),
+        _ => change_words(change, unit),
+    }
+}
+
+/// A sentence about functions that have another name now, largest first.
+fn renamed_words(view: &VerifyView<'_>) -> Option<String> {
+    let mut renamed = view.diff.diff.rows.iter().filter_map(|row| {
+        let [old, new] = [(view.diff.before.profile, row.before?), (view.diff.after.profile, row.after?)]
+            .map(|(profile, place)| short_name(&label_name(profile, place.label)));
+        let value = row.yours().before.max(row.yours().after);
+        (value > 0 && is_renamed(&old, &new)).then(|| (value, format!("{old} is now {new}")))
+    });
+    let mut renamed = renamed.by_ref().collect::<Vec<_>>();
+    renamed.sort_by_key(|(value, _)| std::cmp::Reverse(*value));
+    let words = renamed.into_iter().take(3).map(|(_, words)| words).collect::<Vec<_>>();
+    (!words.is_empty()).then(|| format!("Renamed: {}.", words.join(", ")))
+}
+
+/// Whether the last part of a name changed; another crate alone is no other name.
+fn is_renamed(old: &str, new: &str) -> bool {
+    let last = |name: &str| name.rsplit("::").next().map(str::to_owned);
+    last(old) != last(new)
+}
+
 fn name_of(view: &VerifyView<'_>, row: &DiffRow) -> String {
     short_name(&found(&view.diff, row).1)
 }
@@ -235,10 +268,12 @@ fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
     let diff = view.diff.diff;
     let error = if diff.runs > 1 { "95 %" } else { "±" };
     let mut rows = vec![["", "before", "after", "change", "ratio", error, "verdict"].map(str::to_owned)];
-    let mut push = |name: String, change: &Change, unit: Unit| {
-        let [before, after, difference] = numbers(change, unit, [true, true]);
-        let [ratio, interval] = match diff.runs {
-            1 => {
+    let mut push = |name: String, change: &Change, unit: Unit, there: [bool; 2]| {
+        let [before, after, difference] = numbers(change, unit, there);
+        let [ratio, interval] = match (there, diff.runs) {
+            ([_, false], _) => ["gone".to_owned(), String::new()],
+            ([false, _], _) => ["new".to_owned(), String::new()],
+            (_, 1) => {
                 let ratio = (change.before > 0).then(|| change.after as f64 / change.before as f64);
                 let margin = change.margin.map(|margin| value(margin.ceil() as u64, unit));
                 [ratio.map_or_else(String::new, |ratio| format!("×{ratio:.2}")), margin.unwrap_or_default()]
@@ -248,18 +283,20 @@ fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
         rows.push([name, before, after, difference, ratio, interval, change.verdict.label().to_owned()]);
     };
     for total in diff.totals.iter().filter(|total| total.what == diff.metric || total.what == "wall-time") {
-        push(total_name(&total.what), &total.change, total.unit);
+        push(total_name(&total.what), &total.change, total.unit, [true; 2]);
     }
     if let Some(focus) = view.aim {
-        push(format!("{}, total", aim_name(focus)), &focus.total, diff.unit);
-        push(format!("{}, self", aim_name(focus)), &focus.own, diff.unit);
+        push(format!("{}, total", aim_name(focus)), &focus.total, diff.unit, [true; 2]);
+        push(format!("{}, self", aim_name(focus)), &focus.own, diff.unit, [true; 2]);
     }
     let mut named = Vec::new();
-    let changed = diff.rows.iter().filter(|row| row.own.verdict.is_claim()).take(ROWS);
-    for row in changed.chain(verification.hottest.iter().map(|hot| &hot.row)) {
+    let yours = &verification.yours;
+    let mut changed = yours.better.iter().chain(&yours.worse).collect::<Vec<_>>();
+    changed.sort_by_key(|row| std::cmp::Reverse(row.yours().difference().unsigned_abs()));
+    for row in changed.into_iter().take(ROWS).chain(yours.hottest.iter().map(|hot| &hot.row)) {
         let name = name_of(view, row);
         if !is_aim(view, row) && !named.contains(&name) {
-            push(name.clone(), &row.own, diff.unit);
+            push(name.clone(), row.yours(), diff.unit, [row.before.is_some(), row.after.is_some()]);
             named.push(name);
         }
     }

@@ -18,7 +18,7 @@ use whyslow_bench::judge::{self, compare_days, judge};
 use whyslow_bench::{BenchNote, Series, Ended, Metric, Plan, Rounds};
 use whyslow_render::bench::{BenchView, asciidoc, csv, markdown, strip_plot};
 use whyslow_render::{json, text};
-use whyslow_stats::interim::CHECKPOINTS;
+use whyslow_stats::interim::{CHECKPOINTS, Question};
 use whyslow_stats::witness::Witness;
 
 use self::contenders::Contenders;
@@ -302,6 +302,7 @@ pub(super) fn run_series(
         max_time: None,
         ignore_failure: false,
         margin,
+        question: Question::Exceeds,
         witness: None,
         seed: seed(),
     };
@@ -338,6 +339,7 @@ fn plan(args: &BenchArgs, commands: usize, reference: usize) -> Plan {
         max_time: args.max_time,
         ignore_failure: args.how.ignore_failure,
         margin: args.margin,
+        question: Question::Differs,
         witness: args.witness.map(Witness::from),
         seed: seed(),
     }

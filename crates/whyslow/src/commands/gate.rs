@@ -1,12 +1,13 @@
 //! `whyslow gate`: checks a change for regressions, base against head, in turn on the same machine.
 
 mod config;
+mod rules;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::Args;
-use whyslow_bench::gate::{Accepted, Outcome, Row, State, outcome};
+use whyslow_bench::gate::{Accepted, Measured, Outcome, Row, RuleChange, State, outcome};
 use whyslow_bench::judge::{Options, judge};
 use whyslow_bench::run::{ALLOCATIONS, BINARY_SIZE, PEAK, SIMULATED_INSTRUCTIONS};
 use whyslow_bench::words::quoted;
@@ -14,6 +15,9 @@ use whyslow_bench::{Answer, Contender, Series, Metric};
 use whyslow_render::bench::{GateView, gate_json, gate_junit, gate_markdown};
 use whyslow_render::units::{Count, bytes, duration};
 use whyslow_render::{json, text};
+
+use whyslow_stats::order::median_interval;
+use whyslow_stats::pairs::ALPHA;
 
 use self::config::{Bench, Gate, Policy};
 use super::bench::{Exact, HowArgs, Runnable, Trees, run_series, exact, words};
@@ -37,7 +41,8 @@ The benches are in whyslow.toml. docs/gate.md has an example, a workflow for
 GitHub Actions, and how to comment on pull requests from forks.
 
 Exit codes: 0 pass; 2 if a bench regressed, exceeded its budget or vanished;
-3 undecided (unless whyslow.toml lets that pass); 125 if whyslow cannot judge.")]
+3 undecided (unless whyslow.toml lets that pass); 125 if whyslow cannot judge.
+Limits are the stricter ones of base and head: a change cannot loosen its own.")]
 pub(crate) struct GateArgs {
     /// The base: a commit to build, or a folder that is already built
     #[arg(long, value_name = "REV|FOLDER")]
@@ -70,9 +75,17 @@ const DEFAULT_RUNS: u32 = 20;
 /// Default margin: differences below this share do not matter.
 const DEFAULT_MARGIN: f64 = 0.02;
 
-/// Measures, judges, writes.
+/// Measures, judges, writes. Whatever prevents a verdict has one exit code, also a program that is not found.
 pub(crate) fn run(args: &GateArgs, volume: Volume) -> Result<Exit> {
-    let files = [&args.markdown, &args.json, &args.junit].map(|path| path.clone().map(Output::from));
+    judge_all(args, volume).map_err(|failure| failure.exit_with(Exit::Failed))
+}
+
+fn judge_all(args: &GateArgs, volume: Volume) -> Result<Exit> {
+    let files = [&args.markdown, &args.json, &args.junit];
+    for folder in files.into_iter().flatten().filter_map(|file| file.parent()).chain(args.artefacts.as_deref()) {
+        std::fs::create_dir_all(folder).map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
+    }
+    let files = files.map(|path| path.clone().map(Output::from));
     files.iter().flatten().try_for_each(Output::check)?;
     let here = args.head.clone().unwrap_or_else(|| PathBuf::from("."));
     let path = args.config.clone().unwrap_or_else(|| here.join("whyslow.toml"));
@@ -83,7 +96,8 @@ pub(crate) fn run(args: &GateArgs, volume: Volume) -> Result<Exit> {
             return Err(Failure::new(format!("{}: no bench `{name}`", path.display())).next(format!("one of {names}")));
         }
     }
-    let sides = Sides::of(args, &gate, volume)?;
+    let sides = Sides::of(args, &gate, &here, volume)?;
+    let (gate, rule_changes) = sides.rules(gate);
     let mut rows = Vec::new();
     let mut artefacts = Vec::new();
     for (name, bench) in &gate.bench {
@@ -103,7 +117,7 @@ pub(crate) fn run(args: &GateArgs, volume: Volume) -> Result<Exit> {
         rows.extend(sides.vanished(&gate).iter().map(|name| Row::alone(name, State::Vanished)));
     }
     let outcome = outcome(&rows, gate.undecided == Policy::Pass);
-    let view = GateView { base: &args.base, rows: &rows, outcome, artefacts: &artefacts };
+    let view = GateView { base: &args.base, rows: &rows, outcome, artefacts: &artefacts, rule_changes: &rule_changes };
     if volume > Volume::Quiet {
         output::print(&text::gate(&view, terminal::width(std::io::stdout())))?;
     }
@@ -134,7 +148,7 @@ struct Sides {
 }
 
 impl Sides {
-    fn of(args: &GateArgs, gate: &Gate, volume: Volume) -> Result<Self> {
+    fn of(args: &GateArgs, gate: &Gate, here: &Path, volume: Volume) -> Result<Self> {
         let is_folder = Path::new(&args.base).is_dir();
         if args.head.is_some() && !is_folder {
             return Err(Failure::new(format!("--head needs a base that is a folder, and `{}` is not one", args.base)));
@@ -143,17 +157,37 @@ impl Sides {
             folder.canonicalize().map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
         };
         let (folders, trees) = if is_folder {
-            let head = args.head.clone().unwrap_or_else(|| PathBuf::from("."));
-            ([absolute(Path::new(&args.base))?, absolute(&head)?], None)
+            ([absolute(Path::new(&args.base))?, absolute(here)?], None)
         } else {
             let build = gate.build.as_deref().unwrap_or("cargo build --release");
             let trees = Trees::build(&args.base, build, volume)?;
             (trees.folders(), Some(trees))
         };
-        // The benches of base are known only if its file can be read.
-        let file = folders[0].join("whyslow.toml");
-        let base = if file.is_file() { config::read(&file).ok() } else { None };
+        let file = match &args.config {
+            None => Some(folders[0].join("whyslow.toml")),
+            // A file of head has its counterpart in base; any other file is that of both.
+            Some(file) => {
+                let (file, roots) = (absolute(file)?, trees.as_ref().map_or_else(|| folders.clone(), Trees::roots));
+                let root = trees.as_ref().map_or(roots[1].as_path(), Trees::repository);
+                file.strip_prefix(absolute(root)?).ok().map(|inside| roots[0].join(inside))
+            }
+        };
+        let base = file.filter(|file| file.is_file()).and_then(|file| match config::read(&file) {
+            Ok(base) => Some(base),
+            Err(failure) => {
+                warn(&format!("base's benches and limits are not known: {failure}"));
+                None
+            }
+        });
         Ok(Self { folders, base, _trees: trees })
+    }
+
+    /// The rules that apply, and what head changes in them.
+    fn rules(&self, head: Gate) -> (Gate, Vec<RuleChange>) {
+        match &self.base {
+            Some(base) => rules::stricter(base, head),
+            None => (head, Vec::new()),
+        }
     }
 
     /// Benches of base that head no longer has.
@@ -187,7 +221,10 @@ fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume
     }
     let how = HowArgs::of_hooks(bench.prepare.as_deref(), bench.setup.as_deref(), bench.input.as_deref());
     let extend = gate.undecided == Policy::Extend;
-    let series = run_series(&runnables, &how, margin, gate.runs.unwrap_or(DEFAULT_RUNS), extend, volume)?;
+    // An accepted regression is judged by its own limit.
+    let limit = gate.accept.iter().filter(|accept| accept.bench == name && accept.metric.is_none());
+    let limit = limit.map(|accept| accept.up_to.0).fold(margin, f64::max);
+    let series = run_series(&runnables, &how, limit, gate.runs.unwrap_or(DEFAULT_RUNS), extend, volume)?;
     let Some(series) = series else {
         return Err(Failure::new(format!("{name}: stopped before it was measured: no verdict")));
     };
@@ -238,24 +275,28 @@ fn compared(name: &str, gate: &Gate, answer: &Answer, bench: &Bench, margin: f64
 
 /// The rows for the budgets of head.
 fn budgets(name: &str, bench: &Bench, series: &Series, head: usize, exact: &[Vec<(String, f64)>]) -> Vec<Row> {
-    let median = |metric: &Metric| {
+    let measured = |metric: &Metric| {
         let values = whyslow_bench::rounds::values(&series.rounds, head, metric)?;
-        Some(whyslow_stats::median(&values))
+        let interval = median_interval(&values, ALPHA).map(Measured::Within);
+        Some(interval.unwrap_or_else(|| Measured::Roughly(whyslow_stats::median(&values))))
     };
-    let counted = |name: &str| exact[head].iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+    let counted =
+        |name: &str| exact[head].iter().find(|(known, _)| known == name).map(|(_, value)| Measured::exactly(*value));
     let event = |name: &str| Metric::Event(name.to_owned());
-    let instructions = median(&event("instructions")).or_else(|| counted(SIMULATED_INSTRUCTIONS));
+    // The time that decides: on a busy machine, wall time is not the program's own.
+    let time = series.witness.map_or(Metric::Wall, |(witness, _)| witness.into());
+    let spent = measured(&time);
+    let instructions = measured(&event("instructions")).or_else(|| counted(SIMULATED_INSTRUCTIONS));
     let wanted = [
-        (Metric::Wall, median(&Metric::Wall), bench.max_time.map(|time| (time.0.as_nanos() as f64, duration(time.0.as_nanos() as u64)))),
+        (time, spent, bench.max_time.map(|time| (time.0.as_nanos() as f64, duration(time.0.as_nanos() as u64)))),
         (event("instructions"), instructions, bench.max_instructions.map(|most| (most as f64, Count(most).to_string()))),
         (event(PEAK), counted(PEAK), bench.max_peak.map(|most| (most.0 as f64, bytes(most.0)))),
         (event(ALLOCATIONS), counted(ALLOCATIONS), bench.max_allocations.map(|most| (most as f64, Count(most).to_string()))),
         (event(BINARY_SIZE), counted(BINARY_SIZE), bench.max_binary.map(|most| (most.0 as f64, bytes(most.0)))),
     ];
-    let row = |(metric, value, limit): (Metric, Option<f64>, Option<(f64, String)>)| {
+    let row = |(metric, value, limit): (Metric, Option<Measured>, Option<(f64, String)>)| {
         let (limit, shown) = limit?;
-        // A value that cannot be measured is over budget.
-        Some(Row::budget(name, &metric, value.unwrap_or(f64::INFINITY), limit, shown))
+        Some(Row::budget(name, &metric, value.unwrap_or(Measured::Not), limit, &shown))
     };
     wanted.into_iter().filter_map(row).collect()
 }
@@ -263,14 +304,14 @@ fn budgets(name: &str, bench: &Bench, series: &Series, head: usize, exact: &[Vec
 /// Records both sides and writes what changed.
 fn explain(folder: &Path, name: &str, bench: &Bench, sides: &Sides) -> Result<Vec<String>> {
     let cannot = |error: std::io::Error| Failure::new(format!("{}: {error}", folder.display()));
-    std::fs::create_dir_all(folder).map_err(cannot)?;
     let safe = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect::<String>();
     let [report, picture] = ["txt", "svg"].map(|end| folder.join(format!("{safe}.{end}")));
     let own = std::env::current_exe().map_err(cannot)?;
+    let absolute_picture = std::path::absolute(&picture).map_err(cannot)?;
     let commands = sides.runnables(bench)?;
     let output = whyslow_capture::restored_command(own)
         .args(["-q", "diff", "--runs", "5", "--flame"])
-        .arg(&picture)
+        .arg(&absolute_picture)
         .args(commands.iter().map(|runnable| quoted(&runnable.words)))
         .current_dir(&sides.folders[1])
         .stdin(Stdio::null())

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::harness::{Folder, Outcome};
+use crate::harness::{Folder, Outcome, can_record, outcome};
 
 /// Two folders with a program that sleeps for this long, and the same whyslow.toml in both.
 fn folders(base: &str, head: &str, config: &str) -> Folder {
@@ -76,7 +76,9 @@ fn the_policy_decides_about_undecided_results() {
     // Two rounds are too few for a verdict.
     let of = |policy: &str| ONE.replace("runs = 8", "runs = 2").replace("\"fail\"", policy);
     assert_eq!(gate(&folders("0.01", "0.01", &of("\"fail\"")), &[]).code, Some(3));
-    assert_eq!(gate(&folders("0.01", "0.01", &of("\"pass\"")), &[]).code, Some(0));
+    let passed = gate(&folders("0.01", "0.01", &of("\"pass\"")), &[]);
+    assert!(passed.code == Some(0) && !passed.stdout.contains("nothing got worse"), "{passed:#?}");
+    assert!(passed.stdout.contains("pass, but undecided: 1 of 1"), "{passed:#?}");
 }
 
 #[test]
@@ -88,8 +90,72 @@ fn explains_what_cannot_be_judged() {
         .fails(125, &["nothing.toml", "docs/gate.md"]);
     folder.file("head/app", "#!/bin/sh\nexit 4\n");
     gate(&folder, &[]).fails(125, &["`head` ended with exit code 4"]);
+    // A program that is not there has no exit code of its own.
+    folder.file("head/whyslow.toml", ONE.replace("./app", "./missing"));
+    gate(&folder, &[]).fails(125, &["missing"]);
     folder.file("head/whyslow.toml", "[gate]\nmargin = 3\n");
     gate(&folder, &[]).fails(125, &["whyslow.toml", "margin"]);
     folder.file("head/whyslow.toml", "");
     gate(&folder, &[]).fails(125, &["it has no [gate.bench.NAME]"]);
+}
+
+#[test]
+fn a_change_cannot_loosen_its_own_margin() {
+    let folder = folders("0.1", "0.15", ONE);
+    folder.file("head/whyslow.toml", ONE.replace("10%", "100%"));
+    let outcome = gate(&folder, &["--markdown", "x.md"]);
+    assert_eq!(outcome.code, Some(2), "{outcome:#?}");
+    let says = "head changes the rule margin from `10%` to `100%`";
+    assert!(outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(says), "{outcome:#?}");
+    assert!(folder.read("x.md").contains("head changes the rule margin"), "{}", folder.read("x.md"));
+}
+
+#[test]
+fn another_file_is_compared_with_the_same_file_of_base() {
+    let folder = folders("0.01", "0.01", &ONE.replace("start", "usual"));
+    let of = |policy: &str| ONE.replace("\"fail\"", policy).replace("runs = 8", "runs = 1");
+    folder.file("head/ci/gate.toml", of("\"pass\""));
+    let outcome = gate(&folder, &["--config", "head/ci/gate.toml"]);
+    assert!(outcome.code == Some(0) && !outcome.stdout.contains("vanished"), "{outcome:#?}");
+    folder.file("base/ci/gate.toml", format!("{}[gate.bench.gone]\ncommand = \"./app\"\n", of("\"pass\"")));
+    let outcome = gate(&folder, &["--config", "head/ci/gate.toml"]);
+    assert!(outcome.code == Some(2) && outcome.stdout.contains("gone"), "{outcome:#?}");
+    // A file outside of head is that of both.
+    folder.file("elsewhere.toml", of("\"pass\""));
+    assert_eq!(gate(&folder, &["--config", "elsewhere.toml"]).code, Some(0));
+}
+
+/// The line of the workflow in docs/gate.md, as a CI job runs it.
+#[test]
+fn the_documented_workflow_judges_a_pull_request() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let git = |args: &[&str]| {
+        let mut git = folder.command_of("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]).args(args);
+        assert_eq!(outcome(&mut git).code, Some(0), "{args:?}");
+    };
+    let busy = |count: u32| format!("i=0; while [ $i -lt {count} ]; do i=$((i+1)); done");
+    folder.file("whyslow.toml", format!("{}[other]\n", ONE.replace("[gate]", "[gate]\nbuild = \"true\"")));
+    folder.script("app", &busy(20_000));
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "base"]);
+    git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    folder.script("app", &busy(200_000));
+    git(&["commit", "-q", "-a", "-m", "head"]);
+
+    let documented =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gate.md")).unwrap();
+    let line = documented.lines().find_map(|line| line.trim().strip_prefix("- run: whyslow gate")).unwrap();
+    let line = line.replace("${{ github.base_ref }}", "main");
+    let mut shell = folder.command_of("sh");
+    shell.args(["-c", &format!("\"$0\" gate {line}"), env!("CARGO_BIN_EXE_whyslow")]);
+    let judged = outcome(&mut shell);
+    assert_eq!(judged.code, Some(2), "{judged:#?}");
+    for file in ["comment.md", "gate.json", "gate.xml", "start.txt", "start.svg"] {
+        assert!(folder.path().join("gate").join(file).is_file(), "{file}: {judged:#?}");
+    }
 }

@@ -62,6 +62,16 @@ impl Trees {
         FOLDERS.map(|name| self.folder.path().join(name).join(&self.inside))
     }
 
+    /// The roots of both checkouts: the commit's first.
+    pub(in crate::commands) fn roots(&self) -> [PathBuf; 2] {
+        FOLDERS.map(|name| self.folder.path().join(name))
+    }
+
+    /// The root of the repository itself.
+    pub(in crate::commands) fn repository(&self) -> &Path {
+        &self.root
+    }
+
     /// A folder next to both checkouts, removed with them.
     pub(in crate::commands) fn sibling(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::Error as _;
+use whyslow_bench::run::{ALLOCATED, ALLOCATIONS, PEAK, SIMULATED_INSTRUCTIONS};
 
 use crate::failure::{Failure, Result};
 use crate::values;
@@ -71,7 +72,7 @@ pub(super) struct Bench {
     /// Also compare instructions.
     #[serde(default)]
     pub(super) instructions: bool,
-    /// The maximum time of head (median).
+    /// The maximum time of head (median of the time that decides).
     pub(super) max_time: Option<Time>,
     /// The maximum instructions of head.
     pub(super) max_instructions: Option<u64>,
@@ -98,13 +99,13 @@ pub(super) struct Accept {
 }
 
 /// `2%`
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) struct Share(pub(super) f64);
 /// `500ms`
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) struct Time(pub(super) Duration);
 /// `10M`
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) struct Bytes(pub(super) u64);
 
 impl<'de> Deserialize<'de> for Share {
@@ -125,6 +126,10 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
+/// The metrics that a regression can be accepted for.
+const ACCEPTABLE: [&str; 7] =
+    ["wall-time", "cpu-time", "instructions", SIMULATED_INSTRUCTIONS, ALLOCATIONS, ALLOCATED, PEAK];
+
 /// Reads the file.
 pub(super) fn read(path: &Path) -> Result<Gate> {
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -138,9 +143,16 @@ pub(super) fn read(path: &Path) -> Result<Gate> {
     Ok(gate)
 }
 
-fn parse(text: &str) -> std::result::Result<Gate, String> {
+pub(super) fn parse(text: &str) -> std::result::Result<Gate, String> {
     let gate = toml::from_str::<File>(text).map_err(|error| one_line(&error.to_string()))?.gate;
+    if gate.runs == Some(0) {
+        return Err("runs = 0: nothing would be measured; 6 is the least for a verdict, 20 the default".to_owned());
+    }
     for accept in &gate.accept {
+        if let Some(metric) = accept.metric.as_deref().filter(|metric| !ACCEPTABLE.contains(metric)) {
+            let known = ACCEPTABLE.join(", ");
+            return Err(format!("a regression of `{}` is accepted, but there is no metric `{metric}`; the metrics are {known}", accept.bench));
+        }
         if accept.reason.trim().is_empty() {
             return Err(format!("the accepted regression of `{}` has no reason", accept.bench));
         }
@@ -181,6 +193,11 @@ mod tests {
             ("[gate]\nmargin = \"2 apples\"", "not a share"),
             ("[gate]\nmargins = \"2%\"", "margins"),
             ("[gate", "line 1"),
+            ("[gate]\nruns = 0", "nothing would be measured"),
+            (
+                "[gate.bench.x]\ncommand = \"x\"\n[[gate.accept]]\nbench = \"x\"\nmetric = \"alocations\"\nup-to = \"8%\"\nreason = \"y\"",
+                "no metric `alocations`",
+            ),
             ("[[gate.accept]]\nbench = \"x\"\nup-to = \"8%\"\nreason = \" \"", "no reason"),
             ("[[gate.accept]]\nbench = \"x\"\nup-to = \"8%\"\nreason = \"y\"", "no such bench"),
         ] {
