@@ -1,4 +1,4 @@
-//! The growth plot: size and cost on logarithmic axes, where a power law is a straight line.
+//! The growth plot: size and cost on logarithmic axes, where a power law is a straight line and a constant bends it.
 
 use std::fmt::Write as _;
 
@@ -52,7 +52,11 @@ pub fn growth_plot(growth: &Growth) -> String {
     };
     let values =
         rows.iter().flat_map(|row| row.costs.iter().map(|cost| cost.value)).filter(|value| *value > 0.0);
-    let ahead = rows.iter().filter_map(|row| Some(row.exponent?.cost_at(last * FURTHER)));
+    let end_of = |row: &Grown| match (row.exponent, row.projected_share) {
+        (Some(exponent), Some(_)) => exponent.cost_at(last * FURTHER),
+        _ => row.at_top,
+    };
+    let ahead = rows.iter().map(|row| end_of(row)).filter(|value| *value > 0.0);
     let (low, high) = values
         .chain(ahead)
         .fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
@@ -69,7 +73,7 @@ pub fn growth_plot(growth: &Growth) -> String {
     for (at, row) in rows.iter().enumerate() {
         let colour = if at == 0 { "currentColor" } else { COLOURS[at - 1] };
         axes.row(&mut out, row, colour, [*first, *last]);
-        let end = row.exponent.map_or(row.at_top, |exponent| exponent.cost_at(last * FURTHER));
+        let end = end_of(row);
         let power =
             row.exponent.map_or(String::new(), |exponent| format!("n^{:.2} ", exponent.interval.estimate));
         labels.push((axes.y_of(end), format!("{power}{}", cut(&row.name, 26)), colour));
@@ -109,15 +113,15 @@ impl Axes {
         HEIGHT - BOTTOM - share.clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
     }
 
-    /// The part of a line between the two ends of the vertical axis.
-    fn visible(&self, exponent: &Exponent, from: f64, to: f64) -> Option<[f64; 2]> {
-        let (start, slope) = (exponent.cost_at(1.0).ln(), exponent.interval.estimate);
-        if slope.abs() < 1e-9 {
-            return (self.y[0]..=self.y[1]).contains(&start).then_some([from, to]);
-        }
-        let [one, other] = self.y.map(|end| ((end - start) / slope).exp());
-        let (low, high) = (from.max(one.min(other)), to.min(one.max(other)));
-        (low < high).then_some([low, high])
+    /// The part of a curve between the two ends of the vertical axis.
+    fn curve(&self, exponent: &Exponent, from: f64, to: f64) -> Option<String> {
+        const STEPS: u32 = 48;
+        let size = |step: u32| from * (to / from).powf(f64::from(step) / f64::from(STEPS));
+        let points = (0..=STEPS).map(|step| (size(step), exponent.cost_at(size(step))));
+        let inside = points.filter(|(_, cost)| *cost > 0.0 && (self.y[0]..=self.y[1]).contains(&cost.ln()));
+        let words = inside.map(|(size, cost)| format!("{:.1} {:.1}", self.x_of(size), self.y_of(cost)));
+        let words = words.collect::<Vec<_>>();
+        (words.len() > 1).then(|| format!("M{}", words.join("L")))
     }
 
     fn draw(&self, out: &mut String) {
@@ -157,14 +161,13 @@ impl Axes {
         }
         let Some(exponent) = row.exponent else { return };
         for (from, to, class) in [(first, last, "fit"), (last, last * FURTHER, "fit ahead")] {
+            // Only what fits is drawn beyond the sizes that were measured.
+            if class != "fit" && row.projected_share.is_none() {
+                continue;
+            }
             // A line ends where it leaves the plot.
-            let Some([from, to]) = self.visible(&exponent, from, to) else { continue };
-            let at = |size: f64| (self.x_of(size), self.y_of(exponent.cost_at(size)));
-            let ((x1, y1), (x2, y2)) = (at(from), at(to));
-            let _ = writeln!(
-                out,
-                "<path class=\"{class}\" stroke=\"{colour}\" d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}\"/>"
-            );
+            let Some(path) = self.curve(&exponent, from, to) else { continue };
+            let _ = writeln!(out, "<path class=\"{class}\" stroke=\"{colour}\" d=\"{path}\"/>");
         }
     }
 }

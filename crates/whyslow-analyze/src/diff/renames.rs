@@ -64,7 +64,9 @@ fn lonely(pairs: &[Pair], rows: &[Row<'_>], runs: &Runs<'_>, side: usize) -> Vec
         let kind = labels::kind(&runs.profile, rows[*row].place.label);
         let is_nameless =
             matches!(rows[*row].place.label, Label::Function(id) if labels::is_nameless(&runs.profile, id));
-        total >= least && !is_nameless && matches!(kind, CodeKind::Yours | CodeKind::Dependency | CodeKind::Unknown)
+        total >= least
+            && !is_nameless
+            && matches!(kind, CodeKind::Yours | CodeKind::Dependency | CodeKind::Unknown)
     };
     alone.filter(counts).collect()
 }

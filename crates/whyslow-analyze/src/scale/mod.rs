@@ -6,8 +6,9 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Metric, Profile, StackId};
-use whyslow_stats::growth::{Cost, Exponent, Shapes, exponent, shapes};
+use whyslow_stats::growth::{Cost, Exponent, Shapes, exponent, projected, shapes};
 use whyslow_stats::mean;
+use whyslow_stats::pairs::Interval;
 
 use crate::functions::{FunctionTable, SortBy};
 use crate::labels::{self, Label};
@@ -128,8 +129,8 @@ pub struct Grown {
     pub exponent: Option<Exponent>,
     /// The shapes that fit; `None` with too few samples.
     pub shapes: Option<Shapes>,
-    /// Its predicted share at ten times the largest size.
-    pub projected_share: f64,
+    /// Its predicted share at ten times the largest size; `None` if it or the rest of the program follows no shape.
+    pub projected_share: Option<Interval>,
 }
 
 impl Grown {
@@ -137,19 +138,49 @@ impl Grown {
         let top = costs.iter().map(|cost| cost.size).fold(0.0, f64::max);
         let there = costs.iter().filter(|cost| cost.size == top).map(|cost| cost.value).collect::<Vec<_>>();
         let (exponent, shapes) = (exponent(&costs), shapes(&costs));
-        Self { name, place, at_top: mean(&there), share: 0.0, exponent, shapes, projected_share: 0.0, costs }
+        Self { name, place, at_top: mean(&there), share: 0.0, exponent, shapes, projected_share: None, costs }
     }
 
     /// Its predicted cost at ten times the largest size.
-    fn projected(&self) -> f64 {
-        let exponent = self.exponent.map_or(1.0, |exponent| exponent.interval.estimate.max(0.0));
-        self.at_top * FURTHER.powf(exponent)
+    fn projected(&self) -> Option<Interval> {
+        let top = self.costs.iter().map(|cost| cost.size).fold(0.0, f64::max);
+        projected(&self.costs, self.exponent.as_ref()?, self.shapes.as_ref()?, top * FURTHER)
     }
 
-    /// Whether it certainly grows faster than n log n.
-    pub fn is_steep(&self) -> bool {
-        self.exponent.is_some_and(|exponent| exponent.is_steep())
+    /// Its shares of the whole, now and predicted. The rest of the program is predicted by its own growth.
+    fn set_shares(&mut self, whole: &Self) {
+        /// A smaller rest is taken for linear if it follows no shape.
+        const SMALL: f64 = 0.02;
+        self.share = self.at_top / whole.at_top.max(f64::MIN_POSITIVE);
+        let without =
+            |(own, all): (&Cost, &Cost)| Cost { size: own.size, value: (all.value - own.value).max(0.0) };
+        let rest = Self::of(String::new(), None, self.costs.iter().zip(&whole.costs).map(without).collect());
+        let linear = rest.at_top * FURTHER;
+        let linear = Interval { estimate: linear, low: linear, high: linear };
+        let rest = rest.projected().or((self.share > 1.0 - SMALL).then_some(linear));
+        self.projected_share = self.projected().zip(rest).map(|(own, rest)| share_of(own, rest));
     }
+
+    /// What rows are ordered by: the predicted share, or the one of today.
+    fn importance(&self) -> f64 {
+        self.projected_share.map_or(self.share, |share| share.estimate)
+    }
+
+    /// Whether it certainly grows faster than n log n. A jump is no growth.
+    pub fn is_steep(&self) -> bool {
+        let jumps = matches!(self.shapes, Some(Shapes::Cliff(_)));
+        !jumps && self.exponent.is_some_and(|exponent| exponent.is_steep())
+    }
+}
+
+/// The share of one cost in the sum of two: the intervals of both are combined on the scale of ln(own / rest).
+fn share_of(own: Interval, rest: Interval) -> Interval {
+    let ln = |value: f64| value.max(1e-9).ln();
+    let share = |odds: f64| 1.0 / (1.0 + (-odds).exp());
+    let odds = ln(own.estimate) - ln(rest.estimate);
+    let up = (ln(own.high) - ln(own.estimate)).hypot(ln(rest.estimate) - ln(rest.low));
+    let down = (ln(own.estimate) - ln(own.low)).hypot(ln(rest.high) - ln(rest.estimate));
+    Interval { estimate: share(odds), low: share(odds - down), high: share(odds + up) }
 }
 
 /// The growth of a program.
@@ -186,30 +217,20 @@ impl Growth {
         let cost = |one: &Observed, value: f64| Cost { size: one.size, value };
         let whole = observed.iter().map(|one| cost(one, one.whole)).collect();
         let mut whole = Grown::of("the whole program".to_owned(), None, whole);
-        (whole.share, whole.projected_share) = (1.0, 1.0);
+        whole.share = 1.0;
+        whole.projected_share = whole.projected().map(|_| Interval { estimate: 1.0, low: 1.0, high: 1.0 });
         let (mut functions, few) = rows(observed, &sizes, |one| &one.functions);
         let too_few = (few.0, few.1 / whole.at_top.max(f64::MIN_POSITIVE));
-        let projected: f64 = functions.iter().map(Grown::projected).sum();
-        for function in &mut functions {
-            function.share = function.at_top / whole.at_top.max(f64::MIN_POSITIVE);
-            function.projected_share = function.projected() / projected.max(f64::MIN_POSITIVE);
-        }
         let (mut with_callees, _) = rows(observed, &sizes, |one| &one.totals);
         // A function that calls no other of your functions is already among `functions`.
         let is_leaf = |row: &Grown| {
             functions.iter().any(|own| own.name == row.name && own.at_top >= 0.999 * row.at_top)
         };
         with_callees.retain(|row| !is_leaf(row));
-        for row in &mut with_callees {
-            row.share = row.at_top / whole.at_top.max(f64::MIN_POSITIVE);
-            // The rest is predicted to grow like the whole.
-            let rest = (whole.at_top - row.at_top).max(0.0) / whole.at_top.max(f64::MIN_POSITIVE)
-                * whole.projected();
-            row.projected_share = row.projected() / (row.projected() + rest).max(f64::MIN_POSITIVE);
-        }
         for table in [&mut functions, &mut with_callees] {
+            table.iter_mut().for_each(|row| row.set_shares(&whole));
             table.sort_by(|one, other| {
-                other.projected_share.total_cmp(&one.projected_share).then_with(|| one.name.cmp(&other.name))
+                other.importance().total_cmp(&one.importance()).then_with(|| one.name.cmp(&other.name))
             });
         }
         let numbers =
@@ -238,7 +259,13 @@ impl Growth {
 
     /// The function with the largest predicted share at ten times the largest size.
     pub fn dominating(&self) -> Option<&Grown> {
-        self.functions.first()
+        self.functions.iter().find(|function| function.projected_share.is_some())
+    }
+
+    /// Functions whose cost jumps at one size and that have at least this share of the whole.
+    pub fn cliffs(&self, share: f64) -> Vec<&Grown> {
+        let jumps = |row: &&Grown| matches!(row.shapes, Some(Shapes::Cliff(_))) && row.share >= share;
+        self.functions.iter().filter(jumps).collect()
     }
 
     /// Functions that certainly grow faster than n log n, except those that only call such a function.
@@ -271,7 +298,7 @@ impl Growth {
             !steep.iter().any(explains)
         };
         let mut found = steep.iter().copied().filter(is_reason).collect::<Vec<_>>();
-        found.sort_by(|one, other| other.projected_share.total_cmp(&one.projected_share));
+        found.sort_by(|one, other| other.importance().total_cmp(&one.importance()));
         found.iter().map(|row| row.name.clone()).collect()
     }
 }
@@ -335,7 +362,11 @@ mod tests {
         assert_eq!(steep.iter().map(|function| function.name.as_str()).collect::<Vec<_>>(), ["square"]);
         let square = growth.functions.iter().find(|function| function.name == "square").unwrap();
         assert!((square.share - 0.27).abs() < 0.02, "{}", square.share);
-        assert!((square.projected_share - 0.8).abs() < 0.05, "{}", square.projected_share);
+        let projected = square.projected_share.unwrap();
+        assert!(
+            (projected.estimate - 0.8).abs() < 0.05 && projected.low < 0.8 && 0.8 < projected.high,
+            "{projected:?}"
+        );
         assert_eq!(growth.dominating().unwrap().name, "square");
         let constant = growth.functions.iter().find(|function| function.name == "constant").unwrap();
         assert!(constant.exponent.unwrap().interval.estimate.abs() < 0.1);
@@ -358,7 +389,52 @@ mod tests {
         let steep = growth.steep();
         // Its caller is not reported too.
         assert_eq!(steep.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["square"]);
-        assert!(steep[0].projected_share > 0.4, "{}", steep[0].projected_share);
+        assert!(steep[0].projected_share.unwrap().estimate > 0.4, "{:?}", steep[0].projected_share);
+    }
+
+    /// A program that starts for 300 samples and then has one quadratic function.
+    #[test]
+    fn the_whole_and_its_function_agree_beside_a_constant() {
+        let observed = |size: f64| {
+            let thousands = size / 1000.0;
+            let folded = format!("main;start 300\nmain;square {}", (4.0 * thousands * thousands) as u64);
+            Observed::of(&testing::profile(&folded), &Selection::default(), size, Vec::new())
+        };
+        let growth = three_runs_of_five_sizes(observed);
+        let square = growth.functions.iter().find(|row| row.name == "square").unwrap();
+        for row in [&growth.whole, square] {
+            let exponent = row.exponent.unwrap();
+            assert!((exponent.interval.estimate - 2.0).abs() < 0.05, "{}: {exponent:?}", row.name);
+            assert!((exponent.at_the_top - 2.0).abs() < 0.05, "{}: {exponent:?}", row.name);
+        }
+        assert!((growth.whole.exponent.unwrap().base - 300.0).abs() < 15.0);
+        assert!(growth.whole.is_steep() && square.is_steep());
+        assert_eq!(growth.steep().iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["square"]);
+    }
+
+    /// A loop that leaves the cache, beside a real cubic at a few percent.
+    #[test]
+    fn a_cliff_is_not_projected_and_does_not_hide_a_cubic() {
+        let with = |cliff: fn(f64) -> f64| {
+            three_runs_of_five_sizes(move |size: f64| {
+                let thousands = size / 1000.0;
+                let folded = format!(
+                    "main;scan {}\nmain;cube {}",
+                    cliff(thousands) as u64,
+                    (thousands.powi(3) / 100.0) as u64
+                );
+                Observed::of(&testing::profile(&folded), &Selection::default(), size, Vec::new())
+            })
+        };
+        let growth = with(|thousands| thousands * if thousands > 5.0 { 180.0 } else { 60.0 });
+        let row = |name: &str| growth.functions.iter().find(|row| row.name == name).unwrap();
+        assert_eq!(growth.cliffs(0.05).iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["scan"]);
+        assert!(row("scan").projected_share.is_none() && row("cube").projected_share.is_none());
+        assert!(row("cube").is_steep() && !row("scan").is_steep());
+        // Without the cliff, 41 of 2,921 samples become 40,960 of 69,760.
+        let growth = with(|thousands| thousands * 180.0);
+        let cube = growth.functions.iter().find(|row| row.name == "cube").unwrap().projected_share.unwrap();
+        assert!(cube.low < 0.587 && 0.587 < cube.high && (cube.estimate - 0.587).abs() < 0.2, "{cube:?}");
     }
 
     #[test]

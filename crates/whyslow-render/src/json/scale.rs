@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use whyslow_analyze::scale::{Grown, Growth};
-use whyslow_stats::growth::Shapes;
+use whyslow_stats::growth::{Cliff, Shapes};
 
 /// The name and version of the schema.
 pub const SCALE_SCHEMA: &str = "whyslow-scale/1";
@@ -22,18 +22,31 @@ struct Scale<'a> {
 }
 
 #[derive(Serialize)]
+struct CliffJson {
+    below: f64,
+    above: f64,
+    factor: f64,
+    shape: &'static str,
+}
+
+#[derive(Serialize)]
 struct GrownJson<'a> {
     name: &'a str,
     file: Option<&'a str>,
     line: Option<u32>,
     value_at_top: f64,
     share: f64,
-    projected_share: f64,
+    projected_share: Option<f64>,
+    projected_share_low: Option<f64>,
+    projected_share_high: Option<f64>,
     exponent: Option<f64>,
     exponent_low: Option<f64>,
     exponent_high: Option<f64>,
     exponent_at_top: Option<f64>,
+    constant: Option<f64>,
     steep: bool,
+    fit: Option<&'static str>,
+    cliff: Option<CliffJson>,
     shapes: Option<Vec<&'static str>>,
     costs: Vec<[f64; 2]>,
 }
@@ -62,15 +75,30 @@ fn row(grown: &Grown) -> GrownJson<'_> {
         line: grown.place.as_ref().map(|(_, line)| *line),
         value_at_top: grown.at_top,
         share: grown.share,
-        projected_share: grown.projected_share,
+        projected_share: grown.projected_share.map(|share| share.estimate),
+        projected_share_low: grown.projected_share.map(|share| share.low),
+        projected_share_high: grown.projected_share.map(|share| share.high),
         exponent: interval.map(|interval| interval.estimate),
         exponent_low: interval.map(|interval| interval.low),
         exponent_high: interval.map(|interval| interval.high),
         exponent_at_top: grown.exponent.map(|exponent| exponent.at_the_top),
+        constant: grown.exponent.map(|exponent| exponent.base),
         steep: grown.is_steep(),
+        fit: grown.shapes.as_ref().map(|shapes| match shapes {
+            Shapes::OneOf(_) => "shape",
+            Shapes::Power => "power",
+            Shapes::Cliff(_) => "cliff",
+            Shapes::None => "none",
+        }),
+        cliff: match grown.shapes {
+            Some(Shapes::Cliff(Cliff { below, above, factor, shape })) => {
+                Some(CliffJson { below, above, factor, shape: shape.label() })
+            }
+            _ => None,
+        },
         shapes: grown.shapes.as_ref().map(|shapes| match shapes {
             Shapes::OneOf(all) => all.iter().map(|fit| fit.shape.label()).collect(),
-            Shapes::None => Vec::new(),
+            Shapes::Power | Shapes::Cliff(_) | Shapes::None => Vec::new(),
         }),
         costs: grown.costs.iter().map(|cost| [cost.size, cost.value]).collect(),
     }

@@ -3,6 +3,7 @@
 use whyslow_analyze::Severity;
 use whyslow_analyze::scale::{Grown, Growth};
 use whyslow_stats::growth::{Exponent, Shapes};
+use whyslow_stats::pairs::Interval;
 
 use super::layout::{BOLD, DIM, cut, number_of, push_line, push_rows, push_wrapped, styled};
 use super::remark::severity_style;
@@ -11,6 +12,8 @@ use crate::sanitize::clean;
 use crate::units::Percent;
 
 const NARROWEST: usize = 60;
+/// Jumps of functions with at least this share are named.
+const CLIFF_SHARE: f64 = 0.05;
 /// Number of functions shown; JSON has all.
 const ROWS: usize = 15;
 
@@ -35,26 +38,30 @@ pub fn scale(growth: &Growth, width: usize) -> String {
             .as_ref()
             .map_or(String::new(), |(file, line)| format!(" ({})", place(file, *line, width / 2)));
         let with = if growth.with_callees.contains(function) { " with its callees" } else { "" };
+        let later = match function.projected_share {
+            Some(share) => format!("{} at ten times that size if the trend holds", projected(share)),
+            None => "at ten times that size not predictable, because part of the program follows no shape"
+                .to_owned(),
+        };
         let words = format!(
-            "{}{at}{with} grows as {}: {} of the time at {}, {} at ten times that size if the trend holds.",
+            "{}{at}{with} grows as {}: {} of the time at {}, {later}.",
             clean(&function.name),
             grows(function),
             Percent(function.share),
             size_words(growth.sizes.last().copied().unwrap_or(0.0)),
-            Percent(function.projected_share),
+        );
+        push_wrapped(&mut out, severity_style(Severity::Warning), &words, width);
+    }
+    for function in growth.cliffs(CLIFF_SHARE) {
+        let words = format!(
+            "{} grows as {}: a cache that no longer holds the data, or a threshold in the program.",
+            clean(&function.name),
+            grows(function)
         );
         push_wrapped(&mut out, severity_style(Severity::Warning), &words, width);
     }
     if growth.steep().is_empty() {
-        let words = match growth.dominating() {
-            Some(function) => format!(
-                "No function clearly grows faster than n log n. At ten times the size, {} has the largest share: {}.",
-                clean(&function.name),
-                Percent(function.projected_share)
-            ),
-            None => "There are too few samples to analyse functions.".to_owned(),
-        };
-        push_wrapped(&mut out, BOLD, &words, width);
+        push_wrapped(&mut out, BOLD, &without_steep(growth), width);
     }
     functions(&mut out, "", &growth.functions, width);
     let (few, share) = growth.too_few;
@@ -71,13 +78,50 @@ pub fn scale(growth: &Growth, width: usize) -> String {
     out
 }
 
-/// `n^1.98 (1.78 to 2.17), as n^2 does`
+/// What is known if no function is steep.
+fn without_steep(growth: &Growth) -> String {
+    if growth.functions.is_empty() {
+        return "There are too few samples to analyse functions.".to_owned();
+    }
+    let first = match growth.whole.is_steep() {
+        true => "No single function clearly grows faster than n log n, although the whole does.",
+        false => "No function clearly grows faster than n log n.",
+    };
+    match growth.dominating().and_then(|function| Some((function, function.projected_share?))) {
+        Some((function, share)) => format!(
+            "{first} At ten times the size, {} has the largest share: {}.",
+            clean(&function.name),
+            projected(share)
+        ),
+        None => format!("{first} What has the largest share at ten times the size cannot be predicted."),
+    }
+}
+
+/// `62.0 % (35 to 84)`
+fn projected(share: Interval) -> String {
+    let whole = |share: f64| (share * 100.0).round();
+    let (low, high) = (whole(share.low), whole(share.high));
+    let range = if low < high { format!(" ({low} to {high})") } else { String::new() };
+    format!("{}{range}", Percent(share.estimate))
+}
+
+/// `n^1.98 (1.78 to 2.17), which fits n^2`
 fn grows(grown: &Grown) -> String {
     let Some(exponent) = grown.exponent else { return "an unknown power (too little data)".to_owned() };
     let words = match &grown.shapes {
         Some(Shapes::OneOf(all)) => {
             let labels = all.iter().map(|fit| fit.shape.label()).collect::<Vec<_>>();
             format!(", which fits {}", labels.join(" or "))
+        }
+        Some(Shapes::Power) => ", between the common shapes".to_owned(),
+        Some(Shapes::Cliff(cliff)) => {
+            return format!(
+                "{} with a jump of ×{:.1} between {} and {}",
+                cliff.shape.label(),
+                cliff.factor,
+                size_words(cliff.below),
+                size_words(cliff.above)
+            );
         }
         Some(Shapes::None) => {
             format!("; no single shape fits, and at the largest sizes it is n^{:.2}", exponent.at_the_top)
@@ -89,7 +133,8 @@ fn grows(grown: &Grown) -> String {
 
 fn power(exponent: &Exponent) -> String {
     let interval = exponent.interval;
-    format!("n^{:.2} ({:.2} to {:.2})", interval.estimate, interval.low, interval.high)
+    let constant = if exponent.base > 0.0 { "c + " } else { "" };
+    format!("{constant}n^{:.2} ({:.2} to {:.2})", interval.estimate, interval.low, interval.high)
 }
 
 fn functions(out: &mut String, head: &str, functions: &[Grown], width: usize) {
@@ -104,13 +149,15 @@ fn functions(out: &mut String, head: &str, functions: &[Grown], width: usize) {
             Some(Shapes::OneOf(all)) => {
                 all.iter().map(|fit| fit.shape.label()).collect::<Vec<_>>().join(" or ")
             }
+            Some(Shapes::Power) => "between".to_owned(),
+            Some(Shapes::Cliff(cliff)) => format!("jump after {}", size_words(cliff.below)),
             Some(Shapes::None) => "none fits".to_owned(),
             None => String::new(),
         };
         rows.push(vec![
             cut(&clean(&function.name), (width / 3).max(24)),
             Percent(function.share).to_string(),
-            Percent(function.projected_share).to_string(),
+            function.projected_share.map_or("-".to_owned(), projected),
             function.exponent.as_ref().map_or(String::new(), power),
             function.exponent.map_or(String::new(), |exponent| format!("n^{:.2}", exponent.at_the_top)),
             shape,
@@ -186,11 +233,28 @@ pub(crate) mod tests {
         );
         assert!(text.contains("2.9 % of the time at 16k, 2"), "{text}");
         assert!(text.contains("max-resident"), "{text}");
+        // max-resident is a constant and n, in every form.
+        assert!(text.contains("c + n^1.0"), "{text}");
         assert_eq!(
             ["300", "1.5k", "16k", "2M"].map(str::to_owned),
             [300.0, 1500.0, 16000.0, 2e6].map(size_words)
         );
         let empty = scale(&Growth::of("cpu-time".to_owned(), true, &[]), 80);
         assert!(empty.contains("too few samples"), "{empty}");
+    }
+
+    #[test]
+    fn a_jump_is_named_and_not_projected() {
+        let observed = |size: f64| {
+            let samples = size / 1000.0 * if size > 5000.0 { 180.0 } else { 60.0 };
+            let folded = format!("main;scan {}", samples as u64);
+            Observed::of(&testing::profile(&folded), &Selection::default(), size, Vec::new())
+        };
+        let sizes = [1000.0, 2000.0, 4000.0, 8000.0, 16000.0];
+        let all = sizes.iter().flat_map(|size| [observed(*size), observed(*size)]).collect::<Vec<_>>();
+        let text = scale(&Growth::of("cpu-time".to_owned(), true, &all), 100);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("scan grows as n with a jump of ×3.0 between 4k and 8k: a cache"), "{text}");
+        assert!(words.contains("cannot be predicted") && words.contains("jump after 4k"), "{text}");
     }
 }
