@@ -53,11 +53,13 @@ pub fn scan(from: &str, to: &str, step: &str) -> Option<Vec<String>> {
     let places = [from, to, step].map(decimals).into_iter().max().unwrap_or(0);
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
     let (from, to, step) = (number(from)?, number(to)?, number(step)?);
-    if step <= 0.0 || to < from || (to - from) / step > MAX as f64 {
+    let steps = (to - from) / step;
+    if step == 0.0 || !(0.0..=MAX as f64).contains(&steps) {
         return None;
     }
-    let count = ((to - from) / step + 1e-9).floor() as usize;
-    Some((0..=count).map(|at| format!("{:.places$}", from + at as f64 * step)).collect())
+    let count = (steps + 1e-9).floor() as usize;
+    // Not a negative zero.
+    Some((0..=count).map(|at| format!("{:.places$}", from + at as f64 * step + 0.0)).collect())
 }
 
 /// Commands for each combination of parameters, with the given names; more names than commands are an error.
@@ -121,6 +123,8 @@ mod tests {
         assert_eq!(scan("1", "4", "1").unwrap(), ["1", "2", "3", "4"]);
         assert_eq!(scan("0.1", "0.3", "0.1").unwrap(), ["0.1", "0.2", "0.3"]);
         assert_eq!(scan("1", "2", "0.4").unwrap(), ["1.0", "1.4", "1.8"]);
+        assert_eq!(scan("-2", "1", "1").unwrap(), ["-2", "-1", "0", "1"]);
+        assert_eq!(scan("4", "0", "-2").unwrap(), ["4", "2", "0"]);
         for (from, to, step) in [("1", "0", "1"), ("1", "2", "0"), ("a", "2", "1"), ("0", "1e9", "1")] {
             assert_eq!(scan(from, to, step), None, "{from} {to} {step}");
         }

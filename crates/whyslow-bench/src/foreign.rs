@@ -37,6 +37,13 @@ struct Results {
     measurements: Vec<Measurement>,
 }
 
+/// What only whyslow's files have.
+#[derive(Deserialize)]
+struct Own {
+    #[serde(rename = "schema")]
+    _schema: String,
+}
+
 /// A number, or one with its unit.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -128,6 +135,10 @@ impl From<Results> for MeasuredCommand {
 
 /// Reads results of whyslow or hyperfine.
 pub fn read_any(text: &str) -> Result<Measured, ReadError> {
+    // whyslow's own files also have hyperfine's fields.
+    if serde_json::from_str::<Own>(text).is_ok() {
+        return read(text);
+    }
     match serde_json::from_str::<Hyperfine>(text) {
         Ok(hyperfine) if hyperfine.schema_version.is_none_or(|version| version <= 2) => Ok(Measured {
             schema: SCHEMA.to_owned(),

@@ -33,5 +33,5 @@ pub mod words;
 pub use contender::{Contender, Parameter};
 pub use judge::{Answer, Comparison, Options, Summary};
 pub use note::BenchNote;
-pub use rounds::{Ended, Execute, Plan, Rounds, Series};
+pub use rounds::{Ended, Execute, Ignored, Plan, Rounds, Series};
 pub use run::{Metric, Run};

@@ -79,6 +79,13 @@ facts! {
             /// For each command, how its runs ended.
             exits: Vec<(String, Vec<ExitStatus>)>,
         },
+        /// The start of the shell is subtracted from all times.
+        "shell-subtracted" => ShellSubtracted {
+            /// The shell.
+            shell: String,
+            /// How long it takes for an empty command.
+            wall_ns: u64,
+        },
         /// The user stopped it.
         "bench-interrupted" => Interrupted {
             /// How many rounds were complete.
@@ -188,6 +195,9 @@ impl Fact for BenchNote {
                     format!("`{command}` ended with {}", exits.join(" or "))
                 });
                 warning(format!("no verdict, because runs ended differently: {}", each.collect::<Vec<_>>().join(", ")))
+            }
+            Self::ShellSubtracted { shell, wall_ns } => {
+                note(format!("the start of {shell}, {}, is subtracted from all times", duration(*wall_ns)))
             }
             Self::Interrupted { rounds } => {
                 note(format!("stopped early: the results cover {}", number_of(*rounds as u64, "complete round", "complete rounds")))

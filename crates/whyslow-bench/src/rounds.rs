@@ -34,6 +34,28 @@ pub enum Rounds {
     },
 }
 
+/// Which failures do not stop a series.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Ignored {
+    /// None.
+    #[default]
+    None,
+    /// All of them.
+    All,
+    /// These exit codes.
+    Codes(Vec<i32>),
+}
+
+impl Ignored {
+    fn contains(&self, exit: ExitStatus) -> bool {
+        match (self, exit) {
+            (_, ExitStatus::Code(0)) | (Self::All, _) => true,
+            (Self::Codes(codes), ExitStatus::Code(code)) => codes.contains(&code),
+            _ => false,
+        }
+    }
+}
+
 /// The plan of a series.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -47,8 +69,8 @@ pub struct Plan {
     pub rounds: Rounds,
     /// No round starts after this time.
     pub max_time: Option<Duration>,
-    /// Whether failed runs count.
-    pub ignore_failure: bool,
+    /// The failed runs that count.
+    pub ignored: Ignored,
     /// A difference below this share does not matter.
     pub margin: f64,
     /// What must be answered before `UntilDecided` ends.
@@ -245,7 +267,7 @@ fn round<E: Execute>(
     let mut runs = (0..plan.commands).map(|_| None).collect::<Vec<Option<Run>>>();
     for (place, command) in orders.next().unwrap_or_default().into_iter().enumerate() {
         let Some(run) = execute.run(command, of, random.below(padding::MAX_BYTES))? else { return Ok(None) };
-        if run.exit != ExitStatus::Code(0) && !plan.ignore_failure {
+        if !plan.ignored.contains(run.exit) {
             return Err(execute.failed(command, run.exit));
         }
         runs[command] = Some(Run { place: place as u32, ..run });
@@ -312,7 +334,7 @@ mod tests {
             warmup: 1,
             rounds,
             max_time: None,
-            ignore_failure: false,
+            ignored: Ignored::None,
             margin: 0.01,
             question: Question::Differs,
             witness: None,
@@ -374,7 +396,11 @@ mod tests {
         let failed = Series::run(&plan(2, Rounds::Fixed(3)), &mut fake).unwrap_err();
         assert_eq!(failed.1, ExitStatus::Code(2));
         assert_eq!(fake.ran.len(), 1);
-        let expected = Plan { ignore_failure: true, ..plan(2, Rounds::Fixed(3)) };
-        assert_eq!(Series::run(&expected, &mut fake).unwrap().rounds.len(), 3);
+        for ignored in [Ignored::All, Ignored::Codes(vec![1, 2])] {
+            let expected = Plan { ignored, ..plan(2, Rounds::Fixed(3)) };
+            assert_eq!(Series::run(&expected, &mut fake).unwrap().rounds.len(), 3);
+        }
+        let others = Plan { ignored: Ignored::Codes(vec![1]), ..plan(2, Rounds::Fixed(3)) };
+        assert!(Series::run(&others, &mut fake).is_err());
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum Exit {
     Signal(i32),
     /// cargo's own code (101 for a failed build): the program never started.
     Cargo(i32),
+    /// 130: the user pressed Ctrl-C; the results so far were printed.
+    Interrupted,
     /// 125: whyslow itself failed, or its arguments were wrong.
     Failed,
     /// 126: the program exists but cannot be started.
@@ -45,6 +47,7 @@ impl Exit {
             Self::NotEverythingSeen | Self::Undecided => 3,
             Self::Program(code) | Self::Cargo(code) => code as u8,
             Self::Signal(signal) => 128u8.wrapping_add(signal as u8),
+            Self::Interrupted => 130,
             Self::Failed => 125,
             Self::NotExecutable => 126,
             Self::NotFound => 127,
@@ -77,6 +80,7 @@ mod tests {
         assert_eq!(Exit::from(ExitStatus::Signal(9)).code(), 137);
         assert_eq!(Exit::from(ExitStatus::Signal(64)).code(), 192);
         assert_eq!([Exit::Leaked, Exit::NotEverythingSeen].map(Exit::code), [2, 3]);
+        assert_eq!(Exit::Interrupted.code(), 128 + 2);
         assert_eq!([Exit::Worse, Exit::Undecided].map(Exit::code), [2, 3]);
         assert_eq!([Exit::Failed, Exit::NotExecutable, Exit::NotFound].map(Exit::code), [125, 126, 127]);
     }

@@ -9,7 +9,7 @@ mod tables;
 pub use gate::{GATE_SCHEMA, GateView, gate_json, gate_junit, gate_markdown};
 pub use strip::strip_plot;
 pub use suite::suite_markdown;
-pub use tables::{asciidoc, csv, markdown};
+pub use tables::{asciidoc, csv, markdown, orgmode};
 use whyslow_analyze::{Remark, bytes, duration};
 use whyslow_bench::document::Measured;
 use whyslow_bench::run::MetricUnit;
@@ -28,9 +28,53 @@ pub struct BenchView<'a> {
     pub margin: f64,
     /// Notes and warnings.
     pub remarks: &'a [Remark],
+    /// How tables show them.
+    pub shown: Shown,
+}
+
+/// How tables show the commands.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shown {
+    /// The unit of all times; by default each has the one that fits.
+    pub unit: Option<TimeUnit>,
+    /// The command with the smallest mean comes first, instead of the first one given.
+    pub fastest_first: bool,
+}
+
+/// A unit of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// µs
+    Microsecond,
+    /// ms
+    Millisecond,
+    /// s
+    Second,
 }
 
 impl<'a> BenchView<'a> {
+    /// Formats a value with its unit, times in the chosen one.
+    pub(crate) fn amount(&self, value: f64, unit: MetricUnit) -> String {
+        let (name, size, decimals) = match (self.shown.unit, unit) {
+            (Some(TimeUnit::Microsecond), MetricUnit::Nanoseconds) => ("µs", 1e3, 1),
+            (Some(TimeUnit::Millisecond), MetricUnit::Nanoseconds) => ("ms", 1e6, 1),
+            (Some(TimeUnit::Second), MetricUnit::Nanoseconds) => ("s", 1e9, 3),
+            _ => return amount(value, unit),
+        };
+        format!("{:.decimals$} {name}", value.max(0.0) / size)
+    }
+
+    /// The commands in the order of the tables.
+    pub(crate) fn order(&self) -> Vec<usize> {
+        let mut order = (0..self.measured.commands.len()).collect::<Vec<_>>();
+        if self.shown.fastest_first {
+            let mean =
+                |command: usize| self.summary(command, &Metric::Wall).map_or(f64::INFINITY, |wall| wall.mean);
+            order.sort_by(|one, other| mean(*one).total_cmp(&mean(*other)));
+        }
+        order
+    }
+
     /// The name of a command.
     pub(crate) fn name(&self, command: usize) -> &'a str {
         self.measured.commands.get(command).map_or("", |command| &command.contender.name)
@@ -165,6 +209,7 @@ pub(crate) mod testing {
             reference: 0,
             margin: 0.01,
             remarks: &remarks,
+            shown: Shown::default(),
         })
     }
 }

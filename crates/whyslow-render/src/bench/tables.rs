@@ -1,10 +1,10 @@
-//! Tables for other documents: CSV, Markdown, AsciiDoc.
+//! Tables for other documents: CSV, Markdown, AsciiDoc, org-mode.
 
 use std::fmt::Write as _;
 
 use whyslow_bench::{Comparison, Metric, Summary};
 
-use super::{BenchView, amount, ratio_words};
+use super::{BenchView, ratio_words};
 use crate::sanitize::clean;
 
 /// Renders one row per command, times in seconds: hyperfine's columns in its order, then whyslow's.
@@ -21,7 +21,8 @@ pub fn csv(view: &BenchView<'_>) -> String {
         let _ = write!(out, ",{}", csv_cell(&format!("parameter_{name}")));
     }
     out.push_str(",runs,metric,ratio,ratio_low,ratio_high,verdict\n");
-    for (command, measured) in view.measured.commands.iter().enumerate() {
+    for command in view.order() {
+        let measured = &view.measured.commands[command];
         let seconds = |metric: Metric, of: fn(&Summary) -> f64| {
             view.summary(command, &metric).map_or(String::new(), |summary| (of(summary) / 1e9).to_string())
         };
@@ -79,7 +80,7 @@ fn rows(view: &BenchView<'_>) -> Vec<[String; 6]> {
     let row = |command: usize| {
         let of = |metric: Metric| view.summary(command, &metric);
         let shown = |summary: Option<&Summary>, of: fn(&Summary) -> f64| {
-            summary.map_or_else(|| "-".to_owned(), |summary| amount(of(summary), summary.metric.unit()))
+            summary.map_or_else(|| "-".to_owned(), |summary| view.amount(of(summary), summary.metric.unit()))
         };
         let ratio = match comparison(view, command) {
             Some(comparison) => format!("{}, {}", ratio_words(comparison), comparison.word()),
@@ -99,7 +100,7 @@ fn rows(view: &BenchView<'_>) -> Vec<[String; 6]> {
             ratio,
         ]
     };
-    (0..view.measured.commands.len()).map(row).collect()
+    view.order().into_iter().map(row).collect()
 }
 
 fn heads(view: &BenchView<'_>) -> [String; 6] {
@@ -134,6 +135,15 @@ pub fn asciidoc(view: &BenchView<'_>) -> String {
     out
 }
 
+/// Renders a table for Emacs org-mode.
+pub fn orgmode(view: &BenchView<'_>) -> String {
+    let mut out = format!("| {} |\n|--+--+--+--+--+--|\n", heads(view).join(" | "));
+    for [command, rest @ ..] in rows(view) {
+        let _ = writeln!(out, "| ={}= | {} |", command.replace('|', "\\vert{}"), rest.join(" | "));
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::with_view;
@@ -144,10 +154,28 @@ mod tests {
         with_view(&[1e8, 0.9e8], 12, |view| {
             insta::assert_snapshot!("markdown", markdown(view));
             insta::assert_snapshot!("asciidoc", asciidoc(view));
+            let org = orgmode(view);
+            assert!(
+                org.lines().count() == 4
+                    && org.lines().all(|line| line.starts_with('|') && line.ends_with('|')),
+                "{org}"
+            );
             let csv = csv(view);
             let rows = csv.lines().map(|line| line.split(',').count()).collect::<Vec<_>>();
             assert_eq!(rows, [14, 14, 14], "{csv}");
             assert!(csv.ends_with(",faster\n"), "{csv}");
+        });
+    }
+
+    #[test]
+    fn tables_use_the_chosen_unit_and_order() {
+        with_view(&[1e8, 0.9e8], 12, |view| {
+            let shown =
+                super::super::Shown { unit: Some(super::super::TimeUnit::Second), fastest_first: true };
+            let view = &BenchView { shown, ..*view };
+            let rows = rows(view);
+            assert!(rows[0][1].starts_with("0.0") && rows[0][1].ends_with(" s"), "{rows:?}");
+            assert!(rows[0][5].ends_with("faster") && rows[1][5] == "1", "{rows:?}");
         });
     }
 

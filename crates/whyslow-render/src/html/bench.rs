@@ -116,7 +116,14 @@ impl ComparisonHead {
 impl<'a> BenchPage<'a> {
     fn view(&self) -> BenchView<'a> {
         let Stored { measured, answer, reference, margin, .. } = self.stored;
-        BenchView { measured, answer, reference: *reference, margin: *margin, remarks: &[] }
+        BenchView {
+            measured,
+            answer,
+            reference: *reference,
+            margin: *margin,
+            remarks: &[],
+            shown: crate::bench::Shown::default(),
+        }
     }
 
     /// The names of the commands.

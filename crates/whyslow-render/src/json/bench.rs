@@ -1,8 +1,11 @@
 //! Results of `whyslow bench` as JSON; `docs/bench-json.md` describes it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use whyslow_bench::document::Measured;
-use whyslow_bench::{Comparison, Summary};
+use whyslow_bench::{Comparison, Metric, Summary};
+use whyslow_profile::ExitStatus;
 use whyslow_stats::verdict::Needed;
 use whyslow_stats::witness::Reason;
 
@@ -21,6 +24,61 @@ struct Bench<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     detectable: Vec<DetectableJson>,
     remarks: Vec<RemarkJson>,
+    /// hyperfine's own fields, so that its scripts read the file.
+    results: Vec<ResultsJson<'a>>,
+}
+
+/// A command as hyperfine writes it, times in seconds.
+#[derive(Serialize)]
+struct ResultsJson<'a> {
+    command: &'a str,
+    mean: Option<f64>,
+    stddev: Option<f64>,
+    median: Option<f64>,
+    user: Option<f64>,
+    system: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+    times: Vec<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    memory_usage_byte: Vec<u64>,
+    exit_codes: Vec<Option<i32>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    parameters: BTreeMap<&'a str, &'a str>,
+}
+
+fn results<'a>(view: &BenchView<'a>, command: usize) -> ResultsJson<'a> {
+    let measured = &view.measured.commands[command];
+    let seconds = |metric: Metric, of: fn(&Summary) -> f64| {
+        view.summary(command, &metric).map(|summary| of(summary) / 1e9)
+    };
+    let memory = measured.runs.iter().map(|run| run.max_resident_bytes).collect::<Option<Vec<_>>>();
+    ResultsJson {
+        command: &measured.contender.name,
+        mean: seconds(Metric::Wall, |wall| wall.mean),
+        stddev: seconds(Metric::Wall, |wall| wall.deviation).filter(|_| measured.runs.len() > 1),
+        median: seconds(Metric::Wall, |wall| wall.median),
+        user: seconds(Metric::User, |user| user.mean),
+        system: seconds(Metric::System, |system| system.mean),
+        min: seconds(Metric::Wall, |wall| wall.min),
+        max: seconds(Metric::Wall, |wall| wall.max),
+        times: measured.runs.iter().map(|run| run.wall_ns as f64 / 1e9).collect(),
+        memory_usage_byte: memory.unwrap_or_default(),
+        exit_codes: measured
+            .runs
+            .iter()
+            .map(|run| match run.exit {
+                ExitStatus::Code(code) => Some(code),
+                ExitStatus::Signal(_) => None,
+            })
+            .collect(),
+        parameters: measured
+            .contender
+            .parameters
+            .iter()
+            .map(|parameter| (parameter.name.as_str(), parameter.value.as_str()))
+            .collect(),
+    }
 }
 
 #[derive(Serialize)]
@@ -110,6 +168,7 @@ pub fn bench(view: &BenchView<'_>) -> impl Serialize {
             .map(|(pairs, share)| DetectableJson { pairs: *pairs, share: *share })
             .collect(),
         remarks: view.remarks.iter().cloned().map(RemarkJson::from).collect(),
+        results: view.order().into_iter().map(|command| results(view, command)).collect(),
     }
 }
 

@@ -92,9 +92,9 @@ fn name(view: &BenchView<'_>, command: usize, width: usize) -> String {
 fn commands(out: &mut String, view: &BenchView<'_>, width: usize) {
     let heads = ["", "wall, median", "± 1 σ", "min", "max", "CPU", "memory"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    for command in 0..view.measured.commands.len() {
+    for command in view.order() {
         let of = |metric: Metric| view.summary(command, &metric);
-        let time = |value: f64| amount(value, MetricUnit::Nanoseconds);
+        let time = |value: f64| view.amount(value, MetricUnit::Nanoseconds);
         let mut row = vec![cut(&clean(view.name(command)), width.saturating_sub(60).max(24))];
         match of(Metric::Wall) {
             Some(wall) => row.extend([
@@ -140,7 +140,8 @@ fn details(out: &mut String, view: &BenchView<'_>, width: usize) {
         rows.map(|one| {
             let of = |command: usize| {
                 let summary = view.summary(command, &one.metric);
-                summary.map_or_else(|| "-".to_owned(), |summary| amount(summary.median, one.metric.unit()))
+                summary
+                    .map_or_else(|| "-".to_owned(), |summary| view.amount(summary.median, one.metric.unit()))
             };
             vec![
                 clean(one.metric.label()).into_owned(),

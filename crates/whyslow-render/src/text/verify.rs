@@ -261,6 +261,8 @@ fn is_aim(view: &VerifyView<'_>, row: &DiffRow) -> bool {
 }
 
 const COLUMNS: usize = 7;
+/// A smaller share is not hot.
+const HOT: f64 = 0.01;
 
 /// The cells of the table, including its header.
 fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
@@ -271,6 +273,8 @@ fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
     let mut push = |name: String, change: &Change, unit: Unit, there: [bool; 2]| {
         let [before, after, difference] = numbers(change, unit, there);
         let [ratio, interval] = match (there, diff.runs) {
+            // A few samples of a function that may also have run on the other side.
+            ([_, false] | [false, _], _) if !change.verdict.is_claim() => Default::default(),
             ([_, false], _) => ["gone".to_owned(), String::new()],
             ([false, _], _) => ["new".to_owned(), String::new()],
             (_, 1) => {
@@ -291,9 +295,10 @@ fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
     }
     let mut named = Vec::new();
     let yours = &verification.yours;
+    let hottest = yours.hottest.iter().filter(|hot| hot.share >= HOT).map(|hot| &hot.row);
     let mut changed = yours.better.iter().chain(&yours.worse).collect::<Vec<_>>();
     changed.sort_by_key(|row| std::cmp::Reverse(row.yours().difference().unsigned_abs()));
-    for row in changed.into_iter().take(ROWS).chain(yours.hottest.iter().map(|hot| &hot.row)) {
+    for row in changed.into_iter().take(ROWS).chain(hottest) {
         let name = name_of(view, row);
         if !is_aim(view, row) && !named.contains(&name) {
             push(name.clone(), row.yours(), diff.unit, [row.before.is_some(), row.after.is_some()]);

@@ -285,8 +285,14 @@ impl Curve {
             if rise < 0.0 {
                 (base, rise) = (sums.y / sums.one, 0.0);
             }
+            let mut moved = 0.0f64;
             for (part, _, _, expected) in &mut rows {
-                *expected = (base + rise * *part).max(MIN);
+                let next = (base + rise * *part).max(MIN);
+                moved = moved.max((next - *expected).abs() / next);
+                *expected = next;
+            }
+            if moved < 1e-9 {
+                break;
             }
         }
         let of_row = |(_, mean, runs, expected): &(f64, f64, f64, f64)| {

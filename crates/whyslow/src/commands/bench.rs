@@ -15,8 +15,8 @@ use clap::{Args, ValueEnum};
 use whyslow_analyze::{Fact, Remark};
 use whyslow_bench::document::{Measured, MeasuredCommand, SCHEMA};
 use whyslow_bench::judge::{self, compare_days, judge};
-use whyslow_bench::{BenchNote, Series, Ended, Metric, Plan, Rounds};
-use whyslow_render::bench::{BenchView, asciidoc, csv, markdown, strip_plot};
+use whyslow_bench::{BenchNote, Ended, Ignored, Metric, Plan, Rounds, Series};
+use whyslow_render::bench::{BenchView, Shown, TimeUnit, asciidoc, csv, markdown, orgmode, strip_plot};
 use whyslow_render::{json, text};
 use whyslow_stats::interim::{CHECKPOINTS, Question};
 use whyslow_stats::witness::Witness;
@@ -52,7 +52,7 @@ whyslow splits a command into words like a shell; `|`, `>` and `$` need --shell.
 
 Exit codes: 0 if measured, whatever the verdict (`whyslow gate` judges); 125 if
 a command or whyslow fails; 126 if a command cannot be started; 127 if it is
-not found."
+not found; 130 after Ctrl-C, with the results so far."
 )]
 pub(crate) struct BenchArgs {
     /// The commands, each in quotes
@@ -106,6 +106,15 @@ pub(crate) struct BenchArgs {
     /// Output format; JSON has every run
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// The unit of all times
+    #[arg(short = 'u', long, value_enum, value_name = "UNIT")]
+    time_unit: Option<UnitArg>,
+    /// The order of the commands in tables
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "command")]
+    sort: SortArg,
+    /// Colours as hyperfine names them; `none` prints nothing
+    #[arg(long, value_enum, value_name = "STYLE", default_value = "auto", hide = true)]
+    style: StyleArg,
     #[command(flatten)]
     how: HowArgs,
     #[command(flatten)]
@@ -122,17 +131,17 @@ pub(crate) struct HowArgs {
     /// Compare with this command instead of the first
     #[arg(long, value_name = "COMMAND")]
     reference: Option<String>,
-    /// Run commands in a shell; its start counts, too
-    #[arg(short = 'S', long, value_name = "SHELL", num_args = 0..=1, require_equals = true, default_missing_value = "sh")]
+    /// Run commands in a shell; its own start is subtracted
+    #[arg(short = 'S', long, value_name = "SHELL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     shell: Option<String>,
     /// The default: no shell
     #[arg(short = 'N', hide = true, conflicts_with = "shell")]
     no_shell: bool,
     /// Replace {VAR} in commands with the numbers from MIN to MAX
-    #[arg(short = 'P', long, num_args = 3, value_names = ["VAR", "MIN", "MAX"])]
+    #[arg(short = 'P', long, num_args = 3, value_names = ["VAR", "MIN", "MAX"], allow_negative_numbers = true)]
     parameter_scan: Vec<String>,
     /// The step between these numbers
-    #[arg(short = 'D', long, value_name = "STEP", default_value = "1", requires = "parameter_scan")]
+    #[arg(short = 'D', long, value_name = "STEP", default_value = "1", requires = "parameter_scan", allow_negative_numbers = true)]
     parameter_step_size: String,
     /// Replace {VAR} in commands with these values
     #[arg(short = 'L', long, num_args = 2, value_names = ["VAR", "VALUES"])]
@@ -155,12 +164,24 @@ pub(crate) struct HowArgs {
     /// stdout of the commands: null, pipe, inherit or a file
     #[arg(long, value_name = "WHERE", default_value = "null")]
     output: String,
+    /// Show what the commands print: --output inherit
+    #[arg(long, conflicts_with = "output")]
+    show_output: bool,
     /// Kill a run that takes longer than this, and fail
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
     timeout: Option<Duration>,
-    /// Also count runs that fail, if all runs exit with the same status
-    #[arg(short, long)]
-    ignore_failure: bool,
+    /// Also count failing runs if all end alike; or only these exit codes
+    #[arg(short, long, value_name = "CODES", num_args = 0..=1, require_equals = true, default_missing_value = "all-non-zero", value_parser = ignored)]
+    ignore_failure: Option<Ignored>,
+}
+
+/// Which failures count: `all-non-zero`, or exit codes such as `1,2`.
+fn ignored(text: &str) -> std::result::Result<Ignored, String> {
+    if text == "all-non-zero" {
+        return Ok(Ignored::All);
+    }
+    let codes = text.split(',').map(|code| code.trim().parse::<u8>().map(i32::from));
+    codes.collect::<std::result::Result<Vec<_>, _>>().map(Ignored::Codes).map_err(|_| format!("`{text}` are not exit codes such as 1,2"))
 }
 
 impl HowArgs {
@@ -195,9 +216,67 @@ pub(crate) struct ExportArgs {
     /// Write a table for AsciiDoc
     #[arg(long, value_name = "FILE")]
     export_asciidoc: Option<PathBuf>,
+    /// Write a table for Emacs org-mode
+    #[arg(long, value_name = "FILE")]
+    export_orgmode: Option<PathBuf>,
     /// Draw the pairs as dots with the interval, as SVG
     #[arg(long, value_name = "FILE")]
     export_svg: Option<PathBuf>,
+}
+
+/// The unit of all times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UnitArg {
+    #[value(aliases = ["us", "µs"])]
+    Microsecond,
+    #[value(alias = "ms")]
+    Millisecond,
+    #[value(alias = "s")]
+    Second,
+}
+
+impl From<UnitArg> for TimeUnit {
+    fn from(unit: UnitArg) -> Self {
+        match unit {
+            UnitArg::Microsecond => Self::Microsecond,
+            UnitArg::Millisecond => Self::Millisecond,
+            UnitArg::Second => Self::Second,
+        }
+    }
+}
+
+/// The order of the commands in tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortArg {
+    /// As they were given
+    #[value(alias = "auto")]
+    Command,
+    /// The fastest first
+    MeanTime,
+}
+
+/// hyperfine's styles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StyleArg {
+    Auto,
+    Basic,
+    Full,
+    Nocolor,
+    Color,
+    None,
+}
+
+impl StyleArg {
+    /// Sets the colours. Returns the volume.
+    fn apply(self, volume: Volume) -> Volume {
+        match self {
+            Self::Basic | Self::Nocolor => anstream::ColorChoice::Never.write_global(),
+            Self::Color => anstream::ColorChoice::Always.write_global(),
+            Self::Auto | Self::Full => {}
+            Self::None => return Volume::Quiet,
+        }
+        volume
+    }
 }
 
 /// The time that decides.
@@ -223,9 +302,10 @@ const MAX_ROUNDS: u32 = 1000;
 
 /// Runs, compares, prints.
 pub(crate) fn run(args: &BenchArgs, volume: Volume) -> Result<Exit> {
+    let volume = args.style.apply(volume);
     let exports = Exports::of(&args.exports)?;
     let save = args.save.as_deref().map(saved::Place::of).transpose()?;
-    let baseline = args.baseline.as_deref().map(saved::read).transpose()?;
+    let baseline = args.baseline.as_deref().map(|name| saved::read(name, &args.commands, &args.how.names)).transpose()?;
     let contenders = Contenders::of(args, baseline.as_ref(), volume)?;
     let measured = measure(args, contenders, volume)?;
     let Some(outcome) = measured else {
@@ -247,11 +327,15 @@ struct Outcome {
 }
 
 fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<Option<Outcome>> {
-    let Contenders { runnables, reference, trees } = contenders;
+    let Contenders { runnables, reference, trees, shell } = contenders;
     let plan = plan(args, runnables.len(), reference);
     let began_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut runner = Runner::new(&runnables, &args.how, &plan, volume)?;
     runner.set_up()?;
+    let mut notes = Vec::new();
+    if let Some(shell) = &shell {
+        notes.extend(runner.calibrate(shell)?);
+    }
     let series = Series::run(&plan, &mut runner);
     let surroundings = runner.surroundings();
     runner.clean_up()?;
@@ -259,7 +343,6 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
     if series.rounds.is_empty() {
         return Ok(None);
     }
-    let mut notes = Vec::new();
     let wanted = Exact { heap: args.heap, instructions: args.instructions };
     let exact = exact(wanted, &runnables, &series, &mut notes)?;
     let host = runner.host();
@@ -300,7 +383,7 @@ pub(super) fn run_series(
         warmup: 1,
         rounds,
         max_time: None,
-        ignore_failure: false,
+        ignored: Ignored::None,
         margin,
         question: Question::Exceeds,
         witness: None,
@@ -337,7 +420,7 @@ fn plan(args: &BenchArgs, commands: usize, reference: usize) -> Plan {
         warmup: args.warmup as usize,
         rounds,
         max_time: args.max_time,
-        ignore_failure: args.how.ignore_failure,
+        ignored: args.how.ignore_failure.clone().unwrap_or_default(),
         margin: args.margin,
         question: Question::Differs,
         witness: args.witness.map(Witness::from),
@@ -387,8 +470,9 @@ fn print_answer(
         }
     }
     let remarks: Vec<Remark> = answer.notes.iter().map(Fact::remark).collect();
+    let shown = Shown { unit: args.time_unit.map(TimeUnit::from), fastest_first: args.sort == SortArg::MeanTime };
     let view =
-        BenchView { measured: &measured, answer: &answer, reference, margin: args.margin, remarks: &remarks };
+        BenchView { measured: &measured, answer: &answer, reference, margin: args.margin, remarks: &remarks, shown };
     if volume > Volume::Quiet || args.format == Format::Json {
         let shown = match args.format {
             Format::Text => text::bench(&view, terminal::width(std::io::stdout())),
@@ -405,7 +489,8 @@ fn print_answer(
             output::note(&format!("saved as {}\n", place.path.display()));
         }
     }
-    Ok(Exit::Success)
+    // The results so far are printed, but a script must not take them for all of them.
+    Ok(if series.ended == Ended::Interrupted { Exit::Interrupted } else { Exit::Success })
 }
 
 fn json_of(view: &BenchView<'_>) -> Result<String> {
@@ -420,11 +505,12 @@ struct Exports(Vec<(Output, Write)>);
 
 impl Exports {
     fn of(args: &ExportArgs) -> Result<Self> {
-        let wanted: [(&Option<PathBuf>, Write); 5] = [
+        let wanted: [(&Option<PathBuf>, Write); 6] = [
             (&args.export_json, |view| json_of(view)),
             (&args.export_csv, |view| Ok(csv(view))),
             (&args.export_markdown, |view| Ok(markdown(view))),
             (&args.export_asciidoc, |view| Ok(asciidoc(view))),
+            (&args.export_orgmode, |view| Ok(orgmode(view))),
             (&args.export_svg, |view| Ok(strip_plot(view))),
         ];
         let mut files = Vec::new();

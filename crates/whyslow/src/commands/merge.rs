@@ -10,7 +10,7 @@ use whyslow_render::units::duration;
 
 use crate::cli::Volume;
 use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::profile_file;
 use crate::recording::{make_room, name_of};
@@ -49,6 +49,9 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
         }
         runs.add(path, &profile);
         pool.add(&profile);
+    }
+    if let Some(words) = runs.other_programs() {
+        warn(&words);
     }
     let mut profile = pool.finish();
     profile.meta.notes.extend(runs.notes());
@@ -100,7 +103,8 @@ fn default_output(profile: &Profile) -> PathBuf {
 #[derive(Default)]
 struct Runs {
     first: Option<(String, Vec<String>)>,
-    others: Vec<String>,
+    /// Files and their commands.
+    others: Vec<(String, Vec<String>)>,
     with_heap: Vec<String>,
     count: u64,
 }
@@ -114,14 +118,33 @@ impl Runs {
         }
         match &self.first {
             None => self.first = Some((name, profile.meta.command.clone())),
-            Some((_, command)) if *command != profile.meta.command => self.others.push(name),
+            Some((_, command)) if *command != profile.meta.command => {
+                self.others.push((name, profile.meta.command.clone()));
+            }
             Some(_) => {}
         }
     }
 
+    /// That the recordings are of several programs, or of one program with several arguments.
+    fn other_programs(&self) -> Option<String> {
+        let (first, command) = self.first.as_ref()?;
+        let other = self.others.first()?;
+        let shown = |command: &[String]| format!("`{}`", whyslow_render::sanitize::clean(&whyslow_bench::words::quoted(command)));
+        let more = match self.others.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        Some(format!(
+            "{first} has recorded {}, but {}{more} {}: the profile is the sum of both",
+            shown(command),
+            other.0,
+            shown(&other.1)
+        ))
+    }
+
     fn notes(&self) -> Vec<Note> {
         let mut notes = vec![RecordingNote::Pooled { recordings: self.count }];
-        if let (Some((first, _)), [other, ..]) = (&self.first, self.others.as_slice()) {
+        if let (Some((first, _)), [(other, _), ..]) = (&self.first, self.others.as_slice()) {
             notes.push(RecordingNote::PooledCommands {
                 others: self.others.len() as u64,
                 first: first.clone(),

@@ -223,10 +223,10 @@ fn ctrl_c_keeps_the_results_so_far() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    std::thread::sleep(Duration::from_millis(1500));
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
     let all = json(&String::from_utf8_lossy(&output.stdout));
     assert!(all["remarks"].to_string().contains("bench-interrupted"), "{all}");
     let rounds = all["commands"][0]["runs"].as_array().unwrap().len();
@@ -269,4 +269,112 @@ fn refuses_useless_sizes() {
         &["-q", "--sizes", "1,2,4", "--", "sh", "-c", "echo why >&2; exit {n}"],
         &["the program failed (exit status: ", "by hand"],
     );
+}
+
+#[test]
+fn habits_of_hyperfine_work() {
+    let folder = Folder::new();
+    let arguments = [
+        "bench",
+        "-r",
+        "2",
+        "-u",
+        "millisecond",
+        "--sort",
+        "mean-time",
+        "--style",
+        "basic",
+        "-i=3",
+        "--show-output",
+    ];
+    let files = ["--export-orgmode", "x.org", "--export-json", "x.json", "-P", "n", "-1", "1", "-D", "1"];
+    // `bash` is the shell here, not a command.
+    let outcome = folder.whyslow([&arguments[..], &files, &["-S", "bash", "echo is {n}; exit 3"]].concat());
+    let printed = &outcome.succeeds().stdout;
+    assert!(printed.contains("is -1") && printed.contains(" ms"), "{outcome:#?}");
+    let all = json(&folder.read("x.json"));
+    assert_eq!(all["commands"].as_array().unwrap().len(), 3);
+    assert_eq!(all["commands"][0]["words"][0], "bash");
+    assert!(all["remarks"].to_string().contains("shell-subtracted"), "{all}");
+    // The fields that hyperfine's scripts read.
+    let result = &all["results"][0];
+    for field in ["mean", "median", "stddev", "user", "system", "min", "max"] {
+        assert!(result[field].is_f64(), "{field}: {result}");
+    }
+    assert_eq!((result["times"].as_array().unwrap().len(), &result["exit_codes"][0]), (2, &3.into()));
+    assert!(result["parameters"]["n"].is_string());
+    assert!(folder.read("x.org").starts_with("| command |"));
+    folder.whyslow(["bench", "-r", "2", "-i=4", "sh -c 'exit 3'"]).fails(125, &["exit code 3"]);
+}
+
+#[test]
+fn a_baseline_with_several_results_is_that_of_the_command() {
+    let folder = Folder::new();
+    let result = |command: &str, time: f64| {
+        format!("{{\"command\":\"{command}\",\"times\":[{time},{time},{time},{time},{time},{time},{time}]}}")
+    };
+    folder.file(
+        "old.json",
+        format!("{{\"results\":[{},{}]}}", result("sleep 100", 100.0), result("true", 0.5)),
+    );
+    let arguments = ["bench", "-r", "6", "--format", "json", "--baseline", "old.json"];
+    let all = json(&folder.whyslow([&arguments[..], &["true"]].concat()).succeeds().stdout);
+    assert_eq!(all["commands"][1]["runs"][0]["wall_ns"], 500_000_000);
+    folder
+        .whyslow([&arguments[..], &["false"]].concat())
+        .fails(125, &["results of 2 commands: `sleep 100`, `true`", "-n"]);
+}
+
+/// Both sides of `--git` use one build of a dependency, and each its own build of the program.
+#[test]
+fn equal_dependencies_are_built_once() {
+    let folder = Folder::new();
+    let git = |arguments: &[&str]| {
+        let mut git = folder.command_of("git");
+        git.current_dir(folder.path().join("app")).args([
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@localhost",
+        ]);
+        assert!(crate::harness::outcome(git.args(arguments)).code == Some(0), "{arguments:?}");
+    };
+    let package = |name: &str| {
+        format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n")
+    };
+    folder.file("dep/Cargo.toml", package("dep"));
+    folder.file(
+        "dep/src/lib.rs",
+        "pub fn wait(ms: u64) { std::thread::sleep(std::time::Duration::from_millis(ms)) }",
+    );
+    let dep = folder.path().join("dep");
+    folder.file("app/Cargo.toml", format!("{}[dependencies]\ndep = {{ path = {dep:?} }}\n", package("app")));
+    folder.file("app/.gitignore", "target\n");
+    folder.file("app/src/main.rs", "fn main() { dep::wait(1) }");
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "base"]);
+    folder.file("app/src/main.rs", "fn main() { dep::wait(300) }");
+    let wrapper = folder.script("wrapper", "for word; do [ \"$last\" = --crate-name ] && echo \"$word\" >> \"$LOG\"; last=$word; done\nexec \"$@\"");
+    let log = folder.path().join("built");
+    let mut bench = folder.command();
+    bench.current_dir(folder.path().join("app")).env("RUSTC_WRAPPER", wrapper).env("LOG", &log);
+    bench.args([
+        "-q",
+        "bench",
+        "-r",
+        "6",
+        "--git",
+        "HEAD",
+        "--build",
+        "cargo build --offline",
+        "--format",
+        "json",
+        "target/debug/app",
+    ]);
+    let all = json(&crate::harness::outcome(&mut bench).succeeds().stdout);
+    assert_eq!(all["comparisons"][0]["verdict"], "slower", "head is its own program: {all}");
+    let built = std::fs::read_to_string(log).unwrap();
+    let times = |name: &str| built.lines().filter(|line| *line == name).count();
+    assert_eq!((times("dep"), times("app")), (1, 2), "{built}");
 }

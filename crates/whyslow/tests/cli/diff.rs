@@ -380,7 +380,7 @@ fn verify_prints_a_paragraph_and_a_table() {
         "Faster: cpu time 1.00 s → 795 ms, ×0.79.",
         "The target parse shrank: total 606 ms → 394 ms, ×0.65",
         "No other regression was found.",
-        "The hottest function is now hash with 401 ms self, 50.5 %: without it, everything would be at most 2.0 times as fast.",
+        "The hottest function is now hash with 401 ms, 50.5 %: without it, everything would be at most 2.0 times as fast.",
     ] {
         assert!(text.replace('\n', " ").contains(words), "{words}: {text}");
     }

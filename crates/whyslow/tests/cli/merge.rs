@@ -68,7 +68,9 @@ fn keeps_existing_files_and_notes_other_commands() {
     let outcome = folder.whyslow(["merge", "a.whyslow", "b.whyslow", "-o", "notes.txt"]);
     assert_eq!(outcome.code, Some(125), "{}", outcome.stderr);
     assert_eq!(std::fs::read_to_string(folder.path().join("notes.txt")).unwrap(), "precious");
-    folder.whyslow(["merge", "a.whyslow", "b.whyslow", "-o", "both.whyslow"]).succeeds();
+    let outcome = folder.whyslow(["merge", "a.whyslow", "b.whyslow", "-o", "both.whyslow"]);
+    let says = "a.whyslow has recorded `./app`, but b.whyslow `./other`: the profile is the sum of both";
+    assert!(outcome.succeeds().stderr.contains(says), "{}", outcome.stderr);
     let quality = folder.whyslow(["report", "both.whyslow", "quality"]).succeeds().stdout.clone();
     assert!(quality.contains("a command other than"), "{quality}");
 }

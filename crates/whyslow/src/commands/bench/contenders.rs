@@ -56,13 +56,41 @@ pub(super) struct Contenders {
     pub(super) runnables: Vec<Runnable>,
     pub(super) reference: usize,
     pub(super) trees: Option<Trees>,
+    /// The shell that runs the commands, as words.
+    pub(super) shell: Option<Vec<String>>,
+}
+
+/// Shells that people name after `-S` or `--shell`, as hyperfine takes them.
+const SHELLS: [&str; 10] = ["sh", "bash", "zsh", "fish", "dash", "ksh", "nu", "pwsh", "default", "none"];
+
+/// The shell to use, and the commands without its name. An option without `=` is followed by a shell or by a command.
+fn shell_and_commands(how: &HowArgs, commands: &[String]) -> Result<(Option<String>, Vec<String>)> {
+    let is_shell = |command: &String| SHELLS.contains(&command.rsplit('/').next().unwrap_or_default());
+    let (shell, commands) = match (how.shell.as_deref(), commands) {
+        (Some(""), [first, rest @ ..]) if is_shell(first) && !rest.is_empty() => (Some(first.as_str()), rest),
+        (Some(""), commands) => {
+            if let Some(other) = commands.iter().find(|command| is_shell(command)) {
+                return Err(Failure::new(format!("`{other}` alone is a command to measure here"))
+                    .next(format!("--shell={other} to run the commands in it")));
+            }
+            (Some("default"), commands)
+        }
+        (shell, commands) => (shell, commands),
+    };
+    let shell = match shell {
+        Some("none") | None => None,
+        Some("default") => Some("sh".to_owned()),
+        Some(shell) => Some(shell.to_owned()),
+    };
+    Ok((shell, commands.to_vec()))
 }
 
 impl Contenders {
     pub(super) fn of(args: &BenchArgs, baseline: Option<&Baseline>, volume: Volume) -> Result<Self> {
         let how = &args.how;
+        let (shell, given) = shell_and_commands(how, &args.commands)?;
         let mut commands = how.reference.iter().cloned().collect::<Vec<_>>();
-        commands.extend(args.commands.iter().cloned());
+        commands.extend(given);
         if commands.is_empty() {
             return Err(Failure::new("no command to run").next("whyslow bench './old input' './new input'"));
         }
@@ -74,7 +102,7 @@ impl Contenders {
         let mut runnables = Vec::new();
         let each = all.len() / commands.len();
         for (at, contender) in all.into_iter().enumerate() {
-            let words = words(&contender.command, how.shell.as_deref())?;
+            let words = words(&contender.command, shell.as_deref())?;
             let parameters = contender.parameters.clone();
             runnables.push(Runnable { contender, words, folder: None, parameters, given: at / each });
         }
@@ -106,7 +134,8 @@ impl Contenders {
                 runnables.insert(0, kept);
             }
         }
-        Ok(Self { runnables, reference: 0, trees })
+        let shell = shell.map(|shell| words("", Some(&shell))).transpose()?;
+        Ok(Self { runnables, reference: 0, trees, shell })
     }
 }
 
@@ -132,7 +161,7 @@ fn parameters(how: &HowArgs) -> Result<Vec<(String, Vec<String>)>> {
     for scanned in how.parameter_scan.chunks(3) {
         let [name, from, to] = scanned else { continue };
         let values = scan(from, to, &how.parameter_step_size).ok_or_else(|| {
-            Failure::new(format!("--parameter-scan {name} {from} {to}: not numbers that go up in steps of {}", how.parameter_step_size))
+            Failure::new(format!("--parameter-scan {name} {from} {to}: these numbers are not reached in steps of {}", how.parameter_step_size))
                 .next("-P threads 1 8, or -P delay 0.1 0.5 -D 0.1")
         })?;
         all.push((name.clone(), values));
@@ -148,4 +177,29 @@ fn parameters(how: &HowArgs) -> Result<Vec<(String, Vec<String>)>> {
 pub(super) fn hook(hooks: &[String], runnable: &Runnable) -> Option<String> {
     let hook = hooks.get(if hooks.len() == 1 { 0 } else { runnable.given })?;
     Some(filled(hook, &runnable.parameters))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(shell: Option<&str>, commands: &[&str]) -> std::result::Result<(Option<String>, Vec<String>), String> {
+        let how = HowArgs { shell: shell.map(str::to_owned), ..HowArgs::default() };
+        let commands = commands.iter().map(|command| (*command).to_owned()).collect::<Vec<_>>();
+        shell_and_commands(&how, &commands).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_shell_after_the_option_is_not_measured() {
+        let of = |shell: Option<&str>, commands: &[&str]| {
+            Ok((shell.map(str::to_owned), commands.iter().map(|command| (*command).to_owned()).collect()))
+        };
+        assert_eq!(chosen(Some(""), &["bash", "a | b"]), of(Some("bash"), &["a | b"]));
+        assert_eq!(chosen(Some(""), &["/bin/zsh", "a", "b"]), of(Some("/bin/zsh"), &["a", "b"]));
+        assert_eq!(chosen(Some(""), &["a | b"]), of(Some("sh"), &["a | b"]));
+        assert_eq!(chosen(Some(""), &["none", "a"]), of(None, &["a"]));
+        assert_eq!(chosen(Some("fish -N"), &["a"]), of(Some("fish -N"), &["a"]));
+        assert_eq!(chosen(None, &["bash", "sh"]), of(None, &["bash", "sh"]));
+        assert!(chosen(Some(""), &["a", "bash"]).unwrap_err().contains("--shell=bash"));
+    }
 }

@@ -6,7 +6,7 @@ use whyslow_bench::padding;
 use whyslow_bench::rounds::{Series, Execute, Plan, Round};
 use whyslow_bench::document::Surroundings;
 use whyslow_bench::note::words;
-use whyslow_bench::Run;
+use whyslow_bench::{BenchNote, Run};
 use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, TimedRun, WantedEvent, Written};
 use whyslow_events::Machine;
 use whyslow_profile::{ExitStatus, Host};
@@ -31,6 +31,8 @@ pub(super) struct Runner<'a> {
     progress: Progress<'a>,
     watched: Watched,
     last_stderr: String,
+    /// What starting the shell takes: wall, user and system time.
+    shell: [u64; 3],
 }
 
 impl<'a> Runner<'a> {
@@ -40,6 +42,7 @@ impl<'a> Runner<'a> {
             path => Input::File(path.into()),
         };
         let output = match how.output.as_str() {
+            _ if how.show_output => Written::Inherit,
             "null" => Written::Null,
             "pipe" => Written::Pipe,
             "inherit" => Written::Inherit,
@@ -64,7 +67,28 @@ impl<'a> Runner<'a> {
             progress: Progress::new(runnables, plan, volume),
             watched: Watched::new(),
             last_stderr: String::new(),
+            shell: [0; 3],
         })
+    }
+
+    /// Measures what the shell takes for an empty command. It is subtracted from every run from now on.
+    pub(super) fn calibrate(&mut self, shell: &[String]) -> Result<Option<BenchNote>> {
+        const RUNS: usize = 20;
+        let runnable = Runnable { words: shell.to_vec(), folder: None, ..self.runnables[0].clone() };
+        let timed = TimedCommand { command: runnable.command(), ..TimedCommand::default() };
+        let mut times = [const { Vec::new() }; 3];
+        for _ in 0..RUNS {
+            let run = self.stopwatch.run(&timed).map_err(explain)?;
+            if run.end != RunEnd::ByItself(ExitStatus::Code(0)) {
+                return Ok(None);
+            }
+            let of_run = self.row(&run, ExitStatus::Code(0));
+            for (times, time) in times.iter_mut().zip([of_run.wall_ns, of_run.user_ns, of_run.system_ns]) {
+                times.push(time as f64);
+            }
+        }
+        self.shell = times.map(|times| whyslow_stats::median(&times) as u64);
+        Ok(Some(BenchNote::ShellSubtracted { shell: shell[0].clone(), wall_ns: self.shell[0] }))
     }
 
     /// Runs `--setup` once before all runs.
@@ -121,11 +145,12 @@ impl<'a> Runner<'a> {
         let events = self.stopwatch.events().iter().zip(&run.counts);
         let counts = events.filter_map(|(event, count)| Some((event.event.name.clone(), count.as_ref()?.estimate()?)));
         let usage = &run.usage;
+        let [wall, user, system] = self.shell;
         Run {
             place: 0,
-            wall_ns: run.wall.as_nanos() as u64,
-            user_ns: usage.user_ns.unwrap_or(0),
-            system_ns: usage.system_ns.unwrap_or(0),
+            wall_ns: (run.wall.as_nanos() as u64).saturating_sub(wall),
+            user_ns: usage.user_ns.unwrap_or(0).saturating_sub(user),
+            system_ns: usage.system_ns.unwrap_or(0).saturating_sub(system),
             first_thread_ns: run.first_thread.map(|[ran, _]| ran.as_nanos() as u64),
             queued_ns: run.first_thread.map(|[_, queued]| queued.as_nanos() as u64),
             max_resident_bytes: usage.max_resident_bytes,
@@ -182,7 +207,7 @@ impl Execute for Runner<'_> {
                     .next("a longer --timeout"));
             }
         };
-        if !run.left_behind.is_empty() && !self.how.ignore_failure {
+        if !run.left_behind.is_empty() && self.how.ignore_failure.is_none() {
             self.progress.clear();
             return Err(Failure::new(format!(
                 "`{name}` left {} running when it exited: their time is missing from its measurement and would disturb others; \

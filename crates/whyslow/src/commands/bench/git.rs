@@ -1,7 +1,7 @@
 //! Checks out and builds a commit and the working tree, in folders whose paths are equally long.
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use super::contenders::Runnable;
 use crate::cli::Volume;
@@ -41,7 +41,14 @@ impl Trees {
     /// Checks out and builds both.
     pub(in crate::commands) fn build(revision: &str, build: &str, volume: Volume) -> Result<Self> {
         let trees = Self::check_out(revision)?;
-        for (folder, what) in trees.folders().into_iter().zip([revision, "the working tree"]) {
+        for (side, (folder, what)) in trees.folders().into_iter().zip([revision, "the working tree"]).enumerate() {
+            if side == 1 {
+                let [before, after] = trees.roots();
+                let inside = trees.folders();
+                for [from, to] in [[&before, &after], [&inside[0], &inside[1]]] {
+                    trees.share(&from.join("target"), &to.join("target"));
+                }
+            }
             if volume > Volume::Quiet {
                 note(&format!("building {what}: {build}\n"));
             }
@@ -55,6 +62,24 @@ impl Trees {
             }
         }
         Ok(trees)
+    }
+
+    /// Copies cargo's target folder of the first build for the second one, so that equal dependencies are built once.
+    /// Without the copy, everything is built again.
+    pub(in crate::commands) fn share(&self, from: &Path, to: &Path) {
+        if !from.join("CACHEDIR.TAG").is_file() || to.exists() {
+            return;
+        }
+        let copied = whyslow_capture::restored_command("cp").arg("-a").args([from, to]).stderr(Stdio::null()).status();
+        if !copied.is_ok_and(|status| status.success()) {
+            let _ = std::fs::remove_dir_all(to);
+            return;
+        }
+        // Cargo names packages of a workspace by their path within it, and takes sources that are older than the
+        // first build for built. Newer ones are built again.
+        if !touch(&self.roots()[1], to) {
+            let _ = std::fs::remove_dir_all(to);
+        }
     }
 
     /// The current folder in both checkouts: the commit's first.
@@ -97,6 +122,23 @@ impl Drop for Trees {
             let _ = git(Some(&self.root), &["worktree", "remove", "--force", &path.to_string_lossy()]);
         }
     }
+}
+
+/// Makes all files below a folder as new as now, except those of `target`. Returns whether it could.
+fn touch(folder: &Path, target: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    entries.flatten().all(|entry| {
+        let path = entry.path();
+        match entry.file_type() {
+            _ if path == *target || entry.file_name() == ".git" => true,
+            Ok(kind) if kind.is_dir() => touch(&path, target),
+            Ok(kind) if kind.is_file() => {
+                let file = std::fs::File::options().append(true).open(&path);
+                file.and_then(|file| file.set_modified(std::time::SystemTime::now())).is_ok()
+            }
+            _ => true,
+        }
+    })
 }
 
 fn git(root: Option<&Path>, args: &[&str]) -> Result<Output> {

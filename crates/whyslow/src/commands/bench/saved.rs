@@ -72,8 +72,21 @@ pub(super) struct Baseline {
     is_repeated: bool,
 }
 
-/// Reads saved results.
-pub(super) fn read(name: &str) -> Result<Baseline> {
+/// The index of the results of a command among several: those of the same command, or of its name.
+fn chosen(commands: &[MeasuredCommand], wanted: &[String], names: &[String]) -> Option<usize> {
+    if commands.len() == 1 {
+        return Some(0);
+    }
+    let wanted = names.iter().chain(wanted).collect::<Vec<_>>();
+    let is_wanted = |known: &String| wanted.contains(&known);
+    let mut found = commands.iter().enumerate().filter(|(_, command)| {
+        is_wanted(&command.contender.command) || is_wanted(&command.contender.name)
+    });
+    found.next().map(|(at, _)| at).filter(|_| found.next().is_none())
+}
+
+/// Reads saved results: those of the command that is measured now.
+pub(super) fn read(name: &str, commands: &[String], names: &[String]) -> Result<Baseline> {
     let Place { path } = Place::of(name)?;
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -83,11 +96,19 @@ pub(super) fn read(name: &str) -> Result<Baseline> {
         }
         Err(error) => return Err(Failure::new(format!("{}: {error}", path.display()))),
     };
-    let measured = read_any(&text).map_err(|error| {
+    let mut measured = read_any(&text).map_err(|error| {
         Failure::new(format!("{}: {error}", path.display())).next("a newer whyslow, or saving the results again")
     })?;
     if measured.commands.is_empty() {
         return Err(Failure::new(format!("{}: it has no command", path.display())));
+    }
+    match chosen(&measured.commands, commands, names) {
+        Some(at) => measured.commands = vec![measured.commands.swap_remove(at)],
+        None => {
+            let known = measured.commands.iter().map(|command| format!("`{}`", command.contender.name)).collect::<Vec<_>>();
+            return Err(Failure::new(format!("{}: it has results of {} commands: {}", path.display(), known.len(), known.join(", ")))
+                .next("-n with the name of one of them"));
+        }
     }
     let mut baseline = Baseline {
         name: name.to_owned(),

@@ -298,5 +298,5 @@ fn print_answer(
     if let Some(file) = to_markdown {
         file.write(|out| out.write_all(suite_markdown(suite).as_bytes()))?;
     }
-    Ok(Exit::Success)
+    Ok(if suite.interrupted { Exit::Interrupted } else { Exit::Success })
 }

@@ -81,9 +81,13 @@ pub(super) fn build(
             note(&format!("building {}\n", if place == BASE { revision } else { "the working tree" }));
         }
         keep_lock(&folder);
-        // One target folder for both would be faster but wrong: cargo names its output by the path within the
-        // workspace, and considers sources older than the first build as built.
-        let target_dir = Some(trees.sibling(["build-0", "build-1"][place]));
+        // One target folder for both would be wrong: cargo names its output by the path within the workspace. The
+        // second begins with a copy of the first, so that equal dependencies are built once.
+        let target_dirs = ["build-0", "build-1"].map(|name| trees.sibling(name));
+        if place == HEAD {
+            trees.share(&target_dirs[0], &target_dirs[1]);
+        }
+        let target_dir = Some(target_dirs[place].clone());
         let build = BuildArgs { folder: Some(folder), target_dir, ..args.build.clone() };
         match build_one(args, &build, volume)? {
             Ok(side) => sides[place] = side,
