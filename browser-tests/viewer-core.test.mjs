@@ -53,7 +53,7 @@ describe('a small profile with known answers', () => {
   test('opens and shows its totals', async () => {
     assert.match(await facts(), /10\.0 ms · 100 samples · 10\.0 ms/);
     assert.equal(await page.title(), 'app · whyslow');
-    assert.deepEqual(await page.locator('.tabs [role=tab]').allTextContents(), ['Flame', 'Functions', 'Call tree', 'Source', 'Stack chart', 'Spans', 'Quality']);
+    assert.deepEqual(await page.locator('.tabs [role=tab]').allTextContents(), ['Flame', 'Functions', 'Call tree', 'Source', 'Stack chart', 'Spans', 'Quality', 'Threads', 'Modules']);
     assert.deepEqual(await page.locator('.track.thread .track-name').allTextContents(), ['main', 'worker']);
     assert.deepEqual(problems, []);
   });

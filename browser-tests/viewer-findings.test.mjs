@@ -103,7 +103,7 @@ describe('the findings panel', () => {
   test('works with the keyboard alone, and copies the command', async () => {
     await open(known());
     if (!FIREFOX) await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await page.keyboard.press('8');
+    await page.keyboard.press('2');
     await settled();
     assert.equal(await shownTab(), 'Findings');
     await page.keyboard.press('Tab');

@@ -54,7 +54,8 @@ describe('the heap panel', () => {
     await open('small', 'tab=heap');
     assert.equal(await page.locator('#tab-heap').count(), 0);
     assert.equal(await page.getAttribute('#tab-flame', 'aria-selected'), 'true', 'an address for another profile');
-    await page.keyboard.press('8');
+    await page.keyboard.press('9');
+    await page.keyboard.press('1');
     assert.equal(await page.getAttribute('#tab-flame', 'aria-selected'), 'true');
     await open('heap');
     await page.keyboard.press('8');

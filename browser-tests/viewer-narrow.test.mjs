@@ -21,10 +21,10 @@ const unreachable = () => page.evaluate(() => {
 });
 
 test('small windows: the flame graph keeps half of the height, and the timeline is there', async () => {
-  for (const [width, height] of [[800, 600], [390, 844]]) {
+  for (const [width, height] of [[800, 600], [390, 844], [1300, 1100]]) {
     await open(pageOf('realistic', realistic), '', { viewport: { width, height } });
     const panel = await page.locator('#panel').boundingBox(), tracks = await page.locator('.timeline-tracks').boundingBox();
-    assert.ok(panel.height >= height / 2 - 1 && panel.y + panel.height <= height + 1, `${width} × ${height}: ${JSON.stringify(panel)}`);
+    assert.ok(panel.height >= height / 2 - 1 && Math.abs(panel.y + panel.height - height) <= 1, `${width} × ${height}: ${JSON.stringify(panel)}`);
     assert.ok(tracks.height > 30, `${width} × ${height}: tracks of ${tracks.height}`);
   }
   assert.deepEqual(problems, []);

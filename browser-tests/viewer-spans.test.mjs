@@ -119,7 +119,7 @@ describe('a main thread that waits for its pool', () => {
   test('spans are below their thread, overlapping ones in separate lanes', async () => {
     await openPool();
     const labels = await page.locator('.track').evaluateAll(tracks => tracks.map(track => `${track.querySelector('.track-name').textContent} ${track.offsetHeight}`));
-    assert.deepEqual(labels, ['memory 30', 'Spans 20', 'pool 21', 'worker 8 26', 'spans 44', 'worker 11 26', 'main 26', 'spans 20', 'sleeper 26', 'other 21', 'helper 26']);
+    assert.deepEqual(labels, ['memory 30', 'Spans 20', 'pool 21', 'worker 8 26', 'spans 44', 'worker 11 26', 'main 26', 'spans 20', 'sleeper 26', 'other 9 · helper 26']);
     // The third lane of the first worker has only `c`, from 20 to 50 ms.
     const tracks = await page.locator('.timeline-window canvas').boundingBox();
     const spans = await page.locator('.track.inside').first().boundingBox();
@@ -141,34 +141,34 @@ describe('a main thread that waits for its pool', () => {
     await box('Spans').uncheck();
     await box('Threads without samples').uncheck();
     await settled();
-    assert.deepEqual(await names(), ['pool', 'worker 8', 'worker 11', 'main', 'other', 'helper']);
+    assert.deepEqual(await names(), ['pool', 'worker 8', 'worker 11', 'main', 'other 9 · helper']);
     await box('Threads of pool 7').uncheck();
     await settled();
-    assert.deepEqual(await names(), ['pool', 'other', 'helper']);
+    assert.deepEqual(await names(), ['pool', 'other 9 · helper']);
     await page.keyboard.press('Escape');
     assert.equal(await page.locator('.track-chooser[open]').count(), 0);
     const link = await hash();
     await openPool(link.slice(1));
-    assert.deepEqual(await names(), ['pool', 'other', 'helper']);
+    assert.deepEqual(await names(), ['pool', 'other 9 · helper']);
     await page.locator('.track.process .track-twisty').first().click();
     await settled();
-    assert.deepEqual(await names(), ['pool', 'worker 8', 'worker 11', 'main', 'other', 'helper']);
+    assert.deepEqual(await names(), ['pool', 'worker 8', 'worker 11', 'main', 'other 9 · helper']);
     await page.locator('.track.thread', { hasText: 'main' }).click();
     await page.locator('.track-chooser summary').click();
     await box('Unselected threads').uncheck();
     await settled();
-    assert.deepEqual(await names(), ['pool', 'main', 'other']);
+    assert.deepEqual(await names(), ['pool', 'main']);
     await page.getByRole('button', { name: 'Reset' }).click();
     await settled();
-    assert.equal((await names()).length, 11);
+    assert.equal((await names()).length, 10);
   });
 
   test('threads that share a name show their number; shares are of the selected time', async () => {
     await openPool();
     const shares = () => page.locator('.track.thread').evaluateAll(tracks => Object.fromEntries(tracks.map(track => [track.querySelector('.track-name').textContent, track.querySelector('.track-value').textContent])));
-    assert.deepEqual(await shares(), { 'worker 8': '40.0 %', 'worker 11': '40.0 %', main: '10.0 %', sleeper: '0.00 %', helper: '10.0 %' });
+    assert.deepEqual(await shares(), { 'worker 8': '40.0 %', 'worker 11': '40.0 %', main: '10.0 %', sleeper: '0.00 %', 'other 9 · helper': '10.0 %' });
     await openPool(`b=${(10e6).toString(36)}-${(60e6).toString(36)}`);
-    assert.deepEqual(await shares(), { 'worker 8': '80.0 %', 'worker 11': '20.0 %', main: '0.00 %', sleeper: '0.00 %', helper: '0.00 %' });
+    assert.deepEqual(await shares(), { 'worker 8': '80.0 %', 'worker 11': '20.0 %', main: '0.00 %', sleeper: '0.00 %', 'other 9 · helper': '0.00 %' });
     await openPool('s=O1');
     assert.equal((await shares())['worker 8'], '100.0 %');
   });

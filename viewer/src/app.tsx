@@ -22,6 +22,7 @@ import { QualityBanner, QualityPanel } from './panels/quality.tsx';
 import { SourcePanel } from './panels/source.tsx';
 import { SpansPanel } from './panels/spans.tsx';
 import { StackChartPanel } from './panels/stackchart.tsx';
+import { ModulesPanel, ThreadsPanel, WaitsPanel } from './panels/tables.tsx';
 import { TasksPanel } from './panels/tasks.tsx';
 import { globalKey } from './shortcuts.ts';
 import { begin, change, fit, fromHash, redo, TABS, undo, type History, type State, type Tab } from './state.ts';
@@ -30,6 +31,7 @@ import { knowsWakers } from './critical.ts';
 import { hasParallelism } from './parallelism.ts';
 import { Toolbar } from './toolbar.tsx';
 import { useDark } from './theme.ts';
+import { waitMetric } from './waits.ts';
 
 const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.ComponentChild }> = {
   flame: { title: 'Flame', Panel: FlamePanel },
@@ -45,6 +47,9 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   critical: { title: 'Critical path', Panel: CriticalPanel },
   parallelism: { title: 'Parallelism', Panel: ParallelismPanel },
   tasks: { title: 'Tasks', Panel: TasksPanel },
+  waits: { title: 'Waits', Panel: WaitsPanel },
+  threads: { title: 'Threads', Panel: ThreadsPanel },
+  modules: { title: 'Modules', Panel: ModulesPanel },
 };
 
 /** Panels that not every profile has data for. */
@@ -55,6 +60,9 @@ const WITHIN: Partial<Record<Tab, (model: Model) => boolean>> = {
   critical: knowsWakers,
   parallelism: hasParallelism,
   tasks: model => model.profile.tasks.count > 0,
+  waits: model => waitMetric(model) >= 0,
+  threads: model => model.profile.threads.count > 1,
+  modules: model => model.profile.modules.count > 1,
 };
 
 const tabsOf = (model: Model): readonly Tab[] => TABS.filter(tab => WITHIN[tab]?.(model) ?? true);

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NONE, Payload, small } from '../test/make-payload.mjs';
-import { sampleCount } from './derive.ts';
+import { callTree, ownValues, sampleCount, selfValues, functionTable, whole } from './derive.ts';
+import { stackText } from './flame/stacktext.ts';
+import { functionRows, parseSort } from './functionrows.ts';
 import { Model } from './model.ts';
 import { decode } from './payload.ts';
 import { START } from './state.ts';
@@ -30,4 +32,31 @@ test('rows of other tools count all samples that they stand for; time without sa
   const model = new Model(decode(p.container()));
   assert.equal(sampleCount(model, START), 151);
   assert.equal(sampleCount(model, { ...START, metric: 1 }), 150);
+});
+
+test('totals without a tree are those of the tree', () => {
+  const model = new Model(decode(small()));
+  for (const transforms of [[], [{ kind: 'hide', fn: 1 }], [{ kind: 'merge', fn: 0 }]] as const) {
+    const state = { ...START, transforms };
+    assert.equal(whole(model, state), callTree(model, state).total[0]);
+    assert.deepEqual(selfValues(model, state), functionTable(model, state).self);
+  }
+});
+
+test('the first function is that of the answer: code of others counts for the function that calls it', () => {
+  const p = new Payload(), thread = p.thread(p.process(1, 'app'), 1, 'main'), cpu = p.metric('cpu-time', 1);
+  const [main, parse, next] = [p.fn('app::main'), p.fn('app::parse'), p.fn('core::next', 'core', 'std')];
+  const at = (parent: number, fn: number, address: number) => p.stack(parent, p.location(NONE, address, [[fn, 'a.rs', address]]));
+  const root = at(NONE, main, 1), inner = at(root, parse, 2), deep = at(inner, next, 3);
+  for (const [stack, charged, time] of [[root, main, 30], [inner, parse, 10], [deep, parse, 60]] as const) {
+    p.charge(stack, charged, 'a.rs', 1);
+    p.sample(cpu, time, thread, stack, time);
+  }
+  const model = new Model(decode(p.container())), { own } = ownValues(model, START);
+  assert.deepEqual([main, parse, next].map(fn => own![fn]), [30, 70, 0]);
+  assert.equal(functionRows(model, START, parseSort(undefined, true))[0], parse);
+  assert.equal(functionRows(model, START, parseSort(undefined))[0], next, 'by self where nothing is charged');
+  assert.equal(ownValues(new Model(decode(small())), START).own, undefined);
+  const tree = callTree(model, START);
+  assert.equal(stackText(model, tree, tree.fn.indexOf(parse), false), 'app::parse\napp::main');
 });

@@ -207,6 +207,22 @@ export const callTree = remembered<CallTree>(2, treeKey, (model, state) => addUp
 export const functionTable = remembered<{ self: Float64Array; total: Float64Array }>(2, treeKey, (model, state) =>
   functionValues(shape(model, state), callTree(model, state), model.functionCount));
 
+/**
+ * The weight that counts towards each function of the user, as in the answer of whyslow: its own code, and the
+ * code of others that it calls. Undefined where the metric is not charged that way.
+ */
+export const ownValues = remembered<{ own: Float64Array | undefined }>(2, treeKey, (model, state) => {
+  const { charges } = model.profile;
+  if (!charges.count || model.isHeapMetric(state.metric)) return { own: undefined };
+  const { nodeOfStack } = shape(model, state), values = weights(model, state), same = state.generics ? model.generic : model.sameAs;
+  const own = new Float64Array(model.functionCount);
+  for (let stack = 0; stack < values.length; stack++) {
+    const charge = charges.ofStack[stack]!;
+    if (values[stack] !== 0 && charge !== NONE && nodeOfStack[stack] !== NONE) own[same[charges.function[charge]!]!]! += values[stack]!;
+  }
+  return { own: own.some(value => value > 0) ? own : undefined };
+});
+
 /** No canvas is wider than this many narrow frames. */
 const FINEST = 2500;
 

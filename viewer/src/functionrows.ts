@@ -1,11 +1,11 @@
 // The rows of the function table: which functions, in which order.
 
-import { functionTable, search } from './derive.ts';
+import { functionTable, ownValues, search } from './derive.ts';
 import type { Model } from './model.ts';
 import { kindWord } from './palette.ts';
 import type { State } from './state.ts';
 
-export const SORTS = ['self', 'total', 'name', 'crate', 'kind', 'place'] as const;
+export const SORTS = ['own', 'self', 'total', 'name', 'crate', 'kind', 'place'] as const;
 export type SortColumn = (typeof SORTS)[number];
 
 export interface FunctionSort {
@@ -13,10 +13,10 @@ export interface FunctionSort {
   descending: boolean;
 }
 
-/** `self`, or `-name` for the reverse of a column's default direction. */
-export function parseSort(text: string | undefined): FunctionSort {
+/** `self`, or `-name` for the reverse of a column's default direction. Without one, that of the answer. */
+export function parseSort(text: string | undefined, hasOwn = false): FunctionSort {
   const plain = text?.replace(/^-/, '');
-  const column = SORTS.find(known => known === plain) ?? 'self';
+  const wanted = SORTS.find(known => known === plain), column = wanted === undefined || (wanted === 'own' && !hasOwn) ? (hasOwn ? 'own' : 'self') : wanted;
   const isUsual = !text?.startsWith('-');
   return { column, descending: isNumeric(column) === isUsual };
 }
@@ -25,26 +25,28 @@ export function sortText({ column, descending }: FunctionSort): string {
   return descending === isNumeric(column) ? column : `-${column}`;
 }
 
-const isNumeric = (column: SortColumn): boolean => column === 'self' || column === 'total';
+const isNumeric = (column: SortColumn): boolean => column === 'own' || column === 'self' || column === 'total';
 
 /** Functions with selected samples that match the search, sorted. */
 export function functionRows(model: Model, state: State, sort: FunctionSort): Uint32Array {
-  const { self, total } = functionTable(model, state);
+  const { self, total } = functionTable(model, state), { own } = ownValues(model, state);
   const found = search(model, state);
   const rows: number[] = [];
   for (let fn = 0; fn < total.length; fn++) {
     if (total[fn]! !== 0 && fn !== model.root && (found.kind !== 'found' || found.matched[fn] === 1)) rows.push(fn);
   }
   const usual = (a: number, b: number): number => self[b]! - self[a]! || total[b]! - total[a]! || a - b;
-  return Uint32Array.from(rows.sort(order(model, sort, self, total, usual)));
+  return Uint32Array.from(rows.sort(order(model, sort, { own: own ?? self, self, total }, usual)));
 }
 
 type Order = (a: number, b: number) => number;
 
-function order(model: Model, { column, descending }: FunctionSort, self: Float64Array, total: Float64Array, usual: Order): Order {
+function order(model: Model, { column, descending }: FunctionSort, values: Record<'own' | 'self' | 'total', Float64Array>, usual: Order): Order {
   const sign = descending ? -1 : 1;
-  if (column === 'self') return (a, b) => sign * (self[a]! - self[b]!) || usual(a, b);
-  if (column === 'total') return (a, b) => sign * (total[a]! - total[b]!) || usual(a, b);
+  if (column === 'own' || column === 'self' || column === 'total') {
+    const value = values[column];
+    return (a, b) => sign * (value[a]! - value[b]!) || usual(a, b);
+  }
   const texts = new Map<number, string>();
   const make = { name: (fn: number) => model.name(fn), crate: (fn: number) => model.crate(fn), kind: (fn: number) => kindWord(model.kind(fn)), place: (fn: number) => model.place(fn) }[column];
   const text = (fn: number): string => {

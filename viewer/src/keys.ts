@@ -4,7 +4,7 @@ export type Place = 'anywhere' | 'flame' | 'timeline' | 'table' | 'chart';
 export interface Key { keys: string; does: string; place: Place }
 
 export const KEYS: readonly Key[] = [
-  { place: 'anywhere', keys: '1 … 9', does: 'Go to a panel: Flame, Functions, Call tree, Source, Stack chart, Spans, Quality; then, if recorded: Findings, Heap, Locks, Critical path, Parallelism, Tasks' },
+  { place: 'anywhere', keys: '1 … 9', does: 'Go to a panel, in the order of the tabs' },
   { place: 'anywhere', keys: '/', does: 'Search' },
   { place: 'anywhere', keys: 'n  N', does: 'Next, previous match in the current panel' },
   { place: 'anywhere', keys: 'u  r', does: 'Undo, redo (also Ctrl+Z, Ctrl+Y, and the browser’s Back and Forward)' },
@@ -27,7 +27,7 @@ export const KEYS: readonly Key[] = [
   { place: 'flame', keys: 'Home', does: 'Go to the root' },
   { place: 'flame', keys: 'f  h  m', does: 'Focus on, hide or merge the function' },
   { place: 'flame', keys: 'Shift+F10', does: 'Open the context menu' },
-  { place: 'flame', keys: 'Ctrl+wheel', does: 'Zoom (drag to pan)' },
+  { place: 'flame', keys: 'Ctrl+wheel', does: 'Zoom (drag to pan); without Ctrl where there is nothing to scroll' },
   { place: 'timeline', keys: '← →', does: 'Move the time selection (Alt: faster)' },
   { place: 'timeline', keys: 'Shift+← →', does: 'Widen or narrow the time selection' },
   { place: 'timeline', keys: '↑ ↓', does: 'Next, previous track' },
@@ -35,7 +35,7 @@ export const KEYS: readonly Key[] = [
   { place: 'timeline', keys: 'Enter', does: 'Zoom into the selected time' },
   { place: 'timeline', keys: 'a', does: 'Select all threads' },
   { place: 'timeline', keys: 'x', does: 'Collapse or expand the process' },
-  { place: 'timeline', keys: 'Ctrl+wheel', does: 'Zoom the timeline' },
+  { place: 'timeline', keys: 'Ctrl+wheel', does: 'Zoom the timeline; without Ctrl where there is nothing to scroll' },
   { place: 'table', keys: '↑  ↓', does: 'Next, previous row (also Page Up, Page Down, Home, End)' },
   { place: 'table', keys: 'Enter', does: 'Function: show its source. Span: show only the samples inside. Caller or callee: go to it. Allocation site, lock, function in the Parallelism panel, task: show in the flame graph' },
   { place: 'table', keys: '→  ←', does: 'Call tree: expand and step in, collapse and step out' },

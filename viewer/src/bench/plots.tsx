@@ -2,7 +2,7 @@
 
 import { amount } from '../format.ts';
 import type { Comparison, Metric } from './results.ts';
-import { change, scale } from './scale.ts';
+import { change, roundValues, scale } from './scale.ts';
 
 const WIDTH = 900, EDGE = 24;
 const STRIP = { top: 8, bottom: 118, height: 142 };
@@ -17,6 +17,9 @@ export function commandColour(command: number, dark: boolean): string {
   return colours[Math.min(command, colours.length - 1)]!;
 }
 
+/** The values with different labels. */
+const unlike = (values: readonly number[], label: (value: number) => string): number[] => values.filter((value, at) => at === 0 || label(value) !== label(values[at - 1]!));
+
 /**
  * Each dot is a pair, from the first round at the top to the last. Line and band are estimate and interval,
  * grey is the margin.
@@ -28,8 +31,8 @@ export function StripPlot({ comparison, name, margin }: { comparison: Comparison
   if (!axis) return <p class="quiet">{name}: no pairs for this metric.</p>;
   const { top, bottom, height } = STRIP;
   const x = (of: number): number => axis.at(Math.log(of));
-  const ticks = [axis.low, axis.high].map(Math.exp);
-  if (ticks.every(tick => Math.abs(x(tick) - x(1)) > 60)) ticks.push(1);
+  const round = roundValues(Math.exp(axis.low) - 1, Math.exp(axis.high) - 1, 6).map(part => 1 + part).filter(tick => tick > 0);
+  const ticks = unlike(round.length > 1 ? round : [axis.low, axis.high].map(Math.exp), change);
   const anchor = (at: number): 'start' | 'end' | 'middle' => (at < EDGE + 60 ? 'start' : at > WIDTH - EDGE - 60 ? 'end' : 'middle');
   return (
     <svg class="plot" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={`${name}: ${verdict}, ${words}; ${dots.length} pairs`}>
@@ -52,13 +55,14 @@ export function RunsPlot({ metric, names, dark }: { metric: Metric; names: reado
   const rounds = Math.max(0, ...runs.map(of => of.length));
   const axis = scale(runs.flat().filter(value => value !== undefined), bottom, top);
   if (!axis || !rounds) return <p class="quiet">This metric has no per-run values.</p>;
+  const values = roundValues(axis.low, axis.high, 5), each = Math.max(1, ...roundValues(0, rounds, 8).slice(1, 2).map(Math.ceil));
   const x = (round: number): number => left + (round + .5) / rounds * (WIDTH - EDGE - left);
   return (
     <svg class="plot" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={`${metric.name} of ${rounds} rounds, from ${amount(axis.low, unit)} to ${amount(axis.high, unit)}`}>
       <line class="axis" x1={left} x2={WIDTH - EDGE} y1={bottom} y2={bottom} />
-      {[axis.low, axis.high].map(value => <text key={value} class="tick" x={left - 8} y={axis.at(value) + 4} text-anchor="end">{amount(value, unit)}</text>)}
+      {unlike(values.length > 1 ? values : [axis.low, axis.high], value => amount(value, unit)).map(value => <text key={value} class="tick" x={left - 8} y={axis.at(value) + 4} text-anchor="end">{amount(value, unit)}</text>)}
       <text class="tick" x={x(0)} y={bottom + 17} text-anchor="start">round 1</text>
-      {rounds > 1 && <text class="tick" x={x(rounds - 1)} y={bottom + 17} text-anchor="end">{rounds}</text>}
+      {Array.from({ length: rounds }, (_, at) => at).filter(at => at > 0 && (at + 1) % each === 0 && x(at) - x(0) > 70).map(at => <text key={`r${at}`} class="tick" x={x(at)} y={bottom + 17} text-anchor="middle">{at + 1}</text>)}
       {runs.map((of, command) => (
         <g key={command} style={{ color: commandColour(command, dark) }}>
           <polyline class="course" points={of.flatMap((value, round) => (value === undefined ? [] : [`${x(round).toFixed(1)},${axis.at(value).toFixed(1)}`])).join(' ')} />

@@ -5,7 +5,7 @@ import test from 'node:test';
 import { measured } from '../../test/measured.mjs';
 import { PayloadError, readContainer } from '../container.ts';
 import { decodeResults } from './results.ts';
-import { change, scale } from './scale.ts';
+import { change, roundValues, scale } from './scale.ts';
 
 const results = (options = {}) => decodeResults(readContainer(measured(options)));
 
@@ -40,4 +40,11 @@ test('an axis fits all values, and a single one', () => {
 
 test('a ratio is shown as a change', () => {
   assert.deepEqual([.884, 1, 1.0001, 1.5, 12].map(change), ['−11.6 %', '0.0 %', '0.0 %', '+50.0 %', '+1100.0 %']);
+});
+
+test('an axis has several round labels', () => {
+  assert.deepEqual(roundValues(0.93, 1.31, 5).map(value => +value.toFixed(6)), [1, 1.1, 1.2, 1.3]);
+  assert.deepEqual(roundValues(-0.12, 0.03, 6).map(value => +value.toFixed(6)), [-0.1, -0.05, 0]);
+  assert.deepEqual(roundValues(3, 3, 5), []);
+  assert.deepEqual(roundValues(NaN, 1, 5), []);
 });

@@ -19,6 +19,16 @@ export function scale(values: Iterable<number>, from: number, to: number, must: 
   return { low, high, at: value => from + (value - left) / (right - left) * (to - from) };
 }
 
+/** Round values between two, about `wanted` of them: multiples of 1, 2 or 5 times a power of ten. */
+export function roundValues(low: number, high: number, wanted: number): number[] {
+  const room = (high - low) / Math.max(1, wanted);
+  if (!(room > 0) || !Number.isFinite(room)) return [];
+  const power = 10 ** Math.floor(Math.log10(room)), step = [1, 2, 5, 10].map(times => times * power).find(step => step >= room * .999)!;
+  const first = Math.ceil(low / step - 1e-9), out: number[] = [];
+  for (let at = first; at * step <= high + step * 1e-9 && out.length < 50; at++) out.push(at * step);
+  return out;
+}
+
 /** A ratio as a change: `−11.6 %`. */
 export function change(ratio: number): string {
   const percent = (ratio - 1) * 100;

@@ -69,6 +69,9 @@ test('rows can be sorted by every column and searched', () => {
   for (const text of ['change', '-change', 'name', '-name', 'verdict']) assert.equal(sortText(parseSort(text)!), text);
   assert.equal(parseSort('nothing'), undefined);
   assert.equal(tableOf(changes, 'total'), changes.rows.total);
+  const decided = changeRows(model, changes, { ...START, panel: { 'diff-decided': '1' } }, 'own', undefined);
+  assert.ok(decided.length > 0 && decided.length < names(undefined).length);
+  assert.ok(decided.every(row => changes.verdicts[changes.rows.own.verdict[row]!] !== 'undecided'));
 });
 
 test('a chain of carriers is one frame with the verdict of its outermost frame', () => {

@@ -28,11 +28,12 @@ export function parseSort(text: string | undefined): ChangeSort | undefined {
 
 export const sortText = ({ column, descending }: ChangeSort): string => (descending === !isText(column) ? column : `-${column}`);
 
-/** Rows that match the search. Unsorted, decided rows come first, by the largest difference. */
+/** Rows that match the search, and only decided ones if the user wants that. Unsorted, decided rows come first, by the largest difference. */
 export function changeRows(model: Model, changes: Changes, state: State, of: Of, sort: ChangeSort | undefined): number[] {
   const { rows, verdicts } = changes, { before, after, verdict } = tableOf(changes, of);
   const found = search(model, state), chosen: number[] = [];
-  for (let row = 0; row < rows.count; row++) if (found.kind !== 'found' || found.matched[rows.fn[row]!] === 1) chosen.push(row);
+  const isShown = (row: number): boolean => !state.panel['diff-decided'] || verdicts[verdict[row]!] !== 'undecided';
+  for (let row = 0; row < rows.count; row++) if (isShown(row) && (found.kind !== 'found' || found.matched[rows.fn[row]!] === 1)) chosen.push(row);
   const size = (row: number): number => Math.abs(after[row]! - before[row]!);
   const isClaim = (row: number): number => (/^(more|less)$/.test(verdicts[verdict[row]!] ?? '') ? 1 : 0);
   const usual = (a: number, b: number): number => isClaim(b) - isClaim(a) || size(b) - size(a) || a - b;

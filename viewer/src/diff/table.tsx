@@ -32,7 +32,7 @@ export function DiffTable({ model, changes, state, dispatch, dark }: DiffProps) 
   const of = ofState(changes, state), sortKey = state.panel['diff-sort'], table = tableOf(changes, of);
   const sort = parseSort(sortKey);
   const found = search(model, state);
-  const rows = useMemo(() => changeRows(model, changes, state, of, sort), [changes, of, sortKey, found]);
+  const rows = useMemo(() => changeRows(model, changes, state, of, sort), [changes, of, sortKey, found, state.panel['diff-decided']]);
   const isLines = changes.rowsAre === 'lines';
   // Counted values have no interval, and one run per side has no q.
   const columns = useMemo(() => {
@@ -72,7 +72,8 @@ export function DiffTable({ model, changes, state, dispatch, dark }: DiffProps) 
             <button type="button" aria-pressed={of === 'total'} title="The function and everything it calls" onClick={() => set({ 'diff-of': 'total' })}>With callees</button>
           </div>
         )}
-        <span class="figures grow">{count(rows.length)}{found.kind === 'found' ? ` of ${count(all.count)}` : ''}</span>
+        <button type="button" aria-pressed={!!state.panel['diff-decided']} title="Leave out rows within the noise" onClick={() => set({ 'diff-decided': state.panel['diff-decided'] ? '' : '1' })}>Decided only</button>
+        <span class="figures grow">{count(rows.length)}{found.kind === 'found' || state.panel['diff-decided'] ? ` of ${count(all.count)}` : ''}</span>
         {state.fn !== undefined && <button type="button" onClick={() => dispatch({ fn: undefined })}>Show all frames</button>}
       </div>
       <Rows
@@ -86,7 +87,7 @@ export function DiffTable({ model, changes, state, dispatch, dark }: DiffProps) 
         onOpen={at => dispatch({ search: model.name(all.fn[rows[at]!]!).slice(0, 500), regex: false })}
         sort={sort ?? { column: '', descending: true }}
         onSort={onSort}
-        empty={found.kind === 'found' ? 'No row matches the search.' : 'Nothing to compare.'}
+        empty={found.kind === 'found' ? 'No row matches the search.' : state.panel['diff-decided'] ? 'No change is decided.' : 'Nothing to compare.'}
         row={at => ({ key: rows[at]!, cells: cells(rows[at]!) })}
       />
     </section>

@@ -12,6 +12,8 @@ export interface MenuAt {
   fn: number;
   /** Zooms into the frame, where there is one. */
   zoom?: () => void;
+  /** The frames from here to the root, one per line, where there is a stack. */
+  stack?: () => string;
   /** A source location, if it is not the function's own. */
   place?: string | undefined;
   x: number;
@@ -44,6 +46,7 @@ export function Menu({ model, state, dispatch, chooseEditor, at, close }: MenuPr
     ['Show source and code', '', () => dispatch({ tab: 'source', fn })],
     ['Search for this name', '', () => dispatch({ search: model.name(fn).slice(0, 500), regex: false })],
     ['Copy function name', '', () => copy(model.name(fn))],
+    ...(at.stack ? [['Copy stack', '', () => copy(at.stack!())] as Item] : []),
     ...(place && editor ? [[`Open ${short}`, 'e', () => { if (!openInEditor(place)) copy(place); }] as Item] : []),
     ...(place ? [[`Copy ${short}`, '', () => copy(place)] as Item] : []),
     ['Choose an editor …', '', chooseEditor],

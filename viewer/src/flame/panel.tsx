@@ -17,6 +17,7 @@ import { Layout } from './layout.ts';
 import { Legend, useWanted } from './legend.tsx';
 import { Menu } from './menu.tsx';
 import { nodeAt, pathOf } from './path.ts';
+import { stackText } from './stacktext.ts';
 import { threadShares } from './threads.ts';
 import { timeShares } from './times.ts';
 import { FlameView } from './view.tsx';
@@ -59,7 +60,7 @@ export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: Panel
         <Legend model={model} state={state} colour={colour} dark={dark} threads={threads} times={times} group={group} setGroup={setGroup} />
       </div>}
       empty={<Nothing model={model} state={state} dispatch={dispatch} />}
-      menu={({ node, x, y }, close) => <Menu model={model} state={state} dispatch={dispatch} chooseEditor={chooseEditor} at={{ fn: tree.fn[node]!, zoom: () => { close(); zoom(node); }, x, y }} close={close} />}
+      menu={({ node, x, y }, close) => <Menu model={model} state={state} dispatch={dispatch} chooseEditor={chooseEditor} at={{ fn: tree.fn[node]!, stack: () => stackText(model, tree, node, state.inverted), zoom: () => { close(); zoom(node); }, x, y }} close={close} />}
       tip={({ node, x, y }) => <Tip model={model} state={state} tree={tree} times={times} node={node} zoomed={zoomed} x={x} y={y} />}
       describe={node => describe(model, state, tree, node, times)}
       table={(boxes, version) => <FrameTable model={model} state={state} tree={tree} times={times} boxes={boxes} version={version} />} />

@@ -149,9 +149,12 @@ export function FlameView({ layout, appearance, zoomed, rootOnTop, label, matche
   useEffect(() => {
     // Not through Preact: the listener must be able to keep the page from zooming.
     const onWheel = (event: WheelEvent) => {
-      if (!event.ctrlKey && !event.metaKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return;
+      const isSideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+      // Without Ctrl the wheel scrolls, where there is something to scroll.
+      const zooms = event.ctrlKey || event.metaKey || (!isSideways && element.scrollHeight <= element.clientHeight + 1);
+      if (!zooms && !isSideways) return;
       event.preventDefault();
-      if (event.ctrlKey || event.metaKey) picture.current?.zoomAt(event.clientX, Math.exp(-event.deltaY / 250));
+      if (zooms) picture.current?.zoomAt(event.clientX, Math.exp(-event.deltaY / 250));
       else picture.current?.pan(event.deltaX);
     };
     const element = scroller.current!;

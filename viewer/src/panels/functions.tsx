@@ -2,7 +2,7 @@
 
 import './panels.css';
 import { useMemo } from 'preact/hooks';
-import { functionTable, search, whole } from '../derive.ts';
+import { functionTable, ownValues, search, whole } from '../derive.ts';
 import { count } from '../format.ts';
 import { functionRows, parseSort, SORTS, sortText } from '../functionrows.ts';
 import { useMatches } from '../matches.ts';
@@ -17,6 +17,11 @@ import { Rows, type Column, type Sort } from './rows.tsx';
 import { SandwichPanel } from './sandwich.tsx';
 import { transformOf } from './transformkeys.ts';
 
+const OWN: readonly Column[] = [
+  { id: 'own', title: 'Own', help: 'The function and the code of others that it calls, such as std: the order of whyslow’s answer', width: '5rem', numeric: true, sorts: 'down' },
+  { id: 'own-share', title: '%', width: '5rem', numeric: true },
+];
+
 const COLUMNS: readonly Column[] = [
   { id: 'self', title: 'Self', help: 'Samples in the function itself', width: '5rem', numeric: true, sorts: 'down' },
   { id: 'self-share', title: '%', width: '5rem', numeric: true },
@@ -29,10 +34,10 @@ const COLUMNS: readonly Column[] = [
 ];
 
 /** The counter columns come before the function's name. */
-const withRatios = (ratios: readonly RatioColumn[], of: string): readonly Column[] => {
+const withRatios = (ratios: readonly RatioColumn[], of: string, hasOwn: boolean): readonly Column[] => {
   const before = COLUMNS.findIndex(({ id }) => id === 'name');
   const added = ratios.map(({ title, help }) => ({ id: `ratio-${title}`, title, help: `${help}, of ${of}. ?: too few samples`, width: `${Math.max(4, title.length * .55 + 1.4)}rem`, numeric: true }));
-  return [...COLUMNS.slice(0, before), ...added, ...COLUMNS.slice(before)];
+  return [...(hasOwn ? OWN : []), ...COLUMNS.slice(0, before), ...added, ...COLUMNS.slice(before)];
 };
 
 const NO_ROWS = new Uint32Array();
@@ -40,10 +45,10 @@ const NO_ROWS = new Uint32Array();
 export function FunctionsPanel(props: PanelProps) {
   const { model, state, dispatch, dark } = props;
   const sortKey = state.panel['functions-sort'];
-  const sort = parseSort(sortKey);
-  const values = functionTable(model, state);
+  const values = functionTable(model, state), { own } = ownValues(model, state), hasOwn = own !== undefined;
+  const sort = parseSort(sortKey, hasOwn);
   const found = search(model, state);
-  const rows = useMemo(() => functionRows(model, state, sort), [values, found, sortKey]);
+  const rows = useMemo(() => functionRows(model, state, sort), [values, own, found, sortKey]);
   const cursor = state.fn === undefined ? -1 : rows.indexOf(state.fn);
   useMatches(found.kind === 'found' ? rows : NO_ROWS, fn => dispatch({ fn }), cursor);
   const menu = useRowMenu(props);
@@ -51,7 +56,7 @@ export function FunctionsPanel(props: PanelProps) {
   const all = whole(model, state);
 
   const counters = useMemo(() => ratioColumns(model), [model]), of = sort.column === 'total' ? 'total' : 'self';
-  const columns = useMemo(() => withRatios(counters, of === 'self' ? 'the function itself' : 'the function and everything it calls'), [counters, of]);
+  const columns = useMemo(() => withRatios(counters, of === 'self' ? 'the function itself' : 'the function and everything it calls', hasOwn), [counters, of, hasOwn]);
   const ratios = useMemo(() => ratiosOf(model, state, counters, of), [model, values, of]);
 
   const onSort = ({ column, descending }: Sort): void => {
@@ -66,7 +71,7 @@ export function FunctionsPanel(props: PanelProps) {
       <div class="upper">
         <Rows
           label="Functions"
-          minWidth={`${64 + 5 * counters.length}rem`}
+          minWidth={`${64 + (hasOwn ? 10 : 0) + 5 * counters.length}rem`}
           columns={columns}
           count={rows.length}
           cursor={cursor}
@@ -87,6 +92,7 @@ export function FunctionsPanel(props: PanelProps) {
             return {
               key: fn,
               cells: [
+                ...(own ? [<Amount value={own[fn]!} unit={unit} />, <Share value={own[fn]!} whole={all} />] : []),
                 <Amount value={values.self[fn]!} unit={unit} />,
                 <Share value={values.self[fn]!} whole={all} />,
                 <Amount value={values.total[fn]!} unit={unit} />,

@@ -3,7 +3,7 @@
 import './panels.css';
 import './source.css';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { functionTable, search, shape, weights, whole } from '../derive.ts';
+import { functionTable, ownValues, search, shape, weights, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';
 import { chosenEditor, copy, openInEditor } from '../editor.ts';
 import { wantedLine } from '../findings.ts';
@@ -43,7 +43,9 @@ export function SourcePanel(props: PanelProps) {
   const table = functionTable(model, state);
   const matches = useMemo(() => (found.kind === 'found' ? functionRows(model, state, parseSort('total')) : NO_FUNCTIONS), [found, table]);
   useMatches(matches, fn => dispatch({ fn }), state.fn === undefined ? -1 : matches.indexOf(state.fn));
-  if (state.fn === undefined || state.fn === model.root) {
+  // Without a selected function, that of the answer.
+  const fn = state.fn === undefined || state.fn === model.root ? hottest(model, state) : state.fn;
+  if (fn === undefined) {
     return (
       <div class="source pane">
         <div class="empty"><p>Select a function in the flame graph, the function table or the call tree.</p></div>
@@ -51,8 +53,12 @@ export function SourcePanel(props: PanelProps) {
     );
   }
   // A new function starts without the marks of the previous one.
-  return <FunctionSource key={`${state.fn} ${state.panel['source-line']}`} {...props} fn={state.fn} />;
+  return <FunctionSource key={`${fn} ${state.panel['source-line']}`} {...props} fn={fn} />;
 }
+
+/** The function with most of the cost that is the user's; undefined without samples. */
+const hottest = (model: Model, state: State): number | undefined =>
+  functionRows(model, { ...state, search: '' }, parseSort(undefined, ownValues(model, state).own !== undefined))[0];
 
 function FunctionSource(props: PanelProps & { fn: number }) {
   const { model, state, dark, fn } = props;
@@ -102,7 +108,7 @@ function FunctionSource(props: PanelProps & { fn: number }) {
             <>
               <Files model={model} costs={costs} files={files} file={file.file} own={ownFile} onPick={setFile} />
               {!hasText && <Explain why={whyNoText(model.text(file.file))} />}
-              <SourceListing key={file.file} costs={costs} rows={rows} unit={unit} hottest={hot[0]} marks={marks} chosen={chosen} onHover={setHovered} onChoose={setChosen} />
+              <SourceListing key={file.file} path={model.text(file.file)} costs={costs} rows={rows} unit={unit} hottest={hot[0]} marks={marks} chosen={chosen} onHover={setHovered} onChoose={setChosen} />
               <HotLines hot={hot} at={chosen.at(-1)} onGo={line => toLines([line])} />
             </>
           ) : <Explain why={whyNoLines(model, fn, costs.whole.total > 0)} />}

@@ -3,6 +3,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { FunctionCosts } from '../lines.ts';
 import type { SourceRow } from '../sourcerows.ts';
+import { pieces } from '../syntax.ts';
 import { Amount, limited, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
@@ -21,6 +22,8 @@ export const LETTER = 7.3;
 const shown = (text: string | undefined): string => limited((text ?? '').replaceAll('\\u{9}', '    '), 300);
 
 interface Props {
+  /** The file, for its language. */
+  path: string;
   costs: FunctionCosts;
   rows: readonly SourceRow[];
   unit: number;
@@ -33,7 +36,7 @@ interface Props {
   onChoose: (lines: readonly number[]) => void;
 }
 
-export function SourceListing({ costs, rows, unit, hottest, marks, chosen, onHover, onChoose }: Props) {
+export function SourceListing({ path, costs, rows, unit, hottest, marks, chosen, onHover, onChoose }: Props) {
   const longest = useMemo(() => rows.reduce((most, row) => Math.max(most, shown(row.text).length), 0), [rows]);
   const [cursor, setCursor] = useState(-1);
   // Scrolls a selected line, or that of a selected instruction, into view.
@@ -70,7 +73,7 @@ export function SourceListing({ costs, rows, unit, hottest, marks, chosen, onHov
             cost && <Share value={cost.total} whole={costs.whole.total} />,
             cost && <Amount value={cost.total} unit={unit} />,
             <span class="quiet">{row.isGap ? '⋮' : row.line || '?'}</span>,
-            <code dir="ltr">{shown(row.text)}</code>,
+            <code dir="ltr">{pieces(shown(row.text), path).map(({ token, text }) => (token ? <span class={`token-${token}`}>{text}</span> : text))}</code>,
           ],
         };
       }}

@@ -68,19 +68,29 @@ export function Labels({ model, tracks, state, stops, active, select, values, ti
       }
       if (track.kind === 'process') {
         const { process, isFolded } = track;
+        const indent = { ...style, paddingLeft: `${12 + indentOf(track)}px` };
         const about = stops.includes(track) ? { ...option(track, isChosen(track, state.threads)), title: 'Select the threads of this process' } : { role: 'presentation' as const };
-        return <div key={`p${process}`} class={`track process${active === track ? ' active' : ''}`} style={style} {...about}>
+        return <div key={`p${process}`} class={`track process${active === track ? ' active' : ''}`} style={indent} {...about}>
           <Twisty isFolded={isFolded} can about={`${isFolded ? 'Expand' : 'Collapse'} its threads`} onClick={() => fold(`p${process}`)} />
           <span class="track-name">{model.processName(process)}</span><span class="track-value">{model.profile.processes.pid[process]}</span></div>;
       }
       const { thread } = track;
       const about = times && track.hasStates ? ` ${timesInWords(model, times.total(thread))}.` : '';
-      const chosen = !state.threads || state.threads.includes(thread), name = model.threadName(thread);
-      return <div key={`t${thread}`} class={`track thread${active === track ? ' active' : ''}${chosen ? '' : ' out'}`} style={style} {...option(track, !!state.threads && chosen)}
+      const chosen = !state.threads || state.threads.includes(thread), name = track.process === undefined ? model.threadName(thread) : processWithThread(model, track.process, thread);
+      return <div key={`t${thread}`} class={`track thread${active === track ? ' active' : ''}${chosen ? '' : ' out'}${track.process === undefined ? '' : ' alone'}`} style={{ ...style, paddingLeft: `${(track.process === undefined ? 22 : 12) + indentOf(track)}px` }} {...option(track, !!state.threads && chosen)}
         title={`${name.slice(0, 300)} (${model.profile.threads.tid[thread]}): ${amount(values[thread]!, unit)}.${about} Click selects, Ctrl adds, Shift extends.`}>
         <span class="track-name">{name.slice(0, 200)}</span><span class="track-value">{share(values[thread]!, whole)}</span></div>;
     })}
   </>;
+}
+
+/** Started processes are indented, up to a limit that leaves room for names. */
+const indentOf = ({ level }: { level: number }): number => 8 * Math.min(5, level);
+
+/** `cc1 4711`, for a process with one thread; the thread's name only where it differs. */
+function processWithThread(model: Model, process: number, thread: number): string {
+  const name = model.processName(process), own = model.text(model.profile.threads.name[thread]!);
+  return `${name} ${model.profile.processes.pid[process]}${own && own !== name ? ` · ${own}` : ''}`;
 }
 
 const sum = (values: Float64Array): number => values.reduce((sum, value) => sum + value, 0);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { heap } from '../../test/heap.mjs';
-import { realistic, small, threads } from '../../test/make-payload.mjs';
+import { Payload, realistic, small, threads } from '../../test/make-payload.mjs';
 import { Model } from '../model.ts';
 import { decode } from '../payload.ts';
 import { activity, byThread, highest, KIND_COUNT, stackKinds, stretches } from './activity.ts';
@@ -117,4 +117,16 @@ test('the wheel zooms time, inside the outer range', () => {
   assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, .5, true), [[250_000, 750_000], [375_000, 625_000]]);
   assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, 3, false), [], 'as wide as everything: removed');
   assert.deepEqual(wheelRanges([[500_000, 501_000]], [0, 1e6], 500_500, .5, false), [[500_000, 501_000]], 'not narrower than a microsecond');
+});
+
+test('processes are a tree, and one with one thread is one row', () => {
+  const p = new Payload();
+  const make = p.process(1, 'make'), cc = p.process(2, 'cc', make), as = p.process(3, 'as', cc), ld = p.process(4, 'ld', make), other = p.process(5, 'other');
+  for (const [process, tid] of [[make, 1], [cc, 2], [as, 3], [ld, 4], [other, 5], [other, 6]] as const) p.thread(process, tid, `t${tid}`);
+  p.metric('cpu-time', 1);
+  const model = new Model(decode(p.container()));
+  const shown = tracksOf(model, Float64Array.of(0, 5, 1, 2, 3, 90)).list.map(track => (track.kind === 'process' ? `process ${track.process}` : track.kind === 'thread' ? `${'  '.repeat(track.level)}thread ${track.thread} of ${track.process ?? '-'}` : track.kind));
+  assert.deepEqual(shown, ['process 4', 'thread 5 of -', 'thread 4 of -', 'thread 0 of 0', '  thread 1 of 1', '    thread 2 of 2', '  thread 3 of 3']);
+  model.profile.processes.parent[make] = as;
+  assert.equal(tracksOf(model, new Float64Array(6)).threads.length, 6, 'processes that started each other are all there');
 });

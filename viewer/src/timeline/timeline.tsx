@@ -169,7 +169,9 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   const wheel = useRef<(event: WheelEvent) => void>(() => undefined);
   const turned = useRef(-Infinity);
   wheel.current = event => {
-    if (!event.ctrlKey && !event.metaKey) return;
+    // Without Ctrl the wheel scrolls, where there is something to scroll.
+    const element = scroller.current!, isSideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    if (!event.ctrlKey && !event.metaKey && (isSideways || element.scrollHeight > element.clientHeight + 1)) return;
     event.preventDefault();
     const fresh = performance.now() - turned.current > 1000;
     turned.current = performance.now();

@@ -7,10 +7,12 @@ import { runsOf } from '../runs.ts';
 import { waitsOf } from '../waits.ts';
 import { packLanes } from './lanes.ts';
 
-/** `states`: the additional height of a thread's state lane. */
-export const HEIGHT = { parallel: 46, cpu: 15, counter: 30, lane: 12, process: 21, thread: 26, states: 16 } as const;
+/** `states`: the additional height of a thread's state lane. `compact`: a process of one thread among many. */
+export const HEIGHT = { parallel: 46, cpu: 15, counter: 30, lane: 12, process: 21, thread: 26, states: 16, compact: 18 } as const;
 /** Spans in more lanes than this start collapsed. */
 const MOST_LANES = 12;
+/** More processes than this have compact rows. */
+const MOST_PROCESSES = 8;
 /** More CPUs than this start collapsed. */
 const MOST_CPUS = 8;
 
@@ -23,9 +25,12 @@ export type Track = { y: number; height: number } & (
   | { kind: 'counter'; counter: number }
   /** Spans of a thread, or of none: `spans` in lanes, or collapsed into one line. */
   | { kind: 'spans'; thread: number; spans: readonly number[]; lanes: number; isFolded: boolean }
-  | { kind: 'process'; process: number; threads: number[]; isFolded: boolean }
-  /** With a state lane below its curve where waits are known. */
-  | { kind: 'thread'; thread: number; hasStates: boolean });
+  | { kind: 'process'; process: number; threads: number[]; isFolded: boolean; level: number }
+  /**
+   * With a state lane below its curve where waits are known. `process`: the row is also that of its process,
+   * which has only this thread.
+   */
+  | { kind: 'thread'; thread: number; hasStates: boolean; process?: number; level: number });
 
 export type Stop = Extract<Track, { kind: 'process' | 'thread' }>;
 
@@ -81,6 +86,41 @@ function spansOf(model: Model): { lanes: Uint32Array; byThread: Map<number, Span
   return known;
 }
 
+/**
+ * Processes as a tree: each is followed by those that it started, in the order of their start. Outermost ones
+ * are sorted by weight. `level` is the distance from the outermost.
+ */
+function inTree(processes: Model['profile']['processes'], members: ReadonlyMap<number, readonly number[]>, heavy: (process: number) => number): { process: number; level: number }[] {
+  // Processes without threads are not shown: their children belong to the nearest one around them.
+  const parentOf = (process: number): number => {
+    let at = process < processes.count ? processes.parent[process]! : NONE;
+    for (let steps = 0; at !== NONE && !members.has(at) && steps < processes.count; steps++) at = processes.parent[at]!;
+    return at === process ? NONE : at;
+  };
+  const children = new Map<number, number[]>(), out: { process: number; level: number }[] = [], seen = new Set<number>();
+  for (const process of members.keys()) {
+    const parent = parentOf(process), of = children.get(parent);
+    if (of) of.push(process);
+    else children.set(parent, [process]);
+  }
+  const start = (process: number): number => processes.start[process] || 0;
+  for (const [parent, of] of children) of.sort((a, b) => (parent === NONE ? heavy(b) - heavy(a) : start(a) - start(b)) || a - b);
+  const visit = (first: readonly number[]): void => {
+    const pending = first.map(process => ({ process, level: 0 })).reverse();
+    while (pending.length) {
+      const { process, level } = pending.pop()!;
+      if (seen.has(process)) continue;
+      seen.add(process);
+      out.push({ process, level });
+      for (const child of [...children.get(process) ?? []].reverse()) pending.push({ process: child, level: level + 1 });
+    }
+  };
+  visit(children.get(NONE) ?? []);
+  // A damaged file can have processes that started each other.
+  visit([...members.keys()]);
+  return out;
+}
+
 /** Threads of a process are sorted by weight, busiest first. `chosen` are the selected threads. */
 export function tracksOf(model: Model, weight: Float64Array, changed: Changed = new Set(), chosen?: readonly number[]): Tracks {
   const { counters, processes, threads } = model.profile;
@@ -114,18 +154,18 @@ export function tracksOf(model: Model, weight: Float64Array, changed: Changed = 
     if (of) of.push(thread);
     else members.set(process, [thread]);
   }
-  const heavy = (list: number[]): number => list.reduce((sum, thread) => sum + weight[thread]!, 0);
-  const order = [...members].sort((a, b) => heavy(b[1]) - heavy(a[1]) || a[0] - b[0]);
+  const order = inTree(processes, members, process => members.get(process)!.reduce((sum, thread) => sum + weight[thread]!, 0));
   const isShown = (thread: number): boolean => !(changed.has('idle') && !weight[thread] && !byThread.has(thread))
     && !(changed.has('others') && chosen && !chosen.includes(thread));
   const inOrder: number[] = [];
-  for (const [process, of] of order) {
-    of.sort((a, b) => weight[b]! - weight[a]! || a - b);
-    const isFolded = changed.has(`p${process}`);
-    if (process !== NONE || processes.count) list.push({ kind: 'process', process, threads: of, isFolded, ...add(HEIGHT.process) });
+  for (const { process, level } of order) {
+    const of = members.get(process)!.sort((a, b) => weight[b]! - weight[a]! || a - b);
+    // One row for a process of one thread, where there are several processes.
+    const isFolded = changed.has(`p${process}`), isOne = of.length === 1 && order.length > 1 && process < processes.count && !isFolded;
+    if (!isOne && (process !== NONE || processes.count)) list.push({ kind: 'process', process, threads: of, isFolded, level, ...add(HEIGHT.process) });
     if (isFolded) continue;
     for (const thread of of.filter(isShown)) {
-      list.push({ kind: 'thread', thread, hasStates, ...add(HEIGHT.thread + (hasStates ? HEIGHT.states : 0)) });
+      list.push({ kind: 'thread', thread, hasStates, level, ...(isOne ? { process } : {}), ...add(hasStates ? HEIGHT.thread + HEIGHT.states : isOne && order.length > MOST_PROCESSES ? HEIGHT.compact : HEIGHT.thread) });
       inOrder.push(thread);
       addSpans(thread);
     }
