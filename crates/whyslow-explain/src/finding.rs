@@ -249,9 +249,28 @@ fn verify(question: &Question<'_>, metric: Option<&str>, place: Option<&Place>) 
 
 /// The last two parts of a name's path, without arguments and closures, as a user would type it.
 fn plain_name(name: &str) -> String {
+    /// Operators that look like brackets, the longest first.
+    const OPERATORS: [&str; 13] =
+        ["<=>", "<<=", ">>=", "->*", "()", "[]", "<<", ">>", "->", "<=", ">=", "<", ">"];
+    /// What follows the parameters of a method.
+    const QUALIFIERS: [&str; 4] = [" const", " volatile", " &&", " &"];
     let mut depth = 0u32;
     let mut plain = String::new();
-    for letter in name.chars() {
+    let mut rest = name;
+    while let Some(letter) = rest.chars().next() {
+        let symbol = OPERATORS.iter().find(|symbol| rest.starts_with(**symbol));
+        if let Some(symbol) = symbol.filter(|_| depth == 0 && ends_with_operator(&plain)) {
+            plain.push_str(symbol);
+            rest = &rest[symbol.len()..];
+            continue;
+        }
+        rest = &rest[letter.len_utf8()..];
+        let ends_parameters = letter == ')' && depth == 1;
+        while let Some(after) =
+            QUALIFIERS.iter().find_map(|it| rest.strip_prefix(it)).filter(|_| ends_parameters)
+        {
+            rest = after;
+        }
         match letter {
             '<' | '(' | '[' => depth += 1,
             '>' | ')' | ']' => depth = depth.saturating_sub(1),
@@ -267,6 +286,12 @@ fn plain_name(name: &str) -> String {
     if last.is_empty() { name.to_owned() } else { last.to_owned() }
 }
 
+/// Whether the word `operator` is the last one.
+fn ends_with_operator(text: &str) -> bool {
+    let before = text.strip_suffix("operator");
+    before.is_some_and(|before| !before.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +304,10 @@ mod tests {
             ("<app::Map<K, V> as core::clone::Clone>::clone", "clone"),
             ("app::Index<std::string>::insert(std::string const&)", "Index::insert"),
             ("void std::sort<int*>(int*, int*)", "std::sort"),
+            ("app::Set::get(std::string const&) const", "Set::get"),
+            ("app::run(int) const::{lambda(int)#1}::operator()(int) const", "run::operator()"),
+            ("bool app::Less<int>::operator()(int, int) const &", "Less::operator()"),
+            ("std::ostream& app::operator<< <char>(std::ostream&, char const*)", "app::operator<<"),
             ("main", "main"),
             ("[libz.so]", "[libz.so]"),
         ] {

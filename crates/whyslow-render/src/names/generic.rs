@@ -2,7 +2,7 @@
 
 use whyslow_profile::AsyncForm;
 
-use super::short::split_at_top;
+use super::grammar::{mask, split_at_top};
 
 const ARGUMENTS: &str = "<…>";
 
@@ -14,42 +14,41 @@ pub(crate) fn generic_name(name: &str) -> Option<String> {
     if let (Some(form), path) = AsyncForm::split(name) {
         return generic_name(path).map(|generic| format!("{}{generic}", form.prefix()));
     }
+    let whole = mask(name);
     let mut parts = Vec::new();
-    for (at, part) in split_at_top(name, "::")?.into_iter().enumerate() {
+    for (at, range) in split_at_top(&whole, b"::")?.into_iter().enumerate() {
+        let (part, mask) = (&name[range.clone()], &whole[range]);
         match part.strip_prefix('<') {
             // What follows `::<` are arguments, not a name.
             Some(_) if at > 0 => {}
             Some(inside) if inside.ends_with('>') => {
-                let inside = &inside[..inside.len() - 1];
-                parts.push(match inside.split_once(" as ") {
-                    Some((own, of)) => {
-                        format!("<{} as {}>", without_arguments(own), without_arguments(of))
-                    }
-                    None => format!("<{}>", without_arguments(inside)),
-                });
+                let (inside, mask) = (&inside[..inside.len() - 1], &mask[1..mask.len() - 1]);
+                let halves = split_at_top(mask, b" as ").unwrap_or_default();
+                let halves =
+                    halves.into_iter().map(|half| without_arguments(&inside[half.clone()], &mask[half]));
+                parts.push(format!("<{}>", halves.collect::<Vec<_>>().join(" as ")));
             }
-            _ => parts.push(without_arguments(part)),
+            _ => parts.push(without_arguments(part, mask)),
         }
     }
     Some(parts.join("::")).filter(|generic| generic != name)
 }
 
 /// `Map<K,V>` → `Map<…>`.
-fn without_arguments(text: &str) -> String {
-    let (mut out, mut depth, mut before) = (String::new(), 0_u32, ' ');
-    for c in text.chars() {
-        match c {
-            '<' => {
+fn without_arguments(text: &str, mask: &[u8]) -> String {
+    let (mut out, mut depth) = (String::new(), 0_u32);
+    for (at, c) in text.char_indices() {
+        match mask[at] {
+            b'<' => {
                 if depth == 0 {
                     out.push_str(ARGUMENTS);
                 }
                 depth += 1;
             }
-            '>' if before != '-' => depth = depth.saturating_sub(1),
-            c if depth == 0 => out.push(c),
+            b'>' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => out.push(c),
             _ => {}
         }
-        before = c;
     }
     out
 }

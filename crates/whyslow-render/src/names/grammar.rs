@@ -13,9 +13,10 @@ impl Parts {
     pub(super) fn of(name: &str) -> Option<Self> {
         let name = without_noise(name);
         let mask = mask(&name);
-        // The name of a function that returns a function pointer is in the middle: `int
-        // (*app::pick(long))(char)`.
-        if let Some(at) = top_level(&mask, b'(').filter(|&at| name[at..].starts_with("(*")) {
+        // The name of a function that returns a pointer to a function, or a reference to an array, is in the
+        // middle: `int (*app::pick(long))(char)`.
+        let in_middle = |at: &usize| name[*at..].starts_with("(*") || name[*at..].starts_with("(&");
+        if let Some(at) = top_level(&mask, b'(').filter(in_middle) {
             let end = top_level(&mask[at + 2..], b')')?;
             return Self::of_path(&name[at + 2..at + 2 + end]);
         }
@@ -23,27 +24,21 @@ impl Parts {
     }
 
     fn of_path(name: &str) -> Option<Self> {
-        let mask = mask(name);
-        let ranges = split_at_top(&mask, b"::")?;
-        let plain = &name[..name.find(['(', '<']).unwrap_or(name.len())];
-        let is_other_language = plain.len() == name.len() || plain.contains(['/', '.']);
-        if name.starts_with('[') || (ranges.len() == 1 && is_other_language) {
+        let whole = mask(name);
+        let start = return_type_end(&whole);
+        let (name, mask) = (&name[start..], &whole[start..]);
+        let ranges = split_at_top(mask, b"::")?;
+        let plain = &mask[..mask.iter().position(|byte| b"(<".contains(byte)).unwrap_or(mask.len())];
+        let is_other_language = plain.len() == mask.len() || plain.iter().any(|byte| b"/.".contains(byte));
+        if name.starts_with('[') || (start == 0 && ranges.len() == 1 && is_other_language) {
             return None;
         }
-        let is_call = ranges.last().is_some_and(|range| top_level(&mask[range.clone()], b'(').is_some());
-        let mut parts: Vec<String> = Vec::new();
-        for range in ranges {
+        let part = |range: std::ops::Range<usize>| {
             let (text, mask) = (&name[range.clone()], &mask[range]);
             let before_parameters = parameters_start(text, mask).map_or(text, |at| &text[..at]).trim_end();
-            // A space outside brackets ends a return type.
-            let start = if is_call { return_type_end(before_parameters, mask) } else { None };
-            if start.is_some() {
-                parts.clear();
-            }
-            let own = &before_parameters[start.unwrap_or(0)..];
-            parts.push(own.trim_start_matches(['*', '&']).to_owned());
-        }
-        parts.retain(|part| !part.is_empty());
+            before_parameters.trim_start_matches(['*', '&']).to_owned()
+        };
+        let parts: Vec<String> = ranges.into_iter().map(part).filter(|part| !part.is_empty()).collect();
         (!parts.is_empty()).then_some(Self(parts))
     }
 
@@ -64,9 +59,20 @@ impl Parts {
         (2..=last).map(|from| format!("{}::…::{}", parts[0], parts[from..].join("::"))).find(fits)
     }
 
-    /// The last two parts without any brackets.
+    /// The last two parts without any brackets; for a closure in a closure, the last three.
     pub(super) fn last_two(&self) -> String {
-        super::short_name(&self.with_arguments())
+        // What follows `::<` are arguments, not a name.
+        let parts: Vec<&String> = self
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(at, part)| *at == 0 || !part.starts_with('<'))
+            .map(|(_, part)| part)
+            .collect();
+        let is_nested = matches!(parts.as_slice(), [.., before, last] if before.starts_with('{') && last.starts_with('{'));
+        let kept = if is_nested { 3 } else { 2 };
+        let last = parts[parts.len().saturating_sub(kept)..].iter().map(|part| bare(part));
+        last.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("::")
     }
 
     /// The last part without its arguments; for a closure, with the function around it.
@@ -112,6 +118,24 @@ fn plain(part: &str) -> String {
     collapsed(part, &mask, true)
 }
 
+/// A part without its arguments; the last name of the type for `<Type as Trait>`, `<impl Trait for Type>` and
+/// `<Type>`.
+fn bare(part: &str) -> String {
+    let mask = mask(part);
+    let inside = part.strip_prefix('<').and_then(|inside| inside.strip_suffix('>'));
+    let Some(inside) = inside else { return collapsed(part, &mask, false) };
+    let inside_mask = &mask[1..mask.len() - 1];
+    let (separator, which) = if inside.starts_with("impl ") { (&b" for "[..], 1) } else { (&b" as "[..], 0) };
+    let halves = split_at_top(inside_mask, separator).unwrap_or_default();
+    let own = halves.get(which).cloned().unwrap_or(0..inside.len());
+    let (own, own_mask) = (&inside[own.clone()], &inside_mask[own]);
+    let last = split_at_top(own_mask, b"::").and_then(|parts| parts.last().cloned()).unwrap_or(0..own.len());
+    let (last, last_mask) = (&own[last.clone()], &own_mask[last]);
+    let name = collapsed(last, last_mask, false);
+    let name = name.trim_start_matches(['&', '*']);
+    name.trim_start_matches("mut ").trim_start_matches("dyn ").to_owned()
+}
+
 /// The text without the contents of `<…>` and `(…)`. With `marked`, `<…>` remains as a placeholder.
 fn collapsed(text: &str, mask: &[u8], marked: bool) -> String {
     let mut plain = String::new();
@@ -132,21 +156,26 @@ fn collapsed(text: &str, mask: &[u8], marked: bool) -> String {
     plain.trim_end().to_owned()
 }
 
-/// The name with `x` in place of characters that look like brackets but are not: `operator<`, `->`, `=>`.
-/// Positions are unchanged.
-fn mask(name: &str) -> Vec<u8> {
+/// The name with `x` in place of characters that look like brackets but are not: `operator<`, `->`, `(8>4)`.
+/// The brackets that remain match. Positions are unchanged.
+pub(super) fn mask(name: &str) -> Vec<u8> {
     const OPERATOR: &[u8] = b"operator";
     const ANONYMOUS: &[u8] = b"(anonymous namespace)";
-    let mut mask = name.as_bytes().to_vec();
+    let bytes = name.as_bytes();
+    let mut mask = bytes.to_vec();
     let mut at = 0;
     while at < mask.len() {
-        let rest = &name.as_bytes()[at..];
-        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        if rest.starts_with(OPERATOR) && (at == 0 || !is_word(name.as_bytes()[at - 1])) {
+        let rest = &bytes[at..];
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+        let starts_word = at == 0 || !is_word(bytes[at - 1]);
+        if starts_word
+            && rest.starts_with(OPERATOR)
+            && !rest.get(OPERATOR.len()).copied().is_some_and(is_word)
+        {
             let symbol = operator_length(&rest[OPERATOR.len()..]);
             let mut end = at + OPERATOR.len() + symbol;
             // A space separates the arguments of `operator<<` from it.
-            end += usize::from(name.as_bytes()[end..].starts_with(b" <"));
+            end += usize::from(bytes[end..].starts_with(b" <"));
             mask[at..end].fill(b'x');
             at = end;
         } else if rest.starts_with(ANONYMOUS) {
@@ -160,26 +189,67 @@ fn mask(name: &str) -> Vec<u8> {
             at += 1;
         }
     }
+    mask_lone_brackets(&mut mask);
     mask
 }
 
-/// The length of the symbol after `operator`; for a word (`new`, `bool`), the length up to its parameters.
+/// Masks brackets without a partner, such as a comparison in an argument.
+fn mask_lone_brackets(mask: &mut [u8]) {
+    let mut open: Vec<usize> = Vec::new();
+    for at in 0..mask.len() {
+        let partner = match mask[at] {
+            b'<' | b'(' | b'[' | b'{' => {
+                open.push(at);
+                continue;
+            }
+            b'>' => b'<',
+            b')' => b'(',
+            b']' => b'[',
+            b'}' => b'{',
+            _ => continue,
+        };
+        // `<` is the only one that is ever without a partner inside others.
+        while partner != b'<' && open.last().is_some_and(|&last| mask[last] == b'<') {
+            open.pop().iter().for_each(|&lone| mask[lone] = b'x');
+        }
+        match open.last() {
+            Some(&last) if mask[last] == partner => drop(open.pop()),
+            _ => mask[at] = b'x',
+        }
+    }
+    for lone in open {
+        mask[lone] = b'x';
+    }
+}
+
+/// The length of the symbol after `operator`; for a word or a type (`new`, `std::string`), the length up to its
+/// parameters.
 fn operator_length(rest: &[u8]) -> usize {
-    const SYMBOLS: [&[u8]; 20] = [
+    const SYMBOLS: [&[u8]; 38] = [
         b"()", b"[]", b"<=>", b"<<=", b">>=", b"->*", b"<<", b">>", b"->", b"<=", b">=", b"&&", b"||", b"++",
-        b"--", b"==", b"!=", b"<", b">", b",",
+        b"--", b"==", b"!=", b"+=", b"-=", b"*=", b"/=", b"%=", b"^=", b"&=", b"|=", b"<", b">", b",", b"+",
+        b"-", b"*", b"/", b"%", b"^", b"&", b"|", b"!", b"=",
     ];
     if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(symbol)) {
         return symbol.len();
     }
-    if rest.first() == Some(&b' ') {
-        return rest.iter().position(|&byte| matches!(byte, b'(' | b'<' | b':')).unwrap_or(rest.len());
+    if rest.first() != Some(&b' ') && !rest.starts_with(b"\"\"") {
+        return 0;
     }
-    0
+    let mut depth = 0usize;
+    let end = rest.iter().position(|&byte| {
+        match byte {
+            b'<' => depth += 1,
+            b'>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && byte == b'('
+    });
+    end.unwrap_or(rest.len())
 }
 
 /// Splits at each `separator` outside all brackets; `None` if brackets do not match.
-fn split_at_top(mask: &[u8], separator: &[u8]) -> Option<Vec<std::ops::Range<usize>>> {
+pub(super) fn split_at_top(mask: &[u8], separator: &[u8]) -> Option<Vec<std::ops::Range<usize>>> {
     let mut parts = Vec::new();
     let mut depth = 0usize;
     let (mut start, mut at) = (0, 0);
@@ -224,19 +294,31 @@ fn parameters_start(text: &str, mask: &[u8]) -> Option<usize> {
     top_level(mask, b'(').filter(|&at| at > 0 && !text.starts_with('{'))
 }
 
-/// The start of the name after a return type: after the last space outside brackets.
-fn return_type_end(text: &str, mask: &[u8]) -> Option<usize> {
-    let mut depth = 0usize;
-    let mut end = None;
-    for (at, &byte) in mask[..text.len()].iter().enumerate() {
+/// The start of the name after a return type: after the last space outside brackets, if parameters follow.
+fn return_type_end(mask: &[u8]) -> usize {
+    const QUALIFIERS: [&[u8]; 5] = [b" const", b" volatile", b" &", b" noexcept", b" [clone"];
+    let (mut depth, mut end, mut has_parameters) = (0usize, 0, false);
+    for (at, &byte) in mask.iter().enumerate() {
         match byte {
-            b'<' | b'(' | b'[' | b'{' => depth += 1,
+            b'<' | b'(' | b'[' | b'{' => {
+                has_parameters |= depth == 0 && byte == b'(' && at > end;
+                depth += 1;
+            }
             b'>' | b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            b' ' if depth == 0 => end = Some(at + 1),
+            b' ' if depth == 0 => {
+                let rest = &mask[at..];
+                let is_qualifier = at > 0 && mask[at - 1] == b')' || has_parameters;
+                let is_qualifier =
+                    is_qualifier && QUALIFIERS.iter().any(|qualifier| rest.starts_with(qualifier));
+                // `decltype (x)`, and the clone in `f(int) (.cold)`.
+                if !is_qualifier && !rest.starts_with(b" (") {
+                    (end, has_parameters) = (at + 1, false);
+                }
+            }
             _ => {}
         }
     }
-    end
+    if has_parameters { end } else { 0 }
 }
 
 /// A C++ name without details of the standard library's implementation.
@@ -245,7 +327,7 @@ fn without_noise(name: &str) -> String {
     if !name.contains("std::") && !name.contains("[abi:") {
         return name.to_owned();
     }
-    let mut name = name.replace("std::__cxx11::", "std::").replace("std::__1::", "std::");
+    let mut name = name.replace("::__cxx11::", "::").replace("::__1::", "::");
     while name.contains("> >") {
         name = name.replace("> >", ">>");
     }

@@ -1,5 +1,7 @@
 //! Fits names of functions and places into a limited width: the least informative part goes first.
 
+#[cfg(test)]
+mod cpp_tests;
 mod generic;
 mod grammar;
 mod short;
