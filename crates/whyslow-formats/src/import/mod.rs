@@ -231,6 +231,13 @@ formats! {
     Pprof = "pprof" / "a pprof profile" in pprof,
 }
 
+impl Format {
+    /// Whether it is text, which repeats itself and so expands much further than binary formats do.
+    fn is_text(self) -> bool {
+        !matches!(self, Self::PerfData | Self::Heaptrack | Self::Pprof)
+    }
+}
+
 impl std::fmt::Display for Format {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.title())
@@ -266,10 +273,14 @@ pub fn import_bytes(
     format: Option<Format>,
     options: &ImportOptions,
 ) -> Result<(Format, Imported), ImportError> {
-    let unpacked = source::unpack(bytes, options)?;
+    // The start decides how far the rest may expand.
+    let unpacked_start = source::unpack_start(bytes, GUESS_BYTES);
+    let start = unpacked_start.as_deref().unwrap_or(&bytes[..bytes.len().min(GUESS_BYTES)]);
+    let Some(format) = format.or_else(|| guess(start)) else {
+        return Err(source::damage(bytes, options).unwrap_or_else(|| others::named(start)));
+    };
+    let unpacked = source::unpack(bytes, format.is_text(), options)?;
     let bytes = unpacked.as_deref().unwrap_or(bytes);
-    let start = &bytes[..bytes.len().min(GUESS_BYTES)];
-    let format = format.or_else(|| guess(start)).ok_or_else(|| others::named(start))?;
     let imported = format.read(bytes, options)?;
     if imported.left_out > 0 && imported.is_empty() {
         let notes = imported.profile.meta.notes.iter().map(|note| note.remark().text);

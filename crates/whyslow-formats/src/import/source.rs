@@ -98,10 +98,11 @@ impl Packing {
     }
 
     /// The largest compression ratio of known profiles, with some margin.
-    fn ratio(self) -> u64 {
-        match self {
-            Self::Gzip => 200,
-            Self::Zstd | Self::Xz | Self::Bzip2 => 2000,
+    fn ratio(self, is_text: bool) -> u64 {
+        match (self, is_text) {
+            (Self::Gzip, false) => 50,
+            (Self::Gzip, true) | (Self::Zstd | Self::Xz | Self::Bzip2, false) => 200,
+            (Self::Zstd | Self::Xz | Self::Bzip2, true) => 500,
         }
     }
 
@@ -152,10 +153,20 @@ pub(super) fn unpack_start(start: &[u8], most: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// What is wrong with the compressed data of a file; `None` if nothing is, or if it is not compressed.
+pub(super) fn damage(packed: &[u8], options: &ImportOptions) -> Option<ImportError> {
+    let options = ImportOptions { unpacked_limit: options.unpacked_limit.min(STEP), ..options.clone() };
+    unpack(packed, false, &options).err().filter(|error| matches!(error, ImportError::Packed { .. }))
+}
+
 /// The uncompressed bytes of a file; `None` if it is not compressed.
-pub(super) fn unpack(packed: &[u8], options: &ImportOptions) -> Result<Option<Vec<u8>>, ImportError> {
+pub(super) fn unpack(
+    packed: &[u8],
+    is_text: bool,
+    options: &ImportOptions,
+) -> Result<Option<Vec<u8>>, ImportError> {
     let Some(packing) = Packing::of(packed) else { return Ok(None) };
-    let by_ratio = (packed.len() as u64).saturating_mul(packing.ratio()).max(ALWAYS_UNPACKED);
+    let by_ratio = (packed.len() as u64).saturating_mul(packing.ratio(is_text)).max(ALWAYS_UNPACKED);
     let limit = options.unpacked_limit.min(by_ratio);
     let left = Cell::new(packed.len());
     let wrong = |error: io::Error| {
@@ -189,9 +200,23 @@ mod tests {
     #[test]
     fn packed_files_are_unpacked_up_to_the_limit() {
         let options = ImportOptions { unpacked_limit: 1000, ..ImportOptions::default() };
-        assert_eq!(unpack(&packed(&[7; 1000]), &options).expect("fits"), Some(vec![7; 1000]));
-        assert!(matches!(unpack(&packed(&[7; 1001]), &options), Err(ImportError::TooLarge { .. })));
-        assert_eq!(unpack(b"plain", &options).expect("plain"), None);
+        assert_eq!(unpack(&packed(&[7; 1000]), true, &options).expect("fits"), Some(vec![7; 1000]));
+        assert!(matches!(unpack(&packed(&[7; 1001]), true, &options), Err(ImportError::TooLarge { .. })));
+        assert_eq!(unpack(b"plain", true, &options).expect("plain"), None);
+    }
+
+    #[test]
+    fn a_small_file_does_not_unpack_to_gigabytes() {
+        let options = ImportOptions::default();
+        // 300 MB of a line of folded stacks, in a few kilobytes.
+        let bomb = |len: usize| zstd::encode_all(std::io::repeat(b'7').take(len as u64), 3).expect("memory");
+        let packed = bomb(300 << 20);
+        assert!(packed.len() < 100_000, "{}", packed.len());
+        let error = unpack(&packed, true, &options).expect_err("too large");
+        assert!(matches!(error, ImportError::TooLarge { .. }), "{error}");
+        // A file without a known format is not unpacked at all.
+        let error = super::super::import_bytes(&packed, None, &options).expect_err("unknown");
+        assert!(matches!(error, ImportError::UnknownFormat), "{error}");
     }
 
     /// The same text in each compression format. The bytes of xz and bzip2 are from their own programs.
@@ -203,7 +228,7 @@ mod tests {
     fn a_cut_packed_file_is_an_error_with_an_offset() {
         for whole in packed_by_each(&(0..=255).cycle().take(5000).collect::<Vec<u8>>()) {
             let cut = &whole[..whole.len() - 20];
-            let error = unpack(cut, &ImportOptions::default()).expect_err("cut");
+            let error = unpack(cut, true, &ImportOptions::default()).expect_err("cut");
             let offset_fits =
                 matches!(error, ImportError::Packed { offset, .. } if offset <= cut.len() as u64);
             assert!(offset_fits, "{error}");
@@ -220,10 +245,10 @@ mod tests {
         let bzip2: &[u8] = &BZIP2_BYTES;
         let [gzip, zstd] = packed_by_each(text);
         for packed in [&gzip[..], &zstd[..], xz, bzip2] {
-            assert_eq!(unpack(packed, &options).expect("whole").as_deref(), Some(&text[..]));
+            assert_eq!(unpack(packed, true, &options).expect("whole").as_deref(), Some(&text[..]));
             assert_eq!(unpack_start(packed, 4).as_deref(), Some(&b"main"[..]));
             for len in 8..packed.len() - 1 {
-                assert!(unpack(&packed[..len], &options).is_err(), "cut at {len}");
+                assert!(unpack(&packed[..len], true, &options).is_err(), "cut at {len}");
             }
         }
     }
