@@ -375,3 +375,31 @@ fn a_folded_picture_also_holds_the_unfolded_tree() {
     let options = FlameOptions::default();
     assert_eq!(folded_svg(&outline, &whole, &plain, &options), svg(&whole, &plain, &options));
 }
+
+#[test]
+fn very_long_names_are_shortened_like_others_and_are_whole_in_the_data() {
+    let long = format!("app::Map<{}>::insert(int)", vec!["std::pair<int, long>"; 200].join(", "));
+    let (tree, profile) = named(&[&long]);
+    let picture = svg(&tree, &profile, &FlameOptions::default());
+    assert!(picture.contains(">Map::insert<"), "the label");
+    assert!(picture.contains("::insert(int)\""), "the searched name has its end");
+}
+
+#[test]
+fn regular_expressions_of_the_search_run_in_bounded_time() {
+    let picture = drawn("main;a 1", &FlameOptions::default());
+    assert!(picture.contains("whyslowRegex.Pattern(text)") && picture.contains("var whyslowRegex"));
+    assert!(!picture.contains("new RegExp("), "it backtracks");
+}
+
+#[test]
+fn the_legend_of_inlined_frames_has_no_colour_of_a_change() {
+    let (before, after) = (testing::profile("main;+a 300"), testing::profile("main;+a 400"));
+    let selection = Selection::default();
+    let runs = |profile| Runs::new(vec![Side { profile, selection: &selection }]);
+    let paths = Paths::of_runs(&runs(&before), &runs(&after), true);
+    let picture = diff_svg(&paths, &FlameOptions::default());
+    let legend = picture.split("id=\"legend\"").nth(1).and_then(|rest| rest.split(">inlined<").next());
+    let swatch = legend.and_then(|text| text.rsplit("<path class=\"k").next()).expect("the legend");
+    assert!(swatch.starts_with("16 swatch"), "{swatch}");
+}

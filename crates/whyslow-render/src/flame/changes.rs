@@ -20,6 +20,9 @@ pub(crate) const WORDS: [&str; 5] =
 /// Row of [`WORDS`] for changes within noise.
 const GREY: usize = 2;
 
+/// The colour class of changes within noise.
+pub(super) const SAME_CLASS: usize = FIRST_CLASS + GREY;
+
 /// The change at each node of a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlameChanges {

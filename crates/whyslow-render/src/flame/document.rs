@@ -15,6 +15,8 @@ use crate::text::repeat_note;
 
 const STYLE: &str = include_str!("flame.css");
 const SCRIPT: &str = include_str!("flame.js");
+/// Regular expressions in bounded time, as in the viewer.
+const PATTERN: &str = include_str!("../../../../viewer/dist/pattern.js");
 
 /// Height of a row; the frame in it leaves one pixel free.
 const ROW: u32 = 18;
@@ -59,7 +61,9 @@ impl<'a> Document<'a> {
         let minimum = (options.min_width_px.max(0.0) * total as f64 / f64::from(width)).ceil() as u64;
         let layout = Layout::new(tree, minimum.max(1));
         let whole = whole.map(|whole| (whole, Layout::new(whole.tree, minimum.max(1))));
-        let out = String::with_capacity(SCRIPT.len() + STYLE.len() + 4096 + 48 * layout.frames.len());
+        let out = String::with_capacity(
+            SCRIPT.len() + PATTERN.len() + STYLE.len() + 4096 + 48 * layout.frames.len(),
+        );
         Self { drawn, tree, whole, profile, options, layout, width, out }
     }
 
@@ -93,7 +97,7 @@ impl<'a> Document<'a> {
         self.push_frames(&functions, &rows);
         self.push_header();
         self.push_data(&functions, &rows, whole_rows.as_deref());
-        let _ = write!(self.out, "<script><![CDATA[\n{}]]></script>\n</svg>\n", compact(SCRIPT));
+        let _ = write!(self.out, "<script><![CDATA[\n{PATTERN}{}]]></script>\n</svg>\n", compact(SCRIPT));
         self.out
     }
 
@@ -178,15 +182,16 @@ impl<'a> Document<'a> {
         for (class, path) in paths.iter().enumerate().take(used) {
             let _ = writeln!(self.out, "<path class=\"k{class}\" d=\"{path}\"/>");
         }
-        // The dashed edge is where an inlined frame meets the frame it was inlined into.
-        let edge = if self.options.inverted != self.options.callers { -7 } else { 7 };
+        // The dashed edge is where an inlined frame meets the frame it was inlined into, below the labels'
+        // underscores.
+        let edge = if self.options.inverted != self.options.callers { -8 } else { 8 };
         let _ = write!(
             self.out,
             "</g>\n<path id=\"inlined\" class=\"pale\" d=\"{inlined}\"/>\n\
              <path id=\"inlined-edge\" class=\"dash\" \
              transform=\"translate(0 {edge})\" d=\"{inlined}\"/>\n\
-             <path id=\"folded\" class=\"several\" transform=\"translate(0 -7)\" d=\"{folded}\"/>\n\
-             <path id=\"folded-edge\" class=\"several\" transform=\"translate(0 7)\" d=\"{folded}\"/>\n<g id=\"labels\" transform=\"translate({PAD} 4)\">\n",
+             <path id=\"folded\" class=\"several\" transform=\"translate(0 -8)\" d=\"{folded}\"/>\n\
+             <path id=\"folded-edge\" class=\"several\" transform=\"translate(0 8)\" d=\"{folded}\"/>\n<g id=\"labels\" transform=\"translate({PAD} 4)\">\n",
         );
         self.out.push_str(&labels);
         self.out.push_str("</g>\n</g>\n");
@@ -244,9 +249,11 @@ impl<'a> Document<'a> {
             x += 18.0 + legend_width(&text) + 16.0;
         }
         if self.tree.inlined.contains(&true) {
+            // The paler colour of the user's code looks like "more" beside colours of changes.
+            let class = if self.options.changes.is_some() { changes::SAME_CLASS } else { 0 };
             let _ = writeln!(
                 legend,
-                "<path class=\"k0 swatch\" d=\"M{x:.0} 66h13\"/><path class=\"pale swatch\" d=\"M{x:.0} 66h13\"/>\
+                "<path class=\"k{class} swatch\" d=\"M{x:.0} 66h13\"/><path class=\"pale swatch\" d=\"M{x:.0} 66h13\"/>\
                  <path class=\"dash\" d=\"M{x:.0} 72h13\"/><text x=\"{:.0}\" y=\"70\">inlined</text>",
                 x + 18.0,
             );
@@ -376,7 +383,9 @@ fn compact(source: &str) -> String {
 
 /// The name if it fits, else its short form, else the last part of the short form, cut if needed.
 fn fitting(name: &str, short: &str, fit: usize) -> Option<String> {
-    let last = short.rsplit("::").next().filter(|last| !last.contains('}')).unwrap_or(short);
+    // The type of a conversion operator is no path.
+    let is_whole = |last: &&str| !last.contains('}') && !short.contains("operator ");
+    let last = short.rsplit("::").next().filter(is_whole).unwrap_or(short);
     match [name, short, last].into_iter().find(|text| columns(text) <= fit && !text.is_empty()) {
         Some(text) => Some(text.to_owned()),
         None => cut(last, fit),

@@ -23,7 +23,7 @@ const columns = text => [...text].length + (text.match(WIDE) || []).length;
 
 // The frames as columns, depth first: the frames above frame i are i + 1 up to end[i].
 const functions = data.functions.map(([name, kind, crate = '', short = name, folded = 0]) => {
-  const last = /}[^:]*$/.test(short) ? short : short.split('::').pop();
+  const last = /}[^:]*$|\boperator [^(]*::/.test(short) ? short : short.split('::').pop();
   return { name, kind, crate, short, last, folded, columns: columns(name), shortColumns: columns(short), lastColumns: columns(last) };
 });
 let count, start, total, self, depth, parent, end, code, times, round, byDepth, split;
@@ -282,10 +282,11 @@ function search() {
   const text = input.value, small = text.toLowerCase();
   if (kindWanted >= 0) test = split || change ? null : f => f.kind === kindWanted;
   else if (text && regex.getAttribute('aria-pressed') === 'true') {
+    // Not RegExp, which never ends on patterns such as (.*)*x$
     try {
-      const pattern = new RegExp(text, 'i');
-      test = f => pattern.test(f.name);
-    } catch (error) { problem = 'Invalid regular expression'; }
+      const pattern = new whyslowRegex.Pattern(text), hits = functions.map(f => pattern.test(f.name));
+      test = (_, at) => hits[at];
+    } catch (error) { problem = error.message; }
   } else if (text) test = f => f.name.toLowerCase().includes(small);
   matched = test && functions.map(test);
   legend.forEach((item, at) => item.setAttribute('aria-pressed', kinds[at] === kindWanted));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use whyslow_analyze::{CallTree, Fold, Label, number_of};
 use whyslow_profile::{CodeKind, Profile};
 
-use super::text::visible;
+use super::text::{visible, visible_name};
 use crate::names::short_name;
 
 /// A function as visible text.
@@ -27,10 +27,8 @@ impl Function {
             let kind = Some(CallTree::kind(profile, label));
             return Self { short: name.clone(), name, crate_name: String::new(), kind, folded: true };
         }
-        let mut name = visible(&CallTree::name(profile, label));
-        if name.is_empty() {
-            name.push_str("[no name]");
-        }
+        let whole = CallTree::name(profile, label);
+        let whole = if whole.is_empty() { "[no name]".into() } else { whole };
         let kind = match label {
             Label::Root | Label::Truncated => None,
             label => Some(CallTree::kind(profile, label)),
@@ -40,8 +38,8 @@ impl Function {
             _ => None,
         };
         Self {
-            short: short_name(&name),
-            name,
+            short: visible(&short_name(&whole)),
+            name: visible_name(&whole),
             crate_name: crate_name.map_or_else(String::new, |id| visible(profile.text(id))),
             kind,
             folded: false,

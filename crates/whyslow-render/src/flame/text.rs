@@ -3,15 +3,27 @@
 use crate::names;
 use std::fmt::Write as _;
 
-/// Names longer than this many characters are cut in the file: no screen shows more.
-const LONGEST_NAME: usize = 1_000;
+/// Texts longer than this many characters are cut in the file: no screen shows more.
+const LONGEST_TEXT: usize = 1_000;
+
+/// Names of functions are searched, so they are kept much longer than a screen shows.
+const LONGEST_NAME: usize = 50_000;
 
 /// Spells out every character that is invisible or changes how its surroundings are shown: control characters
 /// (which XML cannot hold at all), marks of writing direction, invisible spaces.
 pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len().min(LONGEST_NAME));
+    visible_up_to(text, LONGEST_TEXT)
+}
+
+/// The name of a function, as [`visible`] text.
+pub(super) fn visible_name(name: &str) -> String {
+    visible_up_to(name, LONGEST_NAME)
+}
+
+fn visible_up_to(text: &str, longest: usize) -> String {
+    let mut shown = String::with_capacity(text.len().min(longest));
     let mut chars = text.chars();
-    for c in chars.by_ref().take(LONGEST_NAME) {
+    for c in chars.by_ref().take(longest) {
         match c {
             '\n' => shown.push('␊'),
             '\t' => shown.push(' '),
@@ -89,7 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn a_very_long_name_is_cut_and_says_by_how_much() {
+    fn long_names_of_functions_are_whole() {
+        let name = format!("{}last", "a::".repeat(5_000));
+        assert_eq!(visible_name(&name), name);
+        assert!(visible_name(&"x".repeat(1_000_000)).ends_with("x… (+950000 characters)"));
+    }
+
+    #[test]
+    fn a_very_long_text_is_cut_and_says_by_how_much() {
         let shown = visible(&"x".repeat(100_000));
         assert!(shown.ends_with("x… (+99000 characters)"));
         assert!(shown.len() < 1_100);
