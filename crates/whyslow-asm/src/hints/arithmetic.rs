@@ -112,6 +112,7 @@ fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
         true => ("avx2", 32),
         false => ("avx", 32),
     };
+    let has = if place.machine.has("avx512f") { 64 } else { can };
     // Wider vectors do not make memory faster.
     let accesses = place.like(|row| row.memory.is_some() && row.lanes.vector_bytes().is_some()).len();
     let cause = (packed.len() < OPERATIONS_PER_ACCESS * accesses).then_some(Cause::FewOperations);
@@ -120,8 +121,8 @@ fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
         ..place.hint(
             Kind::NarrowVectors,
             packed,
-            format!("{} computes with {widest}-byte vectors; this processor has {can}-byte ones.", place.subject()),
-            "Build with `-C target-cpu=native`, or for the machines it will run on (`x86-64-v3`), or choose at run time (`multiversion`, \
+            format!("{} computes with {widest}-byte vectors; this processor has {has}-byte ones.", place.subject()),
+            "Build with `-C target-cpu=native` (C and C++: `-march=native`), or for the machines it will run on (`x86-64-v3`), or choose at run time (`multiversion`, \
              `is_x86_feature_detected!`).",
         )
     })

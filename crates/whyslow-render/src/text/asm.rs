@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use anstyle::AnsiColor;
 use whyslow_analyze::Percent;
-use whyslow_asm::{Destination, Flow, Listing, Syntax};
+use whyslow_asm::{Cause, Destination, Flow, Instruction, Kind, Lanes, Listing, Operation, Syntax};
 
 use super::layout::{BOLD, DIM, PLAIN, cut, place, push_line, push_wrapped, styled, wrap};
 use crate::names::shorten;
@@ -101,8 +101,9 @@ fn loops(out: &mut String, listing: &Listing, view: AsmView<'_>) {
         let (first, last) = extents[at];
         let head = body.blocks[body.loops[at].head].instructions.start;
         let line = listing.own_line_of(head).map(|(file, line)| place(&clean(file), line, view.width / 2));
+        let verdict = verdict(listing, at).map(|words| format!("{words}  ")).unwrap_or_default();
         let text = format!(
-            "{:>SHARE$}  {}L{} {} to {}  {}",
+            "{:>SHARE$}  {}L{} {} to {}  {verdict}{}",
             share(listing, weights[at]),
             "  ".repeat((body.loops[at].depth as usize).saturating_sub(1).min(8)),
             at + 1,
@@ -115,6 +116,33 @@ fn loops(out: &mut String, listing: &Listing, view: AsmView<'_>) {
     if left_out > 0 {
         push_line(out, &styled(DIM, format!("{:>SHARE$}  {left_out} more loops with smaller shares", "")));
     }
+}
+
+/// Whether the compiler vectorised an innermost loop, and if not, why, as far as it is known; `None` for loops
+/// without arithmetic on numbers.
+fn verdict(listing: &Listing, at: usize) -> Option<String> {
+    let found = listing.body.loops.get(at).filter(|found| found.is_innermost)?;
+    let rows = || {
+        found
+            .blocks
+            .iter()
+            .flat_map(|&block| &listing.body.instructions[listing.body.blocks[block].instructions.clone()])
+    };
+    let computes = |row: &&Instruction| !matches!(row.operation, Operation::Other | Operation::Copy);
+    let widest = rows().filter(computes).filter_map(|row| row.lanes.vector_bytes()).max();
+    if let Some(bytes) = widest {
+        return Some(format!("vectorised, {bytes} bytes a step"));
+    }
+    let scalar = listing.hints.iter().find(|hint| hint.kind == Kind::ScalarLoop && hint.in_loop == Some(at));
+    let is_float = rows().any(|row| row.lanes == Lanes::ScalarFloat && computes(&row));
+    let why = match scalar.map(|hint| hint.cause) {
+        Some(Some(Cause::IndexChecks)) => ", because each index is checked",
+        Some(Some(Cause::OrderOfSums)) => ", because the order of sums is fixed",
+        Some(_) => "",
+        None if is_float => "",
+        None => return None,
+    };
+    Some(format!("scalar{why}"))
 }
 
 fn hints(out: &mut String, listing: &Listing, view: AsmView<'_>) {
@@ -458,5 +486,24 @@ mod tests {
             AsmView { width: 100, syntax: Syntax::Intel, whole: true, source: true, inlined: None },
         );
         assert!(!text.contains("rates\u{1b}"), "{text:?}");
+    }
+
+    #[test]
+    fn innermost_loops_say_whether_they_are_vectorised() {
+        let tail = [0x48, 0x39, 0xf7, 0x75, 0xf3, 0xc3]; // cmp rdi, rsi; jne start; ret
+        let packed = [&[0xc5, 0xfd, 0xfe, 0x07, 0x48, 0x83, 0xc7, 0x20][..], &tail].concat(); // vpaddd ymm; add rdi, 32
+        let single = [&[0xf3, 0x0f, 0x58, 0x07, 0x48, 0x83, 0xc7, 0x04][..], &tail].concat(); // addss; add rdi, 4
+        let verdict = |bytes: Vec<u8>| {
+            let code = Code { module: ModuleId(0), start: RelativeAddress(0x1000), bytes };
+            let body = Body::new(Processor::X86_64, &code, |_| None);
+            let count = body.instructions.len();
+            let weights =
+                Weights { own: vec![10; count], called: vec![0; count], missed_branches: Vec::new() };
+            let hints = hints(&body, &weights, &Machine::default());
+            super::verdict(&Listing { body, weights, hints, ..listing() }, 0)
+        };
+        assert_eq!(verdict(packed).as_deref(), Some("vectorised, 32 bytes a step"));
+        assert_eq!(verdict(single).as_deref(), Some("scalar, because the order of sums is fixed"));
+        assert_eq!(super::verdict(&listing(), 0), None, "a division of integers has no vector form");
     }
 }
