@@ -1,5 +1,8 @@
 //! Command lines as the user would type them.
 
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
 use whyslow_profile::Profile;
 
 /// A command line as the user would type it. What a recorder stored in place of one, such as `(7 processes)`,
@@ -39,20 +42,39 @@ pub fn quoted(word: &str) -> String {
     if !word.contains(char::is_control) {
         return format!("'{}'", word.replace('\'', "'\\''"));
     }
-    let mut out = String::from("$'");
-    for c in word.chars() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            '\\' | '\'' => out.extend(['\\', c]),
-            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
+    format!("$'{}'", word.chars().map(escaped).collect::<String>())
+}
+
+/// Quotes the name of a file for the shell, so that a command takes it for exactly this file.
+pub fn quoted_path(path: &Path) -> String {
+    let bytes = path.as_os_str().as_bytes();
+    // A name like `-x` would be an option.
+    let front = if bytes.starts_with(b"-") { "./" } else { "" };
+    match std::str::from_utf8(bytes) {
+        Ok(name) => quoted(&format!("{front}{name}")),
+        Err(_) => {
+            let mut out = format!("$'{front}");
+            for chunk in bytes.utf8_chunks() {
+                out.extend(chunk.valid().chars().map(escaped));
+                out.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+            }
+            out + "'"
         }
     }
-    out.push('\'');
-    out
+}
+
+/// A character between `$'` and `'`.
+fn escaped(c: char) -> String {
+    match c {
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\\' | '\'' => format!("\\{c}"),
+        // All digits: a digit that follows would otherwise belong to it.
+        c if c.is_ascii_control() => format!("\\x{:02x}", c as u32),
+        c if c.is_control() => format!("\\u{:04x}", c as u32),
+        c => c.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -66,6 +88,33 @@ mod tests {
         assert_eq!(line(&["./app", "--in=a b", "it's", ""]), r"./app '--in=a b' 'it'\''s' ''");
         assert_eq!(line(&["sh", "-c", "a\n\tb'\\\u{1b}"]), r"sh -c $'a\n\tb\'\\\x1b'");
         assert_eq!(line(&["(7 processes)"]), "(7 processes)");
+    }
+
+    /// What a shell makes of the word.
+    fn read_by_bash(word: &str) -> Vec<u8> {
+        let script = format!("printf '%s' {word}");
+        std::process::Command::new("bash").args(["-c", &script]).output().unwrap().stdout
+    }
+
+    #[test]
+    fn a_shell_reads_a_quoted_path_as_that_file() {
+        use std::ffi::OsStr;
+        let names: [&[u8]; 8] = [
+            b"app.whyslow",
+            b"a; touch PWNED; $(id) .whyslow",
+            b"it's `id` \"x\" \\n.whyslow",
+            b"~root/*.whyslow",
+            b"line\nbreak\x1b[31m1.whyslow",
+            b"not \xff1 utf8'.whyslow",
+            b"\xc2\x9b1.whyslow",
+            b"#a&b|c>d<e!f?g{h,i}.whyslow",
+        ];
+        for name in names {
+            let word = quoted_path(Path::new(OsStr::from_bytes(name)));
+            assert_eq!(read_by_bash(&word), name, "{word}");
+            assert!(!word.contains(char::is_control), "{word}");
+        }
+        assert_eq!(quoted_path(Path::new("-x.whyslow")), "./-x.whyslow");
     }
 
     #[test]

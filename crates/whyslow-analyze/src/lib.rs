@@ -44,7 +44,7 @@ mod walk;
 
 pub use call_tree::{CallTree, Children, TreeOptions};
 pub use callers::Callers;
-pub use command::{command_line, quoted, record_again};
+pub use command::{command_line, quoted, quoted_path, record_again};
 pub use counting::is_counted;
 pub use find::{Candidate, FindError, candidates, meant, nearest};
 pub use folding::Fold;

@@ -52,6 +52,7 @@ pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
 #[cfg(not(feature = "heap"))]
 pub use heap::HeapOptions;
 pub use inherited::command as restored_command;
+pub use output::{Kept, Names, NewProfile, numbered_name};
 pub use timing::{Input, RunEnd, Stopwatch, TimedCommand, TimedRun, Written};
 pub use trial::{Granted, Refused, Trial, trial};
 use whyslow_elf::FileBytes;
@@ -143,6 +144,8 @@ pub struct Options {
     pub syscalls: bool,
     /// Record the heap too.
     pub heap: Option<HeapOptions>,
+    /// Who chose the name of the profile.
+    pub names: Names,
     /// Work to do on a low-priority thread while the program runs.
     pub background: Option<fn()>,
 }
@@ -177,6 +180,7 @@ impl Default for Options {
             unavailable_events: Vec::new(),
             syscalls: false,
             heap: None,
+            names: Names::Given,
             background: None,
         }
     }
@@ -185,7 +189,7 @@ impl Default for Options {
 /// A finished recording. Its raw part is on disk; symbols and the seal are still missing.
 #[derive(Debug)]
 pub struct Recording {
-    /// The path of the profile.
+    /// The path of the profile, which later recordings do not take from it unless the user chose it.
     pub path: PathBuf,
     /// The open file.
     pub writer: Writer,
@@ -258,11 +262,4 @@ pub enum RecordError {
 /// itself; signals sent only to the recorder are passed on.
 pub fn record(target: &Target, options: &Options, output: &Path) -> Result<Recording, RecordError> {
     session::record(target, options, output)
-}
-
-/// Checks that a profile can be written to a path, and leaves an empty file there. Moves an older profile
-/// aside and returns its new path.
-pub fn make_room(path: &Path) -> Result<Option<PathBuf>, RecordError> {
-    let (output, _) = output::Output::create(path)?;
-    output.keep()
 }

@@ -23,7 +23,7 @@ use crate::host;
 use crate::launch::Suspended;
 use crate::live::LiveWorld;
 use crate::marks::Marks;
-use crate::output::Output;
+use crate::output::{Kept, NewProfile};
 use crate::pace::{Pace, Turn};
 use crate::perf::{Events, OpenError};
 use crate::ptrace_sampling::{self, PtraceSource};
@@ -68,7 +68,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         }
         return Err(RecordError::NoEvents(choice.refused));
     }
-    let (output_file, file) = Output::create(output)?;
+    let (output_file, file) = NewProfile::create(output, options.names)?;
     let signals = Signals::new().map_err(system("signals could not be set up"))?;
     let started = SystemTime::now();
     let Started { mut agent, suspended, group, sample_target, sampled, ptrace_hz, refused } =
@@ -219,7 +219,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         (Target::Processes(pids), None) => Subject::attached(pids),
         _ => Subject::UntilStopped,
     };
-    let moved_aside = output_file.keep()?;
+    let Kept { path, moved_aside } = output_file.keep()?;
     let background = options.background.map(host::run_at_low_priority);
 
     let mut session = Session {
@@ -365,7 +365,6 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let files = converter.files();
     // It is optional work: a failure loses nothing.
     let _ = background.map(std::thread::JoinHandle::join);
-    let path = output.to_owned();
     drop(converter);
     if meta.heap.is_some() {
         heap::return_freed_memory();

@@ -47,7 +47,7 @@ pub struct Question<'a> {
     pub only_metric: bool,
     /// The findings that the user has allowed.
     pub allowed: &'a Allowed,
-    /// The profile's file, as the user would type it. The command that checks a change names it.
+    /// The profile's file, quoted for the shell. The command that checks a change names it.
     pub file: &'a str,
 }
 

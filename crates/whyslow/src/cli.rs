@@ -42,7 +42,8 @@ Examples:
 `whyslow COMMAND --help` shows the help of a command.
 
 whyslow leaves the program's input and output alone. It prints the answer to
-stderr and keeps the profile in NAME.whyslow for the other commands.
+stderr and keeps every profile: NAME.1.whyslow, NAME.2.whyslow, and so on;
+NAME.whyslow is the latest.
 
 Exit codes: the program's own; 128+N if signal N killed it; 125 if whyslow
 fails; 126 if the program cannot be started; 127 if it is not found.";
@@ -161,7 +162,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
         output::note(&whyslow_command().render_help().ansi().to_string());
         return Ok(Request::Answered(Exit::Failed));
     }
-    let matches = match whyslow_command().try_get_matches_from(args) {
+    let matches = match whyslow_command().try_get_matches_from(&args) {
         Ok(matches) => matches,
         Err(error) => return Ok(answered(&error)),
     };
@@ -177,10 +178,39 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
                 "put options after `{name}`, or use `-- {name}` to record a program of that name"
             )));
     }
+    if cli.command.is_none() {
+        refuse_foreign_word(&cli.run.program, &args)?;
+    }
     Ok(match cli.command {
         Some(command) => Request::Command(Box::new(command), volume),
         None => Request::Run(Box::new(cli.run), volume),
     })
+}
+
+/// Commands of other profilers, with what they are here. They are not run as programs, unless after `--`:
+/// whoever types `whyslow top` does not mean to record `top`.
+const FOREIGN_WORDS: [(&str, &str); 9] = [
+    ("leaks", "whyslow heap -- PROGRAM, then whyslow report FILE leaks"),
+    ("memcheck", "whyslow heap -- PROGRAM, then whyslow report FILE leaks"),
+    ("massif", "whyslow heap -- PROGRAM"),
+    ("flamegraph", "whyslow flame FILE, or whyslow --flame x.svg PROGRAM"),
+    ("annotate", "whyslow asm FILE FUNCTION, or whyslow report FILE lines FUNCTION"),
+    ("disasm", "whyslow asm FILE FUNCTION"),
+    ("top", "whyslow -p PID --duration 10s, or whyslow report FILE"),
+    ("attach", "whyslow -p PID"),
+    ("profile", "whyslow PROGRAM, or whyslow record -- PROGRAM"),
+];
+
+fn refuse_foreign_word(program: &[OsString], args: &[OsString]) -> Result {
+    let Some(word) = program.first() else { return Ok(()) };
+    let is_after_dashes = args[..args.len() - program.len()].last().is_some_and(|before| before == "--");
+    match FOREIGN_WORDS.iter().find(|(foreign, _)| word == foreign) {
+        Some((foreign, here)) if !is_after_dashes => {
+            Err(Failure::new(format!("there is no command `{foreign}`"))
+                .next(format!("{here}; `whyslow -- {foreign}` records a program of that name")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The first recording option before a command's name.
@@ -382,6 +412,36 @@ mod tests {
     fn after_two_dashes_a_command_name_is_a_program() {
         let Ok(Request::Run(args, _)) = request(&["--", "report", "x"]) else { panic!("not a run") };
         assert_eq!(args.program, ["report", "x"]);
+    }
+
+    #[test]
+    fn commands_of_other_profilers_are_never_run_as_programs() {
+        for (word, here) in [
+            ("leaks", "report FILE leaks"),
+            ("flamegraph", "whyslow flame"),
+            ("annotate", "whyslow asm"),
+            ("top", "-p PID"),
+        ] {
+            let Err(failure) = request(&[word, "x"]) else { panic!("{word} is run") };
+            assert!(failure.to_string().contains(here), "{failure}");
+            assert!(matches!(request(&["--", word]), Ok(Request::Run(..))), "{word} after two dashes");
+            assert!(matches!(request(&[&format!("./{word}")]), Ok(Request::Run(..))), "{word} with a path");
+        }
+    }
+
+    #[test]
+    fn options_of_other_profilers_are_understood() {
+        for words in [
+            &["-g", "./app"][..],
+            &["record", "-g", "--", "./app"],
+            &["record", "--call-graph", "dwarf", "./app"],
+            &["heap", "--leak-check=full", "./app"],
+            &["heap", "-p", "7"],
+            &["record", "-p", "7", "--", "sleep", "10"],
+            &["report", "x.whyslow", "--sort", "self"],
+        ] {
+            assert!(!matches!(request(words), Err(_) | Ok(Request::Answered(_))), "{words:?}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use whyslow_profile::{CodeKind, Profile};
 
 use crate::failure::{Failure, Result};
 use crate::metric::MetricArgs;
-use crate::values;
+use crate::{shell, values};
 
 /// Which samples to count.
 #[derive(Debug, Clone, Args)]
@@ -151,7 +151,7 @@ fn bad_regex(option: &str, text: &str, error: &regex::Error) -> Failure {
     let error = error.to_string();
     let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
     Failure::new(format!("{option} '{text}': not a regular expression: {reason}"))
-        .next(format!("{option} '{}', to search for this text", regex::escape(text)))
+        .next(format!("{option} {}, to search for this text", shell::quoted(&regex::escape(text))))
 }
 
 #[cfg(test)]

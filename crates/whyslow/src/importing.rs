@@ -7,7 +7,7 @@ use whyslow_formats::import::{self, Format, ImportError, ImportOptions, Imported
 use whyslow_profile::{LocationId, Profile};
 
 use crate::failure::{Failure, Result};
-use crate::profile_file;
+use crate::{profile_file, shell};
 
 /// Imports a file in the given format, or in the format that its content shows. Looks for the files of its
 /// modules in the folder `copies` first.
@@ -24,7 +24,7 @@ pub(crate) fn import(
     if is_relative && has_unknown_addresses(&imported.profile) {
         let copies = options.copies.as_deref();
         let files = copies.map_or_else(Vec::new, |folder| whyslow_symbols::copies(&imported.profile, folder));
-        profile_file::symbolize(&mut imported.profile, true, files);
+        profile_file::symbolize(&mut imported.profile, true, true, files);
     } else if imported.profile.sources.rows.is_empty() {
         whyslow_symbols::keep_sources(&mut imported.profile);
     }
@@ -54,7 +54,7 @@ fn explain(path: &Path, error: ImportError) -> Failure {
         }
         ImportError::UnknownFormat if profile_file::is_profile(path) => {
             Failure::new(format!("{name}: this is already a whyslow profile"))
-                .next(format!("whyslow report {name}"))
+                .next(format!("whyslow report {}", shell::file(path)))
         }
         ImportError::UnknownFormat => Failure::new(format!("{name}: {error}"))
             .next("`whyslow import --help` for the formats, and --format to choose one"),

@@ -15,12 +15,14 @@ mod filters;
 mod importing;
 mod metric;
 mod open;
+mod other_kind;
 mod output;
 mod profile_file;
 mod recording;
 #[cfg(test)]
 mod remark_ids;
 mod serve;
+mod shell;
 mod sides;
 mod suppress;
 mod targets;

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
@@ -64,6 +65,7 @@ impl Output {
         if path.is_dir() {
             return Err(unwritable(path, "it is a folder"));
         }
+        check_links(path)?;
         match Destination::of(path) {
             Destination::Special(_) => Ok(()),
             Destination::Regular { folder, .. } => {
@@ -88,6 +90,35 @@ impl Output {
             Self::File(path) => write_whole(path, write).map_err(|error| unwritable(path, error)),
         }
     }
+}
+
+/// Refuses a path through another user's symbolic link in a folder like /tmp: whoever made it chose the file
+/// that would be replaced. The kernel refuses such links where `fs.protected_symlinks` is set.
+pub(crate) fn check_links(path: &Path) -> Result {
+    match path.ancestors().find(|part| is_trap(part)) {
+        Some(link) => Err(Failure::new(format!(
+            "{}: it is a link of another user in a folder that everyone may write to",
+            link.display()
+        ))
+        .next("another output file, or the link's target by its own name")),
+        None => Ok(()),
+    }
+}
+
+fn is_trap(path: &Path) -> bool {
+    let Ok(link) = fs::symlink_metadata(path) else { return false };
+    if !link.is_symlink() {
+        return false;
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(folder) = fs::metadata(parent) else { return false };
+    is_foreign(link.uid(), folder.uid(), folder.mode(), whyslow_proc::user())
+}
+
+/// Whether neither the user nor the owner of a sticky folder for everyone made a link in it.
+fn is_foreign(link_owner: u32, folder_owner: u32, folder_mode: u32, user: u32) -> bool {
+    const STICKY_FOR_ALL: u32 = 0o1002;
+    folder_mode & STICKY_FOR_ALL == STICKY_FOR_ALL && link_owner != user && link_owner != folder_owner
 }
 
 fn unwritable(path: &Path, why: impl std::fmt::Display) -> Failure {
@@ -181,6 +212,30 @@ mod tests {
         fs::write(&path, b"\x7fELF and more").unwrap();
         let failure = Output::from(path).write(|_| Ok(())).unwrap_err().to_string();
         assert!(failure.contains("does not overwrite"), "{failure}");
+    }
+
+    #[test]
+    fn links_of_other_users_in_shared_folders_are_not_followed() {
+        let (me, other, root) = (1000, 1001, 0);
+        assert!(is_foreign(other, root, 0o41777, me));
+        assert!(is_foreign(other, root, 0o41777, root), "root falls into it worst");
+        assert!(!is_foreign(me, root, 0o41777, me), "one's own link");
+        assert!(!is_foreign(root, root, 0o41777, me), "a link of the folder's owner");
+        assert!(!is_foreign(other, root, 0o40777, me), "not sticky: anybody could replace the file itself");
+        assert!(!is_foreign(other, root, 0o40755, me), "not for everyone");
+
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("precious"), folder.path().join("x.svg"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o1777)).unwrap();
+        // Only root can make a link of another user.
+        if whyslow_proc::user() == 0 {
+            std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
+            let failure = Output::from(link).write(|out| out.write_all(b"new")).unwrap_err().to_string();
+            assert!(failure.contains("a link of another user"), "{failure}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use whyslow_profile::{ModuleId, Profile, SymbolState};
 use whyslow_symbols::{FileBytes, Summary};
 
 use crate::failure::{Failure, Result, warn};
-use crate::importing;
+use crate::{importing, shell};
 
 /// Opens a profile for a query command. A profile without symbols (its recorder was killed, or is a library)
 /// gets them here, in memory. The recording of another tool is imported.
@@ -28,7 +28,7 @@ pub(crate) fn open(path: &Path) -> Result<Profile> {
         ));
     }
     if !profile.sealed || lacks_symbols(&profile) {
-        symbolize(&mut profile, true, Vec::new());
+        symbolize(&mut profile, true, true, Vec::new());
     }
     profile.add_wall_time();
     Ok(profile)
@@ -44,13 +44,16 @@ pub(crate) fn read(path: &Path) -> Result<Profile> {
     file::read(path).map_err(|error| explain(path, error))
 }
 
-/// Adds names and lines. `files` are the modules that the recorder still has open.
+/// Adds names and lines, and unless it is not wanted, source text and machine code. `files` are the modules that
+/// the recorder still has open.
 pub(crate) fn symbolize(
     profile: &mut Profile,
     use_cache: bool,
+    with_source: bool,
     files: Vec<(ModuleId, FileBytes)>,
 ) -> Summary {
-    let mut options = whyslow_symbols::Options { files, ..Default::default() };
+    let (keep_sources, keep_code) = (with_source, with_source);
+    let mut options = whyslow_symbols::Options { files, keep_sources, keep_code, ..Default::default() };
     if !use_cache {
         options.cache = None;
     }
@@ -172,10 +175,10 @@ impl Guess {
     fn next(self, path: &Path) -> String {
         match self {
             Self::Program if path.components().count() == 1 => {
-                format!("whyslow ./{}, to record it", path.display())
+                format!("whyslow {}, to record it", shell::file(&Path::new(".").join(path)))
             }
-            Self::Program => format!("whyslow {}, to record it", path.display()),
-            Self::Importable(_) => format!("whyslow import {}", path.display()),
+            Self::Program => format!("whyslow {}, to record it", shell::file(path)),
+            Self::Importable(_) => format!("whyslow import {}", shell::file(path)),
             Self::Gzip | Self::Json => {
                 "`whyslow import --help` for the formats that whyslow imports".to_owned()
             }

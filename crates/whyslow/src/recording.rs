@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::{By, Fact as _, Remark};
 use whyslow_capture::{
-    HeapOptions, NotRecorded, Options, RecordError, Recording, SamplerChoice, Target, record,
+    HeapOptions, Kept, Names, NewProfile, NotRecorded, Options, RecordError, Recording, SamplerChoice,
+    Target, record,
 };
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_proc::kernel::Settings;
@@ -20,9 +21,10 @@ use crate::cli::{Volume, command_names};
 use crate::events::EventOptions;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
+use crate::other_kind::OtherKind;
 use crate::output::{Output, note};
 use crate::values::{self, Cpus};
-use crate::{open, profile_file, suppress};
+use crate::{open, profile_file, shell, suppress};
 
 /// What to record, how to sample, and where the profile goes.
 #[derive(Debug, Clone, Args)]
@@ -68,6 +70,11 @@ pub(crate) struct RecordOptions {
 }
 
 impl RecordOptions {
+    /// The same, kept elsewhere or for another time.
+    pub(crate) fn kept(&self, keep: KeepOptions) -> Self {
+        Self { keep, ..self.clone() }
+    }
+
     /// The defaults with these changes, written to a file.
     pub(crate) fn to_file(file: PathBuf, frequency: u32, off_cpu: bool, heap: bool) -> Self {
         let keep = KeepOptions {
@@ -76,6 +83,7 @@ impl RecordOptions {
             open: false,
             duration: None,
             no_symbol_cache: false,
+            no_source: false,
         };
         Self {
             frequency,
@@ -146,7 +154,7 @@ impl From<SampledBy> for SamplerChoice {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct KeepOptions {
-    /// Write the profile here instead of ./NAME.whyslow
+    /// Write the profile here [default: NAME.1.whyslow, NAME.2.whyslow, …; NAME.whyslow is the latest]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Also write a flame graph
@@ -161,6 +169,9 @@ pub(crate) struct KeepOptions {
     /// Do not use or update the symbol cache
     #[arg(long)]
     no_symbol_cache: bool,
+    /// Leave source lines and machine code out of the profile
+    #[arg(long)]
+    no_source: bool,
 }
 
 /// A recorded profile, on disk and in memory.
@@ -222,18 +233,21 @@ pub(crate) fn run_with(
     volume: Volume,
     suppressions: &Suppressions,
 ) -> Result<Recorded> {
-    let path = checked_path(name, keep)?;
+    let (path, names) = checked_path(name, keep)?;
     let kernel = how.cpu && !how.user_only && !keep.no_symbol_cache;
     let background = kernel.then_some(whyslow_symbols::cache_kernel_names as fn());
-    let how = Options { duration: keep.duration, background, ..how };
+    let how = Options { duration: keep.duration, names, background, ..how };
     let recording = record(target, &how, &path).map_err(explain)?;
     finish(recording, keep, volume, suppressions)
 }
 
-/// The path of the profile. Fails early if the flame graph cannot be written.
-fn checked_path(name: &OsStr, keep: &KeepOptions) -> Result<PathBuf> {
+/// The path of the profile, and who chose it. Fails early if the flame graph cannot be written.
+fn checked_path(name: &OsStr, keep: &KeepOptions) -> Result<(PathBuf, Names)> {
     if let Some(picture) = keep.picture(Path::new("")) {
         picture.check()?;
+    }
+    if let Some((_, file)) = keep.other_kind() {
+        Output::from(file.to_owned()).check()?;
     }
     Ok(output_path(name, keep))
 }
@@ -246,30 +260,33 @@ pub(crate) fn adopt(
     volume: Volume,
     suppressions: &Suppressions,
 ) -> Result<Recorded> {
-    let path = checked_path(name, keep)?;
-    make_room(&path, volume)?;
+    let (path, names) = checked_path(name, keep)?;
+    let (new, _) = NewProfile::create(&path, names).map_err(explain)?;
     let started = Instant::now();
-    let symbols = profile_file::symbolize(&mut profile, !keep.no_symbol_cache, Vec::new());
+    let symbols = profile_file::symbolize(&mut profile, !keep.no_symbol_cache, !keep.no_source, Vec::new());
     if volume == Volume::Verbose {
         note(&describe(&profile, &symbols, started.elapsed()));
     }
     suppress::leaks(&mut profile, suppressions);
     profile.sealed = true;
-    let cannot_write = |error| explain(RecordError::Output { path: path.clone(), error });
-    let trouble = file::write(&path, &profile).err().map(cannot_write);
-    Ok(Recorded { path, profile, exit: None, trouble })
+    Ok(match write(new, &path, &profile, volume) {
+        Ok(path) => Recorded { path, profile, exit: None, trouble: None },
+        Err(failure) => Recorded { path, profile, exit: None, trouble: Some(failure) },
+    })
 }
 
-/// Moves an existing profile out of the way of a new one. Refuses to replace any other file.
-pub(crate) fn make_room(path: &Path, volume: Volume) -> Result {
-    let moved_aside = whyslow_capture::make_room(path).map_err(explain)?;
+/// Writes a profile into its new file, and returns the name that it keeps.
+pub(crate) fn write(new: NewProfile, path: &Path, profile: &Profile, volume: Volume) -> Result<PathBuf> {
+    let cannot_write = |error| explain(RecordError::Output { path: path.to_owned(), error });
+    file::write(new.temporary(), profile).map_err(cannot_write)?;
+    let Kept { path: kept, moved_aside } = new.keep().map_err(explain)?;
     report_moved_profile(path, moved_aside, volume);
-    Ok(())
+    Ok(kept)
 }
 
 fn report_moved_profile(path: &Path, moved_aside: Option<PathBuf>, volume: Volume) {
     if let Some(old) = moved_aside.filter(|_| volume > Volume::Quiet) {
-        note(&format!("whyslow: renamed the old {} to {}\n", path.display(), old.display()));
+        note(&format!("whyslow: the earlier {} is now {}\n", path.display(), old.display()));
     }
 }
 
@@ -296,7 +313,7 @@ fn finish(
         (Err(failure), None) => return Err(failure),
     };
     let started = Instant::now();
-    let symbols = profile_file::symbolize(&mut profile, !options.no_symbol_cache, files);
+    let symbols = profile_file::symbolize(&mut profile, !options.no_symbol_cache, !options.no_source, files);
     if volume == Volume::Verbose {
         note(&describe(&profile, &symbols, started.elapsed()));
     }
@@ -367,8 +384,11 @@ impl Recorded {
         self.trouble.is_none().then_some(&self.path)
     }
 
-    /// Draws the flame graph if one was requested.
+    /// Draws the flame graph if one was requested, and writes `-o` if that is no profile.
     pub(crate) fn draw(&self, options: &KeepOptions, volume: Volume) -> Result {
+        if let (Some((kind, file)), None) = (options.other_kind(), &self.trouble) {
+            kind.write(&self.path, file, volume)?;
+        }
         let Some(picture) = options.picture(&self.path) else { return Ok(()) };
         crate::commands::flame::draw(&self.profile, &picture)?;
         if let Output::File(file) = &picture {
@@ -392,6 +412,17 @@ impl Recorded {
 }
 
 impl KeepOptions {
+    /// The same, for this long.
+    pub(crate) fn lasting(&self, duration: Duration) -> Self {
+        Self { duration: Some(duration), ..self.clone() }
+    }
+
+    /// `-o x.svg` and the like: the kind of file, and its path.
+    fn other_kind(&self) -> Option<(OtherKind, &Path)> {
+        let file = self.output.as_deref()?;
+        OtherKind::of(file).map(|kind| (kind, file))
+    }
+
     /// The file of the flame graph: `--open` alone puts it next to the profile.
     fn picture(&self, profile: &Path) -> Option<Output> {
         match &self.flame {
@@ -405,15 +436,15 @@ impl KeepOptions {
 }
 
 /// `-o`, or NAME.whyslow here, or in the temporary folder if this folder is not writable.
-fn output_path(name: &OsStr, options: &KeepOptions) -> PathBuf {
-    if let Some(path) = &options.output {
-        return path.clone();
+fn output_path(name: &OsStr, options: &KeepOptions) -> (PathBuf, Names) {
+    if let (Some(path), None) = (&options.output, options.other_kind()) {
+        return (path.clone(), Names::Given);
     }
     let mut file = name.to_owned();
     file.push(".");
     file.push(EXTENSION);
     let here = PathBuf::from(&file);
-    match tempfile::Builder::new().prefix(".whyslow-").tempfile_in(".") {
+    let path = match tempfile::Builder::new().prefix(".whyslow-").tempfile_in(".") {
         Ok(_) => here,
         Err(_) => {
             let there = std::env::temp_dir().join(file);
@@ -423,7 +454,8 @@ fn output_path(name: &OsStr, options: &KeepOptions) -> PathBuf {
             ));
             there
         }
-    }
+    };
+    (path, Names::Numbered)
 }
 
 /// The name of a program's profile: its file name.
@@ -440,13 +472,18 @@ pub(crate) fn explain(error: RecordError) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
         RecordError::NotFound { program } => match similar_command(program) {
+            _ if crate::commands::report::is_view(program) => {
+                Failure::new(format!("there is no program `{program}`; it is a view of a recording"))
+                    .next(format!("whyslow report FILE {program}"))
+            }
             _ if program == "help" => Failure::new("there is no program or command `help`")
                 .next("whyslow --help, or whyslow COMMAND --help"),
             Some(command) => Failure::new(format!("there is no program or command `{program}`"))
                 .next(format!("whyslow {command} --help; did you mean `{command}`?")),
-            None if !program.contains('/') && Path::new(program).exists() => {
-                failure.next(format!("whyslow ./{program}; a program in this folder needs its path"))
-            }
+            None if !program.contains('/') && Path::new(program).exists() => failure.next(format!(
+                "whyslow {}; a program in this folder needs its path",
+                shell::quoted(&format!("./{program}"))
+            )),
             None => failure.next("the path of a program, such as ./target/release/app"),
         }
         .exit_with(Exit::NotFound),

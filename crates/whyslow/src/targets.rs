@@ -10,9 +10,9 @@ use whyslow_proc::process;
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::output::note;
-use crate::recording::name_of;
+use crate::recording::{KeepOptions, name_of};
+use crate::values;
 
-/// What to record, other than a program.
 /// The target, other than a program.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Target")]
@@ -23,6 +23,12 @@ pub(crate) struct TargetArgs {
     /// Record every process; with PROGRAM, until it exits
     #[arg(short, long, conflicts_with = "pid")]
     all: bool,
+    /// perf's options: stacks are always recorded
+    #[arg(short = 'g', hide = true)]
+    graph: bool,
+    /// The same
+    #[arg(long, hide = true, value_name = "METHOD")]
+    call_graph: Option<String>,
 }
 
 /// A process to record.
@@ -51,7 +57,35 @@ impl FromStr for Wanted {
 impl TargetArgs {
     /// These processes, or the whole machine.
     pub(crate) fn of(pid: Vec<Wanted>, all: bool) -> Self {
-        Self { pid, all }
+        Self { pid, all, ..Self::default() }
+    }
+
+    /// The program to start, and how long to record. `-p PID -- sleep 10` means ten seconds, as with perf.
+    pub(crate) fn until<'a>(
+        &self,
+        program: &'a [OsString],
+        keep: &KeepOptions,
+    ) -> Result<(&'a [OsString], KeepOptions)> {
+        if self.pid.is_empty() || program.is_empty() {
+            return Ok((program, keep.clone()));
+        }
+        let seconds = match program {
+            [sleep, time] if sleep == "sleep" => {
+                time.to_str().and_then(|time| values::positive_duration(time).ok())
+            }
+            _ => None,
+        };
+        let Some(time) = seconds else {
+            let words: Vec<String> = program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            let command = whyslow_analyze::command_line(&words);
+            return Err(Failure::new(format!(
+                "-p records running processes, and does not start `{command}`"
+            ))
+            .next(format!(
+                "-p PID --duration 10s; or whyslow record -a -- {command}, for everything while it runs"
+            )));
+        };
+        Ok((&[], keep.lasting(time)))
     }
 
     /// The target and the name of its profile; `None` without a target.

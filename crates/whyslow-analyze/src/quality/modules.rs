@@ -109,7 +109,12 @@ pub(super) fn warn(
             SymbolState::Stripped if row.unnamed_share >= NOTABLE_MODULE => stripped.push(row),
             // Lines of an interpreter say nothing of what it runs.
             SymbolState::Names | SymbolState::Stripped if jit::is_of_runtime(name) => {}
-            SymbolState::Names | SymbolState::Stripped => without_lines.push(row),
+            SymbolState::Names | SymbolState::Stripped => {
+                // Without its lines, what it calls has no line of it either.
+                let share =
+                    self::share(on_stack(profile, weights, ModuleId::from(index)), weights.total_value);
+                without_lines.push(ModuleShare { share, ..row });
+            }
             // Another tool's recording brings names with it.
             SymbolState::Missing | SymbolState::Replaced | SymbolState::NotLoaded
                 if row.unnamed_share < NOTABLE_MODULE => {}
@@ -205,6 +210,23 @@ fn is_rust(profile: &Profile, function: &Function) -> bool {
 fn is_go(profile: &Profile, function: &Function) -> bool {
     profile.text(function.raw_name).starts_with("runtime.")
         || function.file.is_some_and(|file| profile.text(file).ends_with(".go"))
+}
+
+/// The value of the samples that have a frame of this module.
+fn on_stack(profile: &Profile, weights: &Weights, module: ModuleId) -> u64 {
+    let mut has = vec![false; profile.stacks.len()];
+    let mut sum = 0u64;
+    // A stack comes after its callers.
+    for index in 0..profile.stacks.len() {
+        let stack = StackId::from(index);
+        let is_below = profile.stacks.parent(stack).is_some_and(|parent| has[parent.index()]);
+        has[index] =
+            is_below || profile.locations.module[profile.stacks.location(stack).index()] == Some(module);
+        if has[index] {
+            sum = sum.saturating_add(weights.value[index]);
+        }
+    }
+    sum
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::text;
 pub struct Explained<'a> {
     /// The findings, and the shape of the profile.
     pub explanation: &'a Explanation,
-    /// The profile's file, as the user would type it.
+    /// The profile's file, quoted for the shell.
     pub path: &'a str,
 }
 

@@ -205,7 +205,7 @@ fn is_nameless(profile: &Profile, label: Label) -> bool {
     }
 }
 
-/// The shape of the profile in a sentence, with the next command.
+/// The shape of the profile in a sentence, with the next command. `file` is quoted for the shell.
 pub fn shape(profile: &Profile, explanation: &Explanation, file: &str) -> String {
     let (file, shape) = (clean(file), &explanation.shape);
     let time = cost_noun(profile, explanation.metric);
@@ -243,7 +243,7 @@ pub fn shape(profile: &Profile, explanation: &Explanation, file: &str) -> String
             } else if unexplained(shape) > share / 2.0 {
                 format!(
                     "No known pattern explains most of it. See its loops: whyslow asm {file} {}",
-                    quoted(&clean(&name))
+                    quoted(&name)
                 )
             } else {
                 format!("See its lines: whyslow report {file} lines")

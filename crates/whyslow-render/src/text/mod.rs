@@ -39,7 +39,7 @@ pub use explain::{annotations, explain, explained_change, shape};
 pub(crate) use explain::{cost_noun, gain};
 pub use functions::functions;
 pub use groups::groups;
-pub use heap::{HeapView, heap, heap_part};
+pub use heap::{HeapView, heap, heap_part, leaks_of};
 pub use layout::Page;
 pub use lines::lines;
 pub use locks::locks;

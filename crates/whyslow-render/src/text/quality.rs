@@ -1,6 +1,6 @@
 //! The quality of a profile as text.
 
-use whyslow_analyze::{Fact, HeapQuality, Quality, Remark, Severity, WaitQuality};
+use whyslow_analyze::{Fact, HeapQuality, Quality, Severity, WaitQuality};
 use whyslow_profile::{KernelView, Sampling, Trigger};
 
 use super::layout::{PLAIN, Page, grade_style, left, number_of, push_line, push_titled, styled, wrap};
@@ -145,35 +145,34 @@ fn wait_words(waits: &WaitQuality, lost: u64) -> String {
     text + &format!(", {} lost", Count(lost))
 }
 
-/// The verdict on one line without styles: the headline and the worst problem.
+/// The verdict on one line without styles: the headline and the worst problems.
 pub fn verdict(quality: &Quality) -> String {
-    match worst(quality) {
-        Some(worst) => {
-            format!("{}; {}: {}", headline(quality), worst.severity.label(), worst_words(quality, &worst))
-        }
-        None => headline(quality),
-    }
+    let worst =
+        worst(quality).into_iter().map(|(severity, words)| format!("; {}: {words}", severity.label()));
+    headline(quality) + &worst.collect::<String>()
 }
 
-/// The verdict for the top of a view: the headline, and below it the worst problem.
+/// The verdict for the top of a view: the headline, and below it the worst problems.
 pub fn verdict_lines(quality: &Quality, page: Page) -> String {
     let mut out = String::new();
     push_line(&mut out, &headline(quality));
-    if let Some(worst) = worst(quality) {
-        push_remark(&mut out, worst.severity, &worst_words(quality, &worst), page.width);
+    for (severity, words) in worst(quality) {
+        push_remark(&mut out, severity, &words, page.width);
     }
     out
 }
 
-/// The worst problem; notes appear only in the view `quality`.
-fn worst(quality: &Quality) -> Option<Remark> {
-    quality.warnings.first().map(Fact::remark).filter(|worst| worst.severity > Severity::Note)
-}
-
-fn worst_words(quality: &Quality, worst: &Remark) -> String {
-    let more = quality.warnings.len() - 1;
-    let words = clean(&worst.text).into_owned();
-    if more > 0 { format!("{words} (+{more} more: `report FILE quality`)") } else { words }
+/// The two worst problems, and how many more there are; notes appear only in the view `quality`.
+fn worst(quality: &Quality) -> Vec<(Severity, String)> {
+    const MOST: usize = 2;
+    let remarks = quality.warnings.iter().map(Fact::remark).filter(|remark| remark.severity > Severity::Note);
+    let mut worst: Vec<(Severity, String)> =
+        remarks.take(MOST).map(|remark| (remark.severity, clean(&remark.text).into_owned())).collect();
+    let more = quality.warnings.len() - worst.len();
+    if let (Some((_, words)), 1..) = (worst.last_mut(), more) {
+        words.push_str(&format!(" (+{more} more: `report FILE quality`)"));
+    }
+    worst
 }
 
 /// The JSON label of the samples' trigger.

@@ -67,14 +67,14 @@ pub struct Summary<'a> {
     pub threads: &'a Threads,
     /// Its quality.
     pub quality: &'a Quality,
-    /// Its file, as the user would type it; `None` if it could not be written.
+    /// Its file, quoted for the shell; `None` if it could not be written.
     pub file: Option<&'a str>,
 }
 
 /// Renders duration, samples, quality, the hottest functions, the hottest path, and the next commands.
 pub fn summary(summary: &Summary<'_>, page: Page) -> String {
     let Summary { profile, quality, .. } = *summary;
-    let file = summary.file.map(quoted);
+    let file = summary.file.map(clean);
     let foot = foot(summary, file.as_deref(), page);
     let lines = |text: &str| text.lines().count();
     // The table's header and the minimum number of functions must fit; then warnings, then more functions.
@@ -199,7 +199,7 @@ fn event_lines(profile: &Profile, file: Option<&str>, page: Page) -> Vec<String>
             line.push_str(&format!("; {} in {}", Percent(own.own_share(most).value), page.fit(&name, 40)));
         }
         if let Some(file) = file {
-            let name = quoted(&clean(profile.text(profile.metrics[metric].name)));
+            let name = quoted(profile.text(profile.metrics[metric].name));
             line.push_str(&format!(": whyslow report {file} --metric {name}"));
         }
         line
@@ -245,25 +245,27 @@ fn together_words(together: &Together) -> String {
     /// Maximum number of reasons listed.
     const MOST: usize = 4;
     let Together { elapsed_ns, ran_ns, queued_ns, blocked_ns, .. } = *together;
-    let (who, elapsed) =
-        (if together.threads > 1 { "all threads were" } else { "the main thread was" }, duration(elapsed_ns));
+    let several = together.threads > 1;
+    let elapsed = duration(elapsed_ns);
     let is_notable = |part: u64| part.saturating_mul(100) >= elapsed_ns && part > 0;
-    let mut text = if is_notable(blocked_ns) || together.threads == 1 {
+    let mut text = if is_notable(blocked_ns) {
+        let who = if several { "all threads were" } else { "the main thread was" };
         let reasons = together.reasons.iter().take(MOST);
         let reasons: Vec<String> =
             reasons.map(|(reason, ns)| format!("{} {}", reason.word(), duration(*ns))).collect();
         let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
-        let others = if together.threads > 1 && is_notable(ran_ns) {
+        let others = if several && is_notable(ran_ns) {
             format!(", at least one ran for {}", duration(ran_ns))
         } else {
             String::new()
         };
         format!("{who} blocked for {} of {elapsed}{reasons}{others}", duration(blocked_ns))
     } else {
-        format!("at least one thread ran for {} of {elapsed}", duration(ran_ns))
+        let who = if several { "at least one thread" } else { "the main thread" };
+        format!("{who} ran for {} of {elapsed}", duration(ran_ns))
     };
     if is_notable(queued_ns) {
-        let queued = if together.threads > 1 { "none had a CPU for" } else { "queued for a CPU for" };
+        let queued = if several { "none had a CPU for" } else { "queued for a CPU for" };
         text.push_str(&format!(", and {queued} {}", duration(queued_ns)));
     }
     text
@@ -285,7 +287,8 @@ fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {
     if !summary.findings.is_empty() {
         commands.insert(0, format!("whyslow explain {file}"));
     }
-    if ran && summary.quality.samples > 0 {
+    // Without line information, the view has nothing to show.
+    if ran && summary.own.rows.iter().any(|row| row.line.is_some()) {
         commands.push(format!("whyslow report {file} lines"));
     }
     if wait_metric(summary.profile).is_some() {

@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::filters::Filters;
 use crate::output::{Output, note};
-use crate::profile_file;
+use crate::{profile_file, shell};
 
 /// Write a profile in another tool's format
 #[derive(Debug, Args)]
@@ -187,8 +187,8 @@ fn write(
         }
         Kind::Html => {
             let name = args.profile.file.file_name().unwrap_or(args.profile.file.as_os_str());
-            let typed = args.profile.file.display().to_string();
-            let explained = Explained { explanation: &for_viewer(profile, &typed), path: &typed };
+            let file = shell::file(&args.profile.file);
+            let explained = Explained { explanation: &for_viewer(profile, &file), path: &file };
             let view = view_of_metric(profile, selection.metric);
             let name = name.to_string_lossy();
             write_page(&Page::explained(profile, &name, explained).opened_with(&view), out)?;

@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::recording::{self, KeepOptions, Recorded, name_of};
-use crate::values;
+use crate::{shell, values};
 
 /// Find where memory is allocated, what holds it at the peak, and leaks
 #[derive(Debug, Args)]
@@ -32,8 +32,11 @@ Examples:
   whyslow heap --snapshot 4711            what process 4711 holds now
 
 --snapshot works on a process that runs under `whyslow heap`. It stops the
-process for a few milliseconds; the recording continues. The profile is
-NAME.snapshot.whyslow; in it, live-at-exit means live now.
+process for a few milliseconds; the recording continues. In its profile,
+live-at-exit means live now.
+
+Profiles are kept as NAME.heap.1.whyslow, NAME.heap.2.whyslow, and so on;
+NAME.heap.whyslow is the latest. Snapshots are NAME.snapshot.1.whyslow.
 
 The program runs unchanged: whyslow preloads an agent that hooks its allocator.
 `report`, `flame`, `view` and `export` show these metrics with --metric:
@@ -48,11 +51,14 @@ pub(crate) struct HeapArgs {
     #[arg(
         long,
         value_name = "PID",
-        conflicts_with_all = ["program", "sample", "unused", "mmap", "cpu", "temporary", "no_leak_check", "duration"]
+        conflicts_with_all = ["program", "sample", "unused", "mmap", "cpu", "temporary", "no_leak_check", "leak_check", "duration", "pid"]
     )]
     snapshot: Option<u32>,
     #[command(flatten)]
     how: HowArgs,
+    /// Other profilers attach
+    #[arg(short, long, value_name = "PID", hide = true)]
+    pid: Option<String>,
     /// The program to run, and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
     program: Vec<OsString>,
@@ -80,6 +86,9 @@ pub(crate) struct HowArgs {
     /// Do not look for leaks at exit
     #[arg(long)]
     no_leak_check: bool,
+    /// memcheck's option: `no` is --no-leak-check, all else is the default
+    #[arg(long, value_name = "HOW", hide = true, num_args = 0..=1, require_equals = true)]
+    leak_check: Option<Option<String>>,
     /// Valgrind or LeakSanitizer suppressions (repeatable)
     #[arg(long, value_name = "FILE")]
     suppressions: Vec<PathBuf>,
@@ -99,6 +108,12 @@ pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
         let recorded = recording::adopt(profile, &name, &args.how.keep, volume, &suppressions)?;
         return print_answer(&args.how, recorded, volume);
     }
+    if let Some(pid) = &args.pid {
+        return Err(Failure::new(format!(
+            "heap cannot attach to {pid}: what a process allocated before is not known"
+        ))
+        .next("whyslow heap -- PROGRAM, to start it under whyslow, then whyslow heap --snapshot PID at any time"));
+    }
     if args.program.is_empty() {
         return Err(
             Failure::new("no program to run").next("whyslow heap [OPTIONS] -- PROGRAM [ARGS]...")
@@ -110,19 +125,23 @@ pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
 /// Runs the target and prints the answer.
 pub(crate) fn run_target(target: &Target, name: &OsStr, args: &HowArgs, volume: Volume) -> Result<Exit> {
     let suppressions = read_suppressions(&args.suppressions)?;
+    let is_off = matches!(&args.leak_check, Some(Some(how)) if how == "no");
     let how = Options {
         cpu: args.cpu,
         heap: Some(HeapOptions {
             sample_bytes: args.sample,
             unused: args.unused,
             maps: args.mmap,
-            leak_check: !args.no_leak_check && args.sample.is_none(),
+            leak_check: !args.no_leak_check && !is_off && args.sample.is_none(),
             temporary_within: args.temporary,
             cpu_period_ns: None,
         }),
         ..Options::default()
     };
-    let recorded = recording::run_with(target, name, how, &args.keep, volume, &suppressions)?;
+    // A CPU profile of the same program keeps its name: the two have no metric in common.
+    let mut name = name.to_owned();
+    name.push(".heap");
+    let recorded = recording::run_with(target, &name, how, &args.keep, volume, &suppressions)?;
     print_answer(args, recorded, volume)
 }
 
@@ -141,11 +160,11 @@ fn print_answer(args: &HowArgs, recorded: Recorded, volume: Volume) -> Result<Ex
                 "--fail-on-leak: {} definitely lost in {blocks}",
                 whyslow_render::units::bytes(bytes)
             );
-            let next = format!("whyslow report {} heap", path.display());
+            let next = format!("whyslow report {} leaks", shell::file(&path));
             Err(Failure::new(what).next(next).exit_with(Exit::Leaked))
         }
         (Exit::Success | Exit::Program(0), Some(Verdict::Unknown(why))) => {
-            let next = format!("whyslow report {} heap", path.display());
+            let next = format!("whyslow report {} heap", shell::file(&path));
             let what = format!("--fail-on-leak: cannot decide whether memory is lost: {why}");
             Err(Failure::new(what).next(next).exit_with(Exit::NotEverythingSeen))
         }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use whyslow_analyze::{Fact, Overview, Quality, is_counted, number_of};
+use whyslow_capture::{Names, NewProfile};
 use whyslow_formats::import::{Format, STDIN};
 use whyslow_profile::{Profile, file};
 use whyslow_render::text::remark_line;
@@ -11,8 +12,8 @@ use whyslow_render::text::remark_line;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::note;
-use crate::{importing, values};
+use crate::output::{check_links, note};
+use crate::{importing, recording, shell, values};
 
 /// Import another tool's recording for use with all commands
 #[derive(Debug, Args)]
@@ -54,16 +55,14 @@ pub(crate) struct ImportArgs {
 /// Imports the file and prints a summary.
 pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
     let output = args.output.clone().unwrap_or_else(|| default_output(&args.file));
+    check_links(&output)?;
     refuse_to_replace(&output, args.output.is_some())?;
     if let Some(folder) = args.symfs.as_ref().filter(|folder| !folder.is_dir()) {
         return Err(Failure::new(format!("{}: not a folder", folder.display()))
             .next("the folder with copies of the recorded programs"));
     }
     let (format, imported) = importing::import(&args.file, args.format, args.symfs.as_deref())?;
-    file::write(&output, &imported.profile).map_err(|error| {
-        Failure::new(format!("{}: cannot be written: {error}", output.display()))
-            .next("-o with a file in a writable folder with free space")
-    })?;
+    write(&output, &imported.profile, volume)?;
     if volume > Volume::Quiet {
         note(&summary(&args.file, format, &imported.profile, &output));
         let notes = imported.profile.meta.notes.iter().map(Fact::remark);
@@ -74,6 +73,18 @@ pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
         }
     }
     Ok(Exit::Success)
+}
+
+/// Writes the profile. An earlier import is replaced, for it can be made again; a recording gets a number.
+fn write(output: &Path, profile: &Profile, volume: Volume) -> Result {
+    if file::read(output).is_ok_and(|old| old.meta.imported_from.is_none()) {
+        let (new, _) = NewProfile::create(output, Names::Given).map_err(recording::explain)?;
+        return recording::write(new, output, profile, volume).map(drop);
+    }
+    file::write(output, profile).map_err(|error| {
+        Failure::new(format!("{}: cannot be written: {error}", output.display()))
+            .next("-o with a file in a writable folder with free space")
+    })
 }
 
 fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> String {
@@ -93,8 +104,8 @@ fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> Str
         "whyslow: {}: {format}: {}\nwhyslow: wrote {}; next: whyslow report {}\n",
         path.display(),
         holds.join(", "),
-        output.display(),
-        output.display()
+        shell::file(output),
+        shell::file(output)
     )
 }
 
@@ -119,7 +130,7 @@ fn default_output(path: &Path) -> PathBuf {
     unpacked.with_extension(file::EXTENSION)
 }
 
-/// Never replaces a file that is not a profile, and a whyslow recording only if `-o` names it.
+/// Never replaces a file that is not a profile, and takes the name of a whyslow recording only if `-o` says so.
 fn refuse_to_replace(output: &Path, named: bool) -> Result {
     if !output.exists() || !output.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return Ok(());

@@ -40,22 +40,23 @@ pub(crate) struct LocksArgs {
     #[command(flatten)]
     keep: KeepOptions,
     /// The program to run, and its arguments
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true, conflicts_with = "pid")]
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
     program: Vec<OsString>,
 }
 
 /// Records waits and prints the locks among them.
 pub(crate) fn run(args: &LocksArgs, volume: Volume) -> Result<Exit> {
-    let Some((target, name)) = args.target.target(&args.program, volume)? else {
+    let (program, keep) = args.target.until(&args.program, &args.keep)?;
+    let Some((target, name)) = args.target.target(program, volume)? else {
         return Err(Failure::new("nothing to record")
             .next("whyslow locks -- PROGRAM, or -p PID for a running process"));
     };
     let how = Options { off_cpu: true, wakers: true, ..Options::default() };
     let recorded =
-        recording::run_with(&target, &name, how, &args.keep, volume, &Suppressions::default())?;
+        recording::run_with(&target, &name, how, &keep, volume, &Suppressions::default())?;
     if volume > Volume::Quiet {
         note(&report::locks_summary(&recorded.profile, recorded.saved(), args.min_wait.unwrap_or_default()));
     }
-    recorded.draw(&args.keep, volume)?;
+    recorded.draw(&keep, volume)?;
     recorded.exit()
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use whyslow_analyze::{Quality, number_of};
 use whyslow_analyze::heap::{has_heap, is_heap_only};
+use whyslow_capture::{Names, NewProfile};
 use whyslow_profile::{Note, Pool, Profile, RecordingNote, file};
 use whyslow_render::units::duration;
 
@@ -13,7 +14,8 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::profile_file;
-use crate::recording::{make_room, name_of};
+use crate::recording::{self, name_of};
+use crate::shell;
 
 /// Merge several recordings, so that rare code gets enough samples
 #[derive(Debug, Args)]
@@ -28,7 +30,7 @@ pub(crate) struct MergeArgs {
     /// Two or more recordings
     #[arg(value_name = "FILE", required = true, num_args = 2..)]
     files: Vec<PathBuf>,
-    /// Write here instead of NAME.merged.whyslow
+    /// Write here instead of NAME.merged.1.whyslow
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }
@@ -55,12 +57,12 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
     }
     let mut profile = pool.finish();
     profile.meta.notes.extend(runs.notes());
-    let output = args.output.clone().unwrap_or_else(|| default_output(&profile));
-    make_room(&output, volume)?;
-    file::write(&output, &profile).map_err(|error| {
-        Failure::new(format!("{}: cannot be written: {error}", output.display()))
-            .next("-o with a file in a writable folder with free space")
-    })?;
+    let (output, names) = match &args.output {
+        Some(path) => (path.clone(), Names::Given),
+        None => (default_output(&profile), Names::Numbered),
+    };
+    let (new, _) = NewProfile::create(&output, names).map_err(recording::explain)?;
+    let output = recording::write(new, &output, &profile, volume)?;
     if volume > Volume::Quiet {
         let samples = profile.main_samples().map_or(0, |(_, samples)| samples.len()) as u64;
         let cpu_time = profile.meta.user_time_ns.saturating_add(profile.meta.system_time_ns);
@@ -69,8 +71,8 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
             number_of(args.files.len() as u64, "recording", "recordings"),
             number_of(samples, "sample", "samples"),
             duration(cpu_time),
-            output.display(),
-            output.display()
+            shell::file(&output),
+            shell::file(&output)
         ));
         note(&format!("whyslow: {}\n", whyslow_render::text::headline(&Quality::of(&profile))));
     }

@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::recording::{self, AnswerOptions, RecordOptions};
+use crate::shell;
 use crate::targets::TargetArgs;
 
 /// Record a program, running processes or the whole machine
@@ -35,7 +36,7 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     options: RecordOptions,
     /// The program to record, and its arguments
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true, conflicts_with = "pid")]
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
     program: Vec<OsString>,
 }
 
@@ -47,44 +48,51 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) options: AnswerOptions,
     /// The program to record, and its arguments
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true, conflicts_with = "pid")]
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
     pub(crate) program: Vec<OsString>,
 }
 
 /// `whyslow record`: prints one line with the file of the profile.
 pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
-    let Some((target, name)) = args.target.target(&args.program, volume)? else {
+    let (program, keep) = args.target.until(&args.program, &args.options.keep)?;
+    let options = args.options.kept(keep);
+    let Some((target, name)) = args.target.target(program, volume)? else {
         return Err(
             Failure::new("nothing to record").next("whyslow record -- PROGRAM, -p PID, or -a")
         );
     };
-    let recorded = recording::run(&target, &name, &args.options, volume)?;
+    let recorded = recording::run(&target, &name, &options, volume)?;
     if volume > Volume::Quiet
         && let Some(path) = recorded.saved()
     {
-        let file = path.display();
+        let file = shell::file(path);
+        let totals = recorded.profile.heap.totals();
         let views = [
             ("heap", recorded.profile.meta.heap.is_some()),
+            ("leaks", totals.definitely_lost_blocks + totals.possibly_lost_blocks > 0),
             ("waits", wait_metric(&recorded.profile).is_some()),
         ];
         let views = views.iter().filter(|(_, is_recorded)| *is_recorded);
         let views: String = views.map(|(view, _)| format!("   whyslow report {file} {view}")).collect();
-        note(&format!("whyslow: recorded {file}; next: whyslow report {file}{views}\n"));
+        note(&format!("whyslow: recorded {file}; next: whyslow report {file}{views}   whyslow view {file}\n"));
         note(&super::report::costliest_syscall(&recorded.profile, path));
         note(&super::report::verdict(&recorded.profile));
     }
     warn_about_missing_events(&recorded.profile, volume);
-    recorded.draw(&args.options.keep, volume)?;
+    recorded.draw(&options.keep, volume)?;
     recorded.exit()
 }
 
 /// `whyslow PROGRAM`, `whyslow -p PID`, `whyslow -a`: prints the answer.
 pub(crate) fn run_and_answer(args: &RunArgs, volume: Volume) -> Result<Exit> {
-    let Some((target, name)) = args.target.target(&args.program, volume)? else {
+    let (program, keep) = args.target.until(&args.program, &args.options.record.keep)?;
+    let record = args.options.record.kept(keep);
+    let options = AnswerOptions { record, ..args.options.clone() };
+    let Some((target, name)) = args.target.target(program, volume)? else {
         return Err(Failure::new("no program to record")
             .next("whyslow [OPTIONS] PROGRAM [ARGS]..., or -p PID for a running process"));
     };
-    record_and_answer(&target, &name, &args.options, volume)
+    record_and_answer(&target, &name, &options, volume)
 }
 
 /// Records and prints the one-screen answer.

@@ -28,7 +28,7 @@ use crate::metric::MetricArgs;
 use crate::output::{self, Output, note};
 use crate::serve::{self, Doorway, Editor, Progress, Server, Site};
 use crate::sides::Sides;
-use crate::{open, profile_file};
+use crate::{open, profile_file, shell};
 
 /// Open a profile, a comparison or bench results in the browser
 #[derive(Debug, Args)]
@@ -152,8 +152,8 @@ fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
     let mut profile = profile_file::open(path)?;
     let metric = args.metric.resolve(path, &mut profile, u64::MAX)?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let typed = path.display().to_string();
-    let explained = Explained { explanation: &for_viewer(&profile, &typed), path: &typed };
+    let file = shell::file(path);
+    let explained = Explained { explanation: &for_viewer(&profile, &file), path: &file };
     let view = view_of_metric(&profile, metric);
     ready(args, &Page::explained(&profile, &name, explained).opened_with(&view), volume)
 }

@@ -185,3 +185,31 @@ fn small_shares_are_not_findings_and_rules_have_pages() {
     let missing = folder.whyslow(["explain", "no.whyslow"]);
     assert!(missing.code == Some(125) && missing.stderr.contains("no.whyslow"), "{missing:?}");
 }
+
+#[test]
+fn suggested_commands_quote_the_file_and_mean_the_very_one() {
+    let folder = Folder::new();
+    let name = "a; touch PWNED; $(id) .whyslow";
+    folder.save(name, &testing::profile(STACKS));
+    let explained = folder.whyslow(["explain", name, "--format", "json"]).succeeds().stdout.clone();
+    let explained: Value = serde_json::from_str(&explained).unwrap();
+    let check = explained["findings"][0]["verify"].as_str().unwrap();
+    assert!(check.starts_with("whyslow verify 'a; touch PWNED; $(id) .whyslow' AFTER.whyslow"), "{check}");
+    let text = folder.whyslow(["explain", name]).succeeds().stdout.clone();
+    assert!(text.contains(check) || text.contains("'a; touch PWNED; $(id) .whyslow'"), "{text}");
+    for wrong in [
+        &["report", name, "callers"][..],
+        &["report", name, "heap"],
+        &["import", name],
+        &["asm", name, "none"],
+    ] {
+        let outcome = folder.whyslow(wrong);
+        let next = outcome.stderr.split("try: ").nth(1).unwrap_or_default();
+        assert!(!next.contains(" a; touch"), "{wrong:?}: {}", outcome.stderr);
+    }
+    // The latest recording is named by its number: the plain name is another file's after the next recording.
+    std::fs::hard_link(folder.path().join(name), folder.path().join("a; touch PWNED; $(id) .7.whyslow"))
+        .unwrap();
+    let text = folder.whyslow(["explain", name]).succeeds().stdout.clone();
+    assert!(text.contains("'a; touch PWNED; $(id) .7.whyslow'"), "{text}");
+}

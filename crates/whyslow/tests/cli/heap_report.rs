@@ -126,3 +126,21 @@ fn the_viewers_page_opens_with_the_metric() {
     folder.whyslow(export).succeeds();
     assert!(folder.read("y.html").contains("data-view=\"m=1\""));
 }
+
+#[test]
+fn leaks_have_a_view_of_their_own_with_callers() {
+    let folder = Folder::new();
+    let lost = "main@app.rs:3;load@app.rs:12;make@app.rs:20 : allocations=2 bytes_allocated=64 live_at_exit_blocks=2 \
+                live_at_exit_bytes=64 definitely_lost_blocks=2 definitely_lost_bytes=64";
+    let mut profile = testing::heap_profile(lost);
+    if let Some(facts) = &mut profile.meta.heap {
+        facts.leaks = whyslow_profile::LeakCheck::AtExit;
+    }
+    folder.save("lost.whyslow", &profile);
+    let text = folder.whyslow(["report", "lost.whyslow", "leaks"]).succeeds().stdout.clone();
+    for part in ["leaks: 64 B definitely lost in 2 blocks", "make", "called by load (app.rs:12)"] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+    folder.profile("cpu.whyslow", "main 1");
+    folder.whyslow(["report", "cpu.whyslow", "leaks"]).fails(125, &["the heap was not recorded"]);
+}

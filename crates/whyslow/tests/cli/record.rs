@@ -44,7 +44,7 @@ fn the_answer_goes_to_stderr() {
     folder.script("app", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done");
     let outcome = folder.whyslow(["./app"]);
     assert_eq!(outcome.succeeds().stdout, "done\n");
-    assert!(outcome.stderr.contains("app.whyslow"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("app.1.whyslow"), "{}", outcome.stderr);
 }
 
 #[test]
@@ -85,15 +85,29 @@ fn writes_a_flame_graph_with_the_recording() {
 }
 
 #[test]
-fn keeps_the_old_profile() {
+fn every_recording_keeps_a_name_of_its_own() {
     if !can_record() {
         return;
     }
     let folder = Folder::new();
-    folder.whyslow(["-q", "true"]).succeeds();
-    let outcome = folder.whyslow(["true"]);
-    assert!(outcome.succeeds().stderr.contains("true.old.whyslow"), "{}", outcome.stderr);
-    assert!(folder.names().contains(&"true.old.whyslow".to_owned()));
+    for number in 1..=3 {
+        let said = folder.whyslow(["sh", "-c", &format!("exit 0 # {number}")]).succeeds().stderr.clone();
+        assert!(said.contains(&format!("whyslow view sh.{number}.whyslow")), "{said}");
+    }
+    for number in 1..=3 {
+        let profile = read(&folder, &format!("sh.{number}.whyslow"));
+        assert_eq!(profile.meta.command[2], format!("exit 0 # {number}"));
+    }
+    assert_eq!(read(&folder, "sh.whyslow").meta.command[2], "exit 0 # 3", "the plain name is the latest");
+    // The heap of the same program has a name of its own.
+    folder.whyslow(["heap", "-q", "--", "sh", "-c", "exit 0"]).succeeds();
+    assert!(read(&folder, "sh.heap.1.whyslow").meta.heap.is_some());
+    assert_eq!(read(&folder, "sh.whyslow").meta.command[2], "exit 0 # 3");
+    // A name that the user chose is not numbered, and the earlier profile of that name is kept.
+    let said = folder.whyslow(["record", "-o", "sh.2.whyslow", "--", "true"]).succeeds().stderr.clone();
+    assert!(said.contains("the earlier sh.2.whyslow is now sh.2.1.whyslow"), "{said}");
+    assert_eq!(read(&folder, "sh.2.1.whyslow").meta.command[2], "exit 0 # 2");
+    assert_eq!(read(&folder, "sh.2.whyslow").meta.command, ["true"]);
 }
 
 #[test]
@@ -120,7 +134,7 @@ fn attaching_records_a_running_process() {
     let still_runs = busy.try_wait().unwrap().is_none();
     busy.kill().unwrap();
     busy.wait().unwrap();
-    assert!(outcome.succeeds().stderr.contains("sh.whyslow"), "{}", outcome.stderr);
+    assert!(outcome.succeeds().stderr.contains("sh.1.whyslow"), "{}", outcome.stderr);
     assert!(still_runs, "the process still runs");
     folder.whyslow(["export", "sh.whyslow", "--to", "folded"]).succeeds();
 }
@@ -388,4 +402,55 @@ fn refuses_a_program_together_with_a_process() {
     let outcome = Folder::new().whyslow(["-p", "1", "./app"]);
     assert_eq!(outcome.code, Some(125));
     assert!(outcome.stderr.contains("cannot be used with"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_end_of_the_output_name_tells_the_kind_of_file() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.script("app", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
+    for (number, (file, start)) in
+        [("x.svg", "<svg"), ("x.html", "<!"), ("x.json", "{"), ("x.folded", "")].into_iter().enumerate()
+    {
+        let said = folder.whyslow(["-o", file, "./app"]).succeeds().stderr.clone();
+        assert!(folder.read(file).trim_start().to_lowercase().starts_with(start), "{file}: {said}");
+        // The profile itself is kept, too.
+        assert!(said.contains(&format!("saved: app.{}.whyslow", number + 1)), "{said}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&folder.read("x.json")).unwrap();
+    assert_eq!(json["view"], "functions");
+    folder.whyslow(["import", "x.folded", "-o", "y.whyslow"]).succeeds();
+    folder.whyslow(["-q", "-o", "no/such/x.svg", "./app"]).fails(125, &["no/such/x.svg: cannot be written"]);
+}
+
+#[test]
+fn sleep_after_a_process_is_the_time_to_record() {
+    let folder = Folder::new();
+    let mut busy = folder.command_of("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let pid = busy.id().to_string();
+    let outcome = folder.whyslow(["record", "-o", "x.whyslow", "-p", &pid, "--", "sleep", "0.2"]);
+    let other = folder.whyslow(["record", "-p", &pid, "--", "touch", "started"]);
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    if can_record() {
+        outcome.succeeds();
+        assert!(pids(&read(&folder, "x.whyslow")).contains(&pid));
+    }
+    other.fails(125, &["does not start `touch started`", "--duration 10s"]);
+    assert!(!folder.names().contains(&"started".to_owned()));
+}
+
+#[test]
+fn habits_of_other_profilers_are_answered_with_the_right_command() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", "main;parse 3");
+    folder.whyslow(["heap", "-p", "4711"]).fails(125, &["heap cannot attach to 4711", "--snapshot PID"]);
+    folder
+        .whyslow(["report", "x.whyslow", "--sort", "dso,sym"])
+        .fails(125, &["`dso` of perf is a view here", "whyslow report FILE modules"]);
+    folder.whyslow(["top"]).fails(125, &["there is no command `top`", "whyslow -p PID"]);
+    folder.whyslow(["critical-path"]).fails(127, &["whyslow report FILE critical-path"]);
+    assert_eq!(folder.names(), ["x.whyslow"]);
 }

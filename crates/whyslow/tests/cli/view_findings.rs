@@ -53,6 +53,16 @@ fn the_page_has_the_findings_of_explain() {
 }
 
 #[test]
+fn the_command_behind_the_copy_button_quotes_the_file() {
+    let folder = Folder::new();
+    let name = "a; touch PWNED; $(id) .whyslow";
+    folder.profile(name, HASHING);
+    let page = folder.whyslow(["view", name, "-o", "-"]).succeeds().stdout.clone();
+    let (_, is_quoted) = explained(&page, "whyslow verify 'a; touch PWNED; $(id) .whyslow' AFTER.whyslow");
+    assert!(is_quoted);
+}
+
+#[test]
 fn a_comment_in_the_source_hides_a_finding() {
     let folder = Folder::new();
     let mut profile = whyslow_analyze::testing::profile(HASHING);

@@ -134,3 +134,23 @@ fn the_functions_of_a_stripped_program_are_separate_rows() {
         assert_eq!(recorded.profile.modules[row].symbols, SymbolState::Stripped);
     }
 }
+
+#[test]
+fn a_profile_without_source_has_neither_lines_of_text_nor_machine_code() {
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    for (option, has_source) in [(&[][..], true), (&["--no-source"], false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recorder = whyslow(folder.path());
+        recorder
+            .args(["record", "-q", "-o", "run.whyslow"])
+            .args(option)
+            .arg("--")
+            .arg(&program)
+            .args(["1", "300"]);
+        assert!(run(&mut recorder, PATIENCE).unwrap().status.success());
+        let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+        assert_eq!(!profile.sources.rows.is_empty(), has_source, "{option:?}");
+        assert_eq!(!profile.code.rows.is_empty(), has_source, "{option:?}");
+        assert!(!profile.frames.is_empty(), "names and lines stay");
+    }
+}

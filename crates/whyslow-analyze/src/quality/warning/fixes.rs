@@ -73,8 +73,8 @@ impl Warning {
             }),
             Self::NoDebugInfo(modules) => by_origin(modules, |built_with| match built_with {
                 BuiltWith::Cargo => {
-                    "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml; \
-                     `cargo whyslow` does it for you"
+                    "record it with `cargo whyslow -- ARGS`, which builds it with line tables and then names the \
+                     lines; or put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml"
                 }
                 BuiltWith::Go => WHOLE_GO,
                 BuiltWith::Other => "build with debug info: `gcc -g -O2`",

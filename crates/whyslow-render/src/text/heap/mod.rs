@@ -20,7 +20,7 @@ use super::layout::{
 };
 use super::quality::headline;
 use super::remark::remark_lines;
-use super::summary::{command_line, exit_words, next_commands, quoted};
+use super::summary::{command_line, exit_words, next_commands};
 use crate::sanitize::clean;
 use crate::units::{Count, bytes, duration};
 
@@ -46,7 +46,7 @@ pub struct HeapView<'a> {
     pub limit: Option<usize>,
     /// Whether to show sizes, lifetimes and threads too.
     pub histograms: bool,
-    /// After a recording: its file, as the user would type it.
+    /// After a recording: its file, quoted for the shell.
     pub saved: Option<&'a str>,
 }
 
@@ -97,14 +97,14 @@ pub fn heap(view: &HeapView<'_>, page: Page) -> String {
     out.push_str(&processes(view, &facts.by_process, page));
     out.push_str(&temporary(view, facts, page));
     out.push_str(&growth_chains(view, page));
-    out.push_str(&leaks(view, facts, page));
+    out.push_str(&leaks(view, facts, false, page));
     out.push_str(&unused(view, page));
     out.push_str(&over_time(view, facts, page));
     if view.histograms {
         out.push_str(&spread::spread(view, facts, page));
     }
     if let Some(file) = view.saved {
-        out.push_str(&foot(&quoted(&clean(file)), facts, page));
+        out.push_str(&foot(view, &clean(file), facts, page));
     }
     out
 }
@@ -310,15 +310,28 @@ fn temporary(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     out
 }
 
-fn foot(file: &str, facts: &HeapFacts, page: Page) -> String {
+/// Renders the leaks alone: each line with its callers.
+pub fn leaks_of(view: &HeapView<'_>, page: Page) -> String {
+    let Some(facts) = &view.profile.meta.heap else { return "the heap was not recorded\n".to_owned() };
+    let text = leaks(view, facts, true, page);
+    let text = text.trim_start_matches('\n');
+    if text.is_empty() { "leaks: none: no block was live at the end\n".to_owned() } else { text.to_owned() }
+}
+
+fn foot(view: &HeapView<'_>, file: &str, facts: &HeapFacts, page: Page) -> String {
     let mut out = String::from("\n");
     push_line(&mut out, &format!("{} {file}", styled(BOLD, "saved:")));
     let metric = if facts.snapshot.is_some() { "live-at-exit" } else { "live-at-peak" };
-    let commands = vec![
+    let totals = &view.sites.totals;
+    let lost = totals.definitely_lost_blocks + totals.indirectly_lost_blocks + totals.possibly_lost_blocks;
+    let mut commands = vec![
         format!("whyslow view {file}"),
         format!("whyslow flame {file} --metric {metric}"),
         format!("whyslow report {file} heap --histograms"),
     ];
+    if lost > 0 {
+        commands.insert(0, format!("whyslow report {file} leaks"));
+    }
     out.push_str(&next_commands(commands, page.width));
     out
 }

@@ -207,8 +207,8 @@ fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{} times", Count(count)) }
 }
 
-/// Renders the leaked blocks, by class.
-pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
+/// Renders the leaked blocks, by class; on request each with the callers of its line.
+pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, with_callers: bool, page: Page) -> String {
     let totals = &view.sites.totals;
     let mut out = String::new();
     match &facts.leaks {
@@ -268,11 +268,12 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
     if let LeakCheck::AtSnapshot(time_ns) = facts.leaks {
         parts.push(format!("at {}", duration(time_ns)));
     }
-    let (mut rows, mut cells) = (Vec::new(), Vec::new());
+    let (mut rows, mut orders, mut cells) = (Vec::new(), Vec::new(), Vec::new());
     for (class, order, _, whole) in classes {
         for row in view.sites.by(order) {
             let share = Percent(row.key(order) as f64 / whole.max(1) as f64);
             rows.push(row);
+            orders.push(order);
             let size = view.roughly_of(row, Unit::Bytes, move |counts| order.key(counts));
             let blocks = view.roughly_of(row, Unit::Count, move |counts| order.blocks(counts));
             cells.push([
@@ -284,7 +285,14 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Strin
     }
     cells.truncate(view.rows());
     push_section(&mut out, "leaks", &parts.join(", "), cells.len(), rows.len(), page);
-    let notes = own_notes(view.profile, &rows[..cells.len()], None);
+    let mut notes = own_notes(view.profile, &rows[..cells.len()], None);
+    if with_callers {
+        for ((note, row), order) in notes.iter_mut().zip(&rows).zip(&orders) {
+            let callers = called_by(view.profile, &view.sites.callers(view.profile, row, *order));
+            let parts = [std::mem::take(note), callers];
+            *note = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        }
+    }
     out.push_str(&site_table(view.profile, &rows, &cells, &notes, page));
     out
 }

@@ -12,6 +12,7 @@ use super::source::{Binary, Kept, inlined_rows, kept};
 use super::{Subject, lookup};
 use crate::failure::{Failure, Result};
 use crate::output::{note, note_others};
+use crate::shell;
 
 /// What the user asked about, for messages.
 pub(super) struct Asked {
@@ -24,7 +25,7 @@ pub(super) struct Asked {
 impl Asked {
     /// A file that `whyslow asm` was given.
     pub(super) fn file(path: &Path) -> Self {
-        Self { file: path.display().to_string(), command: format!("whyslow asm {}", path.display()) }
+        Self { file: path.display().to_string(), command: format!("whyslow asm {}", shell::file(path)) }
     }
 
     /// A target that `cargo whyslow asm` built.
@@ -122,6 +123,13 @@ fn in_profile(
             _ => Err(several(asked, wanted, &names(&found))),
         };
     };
+    // `sum` is rather an inlined `sum` than `_Unwind_Resume`.
+    if index.is_none()
+        && is_only_text(&chosen.name, wanted)
+        && let Some(better) = named(asked, profile, wanted)
+    {
+        return better;
+    }
     if found.len() > 1 && index.is_none() {
         note_others(wanted, &chosen.name, &names(&found[1..]));
     }
@@ -163,19 +171,60 @@ fn inlined(profile: &Profile, values: &[u64], kept: &[Kept], name: &str) -> Opti
     Some(Chosen::Inlined { name: name.to_owned(), host: host.name.clone(), row: host.row, note })
 }
 
+/// Whether the text is only somewhere in the name, not a part of its path.
+fn is_only_text(name: &str, wanted: &str) -> bool {
+    Wanted::new(wanted).fit(name) == Some(Fit::Text)
+}
+
+/// The function of a recorded file that has this name or a part of its path, or the error that it is inlined.
+fn named(asked: &Asked, profile: &Profile, wanted: &str) -> Option<Result<Chosen>> {
+    in_files(asked, profile, wanted, None, |name| !is_only_text(name, wanted)).or_else(|| {
+        let inlined = lookup::inlined_into(profile, wanted);
+        inlined_away(asked, wanted, by_name(inlined, wanted)).map(Err)
+    })
+}
+
+/// The inlined functions that the text names.
+fn by_name(inlined: Vec<Inlined>, wanted: &str) -> Vec<Inlined> {
+    let wanted = Wanted::new(wanted);
+    inlined.into_iter().filter(|(name, _)| wanted.fit(name).is_some_and(Fit::is_name)).collect()
+}
+
 /// Functions of the recorded files that were not hot, so that the profile does not keep their code.
 fn in_modules(asked: &Asked, profile: &Profile, wanted: &str, index: Option<usize>) -> Result<Chosen> {
+    if let Some(found) = named(asked, profile, wanted).filter(|_| index.is_none()) {
+        return found;
+    }
+    if let Some(found) = in_files(asked, profile, wanted, index, |_| true) {
+        return found;
+    }
+    if let Some(failure) = inlined_away(asked, wanted, lookup::inlined_into(profile, wanted)) {
+        return Err(failure);
+    }
+    let names = profile.functions.iter().map(|function| profile.text(function.name).to_owned());
+    Err(absent(asked, wanted, &whyslow_analyze::nearest(wanted, names)))
+}
+
+/// The function of the first recorded file that has one.
+fn in_files(
+    asked: &Asked,
+    profile: &Profile,
+    wanted: &str,
+    index: Option<usize>,
+    is_good: impl Fn(&str) -> bool,
+) -> Option<Result<Chosen>> {
     for (row, module) in profile.modules.iter().enumerate() {
         if module.kind != ModuleKind::Program && module.kind != ModuleKind::Library {
             continue;
         }
         let Some(binary) = Binary::of_module(profile, ModuleId::from(row)) else { continue };
-        let found = binary.functions(wanted);
+        let mut found = binary.functions(wanted);
+        found.retain(|function| is_good(&function.name));
         if found.is_empty() {
             continue;
         }
         let names: Vec<&str> = found.iter().map(|function| function.name.as_str()).collect();
-        return match pick(&names, wanted, index) {
+        return Some(match pick(&names, wanted, index) {
             Picked::One(at) => Ok(Chosen::InFile {
                 binary: Box::new(binary),
                 module: ModuleId::from(row),
@@ -183,13 +232,9 @@ fn in_modules(asked: &Asked, profile: &Profile, wanted: &str, index: Option<usiz
             }),
             Picked::Several(found) => Err(several(asked, wanted, &found)),
             Picked::None => continue,
-        };
+        });
     }
-    if let Some(failure) = inlined_away(asked, wanted, lookup::inlined_into(profile, wanted)) {
-        return Err(failure);
-    }
-    let names = profile.functions.iter().map(|function| profile.text(function.name).to_owned());
-    Err(absent(asked, wanted, &whyslow_analyze::nearest(wanted, names)))
+    None
 }
 
 fn in_binary(asked: &Asked, binary: &Binary, wanted: &str, index: Option<usize>) -> Result<FunctionSymbol> {
@@ -201,6 +246,12 @@ fn in_binary(asked: &Asked, binary: &Binary, wanted: &str, index: Option<usize>)
     }
     let found = binary.functions(wanted);
     let names: Vec<&str> = found.iter().map(|function| function.name.as_str()).collect();
+    if index.is_none()
+        && names.iter().all(|name| is_only_text(name, wanted))
+        && let Some(failure) = inlined_away(asked, wanted, by_name(binary.inlined(wanted), wanted))
+    {
+        return Err(failure);
+    }
     match pick(&names, wanted, index) {
         Picked::One(at) => Ok(found[at].clone()),
         Picked::Several(found) => Err(several(asked, wanted, &found)),
@@ -225,7 +276,7 @@ fn inlined_away(asked: &Asked, wanted: &str, mut found: Vec<Inlined>) -> Option<
         shown.push(format!("{} more", hosts.len() - MAX));
     }
     let what = format!("{name} has no code of its own here: it is inlined into {}", shown.join(", "));
-    Some(Failure::new(what).next(format!("{} '{host}'", asked.command)))
+    Some(Failure::new(what).next(format!("{} {}", asked.command, shell::quoted(host))))
 }
 
 /// The error for an unknown name, with similar names if there are any.
@@ -235,7 +286,7 @@ fn absent(asked: &Asked, wanted: &str, nearest: &[String]) -> Failure {
     match nearest {
         [] => failure("").next("another part of the name"),
         [first, ..] => failure(&format!("; the nearest are {}", nearest.join(", ")))
-            .next(format!("{} '{first}'", asked.command)),
+            .next(format!("{} {}", asked.command, shell::quoted(first))),
     }
 }
 
@@ -251,7 +302,7 @@ fn several(asked: &Asked, wanted: &str, found: &[String]) -> Failure {
         lines.push(format!("\n  and {} more", found.len() - MAX));
     }
     Failure::new(format!("{}: several functions have {wanted:?} in their name:{}\n", asked.file, lines.concat()))
-        .next(format!("{} '{wanted}' 1", asked.command))
+        .next(format!("{} {} 1", asked.command, shell::quoted(wanted)))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -296,6 +347,11 @@ mod tests {
         assert_eq!(pick(&["a::x::f", "<a::R>::f::{closure#0}", "a::fast"], "a::f", None), Picked::One(0), "whole parts");
         assert_eq!(pick(&["<a::R>::f::{closure#0}", "<a::R>::f"], "a::f", None), Picked::One(1), "the parts of the path");
         assert_eq!(pick(&names, "xyz", None), Picked::None);
+        assert_eq!(pick(&["_Unwind_Resume", "app::sum"], "sum", None), Picked::One(1), "a part of the path first");
+        assert!(is_only_text("_Unwind_Resume", "sum") && !is_only_text("app::sum", "sum"));
+        let inlined = vec![("_Unwind_Resume".to_owned(), Vec::new()), ("app::sum".to_owned(), Vec::new())];
+        let named = by_name(inlined, "sum").into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(named, ["app::sum"]);
         assert_eq!((address("0x1a"), address("1a")), (Some(26), None));
     }
 }

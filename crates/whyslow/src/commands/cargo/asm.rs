@@ -15,6 +15,7 @@ use crate::commands::asm::{self, ViewArgs};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::print;
+use crate::shell;
 
 /// Build, then show a function's machine code, LLVM IR or MIR
 #[derive(Debug, Args)]
@@ -131,7 +132,10 @@ fn library(args: &CargoAsmArgs, package: &str, volume: Volume) -> Result<Exit> {
             [(name, _)] if !asm::has_function(&linked, wanted) => Failure::new(format!(
                 "{name} has no code in the library {package}: it is generic or inlined, and the library itself does not use it"
             ))
-            .next(format!("cargo whyslow asm {wanted} --mir, or an example that uses it: cargo whyslow asm --example NAME {wanted}")),
+            .next({
+                let wanted = shell::quoted(wanted);
+                format!("cargo whyslow asm {wanted} --mir, or an example that uses it: cargo whyslow asm --example NAME {wanted}")
+            }),
             _ => failure,
         }
     })
@@ -198,7 +202,11 @@ fn intermediate<const N: usize>(
                     "several functions have {wanted:?} in their name:{}\n",
                     names.concat()
                 ))
-                .next(format!("cargo whyslow asm {wanted} 1 --{}", if args.mir { "mir" } else { "llvm" })));
+                .next(format!(
+                    "cargo whyslow asm {} 1 --{}",
+                    shell::quoted(wanted),
+                    if args.mir { "mir" } else { "llvm" }
+                )));
             }
         }
     }

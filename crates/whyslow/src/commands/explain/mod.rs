@@ -16,7 +16,7 @@ use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::filters::Filters;
-use crate::{output, profile_file, terminal, values};
+use crate::{output, profile_file, shell, terminal, values};
 
 /// Find known performance patterns, with line, fix and possible gain
 #[derive(Debug, Args)]
@@ -111,8 +111,9 @@ impl Subject {
         }))
     }
 
+    /// Its name in commands.
     fn name(&self) -> String {
-        self.path.display().to_string()
+        shell::file(&self.path)
     }
 }
 

@@ -3,11 +3,12 @@
 mod request;
 mod views;
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{Args, FromArgMatches as _};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
 use whyslow_analyze::{BlockedWorker, By, Charges, Fact, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality, Selection, SortBy, Spent, SyscallTable, Threads, Waited, has_syscalls, wait_metric};
 use whyslow_profile::{Note, Profile, RecordingNote};
@@ -20,7 +21,7 @@ use crate::cli::{Format, ProfileArg, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::filters::Filters;
-use crate::{output, profile_file, terminal, values};
+use crate::{output, profile_file, shell, terminal, values};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +56,7 @@ pub(crate) struct ReportArgs {
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
     /// Rank by own (your code plus the libraries it calls), self or total
-    #[arg(long, value_enum, alias = "sort", default_value_t, hide_possible_values = true)]
+    #[arg(long, value_parser = report_by, alias = "sort", default_value = "own", hide_default_value = true)]
     by: ReportBy,
     /// Do not shorten names
     #[arg(long)]
@@ -88,18 +89,42 @@ fn view_parser() -> impl TypedValueParser<Value = &'static View> {
     })
 }
 
+/// Parses the order of rows. The sort keys of perf are views here.
+fn report_by(text: &str) -> std::result::Result<ReportBy, String> {
+    const VIEWS: [(&str, &[&str]); 5] = [
+        ("modules", &["dso", "dso_from", "dso_to"]),
+        ("functions", &["sym", "symbol", "overhead"]),
+        ("threads", &["comm", "pid", "tid", "cpu"]),
+        ("lines", &["srcline", "srcfile"]),
+        ("callers FUNCTION", &["parent"]),
+    ];
+    let first = text.split(',').next().unwrap_or_default();
+    let view = VIEWS.iter().find(|(_, keys)| keys.contains(&first)).map(|(view, _)| view);
+    match (text, view) {
+        ("own", _) => Ok(ReportBy::Own),
+        ("self", _) => Ok(ReportBy::SelfTime),
+        ("total", _) => Ok(ReportBy::Total),
+        (_, Some(view)) => Err(format!("`{first}` of perf is a view here; try: whyslow report FILE {view}")),
+        (_, None) => Err("expected own, self or total".to_owned()),
+    }
+}
+
 /// What functions and lines are ranked by.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum ReportBy {
     #[default]
     Own,
-    #[value(name = "self")]
     SelfTime,
     Total,
 }
 
 /// Prints one view.
 pub(crate) fn run(args: &ReportArgs, volume: Volume) -> Result<Exit> {
+    output::print(&answer(args, volume)?)?;
+    Ok(Exit::Success)
+}
+
+fn answer(args: &ReportArgs, volume: Volume) -> Result<String> {
     let function = args.function()?;
     let path = &args.profile.file;
     let mut profile = profile_file::open(path)?;
@@ -110,12 +135,10 @@ pub(crate) fn run(args: &ReportArgs, volume: Volume) -> Result<Exit> {
     };
     let histograms = args.histograms || volume == Volume::Verbose;
     let request = Request { args, histograms, profile: &profile, selection: &selection, function };
-    let answer = match args.format {
+    match args.format {
         Format::Text => as_text(view, &request),
         Format::Json => as_json(view, &request),
-    };
-    output::print(&answer?)?;
-    Ok(Exit::Success)
+    }
 }
 
 fn as_text(view: &View, request: &Request<'_>) -> Result<String> {
@@ -162,7 +185,7 @@ impl ReportArgs {
 
     /// The function that the view shows; empty for views without one.
     fn function(&self) -> Result<&str> {
-        let file = self.profile.file.display();
+        let file = shell::file(&self.profile.file);
         match (&self.function_name, self.view.map_or(Needs::Nothing, |view| view.function)) {
             (Some(name), Needs::One | Needs::MaybeOne) => Ok(name),
             (None, Needs::One) => Err(Failure::new("the view `callers` needs a function")
@@ -170,10 +193,15 @@ impl ReportArgs {
             (None, _) => Ok(""),
             (Some(name), Needs::Nothing) => {
                 Err(Failure::new(format!("`{name}`: this view takes no function"))
-                    .next(format!("--function '{name}', to keep only samples with it on the stack")))
+                    .next(format!("--function {}, to keep only samples with it on the stack", shell::quoted(name))))
             }
         }
     }
+}
+
+/// Whether a word is the name of a view.
+pub(crate) fn is_view(word: &str) -> bool {
+    views::ALL.iter().any(|view| view.name == word)
 }
 
 /// Whether the heap was recorded completely, and nothing else was.
@@ -187,6 +215,14 @@ pub(crate) fn verdict(profile: &Profile) -> String {
     text::verdict_lines(&Quality::of(profile), page)
 }
 
+/// What `whyslow report FILE --format json` prints.
+pub(crate) fn as_json_file(path: &Path) -> Result<String> {
+    let words = [OsStr::new("report"), path.as_os_str(), OsStr::new("--format"), OsStr::new("json")];
+    let parsed = ReportArgs::augment_args(clap::Command::new("report")).no_binary_name(false).try_get_matches_from(words);
+    let args = parsed.and_then(|matches| ReportArgs::from_arg_matches(&matches));
+    answer(&args.map_err(|error| Failure::new(error.to_string()))?, Volume::Normal)
+}
+
 /// All system calls, if recorded.
 fn syscalls_of(profile: &Profile, charges: &Charges) -> Option<SyscallTable> {
     has_syscalls(profile).then(|| SyscallTable::build(profile, &Selection::default(), charges))
@@ -196,7 +232,7 @@ fn syscalls_of(profile: &Profile, charges: &Charges) -> Option<SyscallTable> {
 /// system calls were not requested.
 pub(crate) fn costliest_syscall(profile: &Profile, saved: &Path) -> String {
     let table = syscalls_of(profile, &Charges::new(profile, true));
-    let file = saved.display().to_string();
+    let file = shell::file(saved);
     if table.is_none() {
         let refused = |note: &&Note| matches!(note, Note::Recording(RecordingNote::SyscallsNotRecorded { .. }));
         let refused = profile.meta.notes.iter().find(refused);
@@ -221,7 +257,7 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, by: By) -> String
         Spent::Running | Spent::WaitingUnseen => profile.main_metric(),
     };
     let syscalls = syscalls_of(profile, &charges);
-    let file = saved.map(|path| path.display().to_string());
+    let file = saved.map(shell::file);
     let summary = Summary {
         profile,
         by,
@@ -260,15 +296,15 @@ pub(crate) fn locks_summary(profile: &Profile, saved: Option<&Path>, shortest: D
     let table = LockTable::build(profile, &selection, &charges, shortest.as_nanos() as u64);
     text.push_str(&text::locks(&table, profile, LOCKS, page));
     if let Some(path) = saved {
-        let file = path.display();
-        text.push_str(&format!("\nsaved: {file}; next: whyslow report {file} locks   whyslow report {file} waits\n"));
+        let file = shell::file(path);
+        text.push_str(&format!("\nsaved: {file}; next: whyslow report {file} locks   whyslow report {file} waits   whyslow view {file}\n"));
     }
     text
 }
 
 /// The answer after a recording of the heap alone.
 pub(crate) fn heap_summary(profile: &Profile, saved: Option<&Path>) -> String {
-    let file = saved.map(|path| path.display().to_string());
+    let file = saved.map(shell::file);
     let view = HeapView {
         profile,
         sites: &Sites::build(profile),

@@ -12,6 +12,7 @@ use whyslow_profile::{HeapProcess, Profile};
 use super::{ReportArgs, ReportBy};
 use crate::failure::{Failure, Result};
 use crate::output::note_others;
+use crate::shell;
 
 /// Default number of functions in text; JSON has all.
 pub(super) const ROWS: usize = 40;
@@ -209,7 +210,7 @@ impl Request<'_> {
         match error {
             FindError::Ambiguous { candidates, .. } => {
                 let first = candidates.first().map_or("", String::as_str);
-                failure.next(format!("more of the name, such as '{first}'"))
+                failure.next(format!("more of the name, such as {}", shell::quoted(first)))
             }
             // The message names similar functions.
             FindError::Unknown { .. } => failure,

@@ -9,6 +9,7 @@ use super::{Needs, View};
 use crate::cli::Format;
 use crate::commands::report::ReportArgs;
 use crate::failure::Failure;
+use crate::shell;
 
 pub(in crate::commands::report) const VIEW: View = View {
     name: "heap",
@@ -42,17 +43,17 @@ pub(in crate::commands::report) const VIEW: View = View {
     },
 };
 
-fn refusal(args: &ReportArgs, profile: &Profile) -> Option<Failure> {
-    let file = args.profile.file.display();
+pub(super) fn refusal(args: &ReportArgs, profile: &Profile) -> Option<Failure> {
+    let (file, word) = (args.profile.file.display(), shell::file(&args.profile.file));
     if !has_heap(profile) {
         let has = |name: &str| profile.metrics.iter().any(|metric| profile.text(metric.name) == name);
         return Some(if !profile.sealed && has(heap::metric::BYTES_ALLOCATED) {
             Failure::new(format!("{file}: its recorder was stopped before it summed up the heap"))
-                .next(format!("whyslow report {file} functions, for the samples saved before that"))
+                .next(format!("whyslow report {word} functions, for the samples saved before that"))
         } else if let (true, Some(tool)) = (has(heap::metric::LIVE_AT_PEAK), &profile.meta.imported_from) {
             let tool = whyslow_render::sanitize::clean(tool).into_owned();
             Failure::new(format!("{file}: {tool} records live bytes and no allocations"))
-                .next(format!("whyslow report {file} functions --metric {}", heap::metric::LIVE_AT_PEAK))
+                .next(format!("whyslow report {word} functions --metric {}", heap::metric::LIVE_AT_PEAK))
         } else {
             Failure::new(format!("{file}: the heap was not recorded"))
                 .next("`whyslow heap -- PROGRAM`, or `whyslow record --heap PROGRAM`")
@@ -62,6 +63,6 @@ fn refusal(args: &ReportArgs, profile: &Profile) -> Option<Failure> {
         Failure::new(
             "the view `heap` accepts only the filters --process and --thread",
         )
-        .next(format!("whyslow report {file} functions with the same options"))
+        .next(format!("whyslow report {word} functions with the same options"))
     })
 }

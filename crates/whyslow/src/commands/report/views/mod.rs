@@ -5,6 +5,7 @@ mod critical_path;
 mod functions;
 mod groups;
 mod heap;
+mod leaks;
 mod lines;
 mod locks;
 mod parallelism;
@@ -29,7 +30,7 @@ pub(super) use functions::VIEW as FUNCTIONS;
 pub(super) use heap::VIEW as HEAP;
 
 /// All views, in the order of the help.
-pub(super) const ALL: [&View; 16] = [
+pub(super) const ALL: [&View; 17] = [
     &functions::VIEW,
     &tree::VIEW,
     &callers::VIEW,
@@ -45,6 +46,7 @@ pub(super) const ALL: [&View; 16] = [
     &parallelism::VIEW,
     &syscalls::VIEW,
     &heap::VIEW,
+    &leaks::VIEW,
     &quality::VIEW,
 ];
 
