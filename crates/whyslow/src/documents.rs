@@ -194,6 +194,7 @@ const NEEDS_MORE: &[&str] = &[
     "syscalls",
     "spans",
     "heap",
+    "leaks",
     "--span",
     "--metric",
     "--live-at",

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use anstyle::AnsiColor;
 use whyslow_analyze::Percent;
-use whyslow_asm::{Cause, Destination, Flow, Instruction, Kind, Lanes, Listing, Operation, Syntax};
+use whyslow_asm::{Cause, Destination, Flow, Instruction, Kind, Listing, Operation, Syntax};
 
 use super::layout::{BOLD, DIM, PLAIN, cut, place, push_line, push_wrapped, styled, wrap};
 use crate::names::shorten;
@@ -134,7 +134,7 @@ fn verdict(listing: &Listing, at: usize) -> Option<String> {
         return Some(format!("vectorised, {bytes} bytes a step"));
     }
     let scalar = listing.hints.iter().find(|hint| hint.kind == Kind::ScalarLoop && hint.in_loop == Some(at));
-    let is_float = rows().any(|row| row.lanes == Lanes::ScalarFloat && computes(&row));
+    let is_float = rows().any(|row| row.lanes == whyslow_asm::Lanes::ScalarFloat && computes(&row));
     let why = match scalar.map(|hint| hint.cause) {
         Some(Some(Cause::IndexChecks)) => ", because each index is checked",
         Some(Some(Cause::OrderOfSums)) => ", because the order of sums is fixed",

@@ -42,9 +42,10 @@ Examples:
 
 FILE is a profile, which has the code of its hot functions, or a program or
 library with symbols. The left margin shows the share of samples, loops as
-brackets, branches (up, down, out) and their targets (a dot). Each innermost loop
-says whether the compiler vectorised it (SIMD), and hints name bounds checks,
-divisions, calls through pointers and other avoidable costs."
+brackets, branches (up, down, out) and their targets (a dot).
+
+Each innermost loop says whether the compiler vectorised it (SIMD). Hints name
+bounds checks, divisions, calls through pointers and other avoidable costs."
 )]
 pub(crate) struct AsmArgs {
     /// A profile, a program or a library

@@ -56,7 +56,7 @@ pub(crate) struct ReportArgs {
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
     /// Rank by own (your code plus the libraries it calls), self or total
-    #[arg(long, value_parser = report_by, alias = "sort", default_value = "own", hide_default_value = true)]
+    #[arg(long, value_parser = report_by, alias = "sort", default_value = "own")]
     by: ReportBy,
     /// Do not shorten names
     #[arg(long)]
