@@ -2,9 +2,9 @@
 
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{
-    BlockedWorker, By, CallTree, Charges, Fact, FunctionTable, HotPath, Overview, OwnTable, Percent, Quality,
-    Remark, Selection, SerialPart, Severity, Spent, SyscallTable, Threads, Together, Waited, record_again,
-    wait_metric,
+    BlockedWorker, By, CallTree, Charges, Fact, FunctionTable, HotPath, Overview, OwnRow, OwnTable, Percent,
+    Quality, Remark, Selection, SerialPart, Severity, Spent, SyscallTable, Threads, Together, Waited,
+    record_again, wait_metric,
 };
 use whyslow_explain::Finding;
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile, Subject};
@@ -287,8 +287,10 @@ fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {
     if !summary.findings.is_empty() {
         commands.insert(0, format!("whyslow explain {file}"));
     }
-    // Without line information, the view has nothing to show.
-    if ran && summary.own.rows.iter().any(|row| row.line.is_some()) {
+    // Without lines of the program, the view has nothing to show.
+    let has_line =
+        |row: &OwnRow| row.line.is_some() && row.own_value.saturating_mul(20) >= summary.own.total_value;
+    if ran && summary.own.rows.iter().any(has_line) {
         commands.push(format!("whyslow report {file} lines"));
     }
     if wait_metric(summary.profile).is_some() {
