@@ -506,7 +506,7 @@ fn intro_counts_agree_with_nouns_and_empty_tables_have_no_error() {
 }
 
 #[test]
-fn the_verdict_names_the_worst_problem() {
+fn the_verdict_names_the_two_worst_problems() {
     let mut profile = program();
     let page = Page::new(&profile, 0, 80);
     let shown = |profile: &Profile| plain(&verdict_lines(&Quality::of(profile), page));
@@ -515,7 +515,8 @@ fn the_verdict_names_the_worst_problem() {
     profile.meta.counters.throttled = 3;
     insta::assert_snapshot!(shown(&profile), @r"
     poor: 2,000 samples, 100.0 % of stacks complete, 400 lost
-    serious: 400 samples were lost (16.7 % of all) (+1 more: `report FILE quality`)
+    serious: 400 samples were lost (16.7 % of all)
+    warning: the kernel throttled sampling 3 times: some samples are missing
     ");
     let line = plain(&verdict(&Quality::of(&profile)));
     assert!(line.contains("400 lost; serious: 400 samples were lost"), "{line}");

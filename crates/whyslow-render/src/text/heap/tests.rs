@@ -152,7 +152,8 @@ fn one_screen_of_everything() {
       never shrinking: app::cache::Cache::insert (src/cache.rs:40) to 1.00 MiB
 
     saved: app.whyslow
-    next:  whyslow view app.whyslow   whyslow flame app.whyslow --metric live-at-peak
+    next:  whyslow report app.whyslow leaks   whyslow view app.whyslow
+           whyslow flame app.whyslow --metric live-at-peak
            whyslow report app.whyslow heap --histograms
     "#);
 }
@@ -266,7 +267,8 @@ fn histograms_threads_and_cross_thread_frees() {
     allocators: malloc
 
     saved: app.whyslow
-    next:  whyslow view app.whyslow   whyslow flame app.whyslow --metric live-at-peak
+    next:  whyslow report app.whyslow leaks   whyslow view app.whyslow
+           whyslow flame app.whyslow --metric live-at-peak
            whyslow report app.whyslow heap --histograms
     "#);
 }
