@@ -276,6 +276,12 @@ impl Draft<'_> {
         if ![hook::MALLOC, hook::FREE].iter().all(|hook| seen.contains(&self.hello.next[*hook])) {
             return Vec::new();
         }
+        // Blocks whose allocation is recorded and whose free is not would be leaks.
+        let unmovable = jobs.iter().find_map(|job| Some((job, job.function.prologue.as_ref().err()?)));
+        if let Some((job, refusal)) = unmovable {
+            self.note_unhooked(job, &refusal.to_string());
+            return Vec::new();
+        }
         let Range { start, end } = libc.range();
         for (hook, address) in [(hook::LIBC_START, start), (hook::LIBC_END, end)] {
             self.plan.reals.push(Real { hook: hook as u32, reserved: 0, address });
