@@ -53,8 +53,9 @@ impl Verification {
     pub fn of(diff: &Diff) -> Option<Self> {
         let whole = diff.totals.iter().find(|total| total.what == diff.metric)?.clone();
         type Value = fn(&DiffRow) -> &Change;
+        type Wanted = fn(&Change) -> bool;
         let (own, yours): (Value, Value) = (|row| &row.own, DiffRow::yours);
-        let called = |value: Value, wanted: fn(&Change) -> bool| {
+        let called = |value: Value, wanted: Wanted| {
             let is_called = |row: &&DiffRow| value(row).verdict.is_claim() && wanted(value(row));
             let mut rows = diff.rows.iter().filter(is_called).copied().collect::<Vec<_>>();
             rows.sort_by_key(|row| std::cmp::Reverse(value(row).difference().unsigned_abs()));
@@ -69,7 +70,7 @@ impl Verification {
             };
             rows.into_iter().filter(|row| value(row).after > 0).take(NAMED).map(hot).collect::<Vec<_>>()
         };
-        let (less, more): (fn(&Change) -> bool, fn(&Change) -> bool) =
+        let (less, more): (Wanted, Wanted) =
             (|change| change.difference() < 0, |change| change.difference() > 0);
         Some(Self {
             hottest: hottest(own),

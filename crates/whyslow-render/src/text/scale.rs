@@ -12,6 +12,8 @@ use crate::sanitize::clean;
 use crate::units::Percent;
 
 const NARROWEST: usize = 60;
+/// A wider interval of an exponent says nothing.
+const WIDEST: f64 = 3.0;
 /// Jumps of functions with at least this share are named.
 const CLIFF_SHARE: f64 = 0.05;
 /// Number of functions shown; JSON has all.
@@ -133,6 +135,9 @@ fn grows(grown: &Grown) -> String {
 
 fn power(exponent: &Exponent) -> String {
     let interval = exponent.interval;
+    if interval.high - interval.low > WIDEST {
+        return "an unclear power".to_owned();
+    }
     let constant = if exponent.base > 0.0 { "c + " } else { "" };
     format!("{constant}n^{:.2} ({:.2} to {:.2})", interval.estimate, interval.low, interval.high)
 }
