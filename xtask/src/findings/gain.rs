@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Lab, PATIENCE};
 
 /// Runs of each half, in turn.
-const RUNS: &str = "5";
+const RUNS: &str = "3";
 
 /// The ratio of the medians of CPU time, or of elapsed time.
 pub(super) fn measure(lab: &Lab, program: &Path, elapsed: bool) -> Result<f64> {

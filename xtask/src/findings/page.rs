@@ -138,7 +138,7 @@ pub(super) fn write(
     page.push_str(
         "\n## Claimed and real gain\n\n\
          Claimed is the finding's \"at most … times as fast\"; real is the ratio of CPU time between the two halves, or of elapsed time for findings about waiting \
-         (medians of five runs in turn; elapsed times include what other programs took). A half may change more than the finding's own lines.\n\n\
+         (medians of three runs in turn; elapsed times include what other programs took). A half may change more than the finding's own lines.\n\n\
          | program | planted | found | share | claimed | real |\n|---|---|---|---:|---:|---:|\n",
     );
     for row in rows.iter().filter(|row| !row.planted.is_empty()) {
