@@ -149,6 +149,9 @@ impl<'a> Function<'a> {
         let location = (hottest(0).map(|row| row.location))
             .or_else(|| calling(profile, self.module, body, hint))
             .or_else(|| hottest(LATE).or_else(|| hottest(usize::MAX)).map(|row| row.location))?;
+        if hint.kind == Kind::IndirectCall && !calls_own_code(profile, self.module, body, hint) {
+            return None;
+        }
         let is_shown = |row: &&Sampled| is_near(body, hint, row.address, LATE);
         if is_of_others(profile, rule, of_loop().filter(is_shown).map(|row| row.location)) {
             return None;
@@ -227,6 +230,24 @@ fn calling(profile: &Profile, module: ModuleId, body: &Body, hint: &Hint) -> Opt
             && is_near(body, hint, profile.locations.address[row].0, 0)
     };
     (0..profile.locations.len()).map(LocationId::from).find(is_there)
+}
+
+/// Whether samples show code of the program beneath a call of a hint. A function of libc that is called through a
+/// pointer, such as a comparison of bytes, has no other form.
+fn calls_own_code(profile: &Profile, module: ModuleId, body: &Body, hint: &Hint) -> bool {
+    let is_call = |stack: StackId| {
+        let row = profile.stacks.location(stack).index();
+        profile.locations.module[row] == Some(module)
+            && is_near(body, hint, profile.locations.address[row].0, 0)
+    };
+    let is_own = |stack: StackId| {
+        let frames = profile.frames.of(profile.stacks.location(stack));
+        frames
+            .iter()
+            .any(|frame| Nearness::of(profile, Label::Function(frame.function)) <= Nearness::Dependency)
+    };
+    let stacks = (0..profile.stacks.len()).map(StackId::from);
+    stacks.filter(|stack| is_own(*stack)).filter_map(|stack| profile.stacks.parent(stack)).any(is_call)
 }
 
 /// Whether an address is at most `late` instructions after one that shows a hint.

@@ -66,6 +66,8 @@ fn joining_text_is_no_copy_of_a_large_value() {
         ids(&format!("main@m.rs:1;merge@m.rs:4;core::slice::<impl [T]>::copy_from_slice;{copy} 300")),
         NONE
     );
+    let tree = "alloc::collections::btree::map::entry::VacantEntry<K,V,A>::insert;core::ptr::copy";
+    assert_eq!(ids(&format!("main@m.rs:1;{tree};{copy} 300")), NONE);
     assert_eq!(ids(&format!("main@m.rs:1;pass@m.rs:4;{copy} 300")), ["memory-copies"]);
 }
 

@@ -34,7 +34,7 @@ pub(super) static SHORT_LIVED_ALLOCATIONS: Rule = Rule {
     title: "most allocations are small and short-lived, across many lines",
     rust: "keep small values on the stack (arrays, ArrayVec, SmallVec, &str instead of String), reuse buffers, or allocate values with the same lifetime from an arena (bumpalo)",
     native: Some(
-        "keep small values on the stack, pass std::string_view, reuse buffers, or allocate values with the same lifetime from an arena (std::pmr::monotonic_buffer_resource)",
+        "keep small values on the stack, pass pointers with a length (std::string_view), reuse buffers, or allocate values with the same lifetime from an arena (std::pmr::monotonic_buffer_resource)",
     ),
     page: include_str!("../../../../docs/findings/short-lived-allocations.md"),
     signal: Signal::Facts(short_lived_allocations),

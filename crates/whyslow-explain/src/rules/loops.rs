@@ -37,7 +37,7 @@ rules! {
     POINTER_CHASE "pointer-chase" InCode::of_loop(&[Kind::PointerChase]).least(0.15),
     "a hot loop follows pointers and waits for memory at each one",
     "store the elements contiguously: a Vec instead of a linked list, indices instead of boxes",
-    Some("store the elements contiguously: std::vector instead of a list or a tree, indices instead of pointers; prefetch the next element if it is known early (__builtin_prefetch)");
+    Some("store the elements contiguously: an array or std::vector instead of a list or a tree, indices instead of pointers; prefetch the next element if it is known early (__builtin_prefetch)");
     STRIDED "strided-access" InCode::of_loop(&[Kind::StridedAccess, Kind::Gather]),
     "a hot loop reads memory in large strides: a new cache line for each number",
     "reorder the loops so that the innermost one walks along memory, work in blocks, or store each field in its own Vec",

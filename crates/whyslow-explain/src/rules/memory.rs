@@ -97,7 +97,7 @@ pub(super) static MEMORY_COPIES: Rule = Rule {
         Frames::new(&[r"^_*(?:GI_+)?mem(?:cpy|move)(?:_chk)?(?:_.*)?$"])
             // Copies that the program asks for: text and slices are put together, and files are read and written.
             .unless(&[
-                r"std::io::|BufReader|BufWriter|^<?alloc::(?:string|str|slice|borrow|fmt)::|<impl \[T\]>::|<\[.*\]>::",
+                r"std::io::|BufReader|BufWriter|^<*alloc::(?:string|str|slice|borrow|fmt|collections)::|<impl \[T\]>::|<\[.*\]>::",
                 r"extend_from_slice|append_elements|spec_extend|SpecExtend|copy_nonoverlapping|copy_within|core::fmt::",
                 r"^(?:_IO_|__GI__IO_|fwrite|fread|fputs|fgets|str|realloc)|basic_(?:file|string)buf|basic_[io]?stream",
             ])

@@ -20,8 +20,8 @@ pub(super) static LINEAR_SEARCH: Rule = Rule {
     rust: "if the list grows with the input (`whyslow scale` shows it), keep the items in a HashMap or HashSet by the key you search for, or sort them and use \
            binary_search_by_key; if it is short, first check what rules most items out (a length, a first byte), or search for all strings at once (aho-corasick, memchr)",
     native: Some(
-        "if the list grows with the input (`whyslow scale` shows it), keep the items in a std::unordered_map by the key you search for, or sort them and use \
-         std::lower_bound; if it is short, first check what rules most items out (a length, a first byte)",
+        "if the list grows with the input (`whyslow scale` shows it), keep the items in a hash table (std::unordered_map) by the key you search for, or sort them and search by halves \
+         (bsearch, std::lower_bound); if it is short, first check what rules most items out (a length, a first byte)",
     ),
     page: include_str!("../../../../docs/findings/linear-search.md"),
     signal: Signal::Frames(
@@ -75,7 +75,7 @@ pub(super) static SEARCH_LOOP: Rule = Rule {
     rust: "build a HashMap by the key you search for, once, before the loop, or sort the items and use binary_search_by_key; \
            `whyslow scale` shows how it grows",
     native: Some(
-        "build a std::unordered_map by the key you search for, once, before the loop, or sort the items and use std::lower_bound; \
+        "build a hash table (std::unordered_map) by the key you search for, once, before the loop, or sort the items and search by halves (bsearch, std::lower_bound); \
          `whyslow scale` shows how it grows",
     ),
     page: include_str!("../../../../docs/findings/search-loop.md"),

@@ -59,7 +59,7 @@ pub(super) static SPIN_WAITING: Rule = Rule {
     id: "spin-waiting",
     title: "busy waiting: a thread spins instead of sleeping",
     rust: "wait with a Condvar, a channel, thread::park or a Barrier; spin only if the wait is shorter than a context switch",
-    native: Some("wait with a condition variable, a semaphore or std::atomic::wait"),
+    native: Some("wait with a condition variable, a semaphore, a futex or std::atomic::wait"),
     page: include_str!("../../../../docs/findings/spin-waiting.md"),
     signal: Signal::Frames(
         Frames::new(&[

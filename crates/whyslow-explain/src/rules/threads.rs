@@ -33,7 +33,7 @@ pub(super) static OVERSUBSCRIPTION: Rule = Rule {
     title: "more busy threads than CPUs: threads queue for a CPU",
     rust: "run as many busy threads as std::thread::available_parallelism() reports: one shared pool (rayon's), not a thread per item or a pool inside a pool",
     native: Some(
-        "run as many busy threads as std::thread::hardware_concurrency() reports: one shared pool, not a thread per item or a pool inside a pool",
+        "run as many busy threads as there are CPUs (sysconf(_SC_NPROCESSORS_ONLN), std::thread::hardware_concurrency()): one shared pool, not a thread per item or a pool inside a pool",
     ),
     page: include_str!("../../../../docs/findings/oversubscription.md"),
     signal: Signal::Facts(oversubscription),

@@ -21,7 +21,7 @@ pub(super) static LOCK_CONTENTION: Rule = Rule {
     rust: "hold the lock for less time (work on a copy, drop the guard early), split the data it guards (shards, a lock per part, DashMap), \
            collect per thread and merge at the end, or use an atomic for a single number",
     native: Some(
-        "hold the lock for less time, split the data it guards into parts with a lock each, collect per thread and merge at the end, or use std::atomic for a single number",
+        "hold the lock for less time, split the data it guards into parts with a lock each, collect per thread and merge at the end, or use an atomic for a single number",
     ),
     page: include_str!("../../../../docs/findings/lock-contention.md"),
     signal: Signal::Facts(lock_contention),
