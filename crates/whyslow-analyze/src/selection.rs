@@ -169,6 +169,14 @@ pub struct Weights {
 }
 
 impl Weights {
+    /// Divides all values by the number of runs they are the sum of.
+    pub(crate) fn divide(&mut self, runs: u64) {
+        if runs > 1 {
+            self.value.iter_mut().for_each(|value| *value /= runs);
+            self.total_value /= runs;
+        }
+    }
+
     /// Whether there are samples at or below each stack.
     pub(crate) fn used_stacks(&self, profile: &Profile) -> Vec<bool> {
         let mut used: Vec<bool> = self.count.iter().map(|count| *count > 0).collect();

@@ -151,14 +151,12 @@ impl Sides {
         })
     }
 
-    /// The names of the files of both sides. Files that are not kept have no folder.
+    /// The names of the files of both sides; without files, the number of runs.
     pub(crate) fn names(&self) -> [Vec<String>; 2] {
-        let name = |run: &Run| {
-            let folder = self.folder.as_ref().map(TempDir::path);
-            let path = folder.and_then(|folder| run.path.strip_prefix(folder).ok()).unwrap_or(&run.path);
-            path.display().to_string()
-        };
-        [&self.before, &self.after].map(|runs| runs.iter().map(name).collect())
+        [&self.before, &self.after].map(|runs| match &self.folder {
+            Some(_) => vec![format!("{} runs", runs.len())],
+            None => runs.iter().map(|run| run.path.display().to_string()).collect(),
+        })
     }
 
     /// A filter that matches nothing on one side is an answer: the other side has it all.

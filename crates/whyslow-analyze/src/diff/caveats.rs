@@ -5,7 +5,7 @@ use std::fmt;
 use whyslow_profile::{ExitStatus, KernelView, LeakCheck, ModuleKind, Optimised, Profile, Trigger};
 
 use super::Side;
-use super::runs::Runs;
+use super::runs::{Runs, merged_runs};
 use crate::labels::module_file_name;
 use crate::remark::{About, Fact, Remark, Severity};
 use crate::units::{Count, number_of};
@@ -37,6 +37,8 @@ whyslow_profile::facts! {
         "same-recording" => SameRecording,
         /// Too few pairs of runs to measure run-to-run noise.
         "few-runs" => FewRuns(usize),
+        /// The files hold merged runs, as many as this: their means are compared.
+        "merged-runs" => MergedRuns([u64; 2]),
         /// The runs of one side differ in program or arguments.
         "mixed-runs" => MixedRuns(Which),
         /// The programs differ.
@@ -88,6 +90,11 @@ impl fmt::Display for Caveat {
             Self::FewRuns(pairs) => write!(
                 f,
                 "{pairs} pairs of runs are too few to measure run-to-run noise: record {RECOMMENDED_PAIRS} or more"
+            ),
+            Self::MergedRuns([before, after]) => write!(
+                f,
+                "the files hold merged runs, {before} before and {after} after: numbers are means of one run, and the runs \
+                 cannot be told apart for a verdict; compare the recordings themselves with --before and --after"
             ),
             Self::MixedRuns(which) => {
                 write!(f, "the runs {which} differ in program or arguments")
@@ -183,6 +190,10 @@ fn of(before: &Profile, after: &Profile, heap: bool) -> Vec<Caveat> {
     let identity = metas.map(|meta| (meta.started_unix_ns, meta.duration_ns, &meta.command));
     if identity[0] == identity[1] && metas[0].started_unix_ns > 0 {
         caveats.push(Caveat::SameRecording);
+    }
+    let merged = [before, after].map(merged_runs);
+    if merged != [1, 1] {
+        caveats.push(Caveat::MergedRuns(merged));
     }
     let programs = sides.map(|(_, profile)| program(profile));
     let arguments = metas.map(|meta| meta.command.get(1..).unwrap_or_default().to_vec());

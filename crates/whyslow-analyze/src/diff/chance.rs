@@ -66,6 +66,14 @@ impl Chance {
         }
     }
 
+    /// The same for means of this many runs.
+    pub(super) fn per_run(self, runs: u64) -> Self {
+        match self {
+            Self::Samples { grain } => Self::Samples { grain: grain / runs as f64 },
+            other => other,
+        }
+    }
+
     pub(super) fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }

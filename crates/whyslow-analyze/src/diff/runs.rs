@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use whyslow_profile::{Metric, Pool, Profile, Samples, StackId};
+use whyslow_profile::{Metric, Note, Pool, Profile, RecordingNote, Samples, StackId};
 
 use super::Side;
 use super::chance::Chance;
@@ -25,8 +25,14 @@ impl<'p> Runs<'p> {
     /// # Panics
     /// If there is no run.
     pub fn new(sides: Vec<Side<'p>>) -> Self {
-        let weights = sides.iter().map(|side| side.selection.weigh(side.profile));
-        let chances = sides.iter().map(|side| Chance::of(side.profile, side.selection));
+        let weights = sides.iter().map(|side| {
+            let mut weights = side.selection.weigh(side.profile);
+            weights.divide(merged_runs(side.profile));
+            weights
+        });
+        let chances = sides
+            .iter()
+            .map(|side| Chance::of(side.profile, side.selection).per_run(merged_runs(side.profile)));
         let (mut weights, mut chances) = (weights.collect::<Vec<_>>(), chances.collect::<Vec<_>>());
         if let [only] = sides[..] {
             return Self { profile: Cow::Borrowed(only.profile), sides, weights, chances };
@@ -59,6 +65,15 @@ impl<'p> Runs<'p> {
         let wholes = self.weights.iter().map(|weights| weights.total_value as f64);
         wholes.sum::<f64>() / self.count() as f64
     }
+}
+
+/// How many runs a profile holds: those that `whyslow merge` pooled, or one. Merged runs are compared by their mean.
+pub(super) fn merged_runs(profile: &Profile) -> u64 {
+    let pooled = profile.meta.notes.iter().find_map(|note| match note {
+        Note::Recording(RecordingNote::Pooled { recordings }) => Some(*recordings),
+        _ => None,
+    });
+    pooled.unwrap_or(1).max(1)
 }
 
 /// Copies from a run to the pool how it was recorded and what was measured.

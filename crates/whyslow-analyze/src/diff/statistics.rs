@@ -90,7 +90,7 @@ pub struct Change {
     pub margin: Option<f64>,
     /// The ratio of after to before, with several runs of each and enough samples.
     pub ratio: Option<Ratio>,
-    /// The verdict.
+    /// What its interval says. With one run of each side that is only the sampling error: see [`Self::proven`].
     pub verdict: Verdict,
 }
 
@@ -98,6 +98,18 @@ impl Change {
     /// The change between two counted numbers.
     pub fn counted(before: u64, after: u64) -> Self {
         Self { before, after, margin: None, ratio: None, verdict: direction(before, after) }
+    }
+
+    /// The change between two numbers of one run each that differ from run to run, such as wall time.
+    pub fn of_one_run(before: u64, after: u64) -> Self {
+        Self { before, after, margin: None, ratio: None, verdict: Verdict::Undecided }
+    }
+
+    /// The verdict that people may rely on. One run of each side does not show how much runs differ, so a sampled
+    /// number of one run is undecided, however far it is beyond its sampling error.
+    pub fn proven(&self) -> Verdict {
+        let is_one_run = self.margin.is_some() && self.ratio.is_none();
+        if self.verdict.is_claim() && is_one_run { Verdict::Undecided } else { self.verdict }
     }
 
     /// A single change, judged on its own.
@@ -198,6 +210,14 @@ mod tests {
         assert_eq!(Change::counted(4, 4).verdict, Verdict::Same);
         assert_eq!((change.difference(), change.relative()), (1, Some(1.0 / 3.0)));
         assert_eq!(Change::counted(0, 4).relative(), None);
+    }
+
+    #[test]
+    fn one_run_of_each_side_proves_nothing_about_a_sampled_number() {
+        let change = Change::of(sampled(100), sampled(1000));
+        assert_eq!((change.verdict, change.proven()), (Verdict::More, Verdict::Undecided));
+        assert_eq!(Change::counted(3, 4).proven(), Verdict::More);
+        assert_eq!(Change::of_one_run(3, 4).proven(), Verdict::Undecided);
     }
 
     #[test]

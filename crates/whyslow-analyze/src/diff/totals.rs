@@ -3,7 +3,7 @@
 use whyslow_profile::{HeapCounts, LeakCheck, Profile, Unit};
 
 use super::chance::Chance;
-use super::runs::Runs;
+use super::runs::{Runs, merged_runs};
 use super::statistics::{Change, Claim, Verdict, decide};
 use super::{Side, several};
 use crate::heap::is_heap_only;
@@ -102,11 +102,27 @@ fn of(before: Side<'_>, after: Side<'_>, selected: Change) -> Vec<Total> {
 /// out.
 fn accounted(before: &Profile, after: &Profile) -> Vec<Total> {
     let (first, second) = (&before.meta, &after.meta);
+    let per_run = |profile: &Profile, ns: u64| ns / merged_runs(profile);
     let timed = ![before, after].into_iter().any(is_heap_only);
     [
-        ("wall-time", Unit::Nanoseconds, first.duration_ns, second.duration_ns),
-        ("user-time", Unit::Nanoseconds, first.user_time_ns, second.user_time_ns),
-        ("system-time", Unit::Nanoseconds, first.system_time_ns, second.system_time_ns),
+        (
+            "wall-time",
+            Unit::Nanoseconds,
+            per_run(before, first.duration_ns),
+            per_run(after, second.duration_ns),
+        ),
+        (
+            "user-time",
+            Unit::Nanoseconds,
+            per_run(before, first.user_time_ns),
+            per_run(after, second.user_time_ns),
+        ),
+        (
+            "system-time",
+            Unit::Nanoseconds,
+            per_run(before, first.system_time_ns),
+            per_run(after, second.system_time_ns),
+        ),
         ("resident-at-most", Unit::Bytes, first.max_resident_bytes, second.max_resident_bytes),
     ]
     .into_iter()
@@ -116,7 +132,7 @@ fn accounted(before: &Profile, after: &Profile) -> Vec<Total> {
     .map(|(what, unit, before, after)| Total {
         what: what.to_owned(),
         unit,
-        change: Change::counted(before, after),
+        change: Change::of_one_run(before, after),
     })
     .collect()
 }

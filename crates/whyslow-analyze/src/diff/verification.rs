@@ -56,7 +56,7 @@ impl Verification {
         type Wanted = fn(&Change) -> bool;
         let (own, yours): (Value, Value) = (|row| &row.own, DiffRow::yours);
         let called = |value: Value, wanted: Wanted| {
-            let is_called = |row: &&DiffRow| value(row).verdict.is_claim() && wanted(value(row));
+            let is_called = |row: &&DiffRow| value(row).proven().is_claim() && wanted(value(row));
             let mut rows = diff.rows.iter().filter(is_called).copied().collect::<Vec<_>>();
             rows.sort_by_key(|row| std::cmp::Reverse(value(row).difference().unsigned_abs()));
             rows
@@ -85,7 +85,7 @@ impl Verification {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diff::Side;
+    use crate::diff::{Runs, Side};
     use crate::labels;
     use crate::selection::Selection;
     use crate::testing;
@@ -96,7 +96,10 @@ mod tests {
         let after = testing::profile("main;parse 200\nmain;hash 300\nmain;sort 300");
         let selection = Selection::default();
         let side = |profile| Side { profile, selection: &selection };
-        let diff = Diff::build(side(&before), side(&after), true);
+        let once = Verification::of(&Diff::build(side(&before), side(&after), true)).unwrap();
+        assert!(once.better.is_empty() && once.worse.is_empty(), "one run of each side proves nothing");
+        let [before_runs, after_runs] = [&before, &after].map(|profile| Runs::new(vec![side(profile); 5]));
+        let diff = Diff::of_runs(&before_runs, &after_runs, true);
         let verification = Verification::of(&diff).unwrap();
         let names = |rows: &[DiffRow]| {
             rows.iter()

@@ -72,7 +72,7 @@ impl FlameChanges {
                 change.before,
                 change.after,
                 colour(change) as u64,
-                u64::from(verdict_code(change.verdict)),
+                u64::from(verdict_code(change.proven())),
             ];
             if let Some(ratio) = change.ratio.filter(|_| change.before > 0 && change.after > 0) {
                 numbers.extend([ratio.low, ratio.high].map(|ratio| (ratio * 1000.0).round() as u64));

@@ -115,7 +115,8 @@ impl<'a> ChangesView<'a> {
         push_paragraph(&mut html, "The viewer needs JavaScript, which is off here. What changed most:");
         html.push_str("<table>\n<tr><th>before</th><th>after</th><th></th><th></th></tr>\n");
         for row in diff.rows.iter().take(ROWS) {
-            let Change { before, after, verdict, .. } = row.own;
+            let Change { before, after, .. } = row.own;
+            let verdict = row.own.proven();
             let [before, after] = [before, after].map(|side| value(side, diff.unit));
             let _ = write!(html, "<tr><td>{before}</td><td>{after}</td><td>{}</td><td>", verdict.label());
             push_xml(&mut html, &visible(&self.name(row)));
@@ -144,7 +145,7 @@ impl<'a> ChangesView<'a> {
             after: total.change.after,
             margin: total.change.margin,
             ratio: total.change.ratio.map(|ratio| [ratio.estimate, ratio.low, ratio.high]),
-            verdict: verdict_code(total.change.verdict),
+            verdict: verdict_code(total.change.proven()),
         });
         let head = |columns| Header {
             schema: SCHEMA,
@@ -254,6 +255,6 @@ fn push_changes<'c>(
     push("low", |change| change.ratio.map_or(f64::NAN, |ratio| ratio.low));
     push("high", |change| change.ratio.map_or(f64::NAN, |ratio| ratio.high));
     push("q", |change| change.ratio.map_or(f64::NAN, |ratio| ratio.q));
-    let verdicts = changes.map(|change| verdict_code(change.verdict)).collect::<Vec<_>>();
+    let verdicts = changes.map(|change| verdict_code(change.proven())).collect::<Vec<_>>();
     columns.u8(format!("{table}.verdict"), verdicts);
 }

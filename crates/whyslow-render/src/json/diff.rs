@@ -62,7 +62,7 @@ impl From<&Change> for ChangeJson {
             ratio_high: change.ratio.map(|ratio| ratio.high),
             p: change.ratio.map(|ratio| ratio.p),
             q: change.ratio.map(|ratio| ratio.q),
-            verdict: change.verdict.label(),
+            verdict: change.proven().label(),
         }
     }
 }

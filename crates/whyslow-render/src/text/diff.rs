@@ -52,8 +52,8 @@ impl DiffView<'_> {
             (true, 1) => {
                 "counted exactly; a single run per side cannot show run-to-run noise".to_owned()
             }
-            (false, 1) => "± is the sampling error (95 %); at most 5 % of the rows marked more or less are false positives. A single run \
-                 per side cannot show run-to-run noise"
+            (false, 1) => "± is the sampling error (95 %). A single run per side cannot show run-to-run noise, so there is no \
+                 verdict: `whyslow diff --runs 5 'BEFORE' 'AFTER'` gives one"
                 .to_owned(),
             (true, _) => format!(
                 "numbers are means of {pairs} runs, each counted exactly; numbers that differ between runs have a ratio with its \
@@ -159,7 +159,7 @@ fn totals(diff: &Diff, page: Page) -> String {
         aligned(std::iter::once(header).chain(rows).collect())
     };
     let mut lines = cells(true);
-    let verdict_width = if sampled { VERDICT } else { 0 };
+    let verdict_width = if sampled && diff.runs > 1 { VERDICT } else { 0 };
     // A narrow page leaves out the relative change.
     if lines.iter().any(|line| what_width + columns(line) + verdict_width > page.width) {
         lines = cells(false);
@@ -173,8 +173,11 @@ fn totals(diff: &Diff, page: Page) -> String {
         let words = left(&what(total), what_width);
         let words = if total.what == diff.metric { styled(BOLD, words) } else { words };
         let change = &total.change;
-        let verdict =
-            if change.margin.is_some() { format!("  {}", verdict(change.verdict)) } else { String::new() };
+        let verdict = if change.margin.is_some() && diff.runs > 1 {
+            format!("  {}", verdict(change.proven()))
+        } else {
+            String::new()
+        };
         push_line(&mut out, &format!("{words}{line}{verdict}"));
     }
     out
@@ -223,7 +226,8 @@ fn table(
     // Sampled rows with equal values are as undecided as the rest.
     let is_same = |change: &Change| view.diff.counted && change.verdict != Verdict::Undecided;
     let same = rows.iter().filter(|(_, change)| !change.verdict.is_claim() && is_same(change)).count();
-    let mut notes = [(claims, "changed"), (rows.len() - claims - same, "undecided"), (same, "unchanged")]
+    let [far, near] = words_of_change(view.diff);
+    let mut notes = [(claims, far), (rows.len() - claims - same, near), (same, "unchanged")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, words)| format!("{} {words}", Count(count as u64)))
@@ -237,9 +241,19 @@ fn table(
     out.push_str(&lines(view, &shown.iter().map(|&at| *changed[at]).collect::<Vec<_>>(), page));
     let more = claims - shown.iter().filter(|at| **at < claims).count();
     if more > 0 {
-        push_line(&mut out, &styled(DIM, format!("and {} more changed: -n 0 shows all", Count(more as u64))));
+        push_line(&mut out, &styled(DIM, format!("and {} more {far}: -n 0 shows all", Count(more as u64))));
     }
     out
+}
+
+/// Whether only the sampling error is known.
+fn is_one_run(diff: &Diff) -> bool {
+    diff.runs == 1 && !diff.counted
+}
+
+/// Words for rows beyond noise, and for the others.
+fn words_of_change(diff: &Diff) -> [&'static str; 2] {
+    if is_one_run(diff) { ["beyond the sampling error", "within it"] } else { ["changed", "undecided"] }
 }
 
 fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String {
@@ -250,7 +264,8 @@ fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String
     let sampled = rows.iter().any(|(_, change)| change.margin.is_some());
     let cells = rows.iter().map(|(row, change)| (*change, [row.before.is_some(), row.after.is_some()]));
     let numbers = number_lines(view.diff, &cells.collect::<Vec<_>>(), sampled);
-    let verdict_width = if sampled { VERDICT } else { 0 };
+    let judges = sampled && view.diff.runs > 1;
+    let verdict_width = if judges { VERDICT } else { 0 };
     let used = numbers.first().map_or(0, |line| columns(line)) + verdict_width + 2;
     let rest = page.width.saturating_sub(used);
     let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
@@ -269,9 +284,9 @@ fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String
     );
     push_line(&mut out, &styled(BOLD, header.trim_end()));
     for ((((row, change), numbers), name), place) in rows.iter().zip(&numbers[1..]).zip(&names).zip(&places) {
-        let word = change.verdict.label();
+        let word = change.proven().label();
         let padding = " ".repeat(verdict_width.saturating_sub(columns(word) + 2));
-        let judged = if sampled { format!("  {}{padding}", verdict(change.verdict)) } else { String::new() };
+        let judged = if judges { format!("  {}{padding}", verdict(change.proven())) } else { String::new() };
         let (profile, _, found) = found(view, row);
         let style = found.map_or(DIM, |found| kind_style(CallTree::kind(profile, found.label)));
         let mut line = format!("{numbers}{judged}  {}", styled(style, name));
@@ -314,13 +329,14 @@ fn texts(view: &DiffView<'_>, heading: &str, rows: &[(Change, String)], page: Pa
     let sampled = rows.iter().any(|(change, _)| change.margin.is_some());
     let changes = rows.iter().map(|(change, _)| (*change, [change.before > 0, change.after > 0]));
     let numbers = number_lines(view.diff, &changes.collect::<Vec<_>>(), sampled);
-    let verdict_width = if sampled { VERDICT } else { 0 };
+    let judges = sampled && view.diff.runs > 1;
+    let verdict_width = if judges { VERDICT } else { 0 };
     let header = format!("{}{}  {heading}", numbers[0], left("", verdict_width));
     push_line(&mut out, &styled(BOLD, header.trim_end()));
     for ((change, text), numbers) in rows.iter().zip(&numbers[1..]) {
-        let word = change.verdict.label();
+        let word = change.proven().label();
         let padding = " ".repeat(verdict_width.saturating_sub(columns(word) + 2));
-        let judged = if sampled { format!("  {}{padding}", verdict(change.verdict)) } else { String::new() };
+        let judged = if judges { format!("  {}{padding}", verdict(change.proven())) } else { String::new() };
         let room = page.width.saturating_sub(columns(numbers) + verdict_width + 2);
         push_line(&mut out, &format!("{numbers}{judged}  {}", ending(text, room)));
     }
@@ -355,8 +371,9 @@ fn path_table(view: &DiffView<'_>, paths: &Paths, page: Page) -> String {
     let mut out = String::from("\n");
     let title = format!("call paths by self {}:", clean(&view.diff.metric));
     let words = match claims {
+        0 if is_one_run(view.diff) => "none beyond the sampling error".to_owned(),
         0 => "no decided change".to_owned(),
-        claims => format!("{} changed", Count(claims as u64)),
+        claims => format!("{} {}", Count(claims as u64), words_of_change(view.diff)[0]),
     };
     push_line(&mut out, &format!("{} {words}", styled(BOLD, title)));
     out.push_str(&texts(view, "path", &rows, page));

@@ -103,7 +103,7 @@ pub fn summary(view: &VerifyView<'_>) -> String {
     let whole = &verification.whole;
     let is_time = whole.unit == Unit::Nanoseconds;
     let mut sentences = Vec::new();
-    let word = match whole.change.verdict {
+    let word = match whole.change.proven() {
         Verdict::Less if is_time => "faster",
         Verdict::Less => "less",
         Verdict::More if is_time => "slower",
@@ -114,7 +114,12 @@ pub fn summary(view: &VerifyView<'_>) -> String {
     let name = total_name(&whole.what);
     sentences.push(format!("{word}: {name} {}.", change_words(&whole.change, whole.unit)));
     if diff.runs == 1 {
-        sentences.push("A single run per side cannot show run-to-run noise.".to_owned());
+        sentences.push(match diff.counted {
+            true => "A single run per side cannot show run-to-run noise.".to_owned(),
+            false => "A single run per side cannot show run-to-run noise, so there is no verdict; \
+                      `whyslow verify --runs 5 'BEFORE' 'AFTER'` gives one."
+                .to_owned(),
+        });
     }
     if let Some(focus) = view.aim {
         sentences.extend(aim_words(focus, diff.unit));
@@ -142,16 +147,17 @@ pub fn summary(view: &VerifyView<'_>) -> String {
     }
     let aimed = |row: &&DiffRow| !is_aim(view, row);
     let worse = verification.yours.worse.iter().filter(aimed).take(ROWS).collect::<Vec<_>>();
-    sentences.push(match &worse[..] {
-        [] if diff.counted => "Nothing else increased.".to_owned(),
-        [] => "No other regression was found.".to_owned(),
+    sentences.extend(match &worse[..] {
+        [] if diff.counted => Some("Nothing else increased.".to_owned()),
+        [] if diff.runs == 1 => None,
+        [] => Some("No other regression was found.".to_owned()),
         rows => {
             let words = rows.iter().map(|row| {
                 let [.., difference] = numbers(row.yours(), diff.unit, [true; 2]);
                 let new = if row.before.is_none() { "new, " } else { "" };
                 format!("{} ({new}{difference})", name_of(view, row))
             });
-            format!("Worse elsewhere: {}.", words.collect::<Vec<_>>().join(", "))
+            Some(format!("Worse elsewhere: {}.", words.collect::<Vec<_>>().join(", ")))
         }
     });
     if let Some(hot) = verification.yours.hottest.first() {
@@ -176,7 +182,7 @@ pub fn summary(view: &VerifyView<'_>) -> String {
 
 /// Sentences about the target functions: whether they shrank, and where their time went.
 fn aim_words(focus: &Focus, unit: Unit) -> Vec<String> {
-    let did = match focus.total.verdict {
+    let did = match focus.total.proven() {
         Verdict::Less => "shrank",
         Verdict::More => "grew",
         Verdict::Same => "is unchanged",
@@ -189,7 +195,7 @@ fn aim_words(focus: &Focus, unit: Unit) -> Vec<String> {
         change_words(&focus.total, unit),
         change_words(&focus.own, unit)
     )];
-    let changed = focus.callees.iter().filter(|(_, change)| change.verdict.is_claim()).take(3);
+    let changed = focus.callees.iter().filter(|(_, change)| change.proven().is_claim()).take(3);
     let changed = changed.map(|(label, change)| {
         format!(
             "{} ({})",
@@ -284,7 +290,7 @@ fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
             }
             _ => ratio_cells(change),
         };
-        rows.push([name, before, after, difference, ratio, interval, change.verdict.label().to_owned()]);
+        rows.push([name, before, after, difference, ratio, interval, change.proven().label().to_owned()]);
     };
     for total in diff.totals.iter().filter(|total| total.what == diff.metric || total.what == "wall-time") {
         push(total_name(&total.what), &total.change, total.unit, [true; 2]);

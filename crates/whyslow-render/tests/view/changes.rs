@@ -53,7 +53,10 @@ fn call_paths_have_both_sides_colours_and_verdicts() {
             (&head["metric"], &head["unit"], &head["runs"]),
             (&"cpu-time".into(), &1.into(), &1.into())
         );
-        assert!(head["answer"].as_str().unwrap().starts_with("Slower: cpu time 300 ms → 500 ms"), "{head}");
+        assert!(
+            head["answer"].as_str().unwrap().starts_with("Undecided: cpu time 300 ms → 500 ms"),
+            "{head}"
+        );
         assert!(head["worth"].as_str().unwrap().contains("sampling error"), "{head}");
         assert_eq!(head["totals"][0]["what"], "cpu-time");
         let (functions, texts) = (payload.u32("paths.function"), payload.texts("functions.name"));
@@ -82,11 +85,11 @@ fn call_paths_have_both_sides_colours_and_verdicts() {
         assert_eq!(
             lines,
             [
-                ": 300→500 more, more",
-                "main: 300→500 more, more",
-                "main;a: 100→300 more, twice or more, new",
-                "main;a;new: 0→300 more, twice or more, new",
-                "main;a;old: 100→0 less, half or less, removed",
+                ": 300→500 undecided, more",
+                "main: 300→500 undecided, more",
+                "main;a: 100→300 undecided, twice or more, new",
+                "main;a;new: 0→300 undecided, twice or more, new",
+                "main;a;old: 100→0 undecided, half or less, removed",
                 "main;b: 200→200 undecided, within noise",
             ]
         );
@@ -147,8 +150,11 @@ fn the_page_shows_the_answer_without_scripts() {
         write_page(page, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let noscript = text.split("<noscript>").nth(1).unwrap().split("</noscript>").next().unwrap();
-        assert!(noscript.contains("Slower: cpu time 300 ms → 500 ms"), "{noscript}");
-        assert!(noscript.contains("<td>0 ns</td><td>300 ms</td><td>more</td><td>new</td>"), "{noscript}");
+        assert!(noscript.contains("Undecided: cpu time 300 ms → 500 ms"), "{noscript}");
+        assert!(
+            noscript.contains("<td>0 ns</td><td>300 ms</td><td>undecided</td><td>new</td>"),
+            "{noscript}"
+        );
         assert!(!noscript.contains("<b>"), "{noscript}");
     });
 }

@@ -113,7 +113,11 @@ struct Runs {
 
 impl Runs {
     fn add(&mut self, path: &Path, profile: &Profile) {
-        self.count += 1;
+        let merged = profile.meta.notes.iter().find_map(|note| match note {
+            Note::Recording(RecordingNote::Pooled { recordings }) => Some(*recordings),
+            _ => None,
+        });
+        self.count += merged.unwrap_or(1);
         let name = path.display().to_string();
         if has_heap(profile) {
             self.with_heap.push(name.clone());
