@@ -59,6 +59,23 @@ pub struct Surroundings {
     pub mhz: Option<[f64; 2]>,
 }
 
+impl Surroundings {
+    /// Whether it is known that hardly anything else used the machine.
+    fn is_quiet(&self) -> bool {
+        self.cpu_pressure.is_some_and(|share| share <= 0.05) && self.steal.is_none_or(|share| share <= 0.01)
+    }
+
+    /// Whether the machine was quiet both times, with the same governor and a similar clock.
+    pub fn is_quiet_like(&self, other: &Self) -> bool {
+        let fastest = [self, other].map(|one| one.mhz.map(|[_, high]| high));
+        let same_clock = match fastest {
+            [Some(one), Some(other)] => (one / other).ln().abs() < 0.1,
+            [one, other] => one.is_none() && other.is_none(),
+        };
+        self.is_quiet() && other.is_quiet() && self.governor == other.governor && same_clock
+    }
+}
+
 /// Why a file cannot be used.
 #[derive(Debug, Error)]
 pub enum ReadError {

@@ -4,14 +4,14 @@ use whyslow_profile::ExitStatus;
 use whyslow_stats::groups::{BETWEEN_DAYS, shift};
 use whyslow_stats::hygiene::{drift, grain, modes, outliers, slot_effect};
 use whyslow_stats::interim::UntilDecided;
-use whyslow_stats::pairs::{ALPHA, Interval, Walsh, log_ratios};
+use whyslow_stats::pairs::{ALPHA, Interval, Walsh, log_ratios, tail_count};
 use whyslow_stats::verdict::{Needed, Verdict, detectable, needed, shared_alpha};
 use whyslow_stats::witness::{Reason, Witness};
 use whyslow_stats::{mean, median, variance};
 
 use crate::contender::Contender;
 use crate::note::BenchNote;
-use crate::rounds::{Ended, Series, values};
+use crate::rounds::{Ended, Series, paired_values, values};
 use crate::run::{Metric, Run};
 
 /// With fewer pairs there is no 95 % confidence interval.
@@ -141,7 +141,9 @@ pub fn judge(series: &Series, options: Options<'_>) -> Answer {
     Answer {
         witness: series.witness,
         summaries,
-        fastest: decides.filter(|_| is_judged).and_then(|metric| fastest(series, options, &metric)),
+        fastest: decides
+            .filter(|_| is_judged)
+            .and_then(|metric| fastest(series, options, &metric, &comparisons)),
         comparisons,
         detectable,
         notes,
@@ -187,9 +189,8 @@ fn compare(
 ) -> Comparison {
     let interim = series.interim(candidate);
     let level = interim.map_or_else(|| shared_alpha(options.contenders.len() - 1), UntilDecided::level);
-    let first = values(&series.rounds, options.reference, metric);
-    let second = values(&series.rounds, candidate, metric);
-    let (first, second) = first.zip(second).unwrap_or_default();
+    let (first, second) =
+        paired_values(&series.rounds, [options.reference, candidate], metric).unwrap_or_default();
     let mut differences = log_ratios(&first, &second).unwrap_or_default();
     let nothing = first.iter().chain(&second).all(|value| *value == 0.0) && !first.is_empty();
     let mut comparison = Comparison {
@@ -204,7 +205,7 @@ fn compare(
         needed: None,
         differences: Vec::new(),
     };
-    if differences.len() < MIN_PAIRS {
+    if differences.len() < least_pairs(level) {
         comparison.ratio = (!differences.is_empty()).then(|| {
             let estimate = Walsh::new(&differences).estimate().exp();
             Interval { estimate, low: 0.0, high: f64::INFINITY }
@@ -213,6 +214,7 @@ fn compare(
         return comparison;
     }
     if decides
+        && interim.is_none()
         && options.contenders.len() == 2
         && let Some(effect) = slot_effect(&differences, &is_first(series, options.reference, candidate))
     {
@@ -223,11 +225,14 @@ fn compare(
         }
     }
     let clock = grain(metric.tick(), median(&second).min(median(&first)), options.margin);
-    let interval = Walsh::new(&differences).interval(level).map(|interval| interval.widened(clock.widening));
-    if let Some(interval) = interval {
+    let at_once =
+        || Walsh::new(&differences).interval(level).map(|interval| interval.widened(clock.widening));
+    let checked = interim.filter(|_| decides);
+    // The interval that decided is the one to show.
+    if let Some(interval) = checked.and_then(|interim| interim.interval(&differences)).or_else(at_once) {
         comparison.ratio = Some(interval.exp());
         let verdict = Verdict::of(interval, options.margin);
-        let verdict = interim.filter(|_| decides).map_or(verdict, UntilDecided::verdict);
+        let verdict = checked.map_or(verdict, UntilDecided::verdict);
         let is_too_coarse = verdict == Verdict::Equivalent && !clock.can_be_equivalent;
         comparison.verdict = if is_too_coarse { Verdict::Undecided } else { verdict };
         if is_too_coarse && decides {
@@ -241,21 +246,29 @@ fn compare(
     comparison
 }
 
+/// The fewest pairs that have an interval of this level.
+fn least_pairs(level: f64) -> usize {
+    (MIN_PAIRS..).find(|pairs| tail_count(*pairs, level) > 0).unwrap_or(MIN_PAIRS)
+}
+
 /// For each round, whether the reference ran before the candidate.
 fn is_first(series: &Series, reference: usize, candidate: usize) -> Vec<bool> {
     series.rounds.iter().map(|round| round[reference].place < round[candidate].place).collect()
 }
 
 /// Compares with runs of another time. They are not paired: the interval is wider by the day-to-day
-/// allowance, and nothing is equivalent.
+/// allowance, and nothing is equivalent. The allowance covers a quiet machine only: unless it is known that
+/// the machine was `quiet` both times, there is no verdict.
 pub fn compare_days(
     before: &[f64],
     after: &[f64],
     metric: &Metric,
     [baseline, candidate]: [usize; 2],
+    quiet: bool,
 ) -> Comparison {
     let interval = between_days(before, after, ALPHA);
-    let verdict = interval.map_or(Verdict::Undecided, |interval| Verdict::of(interval, 0.0));
+    let verdict =
+        interval.filter(|_| quiet).map_or(Verdict::Undecided, |interval| Verdict::of(interval, 0.0));
     Comparison {
         baseline,
         candidate,
@@ -307,17 +320,31 @@ fn exact(options: Options<'_>, candidate: usize) -> Vec<Comparison> {
 }
 
 /// The command that beats all others, if there is one.
-fn fastest(series: &Series, options: Options<'_>, metric: &Metric) -> Option<usize> {
+fn fastest(
+    series: &Series,
+    options: Options<'_>,
+    metric: &Metric,
+    comparisons: &[Comparison],
+) -> Option<usize> {
     let commands = 0..options.contenders.len();
     let all = commands
         .clone()
         .map(|command| values(&series.rounds, command, metric))
         .collect::<Option<Vec<_>>>()?;
     let leader = commands.clone().min_by(|one, other| median(&all[*one]).total_cmp(&median(&all[*other])))?;
-    let level = shared_alpha(options.contenders.len() - 1);
+    let level = comparisons.first().map_or(ALPHA, |comparison| 1.0 - comparison.confidence);
     let beats = |other: usize| {
-        let differences = log_ratios(&all[leader], &all[other])?;
-        let interval = Walsh::new(&differences).interval(level)?;
+        // Where there is a verdict already, there is no second one.
+        let judged = |candidate: usize| {
+            comparisons.iter().find(|one| one.decides && one.candidate == candidate).map(|one| one.verdict)
+        };
+        match options.reference {
+            reference if reference == leader => return Some(judged(other)? == Verdict::More),
+            reference if reference == other => return Some(judged(leader)? == Verdict::Less),
+            _ => {}
+        }
+        let (leading, following) = paired_values(&series.rounds, [leader, other], metric)?;
+        let interval = Walsh::new(&log_ratios(&leading, &following)?).interval(level)?;
         Some(Verdict::of(interval, options.margin) == Verdict::More)
     };
     let mut others = commands.filter(|command| *command != leader).peekable();
@@ -420,6 +447,7 @@ fn note_whole_series(
     let several = options.contenders.len() > 1;
     match series.witness {
         Some((Witness::Cpu, Reason::Crowded)) => notes.push(BenchNote::CpuDecides),
+        Some((Witness::Cpu, Reason::Short)) if several => notes.push(BenchNote::ShortComputes),
         Some((Witness::Wall, Reason::Waits)) if several => notes.push(BenchNote::WaitsCount),
         _ => {}
     }
@@ -438,8 +466,9 @@ fn note_whole_series(
         }
     }
     let rounds = series.rounds.len();
-    if several && rounds < MIN_PAIRS {
-        notes.push(BenchNote::FewPairs { pairs: rounds, least: MIN_PAIRS });
+    let least = least_pairs(shared_alpha(options.contenders.len().saturating_sub(1)));
+    if several && rounds < least {
+        notes.push(BenchNote::FewPairs { pairs: rounds, least });
     }
     match series.ended {
         Ended::Interrupted => notes.push(BenchNote::Interrupted { rounds }),
@@ -522,6 +551,30 @@ mod tests {
     }
 
     #[test]
+    fn three_commands_with_six_rounds_have_numbers_but_too_few_pairs() {
+        let contenders = contenders(3);
+        let answer = judge(&series(&[1e8, 0.8e8, 0.9e8], 6, 0.01), options(&contenders));
+        let ratio = answer.comparisons[0].ratio.unwrap();
+        assert!((ratio.estimate - 0.8).abs() < 0.05 && ratio.high.is_infinite(), "{ratio:?}");
+        assert_eq!((answer.comparisons[0].word(), answer.fastest), ("undecided", None));
+        assert!(answer.notes.contains(&BenchNote::FewPairs { pairs: 6, least: 7 }), "{:?}", answer.notes);
+    }
+
+    #[test]
+    fn a_run_without_a_value_does_not_drop_the_others() {
+        let contenders = contenders(2);
+        let mut some = series(&[1e8, 1e8], 12, 0.01);
+        some.rounds[3][1].max_resident_bytes = None;
+        let answer = judge(&some, options(&contenders));
+        let memory = answer.comparisons.iter().find(|one| one.metric == Metric::MaxResident).unwrap();
+        assert_eq!((memory.pairs, memory.word()), (11, "equivalent"));
+        some.rounds.iter_mut().skip(4).for_each(|round| round[1].max_resident_bytes = None);
+        let answer = judge(&some, options(&contenders));
+        let memory = answer.comparisons.iter().find(|one| one.metric == Metric::MaxResident).unwrap();
+        assert_eq!((memory.pairs, memory.ratio), (0, None));
+    }
+
+    #[test]
     fn different_exits_give_no_verdict() {
         let contenders = contenders(2);
         let mut series = series(&[1e8, 0.5e8], 12, 0.01);
@@ -553,17 +606,21 @@ mod tests {
         odd.rounds[5][0] = computing(20_000_000);
         odd.warmup.push(vec![computing(30_000_000), computing(1_000_000)]);
         let answer = judge(&odd, options(&contenders));
-        assert_eq!(ids(&answer), ["slow-first-run", "outliers", "short-runs"]);
+        assert_eq!(ids(&answer), ["slow-first-run", "outliers", "short-runs", "short-runs-compute"]);
     }
 
     #[test]
     fn another_day_needs_a_larger_difference() {
         let runs = |time: f64| (0..12).map(|at| time * (1.0 + 0.001 * f64::from(at))).collect::<Vec<_>>();
-        let of = |time: f64| compare_days(&runs(100.0), &runs(time), &Metric::Wall, [0, 1]).word();
+        let of = |time: f64, quiet: bool| {
+            compare_days(&runs(100.0), &runs(time), &Metric::Wall, [0, 1], quiet).word()
+        };
         assert_eq!(
-            [of(100.0), of(90.0), of(80.0), of(130.0)],
+            [100.0, 90.0, 80.0, 130.0].map(|time| of(time, true)),
             ["undecided", "undecided", "faster", "slower"]
         );
+        // A busy machine may be three times as slow as a quiet one.
+        assert_eq!(of(35.0, false), "undecided");
     }
 
     #[test]

@@ -16,6 +16,8 @@ facts! {
         },
         /// Other programs use the CPUs, so CPU time decides.
         "cpu-time-decides" => CpuDecides,
+        /// Runs are short and compute, so CPU time decides.
+        "short-runs-compute" => ShortComputes,
         /// Wall time decides, and the programs wait in it.
         "waiting-counts" => WaitsCount,
         /// Wall time and CPU time changed in opposite directions.
@@ -142,8 +144,13 @@ impl Fact for BenchNote {
                     .to_owned(),
             )
             .or("use an idle machine, or `--witness wall` to judge by wall time"),
+            Self::ShortComputes => note(
+                "CPU time decides: the programs compute, and in runs this short one turn of another program on the CPU outweighs a change"
+                    .to_owned(),
+            )
+            .or("use longer runs, or `--witness wall` to judge by wall time"),
             Self::WaitsCount => note(
-                "wall time decides, and it includes time in which the programs were blocked: files, pipes, sleeps, other processes"
+                "wall time decides, and it includes time in which the programs were blocked"
                     .to_owned(),
             )
             .or("`whyslow record --off-cpu -- COMMAND` shows what they wait for; `--witness cpu` leaves waiting out"),
@@ -211,7 +218,8 @@ impl Fact for BenchNote {
             .or("use a larger `--margin`, longer runs or an idle machine"),
             Self::AnotherDay { baseline, why } => warning(format!(
                 "the runs of `{baseline}` are from another time, and {why}: they cannot be paired, so the interval is 15 % wider, \
-                 an allowance for day-to-day changes of the machine, and nothing is called equivalent"
+                 an allowance for day-to-day changes of a quiet machine, and nothing is called equivalent; \
+                 unless the machine was quiet both times, there is no verdict"
             )),
             Self::AnotherMachine { baseline, cpu } => warning(format!(
                 "the runs of `{baseline}` are from another machine ({cpu}): there is no verdict between machines"

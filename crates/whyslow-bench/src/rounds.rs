@@ -11,7 +11,7 @@ use whyslow_stats::random::{Orders, Random};
 use whyslow_stats::witness::{CHOSEN_AFTER, Reason, Witness, choose};
 
 use crate::padding;
-use crate::run::{Metric, Run};
+use crate::run::{Metric, Run, known, known_pairs};
 
 /// How many rounds to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -233,12 +233,11 @@ impl Series {
     fn check(&mut self, plan: &Plan) {
         let Some((witness, _)) = self.witness else { return };
         let metric = Metric::from(witness);
-        let of = |command: usize| values(&self.rounds, command, &metric);
         let interim = self.interim.iter().enumerate().map(|(command, comparison)| {
             let mut comparison = comparison.clone()?;
-            let (first, second) = (of(plan.reference)?, of(command)?);
-            let clock = grain(metric.tick(), median(&second), plan.margin);
-            comparison.check(&log_ratios(&first, &second)?, clock.can_be_equivalent);
+            let (first, second) = paired_values(&self.rounds, [plan.reference, command], &metric)?;
+            let clock = grain(metric.tick(), median(&second).min(median(&first)), plan.margin);
+            comparison.check(&log_ratios(&first, &second)?, clock);
             Some(comparison)
         });
         self.interim = interim.collect();
@@ -251,9 +250,18 @@ impl Series {
     }
 }
 
-/// The values of a metric in all runs of a command; `None` when one lacks it.
+/// The known values of a metric of a command; `None` if most of its runs lack it.
 pub fn values(rounds: &[Vec<Run>], command: usize, metric: &Metric) -> Option<Vec<f64>> {
-    rounds.iter().map(|round| metric.of(round.get(command)?)).collect()
+    known(rounds.iter().map(|round| &round[command]), metric)
+}
+
+/// The values of a metric of two commands in the rounds that have both; `None` if most rounds lack one.
+pub fn paired_values(
+    rounds: &[Vec<Run>],
+    [first, second]: [usize; 2],
+    metric: &Metric,
+) -> Option<(Vec<f64>, Vec<f64>)> {
+    known_pairs(rounds.iter().map(|round| (&round[first], &round[second])), metric)
 }
 
 /// A run of each command; `None` if the user stopped it.
@@ -380,6 +388,22 @@ mod tests {
         // With three commands, both comparisons must be decided.
         let three = Series::run(&plan(3, rounds), &mut FakeCommands::new(&[1e8, 0.5e8, 0.98e8])).unwrap();
         assert!(three.rounds.len() > 8 && three.ended == Ended::Decided);
+    }
+
+    /// Eight rounds of three commands have no interval at the level of a checkpoint.
+    #[test]
+    fn no_command_is_the_fastest_while_comparisons_are_undecided() {
+        let rounds = Rounds::UntilDecided { max: 8 };
+        let series = Series::run(&plan(3, rounds), &mut FakeCommands::new(&[1e8, 0.8e8, 1.2e8])).unwrap();
+        let contenders = ["a", "b", "c"].map(|name| crate::Contender {
+            name: name.to_owned(),
+            command: name.to_owned(),
+            parameters: Vec::new(),
+        });
+        let options = crate::Options { contenders: &contenders, reference: 0, margin: 0.01, exact: &[], itself: false };
+        let answer = crate::judge::judge(&series, options);
+        let deciding = answer.comparisons.iter().filter(|one| one.decides).map(crate::Comparison::word);
+        assert_eq!((deciding.collect::<Vec<_>>(), answer.fastest), (vec!["undecided"; 2], None));
     }
 
     #[test]

@@ -58,6 +58,24 @@ impl Run {
     }
 }
 
+/// The values of a metric in the runs that have it; `None` if most runs lack it.
+pub fn known<'r>(runs: impl ExactSizeIterator<Item = &'r Run>, metric: &Metric) -> Option<Vec<f64>> {
+    let all = runs.len();
+    let values = runs.filter_map(|run| metric.of(run)).collect::<Vec<_>>();
+    (2 * values.len() >= all).then_some(values)
+}
+
+/// The values of a metric in the pairs of which both runs have it; `None` if most pairs lack it.
+pub fn known_pairs<'r>(
+    pairs: impl ExactSizeIterator<Item = (&'r Run, &'r Run)>,
+    metric: &Metric,
+) -> Option<(Vec<f64>, Vec<f64>)> {
+    let all = pairs.len();
+    let values = pairs.filter_map(|(first, second)| Some((metric.of(first)?, metric.of(second)?)));
+    let (first, second): (Vec<f64>, Vec<f64>) = values.unzip();
+    (2 * first.len() >= all).then_some((first, second))
+}
+
 /// A number that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Metric {

@@ -10,7 +10,7 @@ use whyslow_stats::witness::{Reason, Witness};
 use crate::document::{Measured, ReadError, read};
 use crate::judge::{Answer, Comparison, Options, judge, summary};
 use crate::rounds::Series;
-use crate::run::{Metric, Run};
+use crate::run::{Metric, known, known_pairs};
 
 /// The margin where the file has none.
 const USUAL_MARGIN: f64 = 0.01;
@@ -147,7 +147,7 @@ fn summaries(measured: &Measured, command: usize) -> Vec<crate::judge::Summary> 
     let events = command.runs.first().into_iter().flat_map(|run| run.counts.keys());
     let metrics = Metric::USUAL.into_iter().chain(events.map(|name| Metric::Event(name.clone())));
     let of_runs = metrics.filter_map(|metric| {
-        let values = values(&command.runs, &metric)?;
+        let values = known(command.runs.iter(), &metric)?;
         summary(metric, &values)
     });
     let exact =
@@ -155,19 +155,14 @@ fn summaries(measured: &Measured, command: usize) -> Vec<crate::judge::Summary> 
     of_runs.chain(exact).collect()
 }
 
-/// The values of a metric in all runs; `None` if a run lacks it.
-fn values(runs: &[Run], metric: &Metric) -> Option<Vec<f64>> {
-    runs.iter().map(|run| metric.of(run)).collect()
-}
-
 impl SaidComparison {
     fn into_comparison(self, measured: &Measured, baseline: usize, candidate: usize) -> Comparison {
         let metric = Metric::of_label(&self.metric);
-        let of = |command: usize| values(&measured.commands[command].runs, &metric);
-        let differences = of(baseline).zip(of(candidate)).filter(|(first, second)| {
-            // Runs of another day are not paired.
-            self.pairs > 0 && first.len() == second.len()
-        });
+        let [first, second] = [baseline, candidate].map(|command| &measured.commands[command].runs);
+        // Runs of another day are not paired.
+        let differences = (self.pairs > 0 && first.len() == second.len())
+            .then(|| known_pairs(first.iter().zip(second), &metric))
+            .flatten();
         let differences =
             differences.and_then(|(first, second)| log_ratios(&first, &second)).unwrap_or_default();
         let verdict = match self.verdict.as_str() {

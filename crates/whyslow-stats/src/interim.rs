@@ -4,7 +4,8 @@
 //! 100 cases. Checking after every pair and stopping at the first p below 5 % would be wrong several times as
 //! often. Equivalence may combine two checkpoints: each end of the margin can be excluded at any of them.
 
-use crate::pairs::{Walsh, tail_count};
+use crate::hygiene::Grain;
+use crate::pairs::{Interval, Walsh, tail_count};
 use crate::verdict::Verdict;
 
 /// The numbers of pairs at which a series is checked.
@@ -27,8 +28,8 @@ pub struct UntilDecided {
     question: Question,
     margin: f64,
     level: f64,
-    not_more: bool,
-    not_less: bool,
+    /// What all checkpoints so far allow, as logarithms of a ratio.
+    allowed: Option<[f64; 2]>,
     verdict: Verdict,
 }
 
@@ -36,14 +37,7 @@ impl UntilDecided {
     /// Starts one of this many simultaneous comparisons.
     pub fn new(question: Question, margin: f64, comparisons: usize) -> Self {
         let level = LEVEL / comparisons.max(1) as f64;
-        Self {
-            question,
-            margin: margin.ln_1p(),
-            level,
-            not_more: false,
-            not_less: false,
-            verdict: Verdict::Undecided,
-        }
+        Self { question, margin: margin.ln_1p(), level, allowed: None, verdict: Verdict::Undecided }
     }
 
     /// The probability that the interval at a checkpoint misses the true value.
@@ -51,26 +45,44 @@ impl UntilDecided {
         self.level
     }
 
+    /// The interval behind the verdict: what all checkpoints so far allow, around the estimate of all
+    /// differences. `None` before the first checkpoint with an interval.
+    pub fn interval(&self, differences: &[f64]) -> Option<Interval> {
+        let [low, high] = self.allowed?;
+        let estimate = Walsh::new(differences).estimate();
+        Some(Interval { estimate: estimate.max(low).min(high), low, high })
+    }
+
     /// The verdict so far. Once decided, it does not change.
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 
-    /// Updates the verdict if the number of differences is a checkpoint. `may_be_equivalent` is false where
-    /// the clock is too coarse for that verdict.
-    pub fn check(&mut self, differences: &[f64], may_be_equivalent: bool) -> Verdict {
+    /// Updates the verdict if the number of differences is a checkpoint. A coarse clock widens the interval,
+    /// and may be too coarse for the verdict equivalent.
+    pub fn check(&mut self, differences: &[f64], clock: Grain) -> Verdict {
         if self.verdict.is_decided() || !CHECKPOINTS.contains(&differences.len()) {
             return self.verdict;
         }
         let rank = tail_count(differences.len(), self.level);
         if let Some(interval) = Walsh::new(differences).between(rank) {
-            self.not_more |= interval.high < self.margin;
-            self.not_less |= interval.low > -self.margin;
+            let now = interval.widened(clock.widening);
+            let [low, high] = self
+                .allowed
+                .map_or([now.low, now.high], |[low, high]| [low.max(now.low), high.min(now.high)]);
+            // Checkpoints that exclude each other leave nothing to narrow down.
+            let [low, high] = if low <= high { [low, high] } else { [now.low, now.high] };
+            self.allowed = Some([low, high]);
             let exceeds = self.question == Question::Exceeds;
             self.verdict = match () {
-                () if self.not_more && (self.not_less || exceeds) && may_be_equivalent => Verdict::Equivalent,
-                () if interval.high < 0.0 => Verdict::Less,
-                () if interval.low > if exceeds { self.margin } else { 0.0 } => Verdict::More,
+                () if high < self.margin
+                    && (low > -self.margin || exceeds)
+                    && clock.can_be_equivalent =>
+                {
+                    Verdict::Equivalent
+                }
+                () if high < 0.0 => Verdict::Less,
+                () if low > if exceeds { self.margin } else { 0.0 } => Verdict::More,
                 () => Verdict::Undecided,
             };
         }
@@ -83,6 +95,8 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
+    const FINE: Grain = Grain { widening: 0.0, can_be_equivalent: true };
+
     /// Simulates 400 series. Returns the mean number of pairs, and the counts of the verdicts less, more,
     /// equivalent, undecided.
     fn simulate(deviation: f64, effect: f64) -> (f64, [usize; 4]) {
@@ -94,7 +108,7 @@ mod tests {
             let mut differences = Vec::new();
             for _ in 0..200 {
                 differences.push(effect.ln_1p() + deviation * random.normal());
-                if series.check(&differences, true).is_decided() {
+                if series.check(&differences, FINE).is_decided() {
                     break;
                 }
             }
@@ -131,9 +145,26 @@ mod tests {
     #[test]
     fn a_coarse_clock_is_never_equivalent() {
         let mut series = UntilDecided::new(Question::Differs, 0.01, 1);
-        assert_eq!(series.check(&[0.0; 8], false), Verdict::Undecided);
-        assert_eq!(series.check(&[0.0; 9], true), Verdict::Undecided, "9 is not a checkpoint");
-        assert_eq!(series.check(&[0.0; 12], true), Verdict::Equivalent);
+        let coarse = Grain { widening: 0.0, can_be_equivalent: false };
+        assert_eq!(series.check(&[0.0; 8], coarse), Verdict::Undecided);
+        assert_eq!(series.check(&[0.0; 9], FINE), Verdict::Undecided, "9 is not a checkpoint");
+        assert_eq!(series.check(&[0.0; 12], FINE), Verdict::Equivalent);
+    }
+
+    /// Whatever the noise, the interval that is shown supports the verdict.
+    #[test]
+    fn the_interval_supports_the_verdict() {
+        for seed in 0..400 {
+            let mut random = Random::new(seed);
+            let mut series = UntilDecided::new(Question::Differs, 0.01, 1);
+            let mut differences = Vec::new();
+            while differences.len() < 200 && !series.verdict().is_decided() {
+                differences.push(0.02 * random.normal());
+                series.check(&differences, FINE);
+            }
+            let interval = series.interval(&differences).unwrap();
+            assert_eq!(Verdict::of(interval, 0.01), series.verdict(), "seed {seed}: {interval:?}");
+        }
     }
     /// Simulates 80 series that ask whether a change is above 2 %. Returns the counts of the verdicts more and
     /// undecided.
@@ -145,7 +176,7 @@ mod tests {
             let mut differences = Vec::new();
             while differences.len() < 200 && !series.verdict().is_decided() {
                 differences.push(effect.ln_1p() + 0.02 * random.normal());
-                series.check(&differences, true);
+                series.check(&differences, FINE);
             }
             verdicts[0] += usize::from(series.verdict() == Verdict::More);
             verdicts[1] += usize::from(series.verdict() == Verdict::Undecided);

@@ -64,13 +64,17 @@ pub struct Walsh {
     differences: usize,
 }
 
+/// Averages below this are 0: ln(a/b) and ln(b/a) add up to a rounding error.
+const ROUNDING: f64 = 1e-12;
+
 impl Walsh {
     /// Builds the averages of differences, which must be finite.
     pub fn new(differences: &[f64]) -> Self {
         let count = differences.len();
         let mut sorted = Vec::with_capacity(count * (count + 1) / 2);
         for (at, value) in differences.iter().enumerate() {
-            sorted.extend(differences[at..].iter().map(|other| f64::midpoint(*value, *other)));
+            let averages = differences[at..].iter().map(|other| f64::midpoint(*value, *other));
+            sorted.extend(averages.map(|average| if average.abs() < ROUNDING { 0.0 } else { average }));
         }
         sorted.sort_by(f64::total_cmp);
         Self { sorted, differences: count }

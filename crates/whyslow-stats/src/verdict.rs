@@ -116,6 +116,16 @@ mod tests {
         assert_eq!(verdict(&[0.002; 8]), Verdict::Equivalent);
     }
 
+    /// Differences that cancel out leave rounding errors, for example after a correction for the order.
+    #[test]
+    fn rounding_errors_are_not_differences() {
+        let verdict =
+            |differences: &[f64]| Verdict::of(Walsh::new(differences).interval(ALPHA).unwrap(), 0.0);
+        assert_eq!(verdict(&[1.4e-17; 12]), Verdict::Undecided);
+        assert_eq!(verdict(&[-1.4e-17; 12]), Verdict::Undecided);
+        assert_eq!(verdict(&[1e-9; 12]), Verdict::More);
+    }
+
     #[test]
     fn estimates_the_pairs_needed() {
         assert_eq!(needed(&UNDECIDED, 0.01, false), Some(Needed { if_as_seen: 54, for_margin: 72 }));

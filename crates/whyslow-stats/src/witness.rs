@@ -29,6 +29,9 @@ pub enum Reason {
     Undisturbed,
     /// The program computes, but is queued for CPUs that other programs use.
     Crowded,
+    /// The program computes, and so briefly that one turn of another program on its CPU counts more than a
+    /// change of the program.
+    Short,
     /// The program blocks on something other than a CPU, and that time counts.
     Waits,
     /// The CPU clock was too coarse or not available.
@@ -54,6 +57,10 @@ pub struct Times {
 pub fn choose(runs: &[Times]) -> (Witness, Reason) {
     /// The share of the time without CPU that run-queue delay must explain.
     const EXPLAINED: f64 = 0.8;
+    /// The share of the wall time that may be unexplained: a process start has short waits of its own.
+    const UNEXPLAINED: f64 = 0.1;
+    /// A turn of another program takes a few milliseconds: a tenth of such a run.
+    const SHORT: f64 = 0.05;
     let share = median(
         &runs.iter().map(|run| run.cpu / run.wall).filter(|share| share.is_finite()).collect::<Vec<_>>(),
     );
@@ -63,19 +70,25 @@ pub fn choose(runs: &[Times]) -> (Witness, Reason) {
     if share > 1.1 || has_helpers(runs) {
         return (Witness::Wall, Reason::Parallel);
     }
-    if share >= 0.95 {
-        return (Witness::Wall, Reason::Undisturbed);
-    }
-    let queued = runs.iter().map(|run| Some((run.queued?, run.wall - run.cpu))).collect::<Option<Vec<_>>>();
-    let crowded = match queued {
-        Some(runs) => {
-            let explained = runs.iter().map(|(queued, missing)| queued / missing.max(f64::MIN_POSITIVE));
-            median(&explained.collect::<Vec<_>>()) >= EXPLAINED
-        }
+    let wall = median(&runs.iter().map(|run| run.wall).collect::<Vec<_>>());
+    // Some runs may lack it.
+    let queued = runs.iter().filter_map(|run| Some((run.queued?, run.wall - run.cpu, run.wall)));
+    let queued = queued.collect::<Vec<_>>();
+    let computes = if 2 * queued.len() >= runs.len() {
+        let explained = queued.iter().map(|(queued, missing, _)| queued / missing.max(f64::MIN_POSITIVE));
+        let unexplained = queued.iter().map(|(queued, missing, wall)| (missing - queued) / wall);
+        median(&explained.collect::<Vec<_>>()) >= EXPLAINED
+            || median(&unexplained.collect::<Vec<_>>()) <= UNEXPLAINED
+    } else {
         // A program that never gives up its CPU was preempted.
-        None => runs.iter().all(|run| run.voluntary_switches == 0),
+        runs.iter().all(|run| run.voluntary_switches == 0)
     };
-    if crowded { (Witness::Cpu, Reason::Crowded) } else { (Witness::Wall, Reason::Waits) }
+    match () {
+        () if wall < SHORT && (computes || share >= 0.95) => (Witness::Cpu, Reason::Short),
+        () if share >= 0.95 => (Witness::Wall, Reason::Undisturbed),
+        () if computes => (Witness::Cpu, Reason::Crowded),
+        () => (Witness::Wall, Reason::Waits),
+    }
 }
 
 /// Whether in a quarter of all runs a tenth of the work was done outside the first thread. One command of two
@@ -100,6 +113,25 @@ mod tests {
         let helped = Times { first_thread: Some(0.25), ..alone };
         assert_eq!(choose(&[[alone; 8], [alone; 8]].concat()), (Witness::Cpu, Reason::Crowded));
         assert_eq!(choose(&[[alone; 8], [helped; 8]].concat()), (Witness::Wall, Reason::Parallel));
+    }
+
+    /// Times of a loop of 5 ms beside other programs, of which one run lacks its run-queue delay.
+    #[test]
+    fn a_short_program_that_computes_is_judged_by_cpu_time() {
+        let run = |queued| Times {
+            wall: 0.0062 + queued,
+            cpu: 0.0059,
+            first_thread: Some(0.0059),
+            queued: Some(queued),
+            voluntary_switches: 1,
+        };
+        let mut runs = [run(0.0), run(0.004), run(0.0001), run(0.002)].repeat(4);
+        assert_eq!(choose(&runs), (Witness::Cpu, Reason::Short));
+        runs[3].queued = None;
+        assert_eq!(choose(&runs), (Witness::Cpu, Reason::Short));
+        // One that sleeps for a third of its time does wait.
+        let sleeps = Times { wall: 0.0093, ..run(0.0) };
+        assert_eq!(choose(&[sleeps; 16]), (Witness::Wall, Reason::Waits));
     }
 
     #[test]

@@ -41,6 +41,35 @@ pub(super) fn medians_ns(table: &str) -> Vec<(String, f64)> {
     found
 }
 
+/// The functions in the tree that `--list` prints, by their path.
+///
+/// ```text
+/// tree
+/// ├─ plain
+/// ╰─ inner
+///    ╰─ sized
+/// ```
+pub(super) fn functions(list: &str) -> Vec<String> {
+    let mut found: Vec<Vec<String>> = Vec::new();
+    let mut path: Vec<String> = Vec::new();
+    for line in list.lines() {
+        let branches = line.chars().take_while(|character| "│├╰─ ".contains(*character)).count();
+        let name = line.chars().skip(branches).collect::<String>();
+        let name = name.split(" (").next().unwrap_or_default().trim_end();
+        if branches % INDENT != 0 || name.is_empty() {
+            continue;
+        }
+        path.truncate(branches / INDENT);
+        // What has something below it is no function.
+        if found.last() == Some(&path) {
+            found.pop();
+        }
+        path.push(name.to_owned());
+        found.push(path.clone());
+    }
+    found.into_iter().map(|path| path.join("::")).collect()
+}
+
 fn without_last_word(text: &str) -> &str {
     text.trim_end().rsplit_once(' ').map_or("", |(rest, _)| rest.trim_end())
 }
@@ -113,6 +142,14 @@ tree           fastest       │ slowest       │ median        │ mean       
         for cut in (0..TABLE.len()).filter(|cut| TABLE.is_char_boundary(*cut)) {
             assert!(medians_ns(&TABLE[..cut]).len() <= expected.len());
         }
+    }
+
+    #[test]
+    fn reads_functions_from_the_list() {
+        // Printed by divan 0.1.21.
+        let list = "div\n├─ broken\n├─ fib\n╰─ inner\n   ├─ a\n   ╰─ b\n\n";
+        assert_eq!(functions(list), ["div::broken", "div::fib", "div::inner::a", "div::inner::b"]);
+        assert!(functions("").is_empty());
     }
 
     #[test]

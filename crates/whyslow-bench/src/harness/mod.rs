@@ -42,6 +42,41 @@ impl Harness {
         }
     }
 
+    /// Recognises the harness of an executable that prints no help, by the output of `EXE --bench --list`, if it
+    /// prints one, and by the libraries that its package depends on: names with their version requirement.
+    pub fn of_list(list: Option<&str>, dependencies: &[(&str, &str)]) -> Option<Self> {
+        let requirement =
+            |name: &str| dependencies.iter().find(|(known, _)| *known == name).map(|(_, req)| *req);
+        let has_benchmarks = list.is_some_and(|list| list.lines().any(|line| line.ends_with(": benchmark")));
+        if has_benchmarks && list.is_some_and(|list| list.lines().any(is_libtest_count)) {
+            return Some(Self::Libtest);
+        }
+        match (requirement("criterion"), requirement("divan")) {
+            (Some(requirement), _) if has_benchmarks => {
+                Some(Self::Criterion { exact: has_exact(requirement) })
+            }
+            (_, Some(_)) if list.is_some() && !has_benchmarks => Some(Self::Divan),
+            _ => None,
+        }
+    }
+
+    /// The arguments that list the functions of an executable one by one, where running all of them fails. `None` if
+    /// the harness lists its benchmarks without running them.
+    pub fn functions_args(self) -> Option<&'static [&'static str]> {
+        matches!(self, Self::Divan).then_some(&["--bench", "--color", "never", "--list"])
+    }
+
+    /// The functions in that output.
+    pub fn functions(printed: &str) -> Vec<String> {
+        divan::functions(printed)
+    }
+
+    /// The arguments that list the benchmarks of one function.
+    pub fn list_function_args(self, function: &str) -> Vec<String> {
+        let all = self.list_args().iter().map(|word| (*word).to_owned());
+        all.chain([format!("^{}(::.*)?$", escaped(function))]).collect()
+    }
+
     /// Its name.
     pub fn label(self) -> &'static str {
         match self {
@@ -137,6 +172,26 @@ impl Harness {
     }
 }
 
+/// `1 test, 2 benchmarks`
+fn is_libtest_count(line: &str) -> bool {
+    let mut words = line.split(' ');
+    let is_count = |word: Option<&str>| word.is_some_and(|word| word.parse::<u64>().is_ok());
+    is_count(words.next())
+        && words.next().is_some_and(|word| word.starts_with("test"))
+        && is_count(words.next())
+        && words.next().is_some_and(|word| word.starts_with("benchmark"))
+}
+
+/// Whether a version of criterion has `--exact`: since 0.4.
+fn has_exact(requirement: &str) -> bool {
+    let version = requirement.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+    let mut numbers = version.split(|letter: char| !letter.is_ascii_digit()).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(0)), Some(Ok(minor))) => minor >= 4,
+        _ => true,
+    }
+}
+
 /// `test inner::slow ... bench:       6,694.48 ns/iter (+/- 5,724.04)`
 fn libtest_ns(line: &str, benchmark: &str) -> Option<f64> {
     let (name, rest) = line.strip_prefix("test ")?.split_once(" ... bench:")?;
@@ -176,6 +231,22 @@ mod tests {
         assert_eq!(Harness::of_help(libtest), Some(Harness::Libtest));
         assert_eq!(Harness::of_help(old), Some(Harness::Criterion { exact: false }));
         assert_eq!(Harness::of_help("my own benchmark: 3 ms"), None);
+    }
+
+    #[test]
+    fn recognises_a_harness_without_help_by_its_list_and_dependencies() {
+        let criterion = Some("fib 10: benchmark\n\ng/fib 12: benchmark\n\n");
+        let of = |list, dependencies: &[(&str, &str)]| Harness::of_list(list, dependencies);
+        assert_eq!(of(criterion, &[("criterion", "=0.5.1")]), Some(CRITERION));
+        assert_eq!(of(criterion, &[("criterion", "^0.3")]), Some(Harness::Criterion { exact: false }));
+        assert_eq!(of(Some("a: benchmark\nt: test\n\n1 test, 1 benchmark\n"), &[]), Some(Harness::Libtest));
+        assert_eq!(of(Some("div\n├─ fib\n"), &[("divan", "^0.1")]), Some(Harness::Divan));
+        // Both libraries in one package.
+        let both = [("criterion", "^0.5"), ("divan", "^0.1")];
+        assert_eq!(of(criterion, &both), Some(CRITERION));
+        assert_eq!(of(Some("div\n├─ fib\n"), &both), Some(Harness::Divan));
+        assert_eq!(of(Some("my own benchmark: 3 ms"), &[]), None);
+        assert_eq!(of(None, &both), None);
     }
 
     #[test]

@@ -198,6 +198,7 @@ fn reason_label(reason: Reason) -> &'static str {
         Reason::Parallel => "parallel",
         Reason::Undisturbed => "undisturbed",
         Reason::Crowded => "crowded",
+        Reason::Short => "short",
         Reason::Waits => "waits",
         Reason::NoCpuTime => "no-cpu-time",
     }

@@ -204,12 +204,14 @@ impl BenchView<'_> {
         let margin = Percent(self.margin);
         let sentence = match comparison.verdict {
             Verdict::Less => format!(
-                "`{candidate}` is faster than `{baseline}`: {} {what} ({interval})",
-                change(ratio.estimate)
+                "`{candidate}` is faster than `{baseline}`: {} {what} ({interval}){}",
+                change(ratio.estimate),
+                factor_words(1.0 / ratio.estimate, "fast")
             ),
             Verdict::More => format!(
-                "`{candidate}` is slower than `{baseline}`: {} {what} ({interval})",
-                change(ratio.estimate)
+                "`{candidate}` is slower than `{baseline}`: {} {what} ({interval}){}",
+                change(ratio.estimate),
+                factor_words(ratio.estimate, "long")
             ),
             Verdict::Equivalent => format!(
                 "`{candidate}` and `{baseline}` are equivalent: their {what}s differ by less than {margin} ({interval})"
@@ -259,6 +261,11 @@ impl BenchView<'_> {
     }
 }
 
+/// `, 23 times as fast`, where a percentage says little.
+fn factor_words(factor: f64, how: &str) -> String {
+    if factor < 2.0 { String::new() } else { format!(", {} times as {how}", crate::units::times(factor)) }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -294,6 +301,15 @@ pub(super) mod tests {
         );
         let equal = shown(&[1e8, 1e8], 60);
         assert!(equal.contains("are equivalent: their wall times differ by less than 1.0 %"), "{equal}");
+    }
+
+    #[test]
+    fn large_differences_are_also_factors() {
+        let shown = |times_ns: &[f64]| shown(times_ns, 12).replace('\n', " ");
+        let text = shown(&[1e8, 0.043e8]);
+        assert!(text.contains("-95.7 % ") && text.contains(", 23 times as fast"), "{text}");
+        assert!(shown(&[1e8, 5e8]).contains(", 5.0 times as long"));
+        assert!(!shown(&[1e8, 0.9e8]).contains("times as"));
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
         warn(&words);
     }
     let mut profile = pool.finish();
+    // Of a file that was merged before, the first one's notes are kept.
+    profile.meta.notes.retain(|note| !matches!(note, Note::Recording(RecordingNote::Pooled { .. })));
     profile.meta.notes.extend(runs.notes());
     let (output, names) = match &args.output {
         Some(path) => (path.clone(), Names::Given),

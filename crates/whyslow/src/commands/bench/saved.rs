@@ -170,6 +170,11 @@ impl Baseline {
         })
     }
 
+    /// How busy the machine was then. Files of other tools do not say.
+    pub(super) fn surroundings(&self) -> &whyslow_bench::document::Surroundings {
+        &self.measured.surroundings
+    }
+
     /// Whether another machine measured them. Files of other tools do not say.
     pub(super) fn is_from_another_machine(&self, here: &Host) -> bool {
         let there = &self.measured.host;
