@@ -400,7 +400,8 @@ mod tests {
             command: name.to_owned(),
             parameters: Vec::new(),
         });
-        let options = crate::Options { contenders: &contenders, reference: 0, margin: 0.01, exact: &[], itself: false };
+        let options =
+            crate::Options { contenders: &contenders, reference: 0, margin: 0.01, exact: &[], itself: false };
         let answer = crate::judge::judge(&series, options);
         let deciding = answer.comparisons.iter().filter(|one| one.decides).map(crate::Comparison::word);
         assert_eq!((deciding.collect::<Vec<_>>(), answer.fastest), (vec!["undecided"; 2], None));

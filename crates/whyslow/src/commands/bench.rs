@@ -85,9 +85,9 @@ pub(crate) struct BenchArgs {
     /// Run one command against itself, to measure noise
     #[arg(long, conflicts_with_all = ["git", "baseline", "reference"], help_heading = "Statistics")]
     aa: bool,
-    /// Compare the working tree with this commit; builds both
+    /// Compare the working tree with this commit, or two (A..B); builds both
     #[arg(long, value_name = "REV", conflicts_with = "baseline", help_heading = "Compare with")]
-    git: Option<String>,
+    git: Vec<String>,
     /// The build command, with --git
     #[arg(long, value_name = "COMMAND", default_value = "cargo build --release", requires = "git", help_heading = "Compare with")]
     build: String,
@@ -460,11 +460,9 @@ fn print_answer(
                 let values = old.runs.iter().filter_map(|run| metric.of(run)).collect::<Vec<_>>();
                 judge::summary(metric.clone(), &values)
             }).collect());
-            let mut comparison = compare_days(&before, &after, &metric, [1, 0]);
-            if baseline.is_from_another_machine(&measured.host) {
-                comparison.verdict = whyslow_stats::verdict::Verdict::Undecided;
-            }
-            answer.comparisons.push(comparison);
+            let quiet = !baseline.is_from_another_machine(&measured.host)
+                && baseline.surroundings().is_quiet_like(&measured.surroundings);
+            answer.comparisons.push(compare_days(&before, &after, &metric, [1, 0], quiet));
             measured.commands.push(old);
             reference = 1;
         }

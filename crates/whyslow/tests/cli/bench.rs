@@ -209,6 +209,19 @@ fn a_commit_is_built_and_compared_with_the_working_tree() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&trees.stdout).lines().count(), 1);
+    git(&["-c", "user.name=x", "-c", "user.email=x@localhost", "commit", "-q", "-a", "-m", "fast"]);
+    folder.file("app.sh", "exit 3\n");
+    for revisions in
+        [&["--git", "HEAD~1..HEAD"][..], &["--git", "HEAD~1", "--git", "HEAD"], &["--git", "HEAD~1.."]]
+    {
+        let arguments = [
+            &["bench", "-r", "1", "-w", "0", "--build", "true", "--format", "json"],
+            revisions,
+            &["sh app.sh"],
+        ];
+        let all = json(&folder.whyslow(arguments.concat()).succeeds().stdout);
+        assert_eq!([&all["commands"][0]["name"], &all["commands"][1]["name"]], ["HEAD~1", "HEAD"]);
+    }
     folder
         .whyslow(["bench", "--git", "nosuch", "true"])
         .fails(125, &["git rev-parse", "a commit, branch or tag"]);

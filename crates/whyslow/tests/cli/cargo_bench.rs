@@ -162,7 +162,7 @@ fn compares_with_criterions_stored_results() {
     ));
     assert_eq!(
         verdicts(&json),
-        [("same", "undecided"), ("sum/10", "faster"), ("added", "new"), ("removed", "vanished")]
+        [("same", "undecided"), ("sum/10", "undecided"), ("added", "new"), ("removed", "vanished")]
     );
     assert_eq!(
         (json["of_another_day"].as_bool(), json["benchmarks"][1]["pairs"].as_u64()),
@@ -170,6 +170,71 @@ fn compares_with_criterions_stored_results() {
     );
     let missing = cargo_whyslow_bench(&folder, &["--bench", "speed", "--baseline", "nope"]);
     missing.fails(125, &["criterion stored nothing under `nope`", "cargo bench -- --save-baseline nope"]);
+}
+
+#[test]
+fn a_package_without_benchmarks_is_refused_before_it_is_built() {
+    let folder = Folder::new();
+    folder.file(
+        "Cargo.toml",
+        "[package]\nname = \"pack\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
+    );
+    folder.file("src/main.rs", "this does not compile");
+    let outcome = cargo_whyslow_bench(&folder, &[]);
+    outcome.fails(125, &["there are no benchmarks", "whyslow bench --git main"]);
+}
+
+/// Acts like criterion without its parser's help.
+#[test]
+fn a_harness_without_help_is_known_by_its_list_and_the_dependencies() {
+    let folder = Folder::new();
+    package(&folder, &times(&[("same", 50.0)]));
+    let bench =
+        CRITERION.replace("println!(\"  --save-baseline <NAME>\\n  --exact\");", "std::process::exit(2);");
+    assert_ne!(bench, CRITERION);
+    folder.file("benches/speed.rs", bench);
+    let manifest = folder.read("Cargo.toml") + "[dev-dependencies]\ncriterion = { path = \"criterion\" }\n";
+    folder.file("Cargo.toml", manifest);
+    folder.file(
+        "criterion/Cargo.toml",
+        "[package]\nname = \"criterion\"\nversion = \"0.5.1\"\nedition = \"2021\"\n",
+    );
+    folder.file("criterion/src/lib.rs", "");
+    let json =
+        json(&cargo_whyslow_bench(&folder, &["--bench", "speed", "--rounds", "1", "--format", "json"]));
+    assert_eq!(
+        (&json["benchmarks"][0]["name"], &json["benchmarks"][0]["harness"]),
+        (&"same".into(), &"criterion".into())
+    );
+}
+
+/// Acts like divan: lists a tree of functions, and runs them all unless one is chosen.
+const DIVAN: &str = r#"
+fn main() {
+    let args = std::env::args().skip(1).collect::<Vec<_>>();
+    let has = |word: &str| args.iter().any(|arg| arg == word);
+    let row = |name: &str| println!("╰─ {name}  1 ns      │ 1 ns      │ 1 ns      │ 1 ns      │ 1       │ 1");
+    if has("--help") {
+        println!("--skip-ext-time");
+    } else if has("--list") {
+        println!("deep\n├─ broken\n╰─ last\n");
+    } else {
+        println!("deep  fastest       │ slowest       │ median        │ mean          │ samples │ iters");
+        let chosen = args.iter().find(|arg| arg.contains("deep::"));
+        if !chosen.is_some_and(|chosen| chosen.contains("last")) { panic!("no such file"); }
+        row("last");
+    }
+}
+"#;
+
+#[test]
+fn one_benchmark_that_panics_does_not_hide_the_others() {
+    let folder = Folder::new();
+    package(&folder, &times(&[("same", 50.0)]));
+    folder.file("benches/plain.rs", DIVAN);
+    let json =
+        json(&cargo_whyslow_bench(&folder, &["--bench", "plain", "--rounds", "1", "--format", "json"]));
+    assert_eq!(verdicts(&json), [("deep::broken", "failed"), ("deep::last", "measured")]);
 }
 
 #[test]

@@ -122,10 +122,16 @@ impl Contenders {
             again.contender.name.push_str(" (again)");
             runnables.push(again);
         }
-        if let Some(revision) = &args.git {
+        if let [first, more @ ..] = &args.git[..] {
             let one = alone("--git", &runnables)?;
-            let built = Trees::build(revision, &args.build, volume)?;
-            runnables = built.runnables(&one, revision);
+            // Two revisions are a range.
+            let revisions = match more {
+                [] => first.clone(),
+                [second] if !first.contains("..") && !second.contains("..") => format!("{first}..{second}"),
+                _ => return Err(Failure::new("--git takes one or two revisions").next("--git A..B")),
+            };
+            let built = Trees::build(&revisions, &args.build, volume)?;
+            runnables = built.runnables(&one);
             trees = Some(built);
         }
         if let Some(baseline) = baseline {

@@ -12,26 +12,45 @@ use crate::output::note;
 pub(in crate::commands) struct Trees {
     root: PathBuf,
     folder: tempfile::TempDir,
+    names: [String; 2],
     /// The folder in which the command runs, relative to the root of the repository.
     inside: PathBuf,
 }
+
+/// The name of the side that is no commit.
+pub(in crate::commands) const WORKING_TREE: &str = "working tree";
 
 /// Equally long, so that the length of paths makes no difference.
 const FOLDERS: [&str; 2] = ["before", "after-"];
 
 impl Trees {
-    /// Checks out both.
-    pub(in crate::commands) fn check_out(revision: &str) -> Result<Self> {
+    /// Checks out both: a commit and the working tree, or the two commits of `A..B`.
+    pub(in crate::commands) fn check_out(revisions: &str) -> Result<Self> {
+        let (before, after) = match revisions.split_once("..") {
+            // As for git, an end that is left out is HEAD.
+            Some((before, after)) => (or_head(before), Some(or_head(after.trim_start_matches('.')))),
+            None => (revisions, None),
+        };
         let root = PathBuf::from(text(&git(None, &["rev-parse", "--show-toplevel"])?));
         let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
         let inside = here.strip_prefix(root.canonicalize().unwrap_or_default()).unwrap_or(Path::new("")).to_owned();
-        let commit = text(&git(Some(&root), &["rev-parse", "--verify", "--end-of-options", &format!("{revision}^{{commit}}")])?);
-        // Uncommitted changes as a commit on no branch; empty if there are none.
-        let changed = text(&git(Some(&root), &["stash", "create"])?);
-        let after = if changed.is_empty() { "HEAD".to_owned() } else { changed };
+        let commit = |revision: &str| {
+            let revision = format!("{revision}^{{commit}}");
+            git(Some(&root), &["rev-parse", "--verify", "--end-of-options", &revision]).map(|output| text(&output))
+        };
+        let names = [before, after.unwrap_or(WORKING_TREE)].map(str::to_owned);
+        let base = commit(before)?;
+        let head = match after {
+            Some(after) => commit(after)?,
+            // Uncommitted changes as a commit on no branch; empty if there are none.
+            None => match text(&git(Some(&root), &["stash", "create"])?) {
+                changed if changed.is_empty() => "HEAD".to_owned(),
+                changed => changed,
+            },
+        };
         let folder = tempfile::tempdir().map_err(|error| Failure::new(format!("cannot create a folder for the builds: {error}")))?;
-        let trees = Self { root, folder, inside };
-        for (name, commit) in FOLDERS.iter().zip([&commit, &after]) {
+        let trees = Self { root, folder, names, inside };
+        for (name, commit) in FOLDERS.iter().zip([&base, &head]) {
             let path = trees.folder.path().join(name);
             git(Some(&trees.root), &["worktree", "add", "--detach", "--quiet", &path.to_string_lossy(), commit])?;
         }
@@ -41,7 +60,7 @@ impl Trees {
     /// Checks out and builds both.
     pub(in crate::commands) fn build(revision: &str, build: &str, volume: Volume) -> Result<Self> {
         let trees = Self::check_out(revision)?;
-        for (side, (folder, what)) in trees.folders().into_iter().zip([revision, "the working tree"]).enumerate() {
+        for (side, (folder, what)) in trees.folders().into_iter().zip(trees.names()).enumerate() {
             if side == 1 {
                 let [before, after] = trees.roots();
                 let inside = trees.folders();
@@ -97,20 +116,24 @@ impl Trees {
         &self.root
     }
 
+    /// The names of both: a revision, and another one or the working tree.
+    pub(in crate::commands) fn names(&self) -> [String; 2] {
+        self.names.clone()
+    }
+
     /// A folder next to both checkouts, removed with them.
     pub(in crate::commands) fn sibling(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// The command in both folders.
-    pub(super) fn runnables(&self, one: &Runnable, revision: &str) -> Vec<Runnable> {
-        let names = [revision, "working tree"];
-        let of = |(folder, name): (PathBuf, &str)| {
+    pub(super) fn runnables(&self, one: &Runnable) -> Vec<Runnable> {
+        let of = |(folder, name): (PathBuf, String)| {
             let mut runnable = one.clone().inside(&folder);
-            runnable.contender.name = name.to_owned();
+            runnable.contender.name = name;
             runnable
         };
-        self.folders().into_iter().zip(names).map(of).collect()
+        self.folders().into_iter().zip(self.names()).map(of).collect()
     }
 }
 
@@ -139,6 +162,10 @@ fn touch(folder: &Path, target: &Path) -> bool {
             _ => true,
         }
     })
+}
+
+fn or_head(revision: &str) -> &str {
+    if revision.is_empty() { "HEAD" } else { revision }
 }
 
 fn git(root: Option<&Path>, args: &[&str]) -> Result<Output> {

@@ -30,6 +30,8 @@ pub(super) struct Package {
     pub(super) version: String,
     pub(super) manifest_path: PathBuf,
     pub(super) targets: Vec<PackageTarget>,
+    #[serde(default)]
+    pub(super) dependencies: Vec<Dependency>,
     pub(super) default_run: Option<String>,
     #[serde(default)]
     pub(super) authors: Vec<String>,
@@ -40,6 +42,13 @@ pub(super) struct Package {
     pub(super) license_file: Option<String>,
     pub(super) readme: Option<String>,
     pub(super) rust_version: Option<String>,
+}
+
+/// A package that another one depends on.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Dependency {
+    name: String,
+    req: String,
 }
 
 /// A target of a package.
@@ -96,6 +105,20 @@ impl Metadata {
     }
 }
 
+/// Whether a source file in this folder has `#[bench]`.
+fn mentions_bench(folder: &Path, depth: usize) -> bool {
+    /// Deeper folders would be a loop of links.
+    const DEEPEST: usize = 20;
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    entries.flatten().map(|entry| entry.path()).any(|path| match path.extension() {
+        Some(ending) if ending == "rs" => {
+            std::fs::read_to_string(&path).is_ok_and(|text| text.contains("#[bench]"))
+        }
+        None if depth < DEEPEST && path.is_dir() => mentions_bench(&path, depth + 1),
+        _ => false,
+    })
+}
+
 impl Package {
     /// Whether a package id specification, as for `cargo -p`, matches this package.
     fn is(&self, spec: &str) -> bool {
@@ -108,6 +131,17 @@ impl Package {
             .iter()
             .filter(move |target| target.kind.iter().any(|k| k == kind))
             .map(|target| target.name.as_str())
+    }
+
+    /// The names of the packages it depends on, with their version requirements.
+    pub(super) fn requirements(&self) -> Vec<(&str, &str)> {
+        self.dependencies.iter().map(|one| (one.name.as_str(), one.req.as_str())).collect()
+    }
+
+    /// Whether it may have benchmarks: a bench target, or `#[bench]` in its sources.
+    pub(super) fn may_have_benches(&self) -> bool {
+        self.targets_of("bench").next().is_some()
+            || self.folder().is_some_and(|folder| mentions_bench(&folder.join("src"), 0))
     }
 
     /// The folder of its Cargo.toml.

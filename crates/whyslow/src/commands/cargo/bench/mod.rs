@@ -17,8 +17,9 @@ use whyslow_render::{json, text};
 
 use self::side::{Listed, Side};
 use self::turns::Turns;
-use super::super::bench::git::Trees;
+use super::super::bench::git::{Trees, WORKING_TREE};
 use super::super::bench::watched::Watched;
+use super::metadata::Metadata;
 use super::{BuildArgs, refuse_other_machines};
 use crate::cli::{Format, Volume};
 use crate::exit::Exit;
@@ -59,7 +60,7 @@ pub(crate) struct CargoBenchArgs {
     /// The package in the workspace
     #[arg(short, long, value_name = "PACKAGE")]
     package: Option<String>,
-    /// Compare the working tree with this commit
+    /// Compare the working tree with this commit, or two commits: A..B
     #[arg(long, value_name = "REV", conflicts_with_all = ["baseline", "record", "manifest_path"])]
     git: Option<String>,
     /// Compare with criterion's stored results: base, new, or a saved baseline
@@ -102,6 +103,13 @@ pub(crate) fn run(args: &CargoBenchArgs, volume: Volume) -> Result<Exit> {
     for file in exports.iter().flatten() {
         file.check()?;
     }
+    let metadata = Metadata::load(&args.build)?;
+    if !metadata.selected(args.package.as_deref()).iter().any(|package| package.may_have_benches()) {
+        return Err(Failure::new("there are no benchmarks: no [[bench]] target, and no #[bench] function")
+            .next(
+                "whyslow bench --git main 'target/release/APP', to compare whole programs of two versions",
+            ));
+    }
     let trees = args.git.as_deref().map(Trees::check_out).transpose()?;
     let sides = match side::build(args, trees.as_ref(), volume)? {
         Ok(sides) => sides,
@@ -120,7 +128,8 @@ pub(crate) fn run(args: &CargoBenchArgs, volume: Volume) -> Result<Exit> {
         // Benchmarks of only one side are listed but not measured.
         listed.iter_mut().filter(|one| one.places.contains(&None)).for_each(|one| one.is_measured = false);
     }
-    let suite = measure(args, &sides, listed, stored, volume)?;
+    let names = trees.as_ref().map(Trees::names);
+    let suite = measure(args, &sides, listed, stored, names, volume)?;
     print_answer(args, &suite, &exports, volume)
 }
 
@@ -194,6 +203,7 @@ fn measure(
     sides: &[Side],
     listed: Vec<Listed>,
     stored: Option<Vec<criterion::Stored>>,
+    names: Option<[String; 2]>,
     volume: Volume,
 ) -> Result<Suite> {
     let measured = listed.iter().filter(|one| one.is_measured).count();
@@ -211,7 +221,10 @@ fn measure(
     if interrupted && series.iter().all(|series| series.sides_ns[HEAD].is_empty()) {
         return Err(Failure::new("stopped before anything was measured: no results"));
     }
-    let base = args.git.clone().or_else(|| args.baseline.clone());
+    let [base, head] = match names {
+        Some(names) => names.map(Some),
+        None => [args.baseline.clone(), None],
+    };
     let mut all = listed.into_iter().zip(series).collect::<Vec<_>>();
     if let Some(stored) = &stored {
         add_stored_base(&mut all, stored, args.filter.as_deref());
@@ -243,7 +256,7 @@ fn measure(
         host: whyslow_capture::this_host(),
         surroundings,
         base,
-        head: "working tree".to_owned(),
+        head: head.unwrap_or_else(|| WORKING_TREE.to_owned()),
         of_another_day: stored.is_some(),
         rounds,
         interrupted,

@@ -11,7 +11,7 @@ use whyslow_profile::ExitStatus;
 use super::super::super::bench::execute::stderr_tail;
 use super::super::super::bench::git::Trees;
 use super::super::build::{self, Build, Executable};
-use super::super::metadata::Metadata;
+use super::super::metadata::{Metadata, Package};
 use super::super::{BuildArgs, environment};
 use super::CargoBenchArgs;
 use crate::cli::Volume;
@@ -75,10 +75,9 @@ pub(super) fn build(
         }
         return Ok(Ok(sides));
     };
-    let revision = args.git.as_deref().unwrap_or_default();
     for (place, folder) in [BASE, HEAD].into_iter().zip(trees.folders()) {
         if volume > Volume::Quiet {
-            note(&format!("building {}\n", if place == BASE { revision } else { "the working tree" }));
+            note(&format!("building {}\n", trees.names()[place]));
         }
         keep_lock(&folder);
         // One target folder for both would be wrong: cargo names its output by the path within the workspace. The
@@ -138,7 +137,10 @@ fn build_one(
             Some(package) => format!("{}/{}", package.name, executable.name),
             None => executable.name.clone(),
         };
-        side.executables.extend(harnessed(&stopwatch, target, command(&built, executable, &metadata))?);
+        let package = metadata.package(&executable.package_id);
+        let requirements = package.map_or(Vec::new(), Package::requirements);
+        let command = command(&built, executable, &metadata);
+        side.executables.extend(harnessed(&stopwatch, target, command, &requirements)?);
     }
     Ok(Ok(side))
 }
@@ -156,11 +158,22 @@ fn command(build: &Build, executable: &Executable, metadata: &Metadata) -> Comma
 
 /// Asks an executable for its harness and its benchmarks. `None` if it has none, or if the harness is not
 /// known.
-fn harnessed(stopwatch: &Stopwatch, target: String, command: Command) -> Result<Option<Harnessed>> {
+fn harnessed(
+    stopwatch: &Stopwatch,
+    target: String,
+    command: Command,
+    requirements: &[(&str, &str)],
+) -> Result<Option<Harnessed>> {
     /// No harness takes longer to print its help.
     const HELP: Duration = Duration::from_secs(10);
     let help = ask(stopwatch, &command, &["--help"], Some(HELP))?;
-    let Some(harness) = help.ok().and_then(|help| Harness::of_help(&help)) else {
+    let mut harness = help.ok().and_then(|help| Harness::of_help(&help));
+    if harness.is_none() && requirements.iter().any(|(name, _)| ["criterion", "divan"].contains(name)) {
+        // A library without its parser's help.
+        let list = ask(stopwatch, &command, &["--bench", "--list"], Some(HELP))?;
+        harness = Harness::of_list(list.ok().as_deref(), requirements);
+    }
+    let Some(harness) = harness else {
         warn(&format!("{target}: left out: its harness is not criterion, divan or libtest"));
         return Ok(None);
     };
@@ -169,8 +182,30 @@ fn harnessed(stopwatch: &Stopwatch, target: String, command: Command) -> Result<
             let names = harness.listed(&printed);
             Ok((!names.is_empty()).then_some(Harnessed { target, harness, names, command }))
         }
-        Err(why) => Err(Failure::new(format!("{target}: cannot list its benchmarks{why}"))),
+        Err(why) => match one_by_one(stopwatch, &command, harness)? {
+            names if names.is_empty() => {
+                Err(Failure::new(format!("{target}: cannot list its benchmarks{why}")))
+            }
+            names => Ok(Some(Harnessed { target, harness, names, command })),
+        },
     }
+}
+
+/// The benchmarks of an executable of which one fails: each function is asked on its own. One that fails keeps its
+/// name, so that it is reported.
+fn one_by_one(stopwatch: &Stopwatch, command: &Command, harness: Harness) -> Result<Vec<String>> {
+    let Some(args) = harness.functions_args() else { return Ok(Vec::new()) };
+    let functions = ask(stopwatch, command, args, None)?.unwrap_or_default();
+    let mut names = Vec::new();
+    for function in Harness::functions(&functions) {
+        let args = harness.list_function_args(&function);
+        let listed = ask(stopwatch, command, &args.iter().map(String::as_str).collect::<Vec<_>>(), None)?;
+        match listed.map(|printed| harness.listed(&printed)) {
+            Ok(listed) => names.extend(listed),
+            Err(_) => names.push(function),
+        }
+    }
+    Ok(names)
 }
 
 /// The output of an executable; the inner error is the end of its stderr.
