@@ -143,11 +143,11 @@ describe('what changed', () => {
     writeFileSync(now, 'main;load;parse 1200\nmain;load 500\nmain;hash 2400\nmain;fresh 700\nmain;same 2510\n');
     execFileSync(WHYSLOW, ['view', '--diff', old, now, '-o', html], { stdio: 'ignore' });
     await open(html);
-    assert.match(await page.textContent('.diff-sentence'), /^Less: samples 8,900 → 7,310, -17\.9 %\./);
+    assert.match(await page.textContent('.diff-sentence'), /^Undecided: samples 8,900 → 7,310, -17\.9 %\./);
     assert.deepEqual([await colourAt(.1, 2), await colourAt(.5, 2), await colourAt(.7, 2), await colourAt(.88, 2), await colourAt(.97, 2)],
       ['#4f8fdc', '#d5d8dc', '#f8c98f', '#4f8fdc', '#ec8a2f']);
     assert.deepEqual(await column('Changes', 0), ['parse', 'gone', 'fresh', 'hash', 'same', 'load', 'main']);
-    assert.match(await hoverFrame(.1, 3), /parse\s+total 3,000 → 1,200: less/);
+    assert.match(await hoverFrame(.1, 3), /parse\s+total 3,000 → 1,200: undecided/);
     assert.deepEqual(problems, []);
   });
 });
