@@ -24,6 +24,7 @@ struct Notes {
 impl LastMoment {
     /// Notes the moment, in a child. Makes system calls only.
     pub(crate) fn note(&self) {
+        fail_to_execute();
         let resident = crate::host::own_usage().max_resident_bytes;
         self.notes().resident_bytes.store(resident, Ordering::Relaxed);
         self.notes().time_ns.store(whyslow_proc::monotonic_ns(), Ordering::Relaxed);
@@ -39,6 +40,8 @@ impl LastMoment {
         self.notes().resident_bytes.load(Ordering::Relaxed)
     }
 }
+
+use page::fail_to_execute;
 
 #[expect(unsafe_code, reason = "memory that a forked child shares")]
 mod page {
@@ -65,6 +68,14 @@ mod page {
             // processes access it only by atomic operations.
             unsafe { self.0.0.as_ref() }
         }
+    }
+
+    /// Executes a folder, which fails. It brings in the code that the exec needs: the first call of a function may map
+    /// megabytes of its file, which would otherwise count as the program's memory.
+    pub(super) fn fail_to_execute() {
+        let nothing = [std::ptr::null()];
+        // SAFETY: a path and two empty lists, all of which outlive the call.
+        unsafe { libc::execvpe(c"/".as_ptr(), nothing.as_ptr(), nothing.as_ptr()) };
     }
 
     impl Drop for Page {

@@ -12,6 +12,7 @@ use whyslow_profile::ExitStatus;
 
 use crate::cgroup::ProgramGroup;
 use crate::host::Usage;
+use crate::last_moment::LastMoment;
 use crate::{Command, RecordError, inherited};
 
 /// A child process that has not executed its program yet.
@@ -21,6 +22,7 @@ pub(crate) struct Suspended {
     go: OwnedFd,
     error: OwnedFd,
     command: Command,
+    last_moment: LastMoment,
 }
 
 /// A child process that runs its program.
@@ -28,7 +30,7 @@ pub(crate) struct Suspended {
 pub(crate) struct Running {
     pub(crate) pid: u32,
     io: Option<IoFile>,
-    resident_before_exec_bytes: u64,
+    last_moment: LastMoment,
 }
 
 /// Everything the child needs, prepared before the fork: after the fork, only system calls are allowed.
@@ -49,6 +51,7 @@ struct ChildEnds<'a> {
     wait: &'a OwnedFd,
     report: &'a OwnedFd,
     recorder_ends: [&'a OwnedFd; 2],
+    last_moment: &'a LastMoment,
 }
 
 impl Prepared {
@@ -95,26 +98,30 @@ impl Suspended {
     pub(crate) fn new(command: &Command, group: Option<&ProgramGroup>) -> Result<Self, RecordError> {
         let failed = |error| RecordError::System { what: "the program could not be started", error };
         let prepared = Prepared::new(command).map_err(failed)?;
+        let last_moment = LastMoment::new().map_err(failed)?;
         let (wait, go) = pipe().map_err(failed)?;
         let (error, report) = pipe().map_err(failed)?;
-        let ends = ChildEnds { wait: &wait, report: &report, recorder_ends: [&go, &error] };
+        let ends = ChildEnds {
+            wait: &wait,
+            report: &report,
+            recorder_ends: [&go, &error],
+            last_moment: &last_moment,
+        };
         let pid = fork_and_wait(&prepared, &ends, group.map(AsFd::as_fd)).map_err(failed)?;
-        Ok(Self { pid, go, error, command: command.clone() })
+        Ok(Self { pid, go, error, command: command.clone(), last_moment })
     }
 
     /// Lets the child execute its program, and waits until it has.
     pub(crate) fn release(self) -> Result<Running, RecordError> {
-        let Self { pid, go, error, command } = self;
+        let Self { pid, go, error, command, last_moment } = self;
         let io = IoFile::open(pid);
-        let status = whyslow_proc::process::Status::of(pid);
-        let resident_before_exec_bytes = status.and_then(|status| status.peak_resident_bytes()).unwrap_or(0);
         io::Write::write_all(&mut std::fs::File::from(go), b"!")
             .map_err(|error| RecordError::System { what: "the program could not be released", error })?;
         let mut code = Vec::new();
         io::Read::read_to_end(&mut std::fs::File::from(error), &mut code)
             .map_err(|error| RecordError::System { what: "the program could not be watched", error })?;
         let Ok(code) = <[u8; 4]>::try_from(code) else {
-            return Ok(Running { pid, io, resident_before_exec_bytes });
+            return Ok(Running { pid, io, last_moment });
         };
         wait4(pid, 0);
         Err(exec_error(&command, io::Error::from_raw_os_error(i32::from_ne_bytes(code))))
@@ -136,7 +143,7 @@ impl Running {
             return None;
         }
         let io = self.io.as_ref().and_then(IoFile::read);
-        let resident_before_exec_bytes = self.resident_before_exec_bytes;
+        let resident_before_exec_bytes = self.last_moment.resident_bytes();
         wait4(self.pid, libc::WNOHANG)
             .map(|(exit, usage)| (exit, Usage { io, resident_before_exec_bytes, ..usage }))
     }
@@ -273,6 +280,7 @@ mod calls {
                 None => true,
             };
             if in_folder && redirected {
+                ends.last_moment.note();
                 libc::execvpe(prepared.program.as_ptr(), prepared.argv.as_ptr(), prepared.envp.as_ptr());
             }
             let code = *libc::__errno_location();
