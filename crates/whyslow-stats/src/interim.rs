@@ -75,10 +75,7 @@ impl UntilDecided {
             self.allowed = Some([low, high]);
             let exceeds = self.question == Question::Exceeds;
             self.verdict = match () {
-                () if high < self.margin
-                    && (low > -self.margin || exceeds)
-                    && clock.can_be_equivalent =>
-                {
+                () if high < self.margin && (low > -self.margin || exceeds) && clock.can_be_equivalent => {
                     Verdict::Equivalent
                 }
                 () if high < 0.0 => Verdict::Less,
