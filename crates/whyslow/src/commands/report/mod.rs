@@ -218,7 +218,7 @@ pub(crate) fn verdict(profile: &Profile) -> String {
 /// What `whyslow report FILE --format json` prints.
 pub(crate) fn as_json_file(path: &Path) -> Result<String> {
     let words = [OsStr::new("report"), path.as_os_str(), OsStr::new("--format"), OsStr::new("json")];
-    let parsed = ReportArgs::augment_args(clap::Command::new("report")).no_binary_name(false).try_get_matches_from(words);
+    let parsed = ReportArgs::augment_args(clap::Command::new("report")).try_get_matches_from(words);
     let args = parsed.and_then(|matches| ReportArgs::from_arg_matches(&matches));
     answer(&args.map_err(|error| Failure::new(error.to_string()))?, Volume::Normal)
 }
