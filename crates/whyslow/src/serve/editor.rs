@@ -44,9 +44,9 @@ impl Editor {
     pub(super) fn json(&self) -> Vec<u8> {
         let text =
             self.file.as_ref().filter(|file| fs::metadata(file).is_ok_and(|file| file.len() <= LONGEST));
-        let choice =
+        let choice: Option<Choice> =
             text.and_then(|file| fs::read(file).ok()).and_then(|text| serde_json::from_slice(&text).ok());
-        serde_json::to_vec(&choice.unwrap_or(Choice::default())).unwrap_or_default()
+        serde_json::to_vec(&choice.unwrap_or_default()).unwrap_or_default()
     }
 
     /// The choice as the value of an attribute.
@@ -75,7 +75,7 @@ impl Editor {
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
     let pair = |pair: &[u8]| match pair {
-        [high, low] => Some(digit(high)? << 4 | digit(low)?),
+        [high, low] => Some((digit(high)? << 4) | digit(low)?),
         _ => None,
     };
     digits.as_bytes().chunks(2).map(pair).collect()
