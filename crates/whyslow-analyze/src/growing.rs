@@ -19,6 +19,8 @@ pub struct Repeat {
     pub frames: u32,
     /// The number of rounds on the deepest stack; 0 and 1 are not recursion.
     pub times: u32,
+    /// Whether a stack has more rounds, which are left out of the profile.
+    pub more: bool,
 }
 
 /// Locations per stack in the first round of [`Growing::outwards`]; each round doubles it.
@@ -112,7 +114,7 @@ impl<'a> Growing<'a> {
             return ControlFlow::Break(());
         }
         at.depth = at.depth.saturating_add(1);
-        if self.fold && self.again(at, code, inlined) {
+        if self.fold && (self.is_left_out(at, code) || self.again(at, code, inlined)) {
             return ControlFlow::Continue(());
         }
         at.node = self.child(at.node, code, inlined);
@@ -127,7 +129,7 @@ impl<'a> Growing<'a> {
             return;
         }
         at.depth = at.depth.saturating_add(1);
-        if !(self.fold && self.again(at, code, inlined)) {
+        if !(self.fold && (self.is_left_out(at, code) || self.again(at, code, inlined))) {
             at.node = self.push(at.node, code, inlined);
             at.since_repeat += 1;
         }
@@ -192,6 +194,17 @@ impl<'a> Growing<'a> {
         *sum = sum.saturating_add(value);
     }
 
+    /// Whether this frame only stands for more rounds of the last frames.
+    fn is_left_out(&mut self, at: &mut Cursor, code: u32) -> bool {
+        if !self.labels.is_left_out(code) || at.repeat.times < 2 || at.since_repeat >= at.repeat.frames {
+            return false;
+        }
+        let round = (0..at.since_repeat).fold(at.node, |node, _| self.tree.parent[node as usize]);
+        at.repeat.more = true;
+        self.repeats[round as usize].more |= self.repeats[round as usize].times > 1;
+        true
+    }
+
     /// If this frame completes another round of the last frames, goes back to the end of the first round.
     fn again(&mut self, at: &mut Cursor, code: u32, inlined: bool) -> bool {
         // The nodes above the cursor, one place for each frame of two rounds.
@@ -221,7 +234,7 @@ impl<'a> Growing<'a> {
         let continues = at.repeat.frames == frames && at.since_repeat + 1 == frames;
         let times = if continues { at.repeat.times + 1 } else { 2 };
         at.node = up[round - 1];
-        at.repeat = Repeat { frames, times };
+        at.repeat = Repeat { frames, times, more: continues && at.repeat.more };
         at.since_repeat = 0;
         self.tree.inlined[at.node as usize] &= inlined;
         // Code without a function may or may not be one function that calls itself.
@@ -233,7 +246,7 @@ impl<'a> Growing<'a> {
         }
         let most = &mut self.repeats[at.node as usize];
         if times > most.times {
-            *most = at.repeat;
+            *most = Repeat { more: most.more || at.repeat.more, ..at.repeat };
         }
         true
     }

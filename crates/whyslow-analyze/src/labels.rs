@@ -72,6 +72,12 @@ pub(crate) fn is_not_sampled(profile: &Profile, label: Label) -> bool {
     profile.modules.get(id.index()).is_some_and(|module| module.kind == ModuleKind::NotSampled)
 }
 
+/// Whether a label stands for frames that are left out of a deep recursion.
+pub(crate) fn is_left_out(profile: &Profile, label: Label) -> bool {
+    let Label::Module(id) = label else { return false };
+    profile.modules.get(id.index()).is_some_and(|module| module.kind == ModuleKind::LeftOut)
+}
+
 /// The kind of a label's code.
 pub(crate) fn kind(profile: &Profile, label: Label) -> CodeKind {
     match label {
@@ -107,6 +113,8 @@ pub(crate) fn carrier(profile: &Profile, label: Label) -> Option<Carrier> {
 pub(crate) struct Labels {
     same_as: Vec<u32>,
     modules: u32,
+    /// The module that stands for frames that are left out of a deep recursion.
+    left_out: Option<u32>,
 }
 
 impl Labels {
@@ -118,7 +126,17 @@ impl Labels {
             let key = (profile.text(function.name), file, function.line, module);
             *first.entry(key).or_insert(id)
         });
-        Self { same_as: same_as.collect(), modules: profile.modules.len() as u32 }
+        let left_out = profile.modules.iter().position(|module| module.kind == ModuleKind::LeftOut);
+        Self {
+            same_as: same_as.collect(),
+            modules: profile.modules.len() as u32,
+            left_out: left_out.map(|module| module as u32),
+        }
+    }
+
+    /// Whether a label stands for frames that are left out of a deep recursion.
+    pub(crate) fn is_left_out(&self, code: u32) -> bool {
+        self.left_out.is_some_and(|module| code == self.functions() + module)
     }
 
     fn functions(&self) -> u32 {

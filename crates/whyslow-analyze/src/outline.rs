@@ -130,7 +130,9 @@ mod tests {
             let (own, total) = (outline.tree.self_value[at], outline.tree.total_value[at]);
             let repeat = match outline.repeats[at] {
                 Repeat { times: 0, .. } => String::new(),
-                Repeat { frames, times } => format!(" {frames}×{times}"),
+                Repeat { frames, times, more } => {
+                    format!(" {frames}×{times}{}", if more { "+" } else { "" })
+                }
             };
             format!("{indent}{name} {}/{}{repeat}", own / testing::SAMPLE_NS, total / testing::SAMPLE_NS)
         });
@@ -147,6 +149,18 @@ mod tests {
     fn recursive_function_is_one_node() {
         let deep = format!("main{};work 3\nmain;f;f;work 2\nmain;f 1", ";f".repeat(500));
         assert_eq!(lines(&deep, &TreeOptions::default(), 0.0), ["main 0/6", " f 1/6 1×500", "  work 5/5"]);
+    }
+
+    #[test]
+    fn recursion_that_is_partly_left_out_is_one_node() {
+        let part = |times| ";f".repeat(times);
+        let deep = format!("main{};[recursion left out]{};work 3", part(112), part(17));
+        assert_eq!(lines(&deep, &TreeOptions::default(), 0.0), ["main 0/3", " f 0/3 1×129+", "  work 3/3"]);
+        let turns = format!("main{};a;[recursion left out];b{};work 3", ";a;b".repeat(9), ";a;b".repeat(4));
+        assert_eq!(
+            lines(&turns, &TreeOptions::default(), 0.0),
+            ["main 0/3", " a 0/3", "  b 0/3 2×14+", "   work 3/3"]
+        );
     }
 
     #[test]

@@ -12,12 +12,14 @@
 //! interrupted stack does not change while that frame exists, so the memory read from it counts if the frame
 //! is the same before and after.
 
-use whyslow_profile::StackId;
+use std::iter;
+
+use whyslow_profile::Outer;
 
 use crate::arch::SIGNAL_STATE;
 use crate::input::Dump;
 use crate::trail::Trail;
-use crate::walk::{Code, Ended, SignalFrame, Walk};
+use crate::walk::{Code, Ended, Interned, SignalFrame, Walk};
 use crate::world::{ReadError, World};
 
 /// Bytes that must agree. With outer paths that change every millisecond, 2 KB (three frames) let 3 in 1,000
@@ -73,7 +75,7 @@ pub(crate) struct TailFrame {
     pub(crate) sp: u64,
     pub(crate) ip: u64,
     pub(crate) bp: u64,
-    pub(crate) stack: StackId,
+    pub(crate) outer: Outer,
 }
 
 /// A thread's stack at one point in time.
@@ -142,11 +144,11 @@ impl StackImage {
         read_word(self.base, &self.bytes, address)
     }
 
-    /// The stack of a frame found in this image before.
-    fn known(&self, sp: u64, ip: u64, bp: u64) -> Option<StackId> {
+    /// The place of a frame that was found in this image before.
+    fn known(&self, sp: u64, ip: u64, bp: u64) -> Option<usize> {
         let at = self.tail.binary_search_by_key(&sp, |frame| frame.sp).ok()?;
         let frame = self.tail[at];
-        (frame.ip == ip && frame.bp == bp).then_some(frame.stack)
+        (frame.ip == ip && frame.bp == bp).then_some(at)
     }
 
     /// Remembers frames, innermost first.
@@ -234,7 +236,7 @@ pub(crate) struct Completion<'a, W> {
 
 /// The stack of a walk that has reached its end.
 fn complete(walk: &mut Walk, code: &mut Code<'_>, joined: bool) -> Read {
-    match walk.intern(code.builder, None, |_, _| {}) {
+    match walk.intern(code.builder, iter::empty()) {
         Some(stack) if joined => Read::Joined(stack),
         Some(stack) => Read::Complete(stack),
         None => Read::No,
@@ -244,9 +246,9 @@ fn complete(walk: &mut Walk, code: &mut Code<'_>, joined: bool) -> Read {
 /// The result of reading the live process.
 pub(crate) enum Read {
     /// The complete stack.
-    Complete(StackId),
+    Complete(Interned),
     /// The complete stack, with the help of an earlier read.
-    Joined(StackId),
+    Joined(Interned),
     /// The live stack has changed since, or could not be walked.
     No,
     /// The process's memory may not be read.
@@ -255,7 +257,7 @@ pub(crate) enum Read {
 
 impl<W: World> Completion<'_, W> {
     /// Completes the walk with an earlier image that the sample agrees with.
-    pub(crate) fn join(&self, walk: &mut Walk, code: &mut Code<'_>, images: &mut Images) -> Option<StackId> {
+    pub(crate) fn join(&self, walk: &mut Walk, code: &mut Code<'_>, images: &mut Images) -> Option<Interned> {
         let image = images.find(self.dump)?;
         let ended = self.run(walk, code, image);
         let stack = self.finish(ended, walk, code, image)?;
@@ -357,18 +359,21 @@ impl<W: World> Completion<'_, W> {
         walk: &mut Walk,
         code: &mut Code<'_>,
         image: &mut StackImage,
-    ) -> Option<StackId> {
+    ) -> Option<Interned> {
         match ended {
-            Ended::Known(tail) => walk.intern(code.builder, Some(tail), |_, _| {}),
+            Ended::Known(at) => walk.intern(code.builder, image.tail[at..].iter().map(|frame| frame.outer)),
             Ended::Complete => {
                 let edge = self.dump.edge_start();
-                let mut tail = Vec::new();
-                let stack = walk.intern(code.builder, None, |frame, stack| {
-                    if frame.sp >= edge {
-                        tail.push(TailFrame { sp: frame.sp, ip: frame.ip, bp: frame.bp, stack });
-                    }
-                });
-                image.remember(tail.into_iter().rev());
+                let stack = walk.intern(code.builder, iter::empty());
+                let frames = walk.frames.iter().zip(walk.outers.iter().rev());
+                image.remember(
+                    frames.filter(|(frame, _)| frame.sp >= edge).map(|(frame, &outer)| TailFrame {
+                        sp: frame.sp,
+                        ip: frame.ip,
+                        bp: frame.bp,
+                        outer,
+                    }),
+                );
                 stack
             }
             Ended::OutOfMemory(_) | Ended::Lost => None,

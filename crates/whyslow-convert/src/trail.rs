@@ -14,14 +14,14 @@
 
 use std::cell::Cell;
 
-use whyslow_profile::StackId;
+use whyslow_profile::Outer;
 
 use crate::completion::StackImage;
 use crate::input::Dump;
 use crate::walk::Walk;
 
 /// Longer walks are not kept.
-const MAX_FRAMES: usize = 4096;
+const MAX_FRAMES: usize = 32 << 10;
 
 /// A word that was read, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ struct TrailFrame {
     sp: u64,
     ip: u64,
     bp: u64,
-    stack: StackId,
+    outer: Outer,
     /// The number of words from here outwards.
     words: u32,
 }
@@ -103,12 +103,17 @@ impl Trail {
             return self.clear();
         }
         let mut end = walk.words.len();
-        for (frame, &stack) in frames.iter().rev().zip(&walk.stacks) {
+        for (frame, &outer) in frames.iter().rev().zip(&walk.outers) {
             self.words.extend_from_slice(&walk.words[frame.words as usize..end]);
             end = frame.words as usize;
             let words = self.words.len() as u32;
-            self.frames.push(TrailFrame { sp: frame.sp, ip: frame.ip, bp: frame.bp, stack, words });
+            self.frames.push(TrailFrame { sp: frame.sp, ip: frame.ip, bp: frame.bp, outer, words });
         }
+    }
+
+    /// The outermost `count` frames, innermost first.
+    pub(crate) fn outwards(&self, count: usize) -> impl Iterator<Item = Outer> + Clone {
+        self.frames[..count].iter().rev().map(|frame| frame.outer)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -123,8 +128,8 @@ impl Trail {
 }
 
 impl<'a, F: Fn() -> Option<&'a StackImage>> Follower<'a, F> {
-    /// The stack of a frame that is also in the trail, if everything from there outwards is the same.
-    pub(crate) fn known(&self, sp: u64, ip: u64, bp: u64) -> Option<StackId> {
+    /// The number of frames from a frame outwards, if the trail has all of them.
+    pub(crate) fn known(&self, sp: u64, ip: u64, bp: u64) -> Option<usize> {
         let frames = &self.trail.frames;
         let mut left = self.left.get();
         while left > 0 && frames[left - 1].sp < sp {
@@ -143,7 +148,7 @@ impl<'a, F: Fn() -> Option<&'a StackImage>> Follower<'a, F> {
             return None;
         }
         self.met.set(Some(Met { frames: left, joined: self.trail.image.is_some() }));
-        Some(frame.stack)
+        Some(left)
     }
 
     /// How many of the first `max` words this sample's walk would read too. Later frames have fewer words.

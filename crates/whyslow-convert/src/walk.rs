@@ -1,6 +1,6 @@
 //! Walks one stack: from the registers of a sample outwards, frame by frame.
 
-use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
+use whyslow_profile::{Builder, LocationId, Outer, RelativeAddress, StackId};
 use whyslow_unwind::{Found, Memory, Register, Registers, Rule, Step, StepError, call_target, is_after_call};
 
 use crate::arch::SYSTEM_CALL;
@@ -27,8 +27,8 @@ pub(crate) struct WalkedFrame {
 pub(crate) enum Ended {
     /// At the outermost frame.
     Complete,
-    /// At a frame whose outer frames are known.
-    Known(StackId),
+    /// At a frame whose outer frames are known, by its place among them.
+    Known(usize),
     /// At missing memory: this address is needed.
     OutOfMemory(u64),
     /// At code that cannot be unwound.
@@ -41,8 +41,8 @@ pub(crate) struct Walk {
     pub(crate) frames: Vec<WalkedFrame>,
     /// The words that the steps used, as far as they lead from one frame to the next.
     pub(crate) words: Vec<Word>,
-    /// The stack of each frame once it is in the tree, outermost first.
-    pub(crate) stacks: Vec<StackId>,
+    /// Each frame once it is in the tree, outermost first.
+    pub(crate) outers: Vec<Outer>,
     /// From here outwards, each frame begins with a return address and follows from the pointers of the
     /// previous one and from words alone.
     pub(crate) fixed_from: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Walk {
 pub(crate) struct Spare {
     frames: Vec<WalkedFrame>,
     words: Vec<Word>,
-    stacks: Vec<StackId>,
+    outers: Vec<Outer>,
 }
 
 /// A position in a walk.
@@ -116,16 +116,16 @@ impl Code<'_> {
 impl Walk {
     /// Starts at a sample's registers, reusing the buffers of an earlier walk.
     pub(crate) fn start(registers: Registers, spare: Spare) -> Self {
-        let Spare { mut frames, mut words, mut stacks } = spare;
+        let Spare { mut frames, mut words, mut outers } = spare;
         frames.clear();
         words.clear();
-        stacks.clear();
-        Self { frames, words, stacks, fixed_from: 1, registers, exact: true, entered: false, signal: None }
+        outers.clear();
+        Self { frames, words, outers, fixed_from: 1, registers, exact: true, entered: false, signal: None }
     }
 
     /// The buffers of a finished walk.
     pub(crate) fn into_spare(self) -> Spare {
-        Spare { frames: self.frames, words: self.words, stacks: self.stacks }
+        Spare { frames: self.frames, words: self.words, outers: self.outers }
     }
 
     /// The current position, for [`Self::rewind`].
@@ -150,7 +150,7 @@ impl Walk {
         &mut self,
         code: &mut Code<'_>,
         memory: &mut impl Memory,
-        known: impl Fn(u64, u64, u64) -> Option<StackId>,
+        known: impl Fn(u64, u64, u64) -> Option<usize>,
     ) -> Ended {
         loop {
             if self.frames.len() >= MAX_FRAMES {
@@ -160,9 +160,9 @@ impl Walk {
             if !self.exact
                 && !self.entered
                 && self.registers.get(Register::RBP).is_some()
-                && let Some(stack) = known(self.registers.sp(), ip, self.registers.bp())
+                && let Some(place) = known(self.registers.sp(), ip, self.registers.bp())
             {
-                return Ended::Known(stack);
+                return Ended::Known(place);
             }
             let address = if self.exact { ip } else { ip.wrapping_sub(1) };
             let Some(mapping) = code.space.find(address) else {
@@ -390,21 +390,29 @@ impl Walk {
         })
     }
 
-    /// Adds the frames to the tree of stacks, from the outermost inwards. Calls `each` with every frame and
-    /// its stack.
+    /// Adds the frames to the tree of stacks, inside the known ones, which are innermost first. Returns the
+    /// stack and the number of its frames.
     pub(crate) fn intern(
         &mut self,
         builder: &mut Builder,
-        mut parent: Option<StackId>,
-        mut each: impl FnMut(&WalkedFrame, StackId),
-    ) -> Option<StackId> {
-        self.stacks.clear();
+        known: impl Iterator<Item = Outer> + Clone,
+    ) -> Option<Interned> {
+        self.outers.clear();
+        let mut caller = known.clone().next();
         for frame in self.frames.iter().rev() {
-            let stack = builder.stack(parent, frame.location);
-            each(frame, stack);
-            self.stacks.push(stack);
-            parent = Some(stack);
+            let outer = builder.call(caller, frame.location);
+            self.outers.push(outer);
+            caller = Some(outer);
         }
-        parent
+        let stack = builder.innermost(self.outers.iter().rev().copied().chain(known))?;
+        Some(Interned { stack, depth: caller?.depth() })
     }
+}
+
+/// A stack in the tree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interned {
+    pub(crate) stack: StackId,
+    /// The number of its frames, with those that are left out of a deep recursion.
+    pub(crate) depth: u32,
 }

@@ -12,6 +12,7 @@ use crate::ids::{
 };
 use crate::meta::Meta;
 use crate::metric::Metric;
+use crate::recursion::{self, Calls, Outer, Tree};
 use crate::syscalls::Syscalls;
 use crate::tables::{
     Counter, CounterValues, Module, Process, Samples, Span, Thread, WaitDetail, WaitDetails,
@@ -19,6 +20,8 @@ use crate::tables::{
 
 /// How many stack nodes are kept for sharing before their memory is released: about 64 MB of table.
 const STACKS_REMEMBERED: usize = 2_000_000;
+
+const NO_PARENT: u32 = u32::MAX;
 
 /// Rows that the next flush writes.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +60,11 @@ pub struct Builder {
     texts: Vec<Arc<str>>,
     location_ids: FxHashMap<(u32, u64), LocationId>,
     stack_ids: FxHashMap<(u32, u32), StackId>,
+    /// The caller and location of each stack in `stack_ids`, from `first_remembered` on.
+    remembered: Vec<(u32, LocationId)>,
+    first_remembered: u32,
+    calls: Calls,
+    recursion_mark: Option<LocationId>,
     pub(crate) strings: Pending<Arc<str>>,
     pub(crate) locations: Pending<(Option<ModuleId>, RelativeAddress)>,
     pub(crate) stacks: Pending<(Option<StackId>, LocationId)>,
@@ -83,6 +91,10 @@ impl Default for Builder {
             texts: Vec::new(),
             location_ids: FxHashMap::default(),
             stack_ids: FxHashMap::default(),
+            remembered: Vec::new(),
+            first_remembered: 0,
+            calls: Calls::default(),
+            recursion_mark: None,
             strings: Pending::default(),
             // Row 0 is `LocationId::TRUNCATED`, which every profile has implicitly.
             locations: Pending { first: 1, rows: Vec::new() },
@@ -144,8 +156,40 @@ impl Builder {
     /// The id of a stack: this location, called from `parent`.
     #[inline]
     pub fn stack(&mut self, parent: Option<StackId>, location: LocationId) -> StackId {
-        let key = (parent.map_or(u32::MAX, |parent| parent.0), location.0);
-        *self.stack_ids.entry(key).or_insert_with(|| StackId(self.stacks.push((parent, location))))
+        let key = (parent.map_or(NO_PARENT, |parent| parent.0), location.0);
+        *self.stack_ids.entry(key).or_insert_with(|| {
+            self.remembered.push((key.0, location));
+            StackId(self.stacks.push((parent, location)))
+        })
+    }
+
+    /// A frame that is called from another one, for [`Self::innermost`].
+    #[inline]
+    pub fn call(&mut self, caller: Option<Outer>, location: LocationId) -> Outer {
+        self.with_calls(|builder, calls| recursion::call(builder, calls, caller, location))
+    }
+
+    /// The id of the stack that ends with the first of these frames, which are innermost first. What a deep
+    /// recursion repeats is left out.
+    pub fn innermost(&mut self, outwards: impl Iterator<Item = Outer>) -> Option<StackId> {
+        recursion::innermost(self, outwards)
+    }
+
+    /// The id of the stack of these locations, outermost first, called from `root`. What a deep recursion
+    /// repeats is left out.
+    pub fn stack_of(
+        &mut self,
+        root: Option<StackId>,
+        locations: impl ExactSizeIterator<Item = LocationId>,
+    ) -> Option<StackId> {
+        self.with_calls(|builder, calls| recursion::whole(builder, calls, root, locations))
+    }
+
+    fn with_calls<T>(&mut self, run: impl FnOnce(&mut Self, &mut Calls) -> T) -> T {
+        let mut calls = std::mem::take(&mut self.calls);
+        let result = run(self, &mut calls);
+        self.calls = calls;
+        result
     }
 
     /// Adds a process.
@@ -306,6 +350,30 @@ impl Builder {
         self.heap = Heap::default();
         if self.stack_ids.len() > STACKS_REMEMBERED {
             self.stack_ids = FxHashMap::default();
+            self.remembered = Vec::new();
+            self.first_remembered = self.stacks.first;
         }
+    }
+}
+
+impl Tree for Builder {
+    fn add(&mut self, parent: Option<StackId>, location: LocationId) -> StackId {
+        self.stack(parent, location)
+    }
+
+    fn node(&self, stack: StackId) -> Option<(Option<StackId>, LocationId)> {
+        let at = stack.0.checked_sub(self.first_remembered)? as usize;
+        let &(parent, location) = self.remembered.get(at)?;
+        Some(((parent != NO_PARENT).then_some(StackId(parent)), location))
+    }
+
+    fn mark(&mut self) -> LocationId {
+        if let Some(known) = self.recursion_mark {
+            return known;
+        }
+        let path = self.string(recursion::MARK);
+        let module = self.module(recursion::mark_module(path));
+        let location = self.location(Some(module), RelativeAddress(0));
+        *self.recursion_mark.insert(location)
     }
 }

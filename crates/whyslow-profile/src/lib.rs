@@ -34,6 +34,7 @@ mod meta;
 mod metric;
 mod note;
 mod pool;
+mod recursion;
 mod strings;
 mod syscalls;
 mod tables;
@@ -61,6 +62,7 @@ pub use note::{
     WhyLeftOut,
 };
 pub use pool::Pool;
+pub use recursion::{EXACT as EXACT_FRAMES, Outer, leave_out_recursion};
 pub use strings::Strings;
 pub use syscalls::{Lengths, Syscalls};
 pub use tables::{
@@ -192,6 +194,14 @@ impl Profile {
     /// True if the outermost frames of this stack are missing.
     pub fn is_truncated(&self, stack: StackId) -> bool {
         self.locations_of(stack).last() == Some(LocationId::TRUNCATED)
+    }
+
+    /// True if this location stands for frames that are left out of a deep recursion.
+    pub fn is_left_out(&self, location: LocationId) -> bool {
+        let module = self.locations.module.get(location.index()).copied().flatten();
+        module.is_some_and(|module| {
+            self.modules.get(module.index()).is_some_and(|module| module.kind == ModuleKind::LeftOut)
+        })
     }
 
     /// True if this stack stands for CPU time without a sample.

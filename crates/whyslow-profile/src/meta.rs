@@ -176,6 +176,8 @@ pub struct Counters {
     /// Samples that end at the frame of a signal whose handler has its own stack: the interrupted stack could
     /// not be proved.
     pub cut_at_signal: u64,
+    /// Frames of the deepest stack, with those that are left out of a deep recursion; 0 if unknown.
+    pub deepest_stack: u64,
     /// Samples taken while the thread had no user registers (kernel threads, exiting tasks).
     pub without_user_stack: u64,
     /// Threads that exited without a sample although they used CPU time.

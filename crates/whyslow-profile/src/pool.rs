@@ -385,7 +385,7 @@ fn least_seen(a: KernelView, b: KernelView) -> KernelView {
     if seen(a) <= seen(b) { a } else { b }
 }
 
-/// Adds everything up, except memory, of which it takes the maximum.
+/// Adds everything up, except memory and depth, of which it takes the maximum.
 fn sum(a: &Counters, b: &Counters) -> Counters {
     let add = u64::saturating_add;
     // Names every field, so that a new one is not forgotten here.
@@ -399,6 +399,7 @@ fn sum(a: &Counters, b: &Counters) -> Counters {
         truncated: add(a.truncated, b.truncated),
         no_unwind_info: add(a.no_unwind_info, b.no_unwind_info),
         cut_at_signal: add(a.cut_at_signal, b.cut_at_signal),
+        deepest_stack: a.deepest_stack.max(b.deepest_stack),
         without_user_stack: add(a.without_user_stack, b.without_user_stack),
         unsampled_threads: add(a.unsampled_threads, b.unsampled_threads),
         unobservable_execs: add(a.unobservable_execs, b.unobservable_execs),

@@ -78,6 +78,8 @@ coded_enum! {
         Waiting = 7 / "waiting",
         /// Not code: a system call that the thread is in.
         SystemCall = 8 / "system-call",
+        /// Not code: frames of a deep recursion that are left out.
+        LeftOut = 9 / "left-out",
     }
 }
 

@@ -82,7 +82,8 @@ fn file_for(folder: &Path, question: &Question) -> Option<PathBuf> {
         | ModuleKind::Jit
         | ModuleKind::NotSampled
         | ModuleKind::Waiting
-        | ModuleKind::SystemCall => return None,
+        | ModuleKind::SystemCall
+        | ModuleKind::LeftOut => return None,
     }
     if let Some(id) = &question.build_id {
         let plain = (8..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -116,9 +116,11 @@ impl<'q> Bytes<'q> {
             }
             ModuleKind::Vdso => whyslow_proc::kernel::vdso().map_or(Self::None, Self::Image),
             ModuleKind::Jit => Self::Jit(&question.path),
-            ModuleKind::Kernel | ModuleKind::NotSampled | ModuleKind::Waiting | ModuleKind::SystemCall => {
-                Self::None
-            }
+            ModuleKind::Kernel
+            | ModuleKind::NotSampled
+            | ModuleKind::Waiting
+            | ModuleKind::SystemCall
+            | ModuleKind::LeftOut => Self::None,
         }
     }
 

@@ -18,6 +18,7 @@ struct Case {
 const CASES: &[Case] = &[
     Case { name: "allocations", arguments: &["100000"], shares: &[], counts: &[("allocations", 300_000)] },
     Case { name: "bigframe", arguments: &["20"], shares: &[("spin", 1.0)], counts: &[] },
+    Case { name: "branches", arguments: &["1000", "2"], shares: &[("leaf", 1.0)], counts: &[("frames", 1001)] },
     Case { name: "chain", arguments: &["20"], shares: &[("first", 0.2), ("second", 0.3), ("third", 0.5)], counts: &[] },
     Case { name: "changed", arguments: &["20"], shares: &[("alpha", 0.5), ("beta", 0.3), ("gamma", 0.2)], counts: &[] },
     Case { name: "churn", arguments: &["1", "20"], shares: &[], counts: &[("rounds", 20)] },

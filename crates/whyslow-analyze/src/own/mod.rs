@@ -74,15 +74,15 @@ pub enum Nearness {
     Kernel,
     /// The allocator, which works for its caller.
     Allocator,
-    /// The missing outer frames of a truncated stack.
-    Truncated,
+    /// Frames that are not in the profile: the outer ones of a truncated stack, or a part of a deep recursion.
+    Missing,
 }
 
 impl Nearness {
     /// How near a label is.
     pub fn of(profile: &Profile, label: Label) -> Self {
         match labels::kind(profile, label) {
-            _ if label == Label::Truncated => Self::Truncated,
+            _ if label == Label::Truncated || labels::is_left_out(profile, label) => Self::Missing,
             CodeKind::Yours => Self::Own,
             CodeKind::Dependency => Self::Dependency,
             CodeKind::Unknown if is_of_program(profile, label) => Self::Program,

@@ -76,6 +76,8 @@ pub struct Quality {
     pub throttled: u64,
     /// Share of samples with truncated stacks.
     pub truncated_share: f64,
+    /// Share of samples with stacks that a part of a deep recursion is left out of.
+    pub left_out_share: f64,
     /// Share of samples whose innermost frame has no function.
     pub unresolved_share: f64,
     /// Share of samples with no function anywhere on their stack.
@@ -129,6 +131,7 @@ impl Quality {
             lost_records: meta.counters.lost_records,
             throttled: meta.counters.throttled,
             truncated_share: shares.truncated,
+            left_out_share: shares.left_out,
             unresolved_share: shares.unresolved,
             nameless_share: shares.nameless,
             trigger: sampler.trigger,
@@ -175,6 +178,7 @@ impl Quality {
             lost: if own_rings { 0 } else { quality.lost },
             throttled: if own_rings { 0 } else { quality.throttled },
             truncated_share: shares.truncated,
+            left_out_share: shares.left_out,
             unresolved_share: shares.unresolved,
             nameless_share: shares.nameless,
             trigger: if own_rings { Trigger::Event } else { sampler.trigger },
@@ -250,6 +254,10 @@ impl Quality {
         }
         if !self.counted && self.truncated_share >= NOTABLE {
             warnings.push(truncation::explain(profile, weights, self.truncated_share, &runtimes));
+        }
+        if self.left_out_share > 0.0 {
+            let deepest = Some(profile.meta.counters.deepest_stack).filter(|frames| *frames > 0);
+            warnings.push(Warning::DeepRecursion { share: self.left_out_share, deepest });
         }
         if shares.no_module >= modules::NOTABLE_MODULE {
             warnings.push(Warning::UnknownCode { share: shares.no_module, unit });
@@ -461,6 +469,8 @@ fn lost_of(profile: &Profile, samples: u64, expected: Option<u64>) -> u64 {
 /// Shares of the samples by what is missing from their stacks.
 struct StackShares {
     truncated: f64,
+    /// A part of a deep recursion is left out.
+    left_out: f64,
     unresolved: f64,
     nameless: f64,
     /// The innermost frame is in no known module and has no name.
@@ -478,11 +488,12 @@ impl StackShares {
         let labels = Labels::new(profile);
         let stacks = &profile.stacks;
         let mut truncated_stack = vec![false; stacks.len()];
+        let mut left_out_stack = vec![false; stacks.len()];
         let mut named_stack = vec![false; stacks.len()];
         let mut agent_stack = vec![false; stacks.len()];
         let owners: Vec<modules::Owner> = modules::owners(profile);
         let (mut truncated, mut unresolved, mut nameless, mut no_module, mut kernel) = (0, 0, 0, 0, 0);
-        let (mut agent, mut not_sampled) = (0, 0);
+        let (mut agent, mut not_sampled, mut left_out) = (0, 0, 0);
         for stack in 0..stacks.len() {
             let id = StackId::from(stack);
             let location = stacks.location(id);
@@ -495,6 +506,8 @@ impl StackShares {
                 Some(parent) => (truncated_stack[parent.index()], named || named_stack[parent.index()]),
                 None => (location == LocationId::TRUNCATED, named),
             };
+            left_out_stack[stack] = profile.is_left_out(location)
+                || stacks.parent(id).is_some_and(|parent| left_out_stack[parent.index()]);
             let owner = profile.locations.module[location.index()].and_then(|row| owners.get(row.index()));
             agent_stack[stack] = match owner {
                 Some(modules::Owner::Agent) => true,
@@ -504,6 +517,7 @@ impl StackShares {
             let value = weights.value[stack];
             let add = |sum: &mut u64, counts: bool| *sum = sum.saturating_add(if counts { value } else { 0 });
             add(&mut truncated, truncated_stack[stack]);
+            add(&mut left_out, left_out_stack[stack]);
             add(&mut nameless, !named_stack[stack]);
             let leaf = labels.label(labels.innermost(profile, location, true));
             add(&mut unresolved, !named);
@@ -514,6 +528,7 @@ impl StackShares {
         let of_all = |part| share(part, weights.total_value - not_sampled);
         Self {
             truncated: of_all(truncated),
+            left_out: of_all(left_out),
             unresolved: of_all(unresolved),
             nameless: of_all(nameless),
             no_module: of_all(no_module),

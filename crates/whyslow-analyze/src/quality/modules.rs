@@ -87,6 +87,7 @@ pub(super) fn warn(
             ModuleKind::NotSampled,
             ModuleKind::Waiting,
             ModuleKind::SystemCall,
+            ModuleKind::LeftOut,
         ];
         let ours = !no_file.contains(&module.kind)
             && !SYSTEM_LIBRARIES.iter().any(|library| name.starts_with(library));

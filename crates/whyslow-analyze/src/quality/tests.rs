@@ -10,6 +10,21 @@ fn ids(quality: &Quality) -> Vec<&'static str> {
 }
 
 #[test]
+fn recursion_that_is_partly_left_out_is_a_note() {
+    let mut profile = testing::profile("main;f;[recursion left out];f;f 300\nmain;g 700");
+    let quality = Quality::of(&profile);
+    assert_eq!((quality.grade, quality.left_out_share), (Grade::Good, 0.3));
+    let text = |quality: &Quality| quality.remarks()[0].text.clone();
+    assert_eq!(
+        text(&quality),
+        "30.0 % of the samples are in recursion deeper than 128 frames: calls that their stacks repeat are shown as \
+         [recursion left out]"
+    );
+    profile.meta.counters.deepest_stack = 11_142;
+    assert!(text(&Quality::of(&profile)).contains("in recursion up to 11,142 frames deep"));
+}
+
+#[test]
 fn a_clean_profile_is_good() {
     let mut profile = testing::profile("main;a 300");
     testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);

@@ -96,6 +96,7 @@ impl Quality {
             samples: weights.total_count,
             throttled: 0,
             truncated_share: shares.truncated,
+            left_out_share: shares.left_out,
             unresolved_share: shares.unresolved,
             nameless_share: shares.nameless,
             trigger: if waits.snapshots { Trigger::Ptrace } else { Trigger::Event },

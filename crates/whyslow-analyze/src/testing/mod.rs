@@ -182,6 +182,10 @@ impl Made {
                 let module = self.module("[not sampled]", ModuleKind::NotSampled, SymbolState::Missing);
                 self.profile.locations.push(Some(module), address)
             }
+            "[recursion left out]" => {
+                let module = self.module("[recursion left out]", ModuleKind::LeftOut, SymbolState::NotLoaded);
+                self.profile.locations.push(Some(module), address)
+            }
             name if name.starts_with('[') => {
                 let path = format!("/usr/lib/{}", name.trim_matches(['[', ']']));
                 let module = self.module(&path, ModuleKind::Library, SymbolState::Stripped);

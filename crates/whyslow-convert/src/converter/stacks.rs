@@ -1,13 +1,15 @@
 //! The stack of a sample: unwound from its bytes, or built from given addresses; the kernel's part is on top
 //! of the user's.
 
+use std::iter;
+
 use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
 use whyslow_unwind::Registers;
 
 use super::Converter;
 use crate::completion::{Completion, Images, Read};
 use crate::input::{Dump, Task, UserStack};
-use crate::walk::{Code, Ended, Walk};
+use crate::walk::{Code, Ended, Interned, Walk};
 use crate::world::World;
 
 /// Memory limit for images of live stacks and for the last walks, over all threads.
@@ -75,8 +77,9 @@ impl<W: World> Converter<W> {
             }
         }
         counters.no_unwind_info += u64::from(cut);
+        counters.deepest_stack = counters.deepest_stack.max(locations.len() as u64);
         let root = cut.then(|| builder.stack(None, LocationId::TRUNCATED));
-        locations.iter().rev().fold(root, |parent, &location| Some(builder.stack(parent, location)))
+        builder.stack_of(root, locations.into_iter().rev())
     }
 
     fn walk(&mut self, registers: Registers, dump: &Dump<'_>, Task { pid, tid }: Task) -> Option<StackId> {
@@ -95,14 +98,14 @@ impl<W: World> Converter<W> {
         let stack = match (ended, behind_signal) {
             (Ended::Complete, _) => {
                 counters.complete_in_dump += 1;
-                let stack = walk.intern(code.builder, None, |_, _| {});
+                let stack = walk.intern(code.builder, iter::empty());
                 thread.images.trail.keep(&walk, None, code.space.version(), None);
                 stack
             }
             (Ended::Known(outer), _) => {
                 let joined = met.is_some_and(|met| met.joined);
                 *if joined { &mut counters.completed_by_join } else { &mut counters.complete_in_dump } += 1;
-                let stack = walk.intern(code.builder, Some(outer), |_, _| {});
+                let stack = walk.intern(code.builder, thread.images.trail.outwards(outer));
                 thread.images.trail.keep(&walk, met, code.space.version(), None);
                 stack
             }
@@ -127,7 +130,7 @@ impl<W: World> Converter<W> {
                         process.readable &= !matches!(read, Read::Unreadable);
                         walk.rewind(&in_dump);
                         counters.cut_at_signal += 1;
-                        truncated(&mut walk, code.builder)
+                        truncated(&walk, code.builder)
                     }
                 }
             }
@@ -156,14 +159,14 @@ impl<W: World> Converter<W> {
                             process.readable &= !matches!(read, Read::Unreadable);
                             walk.rewind(&in_dump);
                             counters.truncated += 1;
-                            truncated(&mut walk, code.builder)
+                            truncated(&walk, code.builder)
                         }
                     }
                 }
             }
             (Ended::OutOfMemory(_) | Ended::Lost, _) => {
                 counters.no_unwind_info += 1;
-                truncated(&mut walk, code.builder)
+                truncated(&walk, code.builder)
             }
         };
         *spare = walk.into_spare();
@@ -172,14 +175,17 @@ impl<W: World> Converter<W> {
             self.image_memory = 0;
             self.threads.values_mut().for_each(|thread| thread.images = Images::default());
         }
-        stack
+        let Interned { stack, depth } = stack?;
+        self.counters.deepest_stack = self.counters.deepest_stack.max(u64::from(depth));
+        Some(stack)
     }
 }
 
 /// A stack that is marked as truncated.
-fn truncated(walk: &mut Walk, builder: &mut Builder) -> Option<StackId> {
+fn truncated(walk: &Walk, builder: &mut Builder) -> Option<Interned> {
     let root = builder.stack(None, LocationId::TRUNCATED);
-    walk.intern(builder, Some(root), |_, _| {})
+    let stack = builder.stack_of(Some(root), walk.frames.iter().rev().map(|frame| frame.location))?;
+    Some(Interned { stack, depth: walk.frames.len() as u32 })
 }
 
 #[cfg(test)]

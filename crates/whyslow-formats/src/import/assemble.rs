@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{
     Counter, CounterId, Frame, Function, FunctionId, ImportNote, LeftOutSamples, LocationId, Metric,
     MetricId, Module, ModuleId, ModuleKind, Note, Optimised, Process, ProcessId, Profile, RelativeAddress,
-    Samples, Span, StackId, StringId, SymbolState, Thread, ThreadId, Unit,
+    Samples, Span, StackId, StringId, SymbolState, Thread, ThreadId, Unit, leave_out_recursion,
 };
 use whyslow_symbols::{Given, describe};
 
@@ -321,6 +321,7 @@ impl Assembly {
             return Err(ImportError::TooLarge { what: format!("more than {MOST_METRICS} metrics") });
         }
         check_sums(profile)?;
+        leave_out_recursion(profile);
         profile.samples.iter_mut().for_each(sort_by_time);
         show_samples_first(profile);
         if profile.meta.duration_ns == 0 {

@@ -244,10 +244,23 @@ fn filters_apply() {
 
 #[test]
 fn ten_thousand_frames_survive() {
-    let deep = testing::profile(&format!("main;{} 1", vec!["f"; 10_000].join(";")));
+    let deep =
+        testing::profile(&format!("main{} 1", (0..10_000).map(|at| format!(";f{at}")).collect::<String>()));
     for (format, write) in FORMATS {
         let back = from_bytes(&written(&deep, write), format).profile;
         assert_eq!(back.locations_of(back.samples[0].stack[0]).count(), 10_001, "{format}");
+    }
+}
+
+#[test]
+fn deep_recursion_of_other_tools_is_left_out_as_in_recordings() {
+    let deep = testing::profile(&format!("main;{} 1", vec!["f"; 10_000].join(";")));
+    for (format, write) in FORMATS {
+        let back = from_bytes(&written(&deep, write), format).profile;
+        let locations: Vec<_> = back.locations_of(back.samples[0].stack[0]).collect();
+        assert_eq!(locations.len(), 130, "{format}");
+        assert_eq!(locations.iter().filter(|location| back.is_left_out(**location)).count(), 1, "{format}");
+        assert_eq!(back.meta.counters.deepest_stack, 10_001, "{format}");
     }
 }
 

@@ -237,9 +237,10 @@ fn fold_note(fold: Fold) -> String {
 
 /// ` (×500)`, or for a cycle of several functions ` (last 2 ×250)`; empty without recursion.
 pub(crate) fn repeat_note(repeat: Repeat) -> String {
+    let times = format!("×{}{}", Count(repeat.times.into()), if repeat.more { " and more" } else { "" });
     match repeat {
         Repeat { times: 0 | 1, .. } => String::new(),
-        Repeat { frames: 1, times } => format!(" (×{})", Count(times.into())),
-        Repeat { frames, times } => format!(" (last {frames} ×{})", Count(times.into())),
+        Repeat { frames: 1, .. } => format!(" ({times})"),
+        Repeat { frames, .. } => format!(" (last {frames} {times})"),
     }
 }

@@ -64,9 +64,9 @@ fn outer_frames_that_live_long_enough_are_complete() {
 
 #[test]
 fn deep_recursion_is_complete_and_exact() {
-    let Some(recorded) = record("deep", Variant::Release, &["500", "700"]) else { return };
+    let Some(recorded) = record("deep", Variant::Release, &["100", "700"]) else { return };
     recorded.assert_complete("deep");
-    let depth = recorded.truth.counts.get("frames").copied().unwrap_or(501) as usize;
+    let depth = 101;
     for stack in recorded.stacks().filter(|stack| !recorded.profile.is_truncated(*stack)) {
         let names = recorded.names(stack);
         if names.first().map(|name| last_segment(name)) == Some("leaf") {
@@ -76,6 +76,27 @@ fn deep_recursion_is_complete_and_exact() {
         }
     }
     assert!(recorded.self_share("leaf") > 0.97);
+}
+
+/// Nearly every stack has a pattern of call sites of its own.
+#[test]
+fn deep_recursion_through_two_call_sites_needs_few_stack_nodes() {
+    let Some(recorded) = record("branches", Variant::Release, &["10000", "100"]) else { return };
+    recorded.assert_complete("branches");
+    assert!(recorded.self_share("leaf") > 0.9);
+    let profile = &recorded.profile;
+    assert!(profile.meta.counters.deepest_stack > 10_000, "{:?}", profile.meta.counters);
+    assert!(profile.stacks.len() < 20_000, "{} nodes", profile.stacks.len());
+    for stack in recorded.stacks().filter(|stack| !profile.is_truncated(*stack)) {
+        let names = recorded.names(stack);
+        if names.first().map(|name| last_segment(name)) == Some("leaf") {
+            let left_out = profile.locations_of(stack).filter(|place| profile.is_left_out(*place)).count();
+            // Frames that are left out have no name.
+            let rest = names.iter().skip(1).skip_while(|name| ["descend", "?"].contains(&last_segment(name)));
+            assert!((1..8).contains(&left_out), "{names:?}");
+            assert_eq!(rest.map(|name| last_segment(name)).next(), Some("main"), "{names:?}");
+        }
+    }
 }
 
 #[test]

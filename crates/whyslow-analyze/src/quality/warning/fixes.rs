@@ -105,7 +105,7 @@ impl Warning {
             }
             Self::NoUnwindInfo { built_with, .. } => return built_with.unwind_tables().map(str::to_owned),
             Self::JitStacks { runtime, .. } => return runtime.stacks_fix(),
-            Self::CutAtSignal { .. } => return None,
+            Self::CutAtSignal { .. } | Self::DeepRecursion { .. } => return None,
             Self::UnnamedJit { runtime, .. } => runtime.names_fix(),
             Self::Interpreted { runtime, .. } => runtime.script_fix(),
             Self::UnknownCode { .. } => {

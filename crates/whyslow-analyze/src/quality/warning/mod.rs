@@ -122,6 +122,13 @@ whyslow_profile::facts! {
             /// The runtime that compiled the code.
             runtime: Runtime,
         },
+        /// A part of a deep recursion is left out.
+        "deep-recursion" => DeepRecursion {
+            /// Share of the samples.
+            share: f64,
+            /// Frames of the deepest stack, if known.
+            deepest: Option<u64>,
+        },
         /// Stacks end at a signal handler that runs on its own stack.
         "cut-at-signal" => CutAtSignal {
             /// Share of the samples.
@@ -334,6 +341,7 @@ impl Warning {
             Self::Truncated { .. }
             | Self::NoUnwindInfo { .. }
             | Self::JitStacks { .. }
+            | Self::DeepRecursion { .. }
             | Self::CutAtSignal { .. } => About::Stacks,
             Self::WaitsUnseen { .. } => About::Waits,
             Self::NoAllocations
@@ -415,6 +423,7 @@ impl Warning {
             Self::NotSampled { share, .. } | Self::NotCovered { share } if *share < 0.1 => Severity::Note,
             Self::Interpreted { share, .. } if *share < 0.5 => Severity::Note,
             Self::KernelUnnamed { .. }
+            | Self::DeepRecursion { .. }
             | Self::UnobservableExecs { .. }
             | Self::AgentTime { .. }
             | Self::StillRunning { .. }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use whyslow_profile::{StillRunning, Unit};
+use whyslow_profile::{EXACT_FRAMES, StillRunning, Unit};
 
 use super::{ModuleShare, NOTABLE_CPU_NS, Warning};
 use crate::remark::{Fact, no_leak_check};
@@ -88,6 +88,14 @@ impl fmt::Display for Warning {
                 Percent(*share),
                 runtime.name
             ),
+            Self::DeepRecursion { share, deepest } => {
+                write!(f, "{} of the samples are in recursion ", Percent(*share))?;
+                match deepest {
+                    Some(frames) => write!(f, "up to {} frames deep", Count(*frames))?,
+                    None => write!(f, "deeper than {EXACT_FRAMES} frames")?,
+                }
+                write!(f, ": calls that their stacks repeat are shown as [recursion left out]")
+            }
             Self::CutAtSignal { share } => write!(
                 f,
                 "{} of the samples end at a signal handler on its own stack: the interrupted code is unknown",
