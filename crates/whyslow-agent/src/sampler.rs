@@ -71,7 +71,7 @@ fn begin_process() {
     PROCESS.store(sys::process(), Relaxed);
     timers::forget_all();
     let period = PERIOD.load(Relaxed);
-    if let Some(timer) = sys::timer(Clock::PROCESS_CPU, SIGNAL, timer_owner::PROCESS, None) {
+    if let Ok(timer) = sys::timer(Clock::PROCESS_CPU, SIGNAL, timer_owner::PROCESS, None) {
         let every = period.saturating_mul(PROCESS_PERIODS);
         sys::set_timer(timer, every, every);
         timers::keep_process(timer);
@@ -86,15 +86,16 @@ fn arm(tid: u32) {
         return;
     }
     match sys::timer(Clock::cpu_of(tid), SIGNAL, timer_owner::THREAD, Some(tid)) {
-        Some(timer) => {
+        Ok(timer) => {
             // Due at once: it fires at the first tick that finds the thread running.
             sys::set_timer(timer, 1, PERIOD.load(Relaxed));
             timers::keep(tid, timer);
         }
-        None => {
+        Err(error) => {
             timers::release(tid);
             // It may have exited in the meantime.
             if sys::is_thread(tid) {
+                samples.board().untimed_error.store(error, Relaxed);
                 samples.board().untimed.fetch_add(1, Relaxed);
             }
         }

@@ -498,7 +498,7 @@ fn clock(number: usize, Clock(clock): Clock) -> u64 {
 
 /// A timer that sends a signal with a value, to a thread of this process or to the process. `None` if no more
 /// timers are possible.
-pub fn timer(Clock(clock): Clock, signal: i32, value: u64, thread: Option<u32>) -> Option<i32> {
+pub fn timer(Clock(clock): Clock, signal: i32, value: u64, thread: Option<u32>) -> Result<i32, u64> {
     const SIGEV_SIGNAL: i32 = 0;
     const SIGEV_THREAD_ID: i32 = 4;
     /// `sigevent`
@@ -517,7 +517,7 @@ pub fn timer(Clock(clock): Clock, signal: i32, value: u64, thread: Option<u32>) 
     let result = unsafe {
         call(TIMER_CREATE, [clock as usize, &raw const event as usize, &raw mut timer as usize, 0, 0, 0])
     };
-    (!failed(result)).then_some(timer)
+    if failed(result) { Err(result.wrapping_neg() as u64) } else { Ok(timer) }
 }
 
 /// Starts a timer, with its first expiry and its interval.

@@ -128,13 +128,14 @@ impl Drop for RaisedPriority {
 }
 
 /// Runs work on another thread at low priority: it gets a tenth of the CPU time of a competing thread, enough
-/// to finish 40 ms of work before most programs end.
-pub(crate) fn run_at_low_priority(work: fn()) -> std::thread::JoinHandle<()> {
+/// to finish 40 ms of work before most programs end. `None` if no thread may be started; the work is left undone.
+pub(crate) fn run_at_low_priority(work: fn()) -> Option<std::thread::JoinHandle<()>> {
     const NICE: i32 = 10;
-    std::thread::spawn(move || {
+    let run = move || {
         let _ = rustix::process::setpriority_process(None, NICE);
         work();
-    })
+    };
+    std::thread::Builder::new().spawn(run).ok()
 }
 
 /// Raises the limit of open files to the hard limit. Attaching needs one file per thread and CPU.

@@ -220,7 +220,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         _ => Subject::UntilStopped,
     };
     let Kept { path, moved_aside } = output_file.keep()?;
-    let background = options.background.map(host::run_at_low_priority);
+    let background = options.background.and_then(host::run_at_low_priority);
 
     let mut session = Session {
         records,

@@ -158,8 +158,12 @@ impl Stopwatch {
         let start = Instant::now();
         let child = command.spawn().map_err(|error| exec_error(&timed.command, error))?;
         let pid = child.id();
-        let stderr = Tail::of(child.stderr);
-        discard(child.stdout);
+        let read = Tail::of(child.stderr).and_then(|stderr| discard(child.stdout).map(|()| stderr));
+        let stderr = read.map_err(|error| {
+            end_group(pid, None);
+            wait4(pid, 0);
+            RecordError::System { what: "no thread could be started to read the program's output", error }
+        })?;
         let watch = if self.receives_sigchld { None } else { whyslow_proc::watch(pid).ok().flatten() };
         let deadline = timed.timeout.map(|timeout| start + timeout);
         let (mut stopped, mut own_delay, mut end_ns);
@@ -356,10 +360,11 @@ fn next_child() -> Child {
 }
 
 /// Reads on a separate thread until all writers have closed the pipe.
-fn discard(stdout: Option<process::ChildStdout>) {
+fn discard(stdout: Option<process::ChildStdout>) -> io::Result<()> {
     if let Some(mut stdout) = stdout {
-        std::thread::spawn(move || io::copy(&mut stdout, &mut io::sink()));
+        std::thread::Builder::new().spawn(move || io::copy(&mut stdout, &mut io::sink()))?;
     }
+    Ok(())
 }
 
 /// The last bytes that were written to a pipe.
@@ -368,10 +373,10 @@ struct Tail(mpsc::Receiver<Vec<u8>>);
 impl Tail {
     const KEPT: usize = 4096;
 
-    fn of(stderr: Option<process::ChildStderr>) -> Option<Self> {
-        let mut stderr = stderr?;
+    fn of(stderr: Option<process::ChildStderr>) -> io::Result<Option<Self>> {
+        let Some(mut stderr) = stderr else { return Ok(None) };
         let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             let mut kept = Vec::new();
             let mut part = [0; Self::KEPT];
             while let Ok(read @ 1..) = stderr.read(&mut part) {
@@ -380,8 +385,8 @@ impl Tail {
             }
             // The receiver may have been dropped.
             let _ = sender.send(kept);
-        });
-        Some(Self(receiver))
+        })?;
+        Ok(Some(Self(receiver)))
     }
 
     /// All writers have exited by now.
@@ -485,7 +490,7 @@ mod tests {
     fn each_run_has_its_own_counters() {
         let machine = whyslow_events::Machine::this();
         let event = machine.event("page-faults").unwrap();
-        let stopwatch = Stopwatch::new(&[WantedEvent { event, leader: None }]).unwrap();
+        let stopwatch = Stopwatch::new(&[event.into()]).unwrap();
         if stopwatch.events()[0].state.is_err() {
             return; // perf events are refused here, which other tests look at.
         }

@@ -130,6 +130,22 @@ pub struct Event {
     pub sets_modes: bool,
 }
 
+impl Event {
+    /// A tracepoint of which only the name is known: its list cannot be read.
+    pub fn unlisted(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: Kind::Tracepoint,
+            description: String::new(),
+            unit: Unit::Count,
+            scale: 1.0,
+            attrs: Vec::new(),
+            reach: Reach::Tasks,
+            sets_modes: false,
+        }
+    }
+}
+
 /// Why a machine does not have an event. `Display` says so and suggests similar names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {

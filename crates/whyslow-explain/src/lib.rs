@@ -71,15 +71,19 @@ pub fn explain(question: &Question<'_>) -> Explanation {
     let weights = facts.cpu();
     let metric = cpu_metric(profile, selection, only_metric).zip(weights);
     // Matching names on stacks takes about as long as everything else.
+    let by_names =
+        || metric.map(|(metric, weights)| stacks::find(question, &facts.selection(metric), weights));
     let (mut found, more, shape) = std::thread::scope(|scope| {
-        let found = scope.spawn(|| {
-            metric.map(|(metric, weights)| stacks::find(question, &facts.selection(metric), weights))
-        });
+        let found = std::thread::Builder::new().spawn_scoped(scope, &by_names);
         let shape = Shape::of(&facts);
         let mut more = weights.map(|weights| code::find(&facts, weights)).unwrap_or_default();
         let by_facts = ALL.iter().filter_map(|rule| Some((rule, rule.signal.facts()?)));
         more.extend(by_facts.flat_map(|(rule, find)| find(rule, &facts)));
-        let found = found.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let found = match found {
+            Ok(found) => found.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // No thread may be started.
+            Err(_) => by_names(),
+        };
         (found.unwrap_or_default(), more, shape)
     });
     for finding in more {

@@ -40,6 +40,8 @@ pub struct Board {
     pub lost: AtomicU64,
     /// Threads for which no timer could be created.
     pub untimed: AtomicU64,
+    /// The errno of the last of them.
+    pub untimed_error: AtomicU64,
     /// Processes that have forbidden themselves system calls and are not sampled since then.
     pub confined: AtomicU64,
     /// One of [`state`] for each slot.

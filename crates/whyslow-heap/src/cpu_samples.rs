@@ -119,6 +119,8 @@ pub struct CpuLosses {
     pub lost_ns: u64,
     /// Threads for which no timer could be created.
     pub untimed: u64,
+    /// The errno of one of them.
+    pub untimed_error: i32,
     /// Processes that forbade themselves system calls and were not sampled from then on.
     pub confined: u64,
 }
@@ -132,6 +134,7 @@ impl CpuLosses {
             lost: board.lost.load(Relaxed),
             lost_ns: board.lost_ns.load(Relaxed),
             untimed: board.untimed.load(Relaxed),
+            untimed_error: i32::try_from(board.untimed_error.load(Relaxed)).unwrap_or(0),
             confined: board.confined.load(Relaxed),
         }
     }
@@ -140,7 +143,8 @@ impl CpuLosses {
     pub fn notes(&self) -> Vec<RecordingNote> {
         let confined =
             (self.confined > 0).then_some(RecordingNote::SamplerConfined { processes: self.confined });
-        let untimed = (self.untimed > 0).then_some(RecordingNote::ThreadsUntimed { threads: self.untimed });
+        let untimed = (self.untimed > 0)
+            .then_some(RecordingNote::ThreadsUntimed { threads: self.untimed, error: self.untimed_error });
         confined.into_iter().chain(untimed).collect()
     }
 
@@ -151,6 +155,7 @@ impl CpuLosses {
             lost: self.lost.saturating_add(other.lost),
             lost_ns: self.lost_ns.saturating_add(other.lost_ns),
             untimed: self.untimed.saturating_add(other.untimed),
+            untimed_error: if self.untimed_error == 0 { other.untimed_error } else { self.untimed_error },
             confined: self.confined.saturating_add(other.confined),
         }
     }

@@ -37,11 +37,30 @@ pub fn online_cpus() -> Vec<u32> {
     online_cpus_under(Path::new("/"))
 }
 
-/// The online CPUs of the system under a root folder.
+/// The online CPUs of the system under a root folder. A sandbox may have no `/sys`, or no `/proc/stat` either; then
+/// they are those that this process may use.
 pub fn online_cpus_under(root: &Path) -> Vec<u32> {
-    let online = fs::read_to_string(root.join("sys/devices/system/cpu/online")).unwrap_or_default();
-    let cpus = cpu_list(&online);
-    if cpus.is_empty() { vec![0] } else { cpus }
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+    let sources: [fn(&dyn Fn(&str) -> String) -> Vec<u32>; 3] = [
+        |read| cpu_list(&read("sys/devices/system/cpu/online")),
+        |read| cpus_with_times(&read("proc/stat")),
+        |_| own_cpus(),
+    ];
+    let cpus = sources.iter().map(|source| source(&read)).find(|cpus| !cpus.is_empty());
+    cpus.unwrap_or_else(|| vec![0])
+}
+
+/// The CPUs that `/proc/stat` has a line for.
+fn cpus_with_times(stat: &str) -> Vec<u32> {
+    let cpu = |line: &str| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok();
+    stat.lines().filter_map(cpu).collect()
+}
+
+/// The CPUs that this process may use.
+fn own_cpus() -> Vec<u32> {
+    let allowed = rustix::thread::sched_getaffinity(None).ok();
+    let is_allowed = |cpu: &usize| allowed.as_ref().is_some_and(|allowed| allowed.is_set(*cpu));
+    (0..rustix::thread::CpuSet::MAX_CPU).filter(is_allowed).map(|cpu| cpu as u32).collect()
 }
 
 /// The CPUs that a process may use.
@@ -119,6 +138,18 @@ mod tests {
         assert_eq!(cpu.features(&["avx2", "lm"]), ["lm"]);
         assert_eq!(FirstCpu::parse("Features\t: fp asimd\n").features(&["asimd"]), ["asimd"]);
         assert!(!allowed_cpus(std::process::id()).is_empty());
-        assert_eq!(online_cpus_under(Path::new("/nowhere")), [0]);
+    }
+
+    #[test]
+    fn without_sys_the_cpus_are_found_elsewhere() {
+        let stat = "cpu  1 2 3\ncpu0 1 2 3\ncpu3 1 2 3\nintr 5\n";
+        assert_eq!(cpus_with_times(stat), [0, 3]);
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(online_cpus_under(root.path()), own_cpus());
+        fs::create_dir(root.path().join("proc")).unwrap();
+        fs::write(root.path().join("proc/stat"), stat).unwrap();
+        assert_eq!(online_cpus_under(root.path()), [0, 3]);
+        let own = crate::process::Status::of(std::process::id()).unwrap().allowed_cpus();
+        assert_eq!(own_cpus(), own);
     }
 }

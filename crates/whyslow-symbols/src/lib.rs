@@ -29,6 +29,7 @@ mod split;
 mod statics;
 mod symtab;
 mod targets;
+mod threads;
 mod unnamed;
 mod written;
 
@@ -117,6 +118,7 @@ fn absolute(variable: &str) -> Option<PathBuf> {
 /// Never fails as a whole: a module that cannot be read is [`whyslow_profile::SymbolState::Missing`] or
 /// `Replaced`.
 pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
+    threads::prepare();
     let work = questions(profile, &options.files);
     let answers: Vec<(Answer, usize)> =
         work.par_iter().map(|(_, question, _)| cache::resolve(question, options)).collect();

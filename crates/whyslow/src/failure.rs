@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
+use whyslow_render::sanitize::clean;
 
 use crate::exit::Exit;
 
@@ -75,13 +76,24 @@ pub(crate) fn warn(text: &str) {
 
 fn print(kind: &str, colour: AnsiColor, text: &str) {
     let style = Style::new().fg_color(Some(colour.into())).bold();
+    let text = harmless(text);
     // If stderr is closed, there is no place left to print to.
     let _ = writeln!(anstream::stderr(), "whyslow: {style}{kind}{style:#}: {text}");
+}
+
+/// Names in a message come from files: a terminal must not obey them. Line ends are whyslow's own.
+pub(crate) fn harmless(text: &str) -> String {
+    text.split('\n').map(clean).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn terminals_do_not_obey_names_in_messages() {
+        assert_eq!(harmless("no metric 'a\x1b[31mb'\ntry: c\r"), "no metric 'a\\u{1b}[31mb'\ntry: c\\u{d}");
+    }
 
     #[test]
     fn messages_have_no_error_numbers() {

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, harmless};
 
 /// Prints an answer. A reader that stops early (`| head`) is not an error.
 pub(crate) fn print(text: &str) -> Result {
@@ -33,7 +33,8 @@ pub(crate) fn note_others(query: &str, taken: &str, others: &[String]) {
     if others.len() > MAX {
         names.push(format!("{} more", others.len() - MAX));
     }
-    note(&format!("note: this is '{taken}'; '{query}' could also be {}\n", names.join(", ")));
+    let text = format!("note: this is '{taken}'; '{query}' could also be {}", names.join(", "));
+    note(&format!("{}\n", harmless(&text)));
 }
 
 /// A file to write, or stdout.

@@ -110,10 +110,12 @@ impl Sides {
             refuse_the_same_file_twice(&files.concat())?;
         }
         // Both sides in parallel: for large files, reading takes most of the time.
+        let open_after = || opened(after);
         let (before, after) = std::thread::scope(|scope| {
-            let after = scope.spawn(|| opened(after));
+            let after = std::thread::Builder::new().spawn_scoped(scope, &open_after);
             let before = opened(before);
-            (before, after.join())
+            // Without permission for another thread, one after the other.
+            (before, after.map_or_else(|_| Ok(open_after()), |after| after.join()))
         });
         let after = after.map_err(|_| Failure::new("reading the profiles failed"))??;
         let mut sides = Self { before: before?, after, folder: None };

@@ -10,6 +10,9 @@ use crate::quality::wait_error;
 use crate::stat::why_not;
 use crate::units::{Count, Percent, bytes, duration, number_of, share};
 
+/// The errno of a resource that is used up for now.
+const EAGAIN: i32 = 11;
+
 impl Fact for RecordingNote {
     fn remark(&self) -> Remark {
         let severity = if is_refusal(self) { Severity::Warning } else { Severity::Note };
@@ -77,18 +80,25 @@ impl Fact for RecordingNote {
                     None => remark,
                 }
             }
-            Self::ThreadsUntimed { threads } => note(
-                About::Recording,
-                format!(
-                    "{}: the limit of pending signals is reached, so their CPU time has no samples",
-                    number_of(
-                        *threads,
-                        "thread has no sampling timer",
-                        "threads have no sampling timer"
+            Self::ThreadsUntimed { threads, error } => {
+                let threads = number_of(
+                    *threads,
+                    "thread has no sampling timer",
+                    "threads have no sampling timer",
+                );
+                // The kernel's answer if no signal can be reserved for the timer.
+                let (why, fix) = if matches!(*error, 0 | EAGAIN) {
+                    ("the limit of pending signals is reached".to_owned(), "raise the limit with `ulimit -i`")
+                } else {
+                    let error = std::io::Error::from_raw_os_error(*error).to_string();
+                    let error = error.split(" (os error").next().unwrap_or_default();
+                    (
+                        format!("timer_create is refused ({error})"),
+                        "a container or sandbox filters the system call: allow it, or record on the host",
                     )
-                ),
-            )
-            .or("raise the limit with `ulimit -i`"),
+                };
+                note(About::Recording, format!("{threads}: {why}, so their CPU time has no samples")).or(fix)
+            }
             Self::WaitsNotRecorded => note(
                 About::Recording,
                 "waits were not recorded: perf events are not permitted, and the kernel's accounts of threads (/proc/PID/schedstat) \
@@ -287,6 +297,19 @@ mod tests {
     fn words(note: &RecordingNote) -> (String, String) {
         let remark = note.remark();
         (remark.text, remark.fix.unwrap_or_default().to_string())
+    }
+
+    #[test]
+    fn a_refused_timer_is_not_called_a_limit() {
+        let remark = |error| RecordingNote::ThreadsUntimed { threads: 2, error }.remark();
+        assert!(remark(11).text.contains("the limit of pending signals is reached"));
+        assert!(remark(0).text.contains("the limit of pending signals is reached"), "older files");
+        let refused = remark(1);
+        assert_eq!(
+            refused.text,
+            "2 threads have no sampling timer: timer_create is refused (Operation not permitted), so their CPU time has no samples"
+        );
+        assert!(refused.fix.is_some_and(|fix| fix.contains("sandbox")));
     }
 
     #[test]

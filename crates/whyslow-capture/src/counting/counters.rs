@@ -52,9 +52,12 @@ impl Counters {
             parts: Vec::new(),
             on_exec: matches!(count_target, CountTarget::Child(_)),
         };
-        for WantedEvent { event, leader } in wanted {
+        for WantedEvent { event, leader, refused } in wanted {
             let leaders = leader.map(|leader| counters.parts.get(leader).map_or(&[][..], Vec::as_slice));
-            let opened = open(event, count_target, &places, leaders);
+            let opened = match *refused {
+                Some(why) => Err(NotCounted { why, error: 0 }),
+                None => open(event, count_target, &places, leaders),
+            };
             let (state, parts) = match opened {
                 Ok((user_only, parts)) => (Ok(user_only), parts),
                 Err(why) => (Err(why), Vec::new()),

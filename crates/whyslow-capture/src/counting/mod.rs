@@ -12,7 +12,7 @@ mod usage;
 
 use std::time::{Duration, Instant};
 
-use whyslow_events::{Event, Measured, NotCounted, Reading, Usage};
+use whyslow_events::{Event, Measured, NotCounted, Reading, Usage, WhyNot};
 use whyslow_proc::{machine, process};
 use whyslow_profile::{ExitStatus, Host};
 
@@ -31,6 +31,14 @@ pub struct WantedEvent {
     pub event: Event,
     /// The index of the event that it must be counted together with.
     pub leader: Option<usize>,
+    /// Why it cannot be counted, if that is known already.
+    pub refused: Option<WhyNot>,
+}
+
+impl From<Event> for WantedEvent {
+    fn from(event: Event) -> Self {
+        Self { event, leader: None, refused: None }
+    }
 }
 
 /// How to count.

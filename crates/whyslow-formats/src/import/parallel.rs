@@ -21,9 +21,10 @@ pub(super) fn in_order<T: Sync, R: Send>(
     let next = AtomicUsize::new(0);
     let (sender, results) = mpsc::channel();
     thread::scope(|scope| {
+        let mut started = 0;
         for _ in 0..helpers {
             let (sender, next, work) = (sender.clone(), &next, &work);
-            scope.spawn(move || {
+            let helper = thread::Builder::new().spawn_scoped(scope, move || {
                 while let at = next.fetch_add(1, Ordering::Relaxed)
                     && at < parts.len()
                 {
@@ -31,8 +32,13 @@ pub(super) fn in_order<T: Sync, R: Send>(
                     let _ = sender.send((at, work(&parts[at])));
                 }
             });
+            started += usize::from(helper.is_ok());
         }
         drop(sender);
+        // The limit of threads is reached, or a sandbox permits none.
+        if started == 0 {
+            return parts.iter().for_each(|part| take(work(part)));
+        }
         let mut early: Vec<Option<R>> = parts.iter().map(|_| None).collect();
         let mut wanted = 0;
         for (at, result) in results {

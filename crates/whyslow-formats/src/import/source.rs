@@ -180,6 +180,15 @@ pub(super) fn unpack(
         if room == 0 {
             return Err(too_large("it unpacks to", limit));
         }
+        // Reading it takes about as much memory again.
+        let has_room = bytes.try_reserve(room as usize).is_ok()
+            && Vec::<u8>::new().try_reserve_exact(bytes.len()).is_ok();
+        if !has_room {
+            let unpacked = bytes.len() >> 20;
+            return Err(ImportError::TooLarge {
+                what: format!("it unpacks to more than {unpacked} MB, and there is not enough memory for it"),
+            });
+        }
         if (&mut unpacker).take(room).read_to_end(&mut bytes).map_err(wrong)? == 0 {
             return Ok(Some(bytes));
         }

@@ -86,6 +86,9 @@ crate::facts! {
         "threads-untimed" => ThreadsUntimed {
             /// How many.
             threads: u64,
+            /// The errno; 0 if unknown.
+            #[serde(default)]
+            error: i32,
         },
         /// Without perf events, waits were derived from the kernel's accounts of threads.
         "waits-from-accounts" => WaitsFromAccounts,

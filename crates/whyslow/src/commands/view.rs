@@ -223,7 +223,8 @@ fn serve(args: &ViewArgs, server: Server, site: &Arc<Site>, volume: Volume) -> R
         note(&format!("whyslow: viewer: {address}\nwhyslow: serving until Ctrl-C\n"));
     }
     let opening = Arc::clone(site);
-    thread::spawn(move || open(&opening));
+    // If no thread starts, the user opens the address.
+    let _ = thread::Builder::new().spawn(move || open(&opening));
     server.run(site)
 }
 

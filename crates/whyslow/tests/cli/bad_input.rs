@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::Folder;
+use crate::harness::{Folder, outcome};
 
 const COMMANDS: [&[&str]; 5] = [
     &["report", "bad.whyslow"],
@@ -38,6 +38,20 @@ fn recognises_other_files() {
     every_command_fails_with(b"\x1f\x8b\x08 zipped", &["gzip", "whyslow import --help"]);
     every_command_fails_with(b"{\"meta\": {}}", &["JSON", "whyslow import --help"]);
     every_command_fails_with(b"\x7fELF\x02\x01\x01", &["program", "whyslow ./bad.whyslow"]);
+}
+
+#[test]
+fn a_compressed_file_that_does_not_fit_in_memory_is_an_error() {
+    let folder = Folder::new();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for _ in 0..50 {
+        std::io::Write::write_all(&mut packed, &b"main;a;b 1\n".repeat(100_000)).unwrap();
+    }
+    folder.file("large.gz", packed.finish().unwrap());
+    let mut limited = folder.command_of("sh");
+    limited.args(["-c", "ulimit -v 120000; exec \"$0\" import large.gz -o large.whyslow"]);
+    let outcome = outcome(limited.arg(env!("CARGO_BIN_EXE_whyslow")));
+    outcome.fails(125, &["large.gz: ", "not enough memory"]);
 }
 
 #[test]

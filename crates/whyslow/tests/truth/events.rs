@@ -175,7 +175,7 @@ fn a_tracepoint_is_a_metric() {
 
 #[test]
 fn without_permission_for_events_nothing_is_started() {
-    let Some((output, folder)) = refused(&["record", "-e", "page-faults,cs", "--", "touch", "started"])
+    let Some((output, folder)) = refused(&[], &["record", "-e", "page-faults,cs", "--", "touch", "started"])
     else {
         return;
     };

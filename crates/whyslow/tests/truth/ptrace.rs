@@ -174,7 +174,8 @@ fn a_running_process_is_sampled_without_permission_for_perf_events() {
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
     let started = Started::new(&program, &["1", "600000"]);
     let pid = started.pid().to_string();
-    let Some((output, folder)) = refused(&["-o", "run.whyslow", "--duration", "500ms", "-p", &pid]) else {
+    let Some((output, folder)) = refused(&[], &["-o", "run.whyslow", "--duration", "500ms", "-p", &pid])
+    else {
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr);

@@ -37,13 +37,14 @@ pub(crate) fn has_perf_events() -> bool {
     has
 }
 
-/// Runs a command without permission for perf events, as under a container's filter.
-pub(crate) fn refused(arguments: &[&str]) -> Option<(Output, tempfile::TempDir)> {
+/// Runs a command without permission for perf events, as under a container's filter; or with other options of the
+/// filter.
+pub(crate) fn refused(options: &[&str], arguments: &[&str]) -> Option<(Output, tempfile::TempDir)> {
     let refuse = build_or_skip("refuse", Variant::Release)?;
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(refuse);
     command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path().join("cache"));
-    command.arg(env!("CARGO_BIN_EXE_whyslow")).args(arguments);
+    command.args(options).arg(env!("CARGO_BIN_EXE_whyslow")).args(arguments);
     Some((run(&mut command, PATIENCE).unwrap(), folder))
 }
 

@@ -303,7 +303,8 @@ fn the_heap_and_cpu_time_are_recorded_together() {
 #[test]
 fn records_without_permission_for_perf_events() {
     let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
-    let Some((output, folder)) = refused(&["-o", "run.whyslow", "--", program.to_str().unwrap(), "2", "600"])
+    let Some((output, folder)) =
+        refused(&[], &["-o", "run.whyslow", "--", program.to_str().unwrap(), "2", "600"])
     else {
         return;
     };
@@ -320,9 +321,30 @@ fn records_without_permission_for_perf_events() {
     assert!(profile.meta.notes.iter().any(is_refused), "{:?}", profile.meta.notes);
 }
 
+/// At the limit of processes, or in a sandbox, whyslow does without threads of its own.
+#[test]
+fn recording_and_reading_need_no_threads() {
+    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    let Some((output, folder)) =
+        refused(&["--threads"], &["-o", "run.whyslow", "--", program.to_str().unwrap(), "2", "300"])
+    else {
+        return;
+    };
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.contains("ratio::alpha") && !stderr.contains("panicked"), "{stderr}");
+    let file = folder.path().join("run.whyslow");
+    let file = file.to_str().unwrap();
+    for command in [vec!["explain", file], vec!["diff", file, file], vec!["export", file, "--to", "folded"]] {
+        let Some((output, _)) = refused(&["--threads"], &command) else { return };
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{command:?}: {stderr}");
+    }
+}
+
 #[test]
 fn the_lab_works_without_permission_for_perf_events() {
-    let Some((output, _folder)) = refused(&["lab"]) else { return };
+    let Some((output, _folder)) = refused(&[], &["lab"]) else { return };
     let text =
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");

@@ -339,7 +339,7 @@ fn a_stopped_process_waits_to_be_continued() {
 fn waits_are_recorded_without_permission_for_perf_events() {
     let Some(program) = build_or_skip("naps", Variant::Release) else { return };
     let arguments = ["record", "--off-cpu", "-o", "run.whyslow", "--", program.to_str().unwrap()];
-    let Some((output, folder)) = refused(&arguments) else { return };
+    let Some((output, folder)) = refused(&[], &arguments) else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let (profile, truth) = (read(folder.path()), Truth::parse(&String::from_utf8_lossy(&output.stdout)));
     let notes = &profile.meta.notes;
@@ -352,7 +352,7 @@ fn waits_are_recorded_without_permission_for_perf_events() {
 fn each_kind_of_wait_is_found_without_permission_for_perf_events() {
     let Some(program) = build_or_skip("waits", Variant::Release) else { return };
     let arguments = ["record", "--off-cpu", "-o", "run.whyslow", "--", program.to_str().unwrap(), "300"];
-    let Some((output, folder)) = refused(&arguments) else { return };
+    let Some((output, folder)) = refused(&[], &arguments) else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let truth = Truth::parse(&String::from_utf8_lossy(&output.stdout));
     // Beginning and end of a wait are known to an interval.
@@ -362,7 +362,7 @@ fn each_kind_of_wait_is_found_without_permission_for_perf_events() {
 /// What was asked for and could not be recorded has its reason, and not the command that was just run.
 #[test]
 fn a_view_says_why_this_recording_lacks_its_data() {
-    let Some((_, folder)) = refused(&["record", "--syscalls", "-o", "run.whyslow", "--", "true"]) else {
+    let Some((_, folder)) = refused(&[], &["record", "--syscalls", "-o", "run.whyslow", "--", "true"]) else {
         return;
     };
     let output = run(whyslow(folder.path()).args(["report", "run.whyslow", "syscalls"]), PATIENCE).unwrap();

@@ -58,7 +58,7 @@ impl<'a> Runner<'a> {
         };
         let machine = Machine::this();
         let events = EVENTS.iter().filter_map(|name| machine.event(name));
-        let events = events.map(|event| WantedEvent { event, leader: None }).collect::<Vec<_>>();
+        let events = events.map(WantedEvent::from).collect::<Vec<_>>();
         Ok(Self {
             stopwatch: Stopwatch::new(&events).map_err(explain)?,
             runnables,

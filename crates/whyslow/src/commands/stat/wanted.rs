@@ -1,7 +1,7 @@
 //! Chooses the events to count.
 
 use whyslow_capture::WantedEvent;
-use whyslow_events::Machine;
+use whyslow_events::{Event, Machine};
 
 use crate::events::{explain, read};
 use crate::failure::Result;
@@ -49,7 +49,7 @@ const TOP_DOWN: [(bool, [&str; 5]); 2] = [
 impl Events {
     /// The default events, or those of `lists`.
     pub(super) fn choose(machine: &Machine, lists: &[String]) -> Result<Self> {
-        let plain = |name: &str| machine.event(name).map(|event| WantedEvent { event, leader: None });
+        let plain = |name: &str| machine.event(name).map(WantedEvent::from);
         let mut wanted: Vec<WantedEvent> = ALWAYS.iter().filter_map(|name| plain(name)).collect();
         if lists.is_empty() {
             wanted.extend(OF_CPU.iter().filter_map(|name| plain(name)));
@@ -67,8 +67,14 @@ impl Events {
         let asked = wanted.len();
         for list in lists {
             for spec in read(list)? {
-                let event = machine.resolve(&spec).map_err(|error| explain(&error))?;
-                wanted.push(WantedEvent { event, leader: None });
+                wanted.push(match machine.resolve(&spec) {
+                    Ok(event) => event.into(),
+                    // The name may be right. The answer says why it is not counted, as a recording does.
+                    Err(error) => {
+                        let why = error.refusal().ok_or_else(|| explain(&error))?;
+                        WantedEvent { refused: Some(why), ..Event::unlisted(&spec.text).into() }
+                    }
+                });
             }
         }
         Ok(Self { wanted, asked })
@@ -84,6 +90,7 @@ pub(super) fn own_is_allowed() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_events::WhyNot;
 
     fn names(events: &Events) -> Vec<(&str, Option<usize>)> {
         events.wanted.iter().map(|wanted| (wanted.event.name.as_str(), wanted.leader)).collect()
@@ -124,6 +131,9 @@ mod tests {
         let names: Vec<&str> = names(&events).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names[..events.asked], ALWAYS);
         assert_eq!(names[events.asked..], ["cycles:u", "page-faults", "cpu/event=0x3c/"]);
+        let hidden = Events::choose(&machine, &["sched:sched_switch,page-faults".to_owned()]).unwrap();
+        let refused: Vec<_> = hidden.wanted[hidden.asked..].iter().map(|wanted| wanted.refused).collect();
+        assert_eq!(refused, [Some(WhyNot::NoTracefs), None], "the others are counted");
         let error = Events::choose(&machine, &["cylces".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("similar: cycles") && error.contains("whyslow list"), "{error}");
     }
