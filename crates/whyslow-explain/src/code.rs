@@ -170,6 +170,10 @@ impl<'a> Function<'a> {
             return None;
         }
         let inside = users_frame(profile, location)?;
+        // An interpreter without debug info calls its operations through pointers for a reason.
+        if hint.kind == Kind::IndirectCall && inside.0.file.is_none() {
+            return None;
+        }
         // The user cannot change the loops of std and libc, only what they are called for.
         let is_users_choice =
             matches!(hint.kind, Kind::Division | Kind::SquareRoot | Kind::FloatConversion | Kind::SpinWait);
