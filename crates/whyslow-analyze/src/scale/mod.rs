@@ -147,20 +147,6 @@ impl Grown {
         projected(&self.costs, self.exponent.as_ref()?, self.shapes.as_ref()?, top * FURTHER)
     }
 
-    /// Its shares of the whole, now and predicted. The rest of the program is predicted by its own growth.
-    fn set_shares(&mut self, whole: &Self) {
-        /// A smaller rest is taken for linear if it follows no shape.
-        const SMALL: f64 = 0.02;
-        self.share = self.at_top / whole.at_top.max(f64::MIN_POSITIVE);
-        let without =
-            |(own, all): (&Cost, &Cost)| Cost { size: own.size, value: (all.value - own.value).max(0.0) };
-        let rest = Self::of(String::new(), None, self.costs.iter().zip(&whole.costs).map(without).collect());
-        let linear = rest.at_top * FURTHER;
-        let linear = Interval { estimate: linear, low: linear, high: linear };
-        let rest = rest.projected().or((self.share > 1.0 - SMALL).then_some(linear));
-        self.projected_share = self.projected().zip(rest).map(|(own, rest)| share_of(own, rest));
-    }
-
     /// What rows are ordered by: the predicted share, or the one of today.
     fn importance(&self) -> f64 {
         self.projected_share.map_or(self.share, |share| share.estimate)
@@ -171,6 +157,47 @@ impl Grown {
         let jumps = matches!(self.shapes, Some(Shapes::Cliff(_)));
         !jumps && self.exponent.is_some_and(|exponent| exponent.is_steep())
     }
+}
+
+/// The predicted share of the stacks that `is_in` selects. Steep functions are predicted on their own: the sum of a
+/// linear and a small cubic part looks linear.
+fn projected_share(
+    observed: &[Observed],
+    whole: f64,
+    steep: &[String],
+    is_in: impl Fn(&[String]) -> bool,
+) -> Option<Interval> {
+    /// A smaller part is taken for linear.
+    const SMALL: f64 = 0.02;
+    let part = |inside: bool, of: Option<&String>| {
+        let is_part =
+            |path: &[String]| is_in(path) == inside && steep.iter().find(|name| path.contains(name)) == of;
+        let cost = |one: &Observed| {
+            let values = one.paths.iter().filter(|(path, _)| is_part(path)).map(|(_, value)| value);
+            Cost { size: one.size, value: values.sum() }
+        };
+        let part = Grown::of(String::new(), None, observed.iter().map(cost).collect());
+        let linear = part.at_top * FURTHER;
+        let linear = Interval { estimate: linear, low: linear, high: linear };
+        match part.at_top < SMALL * whole {
+            true if of.is_none() || part.at_top < MIN_SAMPLES => Some(linear),
+            true => part.projected().or(Some(linear)),
+            false => part.projected(),
+        }
+    };
+    let sum = |inside: bool| {
+        let parts = std::iter::once(None).chain(steep.iter().map(Some)).map(|of| part(inside, of));
+        parts.collect::<Option<Vec<_>>>().map(|parts| sum_of(&parts))
+    };
+    sum(true).zip(sum(false)).map(|(own, rest)| share_of(own, rest))
+}
+
+/// The sum of independent predictions.
+fn sum_of(parts: &[Interval]) -> Interval {
+    let estimate = parts.iter().map(|part| part.estimate).sum::<f64>();
+    let width = |of: fn(&Interval) -> f64| parts.iter().map(|part| of(part).powi(2)).sum::<f64>().sqrt();
+    let low = (estimate - width(|part| part.estimate - part.low)).max(0.0);
+    Interval { estimate, low, high: estimate + width(|part| part.high - part.estimate) }
 }
 
 /// The share of one cost in the sum of two: the intervals of both are combined on the scale of ln(own / rest).
@@ -227,11 +254,8 @@ impl Growth {
             functions.iter().any(|own| own.name == row.name && own.at_top >= 0.999 * row.at_top)
         };
         with_callees.retain(|row| !is_leaf(row));
-        for table in [&mut functions, &mut with_callees] {
-            table.iter_mut().for_each(|row| row.set_shares(&whole));
-            table.sort_by(|one, other| {
-                other.importance().total_cmp(&one.importance()).then_with(|| one.name.cmp(&other.name))
-            });
+        for row in functions.iter_mut().chain(&mut with_callees) {
+            row.share = row.at_top / whole.at_top.max(f64::MIN_POSITIVE);
         }
         let numbers =
             observed.first().map_or(&[][..], |one| &one.numbers).iter().enumerate().map(|(at, (name, _))| {
@@ -254,7 +278,35 @@ impl Growth {
         let top = growth.sizes.last().copied().unwrap_or(0.0);
         let largest = observed.iter().find(|one| one.size == top);
         growth.steep = largest.map_or(Vec::new(), |largest| growth.reasons(&largest.paths));
+        growth.predict(observed);
         growth
+    }
+
+    /// Predicts the share of each function, and orders the tables by it.
+    fn predict(&mut self, observed: &[Observed]) {
+        let (whole, steep) = (self.whole.at_top, self.steep.clone());
+        for row in &mut self.functions {
+            let is_in = |path: &[String]| path.last() == Some(&row.name);
+            row.projected_share =
+                row.projected().and_then(|_| projected_share(observed, whole, &steep, is_in));
+        }
+        for row in &mut self.with_callees {
+            let is_in = |path: &[String]| path.contains(&row.name);
+            row.projected_share =
+                row.projected().and_then(|_| projected_share(observed, whole, &steep, is_in));
+        }
+        for table in [&mut self.functions, &mut self.with_callees] {
+            table.sort_by(|one, other| {
+                other.importance().total_cmp(&one.importance()).then_with(|| one.name.cmp(&other.name))
+            });
+        }
+        let importance = |name: &String| {
+            let rows = self.functions.iter().chain(&self.with_callees).filter(|row| row.name == *name);
+            rows.map(Grown::importance).fold(0.0, f64::max)
+        };
+        let mut steep = steep;
+        steep.sort_by(|one, other| importance(other).total_cmp(&importance(one)));
+        self.steep = steep;
     }
 
     /// The function with the largest predicted share at ten times the largest size.
@@ -297,8 +349,7 @@ impl Growth {
                 |inner: &&Grown| inner.name != row.name && beneath(row, inner) >= EXPLAINS * row.at_top;
             !steep.iter().any(explains)
         };
-        let mut found = steep.iter().copied().filter(is_reason).collect::<Vec<_>>();
-        found.sort_by(|one, other| other.importance().total_cmp(&one.importance()));
+        let found = steep.iter().copied().filter(is_reason).collect::<Vec<_>>();
         found.iter().map(|row| row.name.clone()).collect()
     }
 }
@@ -435,6 +486,9 @@ mod tests {
         let growth = with(|thousands| thousands * 180.0);
         let cube = growth.functions.iter().find(|row| row.name == "cube").unwrap().projected_share.unwrap();
         assert!(cube.low < 0.587 && 0.587 < cube.high && (cube.estimate - 0.587).abs() < 0.2, "{cube:?}");
+        // The rest loses what the cubic wins.
+        let scan = growth.functions.iter().find(|row| row.name == "scan").unwrap().projected_share.unwrap();
+        assert!((scan.estimate + cube.estimate - 1.0).abs() < 0.02, "{scan:?} {cube:?}");
     }
 
     #[test]
