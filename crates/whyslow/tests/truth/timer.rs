@@ -324,15 +324,15 @@ fn records_without_permission_for_perf_events() {
 /// At the limit of processes, or in a sandbox, whyslow does without threads of its own.
 #[test]
 fn recording_and_reading_need_no_threads() {
-    let Some(program) = build_or_skip("ratio", Variant::Release) else { return };
+    let Some(program) = build_or_skip("deep", Variant::Release) else { return };
     let Some((output, folder)) =
-        refused(&["--threads"], &["-o", "run.whyslow", "--", program.to_str().unwrap(), "2", "300"])
+        refused(&["--threads"], &["-o", "run.whyslow", "--", program.to_str().unwrap(), "10", "500"])
     else {
         return;
     };
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
-    assert!(stderr.contains("ratio::alpha") && !stderr.contains("panicked"), "{stderr}");
+    assert!(stderr.contains("leaf") && !stderr.contains("panicked"), "{stderr}");
     let file = folder.path().join("run.whyslow");
     let file = file.to_str().unwrap();
     for command in [vec!["explain", file], vec!["diff", file, file], vec!["export", file, "--to", "folded"]] {
