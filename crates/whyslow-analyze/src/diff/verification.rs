@@ -126,9 +126,10 @@ mod tests {
         let after = testing::profile("app::main;app::scan;dep::find 300");
         let selection = Selection::default();
         let side = |profile| Side { profile, selection: &selection };
-        let verification = Verification::of(&Diff::build(side(&before), side(&after), true)).unwrap();
+        let [before, after] = [&before, &after].map(|profile| Runs::new(vec![side(profile); 5]));
+        let verification = Verification::of(&Diff::of_runs(&before, &after, true)).unwrap();
         let names = |rows: &[DiffRow]| {
-            let name = |row: &DiffRow| labels::name(&before, row.before.unwrap().label).into_owned();
+            let name = |row: &DiffRow| labels::name(&before.profile, row.before.unwrap().label).into_owned();
             rows.iter().map(name).collect::<Vec<_>>()
         };
         assert_eq!(
