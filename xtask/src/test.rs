@@ -228,8 +228,10 @@ fn browser_tests() -> Result<Outcome> {
             scope.spawn(move || run_browser(folder, script, picture))
         };
         let started: Vec<_> = scripts.iter().map(|script| run(script)).collect();
-        let ended = started.into_iter().map(|run| run.join().map_err(|_| anyhow!("a test runner panicked")));
-        ended.map(|run| run.flatten()).collect()
+        let ended = |run: std::thread::ScopedJoinHandle<'_, _>| {
+            run.join().unwrap_or_else(|_| Err(anyhow!("a test runner panicked")))
+        };
+        started.into_iter().map(ended).collect()
     });
     let mut outcome = Outcome::Ok;
     for run in runs {

@@ -74,7 +74,7 @@ pub fn explain(question: &Question<'_>) -> Explanation {
     let by_names =
         || metric.map(|(metric, weights)| stacks::find(question, &facts.selection(metric), weights));
     let (mut found, more, shape) = std::thread::scope(|scope| {
-        let found = std::thread::Builder::new().spawn_scoped(scope, &by_names);
+        let found = std::thread::Builder::new().spawn_scoped(scope, by_names);
         let shape = Shape::of(&facts);
         let mut more = weights.map(|weights| code::find(&facts, weights)).unwrap_or_default();
         let by_facts = ALL.iter().filter_map(|rule| Some((rule, rule.signal.facts()?)));

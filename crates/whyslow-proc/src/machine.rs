@@ -41,12 +41,10 @@ pub fn online_cpus() -> Vec<u32> {
 /// they are those that this process may use.
 pub fn online_cpus_under(root: &Path) -> Vec<u32> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
-    let sources: [fn(&dyn Fn(&str) -> String) -> Vec<u32>; 3] = [
-        |read| cpu_list(&read("sys/devices/system/cpu/online")),
-        |read| cpus_with_times(&read("proc/stat")),
-        |_| own_cpus(),
-    ];
-    let cpus = sources.iter().map(|source| source(&read)).find(|cpus| !cpus.is_empty());
+    let some = |cpus: Vec<u32>| Some(cpus).filter(|cpus| !cpus.is_empty());
+    let cpus = some(cpu_list(&read("sys/devices/system/cpu/online")))
+        .or_else(|| some(cpus_with_times(&read("proc/stat"))))
+        .or_else(|| some(own_cpus()));
     cpus.unwrap_or_else(|| vec![0])
 }
 

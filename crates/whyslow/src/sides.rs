@@ -112,10 +112,10 @@ impl Sides {
         // Both sides in parallel: for large files, reading takes most of the time.
         let open_after = || opened(after);
         let (before, after) = std::thread::scope(|scope| {
-            let after = std::thread::Builder::new().spawn_scoped(scope, &open_after);
+            let after = std::thread::Builder::new().spawn_scoped(scope, open_after);
             let before = opened(before);
             // Without permission for another thread, one after the other.
-            (before, after.map_or_else(|_| Ok(open_after()), |after| after.join()))
+            (before, after.map_or_else(|_| Ok(open_after()), std::thread::ScopedJoinHandle::join))
         });
         let after = after.map_err(|_| Failure::new("reading the profiles failed"))??;
         let mut sides = Self { before: before?, after, folder: None };
