@@ -82,8 +82,9 @@ fn deep_recursion_is_complete_and_exact() {
 #[test]
 fn deep_recursion_through_two_call_sites_needs_few_stack_nodes() {
     let Some(recorded) = record("branches", Variant::Release, &["10000", "100"]) else { return };
-    recorded.assert_complete("branches");
+    // While it goes down, frames change quickly: some stacks are truncated.
     assert!(recorded.self_share("leaf") > 0.9);
+    let mut judged = 0;
     let profile = &recorded.profile;
     assert!(profile.meta.counters.deepest_stack > 10_000, "{:?}", profile.meta.counters);
     assert!(profile.stacks.len() < 20_000, "{} nodes", profile.stacks.len());
@@ -93,10 +94,12 @@ fn deep_recursion_through_two_call_sites_needs_few_stack_nodes() {
             let left_out = profile.locations_of(stack).filter(|place| profile.is_left_out(*place)).count();
             // Frames that are left out have no name.
             let rest = names.iter().skip(1).skip_while(|name| ["descend", "?"].contains(&last_segment(name)));
+            judged += 1;
             assert!((1..8).contains(&left_out), "{names:?}");
             assert_eq!(rest.map(|name| last_segment(name)).next(), Some("main"), "{names:?}");
         }
     }
+    assert!(judged > 0, "no stack is complete");
 }
 
 #[test]
