@@ -102,7 +102,8 @@ fn best(
         neighbours(&merged, sides[side], side, inline, &row_of, rows[side])
     });
     let evidence = |old: usize, new: usize| {
-        let is_alike = rows[0][old].item.file_name() == rows[1][new].item.file_name();
+        let file = rows[0][old].item.file_name();
+        let is_alike = file.is_some() && file == rows[1][new].item.file_name();
         evidence(&before[&old], &after[&new], is_alike)
     };
     let best_of = |candidates: &[usize], evidence: &dyn Fn(usize) -> f64| {
@@ -229,8 +230,8 @@ mod tests {
     fn a_renamed_caller_leads_to_its_renamed_callee() {
         assert_eq!(
             renamed(
-                "app::main;app::f;app::g 500\napp::main;app::f 300",
-                "app::main;app::x;app::y 505\napp::main;app::x 310"
+                "app::main;app::f@m.rs:3;app::g@m.rs:9 500\napp::main;app::f@m.rs:3 300",
+                "app::main;app::x@m.rs:3;app::y@m.rs:9 505\napp::main;app::x@m.rs:3 310"
             ),
             ["app::f→app::x undecided", "app::g→app::y undecided"]
         );

@@ -87,7 +87,7 @@ impl Fact for SyscallAdvice {
                 About::Counters,
                 format!(
                     "{} of {} calls have no stack because they arrived too fast: they are counted and timed, and charged in proportion to \
-                     calls of the same thread, kind and file that have a stack",
+                     calls of the same thread and kind that have a stack, of the same file if there are any",
                     Count(*calls),
                     Count(*of)
                 ),

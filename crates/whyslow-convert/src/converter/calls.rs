@@ -5,7 +5,8 @@
 //! Returns  the call returns
 //! ```
 //! A call without a stack counts at the site of a recent call of the same thread, kind and file, taking the
-//! last ones in turn, so that their shares are unchanged. Every row says how many of its calls are such.
+//! last ones in turn, so that their shares are unchanged. If the file is new, the site is that of a call of the same
+//! thread and kind. Every row says how many of its calls are such.
 //!
 //! After lost records, no earlier entry is paired any more: its exit may be missing, and the next exit may
 //! belong to a later call.
@@ -101,6 +102,7 @@ pub(super) struct InCall {
     current: Option<Current>,
     /// The stack of an entry whose other record has not arrived yet.
     stack: Option<Stacked>,
+    /// The last stacks by kind and file, and by kind alone.
     recent: FxHashMap<(StringId, Option<FileId>), Recent>,
     /// Whether any earlier record was about it.
     is_known: bool,
@@ -152,6 +154,20 @@ impl Recent {
         self.next = self.next.wrapping_add(1);
         let at = self.next.checked_rem(self.stacks.len())?;
         self.stacks.get(at).copied()
+    }
+}
+
+impl InCall {
+    /// The stack of a call: its own, or that of a recent call of its kind.
+    fn site(&mut self, kind: StringId, file: Option<FileId>, own: Option<StackId>) -> Option<StackId> {
+        let mut pools = [file, None].into_iter().take(if file.is_some() { 2 } else { 1 });
+        match own {
+            Some(stack) => {
+                pools.for_each(|file| self.recent.entry((kind, file)).or_default().add(stack));
+                Some(stack)
+            }
+            None => pools.find_map(|file| self.recent.get_mut(&(kind, file))?.another()),
+        }
     }
 }
 
@@ -307,11 +323,7 @@ impl<W: World> Converter<W> {
         if thread.call.recent.len() > RECENT_KINDS {
             thread.call.recent.clear();
         }
-        let recent = thread.call.recent.entry((kind.name, current.file)).or_default();
-        if let Some(stack) = current.stack {
-            recent.add(stack);
-        }
-        let stack = current.stack.or_else(|| recent.another());
+        let stack = thread.call.site(kind.name, current.file, current.stack);
         let stack = builder.stack(stack, kind.place);
         let length = match kind.meaning.does {
             Does::Exit => 0,

@@ -161,14 +161,21 @@ fn endless_inlining_ends() {
 
 #[test]
 fn a_gzip_bomb_is_not_unpacked() {
-    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    for _ in 0..256 {
-        packer.write_all(&vec![b' '; 1 << 20]).unwrap();
-    }
-    let bomb = packer.finish().unwrap();
-    let (read, peak) = peak_of(|| import_bytes(&bomb, None, &ImportOptions::default()));
+    let import = |line: &[u8]| {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        for _ in 0..256 {
+            packer.write_all(&line.repeat((1 << 20) / line.len())).unwrap();
+        }
+        let bomb = packer.finish().unwrap();
+        let (read, peak) = peak_of(|| import_bytes(&bomb, None, &ImportOptions::default()));
+        assert!(peak < 256 << 20, "{peak}");
+        read
+    };
+    let read = import(b"main;f 1\n");
     assert!(matches!(read, Err(ImportError::TooLarge { .. })), "{read:?}");
-    assert!(peak < 256 << 20, "{peak}");
+    // What is no profile is not unpacked at all.
+    let read = import(b" ");
+    assert!(matches!(read, Err(ImportError::UnknownFormat)), "{read:?}");
 }
 
 /// Whole, and cut where a reader might stop.

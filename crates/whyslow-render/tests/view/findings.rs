@@ -12,7 +12,7 @@ fn program() -> Profile {
     testing::profile(
         "main: app::main;app::count;core::hash::sip::Hasher::write 300
          main: app::main;app::work 300
-         main: app::main;app::show;core::fmt::write 300",
+         main: app::main;app::show@m.rs:9;core::fmt::write 300",
     )
 }
 

@@ -377,7 +377,7 @@ fn merged_files_are_compared_by_the_means_of_their_runs() {
     let folder = Folder::new();
     for run in 0..7u64 {
         let mut profile = testing::profile(&format!("main;parse {}\nmain;hash 400", 600 + run));
-        profile.meta.duration_ns = 1_000_000_000;
+        profile.meta.duration_ns = 2_000_000_000;
         profile.meta.user_time_ns = 900_000_000;
         profile.meta.started_unix_ns = run;
         folder.save(&format!("{run}.whyslow"), &profile);
@@ -400,7 +400,7 @@ fn merged_files_are_compared_by_the_means_of_their_runs() {
     };
     assert_eq!(
         (number("cpu-time"), number("wall-time"), number("user-time")),
-        ([1002, 1005], [1000; 2], [900; 2])
+        ([1002, 1005], [2000; 2], [900; 2])
     );
 }
 

@@ -249,8 +249,8 @@ fn writes_a_comparison_as_one_page() {
     let outcome = folder.whyslow(["view", "--diff", "old.whyslow", "new.whyslow", "-o", "diff.html"]);
     assert_eq!(outcome.succeeds().stderr, "whyslow: wrote diff.html\n");
     let page = fs::read_to_string(folder.path().join("diff.html")).unwrap();
-    assert!(page.contains("Faster: cpu time 990 ms → 300 ms"), "{}", &page[page.len() - 2000..]);
-    assert!(page.contains("<td>90.0 ms</td><td>0 ns</td><td>less</td><td>gone</td>"));
+    assert!(page.contains("Undecided: cpu time 990 ms → 300 ms"), "{}", &page[page.len() - 2000..]);
+    assert!(page.contains("<td>90.0 ms</td><td>0 ns</td><td>undecided</td><td>gone</td>"));
     // Several runs per side.
     for run in 1..=3 {
         folder.profile(&format!("old{run}.whyslow"), &format!("main;parse {}", 900 + run));
@@ -273,7 +273,10 @@ fn serves_a_comparison() {
     let viewer = Viewer::start(command);
     let (_, target) = viewer.parts();
     let page = String::from_utf8(viewer.get(target)).unwrap();
-    assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("Faster: cpu time 900 ms → 300 ms"), "{page}");
+    assert!(
+        page.starts_with("HTTP/1.1 200 ") && page.contains("Undecided: cpu time 900 ms → 300 ms"),
+        "{page}"
+    );
     assert!(starts(&viewer.get(&format!("/profile{}", target.trim_start_matches('/'))), "HTTP/1.1 200 "));
 }
 

@@ -14,7 +14,7 @@ use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
 /// Common system programs with their arguments, and how often each reads `text`, lines of words and numbers:
 /// long enough to be sampled.
-const OF_THE_SYSTEM: [(&[&str], usize); 10] = [
+const OF_THE_SYSTEM: [(&[&str], usize); 11] = [
     (&["gzip", "-6", "-c"], 1),
     (&["expand"], 10),
     (&["cksum"], 80),
@@ -24,6 +24,8 @@ const OF_THE_SYSTEM: [(&[&str], usize); 10] = [
     (&["awk", "{ n += length($0) } END { print n }"], 10),
     (&["perl", "-ne", "$seen{substr($_, 0, 3)}++; END { print scalar keys %seen }"], 6),
     (&["wc"], 20),
+    // Writing text is what it is for.
+    (&["od", "-c"], 2),
     (&["cut", "-d ", "-f2-4"], 10),
 ];
 
@@ -81,9 +83,6 @@ fn finds_nothing_in_system_programs() {
     for program in OF_THE_SYSTEM {
         assert_eq!(found(program), Vec::<String>::new(), "{program:?}");
     }
-    // od writes every byte with printf.
-    let [one] = &found((&["od", "-c"], 2))[..] else { panic!("od has one finding") };
-    assert!(one.contains("\"formatting\""), "{one}");
 }
 
 #[test]

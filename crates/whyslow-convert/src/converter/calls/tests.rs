@@ -137,7 +137,9 @@ fn calls_without_stacks_count_at_the_sites_of_their_kind() {
     let profile = recorded.profile();
     let mut counts: Vec<(u64, u64)> = profile.syscalls.iter().map(|row| (row.count, row.spread)).collect();
     counts.sort_unstable();
-    assert_eq!(counts, [(1, 1), (26, 25), (78, 75)], "a call on another descriptor has no site");
+    assert_eq!(counts, [(1, 1), (26, 25), (78, 75)]);
+    let has_site = |row: &Syscalls| profile.stacks.parent(row.stack).is_some();
+    assert!(profile.syscalls.iter().all(has_site), "a call on a new descriptor has the site of another");
 }
 
 #[test]
