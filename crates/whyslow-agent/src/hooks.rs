@@ -7,9 +7,9 @@ use whyslow_heap_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
 
 use crate::arch::exit as ends;
 use crate::arch::hooks::{
-    LIBC, hook_aligned_alloc, hook_alloc_like, hook_alloc_like_2, hook_calloc, hook_free, hook_malloc, hook_masked,
-    hook_memalign, hook_posix_memalign, hook_pvalloc, hook_realloc, hook_realloc_like, hook_reallocarray,
-    hook_rust_realloc, hook_valloc,
+    LIBC, hook_aligned_alloc, hook_alloc_like, hook_alloc_like_2, hook_calloc, hook_free, hook_malloc,
+    hook_masked, hook_memalign, hook_posix_memalign, hook_pvalloc, hook_realloc, hook_realloc_like,
+    hook_reallocarray, hook_rust_realloc, hook_valloc,
 };
 use crate::real::{self, other};
 use crate::walk::Caller;
