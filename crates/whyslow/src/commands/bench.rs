@@ -62,7 +62,7 @@ pub(crate) struct BenchArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["min_runs", "until_decided"], help_heading = "Rounds")]
     runs: Option<u32>,
     /// Run at least this many rounds [default: 12]
-#[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Rounds")]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Rounds")]
     min_runs: Option<u32>,
     /// Run at most this many rounds [default: 1000; with --until-decided 200]
     #[arg(short = 'M', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "runs", help_heading = "Rounds")]
@@ -71,7 +71,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, help_heading = "Rounds")]
     max_time: Option<Duration>,
     /// Run until conclusive (corrected for repeated checks)
-#[arg(long, help_heading = "Rounds")]
+    #[arg(long, help_heading = "Rounds")]
     until_decided: bool,
     /// Warm-up rounds that do not count
     #[arg(short, long, value_name = "N", default_value_t = 1, help_heading = "Rounds")]
@@ -80,7 +80,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = values::share, help_heading = "Statistics")]
     margin: f64,
     /// The time that decides [default: chosen by what the runs do]
-#[arg(long, value_enum, value_name = "TIME", help_heading = "Statistics")]
+    #[arg(long, value_enum, value_name = "TIME", help_heading = "Statistics")]
     witness: Option<WitnessArg>,
     /// Run one command against itself, to measure noise
     #[arg(long, conflicts_with_all = ["git", "baseline", "reference"], help_heading = "Statistics")]
@@ -89,19 +89,25 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "REV", conflicts_with = "baseline", help_heading = "Compare with")]
     git: Vec<String>,
     /// The build command, with --git
-    #[arg(long, value_name = "COMMAND", default_value = "cargo build --release", requires = "git", help_heading = "Compare with")]
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        default_value = "cargo build --release",
+        requires = "git",
+        help_heading = "Compare with"
+    )]
     build: String,
     /// Save the results and the program under this name or .json file
-#[arg(long, value_name = "NAME", help_heading = "Compare with")]
+    #[arg(long, value_name = "NAME", help_heading = "Compare with")]
     save: Option<String>,
     /// Compare with saved results, or JSON of whyslow or hyperfine
-#[arg(long, value_name = "NAME", help_heading = "Compare with")]
+    #[arg(long, value_name = "NAME", help_heading = "Compare with")]
     baseline: Option<String>,
     /// Count allocations and peak memory, in one more run each
-#[arg(long, help_heading = "Also count")]
+    #[arg(long, help_heading = "Also count")]
     heap: bool,
     /// Count instructions, with CPU counters or else valgrind
-#[arg(long, help_heading = "Also count")]
+    #[arg(long, help_heading = "Also count")]
     instructions: bool,
     /// Output format; JSON has every run
     #[arg(long, value_enum, default_value_t)]
@@ -141,7 +147,14 @@ pub(crate) struct HowArgs {
     #[arg(short = 'P', long, num_args = 3, value_names = ["VAR", "MIN", "MAX"], allow_negative_numbers = true)]
     parameter_scan: Vec<String>,
     /// The step between these numbers
-    #[arg(short = 'D', long, value_name = "STEP", default_value = "1", requires = "parameter_scan", allow_negative_numbers = true)]
+    #[arg(
+        short = 'D',
+        long,
+        value_name = "STEP",
+        default_value = "1",
+        requires = "parameter_scan",
+        allow_negative_numbers = true
+    )]
     parameter_step_size: String,
     /// Replace {VAR} in commands with these values
     #[arg(short = 'L', long, num_args = 2, value_names = ["VAR", "VALUES"])]
@@ -181,7 +194,10 @@ fn ignored(text: &str) -> std::result::Result<Ignored, String> {
         return Ok(Ignored::All);
     }
     let codes = text.split(',').map(|code| code.trim().parse::<u8>().map(i32::from));
-    codes.collect::<std::result::Result<Vec<_>, _>>().map(Ignored::Codes).map_err(|_| format!("`{text}` are not exit codes such as 1,2"))
+    codes
+        .collect::<std::result::Result<Vec<_>, _>>()
+        .map(Ignored::Codes)
+        .map_err(|_| format!("`{text}` are not exit codes such as 1,2"))
 }
 
 impl HowArgs {
@@ -305,7 +321,11 @@ pub(crate) fn run(args: &BenchArgs, volume: Volume) -> Result<Exit> {
     let volume = args.style.apply(volume);
     let exports = Exports::of(&args.exports)?;
     let save = args.save.as_deref().map(saved::Place::of).transpose()?;
-    let baseline = args.baseline.as_deref().map(|name| saved::read(name, &args.commands, &args.how.names)).transpose()?;
+    let baseline = args
+        .baseline
+        .as_deref()
+        .map(|name| saved::read(name, &args.commands, &args.how.names))
+        .transpose()?;
     let contenders = Contenders::of(args, baseline.as_ref(), volume)?;
     let measured = measure(args, contenders, volume)?;
     let Some(outcome) = measured else {
@@ -348,7 +368,8 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
     let host = runner.host();
     drop(runner);
     let commands = runnables.iter().zip(exact).enumerate().map(|(command, (runnable, exact))| {
-        let of = |rounds: &[Vec<whyslow_bench::Run>]| rounds.iter().map(|round| round[command].clone()).collect();
+        let of =
+            |rounds: &[Vec<whyslow_bench::Run>]| rounds.iter().map(|round| round[command].clone()).collect();
         MeasuredCommand {
             contender: runnable.contender.clone(),
             words: runnable.words.clone(),
@@ -358,8 +379,13 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
             kept_program: None,
         }
     });
-    let measured =
-        Measured { schema: SCHEMA.to_owned(), began_unix_s, host, surroundings, commands: commands.collect() };
+    let measured = Measured {
+        schema: SCHEMA.to_owned(),
+        began_unix_s,
+        host,
+        surroundings,
+        commands: commands.collect(),
+    };
     Ok(Some(Outcome { measured, series, runnables, reference, notes, _trees: trees }))
 }
 
@@ -405,9 +431,9 @@ fn plan(args: &BenchArgs, commands: usize, reference: usize) -> Plan {
     let min = args.min_runs.unwrap_or(DEFAULT_ROUNDS) as usize;
     let rounds = match (args.runs, args.until_decided && commands > 1) {
         (Some(runs), _) => Rounds::Fixed(runs as usize),
-        (None, true) => {
-            Rounds::UntilDecided { max: args.max_runs.map_or(CHECKPOINTS[CHECKPOINTS.len() - 1], |max| max as usize) }
-        }
+        (None, true) => Rounds::UntilDecided {
+            max: args.max_runs.map_or(CHECKPOINTS[CHECKPOINTS.len() - 1], |max| max as usize),
+        },
         (None, false) => Rounds::ForTime {
             min: min.min(args.max_runs.map_or(usize::MAX, |max| max as usize)),
             max: args.max_runs.unwrap_or(MAX_ROUNDS.max(min as u32)) as usize,
@@ -454,12 +480,19 @@ fn print_answer(
         if let Some(old) = baseline.saved_runs() {
             // Saved runs are compared with the new ones, but not in pairs.
             let metric = answer.witness.map_or(Metric::Wall, |(witness, _)| witness.into());
-            let of = |runs: &[whyslow_bench::Run]| runs.iter().filter_map(|run| metric.of(run)).collect::<Vec<_>>();
+            let of = |runs: &[whyslow_bench::Run]| {
+                runs.iter().filter_map(|run| metric.of(run)).collect::<Vec<_>>()
+            };
             let (before, after) = (of(&old.runs), of(&measured.commands[0].runs));
-            answer.summaries.push(Metric::USUAL.iter().filter_map(|metric| {
-                let values = old.runs.iter().filter_map(|run| metric.of(run)).collect::<Vec<_>>();
-                judge::summary(metric.clone(), &values)
-            }).collect());
+            answer.summaries.push(
+                Metric::USUAL
+                    .iter()
+                    .filter_map(|metric| {
+                        let values = old.runs.iter().filter_map(|run| metric.of(run)).collect::<Vec<_>>();
+                        judge::summary(metric.clone(), &values)
+                    })
+                    .collect(),
+            );
             let quiet = !baseline.is_from_another_machine(&measured.host)
                 && baseline.surroundings().is_quiet_like(&measured.surroundings);
             answer.comparisons.push(compare_days(&before, &after, &metric, [1, 0], quiet));
@@ -468,9 +501,16 @@ fn print_answer(
         }
     }
     let remarks: Vec<Remark> = answer.notes.iter().map(Fact::remark).collect();
-    let shown = Shown { unit: args.time_unit.map(TimeUnit::from), fastest_first: args.sort == SortArg::MeanTime };
-    let view =
-        BenchView { measured: &measured, answer: &answer, reference, margin: args.margin, remarks: &remarks, shown };
+    let shown =
+        Shown { unit: args.time_unit.map(TimeUnit::from), fastest_first: args.sort == SortArg::MeanTime };
+    let view = BenchView {
+        measured: &measured,
+        answer: &answer,
+        reference,
+        margin: args.margin,
+        remarks: &remarks,
+        shown,
+    };
     if volume > Volume::Quiet || args.format == Format::Json {
         let shown = match args.format {
             Format::Text => text::bench(&view, terminal::width(std::io::stdout())),

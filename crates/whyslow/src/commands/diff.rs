@@ -71,8 +71,8 @@ pub(crate) fn run(args: &DiffArgs, volume: Volume) -> Result<Exit> {
     let wanted = sides.after[0].selection.function.as_ref();
     let focus = wanted.and_then(|wanted| Focus::of_runs(&before, &after, inline, wanted));
     let [before_names, after_names] = sides.names();
-    let qualities = [&sides.before[0], &sides.after[0]]
-        .map(|run| Quality::of_metric(&run.profile, run.selection.metric));
+    let qualities =
+        [&sides.before[0], &sides.after[0]].map(|run| Quality::of_metric(&run.profile, run.selection.metric));
     let view = DiffView {
         diff: &diff,
         before: file(&before_names, &before.profile, &qualities[0]),

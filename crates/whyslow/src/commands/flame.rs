@@ -124,7 +124,11 @@ fn diff_options(sides: &Sides, paths: &Paths) -> FlameOptions {
         runs => format!("means of {runs} runs each"),
     };
     FlameOptions {
-        title: if before == after { format!("{after}: what changed") } else { format!("{before} → {after}") },
+        title: if before == after {
+            format!("{after}: what changed")
+        } else {
+            format!("{before} → {after}")
+        },
         subtitle: format!(
             "{name} {} → {}; {runs}; a frame is as wide as the larger of before and after",
             value(whole.before, unit),
@@ -181,7 +185,8 @@ fn title(profile: &Profile) -> String {
 /// What was measured, and how far to trust it.
 fn subtitle(profile: &Profile, selection: &Selection) -> String {
     let overview = Overview::of(profile);
-    let plain = anstream::adapter::strip_str(&verdict(&Quality::of_metric(profile, selection.metric))).to_string();
+    let plain =
+        anstream::adapter::strip_str(&verdict(&Quality::of_metric(profile, selection.metric))).to_string();
     let seconds = overview.duration_ns as f64 / 1e9;
     let metric = profile.metrics.get(selection.metric);
     if let Some(metric) =

@@ -11,7 +11,7 @@ use whyslow_bench::gate::{Accepted, Measured, Outcome, Row, RuleChange, State, o
 use whyslow_bench::judge::{Options, judge};
 use whyslow_bench::run::{ALLOCATIONS, BINARY_SIZE, PEAK, SIMULATED_INSTRUCTIONS};
 use whyslow_bench::words::quoted;
-use whyslow_bench::{Answer, Contender, Series, Metric};
+use whyslow_bench::{Answer, Contender, Metric, Series};
 use whyslow_render::bench::{GateView, gate_json, gate_junit, gate_markdown};
 use whyslow_render::units::{Count, bytes, duration};
 use whyslow_render::{json, text};
@@ -20,7 +20,7 @@ use whyslow_stats::order::median_interval;
 use whyslow_stats::pairs::ALPHA;
 
 use self::config::{Bench, Gate, Policy};
-use super::bench::{Exact, HowArgs, Runnable, Trees, run_series, exact, words};
+use super::bench::{Exact, HowArgs, Runnable, Trees, exact, run_series, words};
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
@@ -82,8 +82,11 @@ pub(crate) fn run(args: &GateArgs, volume: Volume) -> Result<Exit> {
 
 fn judge_all(args: &GateArgs, volume: Volume) -> Result<Exit> {
     let files = [&args.markdown, &args.json, &args.junit];
-    for folder in files.into_iter().flatten().filter_map(|file| file.parent()).chain(args.artefacts.as_deref()) {
-        std::fs::create_dir_all(folder).map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
+    for folder in
+        files.into_iter().flatten().filter_map(|file| file.parent()).chain(args.artefacts.as_deref())
+    {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
     }
     let files = files.map(|path| path.clone().map(Output::from));
     files.iter().flatten().try_for_each(Output::check)?;
@@ -93,7 +96,8 @@ fn judge_all(args: &GateArgs, volume: Volume) -> Result<Exit> {
     for name in &args.bench {
         if !gate.bench.contains_key(name) {
             let names = gate.bench.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(Failure::new(format!("{}: no bench `{name}`", path.display())).next(format!("one of {names}")));
+            return Err(Failure::new(format!("{}: no bench `{name}`", path.display()))
+                .next(format!("one of {names}")));
         }
     }
     let sides = Sides::of(args, &gate, &here, volume)?;
@@ -108,7 +112,9 @@ fn judge_all(args: &GateArgs, volume: Volume) -> Result<Exit> {
             note(&format!("{name}: {}\n", bench.command));
         }
         let of_bench = measure(name, bench, &gate, &sides, volume)?;
-        if let Some(folder) = args.artefacts.as_deref().filter(|_| of_bench.iter().any(|row| row.state == State::Regression)) {
+        if let Some(folder) =
+            args.artefacts.as_deref().filter(|_| of_bench.iter().any(|row| row.state == State::Regression))
+        {
             artefacts.extend(explain(folder, name, bench, &sides)?);
         }
         rows.extend(of_bench);
@@ -117,14 +123,23 @@ fn judge_all(args: &GateArgs, volume: Volume) -> Result<Exit> {
         rows.extend(sides.vanished(&gate).iter().map(|name| Row::alone(name, State::Vanished)));
     }
     let outcome = outcome(&rows, gate.undecided == Policy::Pass);
-    let view = GateView { base: &args.base, rows: &rows, outcome, artefacts: &artefacts, rule_changes: &rule_changes };
+    let view = GateView {
+        base: &args.base,
+        rows: &rows,
+        outcome,
+        artefacts: &artefacts,
+        rule_changes: &rule_changes,
+    };
     if volume > Volume::Quiet {
         output::print(&text::gate(&view, terminal::width(std::io::stdout())))?;
     }
     let [markdown, as_json, junit] = files;
     let texts = [
         (markdown, gate_markdown(&view)),
-        (as_json, json::to_string(&gate_json(&view)).map_err(|error| Failure::new(format!("gate: {error}")))?),
+        (
+            as_json,
+            json::to_string(&gate_json(&view)).map_err(|error| Failure::new(format!("gate: {error}")))?,
+        ),
         (junit, gate_junit(&view)),
     ];
     for (file, text) in texts {
@@ -151,7 +166,10 @@ impl Sides {
     fn of(args: &GateArgs, gate: &Gate, here: &Path, volume: Volume) -> Result<Self> {
         let is_folder = Path::new(&args.base).is_dir();
         if args.head.is_some() && !is_folder {
-            return Err(Failure::new(format!("--head needs a base that is a folder, and `{}` is not one", args.base)));
+            return Err(Failure::new(format!(
+                "--head needs a base that is a folder, and `{}` is not one",
+                args.base
+            )));
         }
         let absolute = |folder: &Path| {
             folder.canonicalize().map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
@@ -167,7 +185,8 @@ impl Sides {
             None => Some(folders[0].join("whyslow.toml")),
             // A file of head has its counterpart in base; any other file is that of both.
             Some(file) => {
-                let (file, roots) = (absolute(file)?, trees.as_ref().map_or_else(|| folders.clone(), Trees::roots));
+                let (file, roots) =
+                    (absolute(file)?, trees.as_ref().map_or_else(|| folders.clone(), Trees::roots));
                 let root = trees.as_ref().map_or(roots[1].as_path(), Trees::repository);
                 file.strip_prefix(absolute(root)?).ok().map(|inside| roots[0].join(inside))
             }
@@ -205,7 +224,14 @@ impl Sides {
         let of = |folder: &PathBuf, name: &str| {
             let contender =
                 Contender { name: name.to_owned(), command: bench.command.clone(), parameters: Vec::new() };
-            Ok(Runnable { contender, words: words(&bench.command, None)?, folder: None, parameters: Vec::new(), given: 0 }.inside(folder))
+            Ok(Runnable {
+                contender,
+                words: words(&bench.command, None)?,
+                folder: None,
+                parameters: Vec::new(),
+                given: 0,
+            }
+            .inside(folder))
         };
         Ok(vec![of(&self.folders[0], "base")?, of(&self.folders[1], "head")?])
     }
@@ -235,7 +261,9 @@ fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume
     let mut notes = Vec::new();
     let mut exact = exact(wanted, &runnables, &series, &mut notes)?;
     for (counted, runnable) in exact.iter_mut().zip(&runnables) {
-        if let Some(size) = runnable.command().file().and_then(|file| file.metadata().ok()).map(|about| about.len()) {
+        if let Some(size) =
+            runnable.command().file().and_then(|file| file.metadata().ok()).map(|about| about.len())
+        {
             counted.push((BINARY_SIZE.to_owned(), size as f64));
         }
     }
@@ -245,7 +273,11 @@ fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume
     let contenders = runnables.iter().map(|runnable| runnable.contender.clone()).collect::<Vec<_>>();
     let options = Options { contenders: &contenders, reference: 0, margin, exact: &exact, itself: false };
     let answer = judge(&series, options);
-    let mut rows = if is_new { vec![Row::alone(name, State::New)] } else { compared(name, gate, &answer, bench, margin) };
+    let mut rows = if is_new {
+        vec![Row::alone(name, State::New)]
+    } else {
+        compared(name, gate, &answer, bench, margin)
+    };
     rows.extend(budgets(name, bench, &series, answer.summaries.len() - 1, &exact));
     Ok(rows)
 }
@@ -265,34 +297,59 @@ fn compared(name: &str, gate: &Gate, answer: &Answer, bench: &Bench, margin: f64
     let wanted = answer.comparisons.iter().filter(|one| one.decides || is_compared(&one.metric));
     let row = |one: &whyslow_bench::Comparison| {
         let accepted = gate.accept.iter().find(|accept| {
-            accept.bench == name && accept.metric.as_deref().map_or(one.decides, |metric| metric == one.metric.label())
+            accept.bench == name
+                && accept.metric.as_deref().map_or(one.decides, |metric| metric == one.metric.label())
         });
-        let accepted = accepted.map(|accept| Accepted { up_to: accept.up_to.0, reason: accept.reason.clone() });
+        let accepted =
+            accepted.map(|accept| Accepted { up_to: accept.up_to.0, reason: accept.reason.clone() });
         Row::of(name, one, [value(0, &one.metric), value(1, &one.metric)], margin, accepted.as_ref())
     };
     wanted.map(row).collect()
 }
 
 /// The rows for the budgets of head.
-fn budgets(name: &str, bench: &Bench, series: &Series, head: usize, exact: &[Vec<(String, f64)>]) -> Vec<Row> {
+fn budgets(
+    name: &str,
+    bench: &Bench,
+    series: &Series,
+    head: usize,
+    exact: &[Vec<(String, f64)>],
+) -> Vec<Row> {
     let measured = |metric: &Metric| {
         let values = whyslow_bench::rounds::values(&series.rounds, head, metric)?;
         let interval = median_interval(&values, ALPHA).map(Measured::Within);
         Some(interval.unwrap_or_else(|| Measured::Roughly(whyslow_stats::median(&values))))
     };
-    let counted =
-        |name: &str| exact[head].iter().find(|(known, _)| known == name).map(|(_, value)| Measured::exactly(*value));
+    let counted = |name: &str| {
+        exact[head].iter().find(|(known, _)| known == name).map(|(_, value)| Measured::exactly(*value))
+    };
     let event = |name: &str| Metric::Event(name.to_owned());
     // The time that decides: on a busy machine, wall time is not the program's own.
     let time = series.witness.map_or(Metric::Wall, |(witness, _)| witness.into());
     let spent = measured(&time);
     let instructions = measured(&event("instructions")).or_else(|| counted(SIMULATED_INSTRUCTIONS));
     let wanted = [
-        (time, spent, bench.max_time.map(|time| (time.0.as_nanos() as f64, duration(time.0.as_nanos() as u64)))),
-        (event("instructions"), instructions, bench.max_instructions.map(|most| (most as f64, Count(most).to_string()))),
+        (
+            time,
+            spent,
+            bench.max_time.map(|time| (time.0.as_nanos() as f64, duration(time.0.as_nanos() as u64))),
+        ),
+        (
+            event("instructions"),
+            instructions,
+            bench.max_instructions.map(|most| (most as f64, Count(most).to_string())),
+        ),
         (event(PEAK), counted(PEAK), bench.max_peak.map(|most| (most.0 as f64, bytes(most.0)))),
-        (event(ALLOCATIONS), counted(ALLOCATIONS), bench.max_allocations.map(|most| (most as f64, Count(most).to_string()))),
-        (event(BINARY_SIZE), counted(BINARY_SIZE), bench.max_binary.map(|most| (most.0 as f64, bytes(most.0)))),
+        (
+            event(ALLOCATIONS),
+            counted(ALLOCATIONS),
+            bench.max_allocations.map(|most| (most as f64, Count(most).to_string())),
+        ),
+        (
+            event(BINARY_SIZE),
+            counted(BINARY_SIZE),
+            bench.max_binary.map(|most| (most.0 as f64, bytes(most.0))),
+        ),
     ];
     let row = |(metric, value, limit): (Metric, Option<Measured>, Option<(f64, String)>)| {
         let (limit, shown) = limit?;
@@ -304,7 +361,8 @@ fn budgets(name: &str, bench: &Bench, series: &Series, head: usize, exact: &[Vec
 /// Records both sides and writes what changed.
 fn explain(folder: &Path, name: &str, bench: &Bench, sides: &Sides) -> Result<Vec<String>> {
     let cannot = |error: std::io::Error| Failure::new(format!("{}: {error}", folder.display()));
-    let safe = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect::<String>();
+    let safe =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect::<String>();
     let [report, picture] = ["txt", "svg"].map(|end| folder.join(format!("{safe}.{end}")));
     let own = std::env::current_exe().map_err(cannot)?;
     let absolute_picture = std::path::absolute(&picture).map_err(cannot)?;
@@ -319,9 +377,16 @@ fn explain(folder: &Path, name: &str, bench: &Bench, sides: &Sides) -> Result<Ve
         .map_err(cannot)?;
     if !output.status.success() {
         let printed = String::from_utf8_lossy(&output.stderr);
-        warn(&format!("{name}: cannot record what changed: {}", printed.trim().lines().last().unwrap_or_default()));
+        warn(&format!(
+            "{name}: cannot record what changed: {}",
+            printed.trim().lines().last().unwrap_or_default()
+        ));
         return Ok(Vec::new());
     }
     std::fs::write(&report, &output.stdout).map_err(cannot)?;
-    Ok([report, picture].iter().filter(|file| file.is_file()).map(|file| file.display().to_string()).collect())
+    Ok([report, picture]
+        .iter()
+        .filter(|file| file.is_file())
+        .map(|file| file.display().to_string())
+        .collect())
 }

@@ -115,9 +115,7 @@ pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
         .next("whyslow heap -- PROGRAM, to start it under whyslow, then whyslow heap --snapshot PID at any time"));
     }
     if args.program.is_empty() {
-        return Err(
-            Failure::new("no program to run").next("whyslow heap [OPTIONS] -- PROGRAM [ARGS]...")
-        );
+        return Err(Failure::new("no program to run").next("whyslow heap [OPTIONS] -- PROGRAM [ARGS]..."));
     }
     run_target(&record::command(&args.program), name_of(&args.program[0]), &args.how, volume)
 }
@@ -189,10 +187,9 @@ fn verdict(profile: &Profile) -> Verdict {
         Some((LeakCheck::AtExit | LeakCheck::AtSnapshot(_), facts)) => {
             not_seen(facts, &profile.meta.notes).map_or(Verdict::Clean, Verdict::Unknown)
         }
-        Some((LeakCheck::Impossible(why), _)) => Verdict::Unknown(format!(
-            "no leak check: {}",
-            whyslow_analyze::no_leak_check(why)
-        )),
+        Some((LeakCheck::Impossible(why), _)) => {
+            Verdict::Unknown(format!("no leak check: {}", whyslow_analyze::no_leak_check(why)))
+        }
         Some((LeakCheck::NotDone, _)) | None => {
             Verdict::Unknown("no leak check: the agent was loaded into no program".to_owned())
         }
@@ -203,7 +200,11 @@ fn verdict(profile: &Profile) -> Verdict {
 fn not_seen(facts: &HeapFacts, notes: &[Note]) -> Option<String> {
     let mut parts = Vec::new();
     if facts.programs_left_out > 0 {
-        parts.push(number_of(facts.programs_left_out, "program was not recorded", "programs were not recorded"));
+        parts.push(number_of(
+            facts.programs_left_out,
+            "program was not recorded",
+            "programs were not recorded",
+        ));
     }
     if facts.processes_not_checked > 0 {
         let (one, more) = ("process could not be checked", "processes could not be checked");
@@ -213,8 +214,9 @@ fn not_seen(facts: &HeapFacts, notes: &[Note]) -> Option<String> {
         parts.push(number_of(facts.lost_events, "event was lost", "events were lost"));
     }
     // The programs that were not recorded are counted above.
-    let left_out =
-        |note: &HeapNote| matches!(note, HeapNote::ProgramLeftOut { .. } | HeapNote::MoreProgramsLeftOut { .. });
+    let left_out = |note: &HeapNote| {
+        matches!(note, HeapNote::ProgramLeftOut { .. } | HeapNote::MoreProgramsLeftOut { .. })
+    };
     let hiding = notes.iter().filter_map(|note| match note {
         Note::Heap(note) if note.hides_allocations() && !left_out(note) => Some(note),
         _ => None,

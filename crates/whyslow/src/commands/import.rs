@@ -89,7 +89,8 @@ fn write(output: &Path, profile: &Profile, volume: Volume) -> Result {
 
 fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> String {
     let overview = Overview::of(profile);
-    let what = if is_counted(profile, profile.main_metric()) { ("row", "rows") } else { ("sample", "samples") };
+    let what =
+        if is_counted(profile, profile.main_metric()) { ("row", "rows") } else { ("sample", "samples") };
     let mut holds = vec![
         number_of(overview.samples, what.0, what.1),
         number_of(profile.threads.len() as u64, "thread", "threads"),

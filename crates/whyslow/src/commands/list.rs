@@ -37,7 +37,8 @@ pub(crate) struct ListArgs {
 pub(crate) fn run(args: &ListArgs, _: Volume) -> Result<Exit> {
     let machine = Machine::this();
     let pattern = args.pattern.as_deref().map(str::to_lowercase);
-    let fits = |event: &Event| pattern.as_ref().is_none_or(|pattern| event.name.to_lowercase().contains(pattern));
+    let fits =
+        |event: &Event| pattern.as_ref().is_none_or(|pattern| event.name.to_lowercase().contains(pattern));
     let listed: Vec<Event> = machine.list().into_iter().filter(fits).collect();
     if let (Some(pattern), true) = (&args.pattern, listed.is_empty()) {
         return Err(Failure::new(format!("no event has `{pattern}` in its name")).next("whyslow list"));
@@ -67,22 +68,20 @@ fn tried(events: Vec<Event>) -> Vec<CountedEvent> {
     let states = whyslow_capture::try_events(&others);
     let others = others.into_iter().zip(states).map(|(event, state)| CountedEvent { event, state });
     let tracepoints = tracepoints.into_iter().zip(std::iter::repeat(of_tracepoints));
-    let tracepoints =
-        tracepoints.filter_map(|(event, state)| Some(CountedEvent { event, state: state? }));
+    let tracepoints = tracepoints.filter_map(|(event, state)| Some(CountedEvent { event, state: state? }));
     others.chain(tracepoints).collect()
 }
 
 /// Notes on what is missing altogether, in the words of `whyslow stat`.
 fn remarks(machine: &Machine, events: &[CountedEvent], level: Option<i64>) -> Vec<Remark> {
     let of = |keep: fn(&CountedEvent) -> bool| events.iter().filter(move |event| keep(event)).cloned();
-    let usual: Vec<CountedEvent> =
-        of(|event| match event.event.kind {
-            Kind::Hardware | Kind::Cache => true,
-            // The rows of counted events say where they count.
-            Kind::Software => event.state != Ok(true),
-            _ => false,
-        })
-        .collect();
+    let usual: Vec<CountedEvent> = of(|event| match event.event.kind {
+        Kind::Hardware | Kind::Cache => true,
+        // The rows of counted events say where they count.
+        Kind::Software => event.state != Ok(true),
+        _ => false,
+    })
+    .collect();
     let measured = Measured {
         duration_ns: 0,
         total: Reading { counts: vec![None; usual.len()], ..Reading::default() },
@@ -133,7 +132,12 @@ fn groups(events: &[CountedEvent], whole: bool, level: Option<i64>) -> Vec<Event
         if *kind == Kind::Tracepoint && !whole {
             let hint = "`whyslow list sched:` lists one subsystem".to_owned();
             let remark = Some(remark.unwrap_or(hint));
-            return Some(EventGroup { title, remark, words: Some(parts_of_kernel(&of_kind)), rows: Vec::new() });
+            return Some(EventGroup {
+                title,
+                remark,
+                words: Some(parts_of_kernel(&of_kind)),
+                rows: Vec::new(),
+            });
         }
         Some(EventGroup { title, remark, words: None, rows: rows.collect() })
     };

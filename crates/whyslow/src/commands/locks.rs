@@ -52,8 +52,7 @@ pub(crate) fn run(args: &LocksArgs, volume: Volume) -> Result<Exit> {
             .next("whyslow locks -- PROGRAM, or -p PID for a running process"));
     };
     let how = Options { off_cpu: true, wakers: true, ..Options::default() };
-    let recorded =
-        recording::run_with(&target, &name, how, &keep, volume, &Suppressions::default())?;
+    let recorded = recording::run_with(&target, &name, how, &keep, volume, &Suppressions::default())?;
     if volume > Volume::Quiet {
         note(&report::locks_summary(&recorded.profile, recorded.saved(), args.min_wait.unwrap_or_default()));
     }

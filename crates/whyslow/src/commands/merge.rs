@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use whyslow_analyze::{Quality, number_of};
 use whyslow_analyze::heap::{has_heap, is_heap_only};
+use whyslow_analyze::{Quality, number_of};
 use whyslow_capture::{Names, NewProfile};
 use whyslow_profile::{Note, Pool, Profile, RecordingNote, file};
 use whyslow_render::units::duration;
@@ -137,7 +137,9 @@ impl Runs {
     fn other_programs(&self) -> Option<String> {
         let (first, command) = self.first.as_ref()?;
         let other = self.others.first()?;
-        let shown = |command: &[String]| format!("`{}`", whyslow_render::sanitize::clean(&whyslow_bench::words::quoted(command)));
+        let shown = |command: &[String]| {
+            format!("`{}`", whyslow_render::sanitize::clean(&whyslow_bench::words::quoted(command)))
+        };
         let more = match self.others.len() {
             1 => String::new(),
             count => format!(" and {} more", count - 1),

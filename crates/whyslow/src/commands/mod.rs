@@ -1,17 +1,35 @@
 //! One file or folder per command, and the one list of them.
 
+pub(crate) mod asm;
+pub(crate) mod bench;
 pub(crate) mod cargo;
+pub(crate) mod diff;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod export;
+pub(crate) mod flame;
+pub(crate) mod gate;
+pub(crate) mod heap;
+pub(crate) mod import;
+pub(crate) mod lab;
+pub(crate) mod list;
+pub(crate) mod locks;
+pub(crate) mod merge;
+pub(crate) mod record;
+pub(crate) mod report;
+pub(crate) mod scale;
+pub(crate) mod stat;
+pub(crate) mod verify;
+pub(crate) mod view;
 
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::Result;
 
-/// Declares the commands in the order of the help, in groups: module, name, arguments. Each module has
-/// `run(&arguments, volume)`.
+/// Lists the commands in the order of the help, in groups: module, name, arguments. Each module has
+/// `run(&arguments, volume)`. The modules are declared above, outside the macro, so that rustfmt finds their files.
 macro_rules! commands {
     ($($group:literal { $($module:ident: $name:ident($arguments:ident)),+ $(,)? })+) => {
-        $($(pub(crate) mod $module;)+)+
-
         /// The headings of the help, each with the names of its commands.
         pub(crate) const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$(stringify!($module)),+])),+];
 

@@ -57,9 +57,7 @@ pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
     let (program, keep) = args.target.until(&args.program, &args.options.keep)?;
     let options = args.options.kept(keep);
     let Some((target, name)) = args.target.target(program, volume)? else {
-        return Err(
-            Failure::new("nothing to record").next("whyslow record -- PROGRAM, -p PID, or -a")
-        );
+        return Err(Failure::new("nothing to record").next("whyslow record -- PROGRAM, -p PID, or -a"));
     };
     let recorded = recording::run(&target, &name, &options, volume)?;
     if volume > Volume::Quiet
@@ -74,7 +72,9 @@ pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
         ];
         let views = views.iter().filter(|(_, is_recorded)| *is_recorded);
         let views: String = views.map(|(view, _)| format!("   whyslow report {file} {view}")).collect();
-        note(&format!("whyslow: recorded {file}; next: whyslow report {file}{views}   whyslow view {file}\n"));
+        note(&format!(
+            "whyslow: recorded {file}; next: whyslow report {file}{views}   whyslow view {file}\n"
+        ));
         note(&super::report::costliest_syscall(&recorded.profile, path));
         note(&super::report::verdict(&recorded.profile));
     }

@@ -100,10 +100,13 @@ pub(crate) fn run(args: &ScaleArgs, volume: Volume) -> Result<Exit> {
     if let Some(picture) = &picture {
         picture.check()?;
     }
-    let temporary = tempfile::tempdir().map_err(|error| Failure::new(format!("cannot create a folder for the recordings: {error}")))?;
+    let temporary = tempfile::tempdir()
+        .map_err(|error| Failure::new(format!("cannot create a folder for the recordings: {error}")))?;
     let folder = args.output.as_deref().unwrap_or(temporary.path());
-    std::fs::create_dir_all(folder).map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
-    let mut order = (0..inputs.len()).flat_map(|input| (0..args.runs).map(move |run| (input, run))).collect::<Vec<_>>();
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
+    let mut order =
+        (0..inputs.len()).flat_map(|input| (0..args.runs).map(move |run| (input, run))).collect::<Vec<_>>();
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
     Random::new(seed).shuffle(&mut order);
     let mut observed = Vec::new();
@@ -124,7 +127,9 @@ pub(crate) fn run(args: &ScaleArgs, volume: Volume) -> Result<Exit> {
     let growth = Growth::of(metric, sampled, &observed);
     let shown = match args.format {
         Format::Text => text::scale(&growth, terminal::width(std::io::stdout())),
-        Format::Json => json::to_string(&json::scale(&growth)).map_err(|error| Failure::new(format!("scale: {error}")))?,
+        Format::Json => {
+            json::to_string(&json::scale(&growth)).map_err(|error| Failure::new(format!("scale: {error}")))?
+        }
     };
     output::print(&shown)?;
     if let Some(picture) = picture {
@@ -144,22 +149,30 @@ fn inputs(args: &ScaleArgs) -> Result<Vec<Sized>> {
         (&SIZE[..], args.sizes.iter().map(of).collect::<Vec<_>>())
     } else {
         let of = |path: &PathBuf| {
-            let length = std::fs::metadata(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?.len();
+            let length = std::fs::metadata(path)
+                .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?
+                .len();
             Ok(Sized { size: length as f64, placeholders: &FILE, value: path.display().to_string() })
         };
         (&FILE[..], args.files.iter().map(of).collect::<Result<Vec<_>>>()?)
     };
     if !args.program.iter().any(|word| placeholders.iter().any(|placeholder| word.contains(placeholder))) {
         let shown = placeholders[0];
-        return Err(Failure::new(format!("no argument of the program contains {shown}, so every size would be the same run"))
-            .next(format!("whyslow scale … -- ./app {shown}")));
+        return Err(Failure::new(format!(
+            "no argument of the program contains {shown}, so every size would be the same run"
+        ))
+        .next(format!("whyslow scale … -- ./app {shown}")));
     }
     inputs.sort_by(|one, other| one.size.total_cmp(&other.size));
-    if inputs.windows(2).any(|two| two[0].size.total_cmp(&two[1].size).is_eq()) || inputs.iter().any(|input| input.size == 0.0) {
-        return Err(Failure::new("two inputs have the same size, or one is empty").next("sizes that double, such as --sizes 1k,2k,4k,8k,16k"));
+    if inputs.windows(2).any(|two| two[0].size.total_cmp(&two[1].size).is_eq())
+        || inputs.iter().any(|input| input.size == 0.0)
+    {
+        return Err(Failure::new("two inputs have the same size, or one is empty")
+            .next("sizes that double, such as --sizes 1k,2k,4k,8k,16k"));
     }
     if inputs.len() < 3 {
-        return Err(Failure::new(format!("{} sizes are too few to fit a curve", inputs.len())).next("five, such as --sizes 1k,2k,4k,8k,16k"));
+        return Err(Failure::new(format!("{} sizes are too few to fit a curve", inputs.len()))
+            .next("five, such as --sizes 1k,2k,4k,8k,16k"));
     }
     Ok(inputs)
 }
@@ -176,7 +189,10 @@ fn record(args: &ScaleArgs, input: &Sized, file: &Path) -> Result<Profile> {
         command.args(["record", "-F", &args.frequency.to_string()]);
     }
     let filled = |word: &String| {
-        input.placeholders.iter().fold(word.clone(), |word, placeholder| word.replace(placeholder, &input.value))
+        input
+            .placeholders
+            .iter()
+            .fold(word.clone(), |word, placeholder| word.replace(placeholder, &input.value))
     };
     let words = args.program.iter().map(filled);
     command.arg("-o").arg(file).arg("--").args(words);
@@ -191,23 +207,32 @@ fn record(args: &ScaleArgs, input: &Sized, file: &Path) -> Result<Profile> {
         let last = printed.trim().lines().last().unwrap_or_default();
         let last = whyslow_render::sanitize::clean(last);
         let last = if last.is_empty() { String::new() } else { format!(": {last}") };
-        return Err(cannot(format!("the program failed ({}){last}", output.status)).next("running it by hand with this size"));
+        return Err(cannot(format!("the program failed ({}){last}", output.status))
+            .next("running it by hand with this size"));
     }
     profile_file::open(file)
 }
 
 /// The measurements of a recording, the name of the metric, and whether it is sampled.
-fn observe(args: &ScaleArgs, profile: &Profile, file: &Path, size: f64) -> Result<(Observed, (String, bool))> {
+fn observe(
+    args: &ScaleArgs,
+    profile: &Profile,
+    file: &Path,
+    size: f64,
+) -> Result<(Observed, (String, bool))> {
     let default = if args.heap { "bytes-allocated" } else { "cpu-time" };
     let wanted = args.metric.as_deref().unwrap_or(default);
-    let metric = Selection::metric_named(profile, wanted).map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
+    let metric = Selection::metric_named(profile, wanted)
+        .map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
     let selection = Selection { metric, ..Selection::default() };
     let metric = &profile.metrics[selection.metric];
     let sampled = !matches!(metric.origin, Origin::Counted | Origin::Simulated);
     let meta = &profile.meta;
     let mut numbers = Vec::new();
     if let Some(heap) = &meta.heap {
-        let sum = |of: fn(&whyslow_profile::HeapCounts) -> u64| profile.heap.sites.iter().map(|site| of(&site.counts)).sum::<u64>() as f64;
+        let sum = |of: fn(&whyslow_profile::HeapCounts) -> u64| {
+            profile.heap.sites.iter().map(|site| of(&site.counts)).sum::<u64>() as f64
+        };
         numbers.push(("allocations".to_owned(), sum(|counts| counts.allocations)));
         numbers.push(("allocated-bytes".to_owned(), sum(|counts| counts.bytes_allocated)));
         numbers.push(("peak-live-bytes".to_owned(), heap.peak_bytes as f64));

@@ -83,10 +83,10 @@ pub(crate) struct CountArgs {
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, conflicts_with = "runs")]
     duration: Option<Duration>,
     /// Output format
-#[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     format: Format,
     /// Write the answer to this file
-#[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 }
 
@@ -145,7 +145,13 @@ fn target_runs_a_program(target: &Target) -> bool {
     }
 }
 
-fn print_answer(answer: &Answer<'_>, format: Format, file: Option<&Output>, runs_a_program: bool, below_lines: bool) -> Result {
+fn print_answer(
+    answer: &Answer<'_>,
+    format: Format,
+    file: Option<&Output>,
+    runs_a_program: bool,
+    below_lines: bool,
+) -> Result {
     let text = match format {
         Format::Json => answer.json()?,
         Format::Text if file.is_some() || !runs_a_program => answer.text(std::io::stdout()),
@@ -194,7 +200,8 @@ fn all_runs(
     }
     let (made, wanted) = (runs.len() as u64, u64::from(wanted));
     notes.extend((made < wanted).then_some(CountNote::RunsEnded { made, wanted }));
-    let failed = runs.iter().filter(|run| run.exit.is_some_and(|exit| exit != ExitStatus::Code(0))).count() as u64;
+    let failed =
+        runs.iter().filter(|run| run.exit.is_some_and(|exit| exit != ExitStatus::Code(0))).count() as u64;
     notes.extend((failed > 0 && made > 1).then_some(CountNote::FailedRuns { failed, runs: made }));
     Ok((runs, notes))
 }
@@ -238,7 +245,9 @@ impl Input {
         if runs < 2 || stdin.is_terminal() {
             return Self::Any;
         }
-        let Ok(kind) = std::fs::metadata("/proc/self/fd/0").map(|about| about.file_type()) else { return Self::Any };
+        let Ok(kind) = std::fs::metadata("/proc/self/fd/0").map(|about| about.file_type()) else {
+            return Self::Any;
+        };
         if kind.is_fifo() || kind.is_socket() {
             return Self::UsedUp;
         }

@@ -66,8 +66,8 @@ pub(crate) fn run(args: &VerifyArgs, volume: Volume) -> Result<Exit> {
     let verification =
         Verification::of(&diff).ok_or_else(|| Failure::new("both sides are empty: nothing to compare"))?;
     let [before_names, after_names] = sides.names();
-    let qualities = [&sides.before[0], &sides.after[0]]
-        .map(|run| Quality::of_metric(&run.profile, run.selection.metric));
+    let qualities =
+        [&sides.before[0], &sides.after[0]].map(|run| Quality::of_metric(&run.profile, run.selection.metric));
     let view = VerifyView {
         diff: DiffView {
             diff: &diff,

@@ -14,7 +14,8 @@ use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Paths};
 use whyslow_bench::stored::read_stored;
 use whyslow_render::html::{
-    BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, view_of_metric, write_page, write_payload,
+    BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, view_of_metric, write_page,
+    write_payload,
 };
 use whyslow_render::text::DiffView;
 
@@ -134,8 +135,10 @@ fn not_a_result(path: &Path) -> Failure {
 
 fn bench(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
     if args.metric.is_given() {
-        return Err(Failure::new("--metric and --live-at are for profiles, not for results of whyslow bench")
-            .next("the same command without them; the page lets you choose the metric"));
+        return Err(Failure::new(
+            "--metric and --live-at are for profiles, not for results of whyslow bench",
+        )
+        .next("the same command without them; the page lets you choose the metric"));
     }
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::new(format!("{}: cannot be read: {error}", path.display())))?;
@@ -164,8 +167,8 @@ fn changes(args: &ViewArgs, files: [Vec<PathBuf>; 2], volume: Volume) -> Result<
     let diff = Diff::of_runs(&before, &after, true);
     let paths = Paths::of_runs(&before, &after, true);
     let [before_names, after_names] = sides.names();
-    let qualities = [&sides.before[0], &sides.after[0]]
-        .map(|run| Quality::of_metric(&run.profile, run.selection.metric));
+    let qualities =
+        [&sides.before[0], &sides.after[0]].map(|run| Quality::of_metric(&run.profile, run.selection.metric));
     let diff = DiffView {
         diff: &diff,
         before: file(&before_names, &before.profile, &qualities[0]),
@@ -211,7 +214,8 @@ fn serve(args: &ViewArgs, server: Server, site: &Arc<Site>, volume: Volume) -> R
         note(&format!("whyslow: to see it on your machine, run there: {forward}\n"));
     }
     // A browser on this machine has nobody in front of it.
-    let is_remote = forward.is_some() && env::var_os("DISPLAY").is_none() && env::var_os("WAYLAND_DISPLAY").is_none();
+    let is_remote =
+        forward.is_some() && env::var_os("DISPLAY").is_none() && env::var_os("WAYLAND_DISPLAY").is_none();
     if args.no_open || is_remote {
         output::print(&format!("{address}\n"))?;
         if volume > Volume::Quiet {
@@ -236,7 +240,9 @@ fn forward(connection: &str, user: Option<&str>, port: u16) -> String {
         [_, _, here, at] => here.parse::<IpAddr>().ok().zip(at.parse::<u16>().ok()),
         _ => None,
     };
-    let is_plain = |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    let is_plain = |name: &&str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    };
     let user = user.filter(is_plain).map_or(String::new(), |user| format!("{user}@"));
     let forward = format!("ssh -L {port}:127.0.0.1:{port}");
     match here {

@@ -99,8 +99,12 @@ fn in_profile(
     if let Ok(number) = wanted.parse::<usize>() {
         let row = number.checked_sub(1).and_then(|at| kept.get(at));
         return row.map(|row| Chosen::Kept { name: row.name.clone(), row: row.row }).ok_or_else(|| {
-            Failure::new(format!("{}: the list has {}", asked.file, number_of(kept.len() as u64, "function", "functions")))
-                .next(asked.command.clone())
+            Failure::new(format!(
+                "{}: the list has {}",
+                asked.file,
+                number_of(kept.len() as u64, "function", "functions")
+            ))
+            .next(asked.command.clone())
         });
     }
     if let Some(address) = address(wanted) {
@@ -285,8 +289,11 @@ fn absent(asked: &Asked, wanted: &str, nearest: &[String]) -> Failure {
         |more: &str| Failure::new(format!("{}: no function has {wanted:?} in its name{more}", asked.file));
     match nearest {
         [] => failure("").next("another part of the name"),
-        [first, ..] => failure(&format!("; the nearest are {}", nearest.join(", ")))
-            .next(format!("{} {}", asked.command, shell::quoted(first))),
+        [first, ..] => failure(&format!("; the nearest are {}", nearest.join(", "))).next(format!(
+            "{} {}",
+            asked.command,
+            shell::quoted(first)
+        )),
     }
 }
 
@@ -301,8 +308,12 @@ fn several(asked: &Asked, wanted: &str, found: &[String]) -> Failure {
     if found.len() > MAX {
         lines.push(format!("\n  and {} more", found.len() - MAX));
     }
-    Failure::new(format!("{}: several functions have {wanted:?} in their name:{}\n", asked.file, lines.concat()))
-        .next(format!("{} {} 1", asked.command, shell::quoted(wanted)))
+    Failure::new(format!(
+        "{}: several functions have {wanted:?} in their name:{}\n",
+        asked.file,
+        lines.concat()
+    ))
+    .next(format!("{} {} 1", asked.command, shell::quoted(wanted)))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -339,15 +350,30 @@ mod tests {
         assert_eq!(pick(&names, "parse_line", None), Picked::One(1));
         assert_eq!(pick(&names, "reader", None), Picked::One(2));
         assert_eq!(pick(&names, "rdrread", None), Picked::None, "scattered letters");
-        assert_eq!(pick(&names, "parse", None), Picked::Several(vec!["app::parse".into(), "other::parse".into()]));
+        assert_eq!(
+            pick(&names, "parse", None),
+            Picked::Several(vec!["app::parse".into(), "other::parse".into()])
+        );
         assert_eq!(pick(&names, "parse", Some(2)), Picked::One(3));
         assert_eq!(pick(&names, "parse", Some(3)), Picked::None);
         assert_eq!(pick(&["a::f", "a::f"], "f", None), Picked::One(0), "instances of one function");
         assert_eq!(pick(&["<a::R>::read", "b::read"], "R::read", None), Picked::One(0));
-        assert_eq!(pick(&["a::x::f", "<a::R>::f::{closure#0}", "a::fast"], "a::f", None), Picked::One(0), "whole parts");
-        assert_eq!(pick(&["<a::R>::f::{closure#0}", "<a::R>::f"], "a::f", None), Picked::One(1), "the parts of the path");
+        assert_eq!(
+            pick(&["a::x::f", "<a::R>::f::{closure#0}", "a::fast"], "a::f", None),
+            Picked::One(0),
+            "whole parts"
+        );
+        assert_eq!(
+            pick(&["<a::R>::f::{closure#0}", "<a::R>::f"], "a::f", None),
+            Picked::One(1),
+            "the parts of the path"
+        );
         assert_eq!(pick(&names, "xyz", None), Picked::None);
-        assert_eq!(pick(&["_Unwind_Resume", "app::sum"], "sum", None), Picked::One(1), "a part of the path first");
+        assert_eq!(
+            pick(&["_Unwind_Resume", "app::sum"], "sum", None),
+            Picked::One(1),
+            "a part of the path first"
+        );
         assert!(is_only_text("_Unwind_Resume", "sum") && !is_only_text("app::sum", "sum"));
         let inlined = vec![("_Unwind_Resume".to_owned(), Vec::new()), ("app::sum".to_owned(), Vec::new())];
         let named = by_name(inlined, "sum").into_iter().map(|(name, _)| name).collect::<Vec<_>>();

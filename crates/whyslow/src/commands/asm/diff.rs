@@ -57,8 +57,16 @@ pub(super) fn diff(before: &Listing, after: &Listing, args: &ViewArgs) -> Result
     let gone = missing(&before.hints, &after.hints);
     let fresh = missing(&after.hints, &before.hints);
     if args.format == Format::Json {
-        let of_old = |at: usize| Text { address: before.body.instructions[at].address, text: &old[at], own: before.weights.own_at(at) };
-        let of_new = |at: usize| Text { address: after.body.instructions[at].address, text: &new[at], own: after.weights.own_at(at) };
+        let of_old = |at: usize| Text {
+            address: before.body.instructions[at].address,
+            text: &old[at],
+            own: before.weights.own_at(at),
+        };
+        let of_new = |at: usize| Text {
+            address: after.body.instructions[at].address,
+            text: &new[at],
+            own: after.weights.own_at(at),
+        };
         let rows = rows.iter().map(|row| match *row {
             Aligned::Both(a, b) => Row { change: "same", before: Some(of_old(a)), after: Some(of_new(b)) },
             Aligned::Removed(a) => Row { change: "removed", before: Some(of_old(a)), after: None },

@@ -79,13 +79,13 @@ pub(super) fn of_binary(
     sampled: Option<(&Sampled<'_>, ModuleId)>,
 ) -> Result<Listing> {
     let path = binary.path().display().to_string();
-    let processor = binary
-        .processor()
-        .ok_or_else(|| Failure::new(format!("{path}: whyslow cannot disassemble code for this processor yet")))?;
-    let module = sampled.map_or(ModuleId(0), |(_, module)| module);
-    let code = binary.code(module, function).ok_or_else(|| {
-        Failure::new(format!("{path}: the code of {} is not in the file", function.name))
+    let processor = binary.processor().ok_or_else(|| {
+        Failure::new(format!("{path}: whyslow cannot disassemble code for this processor yet"))
     })?;
+    let module = sampled.map_or(ModuleId(0), |(_, module)| module);
+    let code = binary
+        .code(module, function)
+        .ok_or_else(|| Failure::new(format!("{path}: the code of {} is not in the file", function.name)))?;
     let body = binary.body(processor, &code);
     let weights = sampled.map_or_else(Weights::unknown, |(sampled, module)| sampled.weigh(&body, module));
     let machine = match sampled {
@@ -95,7 +95,10 @@ pub(super) fn of_binary(
     let hints = hints(&body, &weights, &machine);
     let mut notes = Vec::new();
     if !weights.are_known() && !hints.is_empty() {
-        notes.push("There are no samples: hints cover every loop, hot or not. Record the program to rank them.".to_owned());
+        notes.push(
+            "There are no samples: hints cover every loop, hot or not. Record the program to rank them."
+                .to_owned(),
+        );
     }
     let frames = frames_of(binary, &body);
     let sources = source_texts(&frames, sampled.map(|(sampled, _)| sampled.profile));
@@ -141,10 +144,7 @@ fn frames_at(profile: &Profile, location: LocationId) -> Vec<SourceFrame> {
 }
 
 /// The text of all source lines that the frames name: from the profile, else from files on this machine.
-fn source_texts(
-    frames: &[Vec<SourceFrame>],
-    profile: Option<&Profile>,
-) -> HashMap<(String, u32), String> {
+fn source_texts(frames: &[Vec<SourceFrame>], profile: Option<&Profile>) -> HashMap<(String, u32), String> {
     let mut texts = HashMap::new();
     if let Some(profile) = profile {
         for row in &profile.sources.rows {

@@ -73,8 +73,10 @@ pub(super) fn hottest(subject: &Subject, format: Format) -> Result<String> {
     let all = values.iter().fold(0, |sum: u64, value| sum.saturating_add(*value));
     let kept = kept(profile, values);
     if kept.is_empty() {
-        return Err(Failure::new("the profile has no code: no function was hot, or another tool recorded it")
-            .next("whyslow asm PROGRAM FUNCTION, to read the program's file"));
+        return Err(Failure::new(
+            "the profile has no code: no function was hot, or another tool recorded it",
+        )
+        .next("whyslow asm PROGRAM FUNCTION, to read the program's file"));
     }
     let rows = kept.iter().take(MAX).enumerate().map(|(at, row)| Row {
         name: row.name.clone(),
@@ -134,11 +136,8 @@ pub(super) type Inlined = (String, Vec<(String, Option<String>)>);
 pub(super) fn inlined_into(profile: &Profile, part: &str) -> Vec<Inlined> {
     let wanted = Wanted::new(part);
     let mut found: BTreeMap<String, BTreeMap<String, Option<String>>> = BTreeMap::new();
-    let matches: Vec<bool> = profile
-        .functions
-        .iter()
-        .map(|function| wanted.fit(profile.text(function.name)).is_some())
-        .collect();
+    let matches: Vec<bool> =
+        profile.functions.iter().map(|function| wanted.fit(profile.text(function.name)).is_some()).collect();
     for location in (1..profile.locations.len()).map(LocationId::from) {
         let frames = profile.frames.of(location);
         for (at, frame) in frames.iter().enumerate().skip(1) {
@@ -197,7 +196,9 @@ pub(super) fn callers_of(subject: &Subject, wanted: &str, format: Format) -> Res
             }
         }
         Subject::Binary(binary) => {
-            let processor = binary.processor().ok_or_else(|| Failure::new("whyslow cannot disassemble code for this processor yet"))?;
+            let processor = binary
+                .processor()
+                .ok_or_else(|| Failure::new("whyslow cannot disassemble code for this processor yet"))?;
             let functions = binary.functions("");
             let codes: Vec<_> = functions
                 .iter()

@@ -19,7 +19,8 @@ pub(super) fn report(listing: &Listing) -> Result<String> {
     let target = Target::of(body.processor);
     let texts = body.texts(Syntax::Att);
     let mut code = String::new();
-    for index in body.loops[hottest].blocks.iter().flat_map(|&block| body.blocks[block].instructions.clone()) {
+    for index in body.loops[hottest].blocks.iter().flat_map(|&block| body.blocks[block].instructions.clone())
+    {
         // llvm-mca ignores branch targets and does not model calls.
         match body.instructions[index].flow {
             Flow::Next => {
@@ -50,7 +51,11 @@ pub(super) fn report(listing: &Listing) -> Result<String> {
     let output = child.wait_with_output().map_err(|error| missing(&error))?;
     let printed = if output.status.success() { output.stdout } else { output.stderr };
     let printed = String::from_utf8_lossy(&printed).into_owned();
-    Ok(format!("\nllvm-mca of L{}, for {}, if all data is in the L1 cache:\n{printed}", hottest + 1, target.words))
+    Ok(format!(
+        "\nllvm-mca of L{}, for {}, if all data is in the L1 cache:\n{printed}",
+        hottest + 1,
+        target.words
+    ))
 }
 
 /// llvm-mca's arguments for a processor.
@@ -67,7 +72,11 @@ impl Target {
             Processor::X86_64 => Self {
                 arguments: &["-mtriple=x86_64-unknown-linux-gnu"],
                 branch: "jne",
-                words: if cfg!(target_arch = "x86_64") { "this machine's processor" } else { "x86-64 in general" },
+                words: if cfg!(target_arch = "x86_64") {
+                    "this machine's processor"
+                } else {
+                    "x86-64 in general"
+                },
             },
             // llvm-mca has no generic AArch64 model.
             Processor::Aarch64 => Self {

@@ -203,13 +203,16 @@ struct Shown {
 }
 
 fn one(shown: Option<Shown>) -> Result<Shown> {
-    shown.ok_or_else(|| {
-        Failure::new("no function given").next("whyslow asm --diff BEFORE AFTER FUNCTION")
-    })
+    shown.ok_or_else(|| Failure::new("no function given").next("whyslow asm --diff BEFORE AFTER FUNCTION"))
 }
 
 /// The listing of the chosen function; `None` if none was chosen.
-fn show(asked: &Asked, subject: &Subject, wanted: Option<&str>, index: Option<usize>) -> Result<Option<Shown>> {
+fn show(
+    asked: &Asked,
+    subject: &Subject,
+    wanted: Option<&str>,
+    index: Option<usize>,
+) -> Result<Option<Shown>> {
     let sampled = subject.sampled();
     let mut inlined = None;
     let listing = match (choose(asked, subject, wanted, index)?, subject, &sampled) {
@@ -227,7 +230,9 @@ fn show(asked: &Asked, subject: &Subject, wanted: Option<&str>, index: Option<us
         (Chosen::InSubject(function), Subject::Binary(binary), _) => {
             listing::of_binary(binary, &function, None)?
         }
-        (Chosen::Kept { .. } | Chosen::Inlined { .. } | Chosen::InSubject(_), ..) => return Err(Failure::new("the function has no code")),
+        (Chosen::Kept { .. } | Chosen::Inlined { .. } | Chosen::InSubject(_), ..) => {
+            return Err(Failure::new("the function has no code"));
+        }
     };
     Ok(Some(Shown { listing, inlined }))
 }

@@ -10,7 +10,8 @@ use whyslow_profile::{
     Code, LocationId, Module, ModuleId, ModuleKind, Optimised, Profile, RelativeAddress, SymbolState,
 };
 use whyslow_symbols::{
-    DebugFolders, FunctionSymbol, Wanted, callees, functions, inlined_functions, separate_debug_file, similar_functions,
+    DebugFolders, FunctionSymbol, Wanted, callees, functions, inlined_functions, separate_debug_file,
+    similar_functions,
 };
 
 use super::lookup::Inlined;
@@ -83,7 +84,8 @@ impl Binary {
         }
         let with_code = self.functions(part);
         let has_code = |name: &str| with_code.iter().any(|function| function.name == name);
-        let place = |(file, line): (String, u32)| format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file));
+        let place =
+            |(file, line): (String, u32)| format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file));
         found
             .into_iter()
             .filter(|function| !has_code(&function.name))
@@ -227,7 +229,8 @@ pub(super) fn inlined_rows<'k>(
     name: &str,
 ) -> Vec<(&'k Kept, u64)> {
     let rows = CodeRows::of(profile);
-    let is_it = |frame: &whyslow_profile::Frame| profile.text(profile.functions[frame.function.index()].name) == name;
+    let is_it =
+        |frame: &whyslow_profile::Frame| profile.text(profile.functions[frame.function.index()].name) == name;
     let mut own: BTreeMap<usize, u64> = BTreeMap::new();
     let mut row_of_location = vec![None; profile.locations.len()];
     for location in (1..profile.locations.len()).map(LocationId::from) {

@@ -108,14 +108,21 @@ impl Contenders {
         }
         for (option, hooks) in [("--prepare", &how.prepare), ("--conclude", &how.conclude)] {
             if hooks.len() > 1 && hooks.len() != commands.len() {
-                return Err(Failure::new(format!("{option} is given {} times for {} commands", hooks.len(), commands.len()))
-                    .next(format!("{option} once, or once per command")));
+                return Err(Failure::new(format!(
+                    "{option} is given {} times for {} commands",
+                    hooks.len(),
+                    commands.len()
+                ))
+                .next(format!("{option} once, or once per command")));
             }
         }
         let mut trees = None;
         let alone = |option: &str, runnables: &[Runnable]| match runnables {
             [one] => Ok(one.clone()),
-            _ => Err(Failure::new(format!("{option} needs exactly one command, and there are {}", runnables.len()))),
+            _ => Err(Failure::new(format!(
+                "{option} needs exactly one command, and there are {}",
+                runnables.len()
+            ))),
         };
         if args.aa {
             let mut again = alone("--aa", &runnables)?;
@@ -167,8 +174,11 @@ fn parameters(how: &HowArgs) -> Result<Vec<(String, Vec<String>)>> {
     for scanned in how.parameter_scan.chunks(3) {
         let [name, from, to] = scanned else { continue };
         let values = scan(from, to, &how.parameter_step_size).ok_or_else(|| {
-            Failure::new(format!("--parameter-scan {name} {from} {to}: these numbers are not reached in steps of {}", how.parameter_step_size))
-                .next("-P threads 1 8, or -P delay 0.1 0.5 -D 0.1")
+            Failure::new(format!(
+                "--parameter-scan {name} {from} {to}: these numbers are not reached in steps of {}",
+                how.parameter_step_size
+            ))
+            .next("-P threads 1 8, or -P delay 0.1 0.5 -D 0.1")
         })?;
         all.push((name.clone(), values));
     }
@@ -189,7 +199,10 @@ pub(super) fn hook(hooks: &[String], runnable: &Runnable) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn chosen(shell: Option<&str>, commands: &[&str]) -> std::result::Result<(Option<String>, Vec<String>), String> {
+    fn chosen(
+        shell: Option<&str>,
+        commands: &[&str],
+    ) -> std::result::Result<(Option<String>, Vec<String>), String> {
         let how = HowArgs { shell: shell.map(str::to_owned), ..HowArgs::default() };
         let commands = commands.iter().map(|command| (*command).to_owned()).collect::<Vec<_>>();
         shell_and_commands(&how, &commands).map_err(|failure| failure.to_string())

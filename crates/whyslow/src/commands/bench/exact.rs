@@ -73,7 +73,9 @@ fn heap(runnable: &Runnable) -> Result<Vec<(String, f64)>> {
     command.status().map_err(|error| failed(error.to_string()))?;
     let profile = profile_file::read(&file)
         .map_err(|_| failed("try: whyslow heap -- COMMAND, to see why".to_owned()))?;
-    let sum = |of: fn(&whyslow_profile::HeapCounts) -> u64| profile.heap.sites.iter().map(|site| of(&site.counts)).sum::<u64>() as f64;
+    let sum = |of: fn(&whyslow_profile::HeapCounts) -> u64| {
+        profile.heap.sites.iter().map(|site| of(&site.counts)).sum::<u64>() as f64
+    };
     let peak = profile.meta.heap.as_ref().map_or(0, |facts| facts.peak_bytes);
     Ok(vec![
         (ALLOCATIONS.to_owned(), sum(|counts| counts.allocations)),
@@ -102,7 +104,8 @@ fn valgrind(runnable: &Runnable) -> Result<Option<f64>> {
 
 /// `==123== I refs:        1,234`
 fn refs(log: &str) -> Option<f64> {
-    let line = log.lines().find_map(|line| line.split_once("I refs:").or_else(|| line.split_once("I   refs:")))?;
+    let line =
+        log.lines().find_map(|line| line.split_once("I refs:").or_else(|| line.split_once("I   refs:")))?;
     line.1.trim().replace(',', "").parse().ok()
 }
 

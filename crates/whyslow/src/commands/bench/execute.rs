@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use whyslow_bench::padding;
-use whyslow_bench::rounds::{Series, Execute, Plan, Round};
 use whyslow_bench::document::Surroundings;
 use whyslow_bench::note::words;
+use whyslow_bench::padding;
+use whyslow_bench::rounds::{Execute, Plan, Round, Series};
 use whyslow_bench::{BenchNote, Run};
 use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, TimedRun, WantedEvent, Written};
 use whyslow_events::Machine;
@@ -36,7 +36,12 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    pub(super) fn new(runnables: &'a [Runnable], how: &'a HowArgs, plan: &'a Plan, volume: Volume) -> Result<Self> {
+    pub(super) fn new(
+        runnables: &'a [Runnable],
+        how: &'a HowArgs,
+        plan: &'a Plan,
+        volume: Volume,
+    ) -> Result<Self> {
         let input = match how.input.as_str() {
             "null" => Input::Null,
             path => Input::File(path.into()),
@@ -124,9 +129,11 @@ impl<'a> Runner<'a> {
         match run.end {
             RunEnd::ByItself(ExitStatus::Code(0)) => Ok(true),
             RunEnd::Interrupted => Ok(false),
-            RunEnd::ByItself(exit) => {
-                Err(Failure::new(format!("{option} `{command}` ended with {}{}", words(exit), stderr_tail(&run.stderr))))
-            }
+            RunEnd::ByItself(exit) => Err(Failure::new(format!(
+                "{option} `{command}` ended with {}{}",
+                words(exit),
+                stderr_tail(&run.stderr)
+            ))),
             RunEnd::TimedOut => Err(Failure::new(format!("{option} `{command}` timed out"))),
         }
     }
@@ -143,7 +150,8 @@ impl<'a> Runner<'a> {
 
     fn row(&self, run: &TimedRun, exit: ExitStatus) -> Run {
         let events = self.stopwatch.events().iter().zip(&run.counts);
-        let counts = events.filter_map(|(event, count)| Some((event.event.name.clone(), count.as_ref()?.estimate()?)));
+        let counts =
+            events.filter_map(|(event, count)| Some((event.event.name.clone(), count.as_ref()?.estimate()?)));
         let usage = &run.usage;
         let [wall, user, system] = self.shell;
         Run {
@@ -202,7 +210,8 @@ impl Execute for Runner<'_> {
             RunEnd::Interrupted => return Ok(None),
             RunEnd::TimedOut => {
                 self.progress.clear();
-                let limit = whyslow_render::units::duration(self.how.timeout.unwrap_or_default().as_nanos() as u64);
+                let limit =
+                    whyslow_render::units::duration(self.how.timeout.unwrap_or_default().as_nanos() as u64);
                 return Err(Failure::new(format!("`{name}` took longer than {limit} and was killed"))
                     .next("a longer --timeout"));
             }

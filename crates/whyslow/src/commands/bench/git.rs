@@ -33,10 +33,12 @@ impl Trees {
         };
         let root = PathBuf::from(text(&git(None, &["rev-parse", "--show-toplevel"])?));
         let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
-        let inside = here.strip_prefix(root.canonicalize().unwrap_or_default()).unwrap_or(Path::new("")).to_owned();
+        let inside =
+            here.strip_prefix(root.canonicalize().unwrap_or_default()).unwrap_or(Path::new("")).to_owned();
         let commit = |revision: &str| {
             let revision = format!("{revision}^{{commit}}");
-            git(Some(&root), &["rev-parse", "--verify", "--end-of-options", &revision]).map(|output| text(&output))
+            git(Some(&root), &["rev-parse", "--verify", "--end-of-options", &revision])
+                .map(|output| text(&output))
         };
         let names = [before, after.unwrap_or(WORKING_TREE)].map(str::to_owned);
         let base = commit(before)?;
@@ -48,11 +50,15 @@ impl Trees {
                 changed => changed,
             },
         };
-        let folder = tempfile::tempdir().map_err(|error| Failure::new(format!("cannot create a folder for the builds: {error}")))?;
+        let folder = tempfile::tempdir()
+            .map_err(|error| Failure::new(format!("cannot create a folder for the builds: {error}")))?;
         let trees = Self { root, folder, names, inside };
         for (name, commit) in FOLDERS.iter().zip([&base, &head]) {
             let path = trees.folder.path().join(name);
-            git(Some(&trees.root), &["worktree", "add", "--detach", "--quiet", &path.to_string_lossy(), commit])?;
+            git(
+                Some(&trees.root),
+                &["worktree", "add", "--detach", "--quiet", &path.to_string_lossy(), commit],
+            )?;
         }
         Ok(trees)
     }
@@ -71,11 +77,16 @@ impl Trees {
             if volume > Volume::Quiet {
                 note(&format!("building {what}: {build}\n"));
             }
-            let status = whyslow_capture::restored_command("sh").args(["-c", build]).current_dir(folder).env_remove("CARGO_TARGET_DIR").status();
+            let status = whyslow_capture::restored_command("sh")
+                .args(["-c", build])
+                .current_dir(folder)
+                .env_remove("CARGO_TARGET_DIR")
+                .status();
             match status {
                 Ok(status) if status.success() => {}
                 Ok(status) => {
-                    return Err(Failure::new(format!("building {what} failed ({status})")).next("--build with the right build command"));
+                    return Err(Failure::new(format!("building {what} failed ({status})"))
+                        .next("--build with the right build command"));
                 }
                 Err(error) => return Err(Failure::new(format!("cannot start the build: {error}"))),
             }
@@ -89,7 +100,8 @@ impl Trees {
         if !from.join("CACHEDIR.TAG").is_file() || to.exists() {
             return;
         }
-        let copied = whyslow_capture::restored_command("cp").arg("-a").args([from, to]).stderr(Stdio::null()).status();
+        let copied =
+            whyslow_capture::restored_command("cp").arg("-a").args([from, to]).stderr(Stdio::null()).status();
         if !copied.is_ok_and(|status| status.success()) {
             let _ = std::fs::remove_dir_all(to);
             return;
@@ -174,7 +186,8 @@ fn git(root: Option<&Path>, args: &[&str]) -> Result<Output> {
         command.arg("-C").arg(root);
     }
     let output = command.args(args).output().map_err(|error| {
-        Failure::new(format!("cannot start git: {error}")).next("installing git, or benching two built programs")
+        Failure::new(format!("cannot start git: {error}"))
+            .next("installing git, or benching two built programs")
     })?;
     if output.status.success() {
         return Ok(output);

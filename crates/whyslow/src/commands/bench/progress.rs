@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use whyslow_bench::rounds::{Series, Plan, Round, Rounds, paired_values};
+use whyslow_bench::rounds::{Plan, Round, Rounds, Series, paired_values};
 use whyslow_bench::{Metric, judge};
 use whyslow_render::units::duration;
 use whyslow_stats::pairs::{ALPHA, Walsh, log_ratios};
@@ -88,11 +88,17 @@ impl<'a> Progress<'a> {
         }
         let metric = series.witness.map_or(Metric::Wall, |(witness, _)| witness.into());
         let other = usize::from(self.plan.reference == 0);
-        let differences = paired_values(&series.rounds, [self.plan.reference, other], &metric).and_then(|(first, second)| log_ratios(&first, &second));
+        let differences = paired_values(&series.rounds, [self.plan.reference, other], &metric)
+            .and_then(|(first, second)| log_ratios(&first, &second));
         let interval = differences.and_then(|differences| Walsh::new(&differences).interval(ALPHA));
         self.so_far = interval.map_or(String::new(), |interval| {
             let percent = |logarithm: f64| logarithm.exp_m1() * 100.0;
-            format!("  {:+.1} % ({:+.1} to {:+.1})", percent(interval.estimate), percent(interval.low), percent(interval.high))
+            format!(
+                "  {:+.1} % ({:+.1} to {:+.1})",
+                percent(interval.estimate),
+                percent(interval.low),
+                percent(interval.high)
+            )
         });
     }
 

@@ -29,13 +29,16 @@ impl Place {
         }
         let here = std::env::current_dir().unwrap_or_default();
         let package = here.ancestors().find(|folder| folder.join("Cargo.toml").is_file());
-        let folder = package.map_or_else(|| here.join(".whyslow/bench"), |package| package.join("target/whyslow/bench"));
+        let folder = package
+            .map_or_else(|| here.join(".whyslow/bench"), |package| package.join("target/whyslow/bench"));
         Ok(Self { path: folder.join(format!("{name}.json")) })
     }
 
     /// Saves the results and a copy of each program.
     pub(super) fn save(&self, mut measured: Measured, runnables: &[Runnable]) -> Result {
-        let cannot = |path: &Path, error: std::io::Error| Failure::new(format!("{}: cannot be written: {error}", path.display()));
+        let cannot = |path: &Path, error: std::io::Error| {
+            Failure::new(format!("{}: cannot be written: {error}", path.display()))
+        };
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
         }
@@ -52,7 +55,8 @@ impl Place {
             fs::copy(&file, &copy).map_err(|error| cannot(&copy, error))?;
             command.kept_program = Some(format!("{at}/{}", name.to_string_lossy()));
         }
-        let text = serde_json::to_string(&measured).map_err(|error| Failure::new(format!("bench: {error}")))?;
+        let text =
+            serde_json::to_string(&measured).map_err(|error| Failure::new(format!("bench: {error}")))?;
         Output::File(self.path.clone()).write(|out| out.write_all(text.as_bytes()))
     }
 }
@@ -60,7 +64,8 @@ impl Place {
 /// Scripts may need the files next to them; ELF programs mostly do not.
 fn is_program(file: &Path) -> bool {
     let mut start = [0; 4];
-    fs::File::open(file).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut start)).is_ok() && start == *b"\x7fELF"
+    fs::File::open(file).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut start)).is_ok()
+        && start == *b"\x7fELF"
 }
 
 /// Saved results.
@@ -79,9 +84,10 @@ fn chosen(commands: &[MeasuredCommand], wanted: &[String], names: &[String]) -> 
     }
     let wanted = names.iter().chain(wanted).collect::<Vec<_>>();
     let is_wanted = |known: &String| wanted.contains(&known);
-    let mut found = commands.iter().enumerate().filter(|(_, command)| {
-        is_wanted(&command.contender.command) || is_wanted(&command.contender.name)
-    });
+    let mut found = commands
+        .iter()
+        .enumerate()
+        .filter(|(_, command)| is_wanted(&command.contender.command) || is_wanted(&command.contender.name));
     found.next().map(|(at, _)| at).filter(|_| found.next().is_none())
 }
 
@@ -97,7 +103,8 @@ pub(super) fn read(name: &str, commands: &[String], names: &[String]) -> Result<
         Err(error) => return Err(Failure::new(format!("{}: {error}", path.display()))),
     };
     let mut measured = read_any(&text).map_err(|error| {
-        Failure::new(format!("{}: {error}", path.display())).next("a newer whyslow, or saving the results again")
+        Failure::new(format!("{}: {error}", path.display()))
+            .next("a newer whyslow, or saving the results again")
     })?;
     if measured.commands.is_empty() {
         return Err(Failure::new(format!("{}: it has no command", path.display())));
@@ -105,9 +112,18 @@ pub(super) fn read(name: &str, commands: &[String], names: &[String]) -> Result<
     match chosen(&measured.commands, commands, names) {
         Some(at) => measured.commands = vec![measured.commands.swap_remove(at)],
         None => {
-            let known = measured.commands.iter().map(|command| format!("`{}`", command.contender.name)).collect::<Vec<_>>();
-            return Err(Failure::new(format!("{}: it has results of {} commands: {}", path.display(), known.len(), known.join(", ")))
-                .next("-n with the name of one of them"));
+            let known = measured
+                .commands
+                .iter()
+                .map(|command| format!("`{}`", command.contender.name))
+                .collect::<Vec<_>>();
+            return Err(Failure::new(format!(
+                "{}: it has results of {} commands: {}",
+                path.display(),
+                known.len(),
+                known.join(", ")
+            ))
+            .next("-n with the name of one of them"));
         }
     }
     let mut baseline = Baseline {
@@ -141,7 +157,8 @@ impl Baseline {
             return Err("they were saved without a copy of the program".to_owned());
         };
         // A file from elsewhere may name any path.
-        let is_inside = Path::new(kept).components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let is_inside =
+            Path::new(kept).components().all(|part| matches!(part, std::path::Component::Normal(_)));
         if !is_inside || command.words.is_empty() || !self.programs.join(kept).is_file() {
             return Err("the copy of the program is missing".to_owned());
         }

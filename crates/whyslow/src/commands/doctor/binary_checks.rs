@@ -171,10 +171,9 @@ fn frame_pointers(binary: &Binary) -> Item {
     match binary.frame_pointers {
         None => Item::ok(CHECK, "not known: there are no symbols to check"),
         Some(share) if share >= ENOUGH => Item::ok(CHECK, format!("in {:.0} % of functions", share * 100.0)),
-        Some(share) if tables => Item::ok(
-            CHECK,
-            format!("in {:.0} % of functions; not needed with unwind tables", share * 100.0),
-        ),
+        Some(share) if tables => {
+            Item::ok(CHECK, format!("in {:.0} % of functions; not needed with unwind tables", share * 100.0))
+        }
         Some(share) => Item::loss(CHECK, format!("in {:.0} % of functions", share * 100.0))
             .so("without unwind tables, stacks are truncated")
             .fix(if binary.is_rust {

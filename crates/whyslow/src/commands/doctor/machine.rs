@@ -99,8 +99,10 @@ impl Machine {
             item.fix("a kernel with CONFIG_PERF_EVENTS")
         } else if let Some(container) = container {
             let command = match container.as_str() {
-                "Kubernetes" => "in the pod's container: securityContext: {capabilities: {add: [PERFMON, SYS_PTRACE]}, seccompProfile: \
-                                 {type: Unconfined}}",
+                "Kubernetes" => {
+                    "in the pod's container: securityContext: {capabilities: {add: [PERFMON, SYS_PTRACE]}, seccompProfile: \
+                                 {type: Unconfined}}"
+                }
                 "Podman" => "podman run --cap-add PERFMON --security-opt seccomp=unconfined …",
                 "Docker" => "docker run --cap-add PERFMON --security-opt seccomp=unconfined …",
                 _ => "start the container with the capability PERFMON and without its seccomp filter",
@@ -128,11 +130,19 @@ impl Machine {
             Some(scope @ 1..) if !all => {
                 let item = Item::loss(CHECK, format!("cannot be recorded (-p): ptrace_scope {scope}"))
                     .so("recording them needs perf events or permission for ptrace");
-                if scope < 3 { item.sysctl("kernel.yama.ptrace_scope=0") } else { item.fix("run whyslow with sudo") }
+                if scope < 3 {
+                    item.sysctl("kernel.yama.ptrace_scope=0")
+                } else {
+                    item.fix("run whyslow with sudo")
+                }
             }
             _ => Item::ok(
                 CHECK,
-                if all { "can be recorded with ptrace (-p)" } else { "of yours can be recorded with ptrace (-p)" },
+                if all {
+                    "can be recorded with ptrace (-p)"
+                } else {
+                    "of yours can be recorded with ptrace (-p)"
+                },
             ),
         }
     }
@@ -141,8 +151,12 @@ impl Machine {
     fn own_timers(&self) -> Item {
         const CHECK: Check = Check::OwnTimers;
         match &self.probe.timers {
-            Ok(rate) => Item::ok(CHECK, format!("work: {rate} samples per second of CPU time, at clock ticks")),
-            Err(why) => Item::problem(CHECK, format!("do not work: {why}")).so("programs cannot sample themselves"),
+            Ok(rate) => {
+                Item::ok(CHECK, format!("work: {rate} samples per second of CPU time, at clock ticks"))
+            }
+            Err(why) => {
+                Item::problem(CHECK, format!("do not work: {why}")).so("programs cannot sample themselves")
+            }
         }
     }
 
@@ -235,7 +249,10 @@ impl Machine {
             ));
         }
         if self.virtualisation.gvisor {
-            items.push(Item::note(Check::Container, "gVisor").so("times include gVisor's own kernel, which profiles do not show"));
+            items.push(
+                Item::note(Check::Container, "gVisor")
+                    .so("times include gVisor's own kernel, which profiles do not show"),
+            );
         } else if let Some(container) = &self.virtualisation.container {
             items.push(Item::ok(Check::Container, container.clone()));
         }
@@ -254,7 +271,8 @@ impl Machine {
         let Some(free) = free else {
             let item = Item::loss(Check::SymbolCache, format!("{} is not writable", folder.display()));
             return Some(
-                item.so("symbols are read again for each profile").fix("set XDG_CACHE_HOME to a folder you can write to"),
+                item.so("symbols are read again for each profile")
+                    .fix("set XDG_CACHE_HOME to a folder you can write to"),
             );
         };
         let found = format!("{} MB free in {}", free / 1_000_000, folder.display());
@@ -312,7 +330,8 @@ mod tests {
         stack_bytes: 32 << 10,
         cpus: 4,
     };
-    const GRANTED: Probe = Probe { events: Ok(EVENTS), timers: Ok(250), memory_is_readable: true, cache: None };
+    const GRANTED: Probe =
+        Probe { events: Ok(EVENTS), timers: Ok(250), memory_is_readable: true, cache: None };
 
     fn refused(error: Errno) -> Probe {
         Probe { events: Err(Refused::Events(error.raw_os_error())), ..GRANTED }
@@ -419,7 +438,8 @@ mod tests {
             ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor\n"),
             ("sys/class/dmi/id/sys_vendor", "QEMU\n"),
         ];
-        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, Errno, Option<(Check, &'a str)>, &'a str);
+        type Case<'a> =
+            (&'a str, &'a [(&'a str, &'a str)], &'a str, Errno, Option<(Check, &'a str)>, &'a str);
         let cases: [Case<'_>; 8] = [
             ("bare", &[DEBIAN, USER], "", Errno::ACCESS, None, "sudo sysctl kernel.perf_event_paranoid=1"),
             (
@@ -503,7 +523,10 @@ mod tests {
         assert_eq!(with("0\n", "CapEff:\t0\n").0, Severity::Fine);
         assert_eq!(with("1\n", "CapEff:\t0000000000080000\n").0, Severity::Fine);
         let (severity, fix) = with("1\n", "CapEff:\t0\n");
-        assert_eq!((severity, fix.as_deref()), (Severity::Warning, Some("sudo sysctl kernel.yama.ptrace_scope=0")));
+        assert_eq!(
+            (severity, fix.as_deref()),
+            (Severity::Warning, Some("sudo sysctl kernel.yama.ptrace_scope=0"))
+        );
     }
 
     #[test]

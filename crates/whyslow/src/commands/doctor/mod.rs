@@ -59,7 +59,8 @@ struct BinaryReport {
 
 /// Runs the checks and prints them.
 pub(crate) fn run(args: &DoctorArgs, _: Volume) -> Result<Exit> {
-    let machine = Machine::read(Path::new("/"), |name| std::env::var_os(name).is_some(), probe::Probe::run()?).check();
+    let machine =
+        Machine::read(Path::new("/"), |name| std::env::var_os(name).is_some(), probe::Probe::run()?).check();
     let binary = args.binary.as_deref().map(|path| {
         let checks = binary_checks::check(path)?;
         Ok(BinaryReport { path: path.display().to_string(), checks })

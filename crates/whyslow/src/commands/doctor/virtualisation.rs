@@ -53,7 +53,8 @@ impl Virtualisation {
             &text("proc/1/cgroup"),
         );
         // In its own cgroup namespace, the control group has no name.
-        let in_pod = root.join("var/run/secrets/kubernetes.io").exists() || has_variable("KUBERNETES_SERVICE_HOST");
+        let in_pod =
+            root.join("var/run/secrets/kubernetes.io").exists() || has_variable("KUBERNETES_SERVICE_HOST");
         let container = if in_pod { Some("Kubernetes".to_owned()) } else { container };
         let gvisor = text("proc/version").contains(GVISOR);
         let runner = RUNNERS.iter().find(|(variable, _)| has_variable(variable)).map(|(_, name)| *name);

@@ -64,13 +64,17 @@ fn add(allowed: &mut Allowed, profile: &Profile, entry: &str) -> std::result::Re
     let mut parts = entry.splitn(3, ':');
     let id = parts.next().unwrap_or_default();
     if rule(id).is_none() {
-        return Err(format!("explain.allow: '{entry}': no rule is called '{id}'; whyslow explain --rules lists all"));
+        return Err(format!(
+            "explain.allow: '{entry}': no rule is called '{id}'; whyslow explain --rules lists all"
+        ));
     }
     let Some(file) = parts.next() else {
         allowed.rules.insert(id.to_owned());
         return Ok(());
     };
-    let line = parts.next().map(|line| line.parse::<u32>().map_err(|_| format!("explain.allow: '{entry}': '{line}' is not a line number")));
+    let line = parts.next().map(|line| {
+        line.parse::<u32>().map_err(|_| format!("explain.allow: '{entry}': '{line}' is not a line number"))
+    });
     let line = line.transpose()?;
     let is_meant = |path: &str| Path::new(path).ends_with(file);
     for (location, _) in (0..profile.locations.len()).map(|row| (row, ())) {

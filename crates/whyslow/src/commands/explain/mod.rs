@@ -130,9 +130,11 @@ pub(crate) fn run(args: &ExplainArgs, _volume: Volume) -> Result<Exit> {
         return Ok(Exit::Success);
     }
     if args.filters.no_inline {
-        return Err(Failure::new("--no-inline hides the patterns that explain looks for").next("the same command without --no-inline"));
+        return Err(Failure::new("--no-inline hides the patterns that explain looks for")
+            .next("the same command without --no-inline"));
     }
-    let subjects = args.files.iter().map(|path| Subject::open(path, &args.filters)).collect::<Result<Vec<_>>>()?;
+    let subjects =
+        args.files.iter().map(|path| Subject::open(path, &args.filters)).collect::<Result<Vec<_>>>()?;
     let explanations = subjects.iter().map(|subject| subject.explain(args)).collect::<Result<Vec<_>>>()?;
     let answer = match (&subjects[..], &explanations[..]) {
         ([before, after], [old, new]) => change(args, [before, after], [old, new])?,
@@ -186,9 +188,20 @@ fn one(args: &ExplainArgs, subject: &Subject, explanation: &Explanation) -> Resu
         }
         ExplainFormat::Json => {
             let weights = selection.weigh(profile);
-            let context =
-                Context { profile, metric: selection.metric, quality: &quality, sites: &Sites::build(profile), site_limit: 0 };
-            let json = json::explain(&context, weights.total_count, weights.total_value, explanation, &subject.name());
+            let context = Context {
+                profile,
+                metric: selection.metric,
+                quality: &quality,
+                sites: &Sites::build(profile),
+                site_limit: 0,
+            };
+            let json = json::explain(
+                &context,
+                weights.total_count,
+                weights.total_value,
+                explanation,
+                &subject.name(),
+            );
             json::to_string(&json).map_err(failed)
         }
         ExplainFormat::Sarif => {
@@ -204,13 +217,15 @@ fn change(args: &ExplainArgs, subjects: [&Subject; 2], explanations: [&Explanati
     let profiles = subjects.map(|subject| &subject.profile);
     match args.format {
         ExplainFormat::Text => {
-            let page = Page::new(profiles[1], subjects[1].selection.metric, terminal::width(std::io::stdout()));
+            let page =
+                Page::new(profiles[1], subjects[1].selection.metric, terminal::width(std::io::stdout()));
             Ok(text::explained_change(profiles, &changes, page))
         }
         ExplainFormat::Json => json::to_string(&json::explained_change(profiles, &changes))
             .map_err(|error| Failure::new(error.to_string())),
         ExplainFormat::Sarif | ExplainFormat::Github => {
-            Err(Failure::new("--format sarif and github are for one profile").next("the profile from after the change alone"))
+            Err(Failure::new("--format sarif and github are for one profile")
+                .next("the profile from after the change alone"))
         }
     }
 }

@@ -136,9 +136,11 @@ pub(super) fn read(path: &Path) -> Result<Gate> {
         Failure::new(format!("{}: {error}", path.display()))
             .next("a whyslow.toml with [gate.bench.NAME] and command = \"…\"; docs/gate.md has one")
     })?;
-    let gate = parse(&text).map_err(|why| Failure::new(format!("{}: {why}", path.display())).next("docs/gate.md"))?;
+    let gate = parse(&text)
+        .map_err(|why| Failure::new(format!("{}: {why}", path.display())).next("docs/gate.md"))?;
     if gate.bench.is_empty() {
-        return Err(Failure::new(format!("{}: it has no [gate.bench.NAME]", path.display())).next("the example in docs/gate.md"));
+        return Err(Failure::new(format!("{}: it has no [gate.bench.NAME]", path.display()))
+            .next("the example in docs/gate.md"));
     }
     Ok(gate)
 }
@@ -146,18 +148,26 @@ pub(super) fn read(path: &Path) -> Result<Gate> {
 pub(super) fn parse(text: &str) -> std::result::Result<Gate, String> {
     let gate = toml::from_str::<File>(text).map_err(|error| one_line(&error.to_string()))?.gate;
     if gate.runs == Some(0) {
-        return Err("runs = 0: nothing would be measured; 6 is the least for a verdict, 20 the default".to_owned());
+        return Err(
+            "runs = 0: nothing would be measured; 6 is the least for a verdict, 20 the default".to_owned()
+        );
     }
     for accept in &gate.accept {
         if let Some(metric) = accept.metric.as_deref().filter(|metric| !ACCEPTABLE.contains(metric)) {
             let known = ACCEPTABLE.join(", ");
-            return Err(format!("a regression of `{}` is accepted, but there is no metric `{metric}`; the metrics are {known}", accept.bench));
+            return Err(format!(
+                "a regression of `{}` is accepted, but there is no metric `{metric}`; the metrics are {known}",
+                accept.bench
+            ));
         }
         if accept.reason.trim().is_empty() {
             return Err(format!("the accepted regression of `{}` has no reason", accept.bench));
         }
         if !gate.bench.contains_key(&accept.bench) {
-            return Err(format!("a regression of `{}` is accepted, but there is no such bench", accept.bench));
+            return Err(format!(
+                "a regression of `{}` is accepted, but there is no such bench",
+                accept.bench
+            ));
         }
     }
     Ok(gate)
@@ -165,7 +175,10 @@ pub(super) fn parse(text: &str) -> std::result::Result<Gate, String> {
 
 /// The error on one line, with its position.
 fn one_line(error: &str) -> String {
-    let lines = error.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('|') && !line.starts_with('^'));
+    let lines = error
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('|') && !line.starts_with('^'));
     lines.collect::<Vec<_>>().join(": ")
 }
 

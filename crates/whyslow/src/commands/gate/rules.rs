@@ -44,13 +44,24 @@ struct Changes {
 }
 
 impl Changes {
-    fn push(&mut self, rule: &'static str, base: Option<&dyn Display>, head: Option<&dyn Display>, applies: Applies) {
+    fn push(
+        &mut self,
+        rule: &'static str,
+        base: Option<&dyn Display>,
+        head: Option<&dyn Display>,
+        applies: Applies,
+    ) {
         let [base, head] = [base, head].map(|value| value.map(ToString::to_string));
         self.all.push(RuleChange { bench: self.bench.clone(), rule, base, head, applies });
     }
 
     /// The smaller of two limits; no limit is the largest.
-    fn most<T: Display + PartialOrd>(&mut self, rule: &'static str, base: Option<T>, head: Option<T>) -> Option<T> {
+    fn most<T: Display + PartialOrd>(
+        &mut self,
+        rule: &'static str,
+        base: Option<T>,
+        head: Option<T>,
+    ) -> Option<T> {
         match (base, head) {
             (None, head) => head,
             (Some(base), Some(head)) if head <= base => Some(head),
@@ -126,7 +137,13 @@ mod tests {
         let shown = |change: &RuleChange| {
             let of = |value: &Option<String>| value.clone().unwrap_or_default();
             let bench = change.bench.as_deref().unwrap_or("all");
-            format!("{bench} {} {} -> {} {:?}", change.rule, of(&change.base), of(&change.head), change.applies)
+            format!(
+                "{bench} {} {} -> {} {:?}",
+                change.rule,
+                of(&change.base),
+                of(&change.head),
+                change.applies
+            )
         };
         (gate, changes.iter().map(shown).collect())
     }
@@ -136,7 +153,9 @@ mod tests {
     #[test]
     fn a_change_cannot_loosen_its_own_limits() {
         let (gate, changes) = merged(
-            &format!("margin = \"2%\"\nruns = 40\nundecided = \"fail\"\n{BENCH}max-time = \"1s\"\nheap = true\n"),
+            &format!(
+                "margin = \"2%\"\nruns = 40\nundecided = \"fail\"\n{BENCH}max-time = \"1s\"\nheap = true\n"
+            ),
             &format!("margin = \"50%\"\nruns = 8\nundecided = \"pass\"\n{BENCH}max-time = \"9s\"\n"),
         );
         assert_eq!((gate.margin, gate.runs, gate.undecided), (Some(Share(0.02)), Some(40), Policy::Fail));
@@ -163,7 +182,9 @@ mod tests {
     #[test]
     fn a_change_may_tighten_its_limits_and_add_benches() {
         let base = format!("margin = \"5%\"\n{BENCH}");
-        let head = format!("margin = \"1%\"\nruns = 60\n{BENCH}max-time = \"1s\"\n[gate.bench.b]\ncommand = \"./b\"\nmargin = \"90%\"\n");
+        let head = format!(
+            "margin = \"1%\"\nruns = 60\n{BENCH}max-time = \"1s\"\n[gate.bench.b]\ncommand = \"./b\"\nmargin = \"90%\"\n"
+        );
         let (gate, changes) = merged(&base, &head);
         assert_eq!(gate.bench["a"].margin, Some(Share(0.01)));
         assert!(gate.bench["a"].max_time.is_some() && gate.runs == Some(60));

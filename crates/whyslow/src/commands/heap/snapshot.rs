@@ -51,7 +51,9 @@ fn explain(error: SnapshotError) -> Failure {
         SnapshotError::Foreign { pid, user } => {
             failure.next(format!("sudo -u '#{user}' whyslow heap --snapshot {pid}"))
         }
-        SnapshotError::NotWatched { .. } => failure.next("whyslow heap -- PROGRAM, to start it under whyslow"),
+        SnapshotError::NotWatched { .. } => {
+            failure.next("whyslow heap -- PROGRAM, to start it under whyslow")
+        }
         SnapshotError::Silent { .. } => failure.next("the same command again"),
         // These messages already say what to try.
         SnapshotError::Ended { .. } | SnapshotError::Refused(_) => failure,

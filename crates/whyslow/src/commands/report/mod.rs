@@ -10,7 +10,10 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, FromArgMatches as _};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
-use whyslow_analyze::{BlockedWorker, By, Charges, Fact, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality, Selection, SortBy, Spent, SyscallTable, Threads, Waited, has_syscalls, wait_metric};
+use whyslow_analyze::{
+    BlockedWorker, By, Charges, Fact, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality,
+    Selection, SortBy, Spent, SyscallTable, Threads, Waited, has_syscalls, wait_metric,
+};
 use whyslow_profile::{Note, Profile, RecordingNote};
 use whyslow_render::json::Context;
 use whyslow_render::text::{self, HeapView, Page, Summary};
@@ -148,11 +151,7 @@ fn as_text(view: &View, request: &Request<'_>) -> Result<String> {
         .with_full_names(request.args.full_names);
     let quality = Quality::of_metric(profile, metric);
     let text = (view.text)(request, &quality, page)?;
-    Ok(if view.states_quality {
-        text
-    } else {
-        format!("{}\n{text}", text::verdict_lines(&quality, page))
-    })
+    Ok(if view.states_quality { text } else { format!("{}\n{text}", text::verdict_lines(&quality, page)) })
 }
 
 fn as_json(view: &View, request: &Request<'_>) -> Result<String> {
@@ -191,10 +190,10 @@ impl ReportArgs {
             (None, Needs::One) => Err(Failure::new("the view `callers` needs a function")
                 .next(format!("whyslow report {file} callers main"))),
             (None, _) => Ok(""),
-            (Some(name), Needs::Nothing) => {
-                Err(Failure::new(format!("`{name}`: this view takes no function"))
-                    .next(format!("--function {}, to keep only samples with it on the stack", shell::quoted(name))))
-            }
+            (Some(name), Needs::Nothing) => Err(Failure::new(format!(
+                "`{name}`: this view takes no function"
+            ))
+            .next(format!("--function {}, to keep only samples with it on the stack", shell::quoted(name)))),
         }
     }
 }
@@ -234,7 +233,8 @@ pub(crate) fn costliest_syscall(profile: &Profile, saved: &Path) -> String {
     let table = syscalls_of(profile, &Charges::new(profile, true));
     let file = shell::file(saved);
     if table.is_none() {
-        let refused = |note: &&Note| matches!(note, Note::Recording(RecordingNote::SyscallsNotRecorded { .. }));
+        let refused =
+            |note: &&Note| matches!(note, Note::Recording(RecordingNote::SyscallsNotRecorded { .. }));
         let refused = profile.meta.notes.iter().find(refused);
         return refused.map_or_else(String::new, |note| format!("{}\n", text::remark_line(&note.remark())));
     }

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 
 use whyslow_analyze::{
-    BlockedWorker, By, CallTree, Callers, Charges, CriticalPath, FindError, FunctionTable, GroupBy, Groups, HotLines, Label, Lines, LockTable, Outline, OwnTable,
-    Parallelism, Ratios,
-    Selection, SortBy, SpanTable, SyscallTable, TaskTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
+    BlockedWorker, By, CallTree, Callers, Charges, CriticalPath, FindError, FunctionTable, GroupBy, Groups,
+    HotLines, Label, Lines, LockTable, Outline, OwnTable, Parallelism, Ratios, Selection, SortBy, SpanTable,
+    SyscallTable, TaskTable, Threads, TreeOptions, WaitTable, Weights, wait_metric,
 };
 use whyslow_profile::{HeapProcess, Profile};
 
@@ -193,8 +193,8 @@ impl Request<'_> {
     }
 
     pub(super) fn lines(&self) -> Result<Lines> {
-        let lines =
-            Lines::build(self.profile, self.selection, self.function).map_err(|error| self.not_found(&error))?;
+        let lines = Lines::build(self.profile, self.selection, self.function)
+            .map_err(|error| self.not_found(&error))?;
         self.tell_others(&lines.labels, &lines.others);
         Ok(lines)
     }

@@ -15,7 +15,8 @@ pub(super) struct Events {
 }
 
 /// Events that the kernel counts without privileges, at almost no cost.
-const ALWAYS: [&str; 5] = ["task-clock", "minor-faults", "major-faults", "context-switches", "cpu-migrations"];
+const ALWAYS: [&str; 5] =
+    ["task-clock", "minor-faults", "major-faults", "context-switches", "cpu-migrations"];
 
 /// CPU events that are counted by default. Few enough that most CPUs count them at the same time, or in two
 /// turns.
@@ -117,7 +118,10 @@ mod tests {
         let events = Events::choose(&newer, &[]).unwrap();
         let names = names(&events);
         let slots = names.iter().position(|(name, _)| *name == "slots").unwrap();
-        assert_eq!(names[slots + 1..], TOP_DOWN[0].1[1..].iter().map(|name| (*name, Some(slots))).collect::<Vec<_>>());
+        assert_eq!(
+            names[slots + 1..],
+            TOP_DOWN[0].1[1..].iter().map(|name| (*name, Some(slots))).collect::<Vec<_>>()
+        );
         assert_eq!(events.asked, names.len(), "the user named none");
         let (part, _root) = machine(&TOP_DOWN[0].1[..3]);
         assert!(Events::choose(&part, &[]).unwrap().wanted.iter().all(|wanted| wanted.event.name != "slots"));

@@ -31,11 +31,7 @@ pub(in crate::commands::report) const VIEW: View = View {
             histograms: request.histograms,
             saved: None,
         };
-        Ok(if part {
-            text::heap_part(&view, &request.processes(), page)
-        } else {
-            text::heap(&view, page)
-        })
+        Ok(if part { text::heap_part(&view, &request.processes(), page) } else { text::heap(&view, page) })
     },
     json: |request, context| {
         let weights = request.weights();
@@ -60,9 +56,7 @@ pub(super) fn refusal(args: &ReportArgs, profile: &Profile) -> Option<Failure> {
         });
     }
     (args.format == Format::Text && args.filters.are_beyond_threads()).then(|| {
-        Failure::new(
-            "the view `heap` accepts only the filters --process and --thread",
-        )
-        .next(format!("whyslow report {word} functions with the same options"))
+        Failure::new("the view `heap` accepts only the filters --process and --thread")
+            .next(format!("whyslow report {word} functions with the same options"))
     })
 }

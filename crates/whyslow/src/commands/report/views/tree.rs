@@ -1,7 +1,7 @@
 //! The call tree.
 
-use whyslow_render::text::{self, TreeView};
 use whyslow_render::json;
+use whyslow_render::text::{self, TreeView};
 
 use super::{Needs, View, never};
 

@@ -12,7 +12,9 @@ use crate::failure::Failure;
 /// The error if waits were not recorded, with the command that records them.
 pub(super) fn without_waits(args: &ReportArgs, profile: &Profile, next: &str) -> Option<Failure> {
     let asked = |note: &RecordingNote| matches!(note, RecordingNote::WaitsNotRecorded);
-    wait_metric(profile).is_none().then(|| not_recorded(args, profile, "waits were not recorded", asked, next))
+    wait_metric(profile)
+        .is_none()
+        .then(|| not_recorded(args, profile, "waits were not recorded", asked, next))
 }
 
 /// The error of a view whose data are missing. If they were asked for, the recording knows why they are
@@ -44,9 +46,16 @@ pub(super) const VIEW: View = View {
     of_samples: false,
     of_waits: true,
     refusal: |args, profile| without_waits(args, profile, "whyslow record --off-cpu -- PROGRAM"),
-    text: |request, _, page| Ok(text::waits(&request.waits(), &request.blocked(), request.profile, request.limit(ROWS), page)),
+    text: |request, _, page| {
+        Ok(text::waits(&request.waits(), &request.blocked(), request.profile, request.limit(ROWS), page))
+    },
     json: |request, context| {
         let waits = request.waits();
-        request.written(json::to_string(&json::waits(context, &waits, &request.blocked(), request.limit(usize::MAX))))
+        request.written(json::to_string(&json::waits(
+            context,
+            &waits,
+            &request.blocked(),
+            request.limit(usize::MAX),
+        )))
     },
 };
