@@ -11,7 +11,7 @@ use crate::area::Area;
 use crate::ring::Writer;
 use crate::state::{self, Mine};
 use crate::walk::{self, Caller};
-use crate::{sample, unused};
+use crate::{freeres, sample, unused};
 
 /// Wraps a call that may return a new block of `size` bytes. `zeroed` says whether the block may have to read
 /// as zeros. `call` makes the call and returns the block.
@@ -106,7 +106,7 @@ unsafe fn any_free(block: u64) {
     // SAFETY: only the caller uses the block.
     let bytes = if modes.unused { unsafe { unused::never_written(block) } } else { None };
     modes.forget(block);
-    let Some(inside) = state::enter() else { return };
+    let Some(inside) = state::enter() else { return freeres::list(block) };
     if modes.may_hold(block) {
         if let Some(bytes) = bytes {
             inside.writer().unused(block, bytes);

@@ -10,7 +10,7 @@ use crate::arch::exit::Kept;
 use crate::area::Area;
 use crate::real::{self, Function, other};
 use crate::state;
-use crate::{link, ring, sys};
+use crate::{freeres, ring, sys};
 
 /// How close to its end the process is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,21 +109,9 @@ pub fn hold_exit(way: Stage, point: &ExitPoint) {
         return;
     }
     if way == Stage::End && FINISHED.load(Relaxed) == process {
-        free_library_memory();
+        freeres::free_library_memory();
     }
     wait(area, process, point);
-}
-
-/// Frees what libc and libstdc++ keep until the end, which is not a leak. Only after an orderly exit: a
-/// signal handler may have interrupted the allocator, and other threads may still use it.
-fn free_library_memory() {
-    if sys::threads() != 1 || sys::signals_blocked() {
-        return;
-    }
-    for free in [link::libstdcxx_freeres(), link::libc_freeres()].into_iter().flatten() {
-        // SAFETY: no code of the program runs any more, so nothing uses the memory they free.
-        unsafe { free() };
-    }
 }
 
 fn wait(area: Area, process: u32, point: &ExitPoint) {

@@ -8,6 +8,7 @@
 //! sample   which allocations are kept                    unused   bytes that were never written
 //! sampler  samples of CPU time
 //! exit     holds the exit, signals: exit by a signal     exec     programs that this one executes, program: which file runs
+//! freeres  what libraries keep until the end
 //! loaded   libraries loaded later                        environment of executed programs, left_out: those not recorded
 //! confined forbidden system calls
 //! real     the hooked functions, symbols: finding them, arena: memory before they are known
@@ -36,6 +37,7 @@ mod environment;
 mod events;
 mod exec;
 mod exit;
+mod freeres;
 mod hooks;
 mod left_out;
 mod link;

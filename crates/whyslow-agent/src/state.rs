@@ -23,6 +23,7 @@ use crate::arch::counter::counter;
 use crate::arch::thread::ThreadWord;
 use crate::area::Area;
 use crate::based;
+use crate::freeres;
 use crate::ring::Writer;
 use crate::sample::Sampling;
 use crate::sys::{self, Pages};
@@ -213,7 +214,7 @@ impl Drop for Inside {
 /// Goes inside for an event. `None`: let the event pass unrecorded.
 #[inline(never)]
 pub fn enter() -> Option<Inside> {
-    let area = Area::get()?;
+    let area = Area::get().filter(|_| !freeres::is_copy())?;
     let Some(Mine(state)) = Mine::get() else {
         note_fork();
         return register(area, None);

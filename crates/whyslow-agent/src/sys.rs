@@ -7,11 +7,11 @@ use core::slice;
 use core::sync::atomic::AtomicU32;
 
 use crate::arch::calls::{
-    CLOCK_GETRES, CLOCK_GETTIME, CLOSE, CONNECT, EXIT_GROUP, FACCESSAT, FACCESSAT2, FGETXATTR, FUTEX,
-    GETDENTS64, GETPID, GETRESGID, GETRESUID, GETTID, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, NANOSLEEP,
-    NEWFSTATAT, OPENAT, PRCTL, PREAD64, PROCESS_VM_READV, READ, READLINKAT, RECVMSG, RT_SIGACTION,
+    CLOCK_GETRES, CLOCK_GETTIME, CLONE, CLOSE, CONNECT, EXIT_GROUP, FACCESSAT, FACCESSAT2, FGETXATTR, FUTEX,
+    GETDENTS64, GETPID, GETRESGID, GETRESUID, GETTID, KILL, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP,
+    NANOSLEEP, NEWFSTATAT, OPENAT, PRCTL, PREAD64, PROCESS_VM_READV, READ, READLINKAT, RECVMSG, RT_SIGACTION,
     RT_SIGPROCMASK, SENDMSG, SENDTO, SETSOCKOPT, SOCKET, TGKILL, TIMER_CREATE, TIMER_DELETE, TIMER_SETTIME,
-    call,
+    WAIT4, call,
 };
 use crate::signals::Action;
 
@@ -68,6 +68,18 @@ impl Pages {
         // these pages. A kernel that does not know it has no huge pages.
         unsafe { call(MADVISE, [at.as_ptr() as usize, len, MADV_NOHUGEPAGE, 0, 0, 0]) };
         Some(Self { at, len })
+    }
+
+    /// Pages that a forked child shares. `None` if there is no memory.
+    pub fn shared(len: usize) -> Option<Self> {
+        let rights = protection::READ | protection::WRITE;
+        let at = map_anywhere(0, len, rights, MAP_SHARED | MAP_ANONYMOUS)?;
+        Some(Self { at, len })
+    }
+
+    /// Their address.
+    pub fn at(&self) -> NonNull<u8> {
+        self.at
     }
 
     /// Makes a forked child find the first `len` bytes zeroed. False if the kernel cannot do that.
@@ -428,6 +440,69 @@ pub fn signals_blocked() -> bool {
     let result = unsafe { call(RT_SIGPROCMASK, [0, 0, &raw mut mask as usize, 8, 0, 0]) };
     failed(result) || mask != 0
 }
+
+/// A copy of this process with only the calling thread. No signal handler runs in it, it leaves no core file,
+/// and it ends when this is dropped or its parent ends. The program does not see it: it sends no signal when it ends, and a plain
+/// `wait` does not find it.
+pub struct Copy {
+    pid: usize,
+    ended: bool,
+}
+
+impl Copy {
+    /// Makes a copy, and calls `run` in it. `None` if the kernel makes none.
+    pub fn run(run: impl FnOnce()) -> Option<Self> {
+        const CLONE_UNTRACED: usize = 0x0080_0000;
+        const SIG_BLOCK: usize = 0;
+        const SIG_SETMASK: usize = 2;
+        let (all, mut mask) = (u64::MAX, 0u64);
+        let (all_at, mask_at) = (&raw const all as usize, &raw mut mask as usize);
+        // SAFETY: reads `all` and writes `mask`.
+        unsafe { call(RT_SIGPROCMASK, [SIG_BLOCK, all_at, mask_at, 8, 0, 0]) };
+        // SAFETY: the child gets a copy of this memory and continues on its copy of this stack.
+        let pid = unsafe { call(CLONE, [CLONE_UNTRACED, 0, 0, 0, 0, 0]) };
+        if pid == 0 {
+            const PR_SET_PDEATHSIG: usize = 1;
+            const PR_SET_DUMPABLE: usize = 4;
+            for (option, value) in [(PR_SET_PDEATHSIG, SIGKILL), (PR_SET_DUMPABLE, 0)] {
+                // SAFETY: takes numbers.
+                unsafe { call(PRCTL, [option, value, 0, 0, 0, 0]) };
+            }
+            run();
+            exit(0);
+        }
+        // SAFETY: reads `mask`.
+        unsafe { call(RT_SIGPROCMASK, [SIG_SETMASK, mask_at, 0, 8, 0, 0]) };
+        (!failed(pid)).then_some(Self { pid: pid as usize, ended: false })
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        const WNOHANG: usize = 1;
+        self.ended |= self.wait(WNOHANG) != 0;
+        self.ended
+    }
+
+    fn wait(&self, options: usize) -> isize {
+        const WCLONE: usize = 0x8000_0000;
+        // SAFETY: writes nothing.
+        unsafe { call(WAIT4, [self.pid, 0, options | WCLONE, 0, 0, 0]) }
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        const EINTR: isize = 4;
+        if self.ended {
+            return;
+        }
+        // SAFETY: takes numbers. Nobody has waited for the child, so no other process has its id.
+        unsafe { call(KILL, [self.pid, SIGKILL, 0, 0, 0, 0]) };
+        while self.wait(0) == -EINTR {}
+    }
+}
+
+const SIGKILL: usize = 9;
 
 /// Reads this process's own memory at an address that may be unreadable.
 pub fn peek(at: u64, into: &mut [u8]) -> usize {

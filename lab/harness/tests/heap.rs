@@ -50,6 +50,7 @@ const CASES: &[Case] = &[
     Case { name: "heap_leaks", arguments: &["main"], heap: &[("leaks.definitely.blocks", 23), ("leaks.indirectly.blocks", 38), ("leaks.possibly.blocks", 4), ("leaks.reachable.blocks", 7)], seen_by: Memcheck },
     Case { name: "heap_leaks", arguments: &["register"], heap: &[("leaks.reachable.blocks", 8)], seen_by: Memcheck },
     Case { name: "heap_leaks", arguments: &["threads"], heap: &[("leaks.reachable.blocks", 11)], seen_by: Nobody },
+    Case { name: "heap_library", arguments: &["waiting"], heap: &[], seen_by: Nobody },
     Case { name: "heap_load", arguments: &["deep", "1", "20000"], heap: &[("allocations", 22_500), ("temporary", 10_000)], seen_by: Massif },
     Case { name: "heap_load", arguments: &["tree", "1", "20000"], heap: &[], seen_by: Massif },
     Case { name: "heap_load", arguments: &["tree", "2", "20000"], heap: &[], seen_by: Nobody },

@@ -32,6 +32,16 @@ fn leaks_have_the_classes_that_the_program_claims() {
     }
 }
 
+/// The C library can free what it allocated for itself, and that is not the program's leak. While threads run,
+/// nothing is freed under them.
+#[test]
+fn memory_of_the_c_library_is_not_live_at_exit() {
+    for threads in ["none", "waiting", "busy"] {
+        let Some(heap) = assert_exact("heap_library", Variant::Release, &[threads]) else { return };
+        assert!(heap.at("uses_library", "allocations") > 0, "{threads}");
+    }
+}
+
 /// The program exits with a direct system call: no leak check is possible, and that is reported instead of a
 /// guess.
 #[test]
