@@ -1,12 +1,13 @@
 //! Small loops with known machine code, which `whyslow asm` must describe correctly.
 //!
-//! Run: `kernels [SECONDS=2] [NAME]`; every kernel, or the one with that name, runs for its share of the time.
+//! Run: `kernels [SECONDS=2] [NAME]`; every kernel, or the one with that name, runs for its share of the CPU
+//! time, so that a busy machine only makes the run longer.
 //!
 //! THE KNOWN ANSWER: the hints for each kernel, listed in `crates/whyslow/tests/truth/asm.rs`. All kernels run equally long.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const LENGTH: usize = 4096;
 
@@ -180,6 +181,19 @@ fn other_number(value: u64) -> u64 {
     value ^ 0x55
 }
 
+unsafe extern "C" {
+    fn clock_gettime(clock: i32, time: *mut [i64; 2]) -> i32;
+}
+
+/// The CPU time that this thread has used.
+fn cpu_time() -> Duration {
+    const CLOCK_THREAD_CPUTIME_ID: i32 = 3;
+    let mut time = [0; 2];
+    // SAFETY: the array has the layout of `timespec`.
+    unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time[0] as u64, time[1] as u32)
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let seconds = arguments.next().map_or(2.0, |text| text.parse::<f64>().expect("a number of seconds"));
@@ -222,8 +236,8 @@ fn main() {
     kernels.retain(|(name, _)| wanted.as_ref().is_none_or(|wanted| wanted == name));
     let each = Duration::from_secs_f64(seconds / kernels.len().max(1) as f64);
     for (_, kernel) in &mut kernels {
-        let end = Instant::now() + each;
-        while Instant::now() < end {
+        let end = cpu_time() + each;
+        while cpu_time() < end {
             for _ in 0..20 {
                 kernel();
             }

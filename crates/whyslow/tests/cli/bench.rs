@@ -1,5 +1,6 @@
 //! `whyslow bench`, from the command line.
 
+use std::fs;
 use std::time::Duration;
 
 use crate::harness::Folder;
@@ -71,7 +72,9 @@ fn reports_what_cannot_be_measured() {
     fails(&["echo a | cat"], 125, &["unquoted |", "--shell"]);
     fails(&["echo 'a"], 125, &["a quote is not closed"]);
     fails(&["--timeout", "50ms", "sleep 1000"], 125, &["took longer than 50", "--timeout"]);
-    fails(&["--shell", "setsid sleep 1000 & true"], 125, &["left sleep", "they were killed"]);
+    // On a busy machine it takes a while until the new process is `sleep`.
+    let leaving = "setsid sleep 1000 & until [ \"$(cat /proc/$!/comm)\" = sleep ]; do :; done";
+    fails(&["--shell", leaving], 125, &["left sleep", "they were killed"]);
     fails(&["--prepare", "echo no >&2; false", "true"], 125, &["--prepare", "ended with exit code 1: no"]);
     fails(&["--input", "missing", "true"], 125, &["missing: cannot be read"]);
     fails(&[], 125, &["no command to run"]);
@@ -230,13 +233,18 @@ fn a_commit_is_built_and_compared_with_the_working_tree() {
 #[test]
 fn ctrl_c_keeps_the_results_so_far() {
     let folder = Folder::new();
-    let child = folder
+    folder.script("app", "echo >> $1; sleep 0.01");
+    let mut child = folder
         .command()
-        .args(["bench", "--runs", "1000", "--format", "json", "sleep 0.01", "sleep 0.011"])
+        .args(["bench", "--runs", "1000", "--warmup", "0", "--format", "json", "./app one", "./app two"])
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    let runs = || fs::read_to_string(folder.path().join("two")).map_or(0, |lines| lines.lines().count());
+    while runs() < 4 {
+        assert!(child.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");

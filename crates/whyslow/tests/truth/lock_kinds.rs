@@ -64,6 +64,8 @@ fn assert_names(profile: &Profile) {
     let mut names: Vec<_> =
         table.rows.iter().map(|row| (row.kind, row.name.map(|name| name.words(profile)))).collect();
     names.sort();
+    // Threads hold this one only for moments, unless a busy machine takes the holder's CPU away.
+    names.retain(|(_, name)| name.as_deref() != Some("held"));
     let expected = [("pthread mutex", "mutex"), ("pthread rwlock", "rwlock")];
     assert_eq!(names, expected.map(|(kind, name)| (kind, Some(name.to_owned()))));
 }

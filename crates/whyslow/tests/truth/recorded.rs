@@ -10,7 +10,7 @@ use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip, try_again};
 use whyslow_profile::{CodeKind, Profile, StackId, file};
 
 /// No recording takes longer than this, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A recorded program.
 pub(crate) struct Recorded {

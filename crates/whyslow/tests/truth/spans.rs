@@ -88,7 +88,7 @@ fn all_marked_spans_are_recorded_with_their_samples() {
 
     let report = place.report(&["spans"]);
     let samples = report["samples"].as_u64().unwrap();
-    assert!(samples > u64::from(profile.main_sampler().rate_hz), "{samples}");
+    assert!(samples > 100, "{samples}");
     for (name, share) in &truth.shares {
         let rows = report["spans"].as_array().unwrap();
         let row = rows.iter().find(|row| row["name"] == **name).unwrap();

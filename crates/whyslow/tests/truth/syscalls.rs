@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use whyslow_analyze::{CallTree, Charges, Selection, SyscallRow, SyscallTable, has_syscalls};
-use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip};
+use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip, try_again};
 use whyslow_profile::{Metric, Note, Profile, RecordingNote, file};
 
 use crate::heap_recorded::as_nobody;
@@ -12,8 +12,9 @@ use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
 /// Few enough that every call has its stack.
 const LINES: u64 = 200;
-/// Too many for every call to have its stack.
-const MANY: u64 = 20_000;
+/// Too many for every call to have its stack. A busy machine may lose records of the first ones: nothing of the last
+/// one is lost, because it fits into the buffers.
+const MANY: [u64; 3] = [20_000, 5_000, 1_250];
 
 /// Whether this machine shows its tracepoints.
 pub(crate) fn has_tracepoints() -> bool {
@@ -136,11 +137,19 @@ fn calls_too_fast_for_stacks_are_all_counted() {
     if !has_tracepoints() {
         return;
     }
-    let Some(Recorded { profile, .. }) = record(&[], MANY) else { return };
-    if profile.meta.counters.lost_samples > 0 {
-        skip("this machine is too busy to read all records");
-        return;
+    for lines in MANY {
+        let Some(Recorded { profile, .. }) = record(&[], lines) else { return };
+        let lost = profile.meta.counters.lost_samples;
+        if lost == 0 {
+            return assert_all_are_counted(&profile, lines);
+        }
+        try_again(&format!("{lost} records of {lines} lines are lost"));
     }
+    panic!("records are lost, however few there are");
+}
+
+#[track_caller]
+fn assert_all_are_counted(profile: &Profile, lines: u64) {
     let sum = |call: &str, error: Option<&str>| {
         let is = |row: &&whyslow_profile::Syscalls| {
             profile.text(row.call) == call && row.error.map(|error| profile.text(error)) == error
@@ -149,21 +158,22 @@ fn calls_too_fast_for_stacks_are_all_counted() {
         rows.fold((0, 0, 0), |sum, row| (sum.0 + row.count, sum.1 + row.bytes, sum.2 + row.spread))
     };
     let (writes, written, without_stack) = sum("write", None);
-    assert!((MANY + MANY / 4..MANY + MANY / 4 + 10).contains(&writes), "{writes}");
-    assert!((14 * MANY..14 * MANY + 1000).contains(&written), "{written}");
-    assert!(without_stack > 0 && without_stack < writes, "{without_stack} of {writes}");
-    assert_eq!(sum("sendto", None).0, MANY / 8);
+    assert!((lines + lines / 4..lines + lines / 4 + 10).contains(&writes), "{writes}");
+    assert!((14 * lines..14 * lines + 1000).contains(&written), "{written}");
+    // On a slow machine all have their stacks.
+    assert!(without_stack < writes, "{without_stack} of {writes}");
+    assert_eq!(sum("sendto", None).0, lines / 8);
     // The loader also searches for libraries.
-    assert!((MANY / 2..MANY / 2 + 1000).contains(&sum("openat", Some("ENOENT")).0));
+    assert!((lines / 2..lines / 2 + 1000).contains(&sum("openat", Some("ENOENT")).0));
     let of_rows =
         |row: &&whyslow_profile::Syscalls| row.file.is_some_and(|file| profile.text(file).contains("/rows-"));
     let rows = profile.syscalls.iter().filter(of_rows).filter(|row| profile.text(row.call) == "write");
-    assert_eq!(rows.map(|row| row.count).sum::<u64>(), MANY);
-    let table = table(&profile);
+    assert_eq!(rows.map(|row| row.count).sum::<u64>(), lines);
+    let table = table(profile);
     assert_eq!(table.all.count, profile.syscalls.iter().map(|row| row.count).sum::<u64>());
-    let saved = table.rows.iter().filter(|row| CallTree::name(&profile, row.label).ends_with("save_rows"));
+    let saved = table.rows.iter().filter(|row| CallTree::name(profile, row.label).ends_with("save_rows"));
     let saved: u64 = saved.filter(|row| profile.text(row.call) == "write").map(|row| row.cost.count).sum();
-    assert!(saved > MANY * 9 / 10, "{saved}");
+    assert!(saved > lines * 9 / 10, "{saved}");
 }
 
 #[test]
