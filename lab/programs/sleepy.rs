@@ -23,11 +23,12 @@ fn brief_work(steps: u64, mut x: u64) -> u64 {
 
 fn main() {
     let ms = std::env::args().nth(1).map_or(1000, |a| a.parse::<u64>().expect("a number"));
-    let rounds = (ms / 50).max(1);
-    for _ in 0..rounds {
-        black_box(brief_work(STEPS_PER_MS, 1));
-        std::thread::sleep(Duration::from_millis(49));
+    // Few and long parts: on a busy machine a thread queues for a CPU in each of them, but sleeps longer.
+    let work = (ms / 100).max(1);
+    for _ in 0..2 {
+        black_box(brief_work(work * STEPS_PER_MS, 1));
+        std::thread::sleep(Duration::from_millis((ms / 2).saturating_sub(work)));
     }
-    println!("work_ms {rounds}");
+    println!("work_ms {}", 2 * work);
     println!("truth brief_work=1");
 }

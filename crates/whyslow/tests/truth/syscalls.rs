@@ -105,7 +105,9 @@ fn counts_every_call_with_its_line_its_file_and_its_error() {
     assert!(stderr.contains("system calls took") && stderr.contains("run.whyslow syscalls"), "{stderr}");
     let report = run(whyslow(folder.path()).args(["report", "run.whyslow", "syscalls"]), PATIENCE).unwrap();
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
-    assert!(report.contains("save_rows") && report.contains("12 B each on average"), "{report}");
+    // Which of the two takes longer depends on the machine: only that one is worth advice.
+    let advice = ["12 B each on average", "11 B each on average"];
+    assert!(report.contains("save_rows") && advice.iter().any(|words| report.contains(words)), "{report}");
     let json = ["report", "run.whyslow", "syscalls", "--format", "json"];
     let json = run(whyslow(folder.path()).args(json), PATIENCE).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
