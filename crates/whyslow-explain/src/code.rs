@@ -217,11 +217,17 @@ fn can_be_fixed(hint: &Hint) -> bool {
     match (hint.kind, hint.cause) {
         // Scalar loops have many causes. Only a known one can be fixed.
         (Kind::ScalarLoop, cause) => cause.is_some(),
-        // Several accumulators change a hash, an automaton follows its input, memory sets the pace, and an
-        // index from data is checked for a reason.
+        // Several accumulators change a hash, an automaton follows its input, memory sets the pace, an index from
+        // data is checked for a reason, and checks cost nothing while the loop waits for something else.
         (_, cause) => !matches!(
             cause,
-            Some(Cause::Recurrence | Cause::StateTable | Cause::FewOperations | Cause::IndexFromData)
+            Some(
+                Cause::Recurrence
+                    | Cause::StateTable
+                    | Cause::FewOperations
+                    | Cause::IndexFromData
+                    | Cause::HiddenByChain
+            )
         ),
     }
 }

@@ -177,6 +177,23 @@ fn erasing_from_a_vector_is_found_by_its_inlined_functions() {
 }
 
 #[test]
+fn a_vector_of_cpp_grows_only_where_it_allocates() {
+    let insert = "std::vector<Point>::_M_realloc_insert<Point>";
+    let ids = |beneath: &str| {
+        let mut profile = profile(&format!("main@m.cpp:1;outline@m.cpp:3;{insert}{beneath} 300"));
+        testing::add_source(
+            &mut profile,
+            "m.cpp",
+            "int main\nfor (int at = 0; at < n; at++)\n  line.push_back(at);\n",
+        );
+        ids_of(&profile)
+    };
+    assert_eq!(ids(";operator new(unsigned long);malloc"), ["vec-growth"]);
+    assert_eq!(ids(";std::__relocate_a_1<Point>"), ["vec-growth"]);
+    assert_eq!(ids(""), NONE, "instructions that the compiler moved into the loop");
+}
+
+#[test]
 fn formatting_for_a_file_is_the_programs_purpose() {
     let format = "core::fmt::write;core::fmt::num::imp::<impl core::fmt::Display for u64>::fmt";
     assert_eq!(ids(&format!("main@m.rs:1;std::io::Write::write_fmt;{format} 300")), NONE);

@@ -59,7 +59,7 @@ struct Lab {
 
 impl Lab {
     fn new() -> Result<Self> {
-        process::must(cargo().args(["build", "--quiet", "--package", "whyslow"]))?;
+        process::must(cargo().args(["build", "--quiet", "--workspace", "--bin", "whyslow"]))?;
         let folder = target_folder().join("lab/findings");
         std::fs::create_dir_all(&folder)?;
         Ok(Self { whyslow: target_folder().join("debug/whyslow"), folder })

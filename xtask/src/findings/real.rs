@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 
 use super::{Judged, Judgement, Lab};
-use crate::process;
 use crate::real_programs::install_with_debug_info;
+use crate::{process, setup};
 
 /// A real program with its work.
 pub(super) struct Real {
@@ -86,7 +86,11 @@ pub(super) const PROGRAMS: &[Real] = &[
     real("cmake", "cmake -S project -B built > /dev/null", &["allocator-heavy", "page-faults"]),
     real("od", "od -A x -t x4 text > /dev/null", &[]),
     real("bc", "echo 'scale=2000; a(1)*4' | bc -l > /dev/null", &[]),
-    real("convert", "convert -size 1200x1200 plasma:red-blue -blur 0x4 x.png", &["startup-dominated"]),
+    real(
+        "convert",
+        "/usr/bin/convert -size 1200x1200 plasma:red-blue -blur 0x4 x.png",
+        &["startup-dominated"],
+    ),
     built("hexyl", ("hexyl", "0.17.0"), "$0 -n 6MB text > /dev/null", &[]),
     built("sd", ("sd", "1.0.0"), "for i in 1 2 3; do $0 'a([0-9]+) ' 'x$1 ' < text > /dev/null; done", &[]),
     // `sort` keeps a block per record; `frequency` copies each field twice before it looks it up.
@@ -120,18 +124,36 @@ const INPUTS: &str = r#"
 rm -rf repo built
 "#;
 
+/// The command and the Debian package of a program of the system.
+fn of_debian(name: &'static str) -> (&'static str, &'static str) {
+    match name {
+        "cc1" => ("cc", "gcc"),
+        "xz" => ("xz", "xz-utils"),
+        "gnuplot" => ("gnuplot", "gnuplot-nox"),
+        "dot" => ("dot", "graphviz"),
+        "convert" => ("/usr/bin/convert", "imagemagick"),
+        "sort" | "od" => (name, "coreutils"),
+        _ => (name, name),
+    }
+}
+
+/// The path of a program of the system. Installs it if it is missing and this user may.
+fn installed(name: &'static str) -> Option<PathBuf> {
+    let (command, package) = of_debian(name);
+    process::find(command).or_else(|| setup::install(package).then(|| process::find(command)).flatten())
+}
+
 /// The executable of a program, if it is installed or can be.
 fn executable(program: &Real) -> Option<PathBuf> {
-    let Some((package, version)) = program.package else {
-        return process::find(if program.name == "cc1" { "cc" } else { program.name });
-    };
+    let Some((package, version)) = program.package else { return installed(program.name) };
     let installed = install_with_debug_info(package, program.name, Some(version));
     installed.inspect_err(|error| eprintln!("{package} {version}: {error:#}")).ok()
 }
 
 /// The findings of a real program, judged. `None` if it cannot be had.
 pub(super) fn run(lab: &Lab, program: &Real) -> Result<Option<Vec<Judged>>> {
-    let Some(executable) = executable(program).filter(|_| process::find("gawk").is_some()) else {
+    // gawk writes the input.
+    let Some(executable) = executable(program).filter(|_| installed("gawk").is_some()) else {
         return Ok(None);
     };
     let executable = executable.to_string_lossy();

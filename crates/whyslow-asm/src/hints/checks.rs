@@ -5,7 +5,8 @@ use super::{Cause, Hint, Kind, Place, count};
 use crate::callee::{Purpose, purpose};
 use crate::instruction::{Flow, Registers};
 
-pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
+/// `waits`: each iteration waits for the previous one.
+pub(super) fn add(place: &Place<'_>, waits: bool, found: &mut Vec<Hint>) {
     let mut bounds = Checks::default();
     let mut by_data = Checks::default();
     let mut overflow = Checks::default();
@@ -29,13 +30,14 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
         rows.rows.extend(setter);
         rows.rows.push(index);
     }
+    let hidden = waits.then_some(Cause::HiddenByChain);
     found.extend(
-        bounds_check(place, &bounds, None)
+        bounds_check(place, &bounds, hidden)
             .or_else(|| bounds_check(place, &by_data, Some(Cause::IndexFromData))),
     );
     let Checks { number, rows: overflow } = overflow;
     if !overflow.is_empty() {
-        found.push(place.hint(
+        let hint = place.hint(
             Kind::OverflowCheck,
             &overflow,
             format!(
@@ -45,7 +47,8 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
                 part(place, &overflow)
             ),
             "Build without `overflow-checks`, or use `wrapping_add` and similar methods if wrapping is intended.",
-        ));
+        );
+        found.push(Hint { cause: hidden, ..hint });
     }
     let switches: Vec<usize> = place
         .warm
@@ -73,7 +76,7 @@ struct Checks {
 
 fn bounds_check(place: &Place<'_>, checks: &Checks, cause: Option<Cause>) -> Option<Hint> {
     let (what, advice) = match cause {
-        None => (
+        None | Some(Cause::HiddenByChain) => (
             count(checks.number, "an index", "indices"),
             "Iterate over the slice instead of indexing it, take a slice of the known length before the loop, or use `zip` or \
              `chunks_exact`.",

@@ -122,6 +122,8 @@ pub enum Cause {
     FewOperations,
     /// The checked index depends on data, as in a table of states or a merge. No iterator replaces it.
     IndexFromData,
+    /// Each iteration waits for the previous one, and the processor executes the checks in that time.
+    HiddenByChain,
 }
 
 /// An avoidable cost.
@@ -243,7 +245,10 @@ impl<'b> Place<'b> {
         calls::add(self, found);
         arithmetic::add(self, found);
         if self.in_loop.is_some() {
-            checks::add(self, found);
+            let waits = found.iter().any(|hint| {
+                hint.in_loop == self.in_loop && matches!(hint.kind, Kind::PointerChase | Kind::SerialChain)
+            });
+            checks::add(self, waits, found);
             memory::add(self, found);
             found.extend(spin::spin_wait(self));
         }

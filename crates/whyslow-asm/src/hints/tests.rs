@@ -351,6 +351,10 @@ fn an_index_from_data_is_checked_for_a_reason() {
         0xc3, 0xe8, 0xe9, 0x0f, 0, 0,
     ];
     assert_eq!(cause(&counter), Some(None));
+    // The same, but each address comes from the previous load: 5: mov rdi, [rdi+rcx*8]
+    let mut chased = counter;
+    (chased[6], chased[7]) = (0x8b, 0x3c);
+    assert_eq!(cause(&chased), Some(Some(Cause::HiddenByChain)));
     // 0: movzx r8d, byte [rdx]; 4: cmp r8, rsi; 7: jae 16; 9: add rax, [rdi+r8*8]; d: inc rdx; 10: cmp rdx, rcx;
     // 13: jb 0; 15: ret; 16: call 2000
     let loaded = [

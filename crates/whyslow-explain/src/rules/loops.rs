@@ -54,7 +54,7 @@ rules! {
     "divisions or square roots in a hot loop take tens of cycles each",
     "divide by constants or powers of two, multiply by the reciprocal, use u32 instead of u64, or move the division out of the loop",
     Some("divide by constants or powers of two, multiply by the reciprocal, use 32-bit types instead of 64-bit ones, or move the division out of the loop");
-    FLOAT_CONVERSIONS "float-conversions" InCode::of_weight(&[Kind::FloatConversion]).least(0.10),
+    FLOAT_CONVERSIONS "float-conversions" InCode::of_weight(&[Kind::FloatConversion]).least(0.30),
     "a hot loop converts between integers and floating-point numbers",
     "use only one of the two inside the loop, and convert before or after it",
     None;

@@ -40,7 +40,14 @@ pub(super) static VEC_GROWTH: Rule = Rule {
     signal: Signal::Frames(Frames::new(&[
         r"RawVec(?:Inner)?\b.*::(?:grow_one|grow_amortized|grow_exact|finish_grow|reserve_for_push|do_reserve_and_handle|reserve)\b",
         r"^(?:void )?std::vector<.*>::_M_(?:realloc_insert|realloc_append|fill_insert|default_append)",
-    ]).needs(&[r"finish_grow|grow_amortized|do_reserve_and_handle|realloc|_M_realloc|_M_fill_insert|_M_default_append"]).on_line(is_in_counted_loop).least(0.05).or_by(super::heap::vec_growth)),
+    ])
+    // A compiler moves instructions of an inlined `_M_realloc_insert` into the loop around it, where they run although
+    // nothing grows. So a vector of C++ grows only where something is allocated, moved or freed beneath.
+    .needs(&[
+        r"finish_grow|grow_amortized|do_reserve_and_handle|(?:^|[^_M])_*realloc",
+        r"^operator (?:new|delete)|::_M_(?:de)?allocate\b|^_*mem(?:move|cpy)|^(?:\w+ )*std::__(?:relocate|uninitialized|do_uninit)",
+    ])
+    .on_line(is_in_counted_loop).least(0.05).or_by(super::heap::vec_growth)),
 };
 
 pub(super) static CLONE_HEAVY: Rule = Rule {

@@ -1,6 +1,6 @@
 //! Sums the areas of shapes behind boxed trait objects.
 //! planted: dyn-calls
-//! also: pointer-chase
+//! also: pointer-chase, serial-chain
 trait Shape {
     fn area(&self) -> f64;
 }
