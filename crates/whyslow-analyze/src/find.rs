@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use whyslow_names::{Fit, Wanted};
 use whyslow_profile::{CodeKind, Profile};
+use whyslow_words::nearest;
 
 use crate::functions::FunctionTable;
 use crate::labels::{self, Label};
@@ -156,25 +157,6 @@ pub(crate) fn find(profile: &Profile, table: &FunctionTable, query: &str) -> Res
     };
     let others = found.iter().skip(1).map(other).collect();
     Ok(Found { labels: one.labels.clone(), others })
-}
-
-/// Longer parts of names are cut: the distance takes quadratic time.
-const COMPARED: usize = 64;
-
-/// The names whose last part is most similar to that of `query`, at most three.
-pub fn nearest(query: &str, names: impl Iterator<Item = String>) -> Vec<String> {
-    let wanted = last_part(query);
-    let allowed = wanted.chars().count().div_ceil(3);
-    let scored = names.map(|name| (strsim::levenshtein(&wanted, &last_part(&name)), name));
-    let mut close = scored.filter(|(distance, _)| *distance <= allowed).collect::<Vec<_>>();
-    close.sort();
-    close.dedup();
-    close.truncate(3);
-    close.into_iter().map(|(_, name)| name).collect()
-}
-
-fn last_part(name: &str) -> String {
-    name.rsplit("::").next().unwrap_or(name).to_lowercase().chars().take(COMPARED).collect()
 }
 
 #[cfg(test)]

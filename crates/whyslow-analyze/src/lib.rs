@@ -44,9 +44,9 @@ mod walk;
 
 pub use call_tree::{CallTree, Children, TreeOptions};
 pub use callers::Callers;
-pub use command::{command_line, quoted, quoted_path, record_again};
+pub use command::record_again;
 pub use counting::is_counted;
-pub use find::{Candidate, FindError, candidates, meant, nearest};
+pub use find::{Candidate, FindError, candidates, meant};
 pub use folding::Fold;
 pub use function_filter::FunctionFilter;
 pub use functions::{FunctionRow, FunctionTable, Share, SortBy};
@@ -69,7 +69,7 @@ pub use quality::{
     BuiltWith, Grade, HeapQuality, ModuleShare, Quality, Runtime, WaitQuality, Warning, runs_hidden_script,
 };
 pub use ratios::{Ratio, RatioKind, Ratios};
-pub use remark::{About, Fact, Remark, Severity, no_leak_check};
+pub use remark::{no_leak_check, remark_of};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use syscalls::{SyscallAdvice, SyscallCost, SyscallRow, SyscallTable, has_syscalls};
@@ -77,7 +77,7 @@ pub use tasks::{
     AsyncFinding, BlockedWorker, StackPlace, TaskChain, TaskCost, TaskRow, TaskStacks, TaskTable,
 };
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
-pub use units::{Count, Percent, bytes, duration, number_of, times, value};
+pub use units::value;
 pub use waits::{
     CriticalPath, Did, LockName, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, Spent,
     TimeKind, TimeSplit, Together, WaitEdge, WaitRow, WaitTable, Waited, has_wakers, row_reasons,

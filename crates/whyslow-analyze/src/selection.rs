@@ -13,7 +13,7 @@ use crate::heap::LIVE;
 use crate::labels::{self, Labels};
 use crate::parallelism::Parallelism;
 use crate::spans::{Inside, SpanPattern, SpanThreads};
-use crate::units::duration;
+use whyslow_words::duration;
 
 /// Which samples count. The default is every sample of the first metric.
 #[derive(Debug, Default, Clone)]

@@ -1,7 +1,7 @@
 //! Notes on a benchmark: what limits its verdicts, and what is odd about its runs.
 
-use whyslow_analyze::{About, Fact, Percent, Remark, Severity, duration, number_of};
 use whyslow_profile::{ExitStatus, facts};
+use whyslow_words::{About, Fact, Percent, Remark, Severity, duration, number_of};
 
 facts! {
     /// A note on a benchmark.

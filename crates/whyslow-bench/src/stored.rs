@@ -136,7 +136,7 @@ fn judged_now(measured: Measured, margin: f64) -> Stored {
         },
     };
     let remarks = answer.notes.iter().map(|note| {
-        let remark = whyslow_analyze::Fact::remark(note);
+        let remark = whyslow_words::Fact::remark(note);
         StoredRemark { severity: remark.severity.label().to_owned(), message: remark.text, fix: remark.fix }
     });
     Stored { remarks: remarks.collect(), answer, reference: 0, margin, measured }

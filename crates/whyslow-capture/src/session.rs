@@ -95,7 +95,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
             (None, None, Some(_)) => Sampling::Ptrace,
             (None, None, None) => Sampling::Unknown,
         },
-        only_cpus: options.cpus.as_ref().map(|_| machine::cpu_words(&cpus)),
+        only_cpus: options.cpus.as_ref().map(|_| whyslow_words::cpu_words(&cpus)),
         kernel: match (plan, kernel_base) {
             (None, _) if timer_hz.or(ptrace_hz).is_some() => KernelView::Callers,
             (None, _) => KernelView::Unknown,
@@ -541,7 +541,7 @@ fn cpus_to_record(options: &Options) -> Result<Vec<u32>, RecordError> {
     match wanted.iter().find(|cpu| !online.contains(cpu)) {
         Some(missing) => Err(RecordError::Refused(format!(
             "there is no CPU {missing}; this machine has {}",
-            machine::cpu_words(&online)
+            whyslow_words::cpu_words(&online)
         ))),
         None => Ok(online.into_iter().filter(|cpu| wanted.contains(cpu)).collect()),
     }

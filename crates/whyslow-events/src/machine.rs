@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use whyslow_words::nearest;
+
 use crate::grammar::{Modifiers, Spec, Term, What};
 use crate::known::{self, Known, TYPE_CACHE, TYPE_HARDWARE, TYPE_RAW, TYPE_SOFTWARE, TYPE_TRACEPOINT};
 use crate::measured::WhyNot;
@@ -351,7 +353,7 @@ impl Machine {
         let mut events = events.collect::<Result<Vec<Event>, EventError>>()?.into_iter();
         let Some(mut first) = events.next() else {
             let names = self.list().into_iter().map(|event| event.name);
-            return Err(EventError::Unknown { name: name.to_owned(), similar: similar(name, names) });
+            return Err(EventError::Unknown { name: name.to_owned(), similar: nearest(name, names) });
         };
         first.attrs.extend(events.flat_map(|event| event.attrs));
         Ok(first)
@@ -412,7 +414,7 @@ impl Machine {
             return Err(match self.tracepoints() {
                 Ok(all) => {
                     let names = all.into_iter().map(|(subsystem, name)| format!("{subsystem}:{name}"));
-                    EventError::NoTracepoint { similar: similar(&whole, names), name: whole }
+                    EventError::NoTracepoint { similar: nearest(&whole, names), name: whole }
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     EventError::TracepointsHidden { name: whole }
@@ -493,7 +495,7 @@ fn configs_of(unit: &MeasuringUnit, terms: &[Term]) -> Result<Configs, EventErro
         match error {
             TermError::Unknown(term) => {
                 let known = unit.fields().into_iter().chain(unit.events());
-                EventError::NoTerm { known: similar(&term, known), unit: name, term }
+                EventError::NoTerm { known: nearest(&term, known), unit: name, term }
             }
             TermError::TooLarge(term) => EventError::TooLarge { unit: name, term },
             TermError::Incomplete(term) => EventError::Incomplete { unit: name, term },
@@ -517,23 +519,6 @@ fn event_of(unit: &MeasuringUnit, terms: &[Term], Configs(configs): Configs) -> 
         reach: unit.shared_by().map_or(Reach::Tasks, Reach::SharedBy),
         sets_modes: false,
     }
-}
-
-/// The names most similar to a word, best first.
-fn similar(word: &str, names: impl Iterator<Item = String>) -> Vec<String> {
-    const MOST: usize = 3;
-    const LEAST_ALIKE: f64 = 0.75;
-    let word = word.to_lowercase();
-    let mut alike: Vec<(f64, String)> = names
-        .map(|name| {
-            let lower = name.to_lowercase();
-            let part = if lower.contains(&word) && word.len() > 2 { 0.9 } else { 0.0 };
-            (strsim::jaro_winkler(&lower, &word).max(part), name)
-        })
-        .filter(|(alike, _)| *alike >= LEAST_ALIKE)
-        .collect();
-    alike.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    alike.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ impl MeasuringUnit {
 
     /// The CPUs through which it is read, if it counts for all of them together.
     pub(crate) fn shared_by(&self) -> Option<Vec<u32>> {
-        text(self.folder.join("cpumask")).map(|list| whyslow_proc::machine::cpu_list(&list))
+        text(self.folder.join("cpumask")).map(|list| whyslow_words::cpu_list(&list))
     }
 
     /// The named events.

@@ -1,8 +1,9 @@
 //! Which findings are reported, and in which order.
 
 use rustc_hash::FxHashSet;
-use whyslow_analyze::{Percent, Weights};
+use whyslow_analyze::Weights;
 use whyslow_profile::{StackId, StringId};
+use whyslow_words::Percent;
 
 use crate::finding::{Confidence, Cost, Finding};
 

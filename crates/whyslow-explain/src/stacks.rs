@@ -11,10 +11,10 @@ use std::cmp::Reverse;
 use regex::RegexSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_analyze::{
-    CallTree, Label, Nearness, Percent, Selection, StackFrame, Weights, frames_at, frames_of,
-    runs_hidden_script,
+    CallTree, Label, Nearness, Selection, StackFrame, Weights, frames_at, frames_of, runs_hidden_script,
 };
 use whyslow_profile::{Function, Profile, StackId};
+use whyslow_words::Percent;
 
 use crate::Question;
 use crate::facts::sampled_value;

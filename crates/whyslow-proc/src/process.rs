@@ -201,7 +201,7 @@ impl Status {
 
     /// The CPUs that it may use.
     pub fn allowed_cpus(&self) -> Vec<u32> {
-        self.get("Cpus_allowed_list").map(crate::machine::cpu_list).unwrap_or_default()
+        self.get("Cpus_allowed_list").map(whyslow_words::cpu_list).unwrap_or_default()
     }
 }
 

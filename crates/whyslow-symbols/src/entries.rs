@@ -6,6 +6,7 @@ use object::elf::STT_FUNC;
 use object::{Object, ObjectSymbol, SymbolFlags};
 use rustc_hash::FxHashMap;
 use whyslow_elf::{DebugFolders, Elf, ElfFile};
+use whyslow_words::nearest;
 
 use crate::demangle::{shown_name, without_suffixes};
 use crate::{go, separate_debug_file};
@@ -127,17 +128,9 @@ impl Functions {
         }
     }
 
-    /// Names that contain the last part of the wanted one.
+    /// Names that the wanted one may misspell.
     fn similar(&self, wanted: &str) -> Vec<String> {
-        const MOST: usize = 5;
-        let last = last_part(wanted).to_lowercase();
-        let is_like = |shown: &&String| last.len() > 2 && shown.to_lowercase().contains(&last);
-        let mut names: Vec<String> =
-            self.rows.iter().map(|(_, shown, _)| shown).filter(is_like).cloned().collect();
-        names.sort_by_key(|name| (name.len(), name.clone()));
-        names.dedup();
-        names.truncate(MOST);
-        names
+        nearest(wanted, self.rows.iter().map(|(_, shown, _)| shown.clone()))
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use whyslow_analyze::{By, Fact as _, Remark};
+use whyslow_analyze::{By, remark_of};
 use whyslow_capture::{
     HeapOptions, Kept, Names, NewProfile, NotRecorded, Options, RecordError, Recording, SamplerChoice,
     Target, record,
@@ -14,8 +14,9 @@ use whyslow_capture::{
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_proc::kernel::Settings;
 use whyslow_profile::file::{self, EXTENSION, Writer};
-use whyslow_profile::{ExitStatus, Profile, Sampling};
+use whyslow_profile::{ExitStatus, Note, Profile, Sampling};
 use whyslow_symbols::Summary;
+use whyslow_words::{Remark, nearest};
 
 use crate::cli::{Volume, command_names};
 use crate::events::EventOptions;
@@ -491,7 +492,8 @@ pub(crate) fn explain(error: RecordError) -> Failure {
         // The message already says what to try.
         RecordError::Refused(_) => failure,
         RecordError::NoEvents(events) => {
-            let remarks: Vec<Remark> = events.iter().map(|event| event.note().remark()).collect();
+            let remarks: Vec<Remark> =
+                events.iter().map(|event| remark_of(&Note::Recording(event.note()))).collect();
             let failure = Failure::new(format!("-e: {}", none_of(events, &remarks)));
             match remarks.into_iter().find_map(|remark| remark.fix) {
                 Some(fix) => failure.next(fix),
@@ -519,35 +521,11 @@ fn none_of(events: &[NotRecorded], remarks: &[Remark]) -> String {
     }
 }
 
-/// The command that a word probably misspells.
+/// The command that a word probably misspells. Programs have short names too, so few letters may differ.
 fn similar_command(word: &str) -> Option<String> {
-    command_names().into_iter().map(|name| (edit_distance(word, &name), name)).min().and_then(
-        |(distance, name)| {
-            let close = distance <= 1 + usize::from(name.len() > 5);
-            close.then_some(name)
-        },
-    )
-}
-
-/// The number of letters to insert, remove, change or swap to turn one word into the other.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.chars().collect::<Vec<_>>(), b.chars().collect::<Vec<_>>());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            rows[i][j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-                let mut min = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                    min = min.min(rows[i - 2][j - 2] + 1);
-                }
-                min
-            };
-        }
-    }
-    rows[a.len()][b.len()]
+    let name = nearest(word, command_names().into_iter()).into_iter().next()?;
+    let close = word.chars().count().abs_diff(name.chars().count()) <= 1;
+    close.then_some(name)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use whyslow_analyze::quoted_path;
+use whyslow_words::quoted_path;
 
-pub(crate) use whyslow_analyze::quoted;
+pub(crate) use whyslow_words::quoted;
 
 /// A file as every printed command names it. For the latest recording that is its number, because the plain name
 /// means another file after the next recording.

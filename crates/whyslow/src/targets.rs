@@ -77,7 +77,7 @@ impl TargetArgs {
         };
         let Some(time) = seconds else {
             let words: Vec<String> = program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-            let command = whyslow_analyze::command_line(&words);
+            let command = whyslow_words::command_line(&words);
             return Err(Failure::new(format!(
                 "-p records running processes, and does not start `{command}`"
             ))

@@ -7,8 +7,8 @@ use whyslow_profile::{ExitStatus, KernelView, LeakCheck, ModuleKind, Optimised, 
 use super::Side;
 use super::runs::{Runs, merged_runs};
 use crate::labels::module_file_name;
-use crate::remark::{About, Fact, Remark, Severity};
-use crate::units::{Count, number_of};
+use whyslow_words::{About, Fact, Remark, Severity};
+use whyslow_words::{Count, number_of};
 
 /// One of two profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Advice on lines whose blocks grow step by step.
 
 use super::{Capacity, CapacityAdvice, Grower, SiteRow};
-use crate::remark::{About, Fact, Remark};
-use crate::units::{Count, bytes};
+use whyslow_words::{About, Fact, Remark};
+use whyslow_words::{Count, bytes};
 
 whyslow_profile::facts! {
     /// Whether reserving capacity would replace step-by-step growth.

@@ -21,10 +21,10 @@ pub use warning::{BuiltWith, ModuleShare, Warning};
 use crate::command::record_again;
 use crate::counting::is_counted;
 use crate::labels::{Label, Labels, is_named};
-use crate::remark::{Fact, Remark, Severity};
 use crate::selection::{Selection, Weights};
 use crate::units::share;
 use crate::waits::{Spent, wait_metric};
+use whyslow_words::{Fact, Remark, Severity};
 
 /// Fewer samples than this are too few for shares: with 200 the error of a 50 % share is 3.5 points.
 pub(crate) const ENOUGH_SAMPLES: u64 = 200;

@@ -92,8 +92,8 @@ fn where_lost(profile: &Profile, weights: &Weights) -> Option<(String, BuiltWith
 mod tests {
     use super::*;
     use crate::quality::Quality;
-    use crate::remark::Severity;
     use crate::testing;
+    use whyslow_words::Severity;
 
     fn warning(folded: &str, change: impl FnOnce(&mut Profile)) -> Warning {
         let mut profile = testing::profile(folded);

@@ -3,25 +3,24 @@
 use whyslow_profile::{HeapNote, Unwatched, WhyLeftOut};
 
 use super::leak_check::{leak_check_fix, no_leak_check};
-use super::{About, Fact, Remark};
-use crate::units::{Count, number_of};
+use whyslow_words::{About, Remark};
+use whyslow_words::{Count, number_of};
 
 /// The fix for allocators that whyslow finds by their symbols.
 const SYMBOLS: &str =
     "build it with symbols (Cargo: strip = \"none\"), install its debug file, or use the crate whyslow-alloc";
 
-impl Fact for HeapNote {
-    fn remark(&self) -> Remark {
-        let about = match self {
-            Self::UnreadablePages { .. }
-            | Self::ProcessNotChecked { .. }
-            | Self::MoreProcessesNotChecked { .. } => About::Leaks,
-            Self::StacksNotKept => About::Stacks,
-            _ => About::Heap,
-        };
-        let fix = fix(self);
-        Remark { fix, ..Remark::note(self.id(), about, text(self)) }
-    }
+/// The remark for a note.
+pub(super) fn remark(note: &HeapNote) -> Remark {
+    let about = match note {
+        HeapNote::UnreadablePages { .. }
+        | HeapNote::ProcessNotChecked { .. }
+        | HeapNote::MoreProcessesNotChecked { .. } => About::Leaks,
+        HeapNote::StacksNotKept => About::Stacks,
+        _ => About::Heap,
+    };
+    let fix = fix(note);
+    Remark { fix, ..Remark::note(note.id(), about, text(note)) }
 }
 
 fn text(note: &HeapNote) -> String {

@@ -2,31 +2,30 @@
 
 use whyslow_profile::{ImportNote, LeftOutSamples};
 
-use super::{About, Fact, Remark};
-use crate::units::{Count, number_of};
+use whyslow_words::{About, Remark};
+use whyslow_words::{Count, number_of};
 
 /// The command that makes perf record complete stacks.
 const WHOLE_STACKS: &str = "perf record --call-graph dwarf";
 
-impl Fact for ImportNote {
-    fn remark(&self) -> Remark {
-        let about = match self {
-            Self::NoCallStacks
-            | Self::ForeignStackBytes { .. }
-            | Self::LbrStacks
-            | Self::KernelCallchains
-            | Self::BeyondCopiedBytes { .. } => About::Stacks,
-            Self::PprofUnnamed
-            | Self::ChangedFiles { .. }
-            | Self::UnprovenFiles { .. }
-            | Self::OtherKernel => About::Names,
-            Self::SamplesLeftOut { .. } | Self::IdleCpus { .. } | Self::SamplesWithoutTime { .. } => {
-                About::Samples
-            }
-            _ => About::Format,
-        };
-        Remark { fix: fix(self).map(str::to_owned), ..Remark::note(self.id(), about, text(self)) }
-    }
+/// The remark for a note.
+pub(super) fn remark(note: &ImportNote) -> Remark {
+    let about = match note {
+        ImportNote::NoCallStacks
+        | ImportNote::ForeignStackBytes { .. }
+        | ImportNote::LbrStacks
+        | ImportNote::KernelCallchains
+        | ImportNote::BeyondCopiedBytes { .. } => About::Stacks,
+        ImportNote::PprofUnnamed
+        | ImportNote::ChangedFiles { .. }
+        | ImportNote::UnprovenFiles { .. }
+        | ImportNote::OtherKernel => About::Names,
+        ImportNote::SamplesLeftOut { .. }
+        | ImportNote::IdleCpus { .. }
+        | ImportNote::SamplesWithoutTime { .. } => About::Samples,
+        _ => About::Format,
+    };
+    Remark { fix: fix(note).map(str::to_owned), ..Remark::note(note.id(), about, text(note)) }
 }
 
 fn text(note: &ImportNote) -> String {

@@ -4,226 +4,225 @@ use whyslow_events::{Kind, NotCounted, WhyNot};
 use whyslow_profile::{IoCalls, NoSyscalls, RecordingNote};
 
 use super::heap_notes::{left_out, left_out_fix};
-use super::{About, Fact, Remark, Severity};
 use crate::perf_level::PerfLevel;
 use crate::quality::wait_error;
 use crate::stat::why_not;
-use crate::units::{Count, Percent, bytes, duration, number_of, share};
+use crate::units::share;
+use whyslow_words::{About, Count, Percent, Remark, Severity, bytes, duration, number_of};
 
 /// The errno of a resource that is used up for now.
 const EAGAIN: i32 = 11;
 
-impl Fact for RecordingNote {
-    fn remark(&self) -> Remark {
-        let severity = if is_refusal(self) { Severity::Warning } else { Severity::Note };
-        let note = |about, text: String| Remark { severity, ..Remark::note(self.id(), about, text) };
-        match self {
-            Self::MarksNotRecorded { error } => {
-                note(About::Marks, format!("the program's marks were not recorded: {error}"))
-            }
-            Self::MarksNotUnderstood { pid } => {
-                note(About::Marks, format!("the marks of process {pid} are not valid and were skipped"))
-                    .or("build it with the whyslow-mark of this whyslow version")
-            }
-            Self::MarksOfOtherVersion { pid } => {
-                note(About::Marks, format!("process {pid} uses another version of whyslow-mark: its marks were skipped"))
-                    .or("build it with the whyslow-mark of this whyslow version")
-            }
-            Self::LostMarks { marks } => {
-                let marks =
-                    number_of(*marks, "mark of the program was lost", "marks of the program were lost");
-                note(About::Marks, format!("{marks}: there were more than whyslow can record"))
-                    .or("mark fewer and longer spans")
-            }
-            Self::EventsRefused { level, ptrace, .. } => {
-                let (why, fix) = match level {
-                    Some(level) => (
-                        format!("kernel.perf_event_paranoid is {level}"),
-                        format!(
-                            "`{}` allows more samples, and kernel functions in them",
-                            PerfLevel::Kernel.command()
-                        ),
-                    ),
-                    None => (
-                        "a container or sandbox filters the call, or the kernel has none".to_owned(),
-                        "`docker run --cap-add PERFMON --security-opt seccomp=unconfined` allows more samples, and kernel \
-                         functions in them"
-                            .to_owned(),
-                    ),
-                };
-                let instead = if *ptrace {
-                    "whyslow stopped the program briefly for each sample, at most a hundred times a second,"
-                } else {
-                    "the program sampled itself with CPU timers, at ticks of the kernel's clock,"
-                };
-                let text = format!(
-                    "perf events are not permitted here ({why}): {instead} and kernel time counts for the code that called the kernel"
-                );
-                note(About::Recording, text).or(fix)
-            }
-            Self::SamplerConfined { processes } => note(
-                About::Recording,
-                format!(
-                    "{} seccomp filter and could not be sampled from then on",
-                    number_of(*processes, "process installed a", "processes each installed a")
-                ),
-            )
-            .or("switch the filter off, or allow perf events: `whyslow doctor` says how"),
-            Self::ProgramNotSampled { program, why } => {
-                let text = format!(
-                    "{}. Its CPU time is not in the recording",
-                    left_out(program, why)
-                );
-                let remark = note(About::Recording, text);
-                match left_out_fix(program, why) {
-                    Some(fix) => remark.or(fix),
-                    None => remark,
-                }
-            }
-            Self::ThreadsUntimed { threads, error } => {
-                let threads = number_of(
-                    *threads,
-                    "thread has no sampling timer",
-                    "threads have no sampling timer",
-                );
-                // The kernel's answer if no signal can be reserved for the timer.
-                let (why, fix) = if matches!(*error, 0 | EAGAIN) {
-                    ("the limit of pending signals is reached".to_owned(), "raise the limit with `ulimit -i`")
-                } else {
-                    let error = std::io::Error::from_raw_os_error(*error).to_string();
-                    let error = error.split(" (os error").next().unwrap_or_default();
-                    (
-                        format!("timer_create is refused ({error})"),
-                        "a container or sandbox filters the system call: allow it, or record on the host",
-                    )
-                };
-                note(About::Recording, format!("{threads}: {why}, so their CPU time has no samples")).or(fix)
-            }
-            Self::WaitsNotRecorded => note(
-                About::Recording,
-                "waits were not recorded: perf events are not permitted, and the kernel's accounts of threads (/proc/PID/schedstat) \
-                 cannot be read"
-                    .to_owned(),
-            )
-            .or("allow perf events: `whyslow doctor` says how"),
-            Self::WaitsFromAccounts => note(
-                About::Recording,
-                "without perf events, waits come from the kernel's accounts of threads and from snapshots of blocked threads, every few \
-                 milliseconds: their number and total are right, and the length of a single wait to a few milliseconds"
-                    .to_owned(),
-            )
-            .or("allow perf events: `whyslow doctor` says how"),
-            Self::WaitSnapshots => note(
-                About::Recording,
-                "the kernel gives no stacks for waits here, so whyslow sampled blocked threads every few milliseconds: all waits are \
-                 counted and timed; the place of a short one is that of a sampled wait of about its length"
-                    .to_owned(),
-            )
-            .or(format!("`{}` allows a stack for every wait", PerfLevel::Kernel.command())),
-            Self::WaitsSampled { stacks, waits } => note(
-                About::Recording,
-                format!(
-                    "{} of {} waits have a stack: above 10,000 waits a second whyslow takes only some stacks, to keep the overhead low; all \
-                     waits are counted and timed",
-                    Count(*stacks),
-                    Count(*waits)
-                ),
-            ),
-            Self::WaitsEstimated { estimated, estimated_ns, total_ns, stacks } => note(
-                About::Waits,
-                format!(
-                    "the places of {} ({} of the waiting time) are estimated from the {} that have a stack of their own: a place's \
-                     share of the waiting time is right to about ±{}",
-                    number_of(*estimated, "wait", "waits"),
-                    Percent(share(*estimated_ns, *total_ns)),
-                    Count(*stacks),
-                    Percent(wait_error(*estimated_ns, *total_ns, *stacks))
-                ),
-            ),
-            Self::WaitsAcrossLosses { waits, total_ns } => note(
-                About::Waits,
-                format!(
-                    "{} ({} in all) may be shown too long: records were lost while the thread waited, so it may have run in between",
-                    number_of(*waits, "wait", "waits"),
-                    duration(*total_ns)
-                ),
-            ),
-            Self::WakersNotRecorded => note(
-                About::Recording,
-                "wakers were not recorded: only root may read the kernel's tracepoints and whole CPUs".to_owned(),
-            )
-            .or("`sudo whyslow record --wakers PROGRAM`, with tracefs mounted (`sudo mount -t tracefs tracefs /sys/kernel/tracing`)"),
-            Self::EventNotRecorded { event, kind, why, error, level } => {
-                let not = NotCounted { why: WhyNot::from_label(why), error: *error };
-                let (why, fix) = why_not(Kind::from_label(kind).unwrap_or(Kind::Unit), not, *level);
-                let remark = note(About::Recording, format!("{event} is not recorded: {why}"));
-                match fix {
-                    Some(fix) => remark.or(fix),
-                    None => remark,
-                }
-            }
-            Self::EventsInUserMode { events, level } => {
-                let level = level.map_or(String::new(), |level| format!(" (kernel.perf_event_paranoid is {level})"));
-                let text = format!(
-                    "{} recorded in user mode only: no permission to record the kernel{level}",
-                    match &events[..] {
-                        [event] => format!("{event} is"),
-                        events => format!("{} are", events.join(", ")),
-                    }
-                );
-                note(About::Recording, text).or(PerfLevel::Kernel.command())
-            }
-            Self::EventsMissed { event, happened, recorded, period } => {
-                // The period that gives as many samples as got through.
-                let fits = happened.div_ceil((recorded / period.max(&1)).max(1));
-                let remark = note(
-                    About::Recording,
-                    format!(
-                        "{event} happened {} times, and {} of them are in the recording: the kernel dropped the rest, mostly where many \
-                         happen at once",
-                        Count(*happened),
-                        Count(*recorded)
-                    ),
-                );
-                let period = nice(fits.saturating_mul(2));
-                let severity =
-                    if recorded.saturating_mul(2) < *happened { Severity::Serious } else { Severity::Warning };
-                Remark { severity, ..remark }.or(format!("`-c {period}` takes one sample per {} events", Count(period)))
-            }
-            Self::SyscallsNotRecorded { why, io } => {
-                let (why, fix) = no_syscalls(*why);
-                let counted = io.map_or_else(String::new, |io| format!(". {}", io_words(io)));
-                note(About::Recording, format!("system calls were not recorded: {why}{counted}")).or(fix)
-            }
-            Self::SyscallsUnpaired { calls } => note(
-                About::Recording,
-                format!(
-                    "{} not counted: records of their start, their end or the time in between were lost",
-                    number_of(*calls, "system call is", "system calls are")
-                ),
-            ),
-            Self::OwnEvents => note(
-                About::Recording,
-                "the program counted its own events (whyslow-alloc), without their times".to_owned(),
-            ),
-            Self::Pooled { recordings } => note(
-                About::Recording,
-                format!("pooled from {} recordings, one after another", Count(*recordings)),
-            ),
-            Self::PooledCommands { others, first, other } => note(
-                About::Recording,
-                format!(
-                    "{} of them ran a command other than {first} ({other} is the first): shares are of all recordings \
-                     together",
-                    Count(*others)
-                ),
-            ),
-            Self::PooledWithoutHeap { files } => note(
-                About::Heap,
-                format!("the heap of {} is left out: peaks and leaks cannot be added up", files.join(", ")),
-            )
-            .or("`whyslow report FILE heap` shows it for each file"),
+/// The remark for a note.
+pub(super) fn remark(of: &RecordingNote) -> Remark {
+    let severity = if is_refusal(of) { Severity::Warning } else { Severity::Note };
+    let note = |about, text: String| Remark { severity, ..Remark::note(of.id(), about, text) };
+    match of {
+        RecordingNote::MarksNotRecorded { error } => {
+            note(About::Marks, format!("the program's marks were not recorded: {error}"))
         }
+        RecordingNote::MarksNotUnderstood { pid } => {
+            note(About::Marks, format!("the marks of process {pid} are not valid and were skipped"))
+                .or("build it with the whyslow-mark of this whyslow version")
+        }
+        RecordingNote::MarksOfOtherVersion { pid } => {
+            note(About::Marks, format!("process {pid} uses another version of whyslow-mark: its marks were skipped"))
+                .or("build it with the whyslow-mark of this whyslow version")
+        }
+        RecordingNote::LostMarks { marks } => {
+            let marks =
+                number_of(*marks, "mark of the program was lost", "marks of the program were lost");
+            note(About::Marks, format!("{marks}: there were more than whyslow can record"))
+                .or("mark fewer and longer spans")
+        }
+        RecordingNote::EventsRefused { level, ptrace, .. } => {
+            let (why, fix) = match level {
+                Some(level) => (
+                    format!("kernel.perf_event_paranoid is {level}"),
+                    format!(
+                        "`{}` allows more samples, and kernel functions in them",
+                        PerfLevel::Kernel.command()
+                    ),
+                ),
+                None => (
+                    "a container or sandbox filters the call, or the kernel has none".to_owned(),
+                    "`docker run --cap-add PERFMON --security-opt seccomp=unconfined` allows more samples, and kernel \
+                     functions in them"
+                        .to_owned(),
+                ),
+            };
+            let instead = if *ptrace {
+                "whyslow stopped the program briefly for each sample, at most a hundred times a second,"
+            } else {
+                "the program sampled itnote with CPU timers, at ticks of the kernel's clock,"
+            };
+            let text = format!(
+                "perf events are not permitted here ({why}): {instead} and kernel time counts for the code that called the kernel"
+            );
+            note(About::Recording, text).or(fix)
+        }
+        RecordingNote::SamplerConfined { processes } => note(
+            About::Recording,
+            format!(
+                "{} seccomp filter and could not be sampled from then on",
+                number_of(*processes, "process installed a", "processes each installed a")
+            ),
+        )
+        .or("switch the filter off, or allow perf events: `whyslow doctor` says how"),
+        RecordingNote::ProgramNotSampled { program, why } => {
+            let text = format!(
+                "{}. Its CPU time is not in the recording",
+                left_out(program, why)
+            );
+            let remark = note(About::Recording, text);
+            match left_out_fix(program, why) {
+                Some(fix) => remark.or(fix),
+                None => remark,
+            }
+        }
+        RecordingNote::ThreadsUntimed { threads, error } => {
+            let threads = number_of(
+                *threads,
+                "thread has no sampling timer",
+                "threads have no sampling timer",
+            );
+            // The kernel's answer if no signal can be reserved for the timer.
+            let (why, fix) = if matches!(*error, 0 | EAGAIN) {
+                ("the limit of pending signals is reached".to_owned(), "raise the limit with `ulimit -i`")
+            } else {
+                let error = std::io::Error::from_raw_os_error(*error).to_string();
+                let error = error.split(" (os error").next().unwrap_or_default();
+                (
+                    format!("timer_create is refused ({error})"),
+                    "a container or sandbox filters the system call: allow it, or record on the host",
+                )
+            };
+            note(About::Recording, format!("{threads}: {why}, so their CPU time has no samples")).or(fix)
+        }
+        RecordingNote::WaitsNotRecorded => note(
+            About::Recording,
+            "waits were not recorded: perf events are not permitted, and the kernel's accounts of threads (/proc/PID/schedstat) \
+             cannot be read"
+                .to_owned(),
+        )
+        .or("allow perf events: `whyslow doctor` says how"),
+        RecordingNote::WaitsFromAccounts => note(
+            About::Recording,
+            "without perf events, waits come from the kernel's accounts of threads and from snapshots of blocked threads, every few \
+             milliseconds: their number and total are right, and the length of a single wait to a few milliseconds"
+                .to_owned(),
+        )
+        .or("allow perf events: `whyslow doctor` says how"),
+        RecordingNote::WaitSnapshots => note(
+            About::Recording,
+            "the kernel gives no stacks for waits here, so whyslow sampled blocked threads every few milliseconds: all waits are \
+             counted and timed; the place of a short one is that of a sampled wait of about its length"
+                .to_owned(),
+        )
+        .or(format!("`{}` allows a stack for every wait", PerfLevel::Kernel.command())),
+        RecordingNote::WaitsSampled { stacks, waits } => note(
+            About::Recording,
+            format!(
+                "{} of {} waits have a stack: above 10,000 waits a second whyslow takes only some stacks, to keep the overhead low; all \
+                 waits are counted and timed",
+                Count(*stacks),
+                Count(*waits)
+            ),
+        ),
+        RecordingNote::WaitsEstimated { estimated, estimated_ns, total_ns, stacks } => note(
+            About::Waits,
+            format!(
+                "the places of {} ({} of the waiting time) are estimated from the {} that have a stack of their own: a place's \
+                 share of the waiting time is right to about ±{}",
+                number_of(*estimated, "wait", "waits"),
+                Percent(share(*estimated_ns, *total_ns)),
+                Count(*stacks),
+                Percent(wait_error(*estimated_ns, *total_ns, *stacks))
+            ),
+        ),
+        RecordingNote::WaitsAcrossLosses { waits, total_ns } => note(
+            About::Waits,
+            format!(
+                "{} ({} in all) may be shown too long: records were lost while the thread waited, so it may have run in between",
+                number_of(*waits, "wait", "waits"),
+                duration(*total_ns)
+            ),
+        ),
+        RecordingNote::WakersNotRecorded => note(
+            About::Recording,
+            "wakers were not recorded: only root may read the kernel's tracepoints and whole CPUs".to_owned(),
+        )
+        .or("`sudo whyslow record --wakers PROGRAM`, with tracefs mounted (`sudo mount -t tracefs tracefs /sys/kernel/tracing`)"),
+        RecordingNote::EventNotRecorded { event, kind, why, error, level } => {
+            let not = NotCounted { why: WhyNot::from_label(why), error: *error };
+            let (why, fix) = why_not(Kind::from_label(kind).unwrap_or(Kind::Unit), not, *level);
+            let remark = note(About::Recording, format!("{event} is not recorded: {why}"));
+            match fix {
+                Some(fix) => remark.or(fix),
+                None => remark,
+            }
+        }
+        RecordingNote::EventsInUserMode { events, level } => {
+            let level = level.map_or(String::new(), |level| format!(" (kernel.perf_event_paranoid is {level})"));
+            let text = format!(
+                "{} recorded in user mode only: no permission to record the kernel{level}",
+                match &events[..] {
+                    [event] => format!("{event} is"),
+                    events => format!("{} are", events.join(", ")),
+                }
+            );
+            note(About::Recording, text).or(PerfLevel::Kernel.command())
+        }
+        RecordingNote::EventsMissed { event, happened, recorded, period } => {
+            // The period that gives as many samples as got through.
+            let fits = happened.div_ceil((recorded / period.max(&1)).max(1));
+            let remark = note(
+                About::Recording,
+                format!(
+                    "{event} happened {} times, and {} of them are in the recording: the kernel dropped the rest, mostly where many \
+                     happen at once",
+                    Count(*happened),
+                    Count(*recorded)
+                ),
+            );
+            let period = nice(fits.saturating_mul(2));
+            let severity =
+                if recorded.saturating_mul(2) < *happened { Severity::Serious } else { Severity::Warning };
+            Remark { severity, ..remark }.or(format!("`-c {period}` takes one sample per {} events", Count(period)))
+        }
+        RecordingNote::SyscallsNotRecorded { why, io } => {
+            let (why, fix) = no_syscalls(*why);
+            let counted = io.map_or_else(String::new, |io| format!(". {}", io_words(io)));
+            note(About::Recording, format!("system calls were not recorded: {why}{counted}")).or(fix)
+        }
+        RecordingNote::SyscallsUnpaired { calls } => note(
+            About::Recording,
+            format!(
+                "{} not counted: records of their start, their end or the time in between were lost",
+                number_of(*calls, "system call is", "system calls are")
+            ),
+        ),
+        RecordingNote::OwnEvents => note(
+            About::Recording,
+            "the program counted its own events (whyslow-alloc), without their times".to_owned(),
+        ),
+        RecordingNote::Pooled { recordings } => note(
+            About::Recording,
+            format!("pooled from {} recordings, one after another", Count(*recordings)),
+        ),
+        RecordingNote::PooledCommands { others, first, other } => note(
+            About::Recording,
+            format!(
+                "{} of them ran a command other than {first} ({other} is the first): shares are of all recordings \
+                 together",
+                Count(*others)
+            ),
+        ),
+        RecordingNote::PooledWithoutHeap { files } => note(
+            About::Heap,
+            format!("the heap of {} is left out: peaks and leaks cannot be added up", files.join(", ")),
+        )
+        .or("`whyslow report FILE heap` shows it for each file"),
     }
 }
 
@@ -295,13 +294,13 @@ mod tests {
     use super::*;
 
     fn words(note: &RecordingNote) -> (String, String) {
-        let remark = note.remark();
+        let remark = remark(note);
         (remark.text, remark.fix.unwrap_or_default().to_string())
     }
 
     #[test]
     fn a_refused_timer_is_not_called_a_limit() {
-        let remark = |error| RecordingNote::ThreadsUntimed { threads: 2, error }.remark();
+        let remark = |error| super::remark(&RecordingNote::ThreadsUntimed { threads: 2, error });
         assert!(remark(11).text.contains("the limit of pending signals is reached"));
         assert!(remark(0).text.contains("the limit of pending signals is reached"), "older files");
         let refused = remark(1);

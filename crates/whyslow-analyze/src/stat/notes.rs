@@ -5,8 +5,8 @@ use whyslow_profile::facts;
 
 use super::Scope;
 use crate::perf_level::PerfLevel;
-use crate::remark::{About, Fact, Remark, Severity};
-use crate::units::{Percent, duration, number_of};
+use whyslow_words::{About, Fact, Remark, Severity};
+use whyslow_words::{Percent, duration, number_of};
 
 facts! {
     /// A note on counting.

@@ -3,7 +3,8 @@
 use whyslow_events::{Measured, Reading, Unit};
 
 use super::{Number, NumberUnit, hardware, seen, whole};
-use crate::units::{Count, Percent, bytes, duration, share};
+use crate::units::share;
+use whyslow_words::{Count, Percent, bytes, duration};
 
 /// What was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

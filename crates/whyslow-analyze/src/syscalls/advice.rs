@@ -3,8 +3,8 @@
 use whyslow_profile::Profile;
 
 use super::{SyscallRow, SyscallTable};
-use crate::remark::{About, Fact, Remark};
-use crate::units::{Count, bytes, number_of};
+use whyslow_words::{About, Fact, Remark};
+use whyslow_words::{Count, bytes, number_of};
 
 /// The unit of the page cache, and the smallest useful buffer.
 const PAGE: u64 = 4096;

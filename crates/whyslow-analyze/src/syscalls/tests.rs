@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::profile;
-use crate::{Fact, FunctionFilter, Pattern};
+use crate::{FunctionFilter, Pattern};
+use whyslow_words::Fact;
 
 fn add(
     profile: &mut Profile,

@@ -8,10 +8,10 @@ use whyslow_profile::{Profile, StackId, StringId};
 use super::{Place, Places};
 use crate::labels::{self, Label, Labels};
 use crate::own::Charges;
-use crate::remark::{About, Fact, Remark};
 use crate::selection::Selection;
-use crate::units::{Count, duration};
 use crate::waits::{Reason, Reasons, wait_metric};
+use whyslow_words::{About, Fact, Remark};
+use whyslow_words::{Count, duration};
 
 /// Calls of one function from one line that block workers.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,8 +2,8 @@ use whyslow_profile::{Metric, Samples, ThreadId};
 
 use super::*;
 use crate::own::Charges;
-use crate::remark::Fact as _;
 use crate::testing::{self, SAMPLE_NS};
+use whyslow_words::Fact as _;
 
 /// A tokio worker, which is itself a closure on a thread for blocking calls.
 const WORKER: &str = "w: clone3;tokio::runtime::blocking::pool::Inner::run;tokio::runtime::task::raw::poll;\

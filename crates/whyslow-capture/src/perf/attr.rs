@@ -178,7 +178,7 @@ pub(super) fn core_type(sys: &Path, cpu: u32) -> Option<u32> {
     ["cpu_core", "cpu_atom", "cpu_lowpower"].into_iter().find_map(|unit| {
         let folder = sys.join("bus/event_source/devices").join(unit);
         let cpus = fs::read_to_string(folder.join("cpus")).ok()?;
-        whyslow_proc::machine::cpu_list(&cpus).contains(&cpu).then_some(())?;
+        whyslow_words::cpu_list(&cpus).contains(&cpu).then_some(())?;
         fs::read_to_string(folder.join("type")).ok()?.trim().parse().ok()
     })
 }

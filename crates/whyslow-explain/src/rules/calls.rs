@@ -1,8 +1,9 @@
 //! Rules over recorded system calls.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_analyze::{Count, Fact, SyscallAdvice, SyscallRow, SyscallTable, bytes, duration, number_of};
+use whyslow_analyze::{SyscallAdvice, SyscallRow, SyscallTable};
 use whyslow_profile::Profile;
+use whyslow_words::{Count, Fact, bytes, duration, number_of};
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};

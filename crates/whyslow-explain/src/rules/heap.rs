@@ -1,9 +1,9 @@
 //! Rules over heap recordings: allocations, live bytes over time, and leaks.
 
 use whyslow_analyze::heap::{SiteRow, Sites, live_over_time};
-use whyslow_analyze::{Count, Fact, bytes, duration, number_of};
 use whyslow_profile::heap::metric;
 use whyslow_profile::{Growth, HeapCounts, LeakCheck};
+use whyslow_words::{Count, Fact, bytes, duration, number_of};
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};

@@ -5,10 +5,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use rustc_hash::FxHashMap;
-use whyslow_analyze::{
-    CallTree, Label, Nearness, Parallelism, StackFrame, TaskTable, duration, frames_of, number_of,
-};
+use whyslow_analyze::{CallTree, Label, Nearness, Parallelism, StackFrame, TaskTable, frames_of};
 use whyslow_profile::{LocationId, ProcessId, Profile, StackId, Subject, Thread};
+use whyslow_words::{duration, number_of};
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};

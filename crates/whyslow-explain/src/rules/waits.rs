@@ -1,10 +1,10 @@
 //! Rules over recorded waits (off-CPU time).
 
 use whyslow_analyze::{
-    BlockedWorker, CallTree, LockRow, LockTable, Reason, Site, WaitRow, Waited, duration, number_of,
-    wait_metric,
+    BlockedWorker, CallTree, LockRow, LockTable, Reason, Site, WaitRow, Waited, wait_metric,
 };
 use whyslow_profile::Subject;
+use whyslow_words::{duration, number_of};
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};

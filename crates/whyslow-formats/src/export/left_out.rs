@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use whyslow_analyze::{About, Count, Fact, Remark};
+use whyslow_words::{About, Count, Fact, Remark};
 
 whyslow_profile::facts! {
     /// A part of a profile that is not in the written file. `Display` names it, for use after `this format

@@ -36,7 +36,7 @@ mod xctrace;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use whyslow_analyze::Fact;
+use whyslow_analyze::remark_of;
 #[cfg(test)]
 use whyslow_profile::ImportNote;
 use whyslow_profile::{Profile, Samples};
@@ -283,7 +283,7 @@ pub fn import_bytes(
     let bytes = unpacked.as_deref().unwrap_or(bytes);
     let imported = format.read(bytes, options)?;
     if imported.left_out > 0 && imported.is_empty() {
-        let notes = imported.profile.meta.notes.iter().map(|note| note.remark().text);
+        let notes = imported.profile.meta.notes.iter().map(|note| remark_of(note).text);
         let what = format!("none of its samples can be shown; {}", notes.collect::<Vec<_>>().join("; "));
         return Err(ImportError::unusable(format, what));
     }

@@ -10,10 +10,10 @@ pub use gate::{GATE_SCHEMA, GateView, gate_json, gate_junit, gate_markdown};
 pub use strip::strip_plot;
 pub use suite::suite_markdown;
 pub use tables::{asciidoc, csv, markdown, orgmode};
-use whyslow_analyze::{Remark, bytes, duration};
 use whyslow_bench::document::Measured;
 use whyslow_bench::run::MetricUnit;
 use whyslow_bench::{Answer, Comparison, Metric, Summary};
+use whyslow_words::{Remark, bytes, duration};
 
 /// The measured commands and their comparison.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +102,7 @@ pub(crate) fn amount(value: f64, unit: MetricUnit) -> String {
     match unit {
         MetricUnit::Nanoseconds => duration(whole),
         MetricUnit::Bytes => bytes(whole),
-        MetricUnit::Count => whyslow_analyze::Count(whole).to_string(),
+        MetricUnit::Count => whyslow_words::Count(whole).to_string(),
     }
 }
 
@@ -127,12 +127,12 @@ pub(crate) fn ratio_words(comparison: &Comparison) -> String {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    use whyslow_analyze::Fact;
     use whyslow_bench::document::{MeasuredCommand, SCHEMA, Surroundings};
     use whyslow_bench::judge::judge;
     use whyslow_bench::{Contender, Options, Run, Series};
     use whyslow_profile::{ExitStatus, Host};
     use whyslow_stats::random::Random;
+    use whyslow_words::Fact;
 
     use super::*;
 

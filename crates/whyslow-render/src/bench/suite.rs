@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use whyslow_analyze::{duration, number_of};
 use whyslow_bench::suite::{BASE, Benchmark, HEAD, Standing, Suite};
 use whyslow_stats::{mean, median, variance};
+use whyslow_words::{duration, number_of};
 
 use super::tables::markdown_code;
 use crate::sanitize::clean;

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use whyslow_analyze::{CallTree, Percent, number_of};
+use whyslow_analyze::CallTree;
 use whyslow_profile::{Profile, Unit};
+use whyslow_words::{Percent, number_of};
 
 use super::functions::Functions;
 use super::kinds::{self, KINDS};

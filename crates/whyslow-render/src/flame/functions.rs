@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use whyslow_analyze::{CallTree, Fold, Label, number_of};
+use whyslow_analyze::{CallTree, Fold, Label};
 use whyslow_profile::{CodeKind, Profile};
+use whyslow_words::number_of;
 
 use super::text::{visible, visible_name};
 use crate::names::short_name;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use whyslow_analyze::{Percent, TimeKind, duration};
+use whyslow_analyze::TimeKind;
+use whyslow_words::{Percent, duration};
 
 use super::Drawn;
 use super::data::push_base36;

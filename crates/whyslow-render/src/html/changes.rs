@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use whyslow_analyze::Fact;
 use whyslow_analyze::diff::{Change, DiffRow, Paths, Place, Verification};
 use whyslow_profile::{Carrier, Profile};
+use whyslow_words::Fact;
 
 use super::container::{Columns, Description, NONE};
 use super::page::{push_paragraph, push_title};

@@ -1,9 +1,10 @@
 //! A comparison of two profiles as JSON. `docs/diff-json.md` describes the names.
 
 use serde::Serialize;
+use whyslow_analyze::Label;
 use whyslow_analyze::diff::{Change, DiffRow, Focus, Move, Place};
-use whyslow_analyze::{Fact, Label};
 use whyslow_profile::Profile;
+use whyslow_words::Fact;
 
 use super::{MetricJson, Named, QualityBody, RemarkJson, Run};
 use crate::text::{DiffFile, DiffView};

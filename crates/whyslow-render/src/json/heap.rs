@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use whyslow_analyze::heap::{Ends, SiteOrder, SiteRow, Sites, TrailStep};
-use whyslow_analyze::{CallTree, Fact, Label, StackFrame, Warning, frames_of, no_leak_check};
+use whyslow_analyze::{CallTree, Label, StackFrame, Warning, frames_of, no_leak_check};
 use whyslow_profile::{HeapCounts, HeapFacts, HeapProcess, HeapSnapshot, LeakCheck, Profile};
+use whyslow_words::Fact;
 
 use super::RemarkJson;
 

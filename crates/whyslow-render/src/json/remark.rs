@@ -1,7 +1,7 @@
 //! The JSON form of all remarks.
 
 use serde::Serialize;
-use whyslow_analyze::Remark;
+use whyslow_words::Remark;
 
 /// A remark: `id`, `about`, `severity`, `message`, `fix`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use whyslow_analyze::Remark;
 use whyslow_analyze::stat::{Interval, Number, Scope, Spread, ThreadRow};
 use whyslow_events::{CountedEvent, NotCounted};
 use whyslow_profile::{ExitStatus, Host};
+use whyslow_words::Remark;
 
 use super::RemarkJson;
 

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::{CallTree, Fact, Share, SyscallCost, SyscallTable};
+use whyslow_analyze::{CallTree, Share, SyscallCost, SyscallTable};
+use whyslow_words::Fact;
 
 use super::remark::RemarkJson;
 use super::{Context, Head};

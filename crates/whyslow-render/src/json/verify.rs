@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::Fact;
 use whyslow_analyze::diff::{Change, DiffRow, Hot};
+use whyslow_words::Fact;
 
 use super::diff::{ChangeJson, FocusJson, MoveJson, seen};
 use super::{MetricJson, Named, RemarkJson};

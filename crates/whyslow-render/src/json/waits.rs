@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::{BlockedWorker, CallTree, Fact, Share, WaitTable};
+use whyslow_analyze::{BlockedWorker, CallTree, Share, WaitTable};
 use whyslow_profile::Profile;
+use whyslow_words::Fact;
 
 use super::{Context, Head, RemarkJson};
 

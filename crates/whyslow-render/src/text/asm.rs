@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use anstyle::AnsiColor;
-use whyslow_analyze::Percent;
 use whyslow_asm::{Cause, Destination, Flow, Instruction, Kind, Listing, Operation, Syntax};
+use whyslow_words::Percent;
 
 use super::layout::{BOLD, DIM, PLAIN, cut, place, push_line, push_wrapped, styled, wrap};
 use crate::names::shorten;

@@ -46,9 +46,9 @@ pub fn bench(view: &BenchView<'_>, width: usize) -> String {
 pub fn gate(view: &GateView<'_>, width: usize) -> String {
     let (headline, rows) = gate::table(view);
     let severity = match view.outcome {
-        Outcome::Pass => whyslow_analyze::Severity::Fine,
-        Outcome::Regression => whyslow_analyze::Severity::Serious,
-        Outcome::Undecided => whyslow_analyze::Severity::Warning,
+        Outcome::Pass => whyslow_words::Severity::Fine,
+        Outcome::Regression => whyslow_words::Severity::Serious,
+        Outcome::Undecided => whyslow_words::Severity::Warning,
     };
     let mut out = String::new();
     push_rows(&mut out, &rows, 2);
@@ -57,7 +57,7 @@ pub fn gate(view: &GateView<'_>, width: usize) -> String {
     for change in view.rule_changes {
         push_wrapped(
             &mut out,
-            severity_style(whyslow_analyze::Severity::Warning),
+            severity_style(whyslow_words::Severity::Warning),
             &gate::rule_words(change),
             width.max(NARROWEST),
         );
@@ -117,10 +117,10 @@ fn commands(out: &mut String, view: &BenchView<'_>, width: usize) {
 fn verdict(out: &mut String, view: &BenchView<'_>, comparison: &Comparison, width: usize) {
     let style = match comparison.verdict {
         _ if comparison.ratio.is_none() => BOLD,
-        Verdict::Less => severity_style(whyslow_analyze::Severity::Fine),
-        Verdict::More => severity_style(whyslow_analyze::Severity::Serious),
+        Verdict::Less => severity_style(whyslow_words::Severity::Fine),
+        Verdict::More => severity_style(whyslow_words::Severity::Serious),
         Verdict::Equivalent => BOLD,
-        Verdict::Undecided => severity_style(whyslow_analyze::Severity::Warning),
+        Verdict::Undecided => severity_style(whyslow_words::Severity::Warning),
     };
     let [sentence, basis] = view.verdict_words(comparison, width);
     push_wrapped(out, style, &sentence, width);

@@ -1,7 +1,8 @@
 //! A function between its callers and its callees.
 
-use whyslow_analyze::{Callers, Percent};
+use whyslow_analyze::Callers;
 use whyslow_profile::Profile;
+use whyslow_words::Percent;
 
 use super::layout::{BOLD, PLAIN, Page, columns, label_name, number_of, push_line, push_wrapped, styled};
 use super::tree::{Direction, Drawing, has_folds, push_legend};

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use whyslow_analyze::{CriticalPath, Did, PathRow, PathStep, Percent, Reason, Site, has_wakers};
+use whyslow_analyze::{CriticalPath, Did, PathRow, PathStep, Reason, Site, has_wakers};
 use whyslow_profile::{Profile, ThreadId};
+use whyslow_words::Percent;
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,

@@ -2,8 +2,9 @@
 
 use anstyle::{AnsiColor, Style};
 use whyslow_analyze::diff::{Change, Diff, DiffRow, Focus, Paths, Place, Total, Verdict, Which};
-use whyslow_analyze::{CallTree, Fact, Label, Percent, Quality, is_start_up};
+use whyslow_analyze::{CallTree, Label, Quality, is_start_up};
 use whyslow_profile::{CodeKind, Profile, Unit};
+use whyslow_words::{Fact, Percent};
 
 use super::layout::{
     BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, left, place, push_line, push_titled, right,

@@ -1,9 +1,10 @@
 //! Findings as text: for a terminal, and as annotations on a pull request.
 
 use whyslow_analyze::heap::is_heap_metric;
-use whyslow_analyze::{CallTree, Label, Percent, number_of, record_again};
+use whyslow_analyze::{CallTree, Label, record_again};
 use whyslow_explain::{Change, Evidence, Explanation, Finding, Outcome, Place, Shape};
 use whyslow_profile::{Profile, Unit};
+use whyslow_words::{Percent, number_of};
 
 use super::layout::{
     BOLD, DIM, Page, columns, cut, label_name, push_line, push_titled, push_wrapped, styled, wrap,

@@ -2,9 +2,10 @@
 
 use anstyle::{AnsiColor, Style};
 use whyslow_analyze::is_counted;
-pub(super) use whyslow_analyze::number_of;
-use whyslow_analyze::{CallTree, Grade, Label, Severity};
+use whyslow_analyze::{CallTree, Grade, Label};
 use whyslow_profile::{CodeKind, Metric, Origin, Profile, Subject, Unit};
+use whyslow_words::Severity;
+pub(super) use whyslow_words::number_of;
 
 use super::remark::severity_style;
 use crate::names::{beginning, shorten};

@@ -1,8 +1,9 @@
 //! The source of a function with the cost of each line.
 
 use anstyle::AnsiColor;
-use whyslow_analyze::{LineRow, Lines, Percent};
+use whyslow_analyze::{LineRow, Lines};
 use whyslow_profile::{Profile, StringId};
+use whyslow_words::Percent;
 
 use super::layout::{BOLD, DIM, PLAIN, Page, cut, label_name, place, push_line, push_wrapped, styled};
 use crate::sanitize::{clean, clean_source};

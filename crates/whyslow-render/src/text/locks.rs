@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use whyslow_analyze::{LockRow, LockSite, LockTable, Percent, Site, has_wakers};
+use whyslow_analyze::{LockRow, LockSite, LockTable, Site, has_wakers};
 use whyslow_profile::{ProcessId, Profile, ThreadId};
+use whyslow_words::Percent;
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, label_name, left, number_of, place, push_line, push_wrapped, right, styled,

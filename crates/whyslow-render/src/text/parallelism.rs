@@ -1,7 +1,8 @@
 //! The number of busy threads over time, as text.
 
-use whyslow_analyze::{BusyFunction, Parallelism, Percent, SerialPart};
+use whyslow_analyze::{BusyFunction, Parallelism, SerialPart};
 use whyslow_profile::Profile;
+use whyslow_words::Percent;
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, label_name, place, push_line, push_wrapped, right, styled, wide_enough,

@@ -1,7 +1,8 @@
 //! The quality of a profile as text.
 
-use whyslow_analyze::{Fact, HeapQuality, Quality, Severity, WaitQuality};
+use whyslow_analyze::{HeapQuality, Quality, WaitQuality};
 use whyslow_profile::{KernelView, Sampling, Trigger};
+use whyslow_words::{Fact, Severity};
 
 use super::layout::{PLAIN, Page, grade_style, left, number_of, push_line, push_titled, styled, wrap};
 use super::remark::{push_remark, remark_lines};

@@ -1,7 +1,7 @@
 //! The text form of all remarks.
 
 use anstyle::{AnsiColor, Style};
-use whyslow_analyze::{Remark, Severity};
+use whyslow_words::{Remark, Severity};
 
 use super::layout::{BOLD, DIM, columns, push_titled, wrap};
 use crate::sanitize::clean;
@@ -46,7 +46,7 @@ pub fn remark_line(remark: &Remark) -> String {
 
 #[cfg(test)]
 mod tests {
-    use whyslow_analyze::About;
+    use whyslow_words::About;
 
     use super::*;
 

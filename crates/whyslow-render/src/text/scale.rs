@@ -1,9 +1,9 @@
 //! The growth of a program with its input, as text.
 
-use whyslow_analyze::Severity;
 use whyslow_analyze::scale::{Grown, Growth};
 use whyslow_stats::growth::{Exponent, Shapes};
 use whyslow_stats::pairs::Interval;
+use whyslow_words::Severity;
 
 use super::layout::{BOLD, DIM, cut, number_of, push_line, push_rows, push_wrapped, styled};
 use super::remark::severity_style;

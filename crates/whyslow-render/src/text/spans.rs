@@ -1,6 +1,7 @@
 //! The table of spans.
 
-use whyslow_analyze::{Percent, SpanRow, SpanTable};
+use whyslow_analyze::{SpanRow, SpanTable};
+use whyslow_words::Percent;
 
 use super::layout::{BOLD, DIM, PLAIN, Page, cut, number_of, push_line, push_wrapped, right, styled};
 use crate::sanitize::clean;

@@ -1,7 +1,7 @@
 //! Counted and available events as text.
 
 use whyslow_analyze::stat::{Interval, Number, NumberUnit, Spread, ThreadRow};
-use whyslow_analyze::{Remark, number_of};
+use whyslow_words::{Remark, number_of};
 
 use super::layout::{BOLD, DIM, PLAIN, columns, left, push_line, push_rows, right, styled, wrap};
 use super::remark::remark_lines;
@@ -238,8 +238,8 @@ pub fn events(groups: &[EventGroup<'_>], remarks: &[Remark], width: usize) -> St
 
 #[cfg(test)]
 mod tests {
-    use whyslow_analyze::About;
     use whyslow_analyze::stat::spreads;
+    use whyslow_words::About;
 
     use super::super::tests::plain;
     use super::*;

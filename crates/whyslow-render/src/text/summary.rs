@@ -2,12 +2,12 @@
 
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{
-    BlockedWorker, By, CallTree, Charges, Fact, FunctionTable, HotPath, Overview, OwnRow, OwnTable, Percent,
-    Quality, Remark, Selection, SerialPart, Severity, Spent, SyscallTable, Threads, Together, Waited,
-    record_again, wait_metric,
+    BlockedWorker, By, CallTree, Charges, FunctionTable, HotPath, Overview, OwnRow, OwnTable, Quality,
+    Selection, SerialPart, Spent, SyscallTable, Threads, Together, Waited, record_again, wait_metric,
 };
 use whyslow_explain::Finding;
 use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile, Subject};
+use whyslow_words::{Fact, Percent, Remark, Severity};
 
 use super::explain::short_findings;
 use super::functions::rows;
@@ -457,10 +457,10 @@ pub(super) fn next_commands(commands: Vec<String>, width: usize) -> String {
 
 /// A command line as the user would type it.
 pub(super) fn command_line(words: &[String]) -> String {
-    clean(&whyslow_analyze::command_line(words)).into_owned()
+    clean(&whyslow_words::command_line(words)).into_owned()
 }
 
 /// Quotes a word for the shell if needed.
 pub(super) fn quoted(word: &str) -> String {
-    clean(&whyslow_analyze::quoted(word)).into_owned()
+    clean(&whyslow_words::quoted(word)).into_owned()
 }

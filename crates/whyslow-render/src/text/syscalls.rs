@@ -1,7 +1,8 @@
 //! The table of system calls.
 
-use whyslow_analyze::{CallTree, Fact, Percent, SyscallRow, SyscallTable};
+use whyslow_analyze::{CallTree, SyscallRow, SyscallTable};
 use whyslow_profile::Profile;
+use whyslow_words::{Fact, Percent};
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,

@@ -1,7 +1,8 @@
 //! Tasks of async Rust as text.
 
-use whyslow_analyze::{BlockedWorker, Label, Percent, TaskChain, TaskTable};
+use whyslow_analyze::{BlockedWorker, Label, TaskChain, TaskTable};
 use whyslow_profile::Profile;
+use whyslow_words::Percent;
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, number_of, push_line, push_wrapped, right, styled,

@@ -1,7 +1,8 @@
 //! The tables of threads and processes: sums by name, then each of them.
 
-use whyslow_analyze::{NameRow, Percent, ThreadRow, Threads};
+use whyslow_analyze::{NameRow, ThreadRow, Threads};
 use whyslow_profile::{Profile, ThreadTimes};
+use whyslow_words::Percent;
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, cut, left, number_of, push_line, push_wrapped, right, styled,

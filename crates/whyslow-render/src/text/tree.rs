@@ -1,7 +1,8 @@
 //! Call trees drawn with lines.
 
-use whyslow_analyze::{CallTree, Fold, Outline, Percent, Repeat};
+use whyslow_analyze::{CallTree, Fold, Outline, Repeat};
 use whyslow_profile::Profile;
+use whyslow_words::Percent;
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, kind_style, label_name, number_of, push_line, push_wrapped, styled,

@@ -1,8 +1,8 @@
 //! The result of `whyslow verify`: one paragraph and one table, for a terminal or as Markdown.
 
-use whyslow_analyze::Percent;
 use whyslow_analyze::diff::{Change, DiffRow, Focus, Verdict, Verification};
 use whyslow_profile::Unit;
+use whyslow_words::Percent;
 
 use super::diff::{DiffView, found, numbers, ratio_cells, relative, total_name};
 use super::layout::{BOLD, Page, columns, label_name, left, push_line, right, styled, wrap};
@@ -38,7 +38,7 @@ pub(crate) fn aim_name(aim: &Focus) -> String {
 pub fn verify(view: &VerifyView<'_>, page: Page) -> String {
     let mut out = String::new();
     for caveat in &view.diff.diff.caveats {
-        out.push_str(&remark_lines(&whyslow_analyze::Fact::remark(caveat), page.width));
+        out.push_str(&remark_lines(&whyslow_words::Fact::remark(caveat), page.width));
     }
     for line in wrap(&summary(view), page.width) {
         push_line(&mut out, &line);

@@ -1,7 +1,8 @@
 //! The table of waits.
 
-use whyslow_analyze::{BlockedWorker, Fact, Percent, Reason, WaitRow, WaitTable};
+use whyslow_analyze::{BlockedWorker, Reason, WaitRow, WaitTable};
 use whyslow_profile::Profile;
+use whyslow_words::{Fact, Percent};
 
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use whyslow_analyze::{Fact, Remark};
 use whyslow_bench::document::{Measured, MeasuredCommand, SCHEMA};
 use whyslow_bench::judge::{self, compare_days, judge};
 use whyslow_bench::{BenchNote, Ended, Ignored, Metric, Plan, Rounds, Series};
@@ -20,6 +19,7 @@ use whyslow_render::bench::{BenchView, Shown, TimeUnit, asciidoc, csv, markdown,
 use whyslow_render::{json, text};
 use whyslow_stats::interim::{CHECKPOINTS, Question};
 use whyslow_stats::witness::Witness;
+use whyslow_words::{Fact, Remark};
 
 use self::contenders::Contenders;
 pub(super) use self::contenders::{Runnable, words};

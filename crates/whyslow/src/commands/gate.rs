@@ -267,7 +267,7 @@ fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume
             counted.push((BINARY_SIZE.to_owned(), size as f64));
         }
     }
-    for remark in notes.iter().map(whyslow_analyze::Fact::remark) {
+    for remark in notes.iter().map(whyslow_words::Fact::remark) {
         warn(&format!("{name}: {}", remark.text));
     }
     let contenders = runnables.iter().map(|runnable| runnable.contender.clone()).collect::<Vec<_>>();

@@ -6,10 +6,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::Args;
-use whyslow_analyze::{Fact as _, number_of};
+use whyslow_analyze::remark_of;
 use whyslow_capture::{HeapOptions, Options, Target};
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_profile::{HeapFacts, HeapNote, LeakCheck, Note, Profile};
+use whyslow_words::number_of;
 
 use super::{record, report};
 use crate::cli::Volume;
@@ -217,11 +218,11 @@ fn not_seen(facts: &HeapFacts, notes: &[Note]) -> Option<String> {
     let left_out = |note: &HeapNote| {
         matches!(note, HeapNote::ProgramLeftOut { .. } | HeapNote::MoreProgramsLeftOut { .. })
     };
-    let hiding = notes.iter().filter_map(|note| match note {
-        Note::Heap(note) if note.hides_allocations() && !left_out(note) => Some(note),
-        _ => None,
+    let hiding = notes.iter().filter(|note| match note {
+        Note::Heap(note) => note.hides_allocations() && !left_out(note),
+        _ => false,
     });
-    parts.extend(hiding.map(|note| note.remark().text));
+    parts.extend(hiding.map(|note| remark_of(note).text));
     if parts.is_empty() && facts.is_partly_seen() {
         parts.push("only a part of an allocator's calls is recorded".to_owned());
     }

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use whyslow_analyze::{Fact, Overview, Quality, is_counted, number_of};
+use whyslow_analyze::{Overview, Quality, is_counted, remark_of};
 use whyslow_capture::{Names, NewProfile};
 use whyslow_formats::import::{Format, STDIN};
 use whyslow_profile::{Profile, file};
 use whyslow_render::text::remark_line;
+use whyslow_words::{Fact, number_of};
 
 use crate::cli::Volume;
 use crate::exit::Exit;
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &ImportArgs, volume: Volume) -> Result<Exit> {
     write(&output, &imported.profile, volume)?;
     if volume > Volume::Quiet {
         note(&summary(&args.file, format, &imported.profile, &output));
-        let notes = imported.profile.meta.notes.iter().map(Fact::remark);
+        let notes = imported.profile.meta.notes.iter().map(remark_of);
         let warnings = Quality::of(&imported.profile).warnings;
         let of_names = warnings.iter().filter(|warning| warning.is_of_names()).map(Fact::remark);
         for remark in notes.chain(of_names) {

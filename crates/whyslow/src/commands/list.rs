@@ -2,11 +2,11 @@
 
 use clap::Args;
 use whyslow_analyze::stat::{CountNote, Permission, Scope, why_not};
-use whyslow_analyze::{Count, Fact, Remark};
 use whyslow_events::{CountedEvent, Event, EventError, Kind, Machine, Measured, NotCounted, Reading, WhyNot};
 use whyslow_proc::kernel::Settings;
 use whyslow_render::text::EventGroup;
 use whyslow_render::{json, text};
+use whyslow_words::{Count, Fact, Remark};
 
 use crate::cli::{Format, Volume};
 use crate::exit::Exit;

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use whyslow_analyze::Quality;
 use whyslow_analyze::heap::{has_heap, is_heap_only};
-use whyslow_analyze::{Quality, number_of};
 use whyslow_capture::{Names, NewProfile};
 use whyslow_profile::{Note, Pool, Profile, RecordingNote, file};
 use whyslow_render::units::duration;
+use whyslow_words::number_of;
 
 use crate::cli::Volume;
 use crate::exit::Exit;

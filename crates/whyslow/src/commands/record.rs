@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::Args;
-use whyslow_analyze::{Fact as _, wait_metric};
+use whyslow_analyze::{remark_of, wait_metric};
 use whyslow_capture::{Command, Target};
 use whyslow_profile::{Note, Profile, RecordingNote};
 
@@ -120,8 +120,8 @@ fn warn_about_missing_events(profile: &Profile, volume: Volume) {
         );
         of_events && volume > Volume::Quiet
     };
-    for fact in profile.meta.notes.iter().filter(is_missing) {
-        let remark = fact.remark();
+    for note in profile.meta.notes.iter().filter(is_missing) {
+        let remark = remark_of(note);
         let fix = remark.fix.map(|fix| format!("; try: {fix}")).unwrap_or_default();
         warn(&format!("{}{fix}", remark.text));
     }

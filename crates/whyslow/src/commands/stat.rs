@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use clap::Args;
 use whyslow_analyze::stat::{self, CountNote, Permission, Scope};
-use whyslow_analyze::{Fact, Remark};
 use whyslow_capture::{CountOptions, Counted, Target, count};
 use whyslow_events::{Machine, Measured};
 use whyslow_proc::kernel::Settings;
 use whyslow_profile::ExitStatus;
 use whyslow_render::text;
+use whyslow_words::{Fact, Remark};
 
 use self::answer::Answer;
 use self::wanted::Events;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use whyslow_analyze::Fact;
+use whyslow_analyze::remark_of;
 pub(crate) use whyslow_lab_harness::last_segment;
 use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip, try_again};
 use whyslow_profile::{CodeKind, Profile, StackId, file};
@@ -145,5 +145,5 @@ impl Recorded {
 
 /// The text of a profile's notes.
 pub(crate) fn notes(profile: &Profile) -> Vec<String> {
-    profile.meta.notes.iter().map(|note| note.remark().text).collect()
+    profile.meta.notes.iter().map(|note| remark_of(note).text).collect()
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use whyslow_analyze::{
-    BlockedWorker, CallTree, Charges, Fact as _, Reason, Selection, TaskTable, WaitTable, wait_metric,
+    BlockedWorker, CallTree, Charges, Reason, Selection, TaskTable, WaitTable, wait_metric,
 };
 use whyslow_lab_harness::{Truth, build_runtime_or_skip, run};
 use whyslow_profile::{Profile, file};
+use whyslow_words::Fact as _;
 
 use crate::heap_recorded::as_nobody;
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};

@@ -2,7 +2,7 @@
 
 use super::{BuiltWith, ModuleShare, NOTABLE_CPU_NS, Warning};
 use crate::perf_level::PerfLevel;
-use crate::remark::{Fact, leak_check_fix};
+use crate::remark::{leak_check_fix, remark_of};
 
 /// The fix for Go programs without debug info and unwind tables.
 const WHOLE_GO: &str = "build without `-ldflags=\"-s -w\"`, and do not run `strip`";
@@ -194,7 +194,7 @@ impl Warning {
                     .to_owned()
             }
             Self::NoLeakCheck(why) => return leak_check_fix(why).map(str::to_owned),
-            Self::Noted(note) => return note.remark().fix,
+            Self::Noted(note) => return remark_of(note).fix,
             Self::SomeCpus { .. } => return None,
         })
     }

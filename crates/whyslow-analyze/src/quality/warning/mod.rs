@@ -9,7 +9,8 @@ use whyslow_profile::{NoLeakCheck, Note, StillRunning, Unit};
 pub(super) use fixes::settle;
 
 use super::jit::Runtime;
-use crate::remark::{About, Fact, Remark, Severity, is_refusal};
+use crate::remark::{is_refusal, remark_of};
+use whyslow_words::{About, Fact, Remark, Severity};
 
 /// A program with less CPU time than this may have no sample.
 const NOTABLE_CPU_NS: u64 = 20_000_000;
@@ -304,7 +305,7 @@ whyslow_profile::facts! {
 impl Fact for Warning {
     fn remark(&self) -> Remark {
         if let Self::Noted(note) = self {
-            return note.remark();
+            return remark_of(note);
         }
         let (id, about, severity) = (self.id(), self.about(), self.severity());
         Remark { id, about, severity, text: self.to_string(), fix: self.fix() }
@@ -430,7 +431,7 @@ impl Warning {
             | Self::SomeCpus { .. }
             | Self::HeapSampled { .. }
             | Self::NoLeakCheck(_) => Severity::Note,
-            Self::Noted(note) => note.remark().severity,
+            Self::Noted(note) => remark_of(note).severity,
             _ => Severity::Warning,
         }
     }

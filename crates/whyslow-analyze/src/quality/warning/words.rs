@@ -5,8 +5,8 @@ use std::fmt;
 use whyslow_profile::{EXACT_FRAMES, StillRunning, Unit};
 
 use super::{ModuleShare, NOTABLE_CPU_NS, Warning};
-use crate::remark::{Fact, no_leak_check};
-use crate::units::{Count, Percent, duration, number_of};
+use crate::remark::{no_leak_check, remark_of};
+use whyslow_words::{Count, Percent, duration, number_of};
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -235,7 +235,7 @@ impl fmt::Display for Warning {
                 )
             }
             Self::NoLeakCheck(why) => write!(f, "no leak check: {}", no_leak_check(why)),
-            Self::Noted(note) => f.write_str(&note.remark().text),
+            Self::Noted(note) => f.write_str(&remark_of(note).text),
         }
     }
 }

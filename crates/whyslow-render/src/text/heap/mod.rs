@@ -7,8 +7,9 @@ mod spread;
 mod tests;
 
 use whyslow_analyze::heap::{Interval, SiteOrder, SiteRow, Sites, Trail};
-use whyslow_analyze::{Fact, Overview, Percent, Quality, Warning};
+use whyslow_analyze::{Overview, Quality, Warning};
 use whyslow_profile::{HeapCounts, HeapFacts, Profile, Unit};
+use whyslow_words::{Fact, Percent};
 
 pub use self::part::heap_part;
 pub(super) use self::sections::line_words;

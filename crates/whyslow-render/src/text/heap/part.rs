@@ -1,8 +1,8 @@
 //! The heap of some threads or processes of a recording.
 
-use whyslow_analyze::Percent;
 use whyslow_analyze::heap::SiteOrder;
 use whyslow_profile::HeapProcess;
+use whyslow_words::Percent;
 
 use super::sections::{end_of, own_notes, processes, site_table};
 use super::{HeapView, push_section};

@@ -1,10 +1,9 @@
 //! The sections of the heap report.
 
 use whyslow_analyze::heap::{Grower, SiteOrder, SiteRow, Trail, TrailStep, live_over_time};
-use whyslow_analyze::{
-    CallTree, Fact, Label, Overview, Percent, Severity, StackFrame, Warning, no_leak_check,
-};
+use whyslow_analyze::{CallTree, Label, Overview, StackFrame, Warning, no_leak_check};
 use whyslow_profile::{HeapFacts, HeapProcess, LeakCheck, Profile, StringId, Unit};
+use whyslow_words::{Fact, Percent, Severity};
 
 use super::{HeapView, blocks_of, push_indented, push_section};
 use crate::names::shorten;

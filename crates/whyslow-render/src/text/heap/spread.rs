@@ -1,8 +1,8 @@
 //! Sizes, lifetimes and threads.
 
-use whyslow_analyze::Percent;
 use whyslow_analyze::heap::{histogram, threads};
 use whyslow_profile::{HeapFacts, HistogramOf, Profile, ThreadId};
+use whyslow_words::Percent;
 
 use super::HeapView;
 use crate::sanitize::clean;

@@ -3,9 +3,10 @@
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 
-use whyslow_analyze::{Candidate, FunctionTable, Percent, candidates, meant, number_of};
+use whyslow_analyze::{Candidate, FunctionTable, candidates, meant};
 use whyslow_profile::{ModuleId, ModuleKind, Profile};
 use whyslow_symbols::{Fit, FunctionSymbol, Wanted};
+use whyslow_words::{Percent, number_of};
 
 use super::lookup::Inlined;
 use super::source::{Binary, Kept, inlined_rows, kept};
@@ -206,7 +207,7 @@ fn in_modules(asked: &Asked, profile: &Profile, wanted: &str, index: Option<usiz
         return Err(failure);
     }
     let names = profile.functions.iter().map(|function| profile.text(function.name).to_owned());
-    Err(absent(asked, wanted, &whyslow_analyze::nearest(wanted, names)))
+    Err(absent(asked, wanted, &whyslow_words::nearest(wanted, names)))
 }
 
 /// The function of the first recorded file that has one.

@@ -100,7 +100,7 @@ impl Binary {
     pub(super) fn nearest(&self, wanted: &str) -> Vec<String> {
         let Some(elf) = self.elf() else { return Vec::new() };
         let similar = similar_functions(&elf, self.debug_elf().as_ref(), &Wanted::new(wanted));
-        whyslow_analyze::nearest(wanted, similar.into_iter())
+        whyslow_words::nearest(wanted, similar.into_iter())
     }
 
     /// The function around an address.

@@ -4,9 +4,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use whyslow_analyze::number_of;
 use whyslow_elf::{DebugFolders, FileBytes};
 use whyslow_unwind::UnwindTables;
+use whyslow_words::number_of;
 
 use super::binary::{Binary, DebugInfo, Kind, NotElf};
 use super::checkup::{Check, Item};
@@ -201,7 +201,7 @@ fn build_id(binary: &Binary) -> Item {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_analyze::Severity;
+    use whyslow_words::Severity;
 
     fn good() -> Binary {
         Binary {

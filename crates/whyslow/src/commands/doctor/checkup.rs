@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use anstyle::Style;
 use serde::Serialize;
-use whyslow_analyze::{About, Fact, Remark, Severity};
 use whyslow_render::json::RemarkJson;
 use whyslow_render::text::severity_style;
+use whyslow_words::{About, Fact, Remark, Severity};
 
 whyslow_profile::facts! {
     /// What to check.

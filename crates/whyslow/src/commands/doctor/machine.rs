@@ -320,7 +320,7 @@ mod tests {
     use whyslow_profile::Sampling;
 
     use super::*;
-    use whyslow_analyze::Severity;
+    use whyslow_words::Severity;
 
     const EVENTS: Granted = Granted {
         sampling: Sampling::Threads,

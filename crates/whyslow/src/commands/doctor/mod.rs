@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use whyslow_analyze::Severity;
+use whyslow_words::Severity;
 
 use self::checkup::{Item, ItemJson};
 use self::machine::Machine;

@@ -10,9 +10,10 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, FromArgMatches as _};
 use whyslow_analyze::heap::{Sites, has_heap, is_heap_only};
+use whyslow_analyze::remark_of;
 use whyslow_analyze::{
-    BlockedWorker, By, Charges, Fact, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality,
-    Selection, SortBy, Spent, SyscallTable, Threads, Waited, has_syscalls, wait_metric,
+    BlockedWorker, By, Charges, FunctionTable, HotPath, LockTable, OwnTable, Parallelism, Quality, Selection,
+    SortBy, Spent, SyscallTable, Threads, Waited, has_syscalls, wait_metric,
 };
 use whyslow_profile::{Note, Profile, RecordingNote};
 use whyslow_render::json::Context;
@@ -236,7 +237,7 @@ pub(crate) fn costliest_syscall(profile: &Profile, saved: &Path) -> String {
         let refused =
             |note: &&Note| matches!(note, Note::Recording(RecordingNote::SyscallsNotRecorded { .. }));
         let refused = profile.meta.notes.iter().find(refused);
-        return refused.map_or_else(String::new, |note| format!("{}\n", text::remark_line(&note.remark())));
+        return refused.map_or_else(String::new, |note| format!("{}\n", text::remark_line(&remark_of(note))));
     }
     let line = table.and_then(|table| text::costliest_syscall(&table, profile, Some(&file)));
     line.map_or_else(String::new, |line| format!("{line}\n"))

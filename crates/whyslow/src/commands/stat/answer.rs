@@ -2,11 +2,11 @@
 
 use std::os::fd::AsFd;
 
-use whyslow_analyze::Remark;
 use whyslow_analyze::stat::{self, Interval, Scope, Spread, ThreadRow};
 use whyslow_capture::Counted;
 use whyslow_profile::ExitStatus;
 use whyslow_render::{json, text};
+use whyslow_words::Remark;
 
 use crate::failure::{Failure, Result};
 use crate::terminal;

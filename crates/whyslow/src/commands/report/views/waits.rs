@@ -1,8 +1,9 @@
 //! Where threads wait, for what, and how long.
 
-use whyslow_analyze::{Fact as _, Remark, wait_metric};
+use whyslow_analyze::{remark_of, wait_metric};
 use whyslow_profile::{Note, Profile, RecordingNote};
 use whyslow_render::{json, text};
+use whyslow_words::Remark;
 
 use super::{Needs, View};
 use crate::commands::report::ReportArgs;
@@ -27,10 +28,8 @@ pub(super) fn not_recorded(
     next: &str,
 ) -> Failure {
     let file = args.profile.file.display();
-    let note = profile.meta.notes.iter().find_map(|note| match note {
-        Note::Recording(note) if asked(note) => Some(note.remark()),
-        _ => None,
-    });
+    let is_asked = |note: &&Note| matches!(note, Note::Recording(note) if asked(note));
+    let note = profile.meta.notes.iter().find(is_asked).map(remark_of);
     match note {
         Some(Remark { text, fix: Some(fix), .. }) => Failure::new(format!("{file}: {text}")).next(fix),
         Some(Remark { text, .. }) => Failure::new(format!("{file}: {text}")),
