@@ -55,6 +55,8 @@ const CASES: &[Case] = &[
     Case { name: "heap_load", arguments: &["tree", "1", "20000"], heap: &[], seen_by: Massif },
     Case { name: "heap_load", arguments: &["tree", "2", "20000"], heap: &[], seen_by: Nobody },
     Case { name: "heap_load_rust", arguments: &["tree", "2", "20000"], heap: &[("allocations", 45_000)], seen_by: Nobody },
+    Case { name: "heap_pages", arguments: &[], heap: &[("leaks.definitely.blocks", 400), ("leaks.reachable.blocks", 400)], seen_by: Memcheck },
+    Case { name: "heap_pages", arguments: &["up"], heap: &[("leaks.definitely.blocks", 400)], seen_by: Nobody },
     Case { name: "heap_realloc", arguments: &["1", "80"], heap: &[("allocations", 1120), ("frees", 1120), ("temporary", 80), ("peak_bytes", 131_072)], seen_by: Massif },
     Case { name: "heap_realloc", arguments: &["16", "80"], heap: &[("allocations", 17_920), ("peak_bytes", 2_097_152)], seen_by: Nobody },
     Case { name: "heap_signals", arguments: &["50"], heap: &[("live_at_exit_blocks", 0)], seen_by: Nobody },

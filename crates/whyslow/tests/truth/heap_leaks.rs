@@ -42,6 +42,15 @@ fn memory_of_the_c_library_is_not_live_at_exit() {
     }
 }
 
+/// Pages that the program maps itself hold what they point to, as long as they are mapped. Which ones are may
+/// depend on the order of addresses, which memcheck reverses.
+#[test]
+fn mapped_pages_hold_blocks_in_both_layouts() {
+    for layout in ["system", "up"] {
+        assert_exact("heap_pages", Variant::Release, &[layout]);
+    }
+}
+
 /// The program exits with a direct system call: no leak check is possible, and that is reported instead of a
 /// guess.
 #[test]
