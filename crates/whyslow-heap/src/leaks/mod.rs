@@ -3,6 +3,7 @@
 //! ```text
 //! check                                    stops the process, reads it, releases it, then classifies
 //! ├─ threads    stops every thread, reads its registers
+//! ├─ cached     stacks that libc keeps for its next threads
 //! ├─ roots      which parts of which mappings can hold pointers that count
 //! ├─ memory     reads the process, skipping pages that were never written
 //! └─ graph      blocks + roots + memory → a class per block             pure
@@ -18,6 +19,7 @@
 //! pointer. That can hide a leak; it cannot invent one.
 
 mod blocks;
+mod cached;
 mod edges;
 pub mod graph;
 mod heuristics;

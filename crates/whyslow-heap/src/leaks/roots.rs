@@ -4,6 +4,7 @@
 //! data of a program or library      root; of libc, without the allocator's pointers to headers
 //! the part that the loader protects root: it was written before
 //! [stack], stacks of threads        root from the stack pointer up, plus the red zone of 128 bytes below it
+//! stacks without a thread           not a root, if libc has them in its cache (see `cached`)
 //! thread-local storage              root: around the FS base, wherever it is
 //! [heap]                            not a root
 //! anonymous, with live blocks       not a root: the rest of it belongs to the allocator, or is freed
@@ -106,14 +107,9 @@ impl Finder<'_> {
                     || ![other.sp, other.fs].iter().any(|at| (mapping.start..sp).contains(at))
             });
         let surely_dead =
-            alone && (mapping.kind() == MappingKind::Stack || has_fs && self.has_guard(mapping));
+            alone && (mapping.kind() == MappingKind::Stack || has_fs && has_guard(self.maps, mapping));
         let sp = sp.max(mapping.start);
         Some(Stack { start: if surely_dead { mapping.start } else { sp }, sp, end })
-    }
-
-    /// Whether there is an inaccessible page below a mapping, as below a thread's stack.
-    fn has_guard(&self, mapping: &Mapping) -> bool {
-        Mapping::find(self.maps, mapping.start - 1).is_some_and(|below| !below.readable && !below.writable)
     }
 
     /// The range around the FS base.
@@ -253,6 +249,11 @@ impl Finder<'_> {
             }
         }
     }
+}
+
+/// Whether there is an inaccessible page below a mapping, as below a thread's stack.
+pub(super) fn has_guard(maps: &[Mapping], mapping: &Mapping) -> bool {
+    Mapping::find(maps, mapping.start.wrapping_sub(1)).is_some_and(|below| !below.readable && !below.writable)
 }
 
 /// Whether a glibc arena starts here: its first words are the address of its state, the previous arena, its

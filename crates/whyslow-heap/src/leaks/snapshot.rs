@@ -8,6 +8,7 @@ use whyslow_heap_wire::fill::Untouched;
 use whyslow_proc::Mapping;
 
 use super::blocks::read_blocks;
+use super::cached;
 use super::edges::Edges;
 use super::graph::{self, Memory, Roots};
 use super::index::Index;
@@ -114,6 +115,9 @@ fn read_once(
     let mut memory = ProcessMemory::new(pid, tid, &maps);
     let mut skip = subject.skip.clone();
     skip.extend(subject.skip_listed.iter().flat_map(|listed| read_list(listed, &mut memory)));
+    if let Some(main) = threads.iter().find(|thread| thread.tid == pid) {
+        skip.extend(cached::stacks(main, &maps, &threads, &index, &mut memory));
+    }
     let ranges = roots::find(&maps, &threads, &index, &skip, &mut memory);
     let words = threads.iter().flat_map(|thread| thread.registers.iter().copied()).collect();
     let edges = Edges::read(&index, &Roots { ranges, words }, &mut memory);

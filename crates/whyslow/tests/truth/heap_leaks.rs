@@ -51,6 +51,14 @@ fn mapped_pages_hold_blocks_in_both_layouts() {
     }
 }
 
+/// The stacks that libc keeps for its next threads hold nothing, even while other threads run.
+#[test]
+fn results_of_threads_that_nobody_takes_are_lost() {
+    for others in ["alone", "together"] {
+        assert_exact("heap_results", Variant::Release, &[others]);
+    }
+}
+
 /// The program exits with a direct system call: no leak check is possible, and that is reported instead of a
 /// guess.
 #[test]
