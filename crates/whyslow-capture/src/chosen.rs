@@ -13,7 +13,7 @@ use whyslow_events::{Attr, Event, Kind, NotCounted, Reach, Unit, WhyNot};
 use whyslow_profile::{Metric, Origin, RecordingNote, Sampler, Trigger};
 
 use crate::counting::{CLOCK, happens_in_kernel};
-use crate::perf::{self, Bound, Events, ExtraEvent, Plan, Scope, try_open};
+use crate::perf::{self, Bound, EventRole, ExtraEvent, Plan, RingKind, Scope, try_open};
 use crate::{Options, Target};
 
 /// An event to sample.
@@ -89,6 +89,17 @@ pub(crate) struct Choice {
     pub(crate) refused: Vec<NotRecorded>,
 }
 
+/// What became of an event that was opened for a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counts {
+    /// The index of the request.
+    pub(crate) request: usize,
+    /// How often it happened, as the kernel counts.
+    pub(crate) happened: u64,
+    /// How many of its samples were in the rings, of any process.
+    pub(crate) samples: u64,
+}
+
 impl Choice {
     /// Tries each event on the recorded processes. For a program that has not started yet, tries it on the
     /// recorder itself.
@@ -111,14 +122,9 @@ impl Choice {
         choice
     }
 
-    /// The kernel's count of each opened event. `before` is the number of extra events opened ahead of these.
-    pub(crate) fn happened(&self, events: &Events, before: usize) -> Vec<u64> {
-        self.rows().enumerate().map(|(at, _)| events.happened(before + at)).collect()
-    }
-
-    /// The notes for the profile. `happened` is how often each opened event happened, `samples` how many of
-    /// its samples reached the rings, and `recorded` the sum that is in the profile.
-    pub(crate) fn notes(&self, happened: &[u64], samples: &[u64], recorded: &[u64]) -> Vec<RecordingNote> {
+    /// The notes for the profile, from the counts of the opened events. `recorded` is the sum of each request
+    /// that is in the profile.
+    pub(crate) fn notes(&self, counts: &[Counts], recorded: &[u64]) -> Vec<RecordingNote> {
         let mut notes: Vec<RecordingNote> = self.refused.iter().map(NotRecorded::note).collect();
         let without_kernel = self.chosen.iter().filter(|chosen| chosen.without_kernel);
         let events: Vec<String> = without_kernel.map(|chosen| chosen.wanted.name.clone()).collect();
@@ -127,32 +133,27 @@ impl Choice {
             notes.push(RecordingNote::EventsInUserMode { events, level });
         }
         let mut missing = vec![0u64; self.chosen.len()];
-        for (row, (happened, samples)) in self.rows().zip(happened.iter().zip(samples)) {
-            missing[row] += happened.saturating_sub(samples.saturating_mul(self.chosen[row].period()));
+        for Counts { request, happened, samples } in counts {
+            let period = self.chosen[*request].period();
+            missing[*request] += happened.saturating_sub(samples.saturating_mul(period));
         }
-        let counts = missing.iter().zip(recorded);
-        let missed = self.chosen.iter().zip(counts);
+        let missed = self.chosen.iter().zip(missing.iter().zip(recorded));
         notes.extend(missed.filter_map(|(chosen, (missing, recorded))| chosen.missed(*missing, *recorded)));
         notes
     }
 
-    /// The events to open in addition to CPU time, in the order of [`Choice::rows`]. Events that are sampled
+    /// The events to open in addition to CPU time. Events that are sampled
     /// at every occurrence are bound to the recorded threads. The others are bound like CPU time, so that
     /// short-lived threads get their share. Function probes are bound that way too: a thread that inherits
     /// one fails to start, because the kernel looks for the file's name in the memory of the thread that
     /// starts it.
     pub(crate) fn extra_events(&self, threads: (&Scope, Bound), samples: (&Scope, Bound)) -> Vec<ExtraEvent> {
-        let of = |chosen: &Chosen| {
+        let of = |(request, chosen): (usize, &Chosen)| {
             let of_threads = matches!(chosen.rate, Rate::Every(_)) && chosen.wanted.probe.is_none();
             let (scope, bound) = if of_threads { threads } else { samples };
-            chosen.extra_events(scope, bound)
+            chosen.extra_events(request, scope, bound)
         };
-        self.chosen.iter().flat_map(of).collect()
-    }
-
-    /// The index of the event behind each opened one.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = usize> + '_ {
-        self.chosen.iter().enumerate().flat_map(|(at, chosen)| chosen.attrs().map(move |_| at))
+        self.chosen.iter().enumerate().flat_map(of).collect()
     }
 }
 
@@ -186,7 +187,7 @@ impl Chosen {
             Scope::Threads(_) => Bound::Thread { enable_on_exec: false },
         };
         let chosen = Self { wanted: wanted.clone(), rate, without_kernel: false, attrs };
-        let opens = |chosen: &Self| match try_open(&chosen.extra_events(scope, bound), cpus) {
+        let opens = |chosen: &Self| match try_open(&chosen.extra_events(0, scope, bound), cpus) {
             Ok(()) => Ok(()),
             Err(error) => Err(error.raw_os_error().unwrap_or(libc::EINVAL)),
         };
@@ -210,8 +211,9 @@ impl Chosen {
             let clock = Self { attrs: user_only(&CLOCK), wanted: without_probe(wanted), ..chosen };
             let level = whyslow_proc::kernel::Settings::now().perf_event_paranoid;
             let own_process = Scope::Threads(vec![std::process::id()]);
-            let for_self =
-                || try_open(&clock.extra_events(&own_process, Bound::Thread { enable_on_exec: false }), cpus);
+            let for_self = || {
+                try_open(&clock.extra_events(0, &own_process, Bound::Thread { enable_on_exec: false }), cpus)
+            };
             let why = match opens(&clock) {
                 Ok(()) if of_kernel => WhyNot::NeedsKernel,
                 Err(_) if level.is_none_or(|level| level <= 2) && for_self().is_err() => WhyNot::Filtered,
@@ -220,7 +222,7 @@ impl Chosen {
             return Err(not(why, error));
         }
         let counts = || {
-            let mut extra = chosen.extra_events(scope, bound);
+            let mut extra = chosen.extra_events(0, scope, bound);
             extra.iter_mut().for_each(|extra| {
                 extra.attr.__bindgen_anon_1.sample_period = 0;
                 extra.attr.set_freq(0);
@@ -235,7 +237,7 @@ impl Chosen {
         Err(not(why, error))
     }
 
-    fn extra_events(&self, scope: &Scope, bound: Bound) -> Vec<ExtraEvent> {
+    fn extra_events(&self, request: usize, scope: &Scope, bound: Bound) -> Vec<ExtraEvent> {
         let file = self.wanted.probe.as_ref().and_then(|probe| {
             // A path that contains a NUL byte does not exist.
             CString::new(probe.file.as_os_str().as_bytes()).ok()
@@ -247,11 +249,11 @@ impl Chosen {
                 attr.set_inherit(0);
             }
             ExtraEvent {
+                role: EventRole::Requested(request),
+                ring: RingKind::Requested,
                 attr,
                 scope: scope.clone(),
                 file: file.clone(),
-                apart: true,
-                rationed: false,
                 on_some_cpus: several,
             }
         };

@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use whyslow_convert::perf::{CallEvent, Role};
+use whyslow_convert::perf::CallEvent;
 use whyslow_profile::{NoSyscalls, Sampling};
 
 use crate::chosen::Choice;
-use crate::perf::{self, Bound, CALL_EVENTS, CallPoints, Events, ExtraEvent, OpenError, Plan, Scope};
+use crate::perf::{
+    self, Bound, CALL_EVENTS, CallPoints, EventRole, Events, ExtraEvent, OpenError, Plan, RingKind, Scope,
+};
 use crate::recorded_processes::RecordedProcesses;
 use crate::{Options, calls, host};
 
@@ -35,8 +37,6 @@ pub(crate) struct Sampled {
     pub(crate) sampling: Sampling,
     /// Whether the child's exec enables them.
     pub(crate) on_exec: bool,
-    /// The roles of the extra events; requested events come after them.
-    pub(crate) extra_roles: Vec<Role>,
     /// Why requested system calls are not recorded, if they are not.
     pub(crate) no_calls: Option<NoSyscalls>,
 }
@@ -45,17 +45,17 @@ impl Sampled {
     /// Whether there are samples of threads leaving their CPU. Otherwise only the times of the switches are
     /// known.
     pub(crate) fn has_leaving(&self) -> bool {
-        self.extra_roles.contains(&Role::Leaves)
+        self.events.has(|role| role == EventRole::Leaves)
     }
 
     /// Whether records show who ends waits.
     pub(crate) fn has_waking(&self) -> bool {
-        self.extra_roles.iter().any(|role| matches!(role, Role::Wakes { .. }))
+        self.events.has(|role| matches!(role, EventRole::Wakes { .. }))
     }
 
     /// Whether system calls are recorded.
     pub(crate) fn has_calls(&self) -> bool {
-        self.extra_roles.iter().any(|role| matches!(role, Role::Calls(_)))
+        self.events.has(|role| matches!(role, EventRole::Calls(_)))
     }
 }
 
@@ -63,7 +63,7 @@ impl Sampled {
 pub(crate) fn may_watch_cpus(cpus: &[u32]) -> bool {
     let plan =
         Plan { cycles: false, precise: 0, kernel: false, frequency_hz: 1, stack_bytes: 0, bound: Bound::Cpu };
-    let clock = ExtraEvent::in_same_ring(perf::extra_event_attr(plan), Scope::System);
+    let clock = ExtraEvent::in_main_ring(EventRole::CpuTime, perf::extra_event_attr(plan), Scope::System);
     perf::try_open(&[clock], cpus).is_ok()
 }
 
@@ -109,8 +109,6 @@ fn open_any(
 /// them to it. Otherwise they see all processes: those that are not recorded are filtered out here, at the
 /// cost of one interrupt per sample. Samples of threads leaving their CPU are requested for recorded threads
 /// only.
-///
-/// The events of `choice` come after all others.
 fn open_with(
     target: &SampleTarget,
     cpus: &[u32],
@@ -137,12 +135,12 @@ fn open_with(
     }
     let leaving = options
         .off_cpu
-        .then(|| (Role::Leaves, ExtraEvent::in_same_ring(perf::leaving(bound), scope.clone())));
+        .then(|| ExtraEvent::in_main_ring(EventRole::Leaves, perf::leaving(bound), scope.clone()));
     let waking = if options.off_cpu { waking(options.wakers.then_some((&scope, bound))) } else { Vec::new() };
     let calls = points.map_or_else(Vec::new, |points| calling(points, &scope, bound));
-    let (roles, mut extra): (Vec<Role>, Vec<ExtraEvent>) =
-        leaving.clone().into_iter().chain(waking).chain(calls.clone()).unzip();
-    extra.extend(choice.extra_events((&scope, bound), (&whole, Bound::Cpu)));
+    let requested = choice.extra_events((&scope, bound), (&whole, Bound::Cpu));
+    let extra = leaving.clone().into_iter().chain(waking).chain(calls.clone()).chain(requested);
+    let extra: Vec<ExtraEvent> = extra.collect();
     let refused = match Events::open(&whole, cpus, plan(Bound::Cpu), options.stack_bytes, &extra) {
         Ok(events) => {
             let recorded = match target {
@@ -155,7 +153,6 @@ fn open_with(
                 recorded,
                 sampling: Sampling::Cpus,
                 on_exec: false,
-                extra_roles: roles,
                 no_calls: None,
             });
         }
@@ -163,32 +160,33 @@ fn open_with(
     };
     let Bound::Thread { enable_on_exec: on_exec } = bound else { return Err(refused) };
     // Threads leave their CPU in the kernel, so without permission for kernel mode there are no such samples.
-    let chosen = choice.extra_events((&scope, bound), (&scope, bound));
-    let (roles, mut extra): (Vec<Role>, Vec<ExtraEvent>) = leaving.into_iter().chain(calls).unzip();
-    extra.extend(chosen.iter().cloned());
-    let (events, roles) = match Events::open(&scope, cpus, plan(bound), options.stack_bytes, &extra) {
-        Ok(events) if !options.off_cpu || events.plan.kernel => (events, roles),
+    let requested = choice.extra_events((&scope, bound), (&scope, bound));
+    let extra: Vec<ExtraEvent> = leaving.into_iter().chain(calls).chain(requested.iter().cloned()).collect();
+    let events = match Events::open(&scope, cpus, plan(bound), options.stack_bytes, &extra) {
+        Ok(events) if !options.off_cpu || events.plan.kernel => events,
         Ok(_) | Err(OpenError::Denied(_)) if options.off_cpu => {
-            (Events::open(&scope, cpus, plan(bound), options.stack_bytes, &chosen)?, Vec::new())
+            Events::open(&scope, cpus, plan(bound), options.stack_bytes, &requested)?
         }
-        other => (other?, Vec::new()),
+        other => other?,
     };
     Ok(Sampled {
         events,
         recorded: RecordedProcesses::Chosen,
         sampling: Sampling::Threads,
         on_exec,
-        extra_roles: roles,
         no_calls: None,
     })
 }
 
 /// The system call events of these threads.
-fn calling(points: CallPoints, scope: &Scope, bound: Bound) -> Vec<(Role, ExtraEvent)> {
+fn calling(points: CallPoints, scope: &Scope, bound: Bound) -> Vec<ExtraEvent> {
     let calling = CALL_EVENTS.map(|event| {
-        let extra = ExtraEvent::in_same_ring(perf::call_attr(points, bound, event), scope.clone());
-        let rationed = event == CallEvent::EnterWithStack;
-        (Role::Calls(event), ExtraEvent { rationed, ..extra })
+        let attr = perf::call_attr(points, bound, event);
+        let in_main_ring = ExtraEvent::in_main_ring(EventRole::Calls(event), attr, scope.clone());
+        match event {
+            CallEvent::EnterWithStack => ExtraEvent { ring: RingKind::Rationed, ..in_main_ring },
+            _ => in_main_ring,
+        }
     });
     calling.into()
 }
@@ -196,7 +194,7 @@ fn calling(points: CallPoints, scope: &Scope, bound: Bound) -> Vec<(Role, ExtraE
 /// The wakeup events. One is system-wide, since any thread may wake a recorded one; it has no stacks, which
 /// would fill the rings. A second one with stacks covers the given threads. Empty if the kernel does not
 /// expose its tracepoints.
-fn waking(with_stacks: Option<(&Scope, Bound)>) -> Vec<(Role, ExtraEvent)> {
+fn waking(with_stacks: Option<(&Scope, Bound)>) -> Vec<ExtraEvent> {
     let machine = whyslow_events::Machine::this();
     let (subsystem, name) = ("sched", "sched_waking");
     let id =
@@ -205,8 +203,8 @@ fn waking(with_stacks: Option<(&Scope, Bound)>) -> Vec<(Role, ExtraEvent)> {
         return Vec::new();
     };
     let wakes = |with_stack, scope: &Scope, bound| {
-        let extra = ExtraEvent::in_same_ring(perf::waking(bound, id, with_stack), scope.clone());
-        (Role::Wakes { tid_at, with_stack }, extra)
+        let role = EventRole::Wakes { tid_at, with_stack };
+        ExtraEvent::in_main_ring(role, perf::waking(bound, id, with_stack), scope.clone())
     };
     let system_wide = wakes(false, &Scope::System, Bound::Cpu);
     let stacks = with_stacks.map(|(scope, bound)| wakes(true, scope, bound));

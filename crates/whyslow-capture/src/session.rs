@@ -17,7 +17,7 @@ use whyslow_profile::{
 use crate::agent::{self, AgentWatch, TimerSource, Wanted};
 use crate::calls;
 use crate::cgroup::ProgramGroup;
-use crate::chosen::Choice;
+use crate::chosen::{Choice, Counts};
 use crate::heap::{self, HeapRows};
 use crate::host;
 use crate::launch::Suspended;
@@ -25,7 +25,7 @@ use crate::live::LiveWorld;
 use crate::marks::Marks;
 use crate::output::{Kept, NewProfile};
 use crate::pace::{Pace, Turn};
-use crate::perf::{Events, OpenError};
+use crate::perf::{EventRole, Events, OpenError, OpenEvent};
 use crate::ptrace_sampling::{self, PtraceSource};
 use crate::queues::Queues;
 use crate::recorded_processes::RecordedProcesses;
@@ -182,16 +182,19 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         ),
         _ => None,
     };
-    let before_chosen = sampled.as_ref().map_or(0, |sampled| sampled.extra_roles.len());
-    let records = sampled.zip(cpu_time).map(|(Sampled { events, recorded, extra_roles, .. }, metric)| {
-        let kind = |metric, period, role| perf::Event { metric, period, unwinds: true, role };
-        let roles = std::iter::once(perf::Role::Counts).chain(extra_roles).map(|role| kind(metric, 1, role));
-        let mut kinds: Vec<perf::Event> = roles.collect();
-        let chosen_from = kinds.len();
-        let counts = perf::Role::Counts;
-        kinds.extend(choice.rows().map(|row| kind(chosen[row], choice.chosen[row].period(), counts)));
-        let chosen_samples = vec![0; kinds.len() - chosen_from];
-        Records { events, recorded, reader: perf::Reader::default(), kinds, chosen_from, chosen_samples }
+    let records = sampled.zip(cpu_time).map(|(Sampled { events, recorded, .. }, metric)| {
+        let taken = events.open.iter().map(|event| {
+            let (metric, period, request) = match event.role {
+                EventRole::Requested(request) => {
+                    (chosen[request], choice.chosen[request].period(), Some(request))
+                }
+                _ => (metric, 1, None),
+            };
+            let reading = perf::Event { metric, period, unwinds: true, role: event.role.of_samples() };
+            Taken { reading, request, samples: 0 }
+        });
+        let taken = taken.collect();
+        Records { events, recorded, reader: perf::Reader::default(), taken }
     });
     if !on_exec && let Err(error) = records.as_ref().map_or(Ok(()), |records| records.events.enable()) {
         if let Some(child) = suspended {
@@ -247,7 +250,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let has_accounts = session.switches.as_ref().is_some_and(|switches| switches.works);
     let has_wait_snapshots = session.wait_snapshots.is_some();
     // Read the counts before the last records, so that nothing is missed if the program still runs.
-    let happened = session.records.as_ref().map(|records| choice.happened(&records.events, before_chosen));
+    let happened: Vec<u64> = session.records.iter().flat_map(Records::requested_counts).collect();
     session.drain(u64::MAX);
     if let Some(ptrace) = &mut session.ptrace {
         ptrace.finish(&mut session.converter);
@@ -276,8 +279,11 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
         let lost = &mut session.converter.counters.lost_samples;
         *lost = records.recorded.lost_of(*lost);
     }
-    let chosen_samples = session.records.as_mut().map(|records| std::mem::take(&mut records.chosen_samples));
-    let chosen_samples = chosen_samples.unwrap_or_default();
+    let requested = session.records.iter().flat_map(|records| &records.taken);
+    let requested = requested.filter_map(|taken| Some((taken.request?, taken.samples)));
+    let counts =
+        requested.zip(happened).map(|((request, samples), happened)| Counts { request, happened, samples });
+    let counts: Vec<Counts> = counts.collect();
     let Session { mut converter, mut writer, mut write_error, agent, heap_rows, signals, .. } = session;
     if matches!(target, Target::Command(_)) {
         meta.still_running = still_running(&converter, child_pid);
@@ -305,8 +311,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     }
     meta.notes.extend(refused.map(Note::from));
     let recorded: Vec<u64> = chosen.iter().map(|metric| converter.total(*metric)).collect();
-    let happened = happened.unwrap_or_default();
-    meta.notes.extend(choice.notes(&happened, &chosen_samples, &recorded).into_iter().map(Note::from));
+    meta.notes.extend(choice.notes(&counts, &recorded).into_iter().map(Note::from));
     if let (Some(why), Some(before)) = (no_calls, io_before) {
         let now = match &end {
             End::Exited(_, usage) if matches!(target, Target::Command(_)) => usage.io,
@@ -583,18 +588,29 @@ struct Records {
     events: Events,
     recorded: RecordedProcesses,
     reader: perf::Reader,
-    /// The role of each event's samples, in the order of `events.layouts`.
-    kinds: Vec<perf::Event>,
-    /// The index of the first requested event.
-    chosen_from: usize,
-    /// How many samples of each requested event were in the rings, of any process.
-    chosen_samples: Vec<u64>,
+    /// How to read the samples of each event, in the order of `events.open`.
+    taken: Vec<Taken>,
+}
+
+/// How the samples of an open event are read.
+struct Taken {
+    reading: perf::Event,
+    /// The index of the request, if the user requested this event.
+    request: Option<usize>,
+    /// How many samples were in the rings, of any process.
+    samples: u64,
 }
 
 impl Records {
     /// Whether system calls are recorded.
     fn has_calls(&self) -> bool {
-        self.kinds.iter().any(|kind| matches!(kind.role, perf::Role::Calls(_)))
+        self.events.has(|role| matches!(role, EventRole::Calls(_)))
+    }
+
+    /// How often each requested event happened.
+    fn requested_counts(&self) -> impl Iterator<Item = u64> {
+        let requested = self.events.open.iter().filter(|event| matches!(event.role, EventRole::Requested(_)));
+        requested.map(OpenEvent::count)
     }
 }
 
@@ -676,28 +692,26 @@ impl Session {
             self;
         converter.begin_drain();
         converter.world.marks.collect();
-        if let Some(Records { events, recorded, reader, kinds, chosen_from, chosen_samples }) = records {
+        if let Some(Records { events, recorded, reader, taken }) = records {
             recorded.search(process::parents);
             let layouts = &events.layouts;
             let mut left = 0;
             events.merge.drain(until, layouts, |record| {
-                let event = layouts.event(record);
+                let Taken { reading, request, samples } = &mut taken[layouts.event(record)];
                 // Losses of requested events are known from their counts, and are not lost CPU time samples.
-                match event.checked_sub(*chosen_from).and_then(|chosen| chosen_samples.get_mut(chosen)) {
-                    Some(_) if record.record_type == RecordType::LOST => return,
-                    Some(samples) => *samples += u64::from(record.record_type == RecordType::SAMPLE),
-                    None => {}
+                if request.is_some() && record.record_type == RecordType::LOST {
+                    return;
                 }
-                let kind = &kinds[event];
+                *samples += u64::from(record.record_type == RecordType::SAMPLE);
                 // Call stacks that did not fit are optional.
-                let is_stack = kind.role == perf::Role::Calls(perf::CallEvent::EnterWithStack);
+                let is_stack = reading.role == perf::Role::Calls(perf::CallEvent::EnterWithStack);
                 if is_stack && record.record_type != RecordType::SAMPLE {
                     return;
                 }
                 // Any process may wake a recorded thread.
-                let wakes = matches!(kind.role, perf::Role::Wakes { .. });
+                let wakes = matches!(reading.role, perf::Role::Wakes { .. });
                 if (recorded.takes(record) || wakes && record.record_type == RecordType::SAMPLE)
-                    && let Some(input) = reader.read(record, kind)
+                    && let Some(input) = reader.read(record, reading)
                 {
                     left += u64::from(matches!(input, Input::Leaves(_)));
                     converter.take(&input);
@@ -705,12 +719,8 @@ impl Session {
             });
             if let Some(turn) = pace.as_mut().and_then(|pace| pace.turn(left, whyslow_proc::monotonic_ns())) {
                 // Wakeups without stacks continue to be recorded.
-                let has_stack = |extra: &usize| {
-                    let role = kinds[*extra + 1].role;
-                    matches!(role, perf::Role::Leaves | perf::Role::Wakes { with_stack: true, .. })
-                };
-                for extra in (0..chosen_from.saturating_sub(1)).filter(has_stack) {
-                    events.pause(extra, turn == Turn::Pause);
+                for event in events.open.iter().filter(|event| event.role.is_paced()) {
+                    event.pause(turn == Turn::Pause);
                 }
             }
         }

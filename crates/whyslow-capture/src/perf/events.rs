@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use linux_perf_event_reader::{Endianness, PerfEventAttr, RecordParseInfo};
 use perf_event_open_sys::{self as perf, bindings as sys};
+use whyslow_convert::perf::{CallEvent, Role};
 
 use super::attr::{Plan, core_type};
 use super::layouts::Layouts;
@@ -58,27 +59,67 @@ impl Scope {
     }
 }
 
-/// An event in addition to the plan's, whose records go into the same rings. It must use the same clock, and
-/// its samples must contain an address, a task and a time.
+/// What an event is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventRole {
+    /// Samples of CPU time, and every record that is not a sample.
+    CpuTime,
+    /// Samples that the user requested, by the index of the request.
+    Requested(usize),
+    /// A sample whenever a thread leaves its CPU.
+    Leaves,
+    /// A sample whenever a thread is woken. Its number is at this offset of the tracepoint's data.
+    Wakes { tid_at: usize, with_stack: bool },
+    /// A sample whenever a system call starts or returns.
+    Calls(CallEvent),
+}
+
+impl EventRole {
+    /// What its samples mean to the reader of records.
+    pub(crate) fn of_samples(self) -> Role {
+        match self {
+            Self::CpuTime | Self::Requested(_) => Role::Counts,
+            Self::Leaves => Role::Leaves,
+            Self::Wakes { tid_at, with_stack } => Role::Wakes { tid_at, with_stack },
+            Self::Calls(call) => Role::Calls(call),
+        }
+    }
+
+    /// Whether it has a stack for each switch of a thread, so that its rate must be limited.
+    pub(crate) fn is_paced(self) -> bool {
+        matches!(self, Self::Leaves | Self::Wakes { with_stack: true, .. })
+    }
+}
+
+/// The ring that an event writes to. Each CPU has one of each kind that is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RingKind {
+    /// The ring of the plan's event.
+    Main,
+    /// A ring for all requested events. Their samples have as many stack bytes as the plan's.
+    Requested,
+    /// A ring that is released in rations: samples that do not fit are optional.
+    Rationed,
+}
+
+/// An event in addition to the plan's. It must use the same clock, and its samples must contain an address, a
+/// task and a time.
 #[derive(Debug, Clone)]
 pub(crate) struct ExtraEvent {
+    pub(crate) role: EventRole,
+    pub(crate) ring: RingKind,
     pub(crate) attr: sys::perf_event_attr,
     pub(crate) scope: Scope,
     /// The file that contains the function, if the event is a function probe.
     pub(crate) file: Option<CString>,
-    /// Whether its samples have as many stack bytes as the plan's, and go into a separate ring, which all
-    /// such events share.
-    pub(crate) apart: bool,
-    /// Whether it has its own ring that is released in rations: samples that do not fit are optional.
-    pub(crate) rationed: bool,
     /// Whether to skip CPUs that do not support it.
     pub(crate) on_some_cpus: bool,
 }
 
 impl ExtraEvent {
     /// An event whose records go into the ring of the plan's event.
-    pub(crate) fn in_same_ring(attr: sys::perf_event_attr, scope: Scope) -> Self {
-        Self { attr, scope, file: None, apart: false, rationed: false, on_some_cpus: false }
+    pub(crate) fn in_main_ring(role: EventRole, attr: sys::perf_event_attr, scope: Scope) -> Self {
+        Self { role, ring: RingKind::Main, attr, scope, file: None, on_some_cpus: false }
     }
 
     /// Its attributes, with the address of the file name, which must stay valid until the event is open.
@@ -92,7 +133,7 @@ impl ExtraEvent {
 
     /// Whether the exec of a program enables it.
     fn is_on_exec(&self) -> bool {
-        self.apart && self.attr.enable_on_exec() == 1
+        self.ring == RingKind::Requested && self.attr.enable_on_exec() == 1
     }
 }
 
@@ -115,22 +156,115 @@ pub(crate) fn try_open(events: &[ExtraEvent], cpus: &[u32]) -> Result<(), io::Er
     reason.map_or(Ok(()), Err)
 }
 
+/// An event that is open on all recorded CPUs and threads.
+#[derive(Debug)]
+pub(crate) struct OpenEvent {
+    pub(crate) role: EventRole,
+    /// Whether the exec of the program enables it.
+    on_exec: bool,
+    /// One per CPU and thread.
+    descriptors: Vec<OwnedFd>,
+}
+
+impl OpenEvent {
+    fn new(role: EventRole, on_exec: bool) -> Self {
+        Self { role, on_exec, descriptors: Vec::new() }
+    }
+
+    /// Pauses it for all threads that have it, or resumes it.
+    pub(crate) fn pause(&self, pauses: bool) {
+        for event in &self.descriptors {
+            set_paused(event.as_fd(), pauses);
+        }
+    }
+
+    /// How often it has happened: the kernel's own count, including threads that have exited.
+    pub(crate) fn count(&self) -> u64 {
+        let count = |event: &OwnedFd| {
+            let mut bytes = [0; 8];
+            match rustix::io::read(event, &mut bytes) {
+                Ok(8) => u64::from_ne_bytes(bytes),
+                _ => 0,
+            }
+        };
+        self.descriptors.iter().map(count).sum()
+    }
+}
+
 /// Open events and their rings.
 #[derive(Debug)]
 pub(crate) struct Events {
-    events: Vec<OwnedFd>,
+    /// The plan's event, then the extra ones.
+    pub(crate) open: Vec<OpenEvent>,
     /// The events that own a ring, for polling.
     owners: Vec<RawFd>,
     pub(crate) merge: Merge,
     /// Bytes of each ring.
     pub(crate) ring_bytes: usize,
     pub(crate) plan: Plan,
-    /// The layouts of records: those of the plan's event, then those of the extra events.
+    /// The layouts of records, in the order of `open`.
     pub(crate) layouts: Layouts,
-    /// The extra events with a separate ring, and whether exec enables them. Empty for the others.
-    apart: Vec<(bool, Vec<OwnedFd>)>,
-    /// The extra events in the plan's ring, by event number.
-    in_ring: Vec<Vec<RawFd>>,
+}
+
+/// The rings while they are mapped.
+#[derive(Debug)]
+struct Rings {
+    main_bytes: usize,
+    requested_bytes: usize,
+    mapped: Vec<Ring>,
+    owners: Vec<RawFd>,
+}
+
+/// The events that own the rings of one CPU.
+#[derive(Debug, Default)]
+struct CpuRings {
+    main: Option<RawFd>,
+    requested: Option<RawFd>,
+    rationed: Option<RawFd>,
+}
+
+impl Rings {
+    fn new(main_bytes: usize) -> Self {
+        let requested_bytes = if main_bytes >= RING_MAX { main_bytes * 2 } else { main_bytes };
+        Self { main_bytes, requested_bytes, mapped: Vec::new(), owners: Vec::new() }
+    }
+
+    /// How full a ring may be before it wakes the recorder.
+    fn watermark(&self, kind: RingKind) -> usize {
+        match kind {
+            RingKind::Main => watermark(self.main_bytes),
+            // Their samples arrive in bursts: a starting program has a hundred page faults within a
+            // millisecond.
+            RingKind::Requested => self.requested_bytes / 8,
+            RingKind::Rationed => self.main_bytes,
+        }
+    }
+
+    /// Gives an event its ring: the first of a CPU maps it, the others write to the same one.
+    fn attach(
+        &mut self,
+        event: BorrowedFd<'_>,
+        kind: RingKind,
+        of_cpu: &mut CpuRings,
+    ) -> Result<(), OpenError> {
+        let (owner, bytes) = match kind {
+            RingKind::Main => (&mut of_cpu.main, self.main_bytes),
+            RingKind::Requested => (&mut of_cpu.requested, self.requested_bytes),
+            RingKind::Rationed => (&mut of_cpu.rationed, self.main_bytes),
+        };
+        if let Some(owner) = *owner {
+            return redirect(event, owner).map_err(OpenError::Other);
+        }
+        let ring = map(event, bytes)?;
+        *owner = Some(event.as_raw_fd());
+        if kind == RingKind::Rationed {
+            self.mapped.push(ring.in_rations());
+        } else {
+            self.mapped.push(ring);
+            self.owners.push(event.as_raw_fd());
+        }
+        Ok(())
+    }
 }
 
 /// Why events could not be opened.
@@ -214,19 +348,16 @@ impl Events {
             }
             attr
         };
-        let side_bytes = if ring_bytes >= RING_MAX { ring_bytes * 2 } else { ring_bytes };
+        let mut rings = Rings::new(ring_bytes);
         let mut extra: Vec<(sys::perf_event_attr, &ExtraEvent)> = extra
             .iter()
             .map(|event| {
                 let mut attr = named(event.attr());
-                if event.rationed {
-                    attr.__bindgen_anon_2.wakeup_watermark = ring_bytes as u32;
+                if event.ring != RingKind::Main {
+                    attr.__bindgen_anon_2.wakeup_watermark = rings.watermark(event.ring) as u32;
                 }
-                if event.apart {
+                if event.ring == RingKind::Requested {
                     attr.sample_stack_user = plan.stack_bytes;
-                    // Their samples arrive in bursts: a starting program has a hundred page faults within a
-                    // millisecond.
-                    attr.__bindgen_anon_2.wakeup_watermark = (side_bytes / 8) as u32;
                 }
                 (attr, event)
             })
@@ -234,18 +365,14 @@ impl Events {
         let main = named(plan.attr(None));
         let layouts = std::iter::once(&main).chain(extra.iter().map(|(attr, _)| attr)).map(parse_info);
         let layouts: Vec<RecordParseInfo> = layouts.collect::<io::Result<_>>().map_err(OpenError::Other)?;
-        let mut ids = vec![Vec::new(); layouts.len()];
-        let mut events = Vec::with_capacity(cpus.len() * threads.len() * layouts.len());
-        let mut apart: Vec<(bool, Vec<OwnedFd>)> =
-            extra.iter().map(|(_, wanted)| (wanted.is_on_exec(), Vec::new())).collect();
-        let mut in_ring = vec![Vec::new(); extra.len()];
-        let mut owners = Vec::new();
-        let mut rings = Vec::with_capacity(cpus.len());
+        let mut main = OpenEvent::new(EventRole::CpuTime, false);
+        let mut others: Vec<OpenEvent> =
+            extra.iter().map(|(_, wanted)| OpenEvent::new(wanted.role, wanted.is_on_exec())).collect();
         let mut off_line = None;
         for &cpu in cpus {
             let mut attr = named(plan.attr(core_type(Path::new("/sys"), cpu)));
-            attr.__bindgen_anon_2.wakeup_watermark = watermark(ring_bytes) as u32;
-            let mut owner: Option<RawFd> = None;
+            attr.__bindgen_anon_2.wakeup_watermark = rings.watermark(RingKind::Main) as u32;
+            let mut of_cpu = CpuRings::default();
             for &thread in &threads {
                 let event = match open(&mut attr, thread, cpu) {
                     Ok(event) => event,
@@ -258,23 +385,13 @@ impl Events {
                     }
                     Err(error) => return Err(error),
                 };
-                match owner {
-                    None => {
-                        rings.push(map(event.as_fd(), ring_bytes)?);
-                        owner = Some(event.as_raw_fd());
-                        owners.push(event.as_raw_fd());
-                    }
-                    Some(owner) => redirect(event.as_fd(), owner).map_err(OpenError::Other)?,
-                }
-                if !extra.is_empty() {
-                    ids[0].push(id_of(event.as_fd()).map_err(OpenError::Other)?);
-                }
-                events.push(event);
+                rings.attach(event.as_fd(), RingKind::Main, &mut of_cpu)?;
+                main.descriptors.push(event);
             }
-            let Some(ring) = owner else { continue };
-            let mut side: Option<RawFd> = None;
-            let mut rationed: Option<RawFd> = None;
-            for (at, (attr, wanted)) in extra.iter_mut().enumerate() {
+            if of_cpu.main.is_none() {
+                continue;
+            }
+            for ((attr, wanted), opened) in extra.iter_mut().zip(&mut others) {
                 let threads = wanted.scope.watched();
                 for &thread in &threads {
                     let event = match open(attr, thread, cpu) {
@@ -283,64 +400,41 @@ impl Events {
                         Err(OpenError::Unsupported(_)) if wanted.on_some_cpus => break,
                         Err(error) => return Err(error),
                     };
-                    match side {
-                        _ if wanted.rationed => match rationed {
-                            Some(rationed) => redirect(event.as_fd(), rationed).map_err(OpenError::Other)?,
-                            None => {
-                                rings.push(map(event.as_fd(), ring_bytes)?.in_rations());
-                                rationed = Some(event.as_raw_fd());
-                            }
-                        },
-                        _ if !wanted.apart => redirect(event.as_fd(), ring).map_err(OpenError::Other)?,
-                        Some(side) => redirect(event.as_fd(), side).map_err(OpenError::Other)?,
-                        None => {
-                            rings.push(map(event.as_fd(), side_bytes)?);
-                            side = Some(event.as_raw_fd());
-                            owners.push(event.as_raw_fd());
-                        }
-                    }
-                    ids[at + 1].push(id_of(event.as_fd()).map_err(OpenError::Other)?);
-                    if wanted.apart {
-                        apart[at].1.push(event);
-                    } else {
-                        in_ring[at].push(event.as_raw_fd());
-                        events.push(event);
-                    }
+                    rings.attach(event.as_fd(), wanted.ring, &mut of_cpu)?;
+                    opened.descriptors.push(event);
                 }
             }
         }
-        if rings.is_empty() {
+        let Rings { mapped, owners, .. } = rings;
+        if mapped.is_empty() {
             // If every CPU gives the same answer, the event itself is not supported.
             return Err(off_line.map_or(OpenError::Gone, OpenError::Unsupported));
         }
-        let layouts = Layouts::several(layouts.into_iter().zip(ids).collect());
-        Ok(Self { events, owners, merge: Merge::new(rings), ring_bytes, plan, layouts, apart, in_ring })
-    }
-
-    /// Starts all events at once (attached recordings; started programs start theirs at exec).
-    pub(crate) fn enable(&self) -> io::Result<()> {
-        let apart = self.apart.iter().filter(|(on_exec, _)| !on_exec).flat_map(|(_, events)| events);
-        self.events.iter().chain(apart).try_for_each(|event| enable(event.as_fd()))
-    }
-
-    /// Pauses an extra event for all threads that have it, or resumes it.
-    pub(crate) fn pause(&self, extra: usize, pauses: bool) {
-        for event in self.in_ring.get(extra).into_iter().flatten() {
-            set_paused(*event, pauses);
-        }
-    }
-
-    /// How often an extra event with a separate ring has happened, by its number among the extra events: the
-    /// kernel's own count, including threads that have exited.
-    pub(crate) fn happened(&self, extra: usize) -> u64 {
-        let count = |event: &OwnedFd| {
-            let mut bytes = [0; 8];
-            match rustix::io::read(event, &mut bytes) {
-                Ok(8) => u64::from_ne_bytes(bytes),
-                _ => 0,
+        let open: Vec<OpenEvent> = std::iter::once(main).chain(others).collect();
+        let ids_of = |event: &OpenEvent| {
+            let ids = event.descriptors.iter().map(|event| id_of(event.as_fd()));
+            ids.collect::<io::Result<Vec<u64>>>()
+        };
+        let layouts = match layouts[..] {
+            [only] => vec![(only, Vec::new())],
+            _ => {
+                let ids = open.iter().map(ids_of).collect::<io::Result<Vec<_>>>();
+                layouts.into_iter().zip(ids.map_err(OpenError::Other)?).collect()
             }
         };
-        self.apart.get(extra).map_or(0, |(_, events)| events.iter().map(count).sum())
+        let layouts = Layouts::several(layouts);
+        Ok(Self { open, owners, merge: Merge::new(mapped), ring_bytes, plan, layouts })
+    }
+
+    /// Starts all events that no exec starts.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        let ours = self.open.iter().filter(|event| !event.on_exec);
+        ours.flat_map(|event| &event.descriptors).try_for_each(|event| enable(event.as_fd()))
+    }
+
+    /// Whether there is an event with such a role.
+    pub(crate) fn has(&self, is_it: impl Fn(EventRole) -> bool) -> bool {
+        self.open.iter().any(|event| is_it(event.role))
     }
 
     /// The descriptors that become readable when a ring fills up.
@@ -434,13 +528,13 @@ pub(super) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
 
 /// A failure leaves the event unchanged, with more or fewer stacks than intended.
 #[expect(unsafe_code, reason = "system calls without a safe wrapper")]
-fn set_paused(event: RawFd, pauses: bool) {
-    // SAFETY: an event descriptor that its owner keeps open; the calls change only kernel state.
+fn set_paused(event: BorrowedFd<'_>, pauses: bool) {
+    // SAFETY: an open event descriptor; the calls change only kernel state.
     unsafe {
         if pauses {
-            perf::ioctls::DISABLE(event, 0);
+            perf::ioctls::DISABLE(event.as_raw_fd(), 0);
         } else {
-            perf::ioctls::ENABLE(event, 0);
+            perf::ioctls::ENABLE(event.as_raw_fd(), 0);
         }
     }
 }

@@ -10,7 +10,7 @@ mod ring;
 pub(crate) use attr::{Bound, Plan, extra_event_attr, leaving, waking};
 pub(crate) use calls::{CALL_EVENTS, CallPoints, call_attr};
 pub(crate) use counter::{Bound as CounterBound, Counter, CounterRings, LastCount};
-pub(crate) use events::{Events, ExtraEvent, OpenError, Scope, try_open};
+pub(crate) use events::{EventRole, Events, ExtraEvent, OpenError, OpenEvent, RingKind, Scope, try_open};
 pub(crate) use ring::Record;
 
 #[cfg(test)]
