@@ -7,8 +7,11 @@ use whyslow_events::{EventError, Machine, What};
 use whyslow_proc::accounts::Io;
 use whyslow_profile::{IoCalls, NoSyscalls, RecordingNote};
 
+use crate::RecordError;
 use crate::perf::CallPoints;
+use crate::sampling::SampleTarget;
 use crate::sockets::Sockets;
+use crate::source::{Ending, LiveConverter, Source};
 
 /// Returns the system call tracepoints of this machine, or the reason why they cannot be used.
 pub(crate) fn points() -> Result<CallPoints, NoSyscalls> {
@@ -28,9 +31,48 @@ pub(crate) fn points() -> Result<CallPoints, NoSyscalls> {
     Ok(CallPoints { enter: number("sys_enter")?, exit: number("sys_exit")? })
 }
 
-/// The note for a recording without system calls: the reason, plus the I/O totals that the kernel counts
-/// anyway.
-pub(crate) fn not_recorded(why: NoSyscalls, io: Option<Io>) -> RecordingNote {
+/// Stands in for system calls that cannot be recorded: says why, and what the kernel counts of I/O anyway.
+#[derive(Debug)]
+pub(crate) struct CallsNotRecorded {
+    why: NoSyscalls,
+    target: SampleTarget,
+    before: Option<Io>,
+}
+
+impl CallsNotRecorded {
+    pub(crate) fn new(why: NoSyscalls, target: SampleTarget) -> Self {
+        Self { why, target, before: None }
+    }
+}
+
+impl Source for CallsNotRecorded {
+    fn start(&mut self, _converter: &mut LiveConverter) -> Result<(), RecordError> {
+        self.before = io_of(&self.target);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, ending: &mut Ending<'_>) {
+        let now = match ending.usage {
+            Some(usage) => usage.io,
+            None => io_of(&self.target),
+        };
+        let io = now.zip(self.before).map(|(now, before)| now.since(before));
+        ending.note([not_recorded(self.why, io)]);
+    }
+}
+
+/// The bytes that processes have read and written so far, if readable.
+fn io_of(target: &SampleTarget) -> Option<Io> {
+    let pids = match target {
+        SampleTarget::Child { pid, .. } => std::slice::from_ref(pid),
+        SampleTarget::Processes(pids) => pids,
+        SampleTarget::Machine => return None,
+    };
+    pids.iter().map(|pid| Io::of(*pid)).try_fold(Io::default(), |sum, io| Some(sum.plus(io?)))
+}
+
+/// The note for a recording without system calls: the reason, plus the I/O totals.
+fn not_recorded(why: NoSyscalls, io: Option<Io>) -> RecordingNote {
     let io = io.map(|io| IoCalls {
         reads: io.reads,
         bytes_read: io.read,

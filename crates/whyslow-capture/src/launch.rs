@@ -33,6 +33,13 @@ pub(crate) struct Running {
     last_moment: LastMoment,
 }
 
+/// A program that may already run.
+#[derive(Debug)]
+pub(crate) enum Program {
+    Suspended(Suspended),
+    Running(Running),
+}
+
 /// Everything the child needs, prepared before the fork: after the fork, only system calls are allowed.
 struct Prepared {
     program: CString,

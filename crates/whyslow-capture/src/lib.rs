@@ -6,6 +6,7 @@ mod agent;
 #[cfg(not(feature = "heap"))]
 #[path = "no_agent.rs"]
 mod agent;
+mod agent_source;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
 mod arch;
@@ -13,6 +14,7 @@ mod calls;
 mod cgroup;
 mod chosen;
 mod counting;
+mod cpu_sampler;
 #[cfg(feature = "heap")]
 mod heap;
 #[cfg(not(feature = "heap"))]
@@ -37,6 +39,7 @@ mod sampling;
 mod session;
 mod signals;
 mod sockets;
+mod source;
 mod subject;
 mod switches;
 mod timing;

@@ -21,6 +21,7 @@ pub(crate) struct Wanted {
 /// How much of a stack the agent would copy.
 pub(crate) const STACK_BYTES: usize = 0;
 
+#[derive(Debug)]
 pub(crate) struct AgentWatch(Infallible);
 
 pub(crate) struct CpuLosses {
@@ -71,6 +72,7 @@ impl AgentWatch {
 }
 
 /// Timer samples, of which there are none.
+#[derive(Debug)]
 pub(crate) struct TimerSource(());
 
 impl TimerSource {

@@ -12,6 +12,7 @@ use crate::live::LiveWorld;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeapOptions {}
 
+#[derive(Debug)]
 pub(crate) struct HeapRows(Infallible);
 
 pub(crate) struct Batch;

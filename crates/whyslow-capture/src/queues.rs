@@ -4,6 +4,9 @@ use whyslow_convert::{Converter, Task, World};
 use whyslow_proc::monotonic_ns;
 use whyslow_proc::process::thread_queued_ns;
 
+use crate::RecordError;
+use crate::source::{LiveConverter, Source};
+
 /// Time between two readings of all threads.
 const PAUSE_NS: u64 = 100_000_000;
 /// Threads read at a time, at about 10 µs each. If there are more, they take turns.
@@ -14,38 +17,46 @@ const MAX_WAITING: usize = 16;
 /// Reads the kernel's scheduler statistics of the recorded threads.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
+    /// The program that was started.
+    child: Option<u32>,
     next_ns: u64,
     /// The thread that was read last.
     last: u32,
 }
 
-impl Queues {
+impl Source for Queues {
     /// Reads the statistics at the start of the recording.
-    pub(crate) fn begin<W: World>(converter: &mut Converter<W>) -> Self {
+    fn start(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
         for Task { pid, tid } in converter.living() {
             if let Some(queued_ns) = thread_queued_ns(pid, tid) {
                 converter.set_queued_at_start(tid, queued_ns);
             }
         }
         converter.estimate_queues();
-        Self::default()
-    }
-
-    /// Reads those of threads with waits since their last reading.
-    pub(crate) fn read_waiting<W: World>(converter: &mut Converter<W>) {
-        let tasks = converter.threads_to_read(MAX_WAITING);
-        read_all(&tasks, converter);
+        Ok(())
     }
 
     /// Reads those of a thread that may be about to exit, and from time to time those of all threads.
-    pub(crate) fn read<W: World>(&mut self, first: Option<u32>, converter: &mut Converter<W>) {
-        let mut tasks: Vec<Task> = first.map(|pid| Task { pid, tid: pid }).into_iter().collect();
+    fn before_reaping(&mut self, converter: &mut LiveConverter) {
+        let mut tasks: Vec<Task> = self.child.map(Task::first_of).into_iter().collect();
         let now = monotonic_ns();
         if now >= self.next_ns {
             self.next_ns = now + PAUSE_NS;
             tasks.extend(self.turn(converter.living()));
         }
         read_all(&tasks, converter);
+    }
+
+    /// Reads those of threads with waits since their last reading.
+    fn look(&mut self, converter: &mut LiveConverter) {
+        let tasks = converter.threads_to_read(MAX_WAITING);
+        read_all(&tasks, converter);
+    }
+}
+
+impl Queues {
+    pub(crate) fn new(child: Option<u32>) -> Self {
+        Self { child, ..Self::default() }
     }
 
     /// The threads whose turn it is: those after the last one read, then from the start again. They are

@@ -10,12 +10,16 @@
 use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use whyslow_convert::{Converter, Input, Task, World};
+use whyslow_convert::{Input, Task};
 use whyslow_proc::monotonic_ns;
 use whyslow_proc::process::Status;
+use whyslow_profile::RecordingNote;
 
+use crate::RecordError;
+use crate::source::{Ending, LiveConverter, Source};
 use crate::waiting::WaitSnapshots;
 
 /// Threads read in a round, at about 5 µs each. If there are more, they take turns.
@@ -94,29 +98,33 @@ pub(crate) struct PolledSwitches {
     /// The thread that was read last.
     last: u32,
     /// Whether the kernel keeps accounts.
-    pub(crate) works: bool,
+    works: bool,
+    snapshots: WaitSnapshots,
 }
 
-impl PolledSwitches {
+impl Source for PolledSwitches {
     /// Takes the accounts of threads at the start of the recording.
-    pub(crate) fn begin<W: World>(converter: &mut Converter<W>) -> Self {
+    fn start(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
         converter.estimate_queues();
         converter.distrust_lengths();
-        let mut polled = Self::default();
         let time_ns = monotonic_ns();
         for task in converter.living() {
-            if let Some(accounts) = polled.accounts(task) {
+            if let Some(accounts) = self.accounts(task) {
                 converter.set_queued_at_start(task.tid, accounts.queued_ns);
                 let waits = waits_of(task).unwrap_or(0);
-                polled.known.insert(task.tid, Known { time_ns, accounts, waits, blocked: false });
+                self.known.insert(task.tid, Known { time_ns, accounts, waits, blocked: false });
                 converter.runs_already(task.tid, time_ns);
             }
         }
-        polled
+        Ok(())
+    }
+
+    fn interval(&mut self, _interval: Duration) -> Duration {
+        self.snapshots.pause()
     }
 
     /// Reads the accounts of threads, and takes snapshots of those that wait.
-    pub(crate) fn read<W: World>(&mut self, snapshots: &mut WaitSnapshots, converter: &mut Converter<W>) {
+    fn look(&mut self, converter: &mut LiveConverter) {
         let mut tasks = converter.living();
         self.known.retain(|tid, _| tasks.binary_search_by_key(tid, |task| task.tid).is_ok());
         let behind = tasks.partition_point(|task| task.tid <= self.last);
@@ -124,18 +132,23 @@ impl PolledSwitches {
         tasks.truncate(MAX);
         self.last = tasks.last().map_or(0, |task| task.tid);
         for task in tasks {
-            self.read_one(task, snapshots, converter);
+            self.read_one(task, converter);
         }
         // All of them are read.
         converter.threads_to_read(usize::MAX);
     }
 
-    fn read_one<W: World>(
-        &mut self,
-        task: Task,
-        snapshots: &mut WaitSnapshots,
-        converter: &mut Converter<W>,
-    ) -> Option<()> {
+    fn finish(self: Box<Self>, ending: &mut Ending<'_>) {
+        ending.note([if self.works {
+            RecordingNote::WaitsFromAccounts
+        } else {
+            RecordingNote::WaitsNotRecorded
+        }]);
+    }
+}
+
+impl PolledSwitches {
+    fn read_one(&mut self, task: Task, converter: &mut LiveConverter) -> Option<()> {
         let before_ns = monotonic_ns();
         let accounts = self.accounts(task)?;
         self.works = true;
@@ -149,13 +162,13 @@ impl PolledSwitches {
             self.known.insert(task.tid, Known { time_ns: before_ns, ..before });
             return Some(());
         }
-        if !snapshots.may_take() {
+        if !self.snapshots.may_take() {
             return None;
         }
         let waits = waits_of(task)?;
         let now_ns = monotonic_ns();
         let (tid, cpu, preempted) = (task.tid, None, false);
-        let snapshot = snapshots.read_one(task)?;
+        let snapshot = self.snapshots.read_one(task)?;
         if self.accounts(task)? != accounts {
             return None;
         }
@@ -173,7 +186,7 @@ impl PolledSwitches {
         }
         converter.set_queued(tid, accounts.queued_ns, now_ns);
         // The wait that goes on holds the snapshot, whatever its length will be.
-        snapshots.add(task, snapshot, now_ns..now_ns, converter);
+        self.snapshots.add(task, snapshot, now_ns..now_ns, converter);
         self.known.insert(tid, Known { time_ns: now_ns, accounts, waits, blocked: true });
         Some(())
     }

@@ -13,7 +13,10 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use whyslow_convert::{Converter, Dump, Task, UserStack, World};
 use whyslow_proc::{monotonic_ns, process};
+use whyslow_profile::RecordingNote;
 use whyslow_unwind::Registers;
+
+use crate::source::{Ending, LiveConverter, Source};
 
 /// How much of a stack is copied. The rest can be read while the thread waits.
 const STACK_BYTES: usize = 16 << 10;
@@ -73,6 +76,20 @@ pub(crate) fn begin_with<W: World>(pids: &[u32], converter: &mut Converter<W>) {
         }
     }
     snapshots.take(converter);
+}
+
+impl Source for WaitSnapshots {
+    fn interval(&mut self, _interval: Duration) -> Duration {
+        self.pause()
+    }
+
+    fn look(&mut self, converter: &mut LiveConverter) {
+        self.take(converter);
+    }
+
+    fn finish(self: Box<Self>, ending: &mut Ending<'_>) {
+        ending.note([RecordingNote::WaitSnapshots]);
+    }
 }
 
 impl WaitSnapshots {

@@ -21,7 +21,9 @@ use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World, co
 use whyslow_proc::Mapping;
 use whyslow_profile::MetricId;
 
+use crate::RecordError;
 use crate::mappings::take_mappings;
+use crate::source::{LiveConverter, Source};
 use sampler::Sampler;
 pub(crate) use sampler::{Refusal, STACK_BYTES, refusal};
 
@@ -63,10 +65,12 @@ enum Seen {
 /// Observations that were not taken yet.
 type Queue = Arc<Mutex<Vec<Seen>>>;
 
-/// Samples processes until it is dropped.
+/// Samples running processes.
 #[derive(Debug)]
 pub(crate) struct PtraceSource {
     metric: MetricId,
+    pids: Vec<u32>,
+    rate_hz: u32,
     queue: Queue,
     sampler: Option<Sampler>,
     /// Processes whose mappings were read because of an unknown address. Once per drain is enough.
@@ -74,15 +78,28 @@ pub(crate) struct PtraceSource {
 }
 
 impl PtraceSource {
-    /// Starts sampling processes, at `hz` per second of their CPU time.
-    pub(crate) fn start(metric: MetricId, pids: &[u32], hz: u32) -> std::io::Result<Self> {
-        let queue = Queue::default();
-        let sampler = Sampler::start(pids, hz, Arc::clone(&queue))?;
-        Ok(Self { metric, queue, sampler: Some(sampler), read: FxHashSet::default() })
+    /// A source of samples of this metric, at this rate per second of CPU time.
+    pub(crate) fn new(metric: MetricId, pids: &[u32], rate_hz: u32) -> Self {
+        Self {
+            metric,
+            pids: pids.to_vec(),
+            rate_hz,
+            queue: Queue::default(),
+            sampler: None,
+            read: FxHashSet::default(),
+        }
+    }
+}
+
+impl Source for PtraceSource {
+    fn start(&mut self, _converter: &mut LiveConverter) -> Result<(), RecordError> {
+        let what = "ptrace sampling could not be started";
+        let sampler = Sampler::start(&self.pids, self.rate_hz, Arc::clone(&self.queue));
+        self.sampler = Some(sampler.map_err(|error| RecordError::System { what, error })?);
+        Ok(())
     }
 
-    /// Takes new observations.
-    pub(crate) fn drain<W: World>(&mut self, converter: &mut Converter<W>) {
+    fn drain(&mut self, _until_ns: u64, converter: &mut LiveConverter) {
         self.read.clear();
         let seen = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
         for seen in &seen {
@@ -90,12 +107,12 @@ impl PtraceSource {
         }
     }
 
-    /// Stops sampling, and takes the rest.
-    pub(crate) fn finish<W: World>(&mut self, converter: &mut Converter<W>) {
+    fn stop(&mut self) {
         drop(self.sampler.take());
-        self.drain(converter);
     }
+}
 
+impl PtraceSource {
     fn take<W: World>(&mut self, seen: &Seen, converter: &mut Converter<W>) {
         match seen {
             Seen::Process { pid, parent, time_ns } => {

@@ -1,5 +1,7 @@
 //! Opens the events of a recording: per CPU where that is permitted, otherwise per recorded thread.
 
+mod source;
+
 use std::fs::File;
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ use crate::perf::{
 };
 use crate::recorded_processes::RecordedProcesses;
 use crate::{Options, calls, host};
+pub(crate) use source::EventSource;
 
 /// What to sample.
 #[derive(Debug, Clone)]

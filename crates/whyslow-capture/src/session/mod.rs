@@ -1,0 +1,339 @@
+//! A recording from start to end: starts the program, drains the sources while it runs, finishes the file.
+
+mod begin;
+mod sources;
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use whyslow_convert::{Converter, WaitStacks};
+use whyslow_proc::{machine, process};
+use whyslow_profile::file::Writer;
+use whyslow_profile::{Meta, Note, RecordingNote, StillRunning};
+
+pub(crate) use self::begin::resolved;
+use self::begin::{Started, begin, cpus_to_record, try_requests};
+use self::sources::{Metrics, sources};
+use crate::cpu_sampler::WaitsBy;
+use crate::heap;
+use crate::host;
+use crate::launch::{Program, Running, Suspended};
+use crate::live::LiveWorld;
+use crate::marks::Marks;
+use crate::output::{Kept, NewProfile};
+use crate::sampling::SampleTarget;
+use crate::signals::{self, Signals};
+use crate::source::{CALM, EAGER, Ending, LiveConverter, Source};
+use crate::subject::{End, Subject};
+use crate::{Options, RecordError, Recording, Target};
+
+/// Number of fast drains at the start, and after a live stack was read.
+const EAGER_AT_FIRST: u32 = 20;
+const EAGER_AFTER_READ: u32 = 100;
+/// How long it may take until a record is visible in its ring.
+const SETTLE_NS: u64 = 200_000;
+/// How often rows are flushed to the file. The first flush is early, so that the file holds something
+/// whatever happens.
+const FIRST_FLUSH: Duration = Duration::from_millis(100);
+const FLUSH: Duration = Duration::from_secs(1);
+const FLUSH_SAMPLES: usize = 100_000;
+
+pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Result<Recording, RecordError> {
+    let target = &resolved(target)?;
+    let cpus = cpus_to_record(options)?;
+    let requests = try_requests(target, options, &cpus)?;
+    let (output_file, file) = NewProfile::create(output, options.names)?;
+    let signals =
+        Signals::new().map_err(|error| RecordError::System { what: "signals could not be set up", error })?;
+    let begun = SystemTime::now();
+    let started = begin(target, options, &cpus, &requests)?;
+    let kernel_base = started.cpu.kernel_base();
+    let mut meta = Meta {
+        started_unix_ns: begun
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos() as u64),
+        kernel: started.cpu.kernel_view(kernel_base),
+        only_cpus: options.cpus.as_ref().map(|_| whyslow_words::cpu_words(&cpus)),
+        ..describe(target, &started, cpus.len())
+    };
+    let own_before = host::own_usage();
+
+    let start_ns = whyslow_proc::monotonic_ns();
+    let marks = Marks::live(start_ns, target.runtime_folder().as_deref());
+    let mut converter = Converter::new(LiveWorld::new(marks), start_ns, kernel_base.unwrap_or(0));
+    let metrics = Metrics::create(options, &started.cpu, &requests, &mut converter);
+    if let Some(agent) = &started.agent {
+        agent.begin(&meta, start_ns);
+    }
+    let writer = match Writer::new(file, &meta) {
+        Ok(writer) => writer,
+        Err(error) => {
+            started.cancel();
+            return Err(RecordError::Output { path: output.to_owned(), error });
+        }
+    };
+    add_processes(&started.sample_target, target, &mut converter);
+    meta.notes.extend(started.refused.clone().map(Note::from));
+    if started.cpu.events().is_none() {
+        meta.notes.extend(requests.notes(&[], &[]).into_iter().map(Note::from));
+    }
+    let waits = options.off_cpu.then(|| started.cpu.waits());
+    let no_wakers = options.wakers && !started.cpu.has_wakers();
+    let Started { agent, suspended, group, sample_target, cpu, .. } = started;
+    let child_pid = suspended.as_ref().map(|child| child.pid);
+    let mut sources = sources(options, &sample_target, agent, cpu, requests, metrics);
+    let subject = start(&mut sources, target, suspended, &mut converter)?;
+    let Kept { path, moved_aside } = output_file.keep()?;
+    let background = options.background.and_then(host::run_at_low_priority);
+
+    let mut session = Session { sources, converter, writer, write_error: None, signals, subject };
+    let deadline = options.duration.map(|duration| Instant::now() + duration);
+    let priority = host::RaisedPriority::new();
+    let end = session.run(deadline);
+    let end_ns = whyslow_proc::monotonic_ns();
+    session.stop();
+    drop(priority);
+    session.converter.account_all(end_ns);
+    session.converter.end_waits(end_ns);
+    session.converter.end_calls(end_ns);
+    session.read_marker_files();
+
+    meta.duration_ns = end_ns.saturating_sub(start_ns);
+    // The resources of the program are not those of the whole machine.
+    let of_program = matches!(target, Target::Command(_));
+    let mut used = None;
+    if let End::Exited(exit, usage) = end {
+        meta.exit = Some(exit);
+        used = of_program.then_some(usage);
+    }
+    if let Some(usage) = &used {
+        meta.user_time_ns = usage.user.as_nanos() as u64;
+        meta.system_time_ns = usage.system.as_nanos() as u64;
+        // 0 means unknown.
+        meta.max_resident_bytes = usage.known_peak_bytes().unwrap_or(0);
+    }
+    let Session { sources, mut converter, mut writer, mut write_error, signals, .. } = session;
+    if of_program {
+        meta.still_running = still_running(&converter, child_pid);
+    }
+    drop(group);
+    let usage = used.as_ref();
+    let mut ending = Ending { time_ns: end_ns, converter: &mut converter, meta: &mut meta, usage };
+    for source in sources {
+        source.finish(&mut ending);
+    }
+    meta.notes.extend(notes_of_waits(&converter, waits).map(Note::from));
+    meta.notes.extend(no_wakers.then_some(RecordingNote::WakersNotRecorded).map(Note::from));
+    let own = host::own_usage();
+    meta.counters = std::mem::take(&mut converter.counters);
+    meta.notes.extend(converter.world.marks.notes().into_iter().map(Note::from));
+    meta.counters.recorder_max_resident_bytes = own.max_resident_bytes;
+    meta.counters.recorder_cpu_ns =
+        (own.user + own.system).saturating_sub(own_before.user + own_before.system).as_nanos() as u64;
+    if write_error.is_none() {
+        write_error = writer.append(&mut converter.builder).and_then(|()| writer.meta(&meta)).err();
+    }
+    let exit = meta.exit;
+    let files = converter.files();
+    // It is optional work: a failure loses nothing.
+    let _ = background.map(std::thread::JoinHandle::join);
+    drop(converter);
+    if meta.heap.is_some() {
+        heap::return_freed_memory();
+    }
+    Ok(Recording { path, writer, meta, exit, files, write_error, moved_aside, _signals: signals })
+}
+
+/// What is known about a recording when it starts.
+fn describe(target: &Target, started: &Started, cpus: usize) -> Meta {
+    let allowed = started.suspended.as_ref().map(|child| machine::allowed_cpus(child.pid).len());
+    Meta {
+        command: target.words(),
+        recorder: format!("whyslow {}", env!("CARGO_PKG_VERSION")),
+        stack_bytes: started.cpu.stack_bytes(),
+        sampling: started.cpu.sampling(),
+        host: host::describe(allowed.unwrap_or(cpus)),
+        ..Meta::default()
+    }
+}
+
+/// Adds the processes that are recorded from the start.
+fn add_processes(sample_target: &SampleTarget, target: &Target, converter: &mut LiveConverter) {
+    match sample_target {
+        SampleTarget::Child { pid, .. } => converter.add_process(*pid, &name_of(target)),
+        SampleTarget::Processes(pids) => pids.iter().for_each(|pid| converter.add_running_process(*pid)),
+        SampleTarget::Machine => {
+            for pid in process::all() {
+                converter.add_running_process(pid);
+            }
+        }
+    }
+}
+
+/// Starts the sources, then the program.
+fn start(
+    sources: &mut [Box<dyn Source>],
+    target: &Target,
+    suspended: Option<Suspended>,
+    converter: &mut LiveConverter,
+) -> Result<Subject, RecordError> {
+    let started = sources.iter_mut().try_for_each(|source| source.start(converter));
+    if let Err(error) = started {
+        if let Some(child) = suspended {
+            child.cancel();
+        }
+        return Err(error);
+    }
+    Ok(match (target, suspended) {
+        (_, Some(child)) => Subject::Child(release(child, sources)?),
+        (Target::Processes(pids), None) => Subject::attached(pids),
+        _ => Subject::UntilStopped,
+    })
+}
+
+/// Lets the program execute, through the source that must be inside it from the start if there is one.
+fn release(mut child: Suspended, sources: &mut [Box<dyn Source>]) -> Result<Running, RecordError> {
+    for source in sources {
+        child = match source.enter(child)? {
+            Program::Running(running) => return Ok(running),
+            Program::Suspended(child) => child,
+        };
+    }
+    child.release()
+}
+
+/// What the profile says about its waits, in addition to the notes of their source.
+fn notes_of_waits(
+    converter: &LiveConverter,
+    requested: Option<WaitsBy>,
+) -> impl Iterator<Item = RecordingNote> {
+    let not_recorded = (requested == Some(WaitsBy::Nothing)).then_some(RecordingNote::WaitsNotRecorded);
+    let WaitStacks { total_ns, with_stack: stacks, estimated, estimated_ns, .. } = converter.wait_stacks();
+    let estimated = (estimated > 0).then_some(RecordingNote::WaitsEstimated {
+        estimated,
+        estimated_ns,
+        total_ns,
+        stacks,
+    });
+    let (waits, total_ns) = converter.doubtful_waits();
+    let doubtful = (waits > 0).then_some(RecordingNote::WaitsAcrossLosses { waits, total_ns });
+    not_recorded.into_iter().chain(estimated).chain(doubtful)
+}
+
+/// The name of a program before it has executed anything.
+fn name_of(target: &Target) -> String {
+    let program = target.command().map(|command| Path::new(&command.program)).unwrap_or(Path::new(""));
+    program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// The processes that still run when a recording ends, by name, the program first.
+fn still_running(converter: &Converter<LiveWorld>, program: Option<u32>) -> Vec<StillRunning> {
+    let mut running = converter.not_ended();
+    running.retain(|(pid, _)| process::runs(*pid));
+    running.sort_by_key(|(pid, _)| Some(*pid) != program);
+    let mut names: Vec<StillRunning> = Vec::new();
+    for (_, name) in running {
+        match names.iter_mut().find(|row| row.name == name) {
+            Some(row) => row.processes += 1,
+            None => names.push(StillRunning { name, processes: 1 }),
+        }
+    }
+    names
+}
+
+struct Session {
+    sources: Vec<Box<dyn Source>>,
+    converter: LiveConverter,
+    writer: Writer,
+    write_error: Option<io::Error>,
+    signals: Signals,
+    subject: Subject,
+}
+
+impl Session {
+    /// Drains until the program has exited or the recording is stopped.
+    fn run(&mut self, deadline: Option<Instant>) -> End {
+        let mut waits: Vec<libc::pollfd> = std::iter::once(self.signals.fd())
+            .chain(self.sources.iter().flat_map(|source| source.wait_on().iter().copied()))
+            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
+            .collect();
+        let mut eager_left = EAGER_AT_FIRST;
+        let mut flush_at = Instant::now() + FIRST_FLUSH;
+        loop {
+            let interval = if eager_left > 0 { EAGER } else { CALM };
+            let mut interval =
+                self.sources.iter_mut().fold(interval, |interval, source| source.interval(interval));
+            if let Some(deadline) = deadline {
+                interval = interval.min(deadline.saturating_duration_since(Instant::now()));
+            }
+            signals::poll(&mut waits, interval.as_millis() as i32);
+            // Once all tasks of an event have exited, its descriptor is always ready; polling it would spin.
+            waits.retain(|wait| wait.revents & (libc::POLLHUP | libc::POLLERR) == 0);
+
+            for source in &mut self.sources {
+                source.before_reaping(&mut self.converter);
+            }
+            let end = self.subject.signals_received(&self.signals).or_else(|| self.subject.is_over(deadline));
+            if end.is_none() {
+                eager_left = if self.drain(whyslow_proc::monotonic_ns().saturating_sub(SETTLE_NS)) {
+                    EAGER_AFTER_READ
+                } else {
+                    eager_left.saturating_sub(1)
+                };
+            }
+            if Instant::now() >= flush_at || self.converter.builder.pending_samples() >= FLUSH_SAMPLES {
+                self.flush();
+                flush_at = Instant::now() + FLUSH;
+            }
+            if let Some(end) = end {
+                return end;
+            }
+        }
+    }
+
+    /// Takes what was observed up to a time. Returns whether a live stack had to be read for it.
+    fn drain(&mut self, until_ns: u64) -> bool {
+        let Self { sources, converter, .. } = self;
+        converter.begin_drain();
+        converter.world.marks.collect();
+        for source in &mut *sources {
+            source.drain(until_ns, converter);
+        }
+        converter.end_drain(until_ns);
+        for source in sources {
+            source.look(converter);
+        }
+        converter.with_tasks(|world, builder, tasks| world.marks.add(until_ns, builder, tasks));
+        converter.has_read_live()
+    }
+
+    /// Stops the sources, and takes the rest.
+    fn stop(&mut self) {
+        for source in &mut self.sources {
+            source.stop();
+        }
+        self.drain(u64::MAX);
+    }
+
+    /// Writes new rows. After a write error (disk full) nothing more is written and rows are dropped: the
+    /// program runs on undisturbed and memory remains bounded.
+    fn flush(&mut self) {
+        self.read_marker_files();
+        for source in &mut self.sources {
+            source.flush(&mut self.converter);
+        }
+        self.converter.flush_calls();
+        self.converter.settle_waits(whyslow_proc::monotonic_ns(), false);
+        if self.write_error.is_none() {
+            self.write_error = self.writer.append(&mut self.converter.builder).err();
+        }
+        if self.write_error.is_some() {
+            self.converter.builder.discard_samples();
+        }
+    }
+
+    fn read_marker_files(&mut self) {
+        self.converter.with_tasks(|world, builder, _| world.marks.read_files(builder));
+    }
+}
