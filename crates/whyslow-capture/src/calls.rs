@@ -51,6 +51,10 @@ impl Source for CallsNotRecorded {
         Ok(())
     }
 
+    fn resume(&mut self, _converter: &mut LiveConverter) -> Result<(), RecordError> {
+        Ok(())
+    }
+
     fn finish(self: Box<Self>, ending: &mut Ending<'_>) {
         let now = match ending.usage {
             Some(usage) => usage.io,

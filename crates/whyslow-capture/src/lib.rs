@@ -34,6 +34,7 @@ mod ptrace_sampling;
 mod queues;
 mod reach;
 mod recorded_processes;
+mod recorder;
 mod refusal;
 mod sampling;
 mod session;
@@ -56,6 +57,7 @@ pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
 pub use heap::HeapOptions;
 pub use inherited::command as restored_command;
 pub use output::{Kept, Names, NewProfile, numbered_name};
+pub use recorder::{Control, Order, Progress, Recorder, Watch};
 pub use timing::{Input, RunEnd, Stopwatch, TimedCommand, TimedRun, Written};
 pub use trial::{Granted, Refused, Trial, trial};
 use whyslow_elf::FileBytes;
@@ -264,5 +266,5 @@ pub enum RecordError {
 /// it), or the duration is over. Streams to `output`. A SIGINT from the terminal reaches the program by
 /// itself; signals sent only to the recorder are passed on.
 pub fn record(target: &Target, options: &Options, output: &Path) -> Result<Recording, RecordError> {
-    session::record(target, options, output)
+    Recorder::new()?.record(target, options, output)
 }

@@ -31,13 +31,18 @@ impl Pace {
         Self { since_ns: now_ns, taken: 0, paused_until: None, has_paused: false }
     }
 
+    /// Forgets the rate so far.
+    pub(crate) fn restarted(&self, now_ns: u64) -> Self {
+        Self { has_paused: self.has_paused, ..Self::new(now_ns) }
+    }
+
     /// What to do after this many more stacks have arrived.
     pub(crate) fn turn(&mut self, arrived: u64, now_ns: u64) -> Option<Turn> {
         if let Some(until) = self.paused_until {
             if now_ns < until {
                 return None;
             }
-            *self = Self { has_paused: true, ..Self::new(now_ns) };
+            *self = self.restarted(now_ns);
             return Some(Turn::Resume);
         }
         self.taken += arrived;

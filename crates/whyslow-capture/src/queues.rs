@@ -25,7 +25,7 @@ pub(crate) struct Queues {
 }
 
 impl Source for Queues {
-    /// Reads the statistics at the start of the recording.
+    /// Reads the statistics, to compare later ones with.
     fn start(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
         for Task { pid, tid } in converter.living() {
             if let Some(queued_ns) = thread_queued_ns(pid, tid) {

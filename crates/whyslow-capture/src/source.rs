@@ -67,6 +67,14 @@ pub(crate) trait Source: Debug {
     /// Adds rows that are added less often, before rows are written.
     fn flush(&mut self, _converter: &mut LiveConverter) {}
 
+    /// Observes as little as it can until [`Source::resume`]. The converter ignores samples meanwhile.
+    fn pause(&mut self) {}
+
+    /// Observes again. The states of threads are not known any more.
+    fn resume(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
+        self.start(converter)
+    }
+
     /// Stops observing.
     fn stop(&mut self) {}
 

@@ -103,10 +103,11 @@ pub(crate) struct PolledSwitches {
 }
 
 impl Source for PolledSwitches {
-    /// Takes the accounts of threads at the start of the recording.
+    /// Takes the accounts of threads, to compare later ones with.
     fn start(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
         converter.estimate_queues();
         converter.distrust_lengths();
+        self.known.clear();
         let time_ns = monotonic_ns();
         for task in converter.living() {
             if let Some(accounts) = self.accounts(task) {
@@ -120,7 +121,7 @@ impl Source for PolledSwitches {
     }
 
     fn interval(&mut self, _interval: Duration) -> Duration {
-        self.snapshots.pause()
+        self.snapshots.varied_pause()
     }
 
     /// Reads the accounts of threads, and takes snapshots of those that wait.

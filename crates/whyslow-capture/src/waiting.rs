@@ -57,22 +57,20 @@ impl Budget {
     }
 }
 
-/// Reports the state of threads when their recording starts. Takes snapshots of those that wait.
-pub(crate) fn begin_with<W: World>(pids: &[u32], converter: &mut Converter<W>) {
+/// Reports the state of threads when their recording starts or goes on. Takes snapshots of those that wait.
+pub(crate) fn begin_with<W: World>(tasks: impl Iterator<Item = Task>, converter: &mut Converter<W>) {
     let time_ns = monotonic_ns();
     let mut snapshots = WaitSnapshots::default();
-    for pid in pids {
-        for tid in process::threads(*pid).unwrap_or_default() {
-            match process::Stat::of_thread(*pid, tid).map(|stat| stat.state) {
-                Some('R') => converter.runs_already(tid, time_ns),
-                Some('S' | 'D') => converter.waits_already(tid, time_ns),
-                // Stopped by a signal or a debugger.
-                Some('T' | 't') => {
-                    snapshots.stopped.push(tid);
-                    converter.waits_already(tid, time_ns);
-                }
-                _ => {}
+    for Task { pid, tid } in tasks {
+        match process::Stat::of_thread(pid, tid).map(|stat| stat.state) {
+            Some('R') => converter.runs_already(tid, time_ns),
+            Some('S' | 'D') => converter.waits_already(tid, time_ns),
+            // Stopped by a signal or a debugger.
+            Some('T' | 't') => {
+                snapshots.stopped.push(tid);
+                converter.waits_already(tid, time_ns);
             }
+            _ => {}
         }
     }
     snapshots.take(converter);
@@ -80,7 +78,7 @@ pub(crate) fn begin_with<W: World>(pids: &[u32], converter: &mut Converter<W>) {
 
 impl Source for WaitSnapshots {
     fn interval(&mut self, _interval: Duration) -> Duration {
-        self.pause()
+        self.varied_pause()
     }
 
     fn look(&mut self, converter: &mut LiveConverter) {
@@ -94,7 +92,7 @@ impl Source for WaitSnapshots {
 
 impl WaitSnapshots {
     /// The time until the next snapshots. It varies, so that they are not in step with the program.
-    pub(crate) fn pause(&mut self) -> Duration {
+    pub(crate) fn varied_pause(&mut self) -> Duration {
         self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         Duration::from_millis(3 + u64::from(self.random >> 16) % 5)
     }

@@ -42,6 +42,8 @@ pub struct Converter<W> {
     processes: FxHashMap<u32, ProcessState>,
     threads: FxHashMap<u32, ThreadState>,
     start_ns: u64,
+    /// Samples, switches, wakeups and system calls before this time are left out.
+    taken_from_ns: u64,
     /// The address of the kernel's `_text`.
     kernel_base: u64,
     /// The addresses that the kernel's symbols cover.
@@ -86,6 +88,7 @@ impl<W: World> Converter<W> {
             processes: FxHashMap::default(),
             threads: FxHashMap::default(),
             start_ns,
+            taken_from_ns: 0,
             kernel_base,
             kernel_code: 0..u64::MAX,
             limits: Limits::NONE,
@@ -181,8 +184,26 @@ impl<W: World> Converter<W> {
         add(world, builder, &task_rows(threads, processes))
     }
 
+    /// Ends the waits, system calls and accounts of all threads, and leaves out what happens until
+    /// [`Self::resume`]. Processes, threads and mappings are still followed.
+    pub fn pause(&mut self, time_ns: u64) {
+        self.close_accounts(time_ns);
+        self.end_waits(time_ns);
+        self.end_calls(time_ns);
+        self.taken_from_ns = u64::MAX;
+    }
+
+    /// Takes everything from this time on. The states of threads must be reported anew, as for threads that
+    /// already run when their recording starts.
+    pub fn resume(&mut self, time_ns: u64) {
+        self.taken_from_ns = time_ns;
+    }
+
     /// Takes the next input.
     pub fn take(&mut self, input: &Input<'_>) {
+        if input.observed_ns().is_some_and(|time_ns| time_ns < self.taken_from_ns) {
+            return;
+        }
         match *input {
             Input::Sample(ref sample) => self.sample(sample),
             Input::Mapped(ref mapped) => self.mapped(mapped),

@@ -93,6 +93,27 @@ pub enum Input<'a> {
     Throttled,
 }
 
+impl Input<'_> {
+    /// When a thread was observed, for inputs that a pause leaves out. Processes, mappings and losses are
+    /// followed at any time.
+    pub(crate) fn observed_ns(&self) -> Option<u64> {
+        match self {
+            Self::Sample(sample) | Self::Leaves(sample) => Some(sample.time_ns),
+            Self::Enters(enters) => Some(enters.time_ns),
+            Self::Returns(returns) => Some(returns.time_ns),
+            Self::Wakes(wakes) => Some(wakes.by.time_ns),
+            Self::Switched { time_ns, .. } => Some(*time_ns),
+            Self::Mapped(_)
+            | Self::KernelMapped(..)
+            | Self::Named { .. }
+            | Self::Forked { .. }
+            | Self::Ended { .. }
+            | Self::Lost { .. }
+            | Self::Throttled => None,
+        }
+    }
+}
+
 /// One sample of one event.
 #[derive(Debug)]
 pub struct Sample<'a> {

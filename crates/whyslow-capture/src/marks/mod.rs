@@ -29,6 +29,8 @@ const TEXT_MAX: usize = 256 << 20;
 /// Names that are shared between spans; further ones are stored each time.
 const SHARED_NAMES_MAX: usize = 1 << 16;
 const COUNTERS_MAX: usize = 1_000;
+/// A number that no thread has.
+const NO_THREAD: u32 = 0;
 
 /// The marks of a live recording. Only [`Marks::live`] collects any.
 #[derive(Debug, Default)]
@@ -170,6 +172,12 @@ impl Marks {
             pipe.bytes = bytes;
             sound
         });
+    }
+
+    /// Adds a mark of the recorder itself, which belongs to no thread.
+    pub(crate) fn add_own(&mut self, name: &str, start_ns: u64, end_ns: u64) {
+        let (kind, name, detail) = (Kind::Span, name.to_owned(), String::new());
+        self.waiting.push(Mark { kind, tid: NO_THREAD, start_ns, end_ns, name, detail });
     }
 
     /// Adds the marks up to a time to the profile.

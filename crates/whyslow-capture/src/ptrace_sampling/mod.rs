@@ -107,6 +107,11 @@ impl Source for PtraceSource {
         }
     }
 
+    /// Its thread goes on, because it also follows the processes.
+    fn resume(&mut self, _converter: &mut LiveConverter) -> Result<(), RecordError> {
+        Ok(())
+    }
+
     fn stop(&mut self) {
         drop(self.sampler.take());
     }

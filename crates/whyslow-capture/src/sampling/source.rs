@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use linux_perf_event_reader::RecordType;
-use whyslow_convert::{Input, perf};
+use whyslow_convert::{Input, Task, perf};
 use whyslow_proc::process;
 use whyslow_profile::{MetricId, RecordingNote};
 
@@ -37,6 +37,8 @@ pub(crate) struct EventSource {
     counts: Vec<Counts>,
     /// Limits the rate of stacks of threads leaving their CPU.
     pace: Option<Pace>,
+    /// Whether the recording is paused.
+    is_paused: bool,
 }
 
 /// How the samples of an open event are read.
@@ -76,7 +78,7 @@ impl EventSource {
             SampleTarget::Child { .. } | SampleTarget::Machine => Vec::new(),
         };
         let reader = perf::Reader::default();
-        let (counts, pace) = (Vec::new(), None);
+        let (counts, pace, is_paused) = (Vec::new(), None, false);
         Self {
             events,
             readings,
@@ -89,6 +91,14 @@ impl EventSource {
             metrics,
             counts,
             pace,
+            is_paused,
+        }
+    }
+
+    /// Pauses all events except that of CPU time, or resumes them.
+    fn pause_others(&self, pauses: bool) {
+        for event in self.events.open.iter().filter(|event| event.role != EventRole::CpuTime) {
+            event.pause(pauses);
         }
     }
 }
@@ -102,8 +112,26 @@ impl Source for EventSource {
             self.events.enable().map_err(cannot)?;
         }
         if !self.attached.is_empty() {
-            waiting::begin_with(&self.attached, converter);
+            let threads_of = |pid: &u32| process::threads(*pid).unwrap_or_default();
+            let tasks = |pid| threads_of(pid).into_iter().map(|tid| Task { pid: *pid, tid });
+            waiting::begin_with(self.attached.iter().flat_map(tasks), converter);
         }
+        Ok(())
+    }
+
+    /// The event of CPU time also reports processes and mappings, so it goes on.
+    fn pause(&mut self) {
+        self.is_paused = true;
+        self.pause_others(true);
+    }
+
+    fn resume(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
+        self.is_paused = false;
+        self.pause_others(false);
+        if let Some(pace) = &mut self.pace {
+            *pace = pace.restarted(whyslow_proc::monotonic_ns());
+        }
+        waiting::begin_with(converter.living().into_iter(), converter);
         Ok(())
     }
 
@@ -143,6 +171,9 @@ impl Source for EventSource {
                 converter.take(&input);
             }
         });
+        if self.is_paused {
+            return;
+        }
         if let Some(turn) = self.pace.as_mut().and_then(|pace| pace.turn(left, whyslow_proc::monotonic_ns()))
         {
             // Wakeups without stacks continue to be recorded.

@@ -5,23 +5,24 @@ mod sources;
 
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use whyslow_convert::{Converter, WaitStacks};
 use whyslow_proc::{machine, process};
 use whyslow_profile::file::Writer;
-use whyslow_profile::{Meta, Note, RecordingNote, StillRunning};
+use whyslow_profile::{Counters, Meta, Note, RecordingNote, StillRunning};
 
 pub(crate) use self::begin::resolved;
 use self::begin::{Started, begin, cpus_to_record, try_requests};
 use self::sources::{Metrics, sources};
 use crate::cpu_sampler::WaitsBy;
 use crate::heap;
-use crate::host;
+use crate::host::{self, Usage};
 use crate::launch::{Program, Running, Suspended};
 use crate::live::LiveWorld;
 use crate::marks::Marks;
 use crate::output::{Kept, NewProfile};
+use crate::recorder::{Control, Order, Progress, Recorder, Watch};
 use crate::sampling::SampleTarget;
 use crate::signals::{self, Signals};
 use crate::source::{CALM, EAGER, Ending, LiveConverter, Source};
@@ -38,8 +39,15 @@ const SETTLE_NS: u64 = 200_000;
 const FIRST_FLUSH: Duration = Duration::from_millis(100);
 const FLUSH: Duration = Duration::from_secs(1);
 const FLUSH_SAMPLES: usize = 100_000;
+/// The span of a pause.
+const PAUSED: &str = "recording paused";
 
-pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Result<Recording, RecordError> {
+pub(crate) fn record(
+    Recorder { control, watch }: Recorder,
+    target: &Target,
+    options: &Options,
+    output: &Path,
+) -> Result<Recording, RecordError> {
     let target = &resolved(target)?;
     let cpus = cpus_to_record(options)?;
     let requests = try_requests(target, options, &cpus)?;
@@ -50,9 +58,7 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let started = begin(target, options, &cpus, &requests)?;
     let kernel_base = started.cpu.kernel_base();
     let mut meta = Meta {
-        started_unix_ns: begun
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .map_or(0, |since| since.as_nanos() as u64),
+        started_unix_ns: begun.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64),
         kernel: started.cpu.kernel_view(kernel_base),
         only_cpus: options.cpus.as_ref().map(|_| whyslow_words::cpu_words(&cpus)),
         ..describe(target, &started, cpus.len())
@@ -87,55 +93,42 @@ pub(crate) fn record(target: &Target, options: &Options, output: &Path) -> Resul
     let Kept { path, moved_aside } = output_file.keep()?;
     let background = options.background.and_then(host::run_at_low_priority);
 
-    let mut session = Session { sources, converter, writer, write_error: None, signals, subject };
+    let mut session = Session {
+        sources,
+        converter,
+        writer,
+        write_error: None,
+        signals,
+        subject,
+        control,
+        watch,
+        written: 0,
+        paused_ns: None,
+    };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     let priority = host::RaisedPriority::new();
     let end = session.run(deadline);
     let end_ns = whyslow_proc::monotonic_ns();
-    session.stop();
+    session.stop(end_ns);
     drop(priority);
-    session.converter.account_all(end_ns);
-    session.converter.end_waits(end_ns);
-    session.converter.end_calls(end_ns);
-    session.read_marker_files();
 
     meta.duration_ns = end_ns.saturating_sub(start_ns);
-    // The resources of the program are not those of the whole machine.
-    let of_program = matches!(target, Target::Command(_));
-    let mut used = None;
-    if let End::Exited(exit, usage) = end {
-        meta.exit = Some(exit);
-        used = of_program.then_some(usage);
-    }
-    if let Some(usage) = &used {
-        meta.user_time_ns = usage.user.as_nanos() as u64;
-        meta.system_time_ns = usage.system.as_nanos() as u64;
-        // 0 means unknown.
-        meta.max_resident_bytes = usage.known_peak_bytes().unwrap_or(0);
-    }
-    let Session { sources, mut converter, mut writer, mut write_error, signals, .. } = session;
-    if of_program {
-        meta.still_running = still_running(&converter, child_pid);
+    let is_program = matches!(target, Target::Command(_));
+    if is_program {
+        meta.still_running = still_running(&session.converter, child_pid);
     }
     drop(group);
-    let usage = used.as_ref();
-    let mut ending = Ending { time_ns: end_ns, converter: &mut converter, meta: &mut meta, usage };
-    for source in sources {
-        source.finish(&mut ending);
-    }
-    meta.notes.extend(notes_of_waits(&converter, waits).map(Note::from));
+    // The resources of the program are not those of the whole machine.
+    let usage = set_end(&mut meta, end).filter(|_| is_program);
+    session.finish_sources(&mut meta, end_ns, usage.as_ref());
+    meta.notes.extend(notes_of_waits(&session.converter, waits).map(Note::from));
     meta.notes.extend(no_wakers.then_some(RecordingNote::WakersNotRecorded).map(Note::from));
-    let own = host::own_usage();
-    meta.counters = std::mem::take(&mut converter.counters);
-    meta.notes.extend(converter.world.marks.notes().into_iter().map(Note::from));
-    meta.counters.recorder_max_resident_bytes = own.max_resident_bytes;
-    meta.counters.recorder_cpu_ns =
-        (own.user + own.system).saturating_sub(own_before.user + own_before.system).as_nanos() as u64;
-    if write_error.is_none() {
-        write_error = writer.append(&mut converter.builder).and_then(|()| writer.meta(&meta)).err();
-    }
-    let exit = meta.exit;
-    let files = converter.files();
+    meta.notes.extend(session.converter.world.marks.notes().into_iter().map(Note::from));
+    meta.counters = std::mem::take(&mut session.converter.counters);
+    set_own_usage(&mut meta.counters, &own_before);
+    session.write_rest(&meta);
+    let Session { converter, writer, write_error, signals, .. } = session;
+    let (exit, files) = (meta.exit, converter.files());
     // It is optional work: a failure loses nothing.
     let _ = background.map(std::thread::JoinHandle::join);
     drop(converter);
@@ -203,6 +196,21 @@ fn release(mut child: Suspended, sources: &mut [Box<dyn Source>]) -> Result<Runn
     child.release()
 }
 
+/// Notes how the recording ended. Returns what the program used.
+fn set_end(meta: &mut Meta, end: End) -> Option<Usage> {
+    let End::Exited(exit, usage) = end else { return None };
+    meta.exit = Some(exit);
+    Some(usage)
+}
+
+/// Sets what the recorder itself used.
+fn set_own_usage(counters: &mut Counters, before: &Usage) {
+    let own = host::own_usage();
+    counters.recorder_max_resident_bytes = own.max_resident_bytes;
+    let cpu_time = (own.user + own.system).saturating_sub(before.user + before.system);
+    counters.recorder_cpu_ns = cpu_time.as_nanos() as u64;
+}
+
 /// What the profile says about its waits, in addition to the notes of their source.
 fn notes_of_waits(
     converter: &LiveConverter,
@@ -249,21 +257,26 @@ struct Session {
     write_error: Option<io::Error>,
     signals: Signals,
     subject: Subject,
+    control: Control,
+    watch: Option<Box<dyn Watch>>,
+    /// The number of samples before those that the converter holds.
+    written: u64,
+    /// Since when the recording is paused.
+    paused_ns: Option<u64>,
 }
 
 impl Session {
     /// Drains until the program has exited or the recording is stopped.
     fn run(&mut self, deadline: Option<Instant>) -> End {
-        let mut waits: Vec<libc::pollfd> = std::iter::once(self.signals.fd())
+        let mut waits: Vec<libc::pollfd> = [self.signals.fd(), self.control.fd()]
+            .into_iter()
             .chain(self.sources.iter().flat_map(|source| source.wait_on().iter().copied()))
             .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
             .collect();
         let mut eager_left = EAGER_AT_FIRST;
         let mut flush_at = Instant::now() + FIRST_FLUSH;
         loop {
-            let interval = if eager_left > 0 { EAGER } else { CALM };
-            let mut interval =
-                self.sources.iter_mut().fold(interval, |interval, source| source.interval(interval));
+            let mut interval = self.interval(eager_left > 0);
             if let Some(deadline) = deadline {
                 interval = interval.min(deadline.saturating_duration_since(Instant::now()));
             }
@@ -271,10 +284,12 @@ impl Session {
             // Once all tasks of an event have exited, its descriptor is always ready; polling it would spin.
             waits.retain(|wait| wait.revents & (libc::POLLHUP | libc::POLLERR) == 0);
 
-            for source in &mut self.sources {
-                source.before_reaping(&mut self.converter);
+            if self.paused_ns.is_none() {
+                for source in &mut self.sources {
+                    source.before_reaping(&mut self.converter);
+                }
             }
-            let end = self.subject.signals_received(&self.signals).or_else(|| self.subject.is_over(deadline));
+            let end = self.follow_orders(deadline);
             if end.is_none() {
                 eager_left = if self.drain(whyslow_proc::monotonic_ns().saturating_sub(SETTLE_NS)) {
                     EAGER_AFTER_READ
@@ -286,34 +301,118 @@ impl Session {
                 self.flush();
                 flush_at = Instant::now() + FLUSH;
             }
+            self.report();
             if let Some(end) = end {
                 return end;
             }
         }
     }
 
+    /// The time until the next drain.
+    fn interval(&mut self, eager: bool) -> Duration {
+        if self.paused_ns.is_some() {
+            return CALM;
+        }
+        let interval = if eager { EAGER } else { CALM };
+        self.sources.iter_mut().fold(interval, |interval, source| source.interval(interval))
+    }
+
+    /// Does what was ordered: by signals, by the duration, by the exit of processes, or from outside.
+    fn follow_orders(&mut self, deadline: Option<Instant>) -> Option<End> {
+        let end = self.subject.signals_received(&self.signals).or_else(|| self.subject.is_over(deadline));
+        let mut end = match end {
+            Some(End::Stopped) => {
+                self.control.give(Order::Stop);
+                None
+            }
+            end => end,
+        };
+        for order in self.control.take() {
+            match order {
+                Order::Pause => self.pause(),
+                Order::Resume => self.resume(),
+                Order::Mark(name) => {
+                    let time_ns = whyslow_proc::monotonic_ns();
+                    self.converter.world.marks.add_own(&name, time_ns, time_ns);
+                }
+                Order::Stop => end = end.or(Some(End::Stopped)),
+            }
+        }
+        end
+    }
+
+    /// Ends everything that is under way, as the end of the recording does.
+    fn pause(&mut self) {
+        if self.paused_ns.is_some() {
+            return;
+        }
+        let now_ns = whyslow_proc::monotonic_ns().saturating_sub(SETTLE_NS);
+        self.drain(now_ns);
+        self.converter.pause(now_ns);
+        for source in &mut self.sources {
+            source.pause();
+        }
+        self.paused_ns = Some(now_ns);
+    }
+
+    /// Begins again, as with processes that already run.
+    fn resume(&mut self) {
+        let Some(since_ns) = self.paused_ns.take() else { return };
+        let now_ns = whyslow_proc::monotonic_ns();
+        self.drain(now_ns.saturating_sub(SETTLE_NS));
+        self.converter.resume(now_ns);
+        for source in &mut self.sources {
+            // A source that cannot go on gives no more samples; those so far are kept.
+            let _ = source.resume(&mut self.converter);
+        }
+        self.converter.world.marks.add_own(PAUSED, since_ns, now_ns);
+    }
+
     /// Takes what was observed up to a time. Returns whether a live stack had to be read for it.
     fn drain(&mut self, until_ns: u64) -> bool {
-        let Self { sources, converter, .. } = self;
+        let Self { sources, converter, paused_ns, .. } = self;
         converter.begin_drain();
         converter.world.marks.collect();
         for source in &mut *sources {
             source.drain(until_ns, converter);
         }
         converter.end_drain(until_ns);
-        for source in sources {
-            source.look(converter);
+        if paused_ns.is_none() {
+            for source in sources {
+                source.look(converter);
+            }
         }
         converter.with_tasks(|world, builder, tasks| world.marks.add(until_ns, builder, tasks));
         converter.has_read_live()
     }
 
-    /// Stops the sources, and takes the rest.
-    fn stop(&mut self) {
+    /// Stops the sources, takes the rest, and ends what is under way.
+    fn stop(&mut self, end_ns: u64) {
+        if let Some(since_ns) = self.paused_ns {
+            self.converter.world.marks.add_own(PAUSED, since_ns, end_ns);
+        }
         for source in &mut self.sources {
             source.stop();
         }
         self.drain(u64::MAX);
+        self.converter.account_all(end_ns);
+        self.converter.end_waits(end_ns);
+        self.converter.end_calls(end_ns);
+        self.read_marker_files();
+    }
+
+    /// Takes what the sources know only at the end.
+    fn finish_sources(&mut self, meta: &mut Meta, end_ns: u64, usage: Option<&Usage>) {
+        if let Some(usage) = usage {
+            meta.user_time_ns = usage.user.as_nanos() as u64;
+            meta.system_time_ns = usage.system.as_nanos() as u64;
+            // 0 means unknown.
+            meta.max_resident_bytes = usage.known_peak_bytes().unwrap_or(0);
+        }
+        let mut ending = Ending { time_ns: end_ns, converter: &mut self.converter, meta, usage };
+        for source in self.sources.drain(..) {
+            source.finish(&mut ending);
+        }
     }
 
     /// Writes new rows. After a write error (disk full) nothing more is written and rows are dropped: the
@@ -325,12 +424,38 @@ impl Session {
         }
         self.converter.flush_calls();
         self.converter.settle_waits(whyslow_proc::monotonic_ns(), false);
+        self.written += self.converter.builder.pending_samples() as u64;
+        self.show_rows();
         if self.write_error.is_none() {
             self.write_error = self.writer.append(&mut self.converter.builder).err();
         }
         if self.write_error.is_some() {
             self.converter.builder.discard_samples();
         }
+    }
+
+    /// Writes the last rows and the metadata.
+    fn write_rest(&mut self, meta: &Meta) {
+        self.show_rows();
+        if self.write_error.is_none() {
+            let written = self.writer.append(&mut self.converter.builder);
+            self.write_error = written.and_then(|()| self.writer.meta(meta)).err();
+        }
+    }
+
+    fn show_rows(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.rows(&self.converter.builder);
+        }
+    }
+
+    fn report(&self) {
+        let elapsed_ns = self.converter.since_start(whyslow_proc::monotonic_ns());
+        self.control.report(Progress {
+            elapsed: Duration::from_nanos(elapsed_ns),
+            samples: self.written + self.converter.builder.pending_samples() as u64,
+            is_paused: self.paused_ns.is_some(),
+        });
     }
 
     fn read_marker_files(&mut self) {

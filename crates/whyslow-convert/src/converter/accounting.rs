@@ -154,6 +154,9 @@ impl<W: World> Converter<W> {
 
     /// A thread executes a program, so it is on a CPU. The first thread does so before its events start.
     pub(super) fn account_exec(&mut self, tid: u32, time: u64) {
+        if time < self.taken_from_ns {
+            return;
+        }
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.cpu_time.since.get_or_insert(time);
         }
@@ -169,6 +172,19 @@ impl<W: World> Converter<W> {
             self.counters.unsampled_threads += 1;
         }
         self.add_not_sampled(tid, time, 0);
+    }
+
+    /// Closes the accounts of all threads until they run again.
+    pub(super) fn close_accounts(&mut self, time: u64) {
+        let mut tids: Vec<u32> = self.threads.keys().copied().collect();
+        tids.sort_unstable();
+        for tid in tids {
+            let Some(thread) = self.threads.get_mut(&tid) else { continue };
+            let cpu = &mut thread.cpu_time;
+            cpu.ns = cpu.until(time);
+            cpu.since = None;
+            self.add_not_sampled(tid, time, 0);
+        }
     }
 
     /// Closes the accounts of all threads that still run.
@@ -314,6 +330,25 @@ mod tests {
         let mut recorded = recorded();
         recorded.exec(MAIN, "app", 0);
         assert_eq!(rows(recorded, 5 * MS).0, [(5, PID, false)]);
+    }
+
+    #[test]
+    fn a_pause_leaves_out_the_time_of_running_threads() {
+        let mut recorded = recorded();
+        recorded.exec(MAIN, "app", 0);
+        sample(&mut recorded, MS);
+        recorded.converter.pause(3 * MS);
+        sample(&mut recorded, 5 * MS);
+        recorded.fork(PID, (PID, 101), 6 * MS);
+        switch(&mut recorded, 101, true, 7 * MS);
+        recorded.converter.resume(10 * MS);
+        // Its record arrives late.
+        sample(&mut recorded, 9 * MS);
+        recorded.converter.runs_already(PID, 10 * MS);
+        sample(&mut recorded, 11 * MS);
+        let before = [(1, PID, true), (2, PID, false)];
+        let after = [(1, PID, true), (1, PID, false)];
+        assert_eq!(rows(recorded, 12 * MS).0, [before, after].concat());
     }
 
     /// Unobservable time appears near where it was spent, not as one block at the end.

@@ -285,6 +285,9 @@ impl<W: World> Converter<W> {
 
     /// A thread has left its CPU.
     pub(super) fn wait_begins(&mut self, tid: u32, preempted: bool, cpu: Option<u32>, time: u64) {
+        if time < self.taken_from_ns {
+            return;
+        }
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let away = &mut thread.away;
         (away.since, away.cpu) = (Some((time, preempted)), cpu);

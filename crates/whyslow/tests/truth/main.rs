@@ -6,6 +6,7 @@ mod abuse;
 mod asm;
 mod clean;
 mod compared;
+mod control;
 mod counts;
 mod events;
 mod files;

@@ -11,10 +11,10 @@ use whyslow_profile::{KernelView, Note, RecordingNote, Sampling, Trigger, file};
 use crate::recorded::{PATIENCE, Recorded, refused, twice_at_most, whyslow};
 
 /// A program that already runs, killed at the end of the test.
-struct Started(Child);
+pub(crate) struct Started(Child);
 
 impl Started {
-    fn new(program: &Path, args: &[&str]) -> Self {
+    pub(crate) fn new(program: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(program);
         let started = Self(command.args(args).stdout(Stdio::null()).spawn().unwrap());
         // Until its exec, it is a copy of this process.
@@ -24,7 +24,7 @@ impl Started {
         started
     }
 
-    fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.0.id()
     }
 }

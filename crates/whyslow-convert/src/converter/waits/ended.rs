@@ -125,7 +125,9 @@ impl<W: World> Converter<W> {
     /// Sets the run-queue delay of a thread, by the kernel's account, at the start of its recording.
     pub fn set_queued_at_start(&mut self, tid: u32, queued_ns: u64) {
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.queue = (queued_ns, queued_ns);
+            let (before, now) = &mut thread.queue;
+            *before += queued_ns.saturating_sub(*now);
+            *now = queued_ns.max(*now);
             thread.unsplit.counted_ns = queued_ns;
         }
     }

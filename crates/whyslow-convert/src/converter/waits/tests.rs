@@ -59,6 +59,22 @@ fn a_wait_lasts_until_the_thread_runs_and_queued_time_is_separate() {
 }
 
 #[test]
+fn a_pause_divides_a_wait_and_leaves_out_the_time_in_between() {
+    let mut recorded = recorded();
+    leave(&mut recorded, PID, false, 2 * MS);
+    recorded.converter.pause(5 * MS);
+    come_back(&mut recorded, PID, 6 * MS);
+    leave(&mut recorded, PID, false, 7 * MS);
+    recorded.fork(PID, (PID, 101), 8 * MS);
+    recorded.converter.resume(20 * MS);
+    recorded.converter.waits_already(PID, 20 * MS);
+    come_back(&mut recorded, PID, 27 * MS);
+    recorded.converter.end_waits(30 * MS);
+    let times = recorded.profile().threads[0].times.unwrap();
+    assert_eq!([times.ran_ns, times.blocked_ns, times.waits], [5 * MS, 10 * MS, 2]);
+}
+
+#[test]
 fn a_thread_queues_for_its_first_cpu_and_may_still_be_blocked_at_the_end() {
     let mut recorded = recorded();
     recorded.fork(PID, (PID, 101), 2 * MS);
