@@ -1,12 +1,13 @@
 //! A function's decoded machine code: instructions, blocks, loops and calls.
 
 use rustc_hash::FxHashMap;
+use whyslow_processor::Processor;
 use whyslow_profile::Code;
 
 use crate::graph::{self, Block};
 use crate::instruction::{Destination, Flow, Instruction, Value};
 use crate::loops::{self, Loop};
-use crate::processor::{Processor, Syntax, TextWriter};
+use crate::processor::{MachineCode as _, Syntax, TextWriter, is_stack_register};
 use crate::{callee, known};
 
 /// The target of a call or a jump that leaves its function.
@@ -160,7 +161,7 @@ impl Body {
         // The address of a function that was loaded from the GOT before a loop may lie on the stack.
         for call in calls.iter_mut().filter(|call| call.target.is_none()) {
             let row = &instructions[call.instruction];
-            let is_stack = |base: u8| processor.is_stack_register(base);
+            let is_stack = |base: u8| is_stack_register(processor, base);
             let slot =
                 row.memory.filter(|memory| memory.index.is_none() && memory.base.is_some_and(is_stack));
             let value = slot.and_then(|memory| stored.get(&(memory.base, memory.displacement)).copied()?);
@@ -188,6 +189,11 @@ impl Body {
             }
         }
         Self { processor, start, instructions, blocks, loops, calls, bytes: code.bytes.clone() }
+    }
+
+    /// Whether a register addresses the function's stack frame.
+    pub fn is_stack_register(&self, register: u8) -> bool {
+        is_stack_register(self.processor, register)
     }
 
     /// One past its last address.

@@ -40,5 +40,6 @@ pub use instruction::{Destination, Flow, Instruction, Lanes, Memory, Operation, 
 pub use listing::{Listing, Measure, SourceFrame, skid};
 pub use loops::Loop;
 pub use names::Names;
-pub use processor::{Processor, Syntax};
+pub use processor::Syntax;
 pub use weights::Weights;
+pub use whyslow_processor::Processor;

@@ -13,8 +13,9 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use whyslow_convert::{Converter, Dump, Task, UserStack, World};
 use whyslow_proc::{monotonic_ns, process};
+use whyslow_processor::Processor;
 use whyslow_profile::RecordingNote;
-use whyslow_unwind::Registers;
+use whyslow_unwind::AnyRegisters;
 
 use crate::source::{Ending, LiveConverter, Source};
 
@@ -150,7 +151,7 @@ impl WaitSnapshots {
         converter: &mut Converter<W>,
     ) {
         let Task { pid, tid } = task;
-        let registers = Registers::of_waiting(waiting.ip, waiting.sp);
+        let registers = AnyRegisters::of_waiting(Processor::HOST, waiting.ip, waiting.sp);
         let dump = Dump { sp: waiting.sp, bytes: &self.stack[..read], cut: read == STACK_BYTES };
         let file = |descriptor| {
             let path = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;

@@ -16,7 +16,7 @@ use std::iter;
 
 use whyslow_profile::Outer;
 
-use crate::arch::SIGNAL_STATE;
+use crate::arch::Convertible;
 use crate::input::Dump;
 use crate::trail::Trail;
 use crate::walk::{Code, Ended, Interned, SignalFrame, Walk};
@@ -48,7 +48,7 @@ impl<'a> Dump<'a> {
     /// The state in a signal frame; `None` if it was not copied completely.
     fn signal_state(&self, frame: &SignalFrame) -> Option<&'a [u8]> {
         let at = usize::try_from(frame.state.checked_sub(self.sp)?).ok()?;
-        self.bytes.get(at..at.checked_add(SIGNAL_STATE)?)
+        self.bytes.get(at..at.checked_add(frame.state_len)?)
     }
 
     /// The address from which on an image may stand in for this sample.
@@ -235,7 +235,7 @@ pub(crate) struct Completion<'a, W> {
 }
 
 /// The stack of a walk that has reached its end.
-fn complete(walk: &mut Walk, code: &mut Code<'_>, joined: bool) -> Read {
+fn complete<A: Convertible>(walk: &mut Walk<A>, code: &mut Code<'_, A>, joined: bool) -> Read {
     match walk.intern(code.builder, iter::empty()) {
         Some(stack) if joined => Read::Joined(stack),
         Some(stack) => Read::Complete(stack),
@@ -257,7 +257,12 @@ pub(crate) enum Read {
 
 impl<W: World> Completion<'_, W> {
     /// Completes the walk with an earlier image that the sample agrees with.
-    pub(crate) fn join(&self, walk: &mut Walk, code: &mut Code<'_>, images: &mut Images) -> Option<Interned> {
+    pub(crate) fn join<A: Convertible>(
+        &self,
+        walk: &mut Walk<A>,
+        code: &mut Code<'_, A>,
+        images: &mut Images,
+    ) -> Option<Interned> {
         let image = images.find(self.dump)?;
         let ended = self.run(walk, code, image);
         let stack = self.finish(ended, walk, code, image)?;
@@ -267,7 +272,12 @@ impl<W: World> Completion<'_, W> {
     }
 
     /// Completes the walk by reading the live process, then checks that the sample's stack has not changed.
-    pub(crate) fn read(&self, walk: &mut Walk, code: &mut Code<'_>, images: &mut Images) -> Read {
+    pub(crate) fn read<A: Convertible>(
+        &self,
+        walk: &mut Walk<A>,
+        code: &mut Code<'_, A>,
+        images: &mut Images,
+    ) -> Read {
         let image = match StackImage::capture(self.world, self.pid, self.dump, self.drain) {
             Ok(Some(image)) => images.push(image),
             Ok(None) => return Read::No,
@@ -293,11 +303,11 @@ impl<W: World> Completion<'_, W> {
 
     /// Continues behind a signal frame whose handler has its own stack: with an image of the interrupted
     /// stack from the same invocation of the handler, or by reading the live process.
-    pub(crate) fn behind_signal(
+    pub(crate) fn behind_signal<A: Convertible>(
         &self,
         frame: SignalFrame,
-        walk: &mut Walk,
-        code: &mut Code<'_>,
+        walk: &mut Walk<A>,
+        code: &mut Code<'_, A>,
         images: &mut Images,
     ) -> Read {
         let Some(state) = self.dump.signal_state(&frame) else { return Read::No };
@@ -313,9 +323,9 @@ impl<W: World> Completion<'_, W> {
             };
         }
         let stands = || {
-            let mut now = [0; SIGNAL_STATE];
+            let mut now = vec![0; state.len()];
             self.world.read_memory(self.pid, frame.state, &mut now).is_ok_and(|read| read == now.len())
-                && now == *state
+                && now == state
         };
         if !stands() {
             return Read::No;
@@ -342,22 +352,27 @@ impl<W: World> Completion<'_, W> {
         complete(walk, code, false)
     }
 
-    fn run_behind(&self, walk: &mut Walk, code: &mut Code<'_>, stack: &StackImage) -> Ended {
+    fn run_behind<A: Convertible>(
+        &self,
+        walk: &mut Walk<A>,
+        code: &mut Code<'_, A>,
+        stack: &StackImage,
+    ) -> Ended {
         let mut memory = |address| self.dump.read(address).or_else(|| stack.read(address));
         walk.run(code, &mut memory, |_, _, _| None)
     }
 
-    fn run(&self, walk: &mut Walk, code: &mut Code<'_>, image: &StackImage) -> Ended {
+    fn run<A: Convertible>(&self, walk: &mut Walk<A>, code: &mut Code<'_, A>, image: &StackImage) -> Ended {
         let edge = self.dump.edge_start();
         let mut memory = |address| self.dump.read(address).or_else(|| image.read(address));
         walk.run(code, &mut memory, |sp, ip, bp| if sp >= edge { image.known(sp, ip, bp) } else { None })
     }
 
-    fn finish(
+    fn finish<A: Convertible>(
         &self,
         ended: Ended,
-        walk: &mut Walk,
-        code: &mut Code<'_>,
+        walk: &mut Walk<A>,
+        code: &mut Code<'_, A>,
         image: &mut StackImage,
     ) -> Option<Interned> {
         match ended {

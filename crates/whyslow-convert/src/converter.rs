@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
+use whyslow_processor::Processor;
 use whyslow_profile::{Builder, Counters, LocationId, MetricId, ProcessId, ThreadId};
 
 use self::accounting::Accounting;
@@ -84,7 +85,7 @@ impl<W: World> Converter<W> {
             counters: Counters::default(),
             idle_samples: 0,
             without_stack: 0,
-            modules: Modules::default(),
+            modules: Modules::new(Processor::HOST),
             processes: FxHashMap::default(),
             threads: FxHashMap::default(),
             start_ns,
@@ -106,6 +107,11 @@ impl<W: World> Converter<W> {
             totals: Vec::new(),
             tasks: Tasks::default(),
         }
+    }
+
+    /// The same for a recording of another processor.
+    pub fn of(self, processor: Processor) -> Self {
+        Self { modules: Modules::new(processor), ..self }
     }
 
     /// The same with limits, for a source that can contain anything.

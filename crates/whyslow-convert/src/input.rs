@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use whyslow_profile::MetricId;
-use whyslow_unwind::Registers;
+use whyslow_unwind::AnyRegisters;
 
 use crate::world::FileMapping;
 
@@ -174,9 +174,10 @@ pub struct Wakes<'a> {
 
 /// The user stack of a sample.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, and not moved")]
 pub enum UserStack<'a> {
     /// Everything needed to unwind it.
-    Dump(Registers, Dump<'a>),
+    Dump(AnyRegisters, Dump<'a>),
     /// Addresses, innermost first, of which all but the first are return addresses.
     Frames(&'a [u64]),
     /// An event without stacks: at most one address.

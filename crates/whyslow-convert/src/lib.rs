@@ -10,13 +10,16 @@
 //!               ▲ world: files, memory, running processes, the kernel
 //! ```
 //!
+//! A recording is of one processor, which need not be the one of this machine. `x86_64` and `aarch64` have what differs;
+//! a stack is walked by code that is compiled for its processor.
+//!
 //! Nothing here queries the system. All outside knowledge comes through [`World`]: the recorder's world is
 //! the live system, that of a recorded file knows the file and the disk, and that of the tests is synthetic.
 //! `perf` turns the kernel's records into inputs, for every source that has such records.
 
-#[cfg(target_arch = "x86_64")]
-#[path = "x86_64/mod.rs"]
+mod aarch64;
 mod arch;
+mod call_names;
 mod completion;
 mod converter;
 mod input;
@@ -29,8 +32,8 @@ mod testing;
 mod trail;
 mod walk;
 mod world;
+mod x86_64;
 
-pub use arch::context_registers;
 pub use converter::{Converter, Limits, WaitStacks};
 pub use input::{Dump, Enters, Input, Mapped, Returns, Sample, Task, UserStack, Wakes};
 pub use modules::{KERNEL, VDSO};

@@ -2,10 +2,11 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_elf::FileBytes;
+use whyslow_processor::Processor;
 use whyslow_profile::{
     Builder, LocationId, Module, ModuleId, ModuleKind, Optimised, RelativeAddress, SymbolState,
 };
-use whyslow_unwind::{Unwinder, is_after_call, is_trampoline};
+use whyslow_unwind::{Aarch64, Arch, Image, Unwinder, X86_64};
 
 use crate::world::{FileKey, FileMapping, Opened, World};
 
@@ -16,19 +17,67 @@ pub const VDSO: &str = "[vdso]";
 
 /// A module and its unwind rules.
 #[derive(Debug)]
-pub(crate) struct CodeModule {
+pub(crate) struct CodeModule<A: Arch> {
     pub(crate) id: ModuleId,
-    pub(crate) unwinder: Unwinder<LocationId>,
+    pub(crate) unwinder: Unwinder<A, LocationId>,
+}
+
+impl<A: Arch> CodeModule<A> {
+    fn new(id: ModuleId, image: Option<Image>) -> Self {
+        Self { id, unwinder: Unwinder::new(image) }
+    }
+
+    /// The mapped file.
+    fn file(&self) -> Option<(ModuleId, FileBytes)> {
+        Some((self.id, self.unwinder.image()?.file()?.clone()))
+    }
+
+    fn stack_begin(&self, call: RelativeAddress) -> Option<RelativeAddress> {
+        let image = self.unwinder.image()?;
+        if image.is_entry_code(call.0) || image.starts_stack(call.0) {
+            return Some(call);
+        }
+        const LONGEST_CALL: usize = 8;
+        let returns_to = call.0.wrapping_add(1);
+        let before = image.code_at(returns_to.wrapping_sub(LONGEST_CALL as u64), LONGEST_CALL);
+        let planted =
+            before.len() == LONGEST_CALL && !A::is_after_call(before) && !self.unwinder.is_trampoline(call.0);
+        planted.then_some(RelativeAddress(returns_to))
+    }
+}
+
+/// The modules of a recording, which is of one processor.
+#[derive(Debug)]
+pub(crate) enum Rows {
+    X86_64(Vec<CodeModule<X86_64>>),
+    Aarch64(Vec<CodeModule<Aarch64>>),
+}
+
+/// Does the same with the modules of any processor.
+macro_rules! any {
+    ($rows:expr, $name:ident => $do:expr) => {
+        match $rows {
+            Rows::X86_64($name) => $do,
+            Rows::Aarch64($name) => $do,
+        }
+    };
 }
 
 /// A module's index in [`Modules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ModuleIndex(pub(crate) u32);
 
+impl ModuleIndex {
+    #[inline]
+    pub(crate) fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// All modules of a recording, over all processes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Modules {
-    rows: Vec<CodeModule>,
+    pub(crate) rows: Rows,
     /// The last file of each key, and its generation.
     by_file: FxHashMap<FileKey, (ModuleIndex, u64)>,
     kernel: Option<ModuleIndex>,
@@ -36,27 +85,38 @@ pub(crate) struct Modules {
 }
 
 impl Modules {
-    pub(crate) fn get_mut(&mut self, index: ModuleIndex) -> &mut CodeModule {
-        &mut self.rows[index.0 as usize]
+    /// No modules yet.
+    pub(crate) fn new(processor: Processor) -> Self {
+        let rows = match processor {
+            Processor::X86_64 => Rows::X86_64(Vec::new()),
+            Processor::Aarch64 => Rows::Aarch64(Vec::new()),
+        };
+        Self { rows, by_file: FxHashMap::default(), kernel: None, vdso: None }
     }
 
-    pub(crate) fn get(&self, index: ModuleIndex) -> &CodeModule {
-        &self.rows[index.0 as usize]
+    /// The processor of the recording.
+    pub(crate) fn processor(&self) -> Processor {
+        match self.rows {
+            Rows::X86_64(_) => Processor::X86_64,
+            Rows::Aarch64(_) => Processor::Aarch64,
+        }
+    }
+
+    /// The module's row in the profile.
+    pub(crate) fn id(&self, index: ModuleIndex) -> ModuleId {
+        any!(&self.rows, rows => rows[index.at()].id)
+    }
+
+    /// Its code, if the file is available.
+    pub(crate) fn image(&self, index: ModuleIndex) -> Option<&Image> {
+        any!(&self.rows, rows => rows[index.at()].unwinder.image())
     }
 
     /// The start of a stack that could not be followed beyond a call at this address, if the stack starts
     /// there: in entry code, where a runtime switches stacks, or at a return address that no call instruction
     /// precedes, which the creator of the stack put there.
     pub(crate) fn stack_begin(&self, module: ModuleId, call: RelativeAddress) -> Option<RelativeAddress> {
-        let image = self.rows.iter().find(|row| row.id == module)?.unwinder.image()?;
-        if image.is_entry_code(call.0) || image.starts_stack(call.0) {
-            return Some(call);
-        }
-        const LONGEST_CALL: usize = 8;
-        let returns_to = call.0.wrapping_add(1);
-        let before = image.code_at(returns_to.wrapping_sub(LONGEST_CALL as u64), LONGEST_CALL);
-        let planted = before.len() == LONGEST_CALL && !is_after_call(before) && !is_trampoline(image, call.0);
-        planted.then_some(RelativeAddress(returns_to))
+        any!(&self.rows, rows => rows.iter().find(|row| row.id == module)?.stack_begin(call))
     }
 
     /// The module of a mapped file.
@@ -104,8 +164,7 @@ impl Modules {
 
     /// The mapped files, for symbol lookup: their paths may name other files by then.
     pub(crate) fn files(&self) -> Vec<(ModuleId, FileBytes)> {
-        let file = |row: &CodeModule| Some((row.id, row.unwinder.image()?.file()?.clone()));
-        self.rows.iter().filter_map(file).collect()
+        any!(&self.rows, rows => rows.iter().filter_map(CodeModule::file).collect())
     }
 
     /// The kernel.
@@ -148,7 +207,9 @@ impl Modules {
             optimised: Optimised::Unknown,
         };
         let id = builder.module(module);
-        self.rows.push(CodeModule { id, unwinder: Unwinder::new(image) });
-        ModuleIndex(self.rows.len() as u32 - 1)
+        any!(&mut self.rows, rows => {
+            rows.push(CodeModule::new(id, image));
+            ModuleIndex(rows.len() as u32 - 1)
+        })
     }
 }

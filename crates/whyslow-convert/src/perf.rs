@@ -9,11 +9,11 @@ use linux_perf_event_reader::{
     CommOrExecRecord, ContextSwitchRecord, CpuMode, Endianness, EventRecord, ForkOrExitRecord, Mmap2FileId,
     Mmap2Record, MmapRecord, RawData, RawEventRecord, RecordType, SampleRecord, TaskWasPreempted,
 };
+use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
+use whyslow_unwind::AnyRegisters;
 
 pub use self::calls::CallEvent;
-pub use crate::arch::USER_REGISTERS;
-use crate::arch::user_registers;
 use crate::input::{Dump, Input, Mapped, Sample, Task, UserStack, Wakes};
 use crate::modules::KERNEL;
 
@@ -32,10 +32,17 @@ pub struct Event {
     pub metric: MetricId,
     /// The weight of a sample that does not carry its own.
     pub period: u64,
-    /// Whether registers and stack bytes are x86-64 and can be unwound.
-    pub unwinds: bool,
+    /// The processor of its registers and stack bytes; `None` if they cannot be unwound.
+    pub processor: Option<Processor>,
     /// What its samples mean.
     pub role: Role,
+}
+
+impl Event {
+    /// An event of this machine.
+    pub fn of_host(metric: MetricId, period: u64, role: Role) -> Self {
+        Self { metric, period, processor: Some(Processor::HOST), role }
+    }
 }
 
 /// What samples of an event mean.
@@ -120,26 +127,26 @@ impl Reader {
         let Self { kernel, user, stack } = self;
         kernel.clear();
         user.clear();
-        let bytes = sample.user_stack.filter(|_| event.unwinds);
+        let stack_bytes = event.processor.and_then(|processor| Some((processor, sample.user_stack?)));
         if let Some(callchain) = &sample.callchain {
             let mut addresses = (0..callchain.len()).filter_map(|at| callchain.get(at));
             kernel.extend(addresses.by_ref().take_while(|ip| *ip != USER_MARK).filter(|ip| *ip < FIRST_MARK));
-            if bytes.is_none() {
+            if stack_bytes.is_none() {
                 user.extend(addresses.take_while(|ip| *ip < FIRST_MARK));
             }
-        } else if bytes.is_none() && sample.cpu_mode == CpuMode::Kernel {
+        } else if stack_bytes.is_none() && sample.cpu_mode == CpuMode::Kernel {
             kernel.extend(sample.ip);
         }
-        let user = match (bytes, user_registers(sample)) {
-            (Some(_), None) => UserStack::None,
-            (Some((bytes, used)), Some(registers)) => {
-                UserStack::Dump(registers, dump(registers.sp(), bytes, used, stack))
-            }
-            (None, _) if sample.callchain.is_none() => {
+        let user = match stack_bytes {
+            Some((processor, (bytes, used))) => match user_registers(sample, processor) {
+                Some(registers) => UserStack::Dump(registers, dump(registers.sp(), bytes, used, stack)),
+                None => UserStack::None,
+            },
+            None if sample.callchain.is_none() => {
                 UserStack::Address(sample.ip.filter(|_| sample.cpu_mode == CpuMode::User))
             }
-            (None, _) if user.is_empty() => UserStack::None,
-            (None, _) => UserStack::Frames(user),
+            None if user.is_empty() => UserStack::None,
+            None => UserStack::Frames(user),
         };
         Some(Sample {
             metric: event.metric,
@@ -150,6 +157,12 @@ impl Reader {
             kernel,
         })
     }
+}
+
+/// The registers of a sample; `None` for kernel threads and tasks that are exiting.
+fn user_registers(sample: &SampleRecord<'_>, processor: Processor) -> Option<AnyRegisters> {
+    let values = sample.user_regs.as_ref()?;
+    AnyRegisters::of_sample(processor, |bit| values.get(bit))
 }
 
 /// The CPU of a record, if it has one.
@@ -250,10 +263,12 @@ fn text<'a>(bytes: &RawData<'a>) -> Cow<'a, str> {
 mod tests {
     use super::*;
     use linux_perf_event_reader::{PerfEventAttr, RecordParseInfo, SampleFormat};
+    use whyslow_unwind::Registers;
 
     const TASK: u64 = 100 | 101 << 32;
-    const X86_64: Event = Event { metric: MetricId(0), period: 7, unwinds: true, role: Role::Counts };
-    const FOREIGN: Event = Event { metric: MetricId(1), period: 7, unwinds: false, role: Role::Counts };
+    const X86_64: Event =
+        Event { metric: MetricId(0), period: 7, processor: Some(Processor::X86_64), role: Role::Counts };
+    const FOREIGN: Event = Event { metric: MetricId(1), period: 7, processor: None, role: Role::Counts };
     const KERNEL_MARK: u64 = -128_i64 as u64;
 
     fn bytes(words: &[u64]) -> Vec<u8> {
@@ -301,7 +316,7 @@ mod tests {
             let sample = sample(&mut reader, RawData::Split(first, second), USER_MODE, format, &X86_64);
             assert_eq!((sample.task, sample.value), (Task { pid: 100, tid: 101 }, 7));
             let UserStack::Dump(registers, dump) = sample.user else { panic!("{:?}", sample.user) };
-            assert_eq!((registers.ip(), registers.sp(), registers.bp()), (0x10, 0x20, 0x30));
+            assert_eq!(registers, Registers::<whyslow_unwind::X86_64>::new(0x10, 0x20, 0x30).into());
             assert_eq!((dump.sp, dump.bytes, dump.cut), (0x20, &bytes(&[1, 2])[..], false), "at {at}");
         }
     }

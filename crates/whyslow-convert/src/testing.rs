@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::cell::Cell;
 
 use rustc_hash::FxHashMap;
+use whyslow_processor::Processor;
 use whyslow_profile::{Meta, Metric, MetricId, Profile, Sampler, ThreadId};
-use whyslow_unwind::{Image, Registers};
+use whyslow_unwind::{Image, Registers, X86_64};
 
 use crate::{
     Converter, Dump, FileKey, FileMapping, Input, Mapped, Opened, ReadError, Running, Sample, Task,
@@ -116,7 +117,7 @@ impl TestStack {
 
     /// A sample of it with this many bytes copied.
     pub(crate) fn dump(&self, copied: usize) -> UserStack<'_> {
-        let registers = Registers::new(self.ip, self.sp, self.bp);
+        let registers = Registers::<X86_64>::new(self.ip, self.sp, self.bp).into();
         let bytes = &self.bytes[..copied.min(self.bytes.len())];
         UserStack::Dump(registers, Dump { sp: self.sp, bytes, cut: copied < self.bytes.len() })
     }
@@ -130,7 +131,7 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     pub(crate) fn new() -> Self {
-        let mut converter = Converter::new(Fake::default(), 0, 0);
+        let mut converter = Converter::new(Fake::default(), 0, 0).of(Processor::X86_64);
         let metric = converter.builder.metric(Metric::cpu_time(Sampler::default()));
         Self { converter, metric }
     }

@@ -16,6 +16,7 @@ use std::cell::Cell;
 
 use whyslow_profile::Outer;
 
+use crate::arch::Convertible;
 use crate::completion::StackImage;
 use crate::input::Dump;
 use crate::walk::Walk;
@@ -86,7 +87,13 @@ impl Trail {
     }
 
     /// Keeps a walk whose stacks are known: its own frames on top of the part of the trail that it met.
-    pub(crate) fn keep(&mut self, walk: &Walk, met: Option<Met>, space: u64, image: Option<u64>) {
+    pub(crate) fn keep<A: Convertible>(
+        &mut self,
+        walk: &Walk<A>,
+        met: Option<Met>,
+        space: u64,
+        image: Option<u64>,
+    ) {
         match met {
             Some(met) => {
                 self.frames.truncate(met.frames);

@@ -1,10 +1,10 @@
 //! Walks one stack: from the registers of a sample outwards, frame by frame.
 
 use whyslow_profile::{Builder, LocationId, Outer, RelativeAddress, StackId};
-use whyslow_unwind::{Found, Memory, Register, Registers, Rule, Step, StepError, call_target, is_after_call};
+use whyslow_unwind::{Found, Memory, Registers, Rule, Step, StepError};
 
-use crate::arch::SYSTEM_CALL;
-use crate::modules::Modules;
+use crate::arch::Convertible;
+use crate::modules::CodeModule;
 use crate::space::{AddressSpace, Mapping};
 use crate::trail::Word;
 
@@ -37,7 +37,7 @@ pub(crate) enum Ended {
 
 /// A walk that can be resumed when more memory is available.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct Walk<A: Convertible> {
     pub(crate) frames: Vec<WalkedFrame>,
     /// The words that the steps used, as far as they lead from one frame to the next.
     pub(crate) words: Vec<Word>,
@@ -46,7 +46,7 @@ pub(crate) struct Walk {
     /// From here outwards, each frame begins with a return address and follows from the pointers of the
     /// previous one and from words alone.
     pub(crate) fixed_from: usize,
-    registers: Registers,
+    registers: Registers<A>,
     /// Whether the instruction pointer is exact (innermost or interrupted), not a return address.
     exact: bool,
     /// Whether the current frame's location has been added.
@@ -65,11 +65,11 @@ pub(crate) struct Spare {
 
 /// A position in a walk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct Mark<A: Convertible> {
     frames: usize,
     words: usize,
     fixed_from: usize,
-    registers: Registers,
+    registers: Registers<A>,
     exact: bool,
     entered: bool,
     signal: Option<SignalFrame>,
@@ -83,12 +83,14 @@ pub(crate) struct SignalFrame {
     /// The instruction pointer of the interrupted code.
     pub(crate) ip: u64,
     pub(crate) sp: u64,
+    /// The length of the saved state.
+    pub(crate) state_len: usize,
 }
 
 /// The code that a walk passes through: the modules, where a process has them mapped, and the tables for the
 /// locations.
-pub(crate) struct Code<'a> {
-    pub(crate) modules: &'a mut Modules,
+pub(crate) struct Code<'a, A: Convertible> {
+    pub(crate) modules: &'a mut [CodeModule<A>],
     pub(crate) space: &'a AddressSpace,
     pub(crate) builder: &'a mut Builder,
 }
@@ -102,20 +104,20 @@ impl SignalFrame {
     }
 }
 
-impl Code<'_> {
+impl<A: Convertible> Code<'_, A> {
     /// Whether the instruction before an address is a system call.
     pub(crate) fn is_behind_system_call(&self, ip: u64) -> bool {
         self.space.find(ip.wrapping_sub(1)).is_some_and(|mapping| {
-            let image = self.modules.get(mapping.module).unwinder.image();
-            let before = mapping.relative_address(ip).0.wrapping_sub(SYSTEM_CALL.len() as u64);
-            image.is_some_and(|image| image.code_at(before, SYSTEM_CALL.len()) == SYSTEM_CALL)
+            let image = self.modules[mapping.module.at()].unwinder.image();
+            let before = mapping.relative_address(ip).0.wrapping_sub(A::SYSTEM_CALL.len() as u64);
+            image.is_some_and(|image| image.code_at(before, A::SYSTEM_CALL.len()) == A::SYSTEM_CALL)
         })
     }
 }
 
-impl Walk {
+impl<A: Convertible> Walk<A> {
     /// Starts at a sample's registers, reusing the buffers of an earlier walk.
-    pub(crate) fn start(registers: Registers, spare: Spare) -> Self {
+    pub(crate) fn start(registers: Registers<A>, spare: Spare) -> Self {
         let Spare { mut frames, mut words, mut outers } = spare;
         frames.clear();
         words.clear();
@@ -129,14 +131,14 @@ impl Walk {
     }
 
     /// The current position, for [`Self::rewind`].
-    pub(crate) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark<A> {
         let Self { fixed_from, registers, exact, entered, signal, .. } = *self;
         let (frames, words) = (self.frames.len(), self.words.len());
         Mark { frames, words, fixed_from, registers, exact, entered, signal }
     }
 
     /// Goes back to a position: the frames found since came from memory that turned out to be wrong.
-    pub(crate) fn rewind(&mut self, mark: &Mark) {
+    pub(crate) fn rewind(&mut self, mark: &Mark<A>) {
         self.frames.truncate(mark.frames);
         self.words.truncate(mark.words);
         self.fixed_from = mark.fixed_from;
@@ -148,7 +150,7 @@ impl Walk {
     /// outer frames are known already.
     pub(crate) fn run(
         &mut self,
-        code: &mut Code<'_>,
+        code: &mut Code<'_, A>,
         memory: &mut impl Memory,
         known: impl Fn(u64, u64, u64) -> Option<usize>,
     ) -> Ended {
@@ -159,8 +161,8 @@ impl Walk {
             let ip = self.registers.ip();
             if !self.exact
                 && !self.entered
-                && self.registers.get(Register::RBP).is_some()
-                && let Some(place) = known(self.registers.sp(), ip, self.registers.bp())
+                && self.registers.has_fp()
+                && let Some(place) = known(self.registers.sp(), ip, self.registers.fp())
             {
                 return Ended::Known(place);
             }
@@ -173,7 +175,7 @@ impl Walk {
                 return Ended::Lost;
             };
             let relative = mapping.relative_address(address);
-            let module = code.modules.get_mut(mapping.module);
+            let module = &mut code.modules[mapping.module.at()];
             let (id, builder) = (module.id, &mut *code.builder);
             let (found, location) = module.unwinder.find(relative.0, |found| {
                 // The kernel makes a signal handler return to the trampoline's first byte, without a call
@@ -196,9 +198,9 @@ impl Walk {
             let step = if found.rule == Rule::Unknown {
                 self.guess(found, mapping, code, memory)
             } else {
-                let unwinder = &code.modules.get(mapping.module).unwinder;
+                let unwinder = &code.modules[mapping.module.at()].unwinder;
                 match unwinder.step(found, relative.0, self.exact, &mut self.registers, memory) {
-                    Err(StepError::Impossible) if self.registers.get(Register::RBP).is_none() => {
+                    Err(StepError::Impossible) if !self.registers.has_fp() => {
                         self.step_without_frame_pointer(found, mapping, code, memory)
                     }
                     step => step,
@@ -218,7 +220,8 @@ impl Walk {
                     self.entered = false;
                     if self.exact {
                         let (ip, sp_then) = (self.registers.ip(), self.registers.sp());
-                        self.signal = Some(SignalFrame { state: sp, ip, sp: sp_then });
+                        self.signal =
+                            Some(SignalFrame { state: sp, ip, sp: sp_then, state_len: A::SIGNAL_STATE });
                         self.fixed_from = self.frames.len() + 1;
                     }
                 }
@@ -234,18 +237,20 @@ impl Walk {
     /// Records the words that the last step depends on, in addition to the pointers of its frame. Called code
     /// without a rule is stepped out of by the frame pointer alone; from an exact address on nothing is
     /// reused.
-    fn note_words(&mut self, rule: Rule) {
+    fn note_words(&mut self, rule: Rule<A>) {
         if rule == Rule::EndOfStack {
             return;
         }
-        let (Some(slot), Some(bp)) = (rule.frame_pointer_slot(), self.registers.get(Register::RBP)) else {
+        let (Some(saved), Some(fp)) = (A::saved_words(&rule), self.registers.get(A::FP)) else {
             self.fixed_from = self.frames.len();
             return;
         };
         let cfa = self.registers.sp();
-        self.words.push(Word { address: cfa.wrapping_sub(8), value: self.registers.ip() });
-        if let Some(slot) = slot {
-            self.words.push(Word { address: cfa.wrapping_add_signed(8 * i64::from(slot)), value: bp });
+        let word_at = |slot: i16| cfa.wrapping_add_signed(8 * i64::from(slot));
+        // A signed return address differs from its word, so such a walk is not reused.
+        self.words.push(Word { address: word_at(saved.return_address), value: self.registers.ip() });
+        if let Some(slot) = saved.frame_pointer {
+            self.words.push(Word { address: word_at(slot), value: fp });
         }
     }
 
@@ -253,18 +258,18 @@ impl Walk {
     /// the function sets it. Accepts only a step that leads to an address after a call instruction.
     fn step_without_frame_pointer(
         &mut self,
-        found: Found,
+        found: Found<A>,
         mapping: Mapping,
-        code: &mut Code<'_>,
+        code: &mut Code<'_, A>,
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
         let before = self.registers;
         let address = if self.exact { before.ip() } else { before.ip().wrapping_sub(1) };
         let relative = mapping.relative_address(address).0;
-        let distances = code.modules.get_mut(mapping.module).unwinder.frame_pointer_distances(relative);
+        let distances = code.modules[mapping.module.at()].unwinder.frame_pointer_distances(relative);
         for distance in distances {
-            self.registers.set(Register::RBP, before.sp().wrapping_add(distance));
-            let unwinder = &code.modules.get(mapping.module).unwinder;
+            self.registers.set(A::FP, before.sp().wrapping_add(distance));
+            let unwinder = &code.modules[mapping.module.at()].unwinder;
             match unwinder.step(found, relative, self.exact, &mut self.registers, memory) {
                 Ok(Step::End) => return Ok(Step::End),
                 Ok(step) if self.is_believable(code) => return Ok(step),
@@ -282,9 +287,9 @@ impl Walk {
     /// very function.
     fn step_to_direct_call(
         &mut self,
-        found: Found,
+        found: Found<A>,
         mapping: Mapping,
-        code: &mut Code<'_>,
+        code: &mut Code<'_, A>,
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
         /// Frames larger than this many words are not searched.
@@ -292,12 +297,12 @@ impl Walk {
         let before = self.registers;
         let address = if self.exact { before.ip() } else { before.ip().wrapping_sub(1) };
         let relative = mapping.relative_address(address).0;
-        let unwinder = &mut code.modules.get_mut(mapping.module).unwinder;
+        let unwinder = &mut code.modules[mapping.module.at()].unwinder;
         let Some(start) = unwinder.function_start(relative) else { return Err(StepError::Impossible) };
         let start = address.wrapping_sub(relative.wrapping_sub(start));
         for word in 0..WORDS {
-            self.registers.set(Register::RBP, before.sp().wrapping_add(8 * word));
-            let unwinder = &code.modules.get(mapping.module).unwinder;
+            self.registers.set(A::FP, before.sp().wrapping_add(8 * word));
+            let unwinder = &code.modules[mapping.module.at()].unwinder;
             match unwinder.step(found, relative, self.exact, &mut self.registers, memory) {
                 Ok(Step::Caller) if self.is_behind_call_of(start, code) => return Ok(Step::Caller),
                 Err(StepError::Memory(_)) => break,
@@ -309,12 +314,12 @@ impl Walk {
     }
 
     /// Whether the instruction before the current address calls a function directly.
-    fn is_behind_call_of(&self, start: u64, code: &Code<'_>) -> bool {
+    fn is_behind_call_of(&self, start: u64, code: &Code<'_, A>) -> bool {
         let ip = self.registers.ip();
         code.space.find(ip.wrapping_sub(1)).is_some_and(|mapping| {
-            let image = code.modules.get(mapping.module).unwinder.image();
+            let image = code.modules[mapping.module.at()].unwinder.image();
             let before = mapping.relative_address(ip).0.wrapping_sub(8);
-            image.is_some_and(|image| call_target(image.code_at(before, 8), ip) == Some(start))
+            image.is_some_and(|image| A::call_target(image.code_at(before, 8), ip) == Some(start))
         })
     }
 
@@ -322,15 +327,15 @@ impl Walk {
     /// code without a frame. Accepts only a step that leads to an address after a call instruction.
     fn guess(
         &mut self,
-        found: Found,
+        found: Found<A>,
         mapping: Mapping,
-        code: &Code<'_>,
+        code: &Code<'_, A>,
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
         let before = self.registers;
         let address = if self.exact { before.ip() } else { before.ip().wrapping_sub(1) };
         let relative = mapping.relative_address(address).0;
-        let unwinder = &code.modules.get(mapping.module).unwinder;
+        let unwinder = &code.modules[mapping.module.at()].unwinder;
         let by_frame_pointer = unwinder.step(found, relative, self.exact, &mut self.registers, memory);
         match by_frame_pointer {
             Ok(Step::End) => return by_frame_pointer,
@@ -338,7 +343,7 @@ impl Walk {
             _ => self.registers = before,
         }
         if self.exact {
-            let frameless = Found::untabled(Rule::FRAMELESS);
+            let frameless = Found::untabled(A::FRAMELESS);
             let step = unwinder.step(frameless, relative, true, &mut self.registers, memory);
             if step == Ok(Step::Caller) && self.is_believable(code) {
                 return step;
@@ -352,28 +357,28 @@ impl Walk {
     }
 
     fn push(&mut self, location: LocationId) {
-        let (sp, ip, bp) = (self.registers.sp(), self.registers.ip(), self.registers.bp());
+        let (sp, ip, bp) = (self.registers.sp(), self.registers.ip(), self.registers.fp());
         self.frames.push(WalkedFrame { location, sp, ip, bp, words: self.words.len() as u32 });
         self.entered = true;
     }
 
     /// Whether a step by the frame pointer, without unwind information, led to a return address.
-    fn is_believable(&self, code: &Code<'_>) -> bool {
+    fn is_believable(&self, code: &Code<'_, A>) -> bool {
         let ip = self.registers.ip();
         let Some(mapping) = code.space.find(ip.wrapping_sub(1)) else { return false };
-        let Some(image) = code.modules.get(mapping.module).unwinder.image() else { return true };
+        let Some(image) = code.modules[mapping.module.at()].unwinder.image() else { return true };
         let relative = mapping.relative_address(ip).0;
-        is_after_call(image.code_at(relative.wrapping_sub(8), 8))
+        A::is_after_call(image.code_at(relative.wrapping_sub(8), 8))
             || image.starts_stack(relative.wrapping_sub(1))
     }
 
     /// The location of a return address that no call instruction precedes: the creator of the stack put a
     /// function's address there, to run when the stack's first function returns. The stack begins here.
-    fn planted(&self, mapping: Mapping, code: &mut Code<'_>) -> Option<LocationId> {
+    fn planted(&self, mapping: Mapping, code: &mut Code<'_, A>) -> Option<LocationId> {
         let relative = mapping.relative_address(self.registers.ip());
-        let module = code.modules.get_mut(mapping.module);
+        let module = &mut code.modules[mapping.module.at()];
         let image = module.unwinder.image()?;
-        if is_after_call(image.code_at(relative.0.wrapping_sub(8), 8)) {
+        if A::is_after_call(image.code_at(relative.0.wrapping_sub(8), 8)) {
             return None;
         }
         let id = module.id;
@@ -382,10 +387,10 @@ impl Walk {
 
     /// The entry code of the loader and of some static programs has no caller, but its unwind information
     /// does not say so.
-    fn is_entry(&self, code: &Code<'_>) -> bool {
+    fn is_entry(&self, code: &Code<'_, A>) -> bool {
         let ip = self.registers.ip();
         code.space.find(ip).is_some_and(|mapping| {
-            let image = code.modules.get(mapping.module).unwinder.image();
+            let image = code.modules[mapping.module.at()].unwinder.image();
             image.is_some_and(|image| image.is_entry_code(mapping.relative_address(ip).0))
         })
     }

@@ -6,10 +6,11 @@ use object::LittleEndian;
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _, SectionTable};
 
+use whyslow_processor::{PAGE, Processor};
+
 use crate::{BuildId, ElfError};
 
 const ENDIAN: LittleEndian = LittleEndian;
-const PAGE: u64 = 4096;
 
 /// The address that relative addresses count from: the page of the lowest loaded segment, whatever the order
 /// of segments. The loader also uses the lowest one as the start of a module. 0 if nothing is loaded.
@@ -101,9 +102,14 @@ impl<'a> Headers<'a> {
         self.bytes
     }
 
-    /// Whether the code is for x86-64.
-    pub fn is_x86_64(&self) -> bool {
-        self.header.e_machine(ENDIAN) == elf::EM_X86_64
+    /// The processor that the code is for; `None` if it is not supported.
+    pub fn processor(&self) -> Option<Processor> {
+        Processor::of_elf(self.header.e_machine(ENDIAN).0)
+    }
+
+    /// Whether the code is for the processor that this program runs on.
+    pub fn is_for_host(&self) -> bool {
+        self.processor() == Some(Processor::HOST)
     }
 
     /// Whether it can be loaded at any address.

@@ -3,6 +3,7 @@
 use crate::arch::relocation;
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget};
 use whyslow_elf::Elf;
+use whyslow_processor::PAGE;
 
 use crate::inject::InjectError;
 
@@ -11,7 +12,6 @@ pub(crate) const ENTER: &str = "whyslow_agent_enter";
 
 /// Maximum size of an agent in memory.
 const LARGEST: u64 = 64 << 20;
-const PAGE: u64 = 4096;
 
 /// The agent before it has an address.
 pub(crate) struct Agent<'d> {

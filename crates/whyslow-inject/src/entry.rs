@@ -89,7 +89,7 @@ fn by_headers(path: &Path, data: &[u8]) -> Entry {
         return Entry::Impossible(format!("{name} is neither a program nor a script with a #! line"));
     }
     let foreign = || Entry::Impossible(format!("{name} is not a program for x86-64"));
-    let Some(headers) = Headers::parse(data).ok().filter(Headers::is_x86_64) else { return foreign() };
+    let Some(headers) = Headers::parse(data).ok().filter(Headers::is_for_host) else { return foreign() };
     // The dynamic loader can be run as a program, and then preloads as well.
     let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let is_loader = resolved.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ld-"));

@@ -262,7 +262,7 @@ impl Functions for Image<'_> {
 }
 
 fn parse(data: &[u8]) -> Option<Elf<'_>> {
-    Elf::parse(data).ok().filter(|elf| elf.is_x86_64())
+    Elf::parse(data).ok().filter(|elf| elf.is_for_host())
 }
 
 /// The bias of a file, from its first mapping that is a loadable segment.
@@ -316,7 +316,8 @@ fn slots<'d>(elf: &ElfFile64<'d, LittleEndian>) -> HashMap<u64, Slot<'d>> {
 /// build's addresses would hit arbitrary code.
 fn separate_symbols(elf: &Elf<'_>, name: &Path) -> Option<ElfFile> {
     let id = elf.build_id()?;
-    let useful =
-        |debug: &Elf<'_>| debug.is_x86_64() && debug.has_symbols() && debug.build_id().as_ref() == Some(&id);
+    let useful = |debug: &Elf<'_>| {
+        debug.is_for_host() && debug.has_symbols() && debug.build_id().as_ref() == Some(&id)
+    };
     DebugFolders::usual().find(name, elf, useful)
 }

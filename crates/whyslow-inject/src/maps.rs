@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use whyslow_proc::{Mapping, MappingKind};
+use whyslow_processor::PAGE;
 
 /// All mappings of a process, in address order.
 #[derive(Debug, Clone)]
@@ -20,7 +21,6 @@ const HEAP_ROOM: u64 = 1 << 30;
 const STACK_ROOM: u64 = 1 << 32;
 /// The distance to the neighbour below, so that running off its end still faults.
 const GUARD: u64 = 0x1_0000;
-const PAGE: u64 = 4096;
 
 impl Maps {
     /// These mappings, plus ranges that will be taken.

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use whyslow_heap_wire::handshake::{Hello, Patch, Real, entered, hook};
 use whyslow_proc::{Mapping, process};
+use whyslow_processor::PAGE;
 use whyslow_profile::{HeapFacts, HeapNote, Unwatched};
 
 use crate::allocators::{LIBC, OPERATORS, Order};
@@ -375,7 +376,7 @@ impl Draft<'_> {
                 self.plan
                     .pages
                     .iter()
-                    .map(|page| page.at..(page.at + page.bytes.len() as u64).next_multiple_of(4096)),
+                    .map(|page| page.at..(page.at + page.bytes.len() as u64).next_multiple_of(PAGE)),
             )
             .place(range, len)
         else {

@@ -5,23 +5,29 @@ use std::ops::Range;
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult,
     FrameDescriptionEntry, LittleEndian, Location, RegisterRule, UnwindContext, UnwindExpression,
-    UnwindSection, UnwindTableRow, Value,
+    UnwindSection, UnwindTableRow, Value, Vendor,
 };
 
-use crate::arch::{self, Memory, NO_SLOT, Register, Registers, Rule, Step, StepError};
+use whyslow_processor::Processor;
+
+use crate::arch::Arch;
 use crate::image::Image;
+use crate::registers::{Register, Registers};
+use crate::rule::{Memory, NO_SLOT, Rule, Step, StepError, is_restored};
+use crate::trampoline::is_trampoline;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
-type Row = UnwindTableRow<usize>;
+/// A row of the tables: the rules of all registers for a range of addresses.
+pub type Row = UnwindTableRow<usize>;
 
 /// Steps allowed for one DWARF expression.
 const MAX_OPERATIONS: u32 = 1000;
 
 /// The table entry of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct Found<A: Arch> {
     /// How to step out of the frame.
-    pub rule: Rule,
+    pub rule: Rule<A>,
     /// Whether the frame is the kernel's signal trampoline, so that its caller was interrupted and did not
     /// call.
     pub signal: bool,
@@ -29,9 +35,9 @@ pub struct Found {
     pub last: bool,
 }
 
-impl Found {
+impl<A: Arch> Found<A> {
     /// A rule that is in no table.
-    pub fn untabled(rule: Rule) -> Self {
+    pub fn untabled(rule: Rule<A>) -> Self {
         Self { rule, signal: rule == Rule::SignalFrame, last: true }
     }
 }
@@ -65,19 +71,19 @@ pub struct Cfi {
 
 impl Cfi {
     /// Looks up an address. Malformed tables count as missing.
-    pub fn find(&mut self, image: &Image, address: u64) -> Found {
+    pub fn find<A: Arch>(&mut self, image: &Image, address: u64) -> Found<A> {
         if image.starts_stack(address) {
             return Found::untabled(Rule::EndOfStack);
         }
         // Go has a table entry for it that does not mark it as a trampoline.
-        if let Some(rule) = arch::trampoline_rule(image, address) {
-            return Found::untabled(rule);
+        if is_trampoline::<A>(image, address) {
+            return Found::untabled(Rule::SignalFrame);
         }
         let bases = bases(image);
         let found = self
             .find_eh_frame(image, &bases, address)
             .or_else(|| self.find_debug_frame(image, &bases, address))
-            .or_else(|| arch::plt_rule(image, address).map(Found::untabled));
+            .or_else(|| A::plt_rule(image, address).map(Found::untabled));
         found.unwrap_or(Found::untabled(Rule::Unknown))
     }
 
@@ -111,13 +117,23 @@ impl Cfi {
         }
     }
 
-    fn find_eh_frame(&mut self, image: &Image, bases: &BaseAddresses, address: u64) -> Option<Found> {
+    fn find_eh_frame<A: Arch>(
+        &mut self,
+        image: &Image,
+        bases: &BaseAddresses,
+        address: u64,
+    ) -> Option<Found<A>> {
         let section = eh_frame(image)?;
         let fde = self.eh_entry(image, &section, bases, address)?;
         self.rule_of(&section, &fde, bases, address, false)
     }
 
-    fn find_debug_frame(&mut self, image: &Image, bases: &BaseAddresses, address: u64) -> Option<Found> {
+    fn find_debug_frame<A: Arch>(
+        &mut self,
+        image: &Image,
+        bases: &BaseAddresses,
+        address: u64,
+    ) -> Option<Found<A>> {
         let section = debug_frame(image)?;
         // Addresses in .debug_frame are the file's own, not relative.
         let address = address.wrapping_add(image.base());
@@ -127,18 +143,18 @@ impl Cfi {
         self.rule_of(&section, &fde, bases, address, true)
     }
 
-    fn rule_of<'a, S: UnwindSection<Slice<'a>>>(
+    fn rule_of<'a, A: Arch, S: UnwindSection<Slice<'a>>>(
         &mut self,
         section: &S,
         fde: &FrameDescriptionEntry<Slice<'a>>,
         bases: &BaseAddresses,
         address: u64,
         from_debug_frame: bool,
-    ) -> Option<Found> {
+    ) -> Option<Found<A>> {
         let signal = fde.is_signal_trampoline();
         let last = address.wrapping_add(1) == fde.end_address();
         let row = fde.unwind_info_for_address(section, bases, &mut self.context, address).ok()?;
-        let rule = match usual(row) {
+        let rule = match usual::<A>(row) {
             Some(rule) => rule,
             None => {
                 let registers = row.registers().map(|(register, rule)| (register.0 as u8, rule.clone()));
@@ -152,11 +168,11 @@ impl Cfi {
     }
 
     /// Applies a rule that this table numbered.
-    pub(crate) fn apply_unusual(
+    pub(crate) fn apply_unusual<A: Arch>(
         &self,
         image: &Image,
         number: u32,
-        registers: &mut Registers,
+        registers: &mut Registers<A>,
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
         let rule = self.unusual.get(number as usize).ok_or(StepError::Impossible)?;
@@ -200,6 +216,7 @@ fn eh_frame(image: &Image) -> Option<EhFrame<Slice<'_>>> {
     };
     let mut section = EhFrame::new(bytes, LittleEndian);
     section.set_address_size(8);
+    section.set_vendor(vendor(image));
     Some(section)
 }
 
@@ -210,7 +227,16 @@ fn debug_frame(image: &Image) -> Option<DebugFrame<Slice<'_>>> {
     };
     let mut section = DebugFrame::new(bytes, LittleEndian);
     section.set_address_size(8);
+    section.set_vendor(vendor(image));
     (!bytes.is_empty()).then_some(section)
+}
+
+/// Whose additions to the standard the tables use.
+fn vendor(image: &Image) -> Vendor {
+    match image.processor() {
+        Processor::X86_64 => Vendor::Default,
+        Processor::Aarch64 => Vendor::AArch64,
+    }
 }
 
 /// There is no usable search table.
@@ -263,25 +289,30 @@ fn row_in(index: &[IndexRow], address: u64) -> Option<&IndexRow> {
     index.get(at).filter(|row| address < row.end)
 }
 
-/// The compact form of a row, if it has one.
-fn usual(row: &Row) -> Option<Rule> {
-    if row.register(gimli::Register(u16::from(Register::RIP.0))) == Some(RegisterRule::Undefined) {
+/// The rule of a row, unless it is an unusual one.
+fn usual<A: Arch>(row: &Row) -> Option<Rule<A>> {
+    if row.register(gimli::Register(u16::from(A::RETURN_ADDRESS.0))) == Some(RegisterRule::Undefined) {
         return Some(Rule::EndOfStack);
     }
+    A::compact(row).map(Rule::Cfa)
+}
+
+/// A row that needs no more than a register and an offset: these, and the slots of some registers in words from the
+/// cfa. `None` for other rows.
+pub(crate) fn compact_row<A: Arch, const N: usize>(
+    row: &Row,
+    saved: [Register; N],
+) -> Option<(Register, i32, [i16; N])> {
     let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
-    let base = u8::try_from(register.0).ok().filter(|number| usize::from(*number) < Register::COUNT)?;
-    let mut slots = [NO_SLOT; 6];
-    let mut return_address_seen = false;
+    let count = A::ZEROS.as_ref().len();
+    let base = u8::try_from(register.0).ok().filter(|number| usize::from(*number) < count)?;
+    let mut slots = [NO_SLOT; N];
     for (register, rule) in row.registers() {
         let number = u8::try_from(register.0).ok()?;
-        if number == Register::RIP.0 {
-            return_address_seen = *rule == RegisterRule::Offset(-8);
-            if !return_address_seen {
-                return None;
-            }
+        if A::SIGN_STATE == Some(Register(number)) {
             continue;
         }
-        let Some(at) = Register::CALLEE_SAVED.iter().position(|saved| saved.0 == number) else {
+        let Some(at) = saved.iter().position(|saved| saved.0 == number) else {
             match rule {
                 // Other registers are not preserved across calls anyway.
                 RegisterRule::Offset(_) | RegisterRule::SameValue | RegisterRule::Undefined => continue,
@@ -291,19 +322,18 @@ fn usual(row: &Row) -> Option<Rule> {
         match rule {
             RegisterRule::SameValue => {}
             RegisterRule::Offset(offset) if offset % 8 == 0 => {
-                slots[at] = i8::try_from(offset / 8).ok().filter(|slot| *slot != NO_SLOT)?;
+                slots[at] = i16::try_from(offset / 8).ok().filter(|slot| *slot != NO_SLOT)?;
             }
             _ => return None,
         }
     }
-    let offset = i32::try_from(*offset).ok()?;
-    return_address_seen.then_some(Rule::Cfa { base: Register(base), offset, slots })
+    Some((Register(base), i32::try_from(*offset).ok()?, slots))
 }
 
-fn apply<'a, S: UnwindSection<Slice<'a>>>(
+fn apply<'a, A: Arch, S: UnwindSection<Slice<'a>>>(
     rule: &UnusualRule,
     section: &S,
-    registers: &mut Registers,
+    registers: &mut Registers<A>,
     memory: &mut impl Memory,
 ) -> Result<Step, StepError> {
     let cfa = match &rule.cfa {
@@ -315,8 +345,10 @@ fn apply<'a, S: UnwindSection<Slice<'a>>>(
     };
     let mut caller = *registers;
     caller.keep_survivors();
-    caller.set(Register::RSP, cfa);
-    let mut ip = None;
+    caller.set(A::SP, cfa);
+    // A processor that calls through a register has the return address there until the function saves it.
+    let mut ip = registers.get(A::RETURN_ADDRESS).filter(|_| A::RETURN_ADDRESS != A::IP);
+    caller.forget(A::RETURN_ADDRESS);
     for (number, rule) in &rule.registers {
         let register = Register(*number);
         let value = match rule {
@@ -325,17 +357,17 @@ fn apply<'a, S: UnwindSection<Slice<'a>>>(
             RegisterRule::Offset(offset) => {
                 let address = cfa.wrapping_add_signed(*offset);
                 let value = memory.read(address);
-                if value.is_none() && register == Register::RIP {
+                if value.is_none() && register == A::RETURN_ADDRESS {
                     return Err(StepError::Memory(address));
                 }
-                value.or_else(|| registers.get(register).filter(|_| arch::is_restored(address, registers)))
+                value.or_else(|| registers.get(register).filter(|_| is_restored(address, registers)))
             }
             RegisterRule::ValOffset(offset) => Some(cfa.wrapping_add_signed(*offset)),
             RegisterRule::Register(other) => registers.get(Register(other.0 as u8)),
             RegisterRule::Expression(expression) => {
                 let address = evaluate(expression, section, Some(cfa), registers, memory)?;
                 let value = memory.read(address);
-                if value.is_none() && register == Register::RIP {
+                if value.is_none() && register == A::RETURN_ADDRESS {
                     return Err(StepError::Memory(address));
                 }
                 value
@@ -346,24 +378,26 @@ fn apply<'a, S: UnwindSection<Slice<'a>>>(
             RegisterRule::Constant(value) => Some(*value),
             _ => return Err(StepError::Impossible),
         };
+        if register == A::RETURN_ADDRESS {
+            ip = value;
+            continue;
+        }
         match value {
             Some(value) => caller.set(register, value),
             None => caller.forget(register),
         }
-        if register == Register::RIP {
-            ip = value;
-        }
     }
-    let ip = ip.ok_or(StepError::Impossible)?;
+    let ip = A::plain_address(ip.ok_or(StepError::Impossible)?);
+    caller.set(A::IP, ip);
     *registers = caller;
     Ok(if ip == 0 { Step::End } else { Step::Caller })
 }
 
-fn evaluate<'a, S: UnwindSection<Slice<'a>>>(
+fn evaluate<'a, A: Arch, S: UnwindSection<Slice<'a>>>(
     expression: &UnwindExpression<usize>,
     section: &S,
     initial: Option<u64>,
-    registers: &Registers,
+    registers: &Registers<A>,
     memory: &mut impl Memory,
 ) -> Result<u64, StepError> {
     let encoding = gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 5 };

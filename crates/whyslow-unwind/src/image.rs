@@ -6,6 +6,7 @@ use std::path::Path;
 
 use object::elf::PT_GNU_EH_FRAME;
 use whyslow_elf::{BuildId, Elf, ElfError, FileBytes, Headers};
+use whyslow_processor::Processor;
 
 use crate::go::{GO_TABLES, go_functions};
 
@@ -76,6 +77,7 @@ enum Data {
 #[derive(Debug)]
 pub struct Image {
     data: Data,
+    processor: Processor,
     /// The image base, in the file's own addresses.
     base: u64,
     segments: Vec<Segment>,
@@ -93,8 +95,6 @@ pub struct Image {
     /// A decompressed `.debug_frame`.
     pub(crate) debug_frame_unpacked: Option<Vec<u8>>,
 }
-
-const PAGE: u64 = 4096;
 
 impl Image {
     /// Maps a file.
@@ -118,9 +118,9 @@ impl Image {
             Data::Owned(bytes) => bytes,
         };
         let headers = Headers::parse(bytes)?;
-        if !headers.is_x86_64() {
-            return Err(io::Error::other("for another processor than x86-64").into());
-        }
+        let Some(processor) = headers.processor() else {
+            return Err(io::Error::other("for a processor that is not supported").into());
+        };
         let base = headers.image_base();
         let segments = headers
             .segments()
@@ -134,6 +134,7 @@ impl Image {
             })
             .collect();
         let mut image = Self {
+            processor,
             base,
             segments,
             build_id: headers.build_id(),
@@ -205,6 +206,11 @@ impl Image {
         self.eh_frame_hdr = Section { bytes: start.min(end)..end, address };
     }
 
+    /// The processor that its code is for.
+    pub fn processor(&self) -> Processor {
+        self.processor
+    }
+
     /// The mapped file, if there is one.
     pub fn file(&self) -> Option<&FileBytes> {
         match &self.data {
@@ -255,7 +261,7 @@ impl Image {
         // Mappings start at page boundaries, so one page of the file can belong to two segments that are
         // mapped to different addresses (lld packs them so). Take the executable one.
         let covers = |segment: &&Segment| {
-            let first = segment.file_offset & !(PAGE - 1);
+            let first = segment.file_offset & !(self.processor.largest_page() - 1);
             let end = segment.file_offset.saturating_add(segment.file_len);
             (first..end).contains(&file_offset)
         };
@@ -275,6 +281,16 @@ impl Image {
             let into = relative.checked_sub(segment.relative)?;
             (into < segment.file_len).then(|| segment.file_offset.checked_add(into))?
         })
+    }
+
+    /// Up to `len` bytes before a relative address, limited by its segment.
+    pub(crate) fn code_before(&self, relative: u64, len: usize) -> &[u8] {
+        let into = |segment: &Segment| {
+            relative.checked_sub(segment.relative).filter(|into| *into < segment.file_len)
+        };
+        let into = self.segments.iter().find_map(into).and_then(|into| usize::try_from(into).ok());
+        let len = len.min(into.unwrap_or(0));
+        self.code_at(relative.wrapping_sub(len as u64), len)
     }
 
     /// Up to `len` bytes at a relative address, limited by its segment.

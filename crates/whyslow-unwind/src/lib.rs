@@ -6,28 +6,38 @@
 //! image      the parts of an ELF file (whyslow-elf) that unwinding needs; file offset → relative address
 //! cfi        .eh_frame / .eh_frame_hdr / .debug_frame → one Rule for one address
 //! go         functions of Go programs, and where their stacks start
-//! plt        rules for linker stubs that have no unwind information
-//! rule       what one step computes, as equations; applied to registers and memory
+//! registers  values of registers, of one processor or of any
+//! rule       what one step computes
 //! trampoline the code that signal handlers return to, if no table describes it
-//! prologue   code without any unwind information: follow the frame pointer, mind prologues and epilogues
 //! unwinder   per-module cache of rules
+//! arch       what each processor has its own version of: the files in `x86_64/` and `aarch64/`
+//!   registers    their numbers and orders
+//!   rule         the common rule as an equation; applied to registers and memory
+//!   plt          rules for linker stubs that have no unwind information
+//!   prologue     code without any unwind information: follow the frame pointer, mind prologues and epilogues
+//!   trampoline   the bytes of that code
 //! ```
 //!
-//! `registers`, `rule`, `plt`, `prologue` and `trampoline` are those of x86-64, in a folder of that name;
-//! another architecture needs a folder with the same files.
+//! Both folders are always compiled: a recording of any processor is unwound on any machine. Code is generic over
+//! [`Arch`], and whoever walks a stack chooses once per stack ([`AnyRegisters`]).
 
-#[cfg(target_arch = "x86_64")]
-#[path = "x86_64/mod.rs"]
+pub mod aarch64;
 mod arch;
 mod cfi;
 mod go;
 mod image;
+mod registers;
+mod rule;
+mod trampoline;
 mod unwinder;
+pub mod x86_64;
 
-pub use arch::{
-    Memory, Register, Registers, Rule, Step, StepError, call_target, is_after_call, is_trampoline,
-};
-pub use cfi::{Cfi, Found};
+pub use aarch64::Aarch64;
+pub use arch::Arch;
+pub use cfi::{Cfi, Found, Row};
 pub use go::{GO_TABLES, GoFunction, go_functions};
 pub use image::{Image, ImageError, UnwindTables};
+pub use registers::{AnyRegisters, Register, Registers};
+pub use rule::{Memory, Rule, SavedWords, Step, StepError};
 pub use unwinder::Unwinder;
+pub use x86_64::X86_64;

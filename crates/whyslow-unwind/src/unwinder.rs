@@ -2,21 +2,25 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::arch::{self, Memory, Register, Registers, Rule, Step, StepError};
+use crate::arch::Arch;
 use crate::cfi::{Cfi, Found};
 use crate::image::Image;
+use crate::registers::Registers;
+use crate::rule::{Memory, Rule, Step, StepError, apply_signal_frame};
+use crate::trampoline::is_trampoline;
 
-/// One module's rules. `T` is the caller's data for each address.
+/// One module's rules for a processor. `T` is the caller's data for each address.
 #[derive(Debug)]
-pub struct Unwinder<T> {
+pub struct Unwinder<A: Arch, T> {
     image: Option<Image>,
     cfi: Cfi,
-    known: FxHashMap<u64, (Found, T)>,
+    known: FxHashMap<u64, (Found<A>, T)>,
 }
 
-impl<T: Copy> Unwinder<T> {
-    /// Rules for an image. Without one, only the frame pointer can be followed.
+impl<A: Arch, T: Copy> Unwinder<A, T> {
+    /// Rules for an image. Without one, or with one for another processor, only the frame pointer can be followed.
     pub fn new(image: Option<Image>) -> Self {
+        let image = image.filter(|image| image.processor() == A::PROCESSOR);
         Self { image, cfi: Cfi::default(), known: FxHashMap::default() }
     }
 
@@ -30,7 +34,7 @@ impl<T: Copy> Unwinder<T> {
     /// For a caller's frame pass the address of its call instruction (return address minus one): the return
     /// address itself may already belong to the next function.
     #[inline]
-    pub fn find(&mut self, address: u64, remember: impl FnOnce(Found) -> T) -> (Found, T) {
+    pub fn find(&mut self, address: u64, remember: impl FnOnce(Found<A>) -> T) -> (Found<A>, T) {
         if let Some(&known) = self.known.get(&address) {
             return known;
         }
@@ -41,6 +45,11 @@ impl<T: Copy> Unwinder<T> {
         let known = (found, remember(found));
         self.known.insert(address, known);
         known
+    }
+
+    /// Whether a relative address is in the code that signal handlers return to, or right before it.
+    pub fn is_trampoline(&self, address: u64) -> bool {
+        self.image.as_ref().is_some_and(|image| is_trampoline::<A>(image, address))
     }
 
     /// Whether a table has a function that starts at this relative address.
@@ -60,7 +69,7 @@ impl<T: Copy> Unwinder<T> {
         let Some(image) = image else { return Vec::new() };
         let Some(function) = cfi.function(image, address) else { return Vec::new() };
         let len = usize::try_from(address.saturating_sub(function.start)).unwrap_or(PROLOGUE).min(PROLOGUE);
-        arch::frame_pointer_distances(image.code_at(function.start, len))
+        A::frame_pointer_distances(image.code_at(function.start, len))
     }
 
     /// The start of the function at a relative address, by the tables.
@@ -74,16 +83,16 @@ impl<T: Copy> Unwinder<T> {
     #[inline]
     pub fn step(
         &self,
-        found: Found,
+        found: Found<A>,
         address: u64,
         innermost: bool,
-        registers: &mut Registers,
+        registers: &mut Registers<A>,
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
         let step = match found.rule {
-            Rule::Cfa { base, offset, slots } => arch::apply_cfa(base, offset, &slots, registers, memory)?,
+            Rule::Cfa(ref cfa) => A::apply(cfa, registers, memory)?,
             Rule::EndOfStack => return Ok(Step::End),
-            Rule::SignalFrame => arch::apply_signal_frame(registers, memory)?,
+            Rule::SignalFrame => apply_signal_frame(registers, memory)?,
             Rule::Unusual(number) => {
                 let image = self.image.as_ref().ok_or(StepError::Impossible)?;
                 self.cfi.apply_unusual(image, number, registers, memory)?
@@ -97,22 +106,18 @@ impl<T: Copy> Unwinder<T> {
         &self,
         address: u64,
         innermost: bool,
-        registers: &mut Registers,
+        registers: &mut Registers<A>,
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
-        let code = self.image.as_ref().map_or(&[][..], |image| image.code_at(address, 8));
-        let rule = if innermost { arch::prologue_rule(code) } else { arch::FRAME_POINTER };
-        if rule == arch::FRAME_POINTER && registers.get(Register::RBP).is_none() {
+        let cfa = A::untabled_rule(self.image.as_ref(), address, innermost);
+        if A::base(&cfa) == A::FP && !registers.has_fp() {
             return Err(StepError::Impossible);
         }
-        if rule == arch::FRAME_POINTER && registers.bp() == 0 {
+        if A::base(&cfa) == A::FP && registers.fp() == 0 {
             // A cleared frame pointer marks the outermost frame, but only a caller is known to use it in this
             // way.
             return if innermost { Err(StepError::Impossible) } else { Ok(Step::End) };
         }
-        match rule {
-            Rule::Cfa { base, offset, slots } => arch::apply_cfa(base, offset, &slots, registers, memory),
-            _ => Err(StepError::Impossible),
-        }
+        A::apply(&cfa, registers, memory)
     }
 }

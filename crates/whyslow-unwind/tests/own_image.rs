@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use proptest::prelude::*;
-use whyslow_unwind::{Cfi, Image, Register, Registers, Rule, Step, Unwinder};
+use whyslow_unwind::x86_64::{Cfa, RSP};
+use whyslow_unwind::{Aarch64, Arch, Cfi, Image, Registers, Rule, Step, Unwinder, X86_64};
+
+/// The number of AArch64 in ELF headers.
+const EM_AARCH64: u16 = 183;
 
 #[inline(never)]
 extern "C" fn specimen(x: u64) -> u64 {
@@ -42,9 +46,9 @@ fn a_running_function_is_found_at_its_own_entry() {
     assert_eq!(code, running);
     // At the first instruction of any function, only the return address is on the stack.
     let mut cfi = Cfi::default();
-    let found = cfi.find(&image, relative);
+    let found = cfi.find::<X86_64>(&image, relative);
     assert!(
-        matches!(found.rule, Rule::Cfa { base: Register::RSP, offset: 8, .. }),
+        matches!(found.rule, Rule::Cfa(Cfa { base: RSP, offset: 8, .. })),
         "{:?} at {relative:#x}; {}",
         found,
         specimen(1)
@@ -57,13 +61,13 @@ fn a_step_reads_the_return_address_and_moves_the_stack_pointer() {
     let address = specimen as *const () as u64;
     let (start, offset) = mapping_of(address);
     let relative = image.relative_address(offset).unwrap() + (address - start);
-    let mut unwinder = Unwinder::new(Some(image));
+    let mut unwinder = Unwinder::<X86_64, ()>::new(Some(image));
     let (found, ()) = unwinder.find(relative, |_| ());
     let mut registers = Registers::new(address, 0x7000, 0x1234);
     let mut memory = |address| (address == 0x7000).then_some(0xabcd);
     let step = unwinder.step(found, relative, true, &mut registers, &mut memory);
     assert_eq!(step, Ok(Step::Caller));
-    assert_eq!((registers.ip(), registers.sp(), registers.bp()), (0xabcd, 0x7008, 0x1234));
+    assert_eq!((registers.ip(), registers.sp(), registers.fp()), (0xabcd, 0x7008, 0x1234));
 }
 
 #[test]
@@ -98,15 +102,26 @@ proptest! {
         if let Some(end) = truncated_to {
             bytes.truncate(end.index(len));
         }
-        if let Ok(image) = Image::from_bytes(bytes) {
-            let mut unwinder = Unwinder::new(Some(image));
-            for address in addresses {
-                let address = u64::from(address) % (4 << 20);
-                let (found, ()) = unwinder.find(address, |_| ());
-                let mut registers = Registers::new(address, 0x7000, 0x7100);
-                let mut memory = |address: u64| Some(address ^ 0x5555);
-                let _ = unwinder.step(found, address, true, &mut registers, &mut memory);
-            }
+        survives::<X86_64>(bytes.clone(), &addresses);
+        if let Some(machine) = bytes.get_mut(18..20) {
+            machine.copy_from_slice(&EM_AARCH64.to_le_bytes());
+        }
+        survives::<Aarch64>(bytes, &addresses);
+    }
+}
+
+/// Unwinds from some addresses of a file.
+fn survives<A: Arch>(bytes: Vec<u8>, addresses: &[u32]) {
+    let Ok(image) = Image::from_bytes(bytes) else { return };
+    let mut unwinder = Unwinder::<A, ()>::new(Some(image));
+    for address in addresses {
+        let address = u64::from(*address) % (4 << 20);
+        let (found, ()) = unwinder.find(address, |_| ());
+        for innermost in [true, false] {
+            let mut registers = Registers::new(address, 0x7000, 0x7100);
+            let mut memory = |address: u64| Some(address ^ 0x5555);
+            let _ = unwinder.step(found, address, innermost, &mut registers, &mut memory);
+            let _ = unwinder.frame_pointer_distances(address);
         }
     }
 }
@@ -128,6 +143,6 @@ fn ignores_a_search_table_with_an_impossible_length() {
     bytes[at + 2] = UDATA8;
     bytes[at + 8..at + 16].copy_from_slice(&(u64::MAX / 3).to_le_bytes());
     let image = Image::from_bytes(bytes).unwrap();
-    let found = Cfi::default().find(&image, relative);
-    assert!(matches!(found.rule, Rule::Cfa { base: Register::RSP, offset: 8, .. }), "{found:?}");
+    let found = Cfi::default().find::<X86_64>(&image, relative);
+    assert!(matches!(found.rule, Rule::Cfa(Cfa { base: RSP, offset: 8, .. })), "{found:?}");
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use whyslow_capture::{NotRecorded, Probe, Target, WantedSamples};
 use whyslow_events::{EventError, Kind, Machine, NotCounted, Spec, What, parse, usual_name};
 use whyslow_proc::process;
+use whyslow_processor::Processor;
 use whyslow_symbols::{NoEntry, entries};
 
 use crate::failure::{Failure, Result};
@@ -144,20 +145,14 @@ fn program(target: &Target) -> Result<PathBuf> {
 
 /// A file by its path, or a library by its name.
 fn library(written: &str, target: &Target) -> Result<PathBuf> {
-    const FOLDERS: [&str; 6] = [
-        "/lib/x86_64-linux-gnu",
-        "/usr/lib/x86_64-linux-gnu",
-        "/lib64",
-        "/usr/lib64",
-        "/usr/local/lib",
-        "/usr/lib",
-    ];
+    const FOLDERS: [&str; 4] = ["/lib64", "/usr/lib64", "/usr/local/lib", "/usr/lib"];
     let path = Path::new(written);
     if written.contains('/') || path.is_file() {
         return Ok(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
     }
     let next_to_program = program(target).ok().and_then(|program| Some(program.parent()?.join(written)));
-    let usual = FOLDERS.iter().map(|folder| Path::new(folder).join(written));
+    let of_processor = ["/lib", "/usr/lib"].map(|lib| Path::new(lib).join(Processor::HOST.library_folder()));
+    let usual = of_processor.into_iter().chain(FOLDERS.map(PathBuf::from)).map(|folder| folder.join(written));
     let found = next_to_program.into_iter().chain(usual).find(|path| path.is_file());
     found.and_then(|path| path.canonicalize().ok()).ok_or_else(|| {
         Failure::new(format!("-e: no library `{written}` in the usual folders"))

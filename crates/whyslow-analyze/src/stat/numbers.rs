@@ -1,6 +1,7 @@
 //! The numbers of a run, in display order.
 
 use whyslow_events::{Measured, Reading, Unit};
+use whyslow_processor::PAGE;
 
 use super::{Number, NumberUnit, hardware, seen, whole};
 use crate::units::share;
@@ -119,6 +120,7 @@ fn memory(measured: &Measured, reading: &Reading, scope: Scope) -> Vec<Number> {
     }
     let minor = whole(measured, reading, "minor-faults").or(usage.minor_faults.map(|faults| faults as f64));
     if let Some(minor) = minor {
+        // A fault that maps a larger page, or several pages, counts once.
         let touched = (minor * PAGE as f64) as u64;
         let more = usage.max_resident_bytes.is_some_and(|most| touched > most);
         let suggests = format!(
@@ -139,9 +141,6 @@ fn memory(measured: &Measured, reading: &Reading, scope: Scope) -> Vec<Number> {
     }
     numbers
 }
-
-/// The size of most pages. A fault that maps a larger page, or several pages, counts once.
-const PAGE: u64 = 4096;
 
 fn switches(measured: &Measured, reading: &Reading) -> Vec<Number> {
     let usage = &reading.usage;

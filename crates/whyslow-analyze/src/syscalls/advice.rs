@@ -1,13 +1,11 @@
 //! Advice on system calls.
 
+use whyslow_processor::PAGE;
 use whyslow_profile::Profile;
 
 use super::{SyscallRow, SyscallTable};
 use whyslow_words::{About, Fact, Remark};
 use whyslow_words::{Count, bytes, number_of};
-
-/// The unit of the page cache, and the smallest useful buffer.
-const PAGE: u64 = 4096;
 
 whyslow_profile::facts! {
     /// Advice on system calls.
@@ -50,6 +48,7 @@ impl SyscallRow {
         if messages.map(|(_, cost)| cost.count).sum::<u64>() * 2 > self.cost.count {
             return None;
         }
+        // A page is the unit of the page cache, and the smallest useful buffer.
         let each = self.cost.bytes_each().filter(|each| *each < PAGE && (reads || writes))?;
         let (calls, in_pages) = (self.cost.count, self.cost.bytes.div_ceil(PAGE));
         // Fewer saved calls are not worth a change.

@@ -28,7 +28,7 @@ type Slots = FxHashMap<(Option<u8>, i64), (Vec<usize>, Vec<usize>)>;
 /// Values that are stored to the stack and loaded again in the same iteration.
 fn spills(place: &Place<'_>) -> Option<Hint> {
     let is_slot = |memory: &Memory| {
-        memory.index.is_none() && memory.base.is_some_and(|base| place.body.processor.is_stack_register(base))
+        memory.index.is_none() && memory.base.is_some_and(|base| place.body.is_stack_register(base))
     };
     let mut slots = Slots::default();
     for (index, row) in place.instructions().filter(|(_, row)| !row.is_call()) {

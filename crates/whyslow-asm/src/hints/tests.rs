@@ -4,7 +4,7 @@ use whyslow_profile::{Code, ModuleId, RelativeAddress};
 
 use super::*;
 use crate::body::{Callee, Target};
-use crate::processor::Processor;
+use whyslow_processor::Processor;
 
 const START: u64 = 0x1000;
 

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World, context_registers};
+use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World};
 use whyslow_heap::{CpuRecord, CpuSample};
 use whyslow_proc as proc;
+use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
+use whyslow_unwind::AnyRegisters;
 
 use super::accounts::Accounts;
 use super::arrivals::Arrived;
@@ -100,7 +102,7 @@ impl TimerSource {
         let (task, time_ns) = (Task { pid: *pid, tid: *tid }, *time_ns);
         self.name(task, name, time_ns, converter);
         self.accounts.sampled(task, *value_ns);
-        let registers = context_registers(registers);
+        let registers = AnyRegisters::of_context(Processor::HOST, registers);
         // Code generated at run time is not reported by the agent.
         if !converter.has_code(*pid, registers.ip()) && self.read.insert(*pid) {
             take_mappings(*pid, time_ns, &proc::Mapping::all_of(*pid).unwrap_or_default(), converter);

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use perf_event_open_sys::bindings as sys;
-use whyslow_convert::perf::USER_REGISTERS;
+use whyslow_processor::Processor;
+use whyslow_unwind::AnyRegisters;
 
 /// A way of sampling. Plans are tried from the best to the simplest until the kernel accepts one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl Plan {
                     | sys::PERF_SAMPLE_REGS_USER
                     | sys::PERF_SAMPLE_STACK_USER,
             ),
-            sample_regs_user: USER_REGISTERS.iter().fold(0, |mask, (bit, _)| mask | 1 << bit),
+            sample_regs_user: AnyRegisters::perf_mask(Processor::HOST),
             sample_stack_user: self.stack_bytes,
             clockid: libc::CLOCK_MONOTONIC,
             ..Default::default()

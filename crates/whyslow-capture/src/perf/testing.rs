@@ -1,6 +1,8 @@
 //! Records as the kernel writes them, for tests.
 
 use linux_perf_event_reader::{RawData, RecordParseInfo, RecordType};
+use whyslow_processor::Processor;
+use whyslow_unwind::AnyRegisters;
 
 use super::{Bound, Plan, Record};
 
@@ -75,7 +77,8 @@ impl TestRecord {
         const IS_64_BIT: u64 = 2;
         let record = Self::new(RecordType::SAMPLE, 0, &[0x1000, 0]);
         let record = record.of(pid, tid, time).and(period).and(IS_64_BIT);
-        whyslow_convert::perf::USER_REGISTERS.iter().fold(record, |record, _| record.and(0x1000)).and(0)
+        let registers = AnyRegisters::perf_mask(Processor::HOST).count_ones();
+        (0..registers).fold(record, |record, _| record.and(0x1000)).and(0)
     }
 
     pub(crate) fn record(&self) -> Record<'_> {

@@ -17,9 +17,11 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashSet;
-use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World, context_registers};
+use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World};
 use whyslow_proc::Mapping;
+use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
+use whyslow_unwind::AnyRegisters;
 
 use crate::RecordError;
 use crate::mappings::take_mappings;
@@ -147,7 +149,7 @@ impl PtraceSource {
 
     fn sample<W: World>(&mut self, sample: &StackSample, converter: &mut Converter<W>) {
         let StackSample { time_ns, task, value_ns, registers, stack, cut } = sample;
-        let registers = context_registers(registers);
+        let registers = AnyRegisters::of_context(Processor::HOST, registers);
         // A library that was just loaded, or code generated at run time.
         if !converter.has_code(task.pid, registers.ip()) && self.read.insert(task.pid) {
             take_mappings(task.pid, *time_ns, &Mapping::all_of(task.pid).unwrap_or_default(), converter);

@@ -57,7 +57,7 @@ impl Reading {
             EventRole::Requested(at) => (metrics[at], requests.chosen[at].period(), Some(at)),
             _ => (cpu_time, 1, None),
         };
-        let event = perf::Event { metric, period, unwinds: true, role: open.role.of_samples() };
+        let event = perf::Event::of_host(metric, period, open.role.of_samples());
         Self { event, request, samples: 0 }
     }
 }

@@ -20,7 +20,7 @@ use whyslow_profile::{Lengths, LocationId, MetricId, ModuleKind, StackId, String
 use self::files::{FileId, Files, STANDARD};
 use self::meaning::{Does, Meaning, error_name, meaning};
 use super::Converter;
-use crate::arch::call_name;
+use crate::call_names::call_name;
 use crate::input::{Dump, Enters, Returns, Task, UserStack};
 use crate::world::World;
 
@@ -550,7 +550,7 @@ impl<W: World> Converter<W> {
         if let Some(known) = self.calls.as_ref()?.kinds.get(&(number, is_32_bit)) {
             return Some(*known);
         }
-        let name = match call_name(number) {
+        let name = match call_name(self.modules.processor(), number) {
             _ if is_32_bit => format!("32-bit call {number}"),
             Some(name) => name.to_owned(),
             None => format!("call {number}"),

@@ -105,7 +105,7 @@ impl<W: World> Converter<W> {
         let (module, relative) = match file {
             Some(module) if described == MappedAs::Vdso => (module, 0),
             Some(module) => {
-                let image = modules.get(module).unwinder.image();
+                let image = modules.image(module);
                 (module, image.and_then(|image| image.relative_address(offset)).unwrap_or(offset))
             }
             None => (*process.jit.get_or_insert_with(|| modules.jit(builder, pid, None)), start),
@@ -117,9 +117,9 @@ impl<W: World> Converter<W> {
     /// zero-initialised data has no file, so the extent of the data comes from the module's own headers.
     pub(super) fn data_at(&self, pid: u32, address: u64) -> Option<(ModuleId, RelativeAddress)> {
         let mapping = self.processes.get(&pid)?.space.below(address)?;
-        let module = self.modules.get(mapping.module);
         let relative = mapping.relative_address(address);
-        module.unwinder.image()?.is_data(relative.0).then_some((module.id, relative))
+        let is_data = self.modules.image(mapping.module)?.is_data(relative.0);
+        is_data.then(|| (self.modules.id(mapping.module), relative))
     }
 
     /// Whether a process has known code at an address.
@@ -137,7 +137,7 @@ impl<W: World> Converter<W> {
             let mapping = FileMapping { key, generation: 0, start: 0, end: 0, offset: 0 };
             modules.file(builder, world, pid, mapping, kind)
         };
-        modules.get(index).id
+        modules.id(index)
     }
 
     /// The files of the modules, which may be deleted by now.

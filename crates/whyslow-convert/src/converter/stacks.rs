@@ -4,9 +4,10 @@
 use std::iter;
 
 use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
-use whyslow_unwind::Registers;
+use whyslow_unwind::{AnyRegisters, Registers};
 
 use super::Converter;
+use crate::arch::Convertible;
 use crate::completion::{Completion, Images, Read};
 use crate::input::{Dump, Task, UserStack};
 use crate::walk::{Code, Ended, Interned, Walk};
@@ -19,7 +20,8 @@ impl<W: World> Converter<W> {
     /// The user stack of a sample.
     pub(super) fn user_stack(&mut self, task: Task, user: &UserStack<'_>) -> Option<StackId> {
         match user {
-            UserStack::Dump(registers, dump) => self.walk(*registers, dump, task),
+            UserStack::Dump(AnyRegisters::X86_64(registers), dump) => self.walk(*registers, dump, task),
+            UserStack::Dump(AnyRegisters::Aarch64(registers), dump) => self.walk(*registers, dump, task),
             UserStack::Frames(addresses) => self.frames(task.pid, addresses),
             UserStack::Address(address) => {
                 self.without_stack += 1;
@@ -38,7 +40,7 @@ impl<W: World> Converter<W> {
             return stack;
         }
         let module = self.modules.kernel(&mut self.builder, &mut self.world);
-        let id = self.modules.get(module).id;
+        let id = self.modules.id(module);
         for (at, ip) in kernel.iter().enumerate().rev() {
             let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
             // Kernel modules move with every boot, so their addresses are only meaningful while that kernel
@@ -64,7 +66,7 @@ impl<W: World> Converter<W> {
             let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
             match space.find(address) {
                 Some(mapping) => {
-                    let id = modules.get(mapping.module).id;
+                    let id = modules.id(mapping.module);
                     locations.push(builder.location(Some(id), mapping.relative_address(address)));
                 }
                 None if at == 0 => locations.push(builder.location(None, RelativeAddress(address))),
@@ -82,8 +84,14 @@ impl<W: World> Converter<W> {
         builder.stack_of(root, locations.into_iter().rev())
     }
 
-    fn walk(&mut self, registers: Registers, dump: &Dump<'_>, Task { pid, tid }: Task) -> Option<StackId> {
+    fn walk<A: Convertible>(
+        &mut self,
+        registers: Registers<A>,
+        dump: &Dump<'_>,
+        Task { pid, tid }: Task,
+    ) -> Option<StackId> {
         let Self { world, builder, modules, processes, threads, counters, drain, spare, .. } = self;
+        let modules = A::modules(&mut modules.rows)?;
         let (process, thread) = (processes.get_mut(&pid)?, threads.get_mut(&tid)?);
         let memory_before = thread.images.memory();
         let mut code = Code { modules, space: &process.space, builder };
@@ -182,7 +190,7 @@ impl<W: World> Converter<W> {
 }
 
 /// A stack that is marked as truncated.
-fn truncated(walk: &Walk, builder: &mut Builder) -> Option<Interned> {
+fn truncated<A: Convertible>(walk: &Walk<A>, builder: &mut Builder) -> Option<Interned> {
     let root = builder.stack(None, LocationId::TRUNCATED);
     let stack = builder.stack_of(Some(root), walk.frames.iter().rev().map(|frame| frame.location))?;
     Some(Interned { stack, depth: walk.frames.len() as u32 })

@@ -55,7 +55,7 @@ impl Reader {
         if event == CallEvent::EnterWithStack {
             is_32_bit = data.read_u64::<NativeEndian>().ok()? == ABI_32;
             let Ok(EventRecord::Sample(sample)) = record.parse() else { return None };
-            let whole = Event { metric: MetricId(0), period: 1, unwinds: true, role: super::Role::Counts };
+            let whole = Event::of_host(MetricId(0), 1, super::Role::Counts);
             stack = Some(self.sample(&sample, &whole)?.user);
         }
         Some(Input::Enters(Enters { task, time_ns, number, arguments, stack, is_32_bit }))

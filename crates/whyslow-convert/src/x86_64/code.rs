@@ -1,7 +1,7 @@
 //! Machine code patterns that show how a frame was created.
 
 /// The system call instruction.
-pub(crate) const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
+pub(super) const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
 /// Bytes of the kernel's `ucontext` and `siginfo` in a signal frame.
-pub(crate) const SIGNAL_STATE: usize = 432;
+pub(super) const SIGNAL_STATE: usize = 432;

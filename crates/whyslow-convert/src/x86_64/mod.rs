@@ -4,7 +4,24 @@ mod calls;
 mod code;
 mod registers;
 
-pub(crate) use calls::call_name;
-pub(crate) use code::{SIGNAL_STATE, SYSTEM_CALL};
-pub use registers::{USER_REGISTERS, context_registers};
-pub(crate) use registers::{system_call_argument, user_registers};
+use whyslow_unwind::{Registers, X86_64};
+
+pub(crate) use self::calls::CALLS;
+use crate::arch::Convertible;
+use crate::modules::{CodeModule, Rows};
+
+impl Convertible for X86_64 {
+    const SYSTEM_CALL: &[u8] = &code::SYSTEM_CALL;
+    const SIGNAL_STATE: usize = code::SIGNAL_STATE;
+
+    fn system_call_argument(registers: &Registers<Self>) -> Option<u64> {
+        registers::system_call_argument(registers)
+    }
+
+    fn modules(rows: &mut Rows) -> Option<&mut Vec<CodeModule<Self>>> {
+        match rows {
+            Rows::X86_64(rows) => Some(rows),
+            Rows::Aarch64(_) => None,
+        }
+    }
+}

@@ -183,7 +183,7 @@ fn search_loop(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
 /// few numbers, and the number of calls grows exponentially with them.
 fn is_of_numbers(body: &Body) -> bool {
     let is_stack = |memory: &Memory| {
-        let is_stack = |register: &u8| body.processor.is_stack_register(*register);
+        let is_stack = |register: &u8| body.is_stack_register(*register);
         // Constants are in memory, too; what is written there is the program's state.
         let is_constant = memory.base.is_none() && memory.index.is_none() && !memory.is_written;
         memory.base.as_ref().is_some_and(is_stack) || is_constant

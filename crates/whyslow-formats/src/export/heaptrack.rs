@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
+use whyslow_processor::PAGE;
 use whyslow_profile::{LocationId, Profile, StackId, heap::counter};
 
 use super::heap::events::{Events, Run};
@@ -17,7 +18,6 @@ use super::{Export, LeftOut, one_line};
 const ALLOCATIONS: u64 = 5_000_000;
 /// heaptrack's version and the version of the format.
 const VERSION: &str = "v 10400 3";
-const PAGE: u64 = 4096;
 
 /// Writes events that add up to the recorded numbers. Returns what the format cannot hold.
 pub fn write_heaptrack(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {

@@ -63,8 +63,12 @@ impl Sink for Conversion {
     fn record(&mut self, header: &Header, event: usize, record: &RawEventRecord<'_>) {
         let facts = &header.facts;
         let converter = self.converter.get_or_insert_with(|| {
-            let world = RecordedWorld::new(facts.build_ids.clone(), &facts.os_release, self.copies.clone());
-            Converter::new(world, 0, 0).with_limits(Limits::OF_A_FILE)
+            let world = RecordedWorld::new(facts, self.copies.clone());
+            let converter = Converter::new(world, 0, 0).with_limits(Limits::OF_A_FILE);
+            match facts.processor() {
+                Some(processor) => converter.of(processor),
+                None => converter,
+            }
         });
         if self.known_build_ids != facts.build_ids.len() {
             self.known_build_ids = facts.build_ids.len();
@@ -74,11 +78,10 @@ impl Sink for Conversion {
         while self.events.len() < header.events.len() {
             let event = &header.events[self.events.len()];
             let metric = metric_of(event, &mut converter.builder, &mut self.by_name);
-            let unwinds = matches!(facts.arch.as_str(), "x86_64" | "");
             self.events.push(perf::Event {
                 metric,
                 period: period_of(event),
-                unwinds,
+                processor: facts.processor(),
                 role: perf::Role::Counts,
             });
         }
@@ -218,14 +221,13 @@ fn meta(header: &Header, converted: &Converter<RecordedWorld>) -> Meta {
 /// Notes for the user.
 fn notes(header: &Header, converted: &Converter<RecordedWorld>, seen: Seen, samples: u64) -> Vec<ImportNote> {
     let mut notes = Vec::new();
-    let arch = &header.facts.arch;
-    let foreign = !matches!(arch.as_str(), "x86_64" | "");
+    let foreign = header.facts.processor().is_none();
     let dumps = header.events.iter().any(|event| event.attr.sample_format.contains(SampleFormat::STACK_USER));
     if header.unfinished {
         notes.push(ImportNote::PerfUnfinished);
     }
     if dumps && foreign {
-        notes.push(ImportNote::ForeignStackBytes { arch: arch.clone() });
+        notes.push(ImportNote::ForeignStackBytes { arch: header.facts.arch.clone() });
     }
     let branches = header.events.iter().any(plain::has_branch_stacks);
     if branches && samples > 0 {

@@ -6,10 +6,10 @@ use std::os::unix::fs::FileExt;
 
 use rustc_hash::FxHashMap;
 use whyslow_proc::{Mapping, MappingKind};
+use whyslow_processor::PAGE;
 
 use super::graph::Memory;
 
-const PAGE: u64 = 4096;
 /// Reads of at least this length check first which pages exist.
 const FILTERED_FROM: usize = 16 * PAGE as usize;
 /// `/proc/PID/pagemap`: the page is in memory, or swapped out.

@@ -21,13 +21,13 @@
 //! root.
 
 use whyslow_proc::{Mapping, MappingKind};
+use whyslow_processor::PAGE;
 
 use super::graph::{Memory, Pointers, Root};
 use super::index::Index;
 use super::memory::is_of_file;
 use super::threads::Thread;
 
-const PAGE: u64 = 4096;
 /// Bytes above the FS base: a thread's own record, and musl's keys.
 const ABOVE_FS: u64 = 2 * PAGE;
 /// The same in the heap, where freed blocks follow the record: glibc's record, whose last words are not

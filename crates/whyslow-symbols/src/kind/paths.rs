@@ -1,5 +1,6 @@
 //! Facts from the path of a source file, a program or a library.
 
+use whyslow_processor::Processor;
 use whyslow_profile::CodeKind;
 
 /// Whether a source path belongs to the standard library.
@@ -48,8 +49,10 @@ pub(super) fn header_of_path(path: &str) -> Option<(CodeKind, &'static str)> {
 /// The library of another installed header: `eigen3` of `/usr/include/eigen3/Eigen/src/Core/Product.h`.
 pub(super) fn installed_header_of_path(path: &str) -> Option<&str> {
     let inside = path.strip_prefix("/usr/include/").or_else(|| path.strip_prefix("/usr/local/include/"))?;
-    let inside = inside.strip_prefix("x86_64-linux-gnu/").unwrap_or(inside);
-    let first = inside.split('/').next()?;
+    let mut parts = inside.split('/');
+    let first = parts.next()?;
+    let of_processor = Processor::ALL.iter().any(|processor| processor.library_folder() == first);
+    let first = if of_processor { parts.next()? } else { first };
     Some(first.split('.').next().unwrap_or(first))
 }
 

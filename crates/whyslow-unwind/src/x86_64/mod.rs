@@ -6,11 +6,87 @@ mod registers;
 mod rule;
 mod trampoline;
 
-pub(crate) use plt::rule as plt_rule;
-pub(crate) use prologue::{FRAME_POINTER, frame_pointer_distances, rule_at as prologue_rule};
-pub use prologue::{call_target, is_after_call};
-pub use registers::{Register, Registers};
-pub use rule::{Memory, Rule, Step, StepError};
-pub(crate) use rule::{NO_SLOT, apply_cfa, apply_signal_frame, is_restored};
-pub use trampoline::is_trampoline;
-pub(crate) use trampoline::rule as trampoline_rule;
+use whyslow_processor::Processor;
+
+pub use self::registers::{R12, R15, RAX, RBP, RBX, RDI, RIP, RSP};
+pub use self::rule::Cfa;
+use crate::arch::Arch;
+use crate::cfi::Row;
+use crate::image::Image;
+use crate::registers::{Register, Registers};
+use crate::rule::{Memory, Rule, SavedWords, Step, StepError};
+
+/// Unwinds x86-64 stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct X86_64;
+
+impl Arch for X86_64 {
+    const PROCESSOR: Processor = Processor::X86_64;
+
+    type Values = [u64; registers::COUNT];
+    const ZEROS: Self::Values = [0; registers::COUNT];
+    const IP: Register = RIP;
+    const SP: Register = RSP;
+    const FP: Register = RBP;
+    const RETURN_ADDRESS: Register = RIP;
+    const SURVIVORS: u64 = registers::SURVIVORS;
+    const PERF: &[(u64, Register)] = &registers::PERF;
+    const CONTEXT: &[Register] = &registers::CONTEXT;
+    const CONTEXT_AT: u64 = 40;
+    const TRAMPOLINE: (&[u8], u64) = (&trampoline::CODE, trampoline::SYSTEM_CALL);
+
+    type Cfa = Cfa;
+    const FRAMELESS: Rule<Self> = Rule::Cfa(Cfa::FRAMELESS);
+
+    fn compact(row: &Row) -> Option<Cfa> {
+        Cfa::of(row)
+    }
+
+    #[inline]
+    fn apply(
+        cfa: &Cfa,
+        registers: &mut Registers<Self>,
+        memory: &mut impl Memory,
+    ) -> Result<Step, StepError> {
+        cfa.apply(registers, memory)
+    }
+
+    fn base(cfa: &Cfa) -> Register {
+        cfa.base
+    }
+
+    #[inline]
+    fn saved_words(rule: &Rule<Self>) -> Option<SavedWords> {
+        match rule {
+            Rule::Cfa(cfa) => cfa.saved_words(),
+            // The frame pointer leads to the caller.
+            Rule::Unknown => Cfa::FRAME_POINTER.saved_words(),
+            Rule::EndOfStack | Rule::SignalFrame | Rule::Unusual(_) => None,
+        }
+    }
+
+    fn plt_rule(image: &Image, address: u64) -> Option<Rule<Self>> {
+        plt::cfa(image, address).map(Rule::Cfa)
+    }
+
+    fn untabled_rule(image: Option<&Image>, address: u64, innermost: bool) -> Cfa {
+        let code = image.map_or(&[][..], |image| image.code_at(address, 8));
+        if innermost { prologue::cfa_at(code) } else { Cfa::FRAME_POINTER }
+    }
+
+    fn frame_pointer_distances(code: &[u8]) -> Vec<u64> {
+        prologue::frame_pointer_distances(code)
+    }
+
+    fn call_target(before: &[u8], return_address: u64) -> Option<u64> {
+        prologue::call_target(before, return_address)
+    }
+
+    fn is_after_call(before: &[u8]) -> bool {
+        prologue::is_after_call(before)
+    }
+
+    fn plain_address(saved: u64) -> u64 {
+        saved
+    }
+}

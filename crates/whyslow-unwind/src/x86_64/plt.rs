@@ -6,24 +6,24 @@
 //! .plt.got, .plt.sec:  jmp *GOT[n]
 //! ```
 
-use super::rule::Rule;
+use super::rule::Cfa;
 use crate::image::{Image, Section};
 
 const ENTRY: u64 = 16;
 
 /// The rule for a relative address inside a stub.
-pub(crate) fn rule(image: &Image, address: u64) -> Option<Rule> {
+pub(super) fn cfa(image: &Image, address: u64) -> Option<Cfa> {
     let into = |section: &Section| {
         address.checked_sub(section.address).filter(|into| *into < section.bytes.len() as u64)
     };
     if image.plt_other.iter().any(|section| into(section).is_some()) {
-        return Some(Rule::sp_plus(8));
+        return Some(Cfa::sp_plus(8));
     }
     let into = into(&image.plt)?;
     Some(match (into / ENTRY, into % ENTRY) {
-        (0, 0..6) => Rule::sp_plus(16),
-        (0, _) => Rule::sp_plus(24),
-        (_, 0..11) => Rule::sp_plus(8),
-        (_, _) => Rule::sp_plus(16),
+        (0, 0..6) => Cfa::sp_plus(16),
+        (0, _) => Cfa::sp_plus(24),
+        (_, 0..11) => Cfa::sp_plus(8),
+        (_, _) => Cfa::sp_plus(16),
     })
 }

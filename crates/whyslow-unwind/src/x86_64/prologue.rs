@@ -4,8 +4,7 @@
 use iced_x86::Register::{RBP, RSP};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
 
-use super::registers::Register;
-use super::rule::{NO_SLOT, Rule};
+use super::rule::Cfa;
 
 const PUSH_RBP: u8 = 0x55;
 const MOV_RBP_RSP: [&[u8]; 2] = [&[0x48, 0x89, 0xe5], &[0x48, 0x8b, 0xec]];
@@ -13,28 +12,20 @@ const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
 const RET: &[u8] = &[0xc3];
 const REP_RET: &[u8] = &[0xf3, 0xc3];
 
-/// `*rbp` is the caller's rbp and `*(rbp + 8)` the return address.
-pub(crate) const FRAME_POINTER: Rule =
-    Rule::Cfa { base: Register::RBP, offset: 16, slots: [NO_SLOT, -2, NO_SLOT, NO_SLOT, NO_SLOT, NO_SLOT] };
-
-/// After `push rbp`: the old rbp is on top of the stack.
-const PUSHED: Rule =
-    Rule::Cfa { base: Register::RSP, offset: 16, slots: [NO_SLOT, -2, NO_SLOT, NO_SLOT, NO_SLOT, NO_SLOT] };
-
 /// The rule for the innermost frame, from the instructions it is about to execute.
-pub(crate) fn rule_at(code: &[u8]) -> Rule {
+pub(super) fn cfa_at(code: &[u8]) -> Cfa {
     let code_after_endbr = code.strip_prefix(ENDBR64);
     if code_after_endbr.unwrap_or(code).first() == Some(&PUSH_RBP) || code_after_endbr.is_some() {
         // The first instruction: only the return address is on the stack.
-        return Rule::sp_plus(8);
+        return Cfa::FRAMELESS;
     }
     if MOV_RBP_RSP.iter().any(|mov| code.starts_with(mov)) {
-        return PUSHED;
+        return Cfa::PUSHED;
     }
     if code.starts_with(RET) || code.starts_with(REP_RET) {
-        return Rule::sp_plus(8);
+        return Cfa::FRAMELESS;
     }
-    FRAME_POINTER
+    Cfa::FRAME_POINTER
 }
 
 /// The distances of the frame pointer above the stack pointer in the body of a function, from its first
@@ -47,7 +38,7 @@ pub(crate) fn rule_at(code: &[u8]) -> Rule {
 /// sub rsp, n                          n more
 /// and rsp, -n                         0 to n - 8 more
 /// ```
-pub(crate) fn frame_pointer_distances(code: &[u8]) -> Vec<u64> {
+pub(super) fn frame_pointer_distances(code: &[u8]) -> Vec<u64> {
     let (mut is_set, mut distance, mut slack) = (false, 0u64, 0u64);
     for instruction in Decoder::new(64, code, DecoderOptions::NONE) {
         let writes_sp = instruction.op0_kind() == OpKind::Register && instruction.op0_register() == RSP;
@@ -72,7 +63,7 @@ pub(crate) fn frame_pointer_distances(code: &[u8]) -> Vec<u64> {
 }
 
 /// The address that a direct call leads to, from the bytes that end at its return address.
-pub fn call_target(before: &[u8], return_address: u64) -> Option<u64> {
+pub(super) fn call_target(before: &[u8], return_address: u64) -> Option<u64> {
     let [.., 0xe8, a, b, c, d] = *before else { return None };
     Some(return_address.wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d]))))
 }
@@ -83,7 +74,7 @@ pub fn call_target(before: &[u8], return_address: u64) -> Option<u64> {
 /// e8 rel32                 call rel32
 /// [41] ff /2 ...           call r/m64, 2 to 8 bytes, by addressing mode
 /// ```
-pub fn is_after_call(before: &[u8]) -> bool {
+pub(super) fn is_after_call(before: &[u8]) -> bool {
     let at = |back: usize| before.len().checked_sub(back).map(|index| before[index]);
     if at(5) == Some(0xe8) {
         return true;
@@ -161,11 +152,11 @@ mod tests {
 
     #[test]
     fn the_frame_pointer_is_trusted_only_when_it_is_set_up() {
-        assert_eq!(rule_at(&[0x55, 0x48, 0x89, 0xe5]), Rule::sp_plus(8));
-        assert_eq!(rule_at(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55]), Rule::sp_plus(8));
-        assert_eq!(rule_at(&[0x48, 0x89, 0xe5, 0x90]), PUSHED);
-        assert_eq!(rule_at(&[0x5d, 0xc3]), FRAME_POINTER);
-        assert_eq!(rule_at(&[0xc3]), Rule::sp_plus(8));
-        assert_eq!(rule_at(&[0x90]), FRAME_POINTER);
+        assert_eq!(cfa_at(&[0x55, 0x48, 0x89, 0xe5]), Cfa::FRAMELESS);
+        assert_eq!(cfa_at(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55]), Cfa::FRAMELESS);
+        assert_eq!(cfa_at(&[0x48, 0x89, 0xe5, 0x90]), Cfa::PUSHED);
+        assert_eq!(cfa_at(&[0x5d, 0xc3]), Cfa::FRAME_POINTER);
+        assert_eq!(cfa_at(&[0xc3]), Cfa::FRAMELESS);
+        assert_eq!(cfa_at(&[0x90]), Cfa::FRAME_POINTER);
     }
 }

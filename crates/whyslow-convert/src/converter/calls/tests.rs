@@ -1,5 +1,5 @@
 use whyslow_profile::{Metric, Profile};
-use whyslow_unwind::Registers;
+use whyslow_unwind::{Registers, X86_64};
 
 use super::*;
 use crate::Input;
@@ -55,7 +55,7 @@ fn enter(recorded: &mut Recorded, tid: u32, number: i64, first: &[i64], time_ns:
 
 /// The stack of an entry: an address in the program, and the bytes on the stack.
 fn stack(recorded: &mut Recorded, number: i64, first: &[i64], (ip, bytes): (u64, &[u8]), time_ns: u64) {
-    let registers = Registers::new(ip, SP, SP);
+    let registers = Registers::<X86_64>::new(ip, SP, SP).into();
     recorded.converter.take(&Input::Enters(Enters {
         task: task(PID),
         time_ns,
@@ -325,7 +325,7 @@ fn answers_are_dropped_once_names_are_final() {
 #[test]
 fn calls_of_32_bit_programs_are_not_mistaken_for_others() {
     let mut recorded = recorded();
-    let registers = Registers::new(0x1100, SP, SP);
+    let registers = Registers::<X86_64>::new(0x1100, SP, SP).into();
     recorded.converter.take(&Input::Enters(Enters {
         task: task(PID),
         time_ns: 100,

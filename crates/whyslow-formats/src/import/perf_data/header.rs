@@ -10,6 +10,7 @@
 
 use linux_perf_event_reader::{Endianness, PerfEventAttr, RecordParseInfo};
 use rustc_hash::FxHashMap;
+use whyslow_processor::Processor;
 
 use super::super::{Format, ImportError};
 use super::fields::Fields;
@@ -72,6 +73,14 @@ pub(super) struct Facts {
     pub(super) build_ids: FxHashMap<String, String>,
     /// A point in time, in nanoseconds since 1970 and on the clock of the records.
     pub(super) clock: Option<(u64, u64)>,
+}
+
+impl Facts {
+    /// The processor of the recorded machine; `None` if its stacks cannot be unwound. Only old files do not say which
+    /// it was.
+    pub(super) fn processor(&self) -> Option<Processor> {
+        if self.arch.is_empty() { Some(Processor::X86_64) } else { Processor::of(&self.arch) }
+    }
 }
 
 pub(super) fn at(offset: usize, what: impl Into<String>) -> ImportError {

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use rustc_hash::FxHashMap;
 use whyslow_convert::{FileKey, FileMapping, KERNEL, Opened, ReadError, Running, VDSO, World};
 use whyslow_proc::{MappingKind, kernel};
+use whyslow_processor::Processor;
 use whyslow_unwind::Image;
+
+use super::header::Facts;
 
 /// A build id that no file has, so that no other kernel's code or names are used for the recorded one.
 const NOBODYS_ID: &str = "unknown";
@@ -16,6 +19,8 @@ const NOBODYS_ID: &str = "unknown";
 pub(super) struct RecordedWorld {
     /// Build ids of mapped files by path, in hexadecimal.
     pub(super) build_ids: FxHashMap<String, String>,
+    /// The processor of the recorded machine.
+    processor: Option<Processor>,
     /// A folder with copies of the recorded files, searched before their original paths.
     copies: Option<PathBuf>,
     /// Whether the kernel of the recording is the running one, so that its symbols are available.
@@ -28,16 +33,20 @@ pub(super) struct RecordedWorld {
 
 impl RecordedWorld {
     /// Starts with the facts of the file. The kernel is compared by release if it has no build id.
-    pub(super) fn new(
-        build_ids: FxHashMap<String, String>,
-        os_release: &str,
-        copies: Option<PathBuf>,
-    ) -> Self {
+    pub(super) fn new(facts: &Facts, copies: Option<PathBuf>) -> Self {
+        let Facts { build_ids, os_release, .. } = facts;
         let same_kernel = match build_ids.get(KERNEL) {
             Some(recorded) => kernel::build_id().is_some_and(|id| id.is(recorded)),
-            None => !os_release.is_empty() && kernel::release() == os_release,
+            None => !os_release.is_empty() && kernel::release() == *os_release,
         };
-        Self { build_ids, copies, same_kernel, changed: Vec::new(), unproven: Vec::new() }
+        Self {
+            build_ids: build_ids.clone(),
+            processor: facts.processor(),
+            copies,
+            same_kernel,
+            changed: Vec::new(),
+            unproven: Vec::new(),
+        }
     }
 
     /// The file on disk, if it is the recorded one.
@@ -45,6 +54,8 @@ impl RecordedWorld {
         let build_id = self.build_ids.get(path);
         let copies = self.copies.iter().flat_map(|folder| whyslow_profile::copies_in(folder, path));
         let files = copies.chain([PathBuf::from(path)]).filter_map(|path| Image::open(&path).ok());
+        // Another machine may have a file of its own at the same path.
+        let files = files.filter(|image| Some(image.processor()) == self.processor);
         let mut found = false;
         for image in files {
             found = true;

@@ -72,7 +72,7 @@ impl Target {
             Processor::X86_64 => Self {
                 arguments: &["-mtriple=x86_64-unknown-linux-gnu"],
                 branch: "jne",
-                words: if cfg!(target_arch = "x86_64") {
+                words: if Processor::HOST == Processor::X86_64 {
                     "this machine's processor"
                 } else {
                     "x86-64 in general"

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use object::{Architecture, Object as _};
 use whyslow_asm::{Body, Callee, Names, Processor, Target};
 use whyslow_elf::{BuildId, Elf, ElfFile};
 use whyslow_profile::{
@@ -62,11 +61,7 @@ impl Binary {
 
     /// The processor that its code is for.
     pub(super) fn processor(&self) -> Option<Processor> {
-        match self.elf()?.object().architecture() {
-            Architecture::X86_64 => Some(Processor::X86_64),
-            Architecture::Aarch64 => Some(Processor::Aarch64),
-            _ => None,
-        }
+        self.elf()?.processor()
     }
 
     /// The functions with this text in their name.
