@@ -24,7 +24,11 @@ const TARGETS: [Target; 6] = [
     Target { name: "profile", seeds: &["crates/whyslow-profile/tests/golden"], prefix: &[] },
     // The format is detected.
     Target { name: "import", seeds: &["crates/whyslow-formats/tests/samples"], prefix: &[0xff] },
-    Target { name: "elf", seeds: &["target/lab"], prefix: &[] },
+    Target {
+        name: "elf",
+        seeds: &["target/lab", "crates/whyslow-formats/tests/samples/aarch64"],
+        prefix: &[],
+    },
     Target { name: "symbols", seeds: &["target/lab"], prefix: &[] },
     Target { name: "heap_wire", seeds: &[], prefix: &[] },
     Target { name: "suppressions", seeds: &["crates/whyslow-heap/src/leaks/suppressions"], prefix: &[] },
