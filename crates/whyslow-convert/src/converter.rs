@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use whyslow_processor::Processor;
-use whyslow_profile::{Builder, Counters, LocationId, MetricId, ProcessId, ThreadId};
+use whyslow_profile::{Builder, Counters, LocationId, MetricId, ProcessId, RelativeAddress, ThreadId};
 
 use self::accounting::Accounting;
 use self::calls::Calls;
@@ -243,7 +243,11 @@ impl<W: World> Converter<W> {
         let tid = if tid == u32::MAX { self.leaving_thread(pid) } else { tid };
         self.ensure_thread(pid, tid, time);
         let user = self.user_stack(Task { pid, tid }, &sample.user);
-        let Some(stack) = self.kernel_stack(sample.kernel, user) else { return };
+        // A sample without an address still took its time.
+        let stack = self.kernel_stack(sample.kernel, user).unwrap_or_else(|| {
+            let nowhere = self.builder.location(None, RelativeAddress(0));
+            self.builder.stack(None, nowhere)
+        });
         let Some(thread) = self.threads.get(&tid).map(|thread| thread.id) else { return };
         let value = self.account_sample(metric, tid, time, value);
         if self.totals.len() <= metric.index() {

@@ -560,4 +560,12 @@ mod tests {
         assert_eq!((reads(&recorded), recorded.converter.counters.no_unwind_info), (0, 1));
         assert_eq!(ends(recorded), ["..."]);
     }
+
+    #[test]
+    fn a_sample_without_an_address_keeps_its_time() {
+        let mut recorded = recorded();
+        recorded.sample(APP, 1, UserStack::None);
+        recorded.sample(APP, 2, UserStack::Address(None));
+        assert_eq!(recorded.profile().samples[0].value, [1, 1]);
+    }
 }
