@@ -13,6 +13,7 @@
 //! ```
 //! Slices become spans, and also stacks: at each point in time, a thread is in its innermost slice.
 
+mod asynchronous;
 mod document;
 mod frames;
 mod slices;
@@ -24,6 +25,7 @@ use whyslow_profile::{CounterId, ImportNote, Metric, ProcessId, Span, StringId, 
 
 use super::assemble::Assembly;
 use super::{Format, ImportError, ImportOptions, Imported, json};
+use asynchronous::{End, Ends, Key};
 use document::{Event, Id};
 use frames::FrameSamples;
 use slices::Slices;
@@ -40,6 +42,8 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
         Some(b'[') => text[1..].trim_ascii_start().starts_with(b"{") && has("\"ph\""),
         Some(b'{') => {
             has("\"traceEvents\"")
+                // DevTools writes source maps and scripts before the events.
+                || (has("\"metadata\"") && has("\"dataOrigin\""))
                 || (has("\"nodes\"") && has("\"callFrame\""))
                 || (has("\"head\"") && has("\"functionName\"") && has("\"hitCount\""))
                 || (has("\"stackFrames\"") && has("\"samples\""))
@@ -70,8 +74,8 @@ struct Trace {
     process_names: FxHashMap<Id, String>,
     thread_names: FxHashMap<(Id, Id), String>,
     slices: FxHashMap<ThreadId, Slices>,
-    /// Open slices that do not belong to a thread.
-    open: FxHashMap<AsyncKey, Vec<(f64, Option<StringId>)>>,
+    /// Slices that do not belong to a thread.
+    ends: Ends,
     marks: Vec<Mark>,
     counters: FxHashMap<(ProcessId, StringId), CounterId>,
     values: Vec<(CounterId, f64, f64)>,
@@ -82,9 +86,6 @@ struct Trace {
     left_out: u64,
     unmatched: u64,
 }
-
-/// The key of a slice without a thread: process, category, id, name.
-type AsyncKey = (ProcessId, StringId, String, StringId);
 
 /// A span that is not part of a stack.
 struct Mark {
@@ -104,7 +105,7 @@ impl Trace {
             process_names: FxHashMap::default(),
             thread_names: FxHashMap::default(),
             slices: FxHashMap::default(),
-            open: FxHashMap::default(),
+            ends: Ends::default(),
             marks: Vec::new(),
             counters: FxHashMap::default(),
             values: Vec::new(),
@@ -138,19 +139,10 @@ impl Trace {
                 let end = event.time.0 + duration.0.max(0.0);
                 self.slices.entry(thread).or_default().add(event.time.0, end, name, detail);
             }
-            "b" | "S" => {
-                let (key, detail) = (self.async_key(event), self.detail(event));
-                self.open.entry(key).or_default().push((event.time.0, detail));
-            }
-            "e" | "F" => {
-                let key = self.async_key(event);
-                match self.open.get_mut(&key).and_then(Vec::pop) {
-                    Some((start, detail)) => {
-                        let name = key.3;
-                        self.marks.push(Mark { name, thread: None, start, end: event.time.0, detail });
-                    }
-                    None => self.unmatched += 1,
-                }
+            "b" | "S" | "e" | "F" => {
+                let begins = matches!(event.phase.as_str(), "b" | "S");
+                let (key, detail) = (self.key(event), self.detail(event));
+                self.ends.add(key, End { time: event.time.0, begins, detail });
             }
             "i" | "I" if name == "CpuProfile" && V8::is_whole(event) => {
                 let thread = self.thread(event);
@@ -197,11 +189,18 @@ impl Trace {
         thread
     }
 
-    fn async_key(&mut self, event: &Event<'_>) -> AsyncKey {
-        let process = self.process(&event.pid);
-        let (category, name) =
-            (self.assembly.text(event.category.as_str()), self.assembly.text(event.name.as_str()));
-        (process, category, event.id.to_string(), name)
+    /// What the other end of a slice without a thread has as well.
+    fn key(&mut self, event: &Event<'_>) -> Key {
+        let ids = &event.ids;
+        let id = [&event.id, &ids.global, &ids.local].into_iter().find(|id| !id.is_none());
+        let is_global = !event.id.is_none() || !ids.global.is_none();
+        Key {
+            process: (!is_global).then(|| self.process(&event.pid)),
+            category: self.assembly.text(event.category.as_str()),
+            scope: self.assembly.text(event.scope.as_str()),
+            id: id.map(Id::to_string).unwrap_or_default(),
+            name: self.assembly.text(event.name.as_str()),
+        }
     }
 
     /// The arguments of an event as text.
@@ -262,6 +261,9 @@ impl Trace {
     }
 
     fn finish(mut self) -> Result<Imported, ImportError> {
+        let (joined, unmatched) = std::mem::take(&mut self.ends).join();
+        self.marks.extend(joined);
+        self.unmatched += unmatched;
         let sampled = std::mem::take(&mut self.sampled);
         let sampled_on: Vec<ThreadId> =
             sampled.samples.iter().map(|sample| self.thread_of(&sample.pid, &sample.tid)).collect();
@@ -312,8 +314,6 @@ impl Trace {
         if fractions {
             self.assembly.note(ImportNote::RoundedCounters);
         }
-        let still_open: usize = self.open.values().map(Vec::len).sum();
-        self.unmatched += still_open as u64;
         if self.unmatched > 0 {
             self.assembly.note(ImportNote::UnmatchedEvents { events: self.unmatched });
         }

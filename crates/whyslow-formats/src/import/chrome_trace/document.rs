@@ -79,7 +79,19 @@ pub(super) struct Event<'a> {
     pub(super) pid: Id,
     pub(super) tid: Id,
     pub(super) id: Id,
+    #[serde(rename = "id2")]
+    pub(super) ids: ScopedIds,
+    #[serde(borrow)]
+    pub(super) scope: Text<'a>,
     pub(super) args: Value,
+}
+
+/// The id of a slice, as Chrome writes it now: known to one process, or to all.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ScopedIds {
+    pub(super) local: Id,
+    pub(super) global: Id,
 }
 
 /// Reads the whole file. On an error, the events before it are kept.

@@ -234,3 +234,44 @@ fn samples_next_to_events_have_stacks() {
     let imported = read(turning.as_bytes(), &ImportOptions::default()).expect("it is a trace");
     assert_eq!(imported.left_out, 1);
 }
+
+#[test]
+fn slices_without_a_thread_are_joined_by_their_id_in_order_of_time() {
+    let imported = import(
+        r#"[
+{"ph":"F","cat":"net","id":"0x1","name":"request","pid":2,"ts":190},
+{"ph":"S","cat":"net","id":"0x1","name":"request","pid":1,"ts":100},
+{"ph":"b","cat":"ui","id2":{"local":"0x1"},"name":"frame","pid":1,"ts":100},
+{"ph":"b","cat":"ui","id2":{"local":"0x2"},"name":"frame","pid":1,"ts":110},
+{"ph":"b","cat":"ui","id2":{"local":"0x1"},"name":"frame","pid":2,"ts":120},
+{"ph":"e","cat":"ui","id2":{"local":"0x1"},"name":"frame","pid":1,"ts":130},
+{"ph":"e","cat":"ui","id2":{"local":"0x2"},"name":"frame","pid":1,"ts":150},
+{"ph":"e","cat":"ui","id2":{"local":"0x1"},"name":"frame","pid":2,"ts":180},
+{"ph":"b","cat":"gpu","id2":{"global":"0x3"},"name":"swap","pid":1,"ts":100},
+{"ph":"e","cat":"gpu","id2":{"global":"0x3"},"name":"swap","pid":2,"ts":105},
+{"ph":"e","cat":"gpu","id2":{"global":"0x4"},"name":"swap","pid":2,"ts":106}
+]"#,
+    );
+    let profile = &imported.profile;
+    let spans: Vec<(&str, u64, u64)> =
+        profile.spans.iter().map(|span| (profile.text(span.name), span.start_ns, span.end_ns)).collect();
+    let expected = [
+        ("request", 0, 90_000),
+        ("frame", 0, 30_000),
+        ("frame", 10_000, 50_000),
+        ("frame", 20_000, 80_000),
+        ("swap", 0, 5_000),
+    ];
+    assert_eq!(spans, expected);
+    assert!(imported.notes(ImportNote::UnmatchedEvents { events: 1 }));
+}
+
+#[test]
+fn devtools_writes_the_events_after_long_metadata() {
+    let scripts = "x".repeat(crate::import::GUESS_BYTES);
+    let trace = format!(
+        r#"{{"metadata":{{"source":"DevTools","dataOrigin":"TraceEvents","scripts":["{scripts}"]}},"traceEvents":{EVENTS}}}"#
+    );
+    assert_eq!(crate::import::guess(trace.as_bytes()), Some(Format::ChromeTrace));
+    assert_eq!(folded(&import(&trace)), ["outer 120000", "outer;inner 30000"]);
+}
