@@ -47,7 +47,7 @@ impl Harness {
     pub fn of_list(list: Option<&str>, dependencies: &[(&str, &str)]) -> Option<Self> {
         let requirement =
             |name: &str| dependencies.iter().find(|(known, _)| *known == name).map(|(_, req)| *req);
-        let has_benchmarks = list.is_some_and(|list| list.lines().any(|line| line.ends_with(": benchmark")));
+        let has_benchmarks = list.is_some_and(|list| list.lines().any(|line| listed_name(line).is_some()));
         if has_benchmarks && list.is_some_and(|list| list.lines().any(is_libtest_count)) {
             return Some(Self::Libtest);
         }
@@ -98,11 +98,9 @@ impl Harness {
     /// The benchmarks in its output, in its order.
     pub fn listed(self, printed: &str) -> Vec<String> {
         match self {
-            Self::Criterion { .. } | Self::Libtest => printed
-                .lines()
-                .filter_map(|line| line.strip_suffix(": benchmark"))
-                .map(str::to_owned)
-                .collect(),
+            Self::Criterion { .. } | Self::Libtest => {
+                printed.lines().filter_map(listed_name).map(str::to_owned).collect()
+            }
             Self::Divan => divan::medians_ns(printed).into_iter().map(|(name, _)| name).collect(),
         }
     }
@@ -110,7 +108,11 @@ impl Harness {
     /// The arguments that measure one benchmark.
     pub fn measuring_args(self, benchmark: &str, effort: Effort) -> Vec<String> {
         let mut args = self.only(benchmark);
-        let seconds = |time: Duration| time.as_secs_f64().to_string();
+        let seconds = |time: Duration| match self {
+            // Before 0.4, criterion takes whole seconds.
+            Self::Criterion { exact: false } => time.as_secs_f64().ceil().max(1.0).to_string(),
+            _ => time.as_secs_f64().to_string(),
+        };
         let (warm_up, measured) = (seconds(effort.warm_up), seconds(effort.measured));
         let how: &[&str] = match self {
             // The smallest values that it accepts without a warning. Its own intervals are not used: they
@@ -170,6 +172,11 @@ impl Harness {
             Self::Libtest => printed.lines().find_map(|line| libtest_ns(line, benchmark)),
         }
     }
+}
+
+/// The benchmark of a line: `name: benchmark`, or `name: bench` in criterion before 0.4.
+fn listed_name(line: &str) -> Option<&str> {
+    line.strip_suffix(": benchmark").or_else(|| line.strip_suffix(": bench"))
 }
 
 /// `1 test, 2 benchmarks`
@@ -253,6 +260,9 @@ mod tests {
     fn lists_benchmarks_but_not_tests() {
         let criterion = "sum small: benchmark\n\ngroup/a/sum/10: benchmark\ngroup/a/sum/100: benchmark\n\n";
         assert_eq!(CRITERION.listed(criterion), ["sum small", "group/a/sum/10", "group/a/sum/100"]);
+        // criterion 0.3.
+        let old = "WARNING: HTML report generation will become optional.\n\nallocate/small/1000: bench\n";
+        assert_eq!(Harness::Criterion { exact: false }.listed(old), ["allocate/small/1000"]);
         let libtest = "fast: benchmark\ninner::slow: benchmark\nt: test\n\n1 test, 2 benchmarks\n";
         assert_eq!(Harness::Libtest.listed(libtest), ["fast", "inner::slow"]);
     }
@@ -274,7 +284,8 @@ mod tests {
         let words = |harness: Harness| harness.measuring_args("a/b (1)", EFFORT).join(" ");
         let how = "--noplot --sample-size 10 --nresamples 1001 --warm-up-time 0.1 --measurement-time 0.5";
         assert_eq!(words(CRITERION), format!("--bench --exact a/b (1) {how}"));
-        assert_eq!(words(Harness::Criterion { exact: false }), format!(r"--bench ^a/b \(1\)$ {how}"));
+        let whole = "--noplot --sample-size 10 --nresamples 1001 --warm-up-time 1 --measurement-time 1";
+        assert_eq!(words(Harness::Criterion { exact: false }), format!(r"--bench ^a/b \(1\)$ {whole}"));
         assert_eq!(words(Harness::Libtest), "--bench --exact a/b (1)");
         assert_eq!(
             words(Harness::Divan),
