@@ -14,7 +14,7 @@ pub enum HeapError {
         tried: Vec<(PathBuf, String)>,
     },
     /// The agent's file could not be written.
-    #[error("cannot write the agent to {path}")]
+    #[error("cannot write the agent to {path}: {source}")]
     Agent {
         /// The path of the file.
         path: PathBuf,
@@ -22,7 +22,7 @@ pub enum HeapError {
         source: io::Error,
     },
     /// The socket could not be opened.
-    #[error("cannot listen at {path}")]
+    #[error("cannot listen at {path}: {source}")]
     Socket {
         /// The path of the socket.
         path: PathBuf,
@@ -30,10 +30,28 @@ pub enum HeapError {
         source: io::Error,
     },
     /// A thread could not be started.
-    #[error("cannot start a thread for the heap collector")]
+    #[error("cannot start a thread for the heap collector: {0}")]
     Thread(#[source] io::Error),
 }
 
 fn list(tried: &[(PathBuf, String)]) -> String {
     tried.iter().map(|(path, why)| format!("{}: {why}", path.display())).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_their_reason() {
+        let reason = || io::Error::other("not permitted");
+        let path = || PathBuf::from("/run/x");
+        for error in [
+            HeapError::Agent { path: path(), source: reason() },
+            HeapError::Socket { path: path(), source: reason() },
+            HeapError::Thread(reason()),
+        ] {
+            assert!(error.to_string().ends_with(": not permitted"), "{error}");
+        }
+    }
 }

@@ -41,6 +41,8 @@ struct Limits {
     unauthenticated: usize,
     /// Concurrent requests with the token.
     authenticated: usize,
+    /// Stack of each client's thread, in bytes.
+    stack: usize,
 }
 
 const LIMITS: Limits = Limits {
@@ -50,6 +52,7 @@ const LIMITS: Limits = Limits {
     body_time: Duration::from_secs(300),
     unauthenticated: 64,
     authenticated: 64,
+    stack: 2 << 20,
 };
 
 /// Time for a client to notice that its answer is complete.
@@ -90,12 +93,16 @@ impl Server {
             };
             let stream = Arc::new(stream);
             let mut place = clients.admit(&stream);
-            let site = Arc::clone(site);
-            // If no thread starts, the client is dropped, and a browser asks again.
-            let _ = thread::Builder::new().name("whyslow-view".to_owned()).spawn(move || {
-                // A client that breaks the protocol or disconnects is not an error of the server.
-                let _ = handle(&stream, &mut place, &site, limits);
+            let thread = thread::Builder::new().name("whyslow-view".to_owned()).stack_size(limits.stack);
+            let (served, client) = (Arc::clone(site), Arc::clone(&stream));
+            // A client that breaks the protocol or disconnects is not an error of the server.
+            let started = thread.spawn(move || {
+                let _ = handle(&client, &mut place, &served, limits);
             });
+            // Where no thread may be started, clients wait for each other.
+            if started.is_err() {
+                let _ = handle(&stream, &mut clients.admit(&stream), site, limits);
+            }
         }
     }
 }

@@ -443,3 +443,9 @@ fn a_page_of_this_server_keeps_the_editor_and_nobody_else_does() {
     assert_eq!(keep(&right, &own), 200);
     assert_eq!(server.get("/editor").body, br#"{"address":"zed:{path}","folder":""}"#);
 }
+
+#[test]
+fn without_threads_clients_are_served_in_turn() {
+    let server = Running::start(Limits { stack: 1 << 60, ..SMALL });
+    assert_eq!([server.get("/").status(), server.get("/profile").status()], [200, 200]);
+}
