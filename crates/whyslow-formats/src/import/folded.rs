@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{Frame, ImportNote, LocationId, Metric, ModuleId, ModuleKind, StackId, Unit};
 
 use super::assemble::{Assembly, FunctionText};
-use super::{Format, ImportError, ImportOptions, Imported, lines, parallel};
+use super::{Format, ImportError, ImportOptions, Imported, lines, others, parallel};
 
 /// The frame for missing outer frames in whyslow's own folded output.
 const TRUNCATED: &str = "[truncated stack]";
@@ -28,7 +28,10 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
             several |= stack.contains(&b';');
         }
     }
-    lines::is_text(start) && stacks > 0 && (stacks == all || several && 2 * stacks > all)
+    lines::is_text(start)
+        && !others::is_strace(start)
+        && stacks > 0
+        && (stacks == all || several && 2 * stacks > all)
 }
 
 /// The text without a UTF-8 byte-order mark.

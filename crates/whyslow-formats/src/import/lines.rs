@@ -42,6 +42,25 @@ pub(super) fn is_text(start: &[u8]) -> bool {
         && start.iter().all(|byte| *byte >= b' ' || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b))
 }
 
+/// The fields of a line of CSV. A quote inside a quoted field is doubled.
+pub(super) fn comma_separated(line: &str) -> Vec<String> {
+    let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                field.push('"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(std::mem::take(&mut field)),
+            c => field.push(c),
+        }
+    }
+    fields.push(field);
+    fields
+}
+
 /// Lines that were skipped because they cannot be read.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {

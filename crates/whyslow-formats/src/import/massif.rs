@@ -81,6 +81,9 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     if snapshots.is_empty() {
         return Err(ImportError::unusable(Format::Massif, "no snapshots"));
     }
+    if unit != "ms" && snapshots.iter().all(|snapshot| snapshot.tree.is_empty()) {
+        return Err(ImportError::unusable(Format::Massif, "no snapshot has a call tree"));
+    }
     let process = assembly.process(0, &program);
     let thread = assembly.thread(process, 0, "all threads");
     let ns = |time: u64| if unit == "ms" { time.saturating_mul(1_000_000) } else { 0 };
@@ -263,5 +266,14 @@ n1: 500 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
         assert!(broken("desc: x\n").ends_with(": no snapshots"));
         let deep = "snapshot=0\nheap_tree=peak\nn1: 5 all\n   n0: 5 0x1: f (a.c:1)\n";
         assert!(broken(deep).ends_with(": line 4: this line is nested too deep below the previous one"));
+    }
+
+    #[test]
+    fn a_file_without_call_trees_and_times_is_an_error() {
+        let text = "desc: (none)\ncmd: ./app\ntime_unit: i\nsnapshot=0\ntime=0\nmem_heap_B=100\n\
+            mem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=empty\n";
+        let error =
+            read(text.as_bytes(), &ImportOptions::default()).expect_err("nothing to show").to_string();
+        assert_eq!(error, "cannot be used as massif output: no snapshot has a call tree");
     }
 }

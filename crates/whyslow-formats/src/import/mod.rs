@@ -13,6 +13,7 @@ mod dhat;
 mod dtrace;
 mod firefox;
 mod folded;
+mod ghc;
 mod heap;
 mod heaptrack;
 mod json;
@@ -24,12 +25,14 @@ mod parallel;
 mod perf_data;
 mod perf_event;
 mod perf_script;
+mod pmcstat;
 mod pprof;
 mod source;
 mod speedscope;
 mod stack_text;
 #[cfg(test)]
 pub(crate) mod testing;
+mod visual_studio;
 mod vtune;
 mod xctrace;
 
@@ -219,6 +222,12 @@ formats! {
     MacosSample = "sample" / "a report of macOS's sample" in macos_sample,
     /// VTune's stacks as CSV.
     Vtune = "vtune" / "a VTune report of stacks" in vtune,
+    /// Visual Studio's call tree as CSV.
+    VisualStudio = "visual-studio" / "a Visual Studio call tree" in visual_studio,
+    /// The report of GHC's profiler.
+    Ghc = "ghc" / "a GHC profile" in ghc,
+    /// The call graphs of FreeBSD's pmcstat.
+    Pmcstat = "pmcstat" / "a pmcstat call graph" in pmcstat,
     /// bpftrace's maps of stacks.
     Bpftrace = "bpftrace" / "bpftrace output" in bpftrace,
     /// The text of `perf script`.
@@ -282,9 +291,12 @@ pub fn import_bytes(
     let unpacked = source::unpack(bytes, format.is_text(), options)?;
     let bytes = unpacked.as_deref().unwrap_or(bytes);
     let imported = format.read(bytes, options)?;
-    if imported.left_out > 0 && imported.is_empty() {
+    if imported.is_empty() {
         let notes = imported.profile.meta.notes.iter().map(|note| remark_of(note).text);
-        let what = format!("none of its samples can be shown; {}", notes.collect::<Vec<_>>().join("; "));
+        let what = match imported.left_out {
+            0 => "no samples".to_owned(),
+            _ => format!("none of its samples can be shown; {}", notes.collect::<Vec<_>>().join("; ")),
+        };
         return Err(ImportError::unusable(format, what));
     }
     Ok((format, imported))

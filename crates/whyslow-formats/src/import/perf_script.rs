@@ -21,14 +21,14 @@ use whyslow_profile::{
 };
 
 use super::assemble::{Assembly, FunctionText};
-use super::{Format, ImportError, ImportOptions, Imported, lines, perf_event};
+use super::{Format, ImportError, ImportOptions, Imported, lines, others, perf_event};
 use frame::FrameText;
 use head::{Head, Sureness};
 
 pub(super) fn looks_like(start: &[u8]) -> bool {
     let start = lines::whole(start);
     // The kernel's own trace has similar lines.
-    if start.starts_with(b"# tracer: ") {
+    if others::is_ftrace(start.trim_ascii_start()) {
         return false;
     }
     let mut lines = lines::numbered(start).map(|(_, line)| line).filter(|line| !is_ignored(line));

@@ -27,7 +27,7 @@ struct Columns {
 }
 
 fn header(line: &str) -> Option<Columns> {
-    let names = fields(line.trim_start_matches('\u{feff}').trim_end());
+    let names = lines::comma_separated(line.trim_start_matches('\u{feff}').trim_end());
     if names.first()? != "Function Stack" {
         return None;
     }
@@ -50,7 +50,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
             continue;
         }
         let level = line.len() - line.trim_start_matches(' ').len();
-        let fields = fields(line.trim());
+        let fields = lines::comma_separated(line.trim());
         let seconds = fields.get(columns.time).and_then(|time| time.parse::<f64>().ok());
         let (Some(name), Some(seconds)) = (fields.first(), seconds) else {
             left_out.add(number, "a line has no time");
@@ -69,25 +69,6 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         stacks.add("", &frames, 0, (seconds * NS_PER_SECOND).round() as u64);
     }
     stacks.finish(left_out)
-}
-
-/// The fields of a line. A quote inside a quoted field is doubled.
-fn fields(line: &str) -> Vec<String> {
-    let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                field.push('"');
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(std::mem::take(&mut field)),
-            c => field.push(c),
-        }
-    }
-    fields.push(field);
-    fields
 }
 
 #[cfg(test)]

@@ -97,6 +97,16 @@ fn perf_data_from_a_pipe_and_compressed() {
 }
 
 #[test]
+fn messages_after_the_records_of_a_pipe_are_skipped() {
+    // perf record -o - … > file 2>&1
+    let mut bytes = std::fs::read(crate::support::sample("pipe.perf.data")).unwrap();
+    bytes.extend_from_slice(b"[ perf record: Woken up 1 times to write data ]\n");
+    let (_, piped) = import::import_bytes(&bytes, None, &ImportOptions::default()).unwrap();
+    assert_eq!(metrics(&piped), [("cpu-time", Unit::Nanoseconds, 18, 90_452_250)]);
+    assert_eq!(piped.left_out, 1);
+}
+
+#[test]
 fn perf_script_text() {
     let imported = imported("perf-script.txt", Format::PerfScript);
     let expected = [("cpu-time", Unit::Nanoseconds, 50, 202_990_858), ("page-faults", Unit::Count, 5, 631)];

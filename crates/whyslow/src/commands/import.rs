@@ -31,7 +31,8 @@ Formats, recognised by content; the file may be packed (gzip, zstd, xz, bzip2):
   callgrind, cachegrind     Valgrind
   dtrace, bpftrace          stacks that these tools print
   sample, xctrace           macOS: reports of `sample`, XML of `xctrace export`
-  vtune                     stacks as CSV: `vtune -report top-down -format csv`
+  vtune, visual-studio      call trees as CSV: `vtune -report top-down -format csv`
+  ghc, pmcstat              GHC's cost centres, FreeBSD's call graphs
 
 Examples:
   whyslow import perf.data                  write perf.whyslow

@@ -59,6 +59,8 @@ pub(super) struct Header {
     pub(super) data: (usize, usize),
     /// Whether perf was stopped before it wrote the end of the file.
     pub(super) unfinished: bool,
+    /// Whether perf wrote to a pipe: there are only records.
+    pub(super) is_pipe: bool,
 }
 
 /// Perf's facts about the recording.
@@ -105,8 +107,9 @@ impl Header {
             facts: Facts::default(),
             data: (16, bytes.len()),
             unfinished: false,
+            is_pipe: size == 16,
         };
-        if size == 16 {
+        if header.is_pipe {
             return Ok(header);
         }
         if size < 104 {

@@ -154,6 +154,11 @@ impl<S: Sink> Reader<'_, S> {
                 if self.header.unfinished {
                     break;
                 }
+                // What follows a pipe's last record may be perf's own messages (`2>&1`).
+                if self.header.is_pipe && !self.header.events.is_empty() {
+                    self.seen.broken += 1;
+                    break;
+                }
                 let there = end - start;
                 return Err(at(start, format!("expected a record of {size} bytes, found {there} bytes")));
             }
