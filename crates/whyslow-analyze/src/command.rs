@@ -1,7 +1,7 @@
 //! The command that records again.
 
 use whyslow_profile::Profile;
-use whyslow_words::{command_line, description};
+use whyslow_words::{command_line, description, quoted};
 
 /// The command that records the same again with these options.
 pub fn record_again(profile: &Profile, options: &str) -> String {
@@ -12,6 +12,22 @@ pub fn record_again(profile: &Profile, options: &str) -> String {
         None if words.is_empty() => format!("whyslow record {options} -- PROGRAM"),
         None => format!("whyslow record {options} -- {}", command_line(words)),
     }
+}
+
+/// The cargo command that builds a program with lines and records the same again; `None` if this file is not the
+/// program that was started.
+pub(crate) fn cargo_again(profile: &Profile, file: &str) -> Option<String> {
+    let (program, arguments) = profile.meta.command.split_first()?;
+    let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    // Tests and benches have names of cargo's.
+    if description(&profile.meta.command).is_some() || last(program) != last(file) || file.contains("/deps/")
+    {
+        return None;
+    }
+    let kind = if file.contains("/examples/") { "--example" } else { "--bin" };
+    let arguments =
+        if arguments.is_empty() { String::new() } else { format!(" -- {}", command_line(arguments)) };
+    Some(format!("cargo whyslow {kind} {}{arguments}", quoted(&last(file))))
 }
 
 #[cfg(test)]

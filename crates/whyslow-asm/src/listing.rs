@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use whyslow_profile::{Trigger, Unit};
 
 use crate::body::Body;
-use crate::hints::Hint;
+use crate::hints::{Hint, Machine};
+use crate::language::Language;
+use crate::vectors::Vectors;
 use crate::weights::Weights;
 
 /// A function at an instruction: the one that contains the code, or one inlined into it.
@@ -48,6 +50,10 @@ pub struct Listing {
     pub frames: Vec<Vec<SourceFrame>>,
     /// Texts of source lines, by file and line.
     pub sources: HashMap<(String, u32), String>,
+    /// The machine that ran it, or that will.
+    pub machine: Machine,
+    /// The language of code whose file is unknown.
+    pub language: Language,
     /// Its hints.
     pub hints: Vec<Hint>,
     /// Further notes, in sentences.
@@ -72,6 +78,20 @@ impl Listing {
     pub fn own_line_of(&self, instruction: usize) -> Option<(&str, u32)> {
         let frame = self.frames.get(instruction)?.first()?;
         Some((frame.file.as_deref()?, frame.line)).filter(|(_, line)| *line > 0)
+    }
+
+    /// Whether the compiler vectorised a loop; `None` if that is no question for it.
+    pub fn vectors(&self, at: usize) -> Option<Vectors> {
+        Vectors::of(&self.body, at, &self.hints, &self.machine)
+    }
+
+    /// What to do about a hint, in the language of its code.
+    pub fn advice(&self, hint: &Hint) -> &'static str {
+        let at = hint.addresses.first().and_then(|&address| self.body.instruction_at(address));
+        let frames = at.and_then(|at| self.frames.get(at)).map_or(&[][..], Vec::as_slice);
+        let files = frames.iter().rev().filter_map(|frame| frame.file.as_deref());
+        let language = files.filter_map(Language::of_file).next().unwrap_or(self.language);
+        hint.advice.in_language(language)
     }
 
     /// Samples in the function's own code.

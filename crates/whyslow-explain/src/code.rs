@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 use whyslow_analyze::{CallTree, Label, Nearness, StackFrame, Weights, frames_of};
-use whyslow_asm::{Body, Cause, Hint, Kind, LATE, Machine, Names, Processor, hints};
+use whyslow_asm::{Body, Cause, Hint, Kind, LATE, Language, Machine, Names, Processor, hints};
 use whyslow_profile::{Code, Frame, LocationId, ModuleId, Profile, StackId};
 
 use crate::cpu_metric;
 use crate::facts::{Facts, sampled_value};
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
-use crate::language::Language;
+use crate::language::language_of;
 use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES};
 use crate::rule::{Frames, InCode, Rule, Signal};
 use crate::rules::ALL;
@@ -191,13 +191,17 @@ impl<'a> Function<'a> {
         let caller = if is_foreign { caller_of(profile, weights, &stacks) } else { None };
         let place = caller.unwrap_or(inside.0);
         let finding = Finding::new(rule, question, Cost::Cpu, measured, vec![(place, share)]);
-        // The advice of hints is for Rust, and for any loop that has them. Elsewhere, use the rule's.
-        let is_of_hint = matches!(rule.signal, Signal::Code(_)) && !hint.advice.is_empty();
-        let language = Language::of(profile, &inside.0);
+        // A rule by machine code gives the advice of its hint, unless it has its own for C and C++.
+        let is_of_hint = matches!(rule.signal, Signal::Code(_));
+        let language = language_of(profile, &inside.0);
         let advice = match language {
-            Language::Rust if is_of_hint => hint.advice.clone(),
-            _ => rule.advice(language).to_owned(),
+            Language::Rust | Language::Fortran | Language::Go if is_of_hint => {
+                hint.advice.in_language(language)
+            }
+            Language::Native if is_of_hint && rule.native.is_none() => hint.advice.in_language(language),
+            _ => rule.advice(language),
         };
+        let advice = advice.to_owned();
         let mut evidence = vec![Evidence::words(hint.sentence.clone())];
         evidence.extend(caller.map(|_| Evidence::at("in", inside.0, share)));
         Some(Finding { confidence: Confidence::Medium, evidence, advice, stacks, ..finding })

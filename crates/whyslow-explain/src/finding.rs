@@ -1,10 +1,12 @@
 //! A finding: one diagnosed cause and its evidence.
 
 use whyslow_analyze::{CallTree, Label, Share, StackFrame};
+use whyslow_asm::Language;
 use whyslow_profile::{StackId, StringId};
 
 use crate::Question;
-use crate::language::Language;
+use crate::allocator;
+use crate::language::language_of;
 use crate::order::speedup;
 use crate::rule::Rule;
 
@@ -56,7 +58,7 @@ impl Cost {
     }
 
     /// The metric that shows a change in this cost. `None` is the main metric.
-    fn metric(self) -> Option<&'static str> {
+    pub fn metric(self) -> Option<&'static str> {
         match self {
             Self::Cpu | Self::Elapsed => None,
             Self::Time => Some("wall-time"),
@@ -218,10 +220,15 @@ impl Finding {
 
     /// The same finding with another responsible line.
     pub(crate) fn placed(self, question: &Question<'_>, place: Option<Place>) -> Self {
-        let language = place.map_or(Language::Rust, |place| Language::of(question.profile, &place));
-        let advice = self.rule.advice(language).to_owned();
+        let language = place.map_or(Language::Rust, |place| language_of(question.profile, &place));
+        let advice = allocator::advice(question.profile, self.rule.advice(language));
         let function = place.filter(|_| self.of != Cost::Elapsed);
         Self { place, advice, verify: verify(question, self.of.metric(), function.as_ref()), ..self }
+    }
+
+    /// Whether its cost is counted, not sampled.
+    pub fn is_counted(&self) -> bool {
+        !self.of.is_time() && self.interval == [self.share; 2]
     }
 
     /// Sets the functions that bound its speedup.

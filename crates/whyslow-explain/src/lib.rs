@@ -13,6 +13,7 @@
 //! findings, or the overall shape of the profile if there are none                     shape.rs
 //! ```
 
+mod allocator;
 mod bound;
 mod change;
 mod code;
@@ -28,7 +29,7 @@ mod stacks;
 pub use change::{Change, Outcome};
 use facts::Facts;
 pub use finding::{Confidence, Cost, Enclosing, Evidence, Finding, Place};
-pub use language::Language;
+pub use language::language_of;
 pub use order::Allowed;
 pub use rule::Rule;
 pub use rules::{ALL, rule};

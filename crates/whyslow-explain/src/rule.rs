@@ -1,11 +1,10 @@
 //! Rules: data, plus a small function where data is not enough.
 
-use whyslow_asm::Kind;
+use whyslow_asm::{Kind, Language};
 use whyslow_profile::Profile;
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Finding, Place};
-use crate::language::Language;
 
 /// A known pattern that costs time or memory.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl Rule {
         match (language, self.native) {
             (Language::Native, Some(native)) => native,
             (Language::Native | Language::Rust, _) => self.rust,
-            (Language::Other, _) => "",
+            _ => "",
         }
     }
 }

@@ -89,6 +89,12 @@ fn a_tree_map_with_ranges_is_needed() {
             format!("{get}\nmain@m.rs:2;alloc::collections::btree::map::BTreeMap<K,V,A>::{ordered} 30");
         assert_eq!(ids(&used), NONE, "{ordered}");
     }
+    let entry = format!(
+        "{get}\nmain@m.rs:2;alloc::collections::btree::map::entry::OccupiedEntry<K,V,A>::remove_kv 30"
+    );
+    assert_eq!(ids(&entry), NONE);
+    let at_exit = "main@m.rs:1;<alloc::collections::btree::map::BTreeMap<usize, std::sys::pal::unix::stack_overflow::thread_info::ThreadInfo>>::remove::<usize> 1";
+    assert_eq!(ids(&format!("{get}\n{at_exit}")), ["btree-search"], "the runtime's own tree");
     let filled = "main@m.rs:1;alloc::collections::btree::map::BTreeMap<K,V,A>::insert;alloc::collections::btree::search::search_tree 300";
     assert_eq!(ids(filled), NONE);
 }

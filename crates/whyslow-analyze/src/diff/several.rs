@@ -134,6 +134,18 @@ pub(super) fn whole(before: &[u64], after: &[u64]) -> Change {
     paired(&Series { before: side(before), after: side(after) }, 0.0)
 }
 
+/// A change of a time that no one can use, however sure it is, is none: below half a percent, the ratio reads ×1.00.
+pub(super) fn unless_tiny(change: Change) -> Change {
+    let is_near_one = |ratio: f64| ratio.ln().abs() < MIN_SHARE;
+    match change.ratio {
+        Some(ratio) if change.verdict.is_claim() && is_near_one(ratio.estimate) => {
+            let is_equal = is_near_one(ratio.low) && is_near_one(ratio.high);
+            Change { verdict: if is_equal { Verdict::Same } else { Verdict::Undecided }, ..change }
+        }
+        _ => change,
+    }
+}
+
 /// Student's t over the pairs of one row.
 fn paired(row: &Series, half: f64) -> Change {
     let change = row.change();
@@ -194,6 +206,17 @@ mod tests {
             [28, 33, 27, 35],
         ];
         before.iter().zip(&after).map(|(b, a)| Series { before: sampled(b), after: sampled(a) }).collect()
+    }
+
+    #[test]
+    fn a_sure_but_tiny_change_of_a_time_is_none() {
+        let sure = whole(&[10_000, 10_100, 10_050, 9_990], &[9_995, 10_094, 10_046, 9_986]);
+        assert_eq!(sure.verdict, Verdict::Less, "{sure:?}");
+        assert_eq!(unless_tiny(sure).verdict, Verdict::Same);
+        let large = whole(&[10_000, 10_100, 10_050, 9_990], &[9_000, 9_100, 9_040, 8_990]);
+        assert_eq!(unless_tiny(large).verdict, Verdict::Less);
+        let exact = whole(&[10_000, 10_000], &[9_999, 9_999]);
+        assert_eq!(unless_tiny(exact).verdict, Verdict::Same);
     }
 
     #[test]

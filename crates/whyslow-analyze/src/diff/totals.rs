@@ -74,6 +74,9 @@ pub(super) fn of_runs(before: &Runs<'_>, after: &Runs<'_>, unit: Unit) -> Vec<To
         let (before, after): (Vec<u64>, Vec<u64>) =
             changes.map(|change| (change.before, change.after)).unzip();
         total.change = several::whole(&before, &after);
+        if total.unit == Unit::Nanoseconds {
+            total.change = several::unless_tiny(total.change);
+        }
         // Equal sample counts are noise too.
         if total.change.verdict == Verdict::Same && total.what == metric && sampled {
             total.change.verdict = Verdict::Undecided;

@@ -144,7 +144,9 @@ impl Quality {
             },
             kernel: meta.kernel,
             frequency_hz: sampler.rate_hz,
-            expected_samples: expected.filter(|_| !heap_only && meta.only_cpus.is_none()),
+            expected_samples: expected
+                .filter(|_| !heap_only && meta.only_cpus.is_none())
+                .filter(|expected| accounts_explain(weights.total_count, *expected)),
             missing_kernel_share: if hidden { kernel_share(profile, shares.not_sampled) } else { 0.0 },
             incomplete: !profile.sealed,
             counted: heap_only || is_counted(profile, profile.main_metric()),
@@ -437,6 +439,14 @@ fn expected_samples(profile: &Profile, cpu_time_ns: u64) -> Option<u64> {
         && rate_hz > 0
         && cpu_time_ns > 0)
         .then(|| (cpu_time_ns as f64 / 1e9 * f64::from(rate_hz)).round() as u64)
+}
+
+/// Whether the accounted CPU time covers what was sampled. The kernel accounts the program and the children that it
+/// waited for: of a child that outlives it, or that another process waits for, there are only samples.
+fn accounts_explain(samples: u64, expected: u64) -> bool {
+    /// A few samples more than expected are chance.
+    const CHANCE: u64 = 50;
+    samples <= expected.saturating_add(expected / 4).saturating_add(CHANCE)
 }
 
 /// Whether time without samples is in the profile, as [not sampled].

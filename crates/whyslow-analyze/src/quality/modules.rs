@@ -4,6 +4,7 @@ use whyslow_profile::{Function, ModuleId, ModuleKind, Optimised, Profile, StackI
 
 use super::jit;
 use super::warning::{BuiltWith, ModuleShare, Warning};
+use crate::command::cargo_again;
 use crate::labels::{is_named, module_file_name};
 use crate::selection::Weights;
 use crate::units::share;
@@ -102,6 +103,7 @@ pub(super) fn warn(
             system_path: system_path(profile.text(module.path)),
             unnamed_share: self::share(unnamed[index], weights.total_value),
             distribution: profile.meta.host.distribution.clone(),
+            cargo_again: cargo_again(profile, profile.text(module.path)),
         };
         if module.optimised == Optimised::No && of_cpu_time {
             debug_builds.push(row.clone());
@@ -270,6 +272,24 @@ mod tests {
             "app (100.0 % of the samples) is stripped: functions with 25.0 % of the samples have no names and are \
              shown by address"
         );
+    }
+
+    #[test]
+    fn a_rust_program_without_lines_has_the_command_that_names_them() {
+        let fix = |file: &str, command: &[&str]| {
+            let mut profile = testing::profile("main;a 900");
+            profile.modules[0].path = profile.strings.push(file);
+            profile.modules[0].symbols = SymbolState::Names;
+            profile.functions[0].raw_name = profile.strings.push("_RNvCs1234_3app4main");
+            profile.meta.command = command.iter().map(|word| (*word).to_owned()).collect();
+            Quality::of(&profile).warnings[0].fix().unwrap()
+        };
+        let program = fix("/home/me/target/release/app", &["target/release/app", "-n", "my file"]);
+        assert!(program.contains("`cargo whyslow --bin app -- -n 'my file'`"), "{program}");
+        let example = fix("/home/me/target/release/examples/demo", &["target/release/examples/demo"]);
+        assert!(example.contains("`cargo whyslow --example demo`"), "{example}");
+        let other = fix("/home/me/target/release/libx.so", &["target/release/app"]);
+        assert!(other.contains("`cargo whyslow -- ARGS`"), "{other}");
     }
 
     #[test]

@@ -410,3 +410,15 @@ fn an_event_is_graded_by_how_much_of_it_was_recorded() {
     };
     assert_eq!((graded(31_905), graded(60_000)), (Grade::Poor, Grade::Fair));
 }
+
+/// The kernel accounts the program and the children that it waited for.
+#[test]
+fn samples_of_a_child_that_outlives_the_program_have_no_expected_number() {
+    let mut profile = testing::profile("main;a 1120");
+    testing::sampled_by(&mut profile, Trigger::CpuClock, 1000);
+    profile.meta.sampling = Sampling::Cpus;
+    profile.meta.kernel = KernelView::Included;
+    profile.meta.user_time_ns = 3_000_000;
+    let quality = Quality::of(&profile);
+    assert_eq!((quality.expected_samples, quality.achieved_share()), (None, None));
+}

@@ -39,11 +39,12 @@ pub(super) fn explain(
         return Warning::JitStacks { share: truncated_share, runtime: code.runtime.clone() };
     }
     if worst > 0.0 && worst == without_tables {
-        let (module, built_with) = where_lost(profile, weights).unzip();
+        let lost = where_lost(profile, weights);
         return Warning::NoUnwindInfo {
             share: truncated_share,
-            module,
-            built_with: built_with.unwrap_or(BuiltWith::Unknown),
+            built_with: lost.as_ref().map_or(BuiltWith::Unknown, |lost| lost.built_with),
+            in_assembly: lost.as_ref().is_some_and(|lost| lost.in_assembly),
+            module: lost.map(|lost| lost.module),
         };
     }
     let ours = profile.meta.imported_from.is_none();
@@ -57,35 +58,56 @@ pub(super) fn explain_heap(profile: &Profile, share: f64) -> Warning {
     let weights = profile
         .metric_named(metric::BYTES_ALLOCATED)
         .map(|metric| Selection { metric, ..Selection::default() }.weigh(profile));
-    let (module, built_with) = weights.and_then(|weights| where_lost(profile, &weights)).unzip();
-    Warning::CutHeapStacks { share, module, built_with: built_with.unwrap_or(BuiltWith::Unknown) }
+    let lost = weights.and_then(|weights| where_lost(profile, &weights));
+    let built_with = lost.as_ref().map_or(BuiltWith::Unknown, |lost| lost.built_with);
+    Warning::CutHeapStacks { share, module: lost.map(|lost| lost.module), built_with }
+}
+
+/// Where stacks end.
+struct Lost {
+    /// The file.
+    module: String,
+    built_with: BuiltWith,
+    /// Whether most of them end in functions written in assembly.
+    in_assembly: bool,
 }
 
 /// The module in whose code most truncated stacks end.
-fn where_lost(profile: &Profile, weights: &Weights) -> Option<(String, BuiltWith)> {
+fn where_lost(profile: &Profile, weights: &Weights) -> Option<Lost> {
     let stacks = &profile.stacks;
-    let mut outermost: Vec<Option<ModuleId>> = vec![None; stacks.len()];
-    let mut sums: FxHashMap<ModuleId, u64> = FxHashMap::default();
+    let mut outermost: Vec<Option<(ModuleId, bool)>> = vec![None; stacks.len()];
+    // All, and those in assembly.
+    let mut sums: FxHashMap<ModuleId, (u64, u64)> = FxHashMap::default();
     for stack in 0..stacks.len() {
         let id = StackId::from(stack);
         outermost[stack] = stacks.parent(id).and_then(|parent| {
             if stacks.location(parent) == LocationId::TRUNCATED {
-                profile.locations.module[stacks.location(id).index()]
+                let location = stacks.location(id);
+                Some((profile.locations.module[location.index()]?, is_assembly(profile, location)))
             } else {
                 outermost[parent.index()]
             }
         });
-        if let Some(module) = outermost[stack] {
-            let sum = sums.entry(module).or_default();
+        if let Some((module, in_assembly)) = outermost[stack] {
+            let (sum, of_assembly) = sums.entry(module).or_default();
             *sum = sum.saturating_add(weights.value[stack]);
+            *of_assembly = of_assembly.saturating_add(if in_assembly { weights.value[stack] } else { 0 });
         }
     }
-    let (module, _) = sums.into_iter().max_by_key(|&(module, sum)| (sum, std::cmp::Reverse(module)))?;
+    let (module, (sum, of_assembly)) =
+        sums.into_iter().max_by_key(|&(module, (sum, _))| (sum, std::cmp::Reverse(module)))?;
     let built_with = match modules::is_of_system(profile, module) {
         true => BuiltWith::Package,
         false => modules::built_with(profile)[module.index()],
     };
-    Some((module_file_name(profile, module).to_owned(), built_with))
+    let module = module_file_name(profile, module).to_owned();
+    Some(Lost { module, built_with, in_assembly: of_assembly > sum / 2 })
+}
+
+/// Whether the code at a location is written in assembly, by its file.
+fn is_assembly(profile: &Profile, location: LocationId) -> bool {
+    let mut files = profile.frames.of(location).iter().filter_map(|frame| frame.file);
+    files.any(|file| [".S", ".s", ".asm"].iter().any(|end| profile.text(file).ends_with(end)))
 }
 
 #[cfg(test)]
@@ -135,6 +157,18 @@ mod tests {
             warning.fix().as_deref(),
             Some("build with `gcc -fasynchronous-unwind-tables`; assembly needs `.cfi` directives")
         );
+    }
+
+    #[test]
+    fn assembly_without_tables_needs_no_other_compiler_option() {
+        let change = |profile: &mut Profile| profile.meta.counters.no_unwind_info = 300;
+        let warning = warning("[truncated];hash@hash.S:306 300", change);
+        assert_eq!(
+            warning.to_string(),
+            "100.0 % of the samples have truncated stacks: assembly in app has no unwind tables"
+        );
+        let fix = warning.fix().unwrap();
+        assert!(fix.starts_with("add `.cfi` directives to it; or read") && !fix.contains("gcc"), "{fix}");
     }
 
     #[test]

@@ -257,11 +257,15 @@ impl Growth {
         for row in functions.iter_mut().chain(&mut with_callees) {
             row.share = row.at_top / whole.at_top.max(f64::MIN_POSITIVE);
         }
-        let numbers =
-            observed.first().map_or(&[][..], |one| &one.numbers).iter().enumerate().map(|(at, (name, _))| {
-                let costs = observed.iter().filter_map(|one| Some(cost(one, one.numbers.get(at)?.1)));
-                Grown::of(name.clone(), None, costs.collect())
-            });
+        // A number that one of the runs lacks has no growth.
+        let number = |one: &Observed, name: &str| {
+            one.numbers.iter().find(|(other, _)| other == name).map(|(_, value)| cost(one, *value))
+        };
+        let names = observed.first().map_or(&[][..], |one| &one.numbers).iter().map(|(name, _)| name);
+        let numbers = names.filter_map(|name| {
+            let costs = observed.iter().map(|one| number(one, name)).collect::<Option<Vec<_>>>()?;
+            Some(Grown::of(name.clone(), None, costs))
+        });
         let runs = observed.len() / sizes.len().max(1);
         let mut growth = Self {
             metric,
@@ -422,6 +426,18 @@ mod tests {
         let constant = growth.functions.iter().find(|function| function.name == "constant").unwrap();
         assert!(constant.exponent.unwrap().interval.estimate.abs() < 0.1);
         assert!((growth.numbers[0].exponent.unwrap().interval.estimate - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_number_that_a_run_lacks_is_left_out() {
+        let observed = |size: f64| {
+            let peak = (size > 1000.0).then(|| ("max-resident".to_owned(), size * 100.0));
+            let numbers = [("wall-time".to_owned(), size)].into_iter().chain(peak).collect();
+            Observed { numbers, ..observed(size) }
+        };
+        let growth = three_runs_of_five_sizes(observed);
+        let names = growth.numbers.iter().map(|number| number.name.as_str()).collect::<Vec<_>>();
+        assert_eq!(names, ["wall-time"]);
     }
 
     #[test]

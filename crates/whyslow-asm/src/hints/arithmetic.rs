@@ -2,7 +2,8 @@
 
 use super::chain::{Chain, chains};
 use super::memory::strided;
-use super::{Cause, Hint, Kind, Place, count};
+use super::{Advice, Cause, Hint, Kind, Place, count};
+use crate::callee::{Purpose, purpose};
 use crate::instruction::{Flow, Instruction, Lanes, Operation, Registers};
 
 pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
@@ -10,7 +11,8 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
     if place.in_loop.is_none() {
         return;
     }
-    let packed = place.like(|row| row.lanes.vector_bytes().is_some() && computes(row));
+    let rows = place.like(|_| true);
+    let packed = packed(&place.body.instructions, &rows);
     found.extend(narrow_vectors(place, &packed));
     found.extend(no_fused_multiply_add(place));
     if !place.is_innermost || place.calls_something() {
@@ -26,7 +28,19 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
     found.extend(serial_chain(place, &chains));
 }
 
-fn computes(row: &Instruction) -> bool {
+/// Those of the rows that compute with vectors. Beside numbers in vector registers, an operation on bits is no
+/// vector code: it clears a register or a sign.
+pub(crate) fn packed(instructions: &[Instruction], rows: &[usize]) -> Vec<usize> {
+    let like = |is: &dyn Fn(&Instruction) -> bool| -> Vec<usize> {
+        rows.iter().copied().filter(|&row| is(&instructions[row])).collect()
+    };
+    let packed = like(&|row| row.lanes.vector_bytes().is_some() && computes(row));
+    let is_bits = |row: &usize| instructions[*row].operation == Operation::Bits;
+    let has_numbers = !like(&|row| row.lanes == Lanes::ScalarFloat && computes(row)).is_empty();
+    if has_numbers && packed.iter().all(is_bits) { Vec::new() } else { packed }
+}
+
+pub(crate) fn computes(row: &Instruction) -> bool {
     matches!(
         row.operation,
         Operation::Add
@@ -40,6 +54,40 @@ fn computes(row: &Instruction) -> bool {
     )
 }
 
+const FLOAT_DIVISION: Advice = Advice::general(
+    "Multiply by the reciprocal if the divisor does not change and the last digit may differ.",
+)
+.native("Multiply by the reciprocal if the divisor does not change and the last digit may differ; `-freciprocal-math` does that.")
+.fortran("Multiply by the reciprocal if the divisor does not change and the last digit may differ; `-freciprocal-math` does that.");
+
+const DIVISION: Advice = Advice::general(
+    "Divide by a constant or a power of two, use a smaller type (32 bits are faster than 64), or compute the reciprocal of a \
+     loop-invariant divisor once before the loop.",
+)
+.rust(
+    "Divide by a constant or a power of two, use a smaller type (`u32` is faster than `u64`), or compute the reciprocal of a \
+     loop-invariant divisor once before the loop.",
+)
+.native(
+    "Divide by a constant or a power of two, use a smaller type (`uint32_t` is faster than `uint64_t`), or compute the \
+     reciprocal of a loop-invariant divisor once before the loop.",
+);
+
+const ATOMICS: Advice = Advice::general(
+    "Count in a local variable and add it once, or give each thread its own counter.",
+)
+.rust(
+    "Borrow instead of cloning an `Arc`, count in a local variable and add it once, or give each thread its own counter.",
+)
+.native(
+    "Pass a `shared_ptr` by reference, count in a local variable and add it once, or give each thread its own counter.",
+);
+
+const REPEATED_STRING: Advice =
+    Advice::general("Copy or fill larger pieces at once, or copy small ones as values.")
+        .rust("Call `copy_from_slice` or `fill` for larger pieces, or copy small ones as values.")
+        .native("Call `memcpy` or `memset` for larger pieces, or copy small ones as values.");
+
 fn slow_operations(place: &Place<'_>, found: &mut Vec<Hint>) {
     let of = |operation: Operation| place.like(|row| row.operation == operation);
     let divisions = of(Operation::Divide);
@@ -48,19 +96,14 @@ fn slow_operations(place: &Place<'_>, found: &mut Vec<Hint>) {
         Kind::Division,
         &divisions,
         format!("{} has {}.", place.subject(), count(divisions.len(), "a division", "divisions")),
-        if are_floats {
-            "Multiply by the reciprocal if the divisor does not change and the last digit may differ."
-        } else {
-            "Divide by a constant or a power of two, use a smaller type (`u32` is faster than `u64`), or compute the \
-             reciprocal of a loop-invariant divisor once before the loop."
-        },
+        if are_floats { FLOAT_DIVISION } else { DIVISION },
     ));
     let roots = of(Operation::SquareRoot);
     found.extend(place.costly(
         Kind::SquareRoot,
         &roots,
         format!("{} takes {}.", place.subject(), count(roots.len(), "a square root", "square roots")),
-        "Compare squares instead of distances, or take the root once at the end.",
+        Advice::general("Compare squares instead of distances, or take the root once at the end."),
     ));
     let conversions = of(Operation::Convert);
     found.extend(place.costly(
@@ -71,14 +114,18 @@ fn slow_operations(place: &Place<'_>, found: &mut Vec<Hint>) {
             place.subject(),
             count(conversions.len(), "once per iteration", "times per iteration")
         ),
-        "Keep the data in one of the two types, or convert it once before the loop.",
+        Advice::general("Keep the data in one of the two types, or convert it once before the loop."),
     ));
     let locked = place.like(|row| row.is_locked);
     found.extend(place.costly(
         Kind::LockedInstruction,
         &locked,
-        format!("{} has {}.", place.subject(), count(locked.len(), "an atomic operation", "atomic operations")),
-        "Borrow instead of cloning an `Arc`, count in a local variable and add it once, or give each thread its own counter.",
+        format!(
+            "{} has {}.",
+            place.subject(),
+            count(locked.len(), "an atomic operation", "atomic operations")
+        ),
+        ATOMICS,
     ));
     let repeated = of(Operation::RepeatedString);
     found.extend(place.costly(
@@ -88,7 +135,7 @@ fn slow_operations(place: &Place<'_>, found: &mut Vec<Hint>) {
             "{} copies or fills memory with a repeated string instruction, which is slow to start.",
             place.subject()
         ),
-        "Call `copy_from_slice` or `fill` for larger pieces, or copy small ones as values.",
+        REPEATED_STRING,
     ));
 }
 
@@ -99,6 +146,20 @@ fn is_mostly(place: &Place<'_>, shown_by: &[usize]) -> bool {
 
 /// A loop with fewer operations for each access to memory waits for memory, unless its data is in a cache.
 const OPERATIONS_PER_ACCESS: usize = 2;
+
+const NARROW_VECTORS: Advice =
+    Advice::general("Compile it for this processor, or for the machines it will run on (x86-64-v3).")
+        .rust(
+            "Build with `-C target-cpu=native`, or for the machines it will run on (`-C target-cpu=x86-64-v3`), or choose at run \
+             time (`multiversion`, `is_x86_feature_detected!`).",
+        )
+        .native(
+            "Build with `-O3 -march=native`, or for the machines it will run on (`-march=x86-64-v3`), or choose at run time \
+             (`__attribute__((target_clones(\"avx2\", \"default\")))`).",
+        )
+        .fortran(
+            "Build with `-O3 -march=native`, or for the machines it will run on (`-march=x86-64-v3`).",
+        );
 
 fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
     let rows = || packed.iter().map(|&index| &place.body.instructions[index]);
@@ -121,12 +182,28 @@ fn narrow_vectors(place: &Place<'_>, packed: &[usize]) -> Option<Hint> {
         ..place.hint(
             Kind::NarrowVectors,
             packed,
-            format!("{} computes with {widest}-byte vectors; this processor has {has}-byte ones.", place.subject()),
-            "Build with `-C target-cpu=native` (C and C++: `-march=native`), or for the machines it will run on (`x86-64-v3`), or choose at run time (`multiversion`, \
-             `is_x86_feature_detected!`).",
+            format!(
+                "{} computes with {widest}-byte vectors; the processor has {has}-byte ones.",
+                place.subject()
+            ),
+            NARROW_VECTORS,
         )
     })
 }
+
+const FUSED: Advice =
+    Advice::general("Compile it for a processor with fused multiply-add; the last digit may differ.")
+        .rust(
+            "Write `a.mul_add(b, c)` and build with `-C target-feature=+fma` or `target-cpu=native`; Rust never fuses them by \
+             itself, because the last digit may differ.",
+        )
+        .native(
+            "Build with `-O3 -march=native` or `-mfma`: then the compiler fuses `a * b + c`, and the last digit may differ.",
+        )
+        .fortran(
+            "Build with `-O3 -march=native` or `-mfma`: then the compiler fuses `a * b + c`, and the last digit may differ.",
+        )
+        .go("Build with `GOAMD64=v3`, or write `math.FMA(a, b, c)`; the last digit may differ.");
 
 fn no_fused_multiply_add(place: &Place<'_>) -> Option<Hint> {
     /// A sum follows its product within this many instructions.
@@ -162,12 +239,11 @@ fn no_fused_multiply_add(place: &Place<'_>) -> Option<Hint> {
             Kind::NoFusedMultiplyAdd,
             &pairs,
             format!(
-                "{} multiplies and then adds ({}); this processor does both in one instruction.",
+                "{} multiplies and then adds ({}); the processor does both in one instruction.",
                 place.subject(),
                 count(number, "one pair", "pairs")
             ),
-            "Write `a.mul_add(b, c)` and build with `-C target-feature=+fma` or `target-cpu=native`; Rust never fuses them by itself, because the \
-             last digit may differ.",
+            FUSED,
         )
     })
 }
@@ -184,16 +260,58 @@ fn scalar_floats(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     if place.warm.len() > 4 || place.warm.iter().any(|&block| place.body.blocks[block].is_switch) {
         return None;
     }
-    let cause = if leads_to_a_panic(place) {
-        Some(Cause::IndexChecks)
-    } else if chains.iter().any(|chain| chain.float > 0) {
-        Some(Cause::OrderOfSums)
-    } else {
-        None
-    };
-    let without_cause = "Give the compiler slices of the same known length and no early exit from the loop; then check again.";
+    let sums = || chains.iter().any(|chain| chain.float > 0).then_some(Cause::OrderOfSums);
+    let cause = early_end(place).or_else(sums);
+    let without_cause = IN_THE_WAY.rust(
+        "Give the compiler slices of the same known length and no early exit from the loop; then check again.",
+    );
     Some(scalar(place, &scalar_rows, "floating-point number", cause, without_cause))
 }
+
+/// What keeps a compiler from vectorising, if nothing else is known.
+const IN_THE_WAY: Advice =
+    Advice::general("Leave the loop in one place only, and let its arrays not overlap; then check again.")
+        .native(
+            "Build with `-O3 -march=native`, declare pointers to different arrays `restrict`, and leave the loop in one place \
+             only; `-fopt-info-vec-missed` (clang: `-Rpass-missed=loop-vectorize`) says what is in the way.",
+        )
+        .fortran(
+            "Build with `-O3 -march=native`, and leave the loop in one place only; `-fopt-info-vec-missed` says what is in the \
+             way.",
+        )
+        .go(GO_HAS_NO_VECTORS);
+
+const GO_HAS_NO_VECTORS: &str =
+    "The Go compiler does not vectorise loops: call a library with SIMD code for this one.";
+
+const INDEX_CHECKS: Advice = Advice::general(
+    "Check the range once before the loop: without the checks, the compiler can vectorise.",
+)
+.rust("Iterate over slices instead of indexing them: without the checks, the compiler can vectorise.")
+.native("Iterate over the elements instead of calling `at`: without the checks, the compiler can vectorise.")
+.fortran("Build without `-fcheck=bounds`: without the checks, the compiler can vectorise.")
+.go(GO_HAS_NO_VECTORS);
+
+const EARLY_EXIT: Advice = Advice::general(
+    "Check before the loop or after it: without a way to end the program inside, the compiler can vectorise.",
+)
+.go(GO_HAS_NO_VECTORS);
+
+const ORDER_OF_SUMS: Advice = Advice::general(
+    "Sum into several independent variables, so that the compiler can keep them in one vector.",
+)
+.rust(
+    "Sum into several independent variables (`chunks_exact`), so that the compiler can keep them in one vector.",
+)
+.native(
+    "Build with `-O3 -fassociative-math -fno-signed-zeros -fno-trapping-math` if the last digit may differ, or sum into several \
+     independent variables.",
+)
+.fortran(
+    "Build with `-O3 -fassociative-math -fno-signed-zeros -fno-trapping-math` if the last digit may differ, or sum into several \
+     independent variables.",
+)
+.go("Sum into several independent variables, so that the additions overlap.");
 
 /// The hint for a loop that computes with one number at a time.
 fn scalar(
@@ -201,17 +319,12 @@ fn scalar(
     rows: &[usize],
     number: &str,
     cause: Option<Cause>,
-    without_cause: &str,
+    without_cause: Advice,
 ) -> Hint {
     let (why, advice) = match cause {
-        Some(Cause::IndexChecks) => (
-            " because each index is checked",
-            "Iterate over slices instead of indexing them: without the checks, the compiler can vectorise.",
-        ),
-        Some(Cause::OrderOfSums) => (
-            " because the sum follows the order of the source",
-            "Sum into several independent variables (`chunks_exact`), so that the compiler can keep them in one vector.",
-        ),
+        Some(Cause::IndexChecks) => (" because each index is checked", INDEX_CHECKS),
+        Some(Cause::EarlyExit) => (" because the loop may end the program", EARLY_EXIT),
+        Some(Cause::OrderOfSums) => (" because the sum follows the order of the source", ORDER_OF_SUMS),
         _ => ("", without_cause),
     };
     let sentence = format!("{} computes with one {number} at a time{why}.", place.subject());
@@ -244,9 +357,11 @@ fn scalar_integers(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     if data.is_empty() {
         return None;
     }
-    let cause = leads_to_a_panic(place).then_some(Cause::IndexChecks);
-    let without_cause = "Give the compiler slices of the same known length and no early exit from the loop; `opt-level = 3` vectorises more than 2 or \"s\".";
-    Some(scalar(place, &data, "integer", cause, without_cause))
+    let without_cause = IN_THE_WAY.rust(
+        "Give the compiler slices of the same known length and no early exit from the loop; `opt-level = 3` vectorises more than \
+         2 or \"s\".",
+    );
+    Some(scalar(place, &data, "integer", early_end(place), without_cause))
 }
 
 /// Whether the loop reads memory at an address that changes between iterations.
@@ -258,14 +373,19 @@ fn reads_an_array(place: &Place<'_>) -> bool {
     })
 }
 
-/// Whether an exit of the loop leads to a panic.
-fn leads_to_a_panic(place: &Place<'_>) -> bool {
-    exits(place).any(|exit| ends_without_return(place, exit))
+/// Why an exit of the loop ends the program, if one does. What is unknown is a check of an index.
+fn early_end(place: &Place<'_>) -> Option<Cause> {
+    let ends = exits(place).filter_map(|exit| ends_without_return(place, exit));
+    let causes = ends.map(|end| match end.and_then(|row| place.body.call_at(row)?.name().map(purpose)) {
+        Some(Purpose::NeverReturns) => Cause::EarlyExit,
+        _ => Cause::IndexChecks,
+    });
+    causes.max_by_key(|cause| *cause == Cause::IndexChecks)
 }
 
-/// The number of loop exits that do not end in a panic.
+/// The number of loop exits that do not end the program.
 fn ways_out(place: &Place<'_>) -> usize {
-    exits(place).filter(|&exit| !ends_without_return(place, exit)).count()
+    exits(place).filter(|&exit| ends_without_return(place, exit).is_none()).count()
 }
 
 /// Blocks outside the loop that it leads to.
@@ -275,39 +395,52 @@ fn exits<'p>(place: &'p Place<'_>) -> impl Iterator<Item = usize> + 'p {
     next.copied().filter(move |&next| body.blocks[next].in_loop != place.in_loop)
 }
 
-fn ends_without_return(place: &Place<'_>, mut block: usize) -> bool {
+/// The call that never returns, if a block leads to one; `Some(None)` if it leads to an instruction that stops.
+fn ends_without_return(place: &Place<'_>, mut block: usize) -> Option<Option<usize>> {
     let body = place.body;
     for _ in 0..4 {
         let row = &body.blocks[block];
         let last = row.instructions.end - 1;
         let ends_in_call = body.instructions[last].is_call() && row.next.is_empty();
         if ends_in_call || matches!(body.instructions[last].flow, Flow::Stop) {
-            return true;
+            // `ud2` stands behind the call.
+            let mut calls = row.instructions.clone().rev().filter(|&at| body.instructions[at].is_call());
+            return Some(calls.next());
         }
         match row.next[..] {
             [only] => block = only,
-            _ => return false,
+            _ => return None,
         }
     }
-    false
+    None
 }
 
 fn pointer_chase(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     let chain = chains.iter().find(|chain| chain.loads > 0)?;
     let cause = chain.is_joined.then_some(Cause::StateTable);
     let advice = match cause {
-        Some(_) => {
-            "Make the table smaller, so that it fits into a cache, or advance several inputs at a time."
-        }
-        None => {
-            "Store successive elements next to each other (a `Vec`, an arena with indices), make the table smaller, or follow several \
-             chains at a time."
-        }
+        Some(_) => Advice::general(
+            "Make the table smaller, so that it fits into a cache, or advance several inputs at a time.",
+        ),
+        None => Advice::general(
+            "Store successive elements next to each other (an array, an arena with indices), make the table smaller, or follow \
+             several chains at a time.",
+        )
+        .rust(
+            "Store successive elements next to each other (a `Vec`, an arena with indices), make the table smaller, or follow \
+             several chains at a time.",
+        ),
     };
     let sentence =
         format!("{} waits in every iteration for an address that the previous one loaded.", place.subject());
     Some(Hint { cause, ..place.hint(Kind::PointerChase, &[chain.last], sentence, advice) })
 }
+
+const ACCUMULATORS: Advice = Advice::general("Use several accumulators and add them up after the loop.")
+    .rust("Use several accumulators (`chunks_exact`, one variable per lane) and add them up after the loop.");
+
+const REASSOCIATE: &str = "Use several accumulators and add them up after the loop; the compiler does that with \
+                           `-O3 -fassociative-math -fno-signed-zeros -fno-trapping-math`, if the last digit may differ.";
 
 fn serial_chain(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     /// An operation of a chain takes about four cycles, and a processor can execute four other instructions
@@ -323,10 +456,11 @@ fn serial_chain(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
     let what = if chain.float > 0 { "floating-point" } else { "multiplication" };
     let cause = (!chain.is_reduction()).then_some(Cause::Recurrence);
     let advice = match cause {
-        Some(_) => "Work on several independent inputs at a time: the steps of one cannot overlap.",
-        None => {
-            "Use several accumulators (`chunks_exact`, one variable per lane) and add them up after the loop."
+        Some(_) => {
+            Advice::general("Work on several independent inputs at a time: the steps of one cannot overlap.")
         }
+        None if chain.float > 0 => ACCUMULATORS.native(REASSOCIATE).fortran(REASSOCIATE),
+        None => ACCUMULATORS,
     };
     let sentence = format!(
         "Each iteration waits for the {what} result of the previous one ({}).",

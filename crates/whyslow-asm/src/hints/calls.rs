@@ -1,6 +1,6 @@
 //! Call hints: memcpy, the allocator, function pointers, and functions that could be inlined.
 
-use super::{Hint, Kind, Place, count};
+use super::{Advice, Hint, Kind, Place, count};
 use crate::body::Call;
 use crate::callee::{Purpose, purpose};
 
@@ -8,6 +8,29 @@ use crate::callee::{Purpose, purpose};
 const SMALL: u64 = 48;
 /// A copy of more bytes than this moves a large type.
 const LARGE_COPY: u64 = 128;
+
+const INDIRECT: Advice = Advice::general("Call the function directly, or dispatch once outside the loop.")
+    .rust("Use generics or an enum instead of `dyn` or function pointers, or dispatch once outside the loop.")
+    .native(
+        "Use templates, `final` classes or direct calls instead of virtual functions or function pointers, or dispatch once \
+         outside the loop.",
+    )
+    .go("Use a concrete type or generics instead of an interface or a function value, or dispatch once outside the loop.");
+
+const SMALL_CALLEE: Advice = Advice::general("Let the compiler inline it into the loop, or write it there.")
+    .rust(
+        "Mark it `#[inline]`, or build with `lto = \"thin\"` and `codegen-units = 1`, so that it is inlined into the loop.",
+    )
+    .native("Define it in a header (`static inline`), or build with `-flto`, so that it is inlined into the loop.")
+    .fortran("Put it into the same file, or build with `-flto`, so that it is inlined into the loop.")
+    .go("Make it simpler, so that it is inlined into the loop: `go build -gcflags=-m` says why it is not.");
+
+const LARGE_VALUE: Advice = Advice::general("A value of that size is copied: pass it by reference.")
+    .rust(
+        "A value of that size is moved: pass it by reference, box it, or box the large variant of its enum.",
+    )
+    .native("A value of that size is copied: pass it by pointer or reference.")
+    .go("A value of that size is copied: pass a pointer to it.");
 
 pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
     let calls: Vec<&Call> = place
@@ -24,7 +47,9 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
         Kind::Allocation,
         &rows(&allocating),
         format!("{} calls the allocator ({}).", place.subject(), names(&allocating)),
-        "Reuse one buffer across iterations, reserve once before the loop, or keep the values on the stack.",
+        Advice::general(
+            "Reuse one buffer across iterations, reserve once before the loop, or keep the values on the stack.",
+        ),
     ));
     if place.in_loop.is_none() {
         return;
@@ -35,7 +60,7 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
         Kind::IndirectCall,
         &rows(&indirect),
         format!("{} calls {some}, so nothing can be inlined.", place.subject()),
-        "Use generics or an enum instead of `dyn` or function pointers, or dispatch once outside the loop.",
+        INDIRECT,
     ));
     let other = of(Purpose::Other);
     let is_small =
@@ -45,15 +70,21 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
     found.extend(place.costly(
         Kind::SmallCallee,
         &rows(&small),
-        format!("{} calls {}, which has at most {sizes} bytes and is not inlined.", place.subject(), names(&small)),
-        "Mark it `#[inline]`, or build with `lto = \"thin\"` and `codegen-units = 1`, so that it is inlined into the loop.",
+        format!(
+            "{} calls {}, which has at most {sizes} bytes and is not inlined.",
+            place.subject(),
+            names(&small)
+        ),
+        SMALL_CALLEE,
     ));
     if place.is_innermost {
         found.extend(place.costly(
             Kind::CallInLoop,
             &rows(&large),
             format!("The innermost loop calls {} in every iteration.", names(&large)),
-            "Check whether its work can be done once before the loop, or for many elements at once.",
+            Advice::general(
+                "Check whether its work can be done once before the loop, or for many elements at once.",
+            ),
         ));
     }
 }
@@ -62,12 +93,14 @@ fn memory_calls(place: &Place<'_>, calls: &[&Call]) -> Option<Hint> {
     let sizes: Vec<u64> = calls.iter().filter_map(|call| call.third_argument).collect();
     let largest = sizes.iter().copied().max();
     let (size, advice) = match largest {
-        Some(size) if size > LARGE_COPY => (
+        Some(size) if size > LARGE_COPY => (format!(" of {size} bytes"), LARGE_VALUE),
+        Some(size) => (
             format!(" of {size} bytes"),
-            "A value of that size is moved: pass it by reference, box it, or box the large variant of its enum.",
+            Advice::general("Work on the value in place, or copy several at once."),
         ),
-        Some(size) => (format!(" of {size} bytes"), "Work on the value in place, or copy several at once."),
-        None => (String::new(), "Copy larger pieces at once, or work on the data where it is."),
+        None => {
+            (String::new(), Advice::general("Copy larger pieces at once, or work on the data where it is."))
+        }
     };
     place.costly(
         Kind::MemoryCall,

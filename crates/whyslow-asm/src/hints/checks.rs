@@ -1,9 +1,35 @@
 //! Branch hints: checks that lead to a panic, jumps through tables, mispredicted branches.
 
 use super::counted::counted;
-use super::{Cause, Hint, Kind, Place, count};
+use super::{Advice, Cause, Hint, Kind, Place, count};
 use crate::callee::{Purpose, purpose};
 use crate::instruction::{Flow, Registers};
+
+const OVERFLOW: Advice = Advice::general("Build without overflow checks, or use arithmetic that wraps.")
+    .rust(
+        "Build without `overflow-checks`, or use `wrapping_add` and similar methods if wrapping is intended.",
+    )
+    .native(
+        "Build without `-ftrapv` and `-fsanitize=undefined`, or use unsigned types if wrapping is intended.",
+    );
+
+const JUMP_TABLE: Advice = Advice::general(
+    "If the processor mispredicts this jump (`whyslow stat` counts branch misses), group equal cases together or handle the \
+     common case before the `switch`.",
+)
+.rust(
+    "If the processor mispredicts this jump (`whyslow stat` counts branch misses), group equal cases together or handle the \
+     common case before the `match`.",
+);
+
+const BOUNDS: Advice = Advice::general("Check the range once before the loop.")
+    .rust(
+        "Iterate over the slice instead of indexing it, take a slice of the known length before the loop, or use `zip` or \
+         `chunks_exact`.",
+    )
+    .native("Iterate over the elements instead of calling `at`, or check the range once before the loop.")
+    .fortran("Build without `-fcheck=bounds`.")
+    .go("Iterate with `range`, or check the length once before the loop (`_ = values[n-1]`).");
 
 /// `waits`: each iteration waits for the previous one.
 pub(super) fn add(place: &Place<'_>, waits: bool, found: &mut Vec<Hint>) {
@@ -46,7 +72,7 @@ pub(super) fn add(place: &Place<'_>, waits: bool, found: &mut Vec<Hint>) {
                 count(number, "a result", "results"),
                 part(place, &overflow)
             ),
-            "Build without `overflow-checks`, or use `wrapping_add` and similar methods if wrapping is intended.",
+            OVERFLOW,
         );
         found.push(Hint { cause: hidden, ..hint });
     }
@@ -61,8 +87,7 @@ pub(super) fn add(place: &Place<'_>, waits: bool, found: &mut Vec<Hint>) {
         Kind::JumpTable,
         &switches,
         format!("{} jumps through a table, to a target that depends on the data.", place.subject()),
-        "If the processor mispredicts this jump (`whyslow stat` counts branch misses), group equal cases together or handle the common \
-         case before the `match`.",
+        JUMP_TABLE,
     ));
     found.extend(unpredictable(place));
 }
@@ -76,14 +101,12 @@ struct Checks {
 
 fn bounds_check(place: &Place<'_>, checks: &Checks, cause: Option<Cause>) -> Option<Hint> {
     let (what, advice) = match cause {
-        None | Some(Cause::HiddenByChain) => (
-            count(checks.number, "an index", "indices"),
-            "Iterate over the slice instead of indexing it, take a slice of the known length before the loop, or use `zip` or \
-             `chunks_exact`.",
-        ),
+        None | Some(Cause::HiddenByChain) => (count(checks.number, "an index", "indices"), BOUNDS),
         Some(_) => (
             count(checks.number, "an index from data", "indices from data"),
-            "If the index has a known range, show it to the compiler: a mask, a remainder, or an array of constant size.",
+            Advice::general(
+                "If the index has a known range, show it to the compiler: a mask, a remainder, or an array of constant size.",
+            ),
         ),
     };
     (checks.number > 0).then(|| {
@@ -153,7 +176,9 @@ fn unpredictable(place: &Place<'_>) -> Option<Hint> {
                 place.subject(),
                 count(worst.len(), "a branch", "branches")
             ),
-            "Compute both results and select one, sort the data, or handle the common case first.",
+            Advice::general(
+                "Compute both results and select one, sort the data, or handle the common case first.",
+            ),
         )
     })
 }

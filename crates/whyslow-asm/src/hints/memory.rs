@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Hint, Kind, Place, count};
+use super::{Advice, Hint, Kind, Place, count};
 use crate::instruction::{Memory, Operation};
 
 /// Bytes per cache line.
@@ -15,12 +15,30 @@ pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
         Kind::Gather,
         &gathers,
         format!("{} gathers vectors from many places in memory.", place.subject()),
-        "Lay the data out so that values used together are adjacent (one array per field).",
+        Advice::general("Lay the data out so that values used together are adjacent (one array per field)."),
     ));
     if place.is_innermost {
         found.extend(strided(place));
     }
 }
+
+const SPILLS: Advice = Advice::general(
+    "Split the loop, keep fewer values at a time, or move a rarely executed part into a function of its own.",
+)
+.rust(
+    "Split the loop, keep fewer values at a time, or move a rarely executed part into a `#[cold]` function.",
+)
+.native(
+    "Split the loop, keep fewer values at a time, or move a rarely executed part into a function with \
+     `__attribute__((cold, noinline))`.",
+);
+
+const STRIDED: Advice = Advice::general(
+    "Walk along memory: swap the loops, store rows as columns, or keep the field in its own array.",
+)
+.fortran(
+    "Walk along memory: let the first index change in the innermost loop, or keep the component in its own array.",
+);
 
 /// Stack slots, by base register and offset, with the instructions that store to and load from each.
 type Slots = FxHashMap<(Option<u8>, i64), (Vec<usize>, Vec<usize>)>;
@@ -55,7 +73,7 @@ fn spills(place: &Place<'_>) -> Option<Hint> {
             place.subject(),
             count(number, "a value", "values")
         ),
-        "Split the loop, keep fewer values at a time, or move a rarely executed part into a `#[cold]` function.",
+        SPILLS,
     )
 }
 
@@ -116,7 +134,7 @@ pub(super) fn strided(place: &Place<'_>) -> Option<Hint> {
             Kind::StridedAccess,
             &rows,
             format!("Each access of the innermost loop is {far} away from the previous one and uses {covered} bytes there."),
-            "Walk along memory: swap the loops, store rows as columns, or keep the field in its own array.",
+            STRIDED,
         );
         if hint.is_some() {
             return hint;

@@ -8,6 +8,7 @@
 //! Each family of hints has its own file. It examines one [`Place`], which is a loop or the code outside
 //! loops, and adds the hints it finds.
 
+mod advice;
 mod arithmetic;
 mod calls;
 mod chain;
@@ -20,6 +21,8 @@ mod tests;
 
 use whyslow_profile::Host;
 
+pub use self::advice::Advice;
+pub(crate) use self::arithmetic::{computes, packed};
 use crate::body::Body;
 use crate::instruction::Instruction;
 use crate::weights::Weights;
@@ -111,6 +114,8 @@ kinds! {
 pub enum Cause {
     /// A check of each index may leave the loop, so the compiler did not vectorise it.
     IndexChecks,
+    /// It may end the program in the middle of the loop, so the compiler did not vectorise it.
+    EarlyExit,
     /// Floating-point numbers are added in the order of the source, so the compiler did not vectorise it.
     OrderOfSums,
     /// Each result is computed from the previous one by more than one kind of operation, as in a hash or a
@@ -145,7 +150,7 @@ pub struct Hint {
     /// What it is, in one sentence.
     pub sentence: String,
     /// What to do.
-    pub advice: String,
+    pub advice: Advice,
 }
 
 /// The capabilities of the machine that ran the code.
@@ -163,6 +168,20 @@ impl Machine {
     /// The machine of a recording. An unknown one has no features.
     pub fn of(host: &Host) -> Self {
         Self { features: host.features.clone() }
+    }
+
+    /// The widest vectors of the processor in bytes; `None` if its features are unknown. Early processors with AVX have
+    /// wide vectors for floating-point numbers only.
+    pub fn vector_bytes(&self, are_integers: bool) -> Option<u8> {
+        if self.features.is_empty() {
+            None
+        } else if self.has("avx512f") {
+            Some(64)
+        } else if self.has("avx2") || (self.has("avx") && !are_integers) {
+            Some(32)
+        } else {
+            Some(16)
+        }
     }
 
     fn has(&self, feature: &str) -> bool {
@@ -270,7 +289,7 @@ impl<'b> Place<'b> {
         self.instructions().filter(|(_, row)| is(row)).map(|(index, _)| index).collect()
     }
 
-    fn hint(&self, kind: Kind, shown_by: &[usize], sentence: String, advice: &str) -> Hint {
+    fn hint(&self, kind: Kind, shown_by: &[usize], sentence: String, advice: Advice) -> Hint {
         let weight = shown_by.iter().map(|&index| self.weights.at(index)).fold(0, u64::saturating_add);
         Hint {
             kind,
@@ -280,13 +299,13 @@ impl<'b> Place<'b> {
             addresses: shown_by.iter().map(|&index| self.body.instructions[index].address).collect(),
             cause: None,
             sentence,
-            advice: advice.to_owned(),
+            advice,
         }
     }
 
     /// A hint about slow instructions, if they have enough of the samples. The instructions after a slow one
     /// count with it, because its samples fall there.
-    fn costly(&self, kind: Kind, shown_by: &[usize], sentence: String, advice: &str) -> Option<Hint> {
+    fn costly(&self, kind: Kind, shown_by: &[usize], sentence: String, advice: Advice) -> Option<Hint> {
         if shown_by.is_empty() {
             return None;
         }

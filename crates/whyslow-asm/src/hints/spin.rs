@@ -1,7 +1,15 @@
 //! The spin hint: loops that wait for another thread.
 
-use super::{Hint, Kind, Place};
+use super::{Advice, Hint, Kind, Place};
 use crate::instruction::{Instruction, Operation, Registers};
+
+const SLEEP: Advice =
+    Advice::general("Sleep until the other thread is done: a condition variable, or a join.")
+        .rust("Sleep until the other thread is done: a `Condvar`, a channel, `thread::park`, or `join`.")
+        .native(
+            "Sleep until the other thread is done: a condition variable, a semaphore, a futex, or a join.",
+        )
+        .go("Sleep until the other goroutine is done: a channel, `sync.Cond` or `sync.WaitGroup`.");
 
 /// A loop that pauses, or in which nothing changes from one iteration to the next: only another thread can end
 /// it.
@@ -17,7 +25,7 @@ pub(super) fn spin_wait(place: &Place<'_>) -> Option<Hint> {
         Kind::SpinWait,
         &rows,
         "The loop does nothing but look at memory until another thread changes it.".to_owned(),
-        "Sleep until the other thread is done: a `Condvar`, a channel, `thread::park`, or `join`.",
+        SLEEP,
     ))
 }
 

@@ -21,7 +21,7 @@ rules! {
     NOT_VECTORISED "not-vectorised" InCode::of_loop(&[Kind::ScalarLoop]),
     "a hot loop is not vectorised: it processes one number at a time",
     "iterate over slices with iterators or chunks_exact, without early exits and calls; sums of floats need several accumulators",
-    Some("-O3 (gcc vectorises little at -O2), restrict on pointers, no early exits and calls in the loop; sums of floats need several accumulators or -fassociative-math");
+    Some("-O3 (gcc vectorises little at -O2), restrict on pointers, no early exits and calls in the loop; sums of floats need several accumulators or -fassociative-math -fno-signed-zeros -fno-trapping-math");
     NARROW_VECTORS "narrow-vectors" InCode::of_loop(&[Kind::NarrowVectors]).least(0.20),
     "a hot loop uses narrower vectors than this CPU supports",
     "build for the CPU it runs on: RUSTFLAGS=\"-C target-cpu=native\" (or x86-64-v3), or choose at run time with is_x86_feature_detected! and #[target_feature]",
@@ -33,7 +33,7 @@ rules! {
     SERIAL_CHAIN "serial-chain" InCode::of_loop(&[Kind::SerialChain]).least(0.15),
     "each iteration of a hot loop waits for the result of the previous one",
     "use several accumulators and add them up at the end (chunks_exact, or a loop unrolled by hand): the compiler may not do this for floats",
-    Some("use several accumulators and add them up at the end; -fassociative-math lets the compiler do this for floats");
+    Some("use several accumulators and add them up at the end; for floats, -O3 -fassociative-math -fno-signed-zeros -fno-trapping-math lets the compiler do this");
     POINTER_CHASE "pointer-chase" InCode::of_loop(&[Kind::PointerChase]).least(0.15),
     "a hot loop follows pointers and waits for memory at each one",
     "store the elements contiguously: a Vec instead of a linked list, indices instead of boxes",

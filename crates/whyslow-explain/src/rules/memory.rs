@@ -1,10 +1,11 @@
 //! Allocating, copying and freeing.
 
 use regex::Regex;
+use whyslow_asm::Language;
 use whyslow_profile::Profile;
 
 use crate::finding::{Confidence, Place};
-use crate::language::Language;
+use crate::language::language_of;
 use crate::rule::{Beneath, Frames, Rule, Signal};
 
 pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
@@ -203,7 +204,7 @@ pub(super) fn is_in_counted_loop(profile: &Profile, place: &Place) -> bool {
 
 /// Whether a line of C or C++ copies by itself, not because the program calls `memcpy` or the like.
 fn is_no_explicit_copy(profile: &Profile, place: &Place) -> bool {
-    if Language::of(profile, place) == Language::Rust {
+    if language_of(profile, place) == Language::Rust {
         return true;
     }
     let text = place.file.and_then(|file| profile.sources.get(file, place.line));

@@ -2,9 +2,12 @@
 
 use std::cmp::Reverse;
 
-use whyslow_analyze::Selection;
-use whyslow_asm::{Body, Destination, Flow, Hint, Machine, Names, Processor, Syntax, Weights, hints, skid};
-use whyslow_profile::{Code, Profile, StackId, Subject};
+use whyslow_analyze::{Label, Selection};
+use whyslow_asm::{
+    Body, Destination, Flow, Hint, Language, Machine, Names, Processor, Syntax, Weights, hints, skid,
+};
+use whyslow_explain::{Place, language_of};
+use whyslow_profile::{Code, LocationId, Profile, StackId, Subject};
 
 use super::container::{Columns, NONE};
 use super::payload::collect;
@@ -32,7 +35,8 @@ pub(super) fn push_code<'p>(profile: &'p Profile, columns: &mut Columns<'p>, tex
         for (number, row) in (0u32..).zip(&rows) {
             let body = Body::new(processor, row, |branch| names.target(row.module, branch));
             let found = hot.hints(number, row, &body);
-            tables.add(number, &body, &found, texts);
+            let language = if found.is_empty() { Language::Other } else { language_of_code(profile, row) };
+            tables.add(number, &body, (&found, language), texts);
         }
     }
     columns.u32("code.module", collect(&rows, |row| row.module.0));
@@ -85,6 +89,23 @@ impl<'p> Hot<'p> {
     }
 }
 
+/// The language of a function's code, by a sampled frame of its own.
+fn language_of_code(profile: &Profile, code: &Code) -> Language {
+    let is_there = |location: &LocationId| {
+        let row = location.index();
+        let into = profile.locations.address[row].0.wrapping_sub(code.start.0);
+        profile.locations.module[row] == Some(code.module) && into < code.bytes.len() as u64
+    };
+    let mut locations = (0..profile.locations.len()).map(LocationId::from).filter(is_there);
+    let frame = locations.find_map(|location| profile.frames.of(location).first());
+    let place = frame.map(|frame| Place {
+        label: Label::Function(frame.function),
+        file: frame.file,
+        line: frame.line,
+    });
+    place.map_or(Language::Other, |place| language_of(profile, &place))
+}
+
 /// The columns under construction.
 #[derive(Default)]
 struct Tables {
@@ -102,7 +123,14 @@ struct Tables {
 }
 
 impl Tables {
-    fn add(&mut self, number: u32, body: &Body, hints: &[Hint], texts: &mut Texts<'_>) {
+    /// `language` is that of the code.
+    fn add(
+        &mut self,
+        number: u32,
+        body: &Body,
+        (hints, language): (&[Hint], Language),
+        texts: &mut Texts<'_>,
+    ) {
         let (first_row, first_loop) = (self.code.len() as u32, self.loops[0].len() as u32);
         let row = |at: usize| first_row + at as u32;
         let loop_row = |at: Option<usize>| at.map_or(NONE, |at| first_loop + at as u32);
@@ -123,7 +151,8 @@ impl Tables {
         for hint in hints {
             let hint_row = self.hints[0].len() as u32;
             let id = texts.add(hint.kind.id().to_owned());
-            let (sentence, advice) = (texts.add(hint.sentence.clone()), texts.add(hint.advice.clone()));
+            let advice = hint.advice.in_language(language);
+            let (sentence, advice) = (texts.add(hint.sentence.clone()), texts.add(advice.to_owned()));
             push(&mut self.hints, [number, loop_row(hint.in_loop), id, sentence, advice]);
             for at in hint.addresses.iter().filter_map(|address| body.instruction_at(*address)) {
                 push(&mut self.shown, [hint_row, row(at)]);

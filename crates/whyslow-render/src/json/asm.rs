@@ -1,7 +1,7 @@
 //! A function's machine code as JSON; `docs/asm-json.md` describes it.
 
 use serde::Serialize;
-use whyslow_asm::{Destination, Flow, Listing, SourceFrame, Syntax};
+use whyslow_asm::{Destination, Flow, Listing, Obstacle, SourceFrame, Syntax};
 
 /// The name and version of the schema.
 pub const ASM_SCHEMA: &str = "whyslow-asm/1";
@@ -35,6 +35,10 @@ struct LoopJson<'a> {
     start: u64,
     last: u64,
     weight: u64,
+    vectorised: Option<bool>,
+    vector_bytes: Option<u8>,
+    processor_vector_bytes: Option<u8>,
+    scalar_reason: Option<&'static str>,
     file: Option<&'a str>,
     line: Option<u32>,
 }
@@ -79,7 +83,9 @@ pub fn asm(listing: &Listing, syntax: Syntax) -> impl Serialize {
     let extents = body.loop_extents();
     let line_at = |index: usize| listing.line_of(index);
     let own_line_at = |index: usize| listing.own_line_of(index);
-    let loops = body.loops.iter().zip(extents).zip(weights).map(|((found, (first, last)), weight)| {
+    let loops = body.loops.iter().zip(extents).zip(weights).enumerate();
+    let loops = loops.map(|(at, ((found, (first, last)), weight))| {
+        let vectors = listing.vectors(at);
         let line = own_line_at(body.blocks[found.head].instructions.start);
         LoopJson {
             depth: found.depth,
@@ -88,6 +94,10 @@ pub fn asm(listing: &Listing, syntax: Syntax) -> impl Serialize {
             start: body.instructions[first].address,
             last: body.instructions[last].address,
             weight,
+            vectorised: vectors.map(|vectors| vectors.bytes.is_some()),
+            vector_bytes: vectors.and_then(|vectors| vectors.bytes),
+            processor_vector_bytes: vectors.and_then(|vectors| vectors.available),
+            scalar_reason: vectors.and_then(|vectors| vectors.obstacle).map(Obstacle::id),
             file: line.map(|(file, _)| file),
             line: line.map(|(_, line)| line),
         }
@@ -102,7 +112,7 @@ pub fn asm(listing: &Listing, syntax: Syntax) -> impl Serialize {
             weight: hint.weight,
             addresses: &hint.addresses,
             sentence: &hint.sentence,
-            advice: &hint.advice,
+            advice: listing.advice(hint),
             file: line.map(|(file, _)| file),
             line: line.map(|(_, line)| line),
         }

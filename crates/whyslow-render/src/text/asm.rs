@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use anstyle::AnsiColor;
-use whyslow_asm::{Cause, Destination, Flow, Instruction, Kind, Listing, Operation, Syntax};
+use whyslow_asm::{Destination, Flow, Listing, Obstacle, Syntax, Vectors};
 use whyslow_words::Percent;
 
 use super::layout::{BOLD, DIM, PLAIN, cut, place, push_line, push_wrapped, styled, wrap};
@@ -118,31 +118,20 @@ fn loops(out: &mut String, listing: &Listing, view: AsmView<'_>) {
     }
 }
 
-/// Whether the compiler vectorised an innermost loop, and if not, why, as far as it is known; `None` for loops
-/// without arithmetic on numbers.
+/// Whether the compiler vectorised an innermost loop, how wide, and what was in the way; `None` for loops without
+/// arithmetic on numbers.
 fn verdict(listing: &Listing, at: usize) -> Option<String> {
-    let found = listing.body.loops.get(at).filter(|found| found.is_innermost)?;
-    let rows = || {
-        found
-            .blocks
-            .iter()
-            .flat_map(|&block| &listing.body.instructions[listing.body.blocks[block].instructions.clone()])
+    let Vectors { bytes, available, in_part, obstacle } = listing.vectors(at)?;
+    let why = match obstacle {
+        Some(Obstacle::IndexChecks) => ", because each index is checked",
+        Some(Obstacle::EarlyExit) => ", because it may end the program",
+        Some(Obstacle::OrderOfSums) => ", because the order of sums is fixed",
+        _ => "",
     };
-    let computes = |row: &&Instruction| !matches!(row.operation, Operation::Other | Operation::Copy);
-    let widest = rows().filter(computes).filter_map(|row| row.lanes.vector_bytes()).max();
-    if let Some(bytes) = widest {
-        return Some(format!("vectorised, {bytes} bytes a step"));
-    }
-    let scalar = listing.hints.iter().find(|hint| hint.kind == Kind::ScalarLoop && hint.in_loop == Some(at));
-    let is_float = rows().any(|row| row.lanes == whyslow_asm::Lanes::ScalarFloat && computes(&row));
-    let why = match scalar.map(|hint| hint.cause) {
-        Some(Some(Cause::IndexChecks)) => ", because each index is checked",
-        Some(Some(Cause::OrderOfSums)) => ", because the order of sums is fixed",
-        Some(_) => "",
-        None if is_float => "",
-        None => return None,
-    };
-    Some(format!("scalar{why}"))
+    let Some(bytes) = bytes else { return Some(format!("scalar{why}")) };
+    let part = if in_part { " in part" } else { "" };
+    let wider = available.filter(|wider| *wider > bytes).map(|wider| format!(" of the processor's {wider}"));
+    Some(format!("vectorised{part}, {bytes}{} bytes a step{why}", wider.unwrap_or_default()))
 }
 
 fn hints(out: &mut String, listing: &Listing, view: AsmView<'_>) {
@@ -168,7 +157,7 @@ fn hints(out: &mut String, listing: &Listing, view: AsmView<'_>) {
         if hint.addresses.len() > ADDRESSES {
             addresses.push("…".to_owned());
         }
-        let said = format!("{} {} ({})", clean(&hint.sentence), hint.advice, addresses.join(" "));
+        let said = format!("{} {} ({})", clean(&hint.sentence), listing.advice(hint), addresses.join(" "));
         for line in wrap(&said, view.width.saturating_sub(4)) {
             push_line(out, &format!("    {line}"));
         }
@@ -407,7 +396,9 @@ impl Shown {
 mod tests {
     use std::collections::HashMap;
 
-    use whyslow_asm::{Body, Callee, Machine, Measure, Processor, SourceFrame, Weights, hints};
+    use whyslow_asm::{
+        Body, Callee, Kind, Language, Machine, Measure, Processor, SourceFrame, Weights, hints,
+    };
     use whyslow_profile::{Code, ModuleId, RelativeAddress, Trigger, Unit};
 
     use super::super::tests::plain;
@@ -463,6 +454,8 @@ mod tests {
                 .iter()
                 .map(|(line, text)| (("src/main.rs".to_owned(), *line), (*text).to_owned()))
                 .collect::<HashMap<_, _>>(),
+            machine: Machine::default(),
+            language: Language::Rust,
             hints,
             notes: Vec::new(),
         }
@@ -480,6 +473,22 @@ mod tests {
     }
 
     #[test]
+    fn advice_is_for_the_language_of_the_code() {
+        let of = |file: &str, language: Language| {
+            let mut listing = Listing { language, ..listing() };
+            for frame in listing.frames.iter_mut().flatten() {
+                frame.file = (!file.is_empty()).then(|| file.to_owned());
+            }
+            let division = listing.hints.iter().find(|hint| hint.kind == Kind::Division).unwrap();
+            listing.advice(division)
+        };
+        assert!(of("src/main.rs", Language::Native).contains("`u32` is faster"));
+        assert!(of("src/main.c", Language::Rust).contains("`uint32_t` is faster"));
+        assert!(of("", Language::Native).contains("`uint32_t` is faster"));
+        assert!(of("main.go", Language::Rust).contains("32 bits are faster"));
+    }
+
+    #[test]
     fn hostile_names_are_escaped() {
         let text = asm(
             &listing(),
@@ -493,17 +502,24 @@ mod tests {
         let tail = [0x48, 0x39, 0xf7, 0x75, 0xf3, 0xc3]; // cmp rdi, rsi; jne start; ret
         let packed = [&[0xc5, 0xfd, 0xfe, 0x07, 0x48, 0x83, 0xc7, 0x20][..], &tail].concat(); // vpaddd ymm; add rdi, 32
         let single = [&[0xf3, 0x0f, 0x58, 0x07, 0x48, 0x83, 0xc7, 0x04][..], &tail].concat(); // addss; add rdi, 4
-        let verdict = |bytes: Vec<u8>| {
+        let verdict = |bytes: &[u8], features: &[&str]| {
+            let bytes = bytes.to_vec();
             let code = Code { module: ModuleId(0), start: RelativeAddress(0x1000), bytes };
             let body = Body::new(Processor::X86_64, &code, |_| None);
             let count = body.instructions.len();
             let weights =
                 Weights { own: vec![10; count], called: vec![0; count], missed_branches: Vec::new() };
-            let hints = hints(&body, &weights, &Machine::default());
-            super::verdict(&Listing { body, weights, hints, ..listing() }, 0)
+            let machine = Machine::new(features.iter().copied());
+            let hints = hints(&body, &weights, &machine);
+            super::verdict(&Listing { body, weights, machine, hints, ..listing() }, 0)
         };
-        assert_eq!(verdict(packed).as_deref(), Some("vectorised, 32 bytes a step"));
-        assert_eq!(verdict(single).as_deref(), Some("scalar, because the order of sums is fixed"));
+        assert_eq!(verdict(&packed, &[]).as_deref(), Some("vectorised, 32 bytes a step"));
+        assert_eq!(verdict(&packed, &["avx2"]).as_deref(), Some("vectorised, 32 bytes a step"));
+        assert_eq!(
+            verdict(&packed, &["avx2", "avx512f"]).as_deref(),
+            Some("vectorised, 32 of the processor's 64 bytes a step")
+        );
+        assert_eq!(verdict(&single, &[]).as_deref(), Some("scalar, because the order of sums is fixed"));
         assert_eq!(super::verdict(&listing(), 0), None, "a division of integers has no vector form");
     }
 }

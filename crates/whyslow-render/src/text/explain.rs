@@ -7,7 +7,7 @@ use whyslow_profile::{Profile, Unit};
 use whyslow_words::{Percent, number_of};
 
 use super::layout::{
-    BOLD, DIM, Page, columns, cut, label_name, push_line, push_titled, push_wrapped, styled, wrap,
+    BOLD, DIM, PLAIN, Page, columns, cut, label_name, push_line, push_titled, push_wrapped, styled, wrap,
 };
 use super::summary::quoted;
 use crate::names;
@@ -233,7 +233,10 @@ pub fn shape(profile: &Profile, explanation: &Explanation, file: &str) -> String
         Shape::Hotspot { function, share, line, .. } => {
             let name = CallTree::name(profile, *function);
             let line = line.and_then(|(place, part)| Some((place.file?, place.line, part)));
-            let line = line.map_or(String::new(), |(file, line, part)| {
+            // Of many lines with a little each, none is worth a look.
+            let is_hot = |part: f64| part >= share / 20.0;
+            let shown = line.filter(|(.., part)| is_hot(*part));
+            let shown = shown.map_or(String::new(), |(file, line, part)| {
                 format!(", {} at {}", Percent(part), names::place(profile.text(file), line, PLACE))
             });
             // What nobody explains is read in its loops.
@@ -246,11 +249,13 @@ pub fn shape(profile: &Profile, explanation: &Explanation, file: &str) -> String
                     "No known pattern explains most of it. See its loops: whyslow asm {file} {}",
                     quoted(&name)
                 )
+            } else if line.is_none() {
+                format!("See its machine code: whyslow asm {file} {}", quoted(&name))
             } else {
                 format!("See its lines: whyslow report {file} lines")
             };
             format!(
-                "one hotspot: {} and its callees take {} of the {time}{line}. {next}",
+                "one hotspot: {} and its callees take {} of the {time}{shown}. {next}",
                 clean(&name),
                 Percent(*share)
             )
@@ -328,7 +333,7 @@ pub fn explained_change(profiles: [&Profile; 2], changes: &[Change<'_>], page: P
             finding.map_or("-".to_owned(), |finding| Percent(finding.share).to_string())
         };
         let head = format!(
-            "{:<9} {:>8} → {:>8}  ",
+            "{:<11} {:>8} → {:>8}  ",
             change.outcome.word(),
             share(change.before),
             share(change.after)
@@ -358,6 +363,11 @@ pub fn explained_change(profiles: [&Profile; 2], changes: &[Change<'_>], page: P
     }
     if changes.is_empty() {
         push_wrapped(&mut out, BOLD, "no known pattern stands out in either profile", page.width);
+    }
+    if changes.iter().any(Change::is_sampled) {
+        let words = "One recording per side cannot show run-to-run noise, so there is no verdict; \
+                     `whyslow verify --runs 5 'BEFORE' 'AFTER'` gives one.";
+        push_wrapped(&mut out, PLAIN, words, page.width);
     }
     out
 }

@@ -1,7 +1,7 @@
 //! Functions and lines of the user's code, each with the library code it calls.
 
 use whyslow_analyze::{By, CallTree, HotLine, HotLines, Label, Nearness, OwnRow, OwnTable};
-use whyslow_profile::{CodeKind, Profile};
+use whyslow_profile::{CodeKind, ModuleKind, Profile};
 
 use super::functions::{definition, intro};
 use super::layout::{
@@ -146,13 +146,15 @@ fn is_c(profile: &Profile, label: Label) -> bool {
     function.raw_name == function.name || profile.text(function.raw_name) == profile.text(function.name)
 }
 
-/// The file that a function without lines is in: `[libz.so.1]`.
+/// The file that a function without lines is in: `[libz.so.1]`; `[jit]` for compiled code in memory.
 fn module_of(profile: &Profile, label: Label, width: usize) -> String {
     let Label::Function(id) = label else { return String::new() };
     let module = profile.functions[id.index()].module.and_then(|row| profile.modules.get(row.index()));
     let path = module.map_or("", |module| profile.text(module.path));
     let file = path.rsplit('/').next().unwrap_or(path);
-    if file.is_empty() || file.starts_with('[') {
+    if module.is_some_and(|module| module.kind == ModuleKind::Jit) {
+        "[jit]".to_owned()
+    } else if file.is_empty() || file.starts_with('[') {
         String::new()
     } else {
         cut(&format!("[{}]", clean(file)), width)

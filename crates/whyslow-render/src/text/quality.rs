@@ -146,34 +146,33 @@ fn wait_words(waits: &WaitQuality, lost: u64) -> String {
     text + &format!(", {} lost", Count(lost))
 }
 
-/// The verdict on one line without styles: the headline and the worst problems.
+/// The verdict on one line without styles: the headline and the problems.
 pub fn verdict(quality: &Quality) -> String {
-    let worst =
-        worst(quality).into_iter().map(|(severity, words)| format!("; {}: {words}", severity.label()));
-    headline(quality) + &worst.collect::<String>()
+    let problems =
+        problems(quality).into_iter().map(|(severity, words)| format!("; {}: {words}", severity.label()));
+    headline(quality) + &problems.collect::<String>()
 }
 
-/// The verdict for the top of a view: the headline, and below it the worst problems.
+/// The verdict for the top of a view: the headline, and below it the problems.
 pub fn verdict_lines(quality: &Quality, page: Page) -> String {
     let mut out = String::new();
     push_line(&mut out, &headline(quality));
-    for (severity, words) in worst(quality) {
+    for (severity, words) in problems(quality) {
         push_remark(&mut out, severity, &words, page.width);
     }
     out
 }
 
-/// The two worst problems, and how many more there are; notes appear only in the view `quality`.
-fn worst(quality: &Quality) -> Vec<(Severity, String)> {
-    const MOST: usize = 2;
+/// The problems, worst first, and how many notes there are; notes appear only in the view `quality`.
+fn problems(quality: &Quality) -> Vec<(Severity, String)> {
     let remarks = quality.warnings.iter().map(Fact::remark).filter(|remark| remark.severity > Severity::Note);
-    let mut worst: Vec<(Severity, String)> =
-        remarks.take(MOST).map(|remark| (remark.severity, clean(&remark.text).into_owned())).collect();
-    let more = quality.warnings.len() - worst.len();
-    if let (Some((_, words)), 1..) = (worst.last_mut(), more) {
-        words.push_str(&format!(" (+{more} more: `report FILE quality`)"));
+    let mut problems: Vec<(Severity, String)> =
+        remarks.map(|remark| (remark.severity, clean(&remark.text).into_owned())).collect();
+    let notes = (quality.warnings.len() - problems.len()) as u64;
+    if let (Some((_, words)), 1..) = (problems.last_mut(), notes) {
+        words.push_str(&format!(" (+{}: `report FILE quality`)", number_of(notes, "note", "notes")));
     }
-    worst
+    problems
 }
 
 /// The JSON label of the samples' trigger.

@@ -232,6 +232,12 @@ fn waited_line(waited: &Waited, file: Option<&str>, profile: &Profile) -> String
                 clean(&record_again(profile, "--off-cpu"))
             )
         }
+        // One thread alone cannot be more than there are CPUs.
+        Waited::Queued { queued_ns, ran_ns } if profile.threads.len() == 1 => format!(
+            "the main thread ran {} and queued {} for a CPU: the machine is busy",
+            duration(*ran_ns),
+            duration(*queued_ns)
+        ),
         Waited::Queued { queued_ns, ran_ns } => format!(
             "threads ran {} and queued {} for a CPU: the machine is busy, or the program has more busy threads than CPUs",
             duration(*ran_ns),

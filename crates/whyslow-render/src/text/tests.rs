@@ -6,7 +6,10 @@ use whyslow_analyze::{
     BlockedWorker, By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable,
     Parallelism, Quality, Ratios, Selection, SortBy, SpanTable, Spent, Threads, TreeOptions, Waited,
 };
-use whyslow_profile::{KernelView, Origin, Profile, Sampler, Span, ThreadId, Trigger};
+use whyslow_profile::{
+    KernelView, Module, ModuleId, ModuleKind, Origin, Profile, Sampler, Span, ThreadId, Trigger,
+};
+use whyslow_words::Severity;
 
 use super::*;
 
@@ -106,6 +109,38 @@ fn mostly_waiting_program_gets_a_note() {
     assert!(text.contains(expected), "{text}");
     waits.meta.duration_ns = 3_000_000_000;
     assert!(!one_screen(&waits, 200).contains("mostly waits"));
+}
+
+/// A single thread cannot be more than there are CPUs.
+#[test]
+fn a_starved_single_thread_is_one_thread() {
+    const S: u64 = 1_000_000_000;
+    let mut profile = testing::profile("main;app::count 2000");
+    profile.meta.exit = Some(whyslow_profile::ExitStatus::Code(0));
+    (profile.meta.duration_ns, profile.meta.user_time_ns) = (10 * S, 2 * S);
+    let times = whyslow_profile::ThreadTimes {
+        ran_ns: 2 * S,
+        queued_ns: 8 * S,
+        ..whyslow_profile::ThreadTimes::default()
+    };
+    profile.threads[0].times = Some(times);
+    let text = one_screen(&profile, 200);
+    let expected = "the main thread ran 2.00 s and queued 8.00 s for a CPU: the machine is busy\n";
+    assert!(text.contains(expected), "{text}");
+    let second = profile.threads[0].clone();
+    profile.threads.push(second);
+    let text = one_screen(&profile, 200);
+    assert!(text.contains("or the program has more busy threads than CPUs"), "{text}");
+}
+
+#[test]
+fn a_table_of_queueing_alone_has_no_blocked_thread() {
+    let profile = testing::profile("main@app.rs:3;app::count 5");
+    let charges = Charges::new(&profile, true);
+    let mut table = whyslow_analyze::WaitTable::build(&profile, &Selection::default(), &charges, 0);
+    table.rows.iter_mut().for_each(|row| row.reason = whyslow_analyze::Reason::Cpu);
+    let text = plain(&waits(&table, &[], &profile, 9, Page::new(&profile, 0, 200)));
+    assert!(text.starts_with("no thread was blocked; threads queued for a CPU 5.00 ms (5 times);"), "{text}");
 }
 
 /// A program that sleeps for 10 s gets its waits as its answer; if they were not recorded, the one command that
@@ -873,6 +908,38 @@ fn quality_in_full() {
       fix: record at a lower rate: -F 500
     note: a note from the recorder
     "#);
+}
+
+#[test]
+fn heads_of_views_give_every_reason_of_the_grade() {
+    let mut profile = program();
+    profile.sealed = false;
+    profile.meta.kernel = KernelView::Hidden;
+    profile.meta.system_time_ns = profile.meta.user_time_ns / 4;
+    profile.meta.counters.lost_samples = 900;
+    profile.meta.notes.push(whyslow_profile::Note::Text("a note from the recorder".to_owned()));
+    let quality = Quality::of(&profile);
+    let problems = quality.remarks().into_iter().filter(|remark| remark.severity > Severity::Note);
+    let problems = problems.map(|remark| remark.text).collect::<Vec<_>>();
+    assert!(problems.len() > 2, "{problems:?}");
+    let line = verdict(&quality);
+    assert!(problems.iter().all(|problem| line.contains(problem)), "{line}");
+    assert!(line.ends_with(" (+1 note: `report FILE quality`)"), "{line}");
+}
+
+#[test]
+fn compiled_code_in_memory_shows_where_it_is_instead_of_a_line() {
+    let mut profile = testing::profile("main@m.rs:3;JS:*fib 600\nmain@m.rs:3 300");
+    let path = profile.strings.push("[jit:7]");
+    profile.modules.push(Module { path, kind: ModuleKind::Jit, ..profile.modules[0].clone() });
+    let jit = ModuleId::from(profile.modules.len() - 1);
+    let is_fib = |profile: &Profile, at: usize| profile.text(profile.functions[at].name) == "JS:*fib";
+    let fib = (0..profile.functions.len()).find(|&at| is_fib(&profile, at)).unwrap();
+    profile.functions[fib].module = Some(jit);
+    profile.functions[fib].file = None;
+    let text = one_screen(&profile, 100);
+    let row = text.lines().find(|line| line.contains("JS:*fib") && line.contains('%')).unwrap();
+    assert!(row.contains("[jit]"), "{text}");
 }
 
 #[test]

@@ -46,15 +46,19 @@ pub fn waits(
     let queued = table.rows.iter().filter(|row| row.reason == Reason::Cpu);
     let (queued_ns, queued_count) =
         queued.fold((0, 0), |(ns, count), row| (ns + row.total_ns, count + row.count));
-    let mut intro = format!(
+    let blocked_count = table.count - queued_count;
+    let blocked_words = format!(
         "threads were blocked {} in all, in {}",
         duration(table.total_ns - queued_ns),
-        number_of(table.count - queued_count, "wait", "waits")
+        number_of(blocked_count, "wait", "waits")
     );
-    if queued_count > 0 {
-        let times = number_of(queued_count, "time", "times");
-        intro.push_str(&format!(", and queued for a CPU {} ({times})", duration(queued_ns)));
-    }
+    let queued_words =
+        format!("queued for a CPU {} ({})", duration(queued_ns), number_of(queued_count, "time", "times"));
+    let mut intro = match (blocked_count, queued_count) {
+        (_, 0) => blocked_words,
+        (0, _) => format!("no thread was blocked; threads {queued_words}"),
+        _ => format!("{blocked_words}, and {queued_words}"),
+    };
     intro.push_str("; each wait is charged to the line of your code that led to it");
     push_wrapped(&mut out, PLAIN, &intro, page.width);
     let reasons = table

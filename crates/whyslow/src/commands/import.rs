@@ -103,12 +103,11 @@ fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> Str
     if profile.metrics.len() > 1 {
         holds.push(number_of(profile.metrics.len() as u64, "metric", "metrics"));
     }
+    let file = shell::file(output);
     format!(
-        "whyslow: {}: {format}: {}\nwhyslow: wrote {}; next: whyslow report {}\n",
+        "whyslow: {}: {format}: {}\nwhyslow: wrote {file}; next: whyslow report {file}   whyslow view {file}\n",
         path.display(),
-        holds.join(", "),
-        shell::file(output),
-        shell::file(output)
+        holds.join(", ")
     )
 }
 

@@ -69,13 +69,12 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
     if volume > Volume::Quiet {
         let samples = profile.main_samples().map_or(0, |(_, samples)| samples.len()) as u64;
         let cpu_time = profile.meta.user_time_ns.saturating_add(profile.meta.system_time_ns);
+        let file = shell::file(&output);
         note(&format!(
-            "whyslow: {}, {}, {} of CPU time\nwhyslow: wrote {}; next: whyslow report {}\n",
+            "whyslow: {}, {}, {} of CPU time\nwhyslow: wrote {file}; next: whyslow report {file}   whyslow view {file}\n",
             number_of(args.files.len() as u64, "recording", "recordings"),
             number_of(samples, "sample", "samples"),
-            duration(cpu_time),
-            shell::file(&output),
-            shell::file(&output)
+            duration(cpu_time)
         ));
         note(&format!("whyslow: {}\n", whyslow_render::text::headline(&Quality::of(&profile))));
     }

@@ -241,7 +241,10 @@ fn observe(
         numbers.push(("wall-time".to_owned(), meta.duration_ns as f64));
         numbers.push(("cpu-time".to_owned(), (meta.user_time_ns + meta.system_time_ns) as f64));
     }
-    numbers.push(("max-resident".to_owned(), meta.max_resident_bytes as f64));
+    // 0 is unknown: a program smaller than whyslow has no peak of its own.
+    if meta.max_resident_bytes > 0 {
+        numbers.push(("max-resident".to_owned(), meta.max_resident_bytes as f64));
+    }
     let observed = Observed::of(profile, &selection, size, numbers);
     Ok((observed, (profile.text(metric.name).to_owned(), sampled)))
 }

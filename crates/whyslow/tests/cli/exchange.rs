@@ -18,7 +18,7 @@ fn every_command_reads_an_imported_file() {
     assert_eq!(
         outcome.succeeds().stderr,
         "whyslow: run.json: a speedscope profile: 2 samples, 1 thread\n\
-         whyslow: wrote run.whyslow; next: whyslow report run.whyslow\n"
+         whyslow: wrote run.whyslow; next: whyslow report run.whyslow   whyslow view run.whyslow\n"
     );
     assert_eq!(folder.names(), ["run.json", "run.whyslow"]);
     assert!(folder.whyslow(["report", "run.whyslow"]).succeeds().stdout.contains("parse"));
@@ -55,7 +55,9 @@ fn imports_from_stdin() {
     let folder = Folder::new();
     folder.file("stacks.folded", "main;parse 300\nmain 100\n");
     let stacks = fs::File::open(folder.path().join("stacks.folded")).unwrap();
-    outcome(folder.command().args(["import", "-"]).stdin(stacks)).succeeds();
+    let imported = outcome(folder.command().args(["import", "-"]).stdin(stacks));
+    let next = "next: whyslow report stdin.whyslow   whyslow view stdin.whyslow";
+    assert!(imported.succeeds().stderr.contains(next), "{imported:?}");
     assert_eq!(folder.names(), ["stacks.folded", "stdin.whyslow"]);
     let folded = folder.whyslow(["export", "stdin.whyslow", "--to", "folded"]);
     assert_eq!(folded.succeeds().stdout, "main 100\nmain;parse 300\n");

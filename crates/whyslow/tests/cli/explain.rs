@@ -142,6 +142,29 @@ fn writes_sarif_and_annotations() {
 }
 
 #[test]
+fn a_hotspot_without_lines_is_read_in_its_machine_code() {
+    let folder = Folder::new();
+    folder.profile("x.whyslow", "app::main;app::count;core::hash::sip::Hasher<S>::write 900\napp::main 10");
+    let text = explain(&folder, &[]).succeeds().stdout.replace('\n', " ");
+    assert!(text.contains("See its machine code: whyslow asm x.whyslow app::count"), "{text}");
+    folder.profile(
+        "x.whyslow",
+        "app::main@m.rs:1;app::count@m.rs:4;core::hash::sip::Hasher<S>::write 900\napp::main@m.rs:2 10",
+    );
+    let text = explain(&folder, &[]).succeeds().stdout.replace('\n', " ");
+    assert!(text.contains("See its lines: whyslow report x.whyslow lines"), "{text}");
+}
+
+#[test]
+fn a_hotspot_names_its_hottest_line_only_if_it_has_one() {
+    let folder = Folder::new();
+    let lines = (1..=60).map(|line| format!("app::main@m.rs:1;app::mix@m.rs:{} 10\n", line + 10));
+    folder.profile("x.whyslow", &lines.collect::<String>());
+    let text = explain(&folder, &[]).succeeds().stdout.replace('\n', " ");
+    assert!(text.contains("app::mix and its callees take 100.0 % of the time. "), "{text}");
+}
+
+#[test]
 fn explains_a_difference() {
     let folder = folder();
     folder.profile(
@@ -150,18 +173,19 @@ fn explains_a_difference() {
     );
     let text = folder.whyslow(["explain", "x.whyslow", "y.whyslow"]).succeeds().stdout.clone();
     let lines = text.lines().filter(|line| line.contains('→')).collect::<Vec<_>>();
-    assert!(lines[0].starts_with("more") && lines[0].contains("20.0 % →"), "{text}");
-    assert!(lines[1].starts_with("resolved") && lines[1].contains("30.0 % →        -"), "{text}");
+    assert!(lines[0].starts_with("undecided ") && lines[0].contains("20.0 % →"), "{text}");
+    assert!(lines[1].starts_with("only before ") && lines[1].contains("30.0 % →        -"), "{text}");
+    assert!(text.contains("One recording per side cannot show run-to-run noise"), "{text}");
     let json = folder.whyslow(["explain", "x.whyslow", "y.whyslow", "--format", "json"]);
     let json: Value = serde_json::from_str(&json.succeeds().stdout).unwrap();
     assert_eq!(
         (&json["changes"][0]["became"], &json["changes"][1]["became"]),
-        (&"more".into(), &"gone".into())
+        (&"undecided".into(), &"gone".into())
     );
     assert_eq!(json["changes"][1]["after"], Value::Null);
     let same = folder.whyslow(["explain", "x.whyslow", "x.whyslow"]).succeeds().stdout.clone();
     assert!(
-        same.lines().filter(|line| line.contains('→')).all(|line| line.starts_with("unchanged")),
+        same.lines().filter(|line| line.contains('→')).all(|line| line.starts_with("undecided")),
         "{same}"
     );
 }

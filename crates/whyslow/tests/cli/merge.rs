@@ -24,7 +24,7 @@ fn pools_runs() {
     let outcome = folder.whyslow(["merge", "a.whyslow", "b.whyslow", "-o", "both.whyslow"]);
     let printed = &outcome.succeeds().stderr;
     assert!(printed.contains("2 recordings, 11 samples, 11.0 ms of CPU time"), "{printed}");
-    assert!(printed.contains("next: whyslow report both.whyslow"), "{printed}");
+    assert!(printed.contains("next: whyslow report both.whyslow   whyslow view both.whyslow"), "{printed}");
     let own = |name: &str, samples| (name.to_owned(), samples);
     assert_eq!(functions(&folder, "both.whyslow"), [own("check", 2), own("parse", 3), own("print", 6)]);
 }

@@ -60,8 +60,11 @@ impl Warning {
             .to_owned(),
             Self::Stripped(modules) => by_origin(modules, |built_with| match built_with {
                 BuiltWith::Cargo => {
-                    "put `strip = false` and `debug = \"line-tables-only\"` under [profile.release] \
-                     in Cargo.toml; `cargo whyslow` does it for you"
+                    return format!(
+                        "record it with `{}`, which builds it with names and lines; or put `strip = false` and `debug = \
+                         \"line-tables-only\"` under [profile.release] in Cargo.toml",
+                        with_cargo(modules)
+                    );
                 }
                 BuiltWith::Go => WHOLE_GO,
                 BuiltWith::Other => "build with `gcc -g -O2`, and neither link with -s nor run `strip`",
@@ -70,18 +73,23 @@ impl Warning {
                     "do not strip it: C and C++: `gcc -g -O2` without -s; Rust: `strip = false` and \
                      `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml"
                 }
-            }),
+            }
+            .to_owned()),
             Self::NoDebugInfo(modules) => by_origin(modules, |built_with| match built_with {
                 BuiltWith::Cargo => {
-                    "record it with `cargo whyslow -- ARGS`, which builds it with line tables and then names the \
-                     lines; or put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml"
+                    return format!(
+                        "record it with `{}`, which builds it with line tables and then names the lines; or put `debug = \
+                         \"line-tables-only\"` under [profile.release] in Cargo.toml",
+                        with_cargo(modules)
+                    );
                 }
                 BuiltWith::Go => WHOLE_GO,
                 BuiltWith::Other => "build with debug info: `gcc -g -O2`",
                 BuiltWith::Unknown | BuiltWith::Package => {
                     "put `debug = \"line-tables-only\"` under [profile.release] in Cargo.toml (C and C++: `gcc -g`)"
                 }
-            }),
+            }
+            .to_owned()),
             Self::MissingFile(_) => {
                 "open the profile on the machine that recorded it, with the file in its place; or import it with \
                  `--symfs FOLDER`, the folder with copies of the files"
@@ -102,6 +110,10 @@ impl Warning {
                     }
                     None => read.to_owned(),
                 }
+            }
+            Self::NoUnwindInfo { in_assembly: true, .. } => {
+                "add `.cfi` directives to it; or read `whyslow report FILE tree --inverted`, which does not need the outer frames"
+                    .to_owned()
             }
             Self::NoUnwindInfo { built_with, .. } => return built_with.unwind_tables().map(str::to_owned),
             Self::JitStacks { runtime, .. } => return runtime.stacks_fix(),
@@ -244,13 +256,18 @@ const DEBUGINFOD: [(&str, &str); 6] = [
     ("opensuse-leap", "https://debuginfod.opensuse.org"),
 ];
 
+/// The cargo command that records the program again, with lines.
+fn with_cargo(modules: &[ModuleShare]) -> &str {
+    modules.iter().find_map(|module| module.cargo_again.as_deref()).unwrap_or("cargo whyslow -- ARGS")
+}
+
 /// A fix for modules that the user builds, and another for modules of the system.
-fn by_origin(modules: &[ModuleShare], own: impl Fn(BuiltWith) -> &'static str) -> String {
+fn by_origin(modules: &[ModuleShare], own: impl Fn(BuiltWith) -> String) -> String {
     let (system, built): (Vec<_>, Vec<_>) =
         modules.iter().cloned().partition(|module| module.system_path.is_some());
     let own = own(BuiltWith::of_all(&built));
     let Some(path) = system.first().and_then(|module| module.system_path.as_deref()) else {
-        return own.to_owned();
+        return own;
     };
     let server = DEBUGINFOD.iter().find(|(id, _)| *id == system[0].distribution).map(|(_, server)| server);
     let packages = match server {

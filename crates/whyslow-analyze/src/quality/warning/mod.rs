@@ -32,6 +32,8 @@ pub struct ModuleShare {
     pub unnamed_share: f64,
     /// The id of the recording machine's distribution; empty if unknown.
     pub distribution: String,
+    /// The cargo command that builds it with lines and records the same again, if it is the recorded program.
+    pub cargo_again: Option<String>,
 }
 
 /// What a module was built with, as far as the names of its functions show it.
@@ -115,6 +117,8 @@ whyslow_profile::facts! {
             module: Option<String>,
             /// What it was built with.
             built_with: BuiltWith,
+            /// Whether most of the stacks end in functions written in assembly.
+            in_assembly: bool,
         },
         /// Stacks are truncated at JIT-compiled code without frame pointers.
         "jit-stacks" => JitStacks {

@@ -75,9 +75,12 @@ impl fmt::Display for Warning {
                     Percent(*share)
                 )
             }
-            Self::NoUnwindInfo { share, module, .. } => {
+            Self::NoUnwindInfo { share, module, in_assembly, .. } => {
                 write!(f, "{} of the samples have truncated stacks: ", Percent(*share))?;
                 match module {
+                    Some(module) if *in_assembly => {
+                        write!(f, "assembly in {module} has no unwind tables")
+                    }
                     Some(module) => write!(f, "{module} has code without unwind tables"),
                     None => write!(f, "some code has no unwind tables"),
                 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use whyslow_asm::{Body, Listing, Machine, Measure, SourceFrame, Weights, hints};
-use whyslow_profile::{LocationId, ModuleId, Profile};
+use whyslow_asm::{Body, Language, Listing, Machine, Measure, SourceFrame, Weights, hints};
+use whyslow_profile::{Host, LocationId, ModuleId, Profile};
 
 use super::source::{Binary, kept_body, source_file};
 use crate::failure::{Failure, Result};
@@ -58,6 +58,7 @@ pub(super) fn of_kept(sampled: &Sampled<'_>, name: &str, row: usize) -> Result<L
     };
     let machine = Machine::of(&profile.meta.host);
     let hints = hints(&body, &weights, &machine);
+    notes.extend(other_machine(&profile.meta.host, &whyslow_capture::this_host()));
     let sources = source_texts(&frames, Some(profile));
     Ok(Listing {
         function: name.to_owned(),
@@ -65,6 +66,8 @@ pub(super) fn of_kept(sampled: &Sampled<'_>, name: &str, row: usize) -> Result<L
         body,
         weights,
         measure: Some(sampled.measure()),
+        language: language_in(profile, code.module, name),
+        machine,
         frames,
         sources,
         hints,
@@ -100,6 +103,9 @@ pub(super) fn of_binary(
                 .to_owned(),
         );
     }
+    if let Some((sampled, _)) = sampled {
+        notes.extend(other_machine(&sampled.profile.meta.host, &whyslow_capture::this_host()));
+    }
     let frames = frames_of(binary, &body);
     let sources = source_texts(&frames, sampled.map(|(sampled, _)| sampled.profile));
     Ok(Listing {
@@ -108,10 +114,30 @@ pub(super) fn of_binary(
         body,
         weights,
         measure: sampled.map(|(sampled, _)| sampled.measure()),
+        language: binary.language_of(&function.name),
+        machine,
         frames,
         sources,
         hints,
         notes,
+    })
+}
+
+/// The language of a function of a recorded module.
+fn language_in(profile: &Profile, module: ModuleId, name: &str) -> Language {
+    let names = profile.functions.iter().filter(|function| function.module == Some(module));
+    let names = || names.clone().map(|row| (profile.text(row.raw_name), profile.text(row.name)));
+    let own = names().find(|(_, other)| *other == name);
+    own.and_then(|(symbol, name)| Language::of_name(symbol, name))
+        .unwrap_or_else(|| Language::of_neighbours(names()))
+}
+
+/// A note if the code ran on another processor than this one: hints are for that.
+fn other_machine(recorded: &Host, here: &Host) -> Option<String> {
+    let is_other = recorded.features != here.features && !recorded.features.is_empty();
+    is_other.then(|| {
+        let name = if recorded.cpu.is_empty() { "another processor" } else { &recorded.cpu };
+        format!("Recorded on another machine ({name}): vector sizes and hints are for that processor.")
     })
 }
 
@@ -172,4 +198,23 @@ fn read_lines(file: &str) -> Vec<String> {
     let is_small = |path: &Path| std::fs::metadata(path).is_ok_and(|meta| meta.len() <= LARGEST);
     let text = source_file(file).filter(|path| is_small(path)).and_then(|path| std::fs::read(path).ok());
     String::from_utf8_lossy(&text.unwrap_or_default()).lines().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_of_another_processor_says_so() {
+        let host = |cpu: &str, features: &[&str]| Host {
+            cpu: cpu.to_owned(),
+            features: features.iter().map(|feature| (*feature).to_owned()).collect(),
+            ..Host::default()
+        };
+        let here = host("Small", &["sse3"]);
+        let note = other_machine(&host("Large", &["sse3", "avx2"]), &here).unwrap();
+        assert!(note.starts_with("Recorded on another machine (Large): "), "{note}");
+        assert_eq!(other_machine(&here, &here), None);
+        assert_eq!(other_machine(&host("", &[]), &here), None, "an import knows no features");
+    }
 }

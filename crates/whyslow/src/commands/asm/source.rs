@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use whyslow_asm::{Body, Callee, Names, Processor, Target};
+use whyslow_asm::{Body, Callee, Language, Names, Processor, Target};
 use whyslow_elf::{BuildId, Elf, ElfFile};
 use whyslow_profile::{
     Code, LocationId, Module, ModuleId, ModuleKind, Optimised, Profile, RelativeAddress, SymbolState,
@@ -89,6 +89,14 @@ impl Binary {
                 (function.name, hosts.collect())
             })
             .collect()
+    }
+
+    /// The language of a function: by its name, else by the other functions of the file.
+    pub(super) fn language_of(&self, name: &str) -> Language {
+        Language::of_name(name, name).unwrap_or_else(|| {
+            let all = self.functions("");
+            Language::of_neighbours(all.iter().map(|other| (other.name.as_str(), other.name.as_str())))
+        })
     }
 
     /// Similar function names.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{Quality, Selection};
-use whyslow_explain::{ALL, Allowed, Change, Explanation, Finding, Question, Rule, rule};
+use whyslow_explain::{ALL, Allowed, Change, Cost, Explanation, Finding, Question, Rule, rule};
 use whyslow_profile::Profile;
 use whyslow_render::json::{self, Context};
 use whyslow_render::text::{self, Page};
@@ -212,7 +212,12 @@ fn one(args: &ExplainArgs, subject: &Subject, explanation: &Explanation) -> Resu
 }
 
 fn change(args: &ExplainArgs, subjects: [&Subject; 2], explanations: [&Explanation; 2]) -> Result<String> {
-    let totals = subjects.map(|subject| subject.selection.weigh(&subject.profile).total_value);
+    let total = |subject: &Subject, cost: Cost| {
+        let named = cost.metric().and_then(|name| Selection::metric_named(&subject.profile, name).ok());
+        let metric = named.unwrap_or(subject.selection.metric);
+        Selection { metric, ..subject.selection.clone() }.weigh(&subject.profile).total_value
+    };
+    let totals = |cost: Cost| subjects.map(|subject| total(subject, cost));
     let changes = Change::all(explanations[0], explanations[1], totals);
     let profiles = subjects.map(|subject| &subject.profile);
     match args.format {
