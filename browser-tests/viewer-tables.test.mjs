@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { heap } from '../viewer/test/heap.mjs';
 import { known } from '../viewer/test/known.mjs';
+import { syscalls } from '../viewer/test/syscalls.mjs';
 import * as opened from './opened.mjs';
-import { column, cursor, facts, grid, hoverFrame, page, pageOf, problems, rowWith, settled } from './opened.mjs';
+import { brush, column, cursor, facts, grid, hoverFrame, page, pageOf, problems, rowWith, rows, settled } from './opened.mjs';
 
 afterEach(() => assert.deepEqual(problems, [], 'no errors, no requests, no dialogs'));
 
@@ -108,4 +109,22 @@ test('a location opens in the chosen editor, and the choice is saved', async () 
   await page.getByRole('menuitem', { name: 'Open src/sum.rs:14' }).click();
   assert.equal(await page.evaluate(() => window.opened), 'vscode://file/home/me/app/src/sum.rs:14', 'the location of the call');
   assert.match(await cursor('Functions'), /app::sum/);
+});
+
+test('system calls: by line, with files and errors, in the selected time; Enter shows the stacks', async () => {
+  await open('tab=syscalls', 'syscalls', syscalls);
+  assert.deepEqual(await rows('System calls'), [
+    '99.7 % | 40.0 ms | 1 |  | 40.0 ms | 40.0 ms | 40.0 ms | clock_nanosleep | calls::nap app.rs:20 | ',
+    '0.26 % | 105 µs | 101 | 1.18 KiB | 1.02 µs | 1.02 µs | 5.00 µs | write | calls::write app.rs:3 | out.txt 95.2 %, log 4.76 %',
+    '<0.01 % | 1.15 µs | 5 |  | 230 ns | 230 ns | 230 ns | openat | calls::open app.rs:9 | ENOENT 3',
+  ]);
+  assert.match(await page.textContent('#panel .status'), /^107 system calls took 40\.1 ms, including waits; 40\.0 ms of that in calls that only wait\./);
+  await brush(.05, .15);
+  assert.deepEqual(await column('System calls', 7), ['write']);
+  await grid('System calls').focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await settled();
+  assert.match(await facts(), /100 µs/);
+  assert.equal(await page.getByRole('tab', { name: 'Flame' }).getAttribute('aria-selected'), 'true');
 });

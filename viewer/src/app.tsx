@@ -22,6 +22,7 @@ import { QualityBanner, QualityPanel } from './panels/quality.tsx';
 import { SourcePanel } from './panels/source.tsx';
 import { SpansPanel } from './panels/spans.tsx';
 import { StackChartPanel } from './panels/stackchart.tsx';
+import { SyscallsPanel } from './panels/syscalls.tsx';
 import { ModulesPanel, ThreadsPanel, WaitsPanel } from './panels/tables.tsx';
 import { TasksPanel } from './panels/tasks.tsx';
 import { globalKey } from './shortcuts.ts';
@@ -48,6 +49,7 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   parallelism: { title: 'Parallelism', Panel: ParallelismPanel },
   tasks: { title: 'Tasks', Panel: TasksPanel },
   waits: { title: 'Waits', Panel: WaitsPanel },
+  syscalls: { title: 'System calls', Panel: SyscallsPanel },
   threads: { title: 'Threads', Panel: ThreadsPanel },
   modules: { title: 'Modules', Panel: ModulesPanel },
 };
@@ -61,6 +63,7 @@ const WITHIN: Partial<Record<Tab, (model: Model) => boolean>> = {
   parallelism: hasParallelism,
   tasks: model => model.profile.tasks.count > 0,
   waits: model => waitMetric(model) >= 0,
+  syscalls: model => model.profile.syscalls.count > 0,
   threads: model => model.profile.threads.count > 1,
   modules: model => model.profile.modules.count > 1,
 };

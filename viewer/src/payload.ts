@@ -2,6 +2,7 @@
 
 import { ascending, damaged, isCount, isRecord, NONE, PayloadError, readContainer, within, type Columns, type Container } from './container.ts';
 import { checkCode, readCode, type CodeTables } from './codetables.ts';
+import { checkSyscalls, readSyscalls, type SyscallTables } from './syscalltables.ts';
 import { checkFindings, readExplained, readFindings, type ExplainedFacts, type FindingTables } from './findingtables.ts';
 
 export { NONE, PayloadError };
@@ -99,7 +100,7 @@ export interface WaitDetails {
   wakerStack: Uint32Array;
 }
 
-export interface Profile extends FindingTables, CodeTables {
+export interface Profile extends FindingTables, CodeTables, SyscallTables {
   /** The summary of the whole profile; undefined without `explain`. */
   explained: ExplainedFacts | undefined;
   context: Context;
@@ -266,6 +267,7 @@ export function decodeProfile({ header: given, columns }: Container): Profile {
     },
     skid: header.skid,
     ...readCode(columns),
+    ...readSyscalls(columns),
     heapFacts: header.heap && readHeapFacts(header.heap),
     heap: {
       count: siteCount, function: u32('heap.function', siteCount), file: u32('heap.file', siteCount), line: u32('heap.line', siteCount, 0),
@@ -428,6 +430,7 @@ function check(profile: Profile): void {
   within('sources.file', sources.file, texts, true);
   within('sources.text', sources.text, texts, true);
   checkCode(profile, { texts, modules: modules.count });
+  checkSyscalls(profile, { texts, threads: threads.count, stacks: stacks.count });
   // Code without symbols is numbered after the functions: modules, unknown, truncated.
   within('heap.function', heap.function, functions.count + modules.count + 2, false);
   within('heap.file', heap.file, texts, true);

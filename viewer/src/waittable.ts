@@ -55,7 +55,7 @@ export function waitRows(model: Model, state: State): WaitRow[] {
 }
 
 /** `read app.rs:12`. */
-function chargePlace(model: Model, charge: number): string {
+export function chargePlace(model: Model, charge: number): string {
   const { function: fn, file, line } = model.profile.charges, path = model.text(file[charge]!), name = path.slice(path.lastIndexOf('/') + 1);
   return `${model.short(fn[charge]!)}${name && ` ${name}`}${name && line[charge] ? `:${line[charge]}` : ''}`;
 }

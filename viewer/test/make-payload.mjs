@@ -148,8 +148,9 @@ export class Payload {
     const types = { kind: 'u8', carrier: 'u8', unit: 'u8', of: 'u8', sampled: 'u8', start: 'f64', end: 'f64', address: 'f64', time: 'f64', value: 'f64' };
     const ofHeap = { function: 'u32', file: 'u32', line: 'u32', own_function: 'u32', own_file: 'u32', own_line: 'u32', stack: 'u32', stacks: 'u32', growth: 'u8', grower: 'u8' };
     const ofBars = { site: 'u32', of: 'u8', bar: 'u8', blocks: 'f64' };
+    const ofCalls = { only_waits: 'u8', time: 'f64', count: 'f64', total: 'f64', max: 'f64', bytes: 'f64', calls: 'f64' };
     const ofFindings = { share: 'f64', low: 'f64', high: 'f64' };
-    const typeOf = (table, column) => table.startsWith('finding') ? ofFindings[column] ?? 'u32' : table === 'locks' ? (column === 'address' ? 'f64' : 'u32') : table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
+    const typeOf = (table, column) => table.startsWith('syscall') ? ofCalls[column] ?? 'u32' : table.startsWith('finding') ? ofFindings[column] ?? 'u32' : table === 'locks' ? (column === 'address' ? 'f64' : 'u32') : table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
     for (const [table, rows] of Object.entries(this.tables)) {
       for (const [column, values] of Object.entries(rows)) add(`${table}.${column}`, typeOf(table, column), values);
     }

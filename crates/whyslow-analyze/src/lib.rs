@@ -72,7 +72,7 @@ pub use ratios::{Ratio, RatioKind, Ratios};
 pub use remark::{no_leak_check, remark_of};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
-pub use syscalls::{SyscallAdvice, SyscallCost, SyscallRow, SyscallTable, has_syscalls};
+pub use syscalls::{SyscallAdvice, SyscallCost, SyscallRow, SyscallTable, has_syscalls, only_waits};
 pub use tasks::{
     AsyncFinding, BlockedWorker, StackPlace, TaskChain, TaskCost, TaskRow, TaskStacks, TaskTable,
 };

@@ -15,7 +15,8 @@ import { moduleValues, timesOfThread, waitRows } from '../waittable.ts';
 import { Share, Text } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
-const selected = (state: State): string => JSON.stringify([timeRange(state), state.threads, state.spans, state.metric, state.transforms]);
+/** Changes when other rows are selected. */
+export const selected = (state: State): string => JSON.stringify([timeRange(state), state.threads, state.spans, state.metric, state.transforms]);
 
 const WAITS: readonly Column[] = [
   { id: 'share', title: 'Share', width: '4.6rem', numeric: true, help: 'Of all waits that are not idle' },

@@ -137,10 +137,15 @@ impl SyscallTable {
 }
 
 impl SyscallRow {
-    /// Whether the call only waits: for a time, a thread, a child, a connection or events on descriptors.
+    /// Whether the call [only waits](only_waits).
     pub fn only_waits(&self, profile: &Profile) -> bool {
-        WAITING.contains(&profile.text(self.call))
+        only_waits(profile.text(self.call))
     }
+}
+
+/// Whether a call only waits: for a time, a thread, a child, a connection or events on descriptors.
+pub fn only_waits(call: &str) -> bool {
+    WAITING.contains(&call)
 }
 
 /// Calls that only wait.

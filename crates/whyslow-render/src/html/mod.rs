@@ -15,6 +15,7 @@ mod page;
 mod parallelism;
 mod payload;
 mod sha256;
+mod syscalls;
 mod tasks;
 mod texts;
 mod waits;

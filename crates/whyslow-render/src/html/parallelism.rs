@@ -31,8 +31,8 @@ impl ParallelismHead {
     }
 }
 
-/// Adds the lines of the user's code that CPU time (the metric `cpu`) and waits are charged to, and the line
-/// of each stack.
+/// Adds the lines of the user's code that CPU time (the metric `cpu`), waits and system calls are charged to,
+/// and the line of each stack.
 pub(super) fn push_charges<'p>(
     profile: &'p Profile,
     charges: &Charges,
@@ -43,15 +43,15 @@ pub(super) fn push_charges<'p>(
     let mut lines = FxHashMap::default();
     let mut rows = Vec::new();
     let mut of_stacks = vec![NONE; profile.stacks.len()];
-    for metric in cpu.into_iter().chain(wait_metric(profile)) {
-        for &stack in &profile.samples[metric].stack {
-            let frame = charges.of(stack).frame;
-            let line = lines.entry((frame.label, frame.file, frame.line)).or_insert_with(|| {
-                rows.push(frame);
-                rows.len() as u32 - 1
-            });
-            of_stacks[stack.index()] = *line;
-        }
+    let metrics = cpu.into_iter().chain(wait_metric(profile));
+    let sampled = metrics.flat_map(|metric| profile.samples[metric].stack.iter().copied());
+    for stack in sampled.chain(profile.syscalls.iter().map(|row| row.stack)) {
+        let frame = charges.of(stack).frame;
+        let line = lines.entry((frame.label, frame.file, frame.line)).or_insert_with(|| {
+            rows.push(frame);
+            rows.len() as u32 - 1
+        });
+        of_stacks[stack.index()] = *line;
     }
     columns.u32("stacks.charge", of_stacks);
     columns.u32("charges.function", collect(&rows, |row| function(profile, row.label)));

@@ -15,6 +15,7 @@ use super::container::{Columns, Description, NONE};
 use super::findings::{Explained, ExplainedHead, push_findings};
 use super::heap::{HeapHead, heap};
 use super::parallelism::{ParallelismHead, push_charges};
+use super::syscalls::push_syscalls;
 use super::tasks::push_tasks;
 use super::texts::Texts;
 use super::waits::{Details, WaitHead, push_locks, reasons};
@@ -118,6 +119,7 @@ fn columns<'p>(profile: &'p Profile, explained: Option<Explained<'_>>) -> Column
     symbols(profile, &mut columns, &mut texts);
     stacks(profile, &mut columns);
     samples(profile, &mut columns, &mut texts);
+    push_syscalls(profile, &mut columns, &mut texts);
     marks(profile, &mut columns, &mut texts);
     sources(profile, &mut columns, &mut texts);
     push_code(profile, &mut columns, &mut texts);

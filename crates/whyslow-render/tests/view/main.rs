@@ -10,5 +10,6 @@ mod page;
 mod parallelism;
 mod payload;
 mod program;
+mod syscalls;
 mod tasks;
 mod waits;
