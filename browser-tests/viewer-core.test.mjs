@@ -212,6 +212,40 @@ describe('a small profile with known answers', () => {
     assert.match(await hoverFrame(.1, 1), /app::main/);
   });
 
+  test('collapses functions and libraries, focuses on and merges one place; from the address too', async () => {
+    await page.locator('.flame-scroll').focus();
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('C');
+    await settled();
+    assert.match(await page.textContent('.chip'), /Collapsed app::main/);
+    assert.match(await hoverFrame(.1, 1), /app::main[^]*self 6\.00 ms/i);
+    assert.match(await facts(), /· 10\.0 ms/);
+    await page.getByRole('button', { name: /^Remove: Collapsed/ }).click();
+    await settled();
+    await page.mouse.click(...await frame(.1, 2), { button: 'right' });
+    await page.getByRole('menuitem', { name: 'Focus on this place only' }).click();
+    await settled();
+    assert.match(await page.textContent('.chip'), /Focus on one place of app::parse/);
+    assert.match(await facts(), /· 6\.00 ms/);
+    assert.match(await hoverFrame(.1, 1), /app::parse/);
+    const address = await hash();
+    assert.match(address, /x=s1-2/);
+    await page.keyboard.press('u');
+    await settled();
+    await page.locator('.flame-scroll').focus();
+    await page.keyboard.press('Home');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('M');
+    await settled();
+    assert.match(await page.textContent('.chip'), /Merged in one place app::main/);
+    await page.evaluate(address => { location.hash = address; }, address);
+    await page.waitForFunction(() => /Focus on one place/.test(document.querySelector('.chip')?.textContent ?? ''));
+    assert.match(await facts(), /· 6\.00 ms/);
+    await page.evaluate(() => { location.hash = '#x=l1'; });
+    await page.waitForFunction(() => /Collapsed library app/.test(document.querySelector('.chip')?.textContent ?? ''));
+  });
+
   test('frames by keyboard', async () => {
     await page.locator('.flame-scroll').focus();
     await page.keyboard.press('ArrowUp');

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deep, NONE, Payload, random, small } from '../test/make-payload.mjs';
-import { addUp, buildShape, countSamples, functionValues, invert, matchedValue, movedWeights, rowsOf, spanMask, stackWeights, type Selection, type ShapeOptions, type Transform } from './aggregate.ts';
+import { addUp, buildShape, countSamples, functionValues, invert, matchedValue, movedWeights, rowsOf, spanMask, stackWeights, type Selection, type ShapeOptions } from './aggregate.ts';
+import { libraryName, type Transform } from './transforms.ts';
 import { pathOf } from './flame/path.ts';
 import { Model } from './model.ts';
 import { decode } from './payload.ts';
@@ -193,7 +194,7 @@ function randomProfile(seed: number) {
   p.process(1, 'p');
   for (let thread = 0; thread < 3; thread++) p.thread(0, thread, `t${thread}`);
   const module = p.module('/lib/m.so');
-  const fns = Array.from({ length: 8 }, (_, n) => p.fn(n < 4 ? `f${n}` : `G<T${n}>::run${n % 2}`, 'c', 'yours', 'f.rs', n + 1));
+  const fns = Array.from({ length: 8 }, (_, n) => p.fn(n < 4 ? `f${n}` : `G<T${n}>::run${n % 2}`, n % 3 ? 'c' : 'd', 'yours', 'f.rs', n + 1));
   const places = Array.from({ length: 20 }, (_, n) => p.location(n % 7 ? NONE : module, n + 1, n % 9 === 0 ? [] : Array.from({ length: 1 + pick(3) }, () => [fns[pick(8)]!, 'f.rs', 1])));
   places.push(0);
   const stacks: number[] = [];
@@ -217,6 +218,8 @@ function plainStack(model: Model, stack: number, options: ShapeOptions): number[
     const at = names.indexOf(fn);
     if (kind === 'focus') { if (at < 0) return undefined; names = names.slice(at); }
     else if (kind === 'hide') { if (at >= 0) return undefined; }
+    else if (kind === 'collapse') { if (at >= 0) names = names.slice(0, at + 1); }
+    else if (kind === 'library') names = names.filter((name, at) => at === 0 || libraryName(model, name) !== libraryName(model, fn) || libraryName(model, names[at - 1]!) !== libraryName(model, fn));
     else names = names.filter(name => name !== fn);
   }
   if (!options.collapse) return names;
@@ -235,10 +238,10 @@ test('random profiles give the same sums as the simple implementation', () => {
     const samples = model.profile.samples[0]!;
     const fnCount = model.profile.functions.count;
     // The viewer cannot focus on a function that an earlier step removed.
-    const kinds = ['focus', 'hide', 'merge'] as const;
+    const kinds = ['focus', 'hide', 'merge', 'collapse', 'library'] as const;
     const transforms: Transform[] = [];
     for (let n = Math.floor(next() * 3); n > 0; n--) {
-      const step: Transform = { kind: kinds[Math.floor(next() * 3)]!, fn: model.sameAs[Math.floor(next() * fnCount)]! };
+      const step: Transform = { kind: kinds[Math.floor(next() * 5)]!, fn: model.sameAs[Math.floor(next() * fnCount)]! };
       if (!transforms.some(({ fn }) => fn === step.fn)) transforms.push(step);
     }
     const options: ShapeOptions = { inline: next() < .7, generics: next() < .3 && !transforms.length, collapse: next() < .3, own: false, transforms };

@@ -1,8 +1,9 @@
 // Sums samples: per stack, per call tree node, per function. Pure functions over columns, without recursion:
 // a stack can be deeper than JavaScript's own.
 
-import { KIND, type Model } from './model.ts';
+import type { Model } from './model.ts';
 import { NONE, type SampleTable } from './payload.ts';
+import { FRAME, ownFunctions, Transforms, type Found, type Transform } from './transforms.ts';
 
 /** Which samples count. */
 export interface Selection {
@@ -13,14 +14,6 @@ export interface Selection {
   /** 1 for each sample that counts; undefined when all do. */
   mask: Uint8Array | undefined;
 }
-
-export type Transform =
-  /** Only stacks with this function, without the frames around its outermost call. */
-  | { kind: 'focus'; fn: number }
-  /** Only stacks without this function. */
-  | { kind: 'hide'; fn: number }
-  /** The function's frames are left out: their weight goes to their callers. */
-  | { kind: 'merge'; fn: number };
 
 export interface ShapeOptions {
   /** Inlined functions get their own frames. */
@@ -35,6 +28,8 @@ export interface ShapeOptions {
    */
   own: boolean;
   transforms: readonly Transform[];
+  /** The places of transforms that have one. */
+  places?: readonly (Found | undefined)[];
 }
 
 /**
@@ -281,23 +276,13 @@ export function buildShape(model: Model, options: ShapeOptions): Shape {
   const growing = new Growing(model.root);
   const nodeOf = new Uint32Array(stacks.count);
 
-  // A transform applies to the frames that the transforms before it left: those inside all earlier focuses.
-  const focuses: number[] = [];
-  const hideAfter = new Map<number, number>(), mergeAfter = new Map<number, number>();
-  for (const { kind, fn } of options.transforms) {
-    if (kind === 'focus') focuses.push(fn);
-    else (kind === 'hide' ? hideAfter : mergeAfter).set(fn, Math.min(focuses.length, (kind === 'hide' ? hideAfter : mergeAfter).get(fn) ?? Infinity));
-  }
-  const plain = options.transforms.length === 0;
-  const isOwn = options.own ? Uint8Array.from({ length: model.functionCount }, (_, fn) => (model.kind(fn) === KIND.yours ? 1 : 0)) : undefined;
-  const focused = focuses.length ? new Uint16Array(stacks.count) : undefined; // how many focuses a stack has passed
-  const dropped = new Uint8Array(hideAfter.size ? stacks.count : 0);
+  const isOwn = options.own ? ownFunctions(model) : undefined;
+  const transforms = options.transforms.length ? new Transforms(model, options.transforms, options.places ?? [], { isOwn, collapse: options.collapse }) : undefined;
 
   for (let stack = 0; stack < stacks.count; stack++) {
     const parent = stacks.parent[stack]!;
     let node = parent === NONE ? 0 : nodeOf[parent]!;
-    let passed = focused && parent !== NONE ? focused[parent]! : 0;
-    let drop = hideAfter.size && parent !== NONE ? dropped[parent] === 1 : false;
+    transforms?.begin(parent);
     const location = stacks.location[stack]!;
     const first = locations.frames[location]!;
     const last = locations.frames[location + 1]!;
@@ -307,16 +292,10 @@ export function buildShape(model: Model, options: ShapeOptions): Shape {
       if (first !== last) fn = same[frames.function[first + step]!]!;
       else if (location === 0) fn = model.truncated;
       else fn = locations.module[location] === NONE ? model.unknown : functionBase + locations.module[location]!;
-      if (!plain) {
-        if (passed < focuses.length && focuses[passed] === fn) {
-          passed++;
-          node = 0; // drops the frames around it
-        }
-        const hide = hideAfter.get(fn);
-        if (hide !== undefined && passed >= hide) drop = true;
-        const merge = mergeAfter.get(fn);
-        if (merge !== undefined && passed >= merge) continue;
-        if (passed < focuses.length) continue; // may never be shown; needs no node
+      if (transforms) {
+        const fate = transforms.frame(fn);
+        if (fate === FRAME.removed) continue;
+        if (fate === FRAME.root) node = 0; // drops the frames around it
       }
       if (isOwn && isOwn[fn] !== 1) continue;
       if (options.collapse) {
@@ -327,12 +306,10 @@ export function buildShape(model: Model, options: ShapeOptions): Shape {
       node = growing.child(node, fn, step > 0 ? 1 : 0);
     }
     nodeOf[stack] = node;
-    if (focused) focused[stack] = passed;
-    if (drop) dropped[stack] = 1;
+    transforms?.end(stack);
   }
   if (isOwn) for (let stack = 0; stack < stacks.count; stack++) if (nodeOf[stack] === 0) nodeOf[stack] = growing.child(0, model.others, 0);
-  if (focused) for (let stack = 0; stack < stacks.count; stack++) if (focused[stack]! < focuses.length) nodeOf[stack] = NONE;
-  if (hideAfter.size) for (let stack = 0; stack < stacks.count; stack++) if (dropped[stack]) nodeOf[stack] = NONE;
+  if (transforms) for (let stack = 0; stack < stacks.count; stack++) if (transforms.isDropped(stack)) nodeOf[stack] = NONE;
 
   const count = growing.count;
   return shapeOf({ parent: growing.parent.slice(0, count), fn: growing.fn.slice(0, count), inlined: growing.inlined.slice(0, count), nodeOfStack: nodeOf },

@@ -11,6 +11,7 @@ import { NONE, type SampleTable } from './payload.ts';
 import { Pattern, PatternError } from './regex.ts';
 import { namedLike } from './spanrows.ts';
 import { timeRange, type State } from './state.ts';
+import type { Found } from './transforms.ts';
 
 /** Caches the last few results of one function, per model. */
 function remembered<T>(keep: number, key: (state: State) => string, answer: (model: Model, state: State) => T): (model: Model, state: State) => T {
@@ -36,7 +37,9 @@ const OF_SAMPLES = 6;
 
 const maskKey = (state: State) => JSON.stringify([state.metric, state.spans]);
 const selectionKey = (state: State) => JSON.stringify([state.metric, state.threads, timeRange(state), state.spans]);
-const shapeKey = (state: State) => JSON.stringify([state.inline, state.generics, state.collapse, state.own, state.transforms]);
+const hasPlaces = ({ transforms }: State): boolean => transforms.some(transform => 'path' in transform);
+const shapeKey = (state: State) => JSON.stringify([state.inline, state.generics, state.collapse, state.own, state.transforms,
+  ...(hasPlaces(state) ? [state.metric, state.whole] : [])]); // what is folded around a place depends on these
 const foldKey = (state: State) => `${shapeKey(state)} ${state.metric} ${state.whole}`;
 const treeKey = (state: State) => `${shapeKey(state)} ${selectionKey(state)}`;
 
@@ -104,7 +107,7 @@ export const threadValues = remembered<Float64Array>(2, state => JSON.stringify(
 
 /** 1 for each stack with samples that transforms leave in; undefined when all stacks are. */
 function countedStacks(model: Model, state: State): Uint8Array | undefined {
-  const notSampled = model.notSampled, isCut = state.transforms.some(({ kind }) => kind === 'focus' || kind === 'hide');
+  const notSampled = model.notSampled, isCut = state.transforms.some(({ kind }) => kind === 'focus' || kind === 'hide' || kind === 'subtree');
   if (!notSampled && !isCut) return undefined;
   const { nodeOfStack } = shape(model, state);
   return nodeOfStack.length ? Uint8Array.from(nodeOfStack, (node, stack) => (node === NONE || notSampled?.[stack] === 1 ? 0 : 1)) : undefined;
@@ -126,7 +129,20 @@ export const sampleCount = remembered<number>(4, treeKey, (model, state) => {
 });
 
 /** The tree without values: inlining, generics, recursion and transforms applied. */
-export const shape = remembered<Shape>(3, shapeKey, (model, state) => buildShape(model, state));
+export const shape = remembered<Shape>(3, shapeKey, (model, state) => buildShape(model, hasPlaces(state) ? { ...state, places: placesOf(model, state) } : state));
+
+/** The places of transforms in the call tree that the transforms before them give, as far as their paths exist there. */
+function placesOf(model: Model, state: State): (Found | undefined)[] {
+  return state.transforms.map((transform, at) => {
+    if (!('path' in transform)) return undefined;
+    const before = { ...state, transforms: state.transforms.slice(0, at) }, tree = shape(model, before);
+    const shown = flameShape(model, before), { node } = nodeAt(shown, transform.path);
+    if (node === 0) return undefined;
+    const { nodeOfWhole } = shown as Partial<FoldedShape>, isThere = new Uint8Array(shown.parent.length);
+    for (let of = node; of < isThere.length; of++) isThere[of] = of === node || (transform.kind === 'subtree' && isThere[shown.parent[of]!] === 1) ? 1 : 0;
+    return { tree, isPlace: Uint8Array.from(tree.parent, (_, of) => isThere[nodeOfWhole ? nodeOfWhole[of]! : of]!) };
+  });
+}
 
 /** The weight of all samples of the metric, per stack: folding does not depend on the selection. */
 const allWeights = remembered<Float64Array>(2, state => String(state.metric), (model, state) => {
@@ -145,9 +161,11 @@ export interface FoldedShape extends Shape {
   hidden: Uint32Array;
   /** Their families, one bit each. */
   families: Uint32Array;
+  /** Node of the tree without folding → its node here. */
+  nodeOfWhole: Uint32Array;
 }
 
-export type FoldedTree = CallTree & Omit<FoldedShape, keyof Shape>;
+export type FoldedTree = CallTree & Omit<FoldedShape, keyof Shape | 'nodeOfWhole'>;
 
 /** A function with a larger share of self weight is always shown; the same limit as in `whyslow report`. */
 const NOTABLE = 0.01;
@@ -170,8 +188,9 @@ function fold(model: Model, state: State, keep: number | undefined): FoldedShape
     out.hidden[at] = Math.max(out.hidden[at]!, frames);
     out.families[at]! |= families[node]!;
   });
-  const nodeOfStack = whole.nodeOfStack.map(node => (node === NONE ? NONE : round.nodeOf[nodeOf[node]!]!));
-  return { ...shapeOf({ ...round, nodeOfStack }, model.functionCount), times: round.times, frames: round.frames, ...out };
+  const nodeOfWhole = nodeOf.map(node => round.nodeOf[node]!);
+  const nodeOfStack = whole.nodeOfStack.map(node => (node === NONE ? NONE : nodeOfWhole[node]!));
+  return { ...shapeOf({ ...round, nodeOfStack }, model.functionCount), times: round.times, frames: round.frames, nodeOfWhole, ...out };
 }
 
 /** The tree as shown: recursion is always folded, carriers unless whole stacks are on. */

@@ -9,7 +9,7 @@ const FULL: State = {
   metric: 2, threads: [0, 5, 40], ranges: [[0, 5e9], [1e9, 2e9]], brush: [1_200_000_000, 1_300_000_001], spans: { kind: 'name', span: 12, all: true }, search: 'Vec<T> & "x" %= #',
   regex: true, finding: 3, inverted: true, icicle: true, inline: false, colour: 'crate', generics: true, collapse: true,
   own: true, whole: true, byName: true,
-  transforms: [{ kind: 'focus', fn: 77 }, { kind: 'hide', fn: 0 }, { kind: 'merge', fn: 123456 }], fn: 9, zoom: [1, 2, 3, 1], tab: 'functions', theme: 'dark',
+  transforms: [{ kind: 'focus', fn: 77 }, { kind: 'hide', fn: 0 }, { kind: 'merge', fn: 123456 }, { kind: 'collapse', fn: 4 }, { kind: 'library', fn: 5 }, { kind: 'subtree', fn: 40, path: [3, 1, 40] }, { kind: 'node', fn: 2, path: [2] }], fn: 9, zoom: [1, 2, 3, 1], tab: 'functions', theme: 'dark',
   panel: { 'functions-sort': 'total', 'timeline-height': '200' },
 };
 
@@ -43,7 +43,8 @@ test('an address of another profile drops what does not exist here', () => {
   assert.deepEqual(fitted.threads, [0, 5]);
   assert.equal(fitted.spans, undefined);
   assert.equal(fitted.finding, undefined);
-  assert.deepEqual(fitted.transforms, [{ kind: 'focus', fn: 77 }, { kind: 'hide', fn: 0 }]);
+  assert.deepEqual(fitted.transforms, FULL.transforms.filter(({ fn }) => fn !== 123456));
+  assert.deepEqual(fit(FULL, { metrics: 1, threads: 6, functions: 3, spans: 3, findings: 3, duration: 1.5e9, tabs: ['flame'] }).transforms, [{ kind: 'hide', fn: 0 }, { kind: 'node', fn: 2, path: [2] }], 'every function of a path');
 });
 
 test('undo and redo', () => {
@@ -101,7 +102,7 @@ test('the zoom resets when the tree changes', () => {
 test('Escape goes back one step at a time', () => {
   let state: State = FULL, steps = 0;
   for (; Object.keys(escape(state)).length; steps++) state = { ...state, ...escape(state) };
-  assert.equal(steps, 11);
+  assert.equal(steps, 15);
   assert.deepEqual([state.zoom, state.brush, state.ranges, state.spans, state.search, state.finding, state.transforms, state.threads], [[], undefined, [], undefined, '', undefined, [], undefined]);
 });
 

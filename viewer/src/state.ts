@@ -1,6 +1,6 @@
 // The view as plain data: one value for the whole application, its history, and its text for the address.
 
-import type { Transform } from './aggregate.ts';
+import type { Transform } from './transforms.ts';
 
 export type Range = readonly [number, number];
 export const TABS = ['flame', 'findings', 'functions', 'tree', 'source', 'chart', 'spans', 'quality', 'heap', 'waits', 'syscalls', 'locks', 'critical', 'parallelism', 'tasks', 'threads', 'modules'] as const;
@@ -156,8 +156,8 @@ export function escape(state: State): Partial<State> {
 
 // The address. Numbers are in base 36; default values are left out.
 
-const SHORT = { focus: 'f', hide: 'h', merge: 'm' } as const;
-const LONG: Record<string, Transform['kind']> = { f: 'focus', h: 'hide', m: 'merge' };
+const SHORT = { focus: 'f', hide: 'h', merge: 'm', collapse: 'c', library: 'l', subtree: 's', node: 'n' } as const;
+const LONG = Object.fromEntries(Object.entries(SHORT).map(([kind, letter]) => [letter, kind])) as Record<string, Transform['kind']>;
 const digits = (value: number): string => Math.round(value).toString(36);
 const number = (text: string | undefined): number | undefined =>
   text !== undefined && /^[0-9a-z]{1,11}$/.test(text) ? parseInt(text, 36) : undefined;
@@ -170,6 +170,15 @@ function range(text: string): Range | undefined {
 
 const isOne = <T extends string>(list: readonly T[], text: string | null): text is T => (list as readonly (string | null)[]).includes(text);
 const present = <T>(value: T | undefined): value is T => value !== undefined;
+
+const transformText = (transform: Transform): string =>
+  SHORT[transform.kind] + ('path' in transform ? transform.path.map(digits).join('-') : digits(transform.fn));
+
+function transformOf(text: string): Transform | undefined {
+  const kind = LONG[text[0] ?? ''], path = text.slice(1).split('-').map(number).filter(present), fn = path.at(-1);
+  if (!kind || fn === undefined) return undefined;
+  return kind === 'subtree' || kind === 'node' ? { kind, fn, path } : { kind, fn };
+}
 
 /** Upper case when all threads count. */
 const spanLetter = ({ kind, all }: SpanFilter): string => (kind === 'one' ? (all ? 'O' : 'o') : all ? 'N' : 'n');
@@ -185,7 +194,7 @@ export function toHash(state: State): string {
   if (state.spans) out.set('s', spanLetter(state.spans) + digits(state.spans.span));
   if (state.search) out.set('q', state.search);
   if (state.finding !== undefined) out.set('found', digits(state.finding));
-  if (state.transforms.length) out.set('x', state.transforms.map(({ kind, fn }) => SHORT[kind] + digits(fn)).join('.'));
+  if (state.transforms.length) out.set('x', state.transforms.map(transformText).join('.'));
   if (state.colour !== START.colour) out.set('c', state.colour);
   if (state.fn !== undefined) out.set('fn', digits(state.fn));
   if (state.zoom.length) out.set('z', state.zoom.map(digits).join('.'));
@@ -218,10 +227,7 @@ export function fromHash(text: string): State {
     regex: on.includes('re'), inverted: on.includes('inv'), icicle: on.includes('ice'), inline: !on.includes('noinline'),
     generics: on.includes('gen'), collapse: on.includes('rec'), own: on.includes('own'), whole: on.includes('whole'), byName: on.includes('name'),
     colour: isOne(COLOURS, colour) ? colour : START.colour,
-    transforms: list('x').map((step): Transform | undefined => {
-      const kind = LONG[step[0] ?? ''], fn = number(step.slice(1));
-      return kind && fn !== undefined ? { kind, fn } : undefined;
-    }).filter(present),
+    transforms: list('x').map(transformOf).filter(present),
     fn: number(given.get('fn') ?? undefined),
     zoom: list('z').map(number).filter(present),
     tab: isOne(TABS, tab) ? tab : START.tab,
@@ -243,7 +249,7 @@ export function fit(state: State, bounds: { metrics: number; threads: number; fu
     brush: state.brush && inTime(state.brush) ? state.brush : undefined,
     spans: state.spans && state.spans.span < bounds.spans ? state.spans : undefined,
     finding: state.finding !== undefined && state.finding < bounds.findings ? state.finding : undefined,
-    transforms: state.transforms.filter(({ fn }) => fn < bounds.functions),
+    transforms: state.transforms.filter(transform => ('path' in transform ? transform.path : [transform.fn]).every(fn => fn < bounds.functions)),
     fn: state.fn !== undefined && state.fn < bounds.functions ? state.fn : undefined,
     zoom: state.zoom.every(fn => fn < bounds.functions) ? state.zoom : [],
   };

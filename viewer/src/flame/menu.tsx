@@ -4,12 +4,22 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { chosenEditor, copy, openInEditor } from '../editor.ts';
 import type { PanelProps } from '../panel.ts';
 import { shortPath } from '../paths.ts';
+import { transformsOf } from '../panels/transformkeys.ts';
 import { transformed } from '../state.ts';
+import { libraryName, type Transform } from '../transforms.ts';
 
 type Item = [text: string, key: string, act: () => void];
 
+const ACTS: Record<Transform['kind'], string> = {
+  focus: 'Focus on this function', hide: 'Hide stacks with this function', merge: 'Merge this function into its callers',
+  collapse: 'Collapse this function: callees count as its own', library: 'Collapse LIBRARY: keep only calls into it',
+  subtree: 'Focus on this place only', node: 'Merge in this place only',
+};
+
 export interface MenuAt {
   fn: number;
+  /** Its place in the call tree: the functions from the root, where it is one. */
+  path?: readonly number[] | undefined;
   /** Zooms into the frame, where there is one. */
   zoom?: () => void;
   /** The frames from here to the root, one per line, where there is a stack. */
@@ -39,9 +49,8 @@ export function Menu({ model, state, dispatch, chooseEditor, at, close }: MenuPr
   const editor = !!chosenEditor().address;
   const items: Item[] = [
     ...(at.zoom ? [['Zoom into this frame', 'Enter', at.zoom] as Item] : []),
-    ['Focus on this function', 'f', () => dispatch(transformed(state, { kind: 'focus', fn }))],
-    ['Hide stacks with this function', 'h', () => dispatch(transformed(state, { kind: 'hide', fn }))],
-    ['Merge this function into its callers', 'm', () => dispatch(transformed(state, { kind: 'merge', fn }))],
+    ...Object.entries(transformsOf(model, at)).map(([key, transform]): Item =>
+      [ACTS[transform.kind].replace('LIBRARY', libraryName(model, fn).slice(0, 60) || 'this library'), key, () => dispatch(transformed(state, transform))]),
     ['Show in the function table', '', () => dispatch({ tab: 'functions', fn })],
     ['Show source and code', '', () => dispatch({ tab: 'source', fn })],
     ['Search for this name', '', () => dispatch({ search: model.name(fn).slice(0, 500), regex: false })],

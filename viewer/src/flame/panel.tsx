@@ -6,6 +6,7 @@ import { findingFrames, flameTree, search } from '../derive.ts';
 import { outermostFrames } from '../findings.ts';
 import { Nothing } from '../panels/nothing.tsx';
 import type { PanelProps } from '../panel.ts';
+import { transformsOf } from '../panels/transformkeys.ts';
 import { transformed } from '../state.ts';
 import { heaviestAmong } from '../treematches.ts';
 import { Crumbs } from './crumbs.tsx';
@@ -47,20 +48,22 @@ export function FlamePanel({ model, state, dispatch, dark, chooseEditor }: Panel
   const zoom = (node: number) => dispatch({ zoom: pathOf(tree, node), ...(node ? { fn: tree.fn[node]! } : {}) });
   const select = (node: number) => dispatch({ fn: tree.fn[node]! });
   const matches = useMemo(() => (found.kind === 'found' ? heaviestAmong(model, tree, found.matched) : marked ? outermostFrames(tree.parent, tree.total, marked) : []), [tree, found, marked]);
-  const transforms = (node: number) => {
-    const transform = (kind: 'focus' | 'hide' | 'merge') => () => { if (node) dispatch(transformed(state, { kind, fn: tree.fn[node]! })); };
-    return { f: transform('focus'), h: transform('hide'), m: transform('merge') };
+  /** A path of callers is no place in the call tree. */
+  const placeOf = (node: number) => ({ fn: tree.fn[node]!, path: state.inverted ? undefined : pathOf(tree, node) });
+  const transforms = (node: number): Record<string, () => void> => {
+    if (!node) return {};
+    return Object.fromEntries(Object.entries(transformsOf(model, placeOf(node))).map(([key, transform]) => [key, () => dispatch(transformed(state, transform))]));
   };
 
   return (
     <FlameView layout={layout} appearance={appearance} zoomed={zoomed} rootOnTop={rootOnTop} zoom={zoom} matches={matches} onMatch={select} keys={transforms} onMenu={select}
-      label="Flame graph. Arrow keys move, Enter zooms, Escape goes back, f focuses, h hides, m merges."
+      label="Flame graph. Arrow keys move, Enter zooms, Escape goes back, f focuses, h hides, m merges, the menu key shows more."
       bar={<div class="flame-bar">
         <Crumbs model={model} tree={tree} zoomed={zoomed} zoom={zoom} />
         <Legend model={model} state={state} colour={colour} dark={dark} threads={threads} times={times} group={group} setGroup={setGroup} />
       </div>}
       empty={<Nothing model={model} state={state} dispatch={dispatch} />}
-      menu={({ node, x, y }, close) => <Menu model={model} state={state} dispatch={dispatch} chooseEditor={chooseEditor} at={{ fn: tree.fn[node]!, stack: () => stackText(model, tree, node, state.inverted), zoom: () => { close(); zoom(node); }, x, y }} close={close} />}
+      menu={({ node, x, y }, close) => <Menu model={model} state={state} dispatch={dispatch} chooseEditor={chooseEditor} at={{ ...placeOf(node), stack: () => stackText(model, tree, node, state.inverted), zoom: () => { close(); zoom(node); }, x, y }} close={close} />}
       tip={({ node, x, y }) => <Tip model={model} state={state} tree={tree} times={times} node={node} zoomed={zoomed} x={x} y={y} />}
       describe={node => describe(model, state, tree, node, times)}
       table={(boxes, version) => <FrameTable model={model} state={state} tree={tree} times={times} boxes={boxes} version={version} />} />

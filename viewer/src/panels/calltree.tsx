@@ -55,6 +55,7 @@ export function CallTreePanel(props: PanelProps) {
         matched={matched}
         goTo={goTo}
         selected={state.fn}
+        hasPaths={!state.inverted}
         onMenu={menu.open}
         onCursor={fn => dispatch({ fn })}
         onPick={fn => dispatch({ fn })}

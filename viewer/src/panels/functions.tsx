@@ -15,7 +15,7 @@ import { Nothing } from './nothing.tsx';
 import { useRowMenu } from './rowmenu.tsx';
 import { Rows, type Column, type Sort } from './rows.tsx';
 import { SandwichPanel } from './sandwich.tsx';
-import { transformOf } from './transformkeys.ts';
+import { transformsOf } from './transformkeys.ts';
 
 const OWN: readonly Column[] = [
   { id: 'own', title: 'Own', help: 'The function and the code of others that it calls, such as std: the order of whyslow’s answer', width: '5rem', numeric: true, sorts: 'down' },
@@ -80,7 +80,7 @@ export function FunctionsPanel(props: PanelProps) {
           onOpen={at => dispatch({ fn: rows[at]!, tab: 'source' })}
           onMenu={(at, x, y) => menu.open({ fn: rows[at]!, x, y })}
           onKey={(event, at) => {
-            const transform = transformOf(event, rows[at]);
+            const transform = rows[at] === undefined ? undefined : transformsOf(model, { fn: rows[at]! })[event.key];
             if (transform) dispatch(transformed(state, transform));
             return transform !== undefined;
           }}

@@ -2,7 +2,7 @@
 
 import './panels.css';
 import { useMemo, useRef } from 'preact/hooks';
-import type { Transform } from '../aggregate.ts';
+import type { Transform } from '../transforms.ts';
 import { callSite } from '../callsites.ts';
 import { functionTable, treeAroundFunction, whole } from '../derive.ts';
 import { amount, share } from '../format.ts';

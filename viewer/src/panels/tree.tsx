@@ -2,7 +2,7 @@
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren, JSX } from 'preact';
-import type { Transform } from '../aggregate.ts';
+import type { Transform } from '../transforms.ts';
 import type { CallSite } from '../callsites.ts';
 import type { MenuAt } from '../flame/menu.tsx';
 import type { Model } from '../model.ts';
@@ -10,7 +10,7 @@ import type { Outline } from '../outline.ts';
 import { heaviestPath, MOST_ROWS, Paths, pathsBelow, rowsOf, type Row } from '../outlinerows.ts';
 import { Amount, Name, Place, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
-import { transformOf } from './transformkeys.ts';
+import { transformsOf } from './transformkeys.ts';
 
 /** Levels that are indented; below them the level is shown as a number. */
 const INDENTED = 16;
@@ -40,7 +40,9 @@ interface Props {
   onCursor?: (fn: number) => void;
   /** A click on a function, or Enter when `walks`. */
   onPick: (fn: number) => void;
-  /** Focus, hide or merge a function. */
+  /** Rows are places in the call tree from its root. */
+  hasPaths?: boolean;
+  /** Transforms the call tree by a function or a place. */
   onTransform: (transform: Transform) => void;
   /** Enter goes to the function instead of expanding the row. */
   walks?: boolean;
@@ -91,12 +93,20 @@ export function TreeTable(props: Props): JSX.Element {
     props.onCursor?.(row.branch.fn);
   };
 
+  /** Where the row is in the call tree; only its function in trees of callers. */
+  const placeOf = (row: Row): { fn: number; path?: number[] } => {
+    const { fn } = row.branch, path: number[] = [];
+    if (!props.hasPaths) return { fn };
+    for (let at: Row | undefined = row; at; at = rows[at.parent]) path.unshift(at.branch.fn);
+    return { fn, path };
+  };
+
   const siteOf = (row: Row): CallSite | undefined => props.site?.(row.branch.fn, rows[row.parent]?.branch.fn);
 
   const onKey = (event: KeyboardEvent, at: number): boolean => {
     const row = rows[at];
     if (!row) return false;
-    const transform = transformOf(event, row.branch.fn);
+    const transform = transformsOf(model, placeOf(row))[event.key];
     if (transform) {
       props.onTransform(transform);
       return true;
@@ -136,7 +146,7 @@ export function TreeTable(props: Props): JSX.Element {
       onCursor={at => moveTo(rows[at])}
       onPick={at => { moveTo(rows[at]); props.onPick(rows[at]!.branch.fn); }}
       onKey={onKey}
-      {...(props.onMenu ? { onMenu: (at: number, x: number, y: number) => props.onMenu!({ fn: rows[at]!.branch.fn, place: siteOf(rows[at]!)?.place, x, y }) } : {})}
+      {...(props.onMenu ? { onMenu: (at: number, x: number, y: number) => props.onMenu!({ ...placeOf(rows[at]!), place: siteOf(rows[at]!)?.place, x, y }) } : {})}
       reveal={props.goTo}
       empty={props.empty}
       row={at => {
