@@ -36,7 +36,7 @@ export const KEYS: readonly Key[] = [
   { place: 'timeline', keys: 'Space', does: 'Select the thread (Ctrl: add, Shift: extend)' },
   { place: 'timeline', keys: 'Enter', does: 'Zoom into the selected time' },
   { place: 'timeline', keys: 'a', does: 'Select all threads' },
-  { place: 'timeline', keys: 'x', does: 'Collapse or expand the process' },
+  { place: 'timeline', keys: 'x', does: 'Collapse or expand the process or the group of threads' },
   { place: 'timeline', keys: 'Ctrl+wheel', does: 'Zoom the timeline; without Ctrl where there is nothing to scroll' },
   { place: 'table', keys: '↑  ↓', does: 'Next, previous row (also Page Up, Page Down, Home, End)' },
   { place: 'table', keys: 'Enter', does: 'Function: show its source. Span: show only the samples inside. Caller or callee: go to it. Allocation site, wait, system call, lock, function in the Parallelism panel, task: show in the flame graph' },

@@ -31,7 +31,7 @@ export function TrackChooser({ model, state, dispatch }: Pick<PanelProps, 'model
     ...(spans.count ? [['spans', 'Spans'] as [string, string]] : []),
     ...Array.from({ length: Math.min(MOST, processes.count) }, (_, process): [string, string] =>
       [`p${process}`, `Threads of ${model.processName(process)} ${model.profile.processes.pid[process]}`]),
-    ...(threads.count > 1 ? [['idle', 'Threads without samples'], ['others', 'Unselected threads']] as [string, string][] : []),
+    ...(threads.count > 1 ? [['idle', 'Threads without samples'], ['others', 'Unselected threads'], ['groups', 'Many threads of one name as one row']] as [string, string][] : []),
   ];
   const close = (event: KeyboardEvent): void => {
     if (event.key !== 'Escape' || !box.current?.open) return;

@@ -4,7 +4,7 @@ import type { Model } from '../model.ts';
 import { kindColours, KINDS, nameColour } from '../palette.ts';
 import type { Range } from '../state.ts';
 import { lowerBound } from '../aggregate.ts';
-import { activity, highest, type ThreadSamples } from './activity.ts';
+import { activity, highest, KIND_COUNT, type ThreadSamples } from './activity.ts';
 import { ticks } from './ruler.ts';
 import { drawStacked } from './stacked.ts';
 import { drawCpu, drawParallel, drawStates, type TimeCache } from './states.ts';
@@ -32,6 +32,7 @@ export interface Scene {
 /** Activity of threads for one range and width, cached for scrolling. */
 export class ActivityCache {
   private readonly known = new Map<number, Float64Array>();
+  private readonly sums = new WeakMap<readonly number[], { bins: Float64Array; top: number }>();
   private scale = 0;
   constructor(private readonly samples: ThreadSamples, private readonly unit: number, private readonly range: Range, readonly bins: number) {}
   of(thread: number): Float64Array {
@@ -41,6 +42,21 @@ export class ActivityCache {
       this.known.set(thread, bins = activity(this.samples, thread, this.unit, this.range, this.bins));
     }
     return bins;
+  }
+  /** The activity of several threads together, and its highest value: at least that of one thread. */
+  sum(threads: readonly number[]): { bins: Float64Array; top: number } {
+    let known = this.sums.get(threads);
+    if (known) return known;
+    const bins = new Float64Array(KIND_COUNT * this.bins), all = new Float64Array(this.bins);
+    for (const thread of threads) {
+      const of = activity(this.samples, thread, this.unit, this.range, this.bins);
+      for (let at = 0; at < of.length; at++) {
+        bins[at]! += of[at]!;
+        all[at % this.bins]! += of[at]!;
+      }
+    }
+    this.sums.set(threads, known = { bins, top: all.reduce((most, value) => Math.max(most, value), this.top) });
+    return known;
   }
   get top(): number {
     return this.scale ||= highest(this.samples, this.unit, this.range, this.bins);
@@ -61,6 +77,9 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, widt
     if (track.kind === 'process' || track.kind === 'cpus') {
       context.fillStyle = dark ? '#1e2127' : '#f6f7f9';
       context.fillRect(0, y, width, track.height);
+    } else if (track.kind === 'group') {
+      context.globalAlpha = scene.chosen && !track.threads.some(thread => scene.chosen![thread]) ? .3 : 1;
+      drawGroup(context, scene, track.threads, width, y, track.height);
     } else if (track.kind === 'thread') {
       context.globalAlpha = scene.chosen && !scene.chosen[track.thread] ? .3 : 1;
       drawThread(context, scene, track.thread, width, y, track.hasStates ? HEIGHT.thread : track.height);
@@ -86,6 +105,12 @@ function drawThread(context: CanvasRenderingContext2D, { model, range: [from, to
   if (end > begin) context.fillRect(begin, y + height - 3, end - begin, 2); // while the thread existed
   const base = y + height - 1, colours = kindColours(dark);
   drawStacked(context, bins, count, KINDS.map(({ code }) => ({ kind: code, fill: colours[code]! })), { left: 0, width, base, room, top });
+}
+
+/** The sum of the threads' curves, as high as its highest bin. */
+function drawGroup(context: CanvasRenderingContext2D, { cache, dark }: Scene, threads: readonly number[], width: number, y: number, height: number): void {
+  const { bins, top } = cache.sum(threads), colours = kindColours(dark);
+  drawStacked(context, bins, cache.bins, KINDS.map(({ code }) => ({ kind: code, fill: colours[code]! })), { left: 0, width, base: y + height - 1, room: height - 4, top });
 }
 
 function drawCounter(context: CanvasRenderingContext2D, { model, range: [from, to], dark }: Scene, counter: number, width: number, y: number, height: number): void {

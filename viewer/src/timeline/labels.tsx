@@ -8,7 +8,7 @@ import { counterRows } from './draw.ts';
 import { timesInWords } from './legend.tsx';
 import type { TimeCache } from './states.ts';
 import { isChosen } from './threads.ts';
-import { spansName, type Stop, type Track } from './tracks.ts';
+import { groupName, spansName, type Stop, type Track } from './tracks.ts';
 
 /** In pixels; a phone leaves most of its width to the tracks. */
 export const labelWidth = (): number => (innerWidth < 600 ? 112 : 212);
@@ -29,8 +29,8 @@ interface LabelsProps {
   fold: (name: string) => void;
 }
 
-/** The id of the element of a process or thread. */
-export const stopId = (stop: Stop): string => (stop.kind === 'process' ? `process-${stop.process}` : `thread-${stop.thread}`);
+/** The id of the element of a process, group or thread. */
+export const stopId = (stop: Stop): string => (stop.kind === 'process' ? `process-${stop.process}` : stop.kind === 'group' ? `group-${stop.threads[0]}` : `thread-${stop.thread}`);
 
 export function Labels({ model, tracks, state, stops, active, select, values, times, fold }: LabelsProps) {
   const unit = model.unit(state.metric), whole = sum(values);
@@ -73,6 +73,13 @@ export function Labels({ model, tracks, state, stops, active, select, values, ti
         return <div key={`p${process}`} class={`track process${active === track ? ' active' : ''}`} style={indent} {...about}>
           <Twisty isFolded={isFolded} can about={`${isFolded ? 'Expand' : 'Collapse'} its threads`} onClick={() => fold(`p${process}`)} />
           <span class="track-name">{model.processName(process)}</span><span class="track-value">{model.profile.processes.pid[process]}</span></div>;
+      }
+      if (track.kind === 'group') {
+        const { isFolded, threads, name } = track, value = threads.reduce((sum, thread) => sum + values[thread]!, 0);
+        return <div key={groupName(threads)} class={`track thread${active === track ? ' active' : ''}`} style={{ ...style, paddingLeft: `${12 + indentOf(track)}px` }} {...option(track, isChosen(track, state.threads))}
+          title={`${count(threads.length)} × ${name.slice(0, 300)}: ${amount(value, unit)}. Click selects them all.`}>
+          <Twisty isFolded={isFolded} can about={`${isFolded ? 'Show' : 'Hide'} each of them`} onClick={() => fold(groupName(threads))} />
+          <span class="track-name">{name.slice(0, 200)} <span class="quiet">× {count(threads.length)}</span></span><span class="track-value">{share(value, whole)}</span></div>;
       }
       const { thread } = track;
       const about = times && track.hasStates ? ` ${timesInWords(model, times.total(thread))}.` : '';

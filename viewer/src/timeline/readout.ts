@@ -109,10 +109,11 @@ export function readout(model: Model, tracks: Tracks, cache: ActivityCache, time
     const detail = model.text(spans.detail[span]!).slice(0, 80);
     return `${model.text(spans.name[span]!).slice(0, 80)}${detail && ` · ${detail}`} · ${duration((Number.isNaN(spans.end[span]!) ? to : spans.end[span]!) - spans.start[span]!)}`;
   }
-  if (track?.kind === 'thread') {
-    const bin = Math.min(cache.bins - 1, Math.floor((time - from) / (to - from) * cache.bins)), bins = cache.of(track.thread);
+  if (track?.kind === 'thread' || track?.kind === 'group') {
+    const bin = Math.min(cache.bins - 1, Math.floor((time - from) / (to - from) * cache.bins)), bins = track.kind === 'group' ? cache.sum(track.threads).bins : cache.of(track.thread);
     let sum = 0;
     for (let kind = 0; kind < KIND_COUNT; kind++) sum += bins[kind * cache.bins + bin]!;
+    if (track.kind === 'group') return `${track.name.slice(0, 60)} × ${track.threads.length} ${unit === UNIT_NANOSECONDS ? `${+sum.toFixed(2)} running` : amount(sum, unit)}`;
     return `${model.threadName(track.thread).slice(0, 60)} ${unit === UNIT_NANOSECONDS ? share(sum, 1) : amount(sum, unit)}`;
   }
   return '';

@@ -130,3 +130,24 @@ test('processes are a tree, and one with one thread is one row', () => {
   model.profile.processes.parent[make] = as;
   assert.equal(tracksOf(model, new Float64Array(6)).threads.length, 6, 'processes that started each other are all there');
 });
+
+test('many threads of one name, and many processes of one name, are one row until it is opened', () => {
+  const p = new Payload();
+  const make = p.process(1, 'make'), pool = p.process(2, 'pool');
+  p.thread(make, 1, 'make');
+  for (let at = 0; at < 6; at++) p.thread(p.process(10 + at, at % 2 ? 'cc1' : 'cc', make), 10 + at, 'x');
+  for (let at = 0; at < 3; at++) p.thread(p.process(20 + at, 'cc1', make), 20 + at, 'x');
+  p.thread(pool, 2, 'pool');
+  for (let at = 0; at < 9; at++) p.thread(pool, 30 + at, 'worker');
+  p.metric('cpu-time', 1);
+  const model = new Model(decode(p.container())), none = new Float64Array(model.profile.threads.count);
+  const shown = (changed: string[] = []) => {
+    const { list, threads, stops } = tracksOf(model, none, new Set(changed));
+    assert.equal(new Set(threads).size, 20, 'every thread is in the order');
+    return { rows: list.map(track => (track.kind === 'group' ? `${track.name} × ${track.threads.length}` : track.kind)), stops: stops.length };
+  };
+  assert.deepEqual(shown().rows, ['thread', 'thread', 'cc1 × 6', 'thread', 'thread', 'process', 'thread', 'worker × 9']);
+  assert.deepEqual(shown(['g2']).rows, ['thread', 'thread', 'cc1 × 6', ...Array(6).fill('thread'), 'thread', 'thread', 'process', 'thread', 'worker × 9']);
+  assert.deepEqual(shown(['groups']).rows, [...Array(10).fill('thread'), 'process', ...Array(10).fill('thread')]);
+  assert.equal(shown().stops, 8, 'groups are in the keyboard order');
+});

@@ -17,7 +17,7 @@ import { clock } from './ruler.ts';
 import { Ruler } from './ruler_view.tsx';
 import { TimeCache } from './states.ts';
 import { chooseThread, isChosen } from './threads.ts';
-import { parseChanged, toggled, tracksBetween, tracksOf, type Stop } from './tracks.ts';
+import { groupName, parseChanged, toggled, tracksBetween, tracksOf, type Stop } from './tracks.ts';
 import { wheelRanges } from './wheel.ts';
 import './timeline.css';
 
@@ -55,7 +55,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   const tracks = useMemo(() => tracksOf(model, samples.total, parseChanged(changed), state.threads), [samples, changed, state.threads]);
   const values = threadValues(model, state);
   // The track of the keyboard cursor; the busiest thread at first.
-  const active = tracks.stops.find(stop => stopId(stop) === cursor) ?? tracks.stops.find(stop => stop.kind === 'thread');
+  const active = tracks.stops.find(stop => stopId(stop) === cursor) ?? tracks.stops.find(stop => stop.kind !== 'process');
   const range: Range = state.ranges.at(-1) ?? [0, model.duration];
   const [from, to] = range;
   const unit = model.unit(state.metric);
@@ -144,7 +144,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
       dispatch({ brush: [Math.max(from, stretch.begin), Math.min(Math.max(to, stretch.begin + 1), stretch.end)], threads: model.profile.threads.count > 1 ? [stretch.thread] : undefined });
       return;
     }
-    if (track?.kind === 'thread') select(track, event);
+    if (track?.kind === 'thread' || track?.kind === 'group') select(track, event);
     const span = track?.kind === 'spans' ? spanAt(model, tracks, track, y, now.from, slack) : undefined;
     if (span !== undefined) {
       const { start, end } = model.profile.spans;
@@ -185,9 +185,9 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
   }, []);
 
   const select = (stop: Stop, how: { ctrlKey: boolean; metaKey: boolean; shiftKey: boolean }) => {
-    if (stop.kind === 'process') dispatch({ threads: isChosen(stop, state.threads) ? undefined : [...stop.threads].sort((a, b) => a - b) });
+    if (stop.kind !== 'thread') dispatch({ threads: isChosen(stop, state.threads) ? undefined : [...stop.threads].sort((a, b) => a - b) });
     else {
-      const anchor = how.shiftKey && active ? tracks.threads.indexOf(active.kind === 'process' ? active.threads[0]! : active.thread) : undefined;
+      const anchor = how.shiftKey && active ? tracks.threads.indexOf(active.kind === 'thread' ? active.thread : active.threads[0]!) : undefined;
       dispatch({ threads: chooseThread(tracks.threads, model.profile.threads.count, state.threads, stop.thread, anchor, how.ctrlKey || how.metaKey) });
     }
     if (!how.shiftKey) setCursor(stopId(stop));
@@ -210,7 +210,7 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
       ' ': () => { if (active) select(active, event); },
       Enter: () => dispatch(zoomIntoBrush(state)),
       a: () => dispatch({ threads: undefined }),
-      x: () => { if (active?.kind === 'process') fold(`p${active.process}`); },
+      x: () => { if (active?.kind === 'process') fold(`p${active.process}`); else if (active?.kind === 'group') fold(groupName(active.threads)); },
     };
     const moved = brushKey(event, range, state.brush);
     if (moved) dispatch({ brush: moved }, 'brush');

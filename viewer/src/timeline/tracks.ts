@@ -13,6 +13,8 @@ export const HEIGHT = { parallel: 46, cpu: 15, counter: 30, lane: 12, process: 2
 const MOST_LANES = 12;
 /** More processes than this have compact rows. */
 const MOST_PROCESSES = 8;
+/** More threads of one name than this are one row at first: in a process, and processes of one thread. */
+const MOST_ALIKE = { threads: 8, processes: 4 };
 /** More CPUs than this start collapsed. */
 const MOST_CPUS = 8;
 
@@ -26,20 +28,22 @@ export type Track = { y: number; height: number } & (
   /** Spans of a thread, or of none: `spans` in lanes, or collapsed into one line. */
   | { kind: 'spans'; thread: number; spans: readonly number[]; lanes: number; isFolded: boolean }
   | { kind: 'process'; process: number; threads: number[]; isFolded: boolean; level: number }
+  /** Threads of one name, in one process or each a process of its own; their rows follow where it is open. */
+  | { kind: 'group'; name: string; threads: number[]; isFolded: boolean; level: number }
   /**
    * With a state lane below its curve where waits are known. `process`: the row is also that of its process,
    * which has only this thread.
    */
   | { kind: 'thread'; thread: number; hasStates: boolean; process?: number; level: number });
 
-export type Stop = Extract<Track, { kind: 'process' | 'thread' }>;
+export type Stop = Extract<Track, { kind: 'process' | 'group' | 'thread' }>;
 
 export interface Tracks {
   list: Track[];
   height: number;
   /** Threads that have a track, from top to bottom. */
   threads: number[];
-  /** The selectable tracks, from top to bottom: threads, and processes where there are several. */
+  /** The selectable tracks, from top to bottom: threads, groups, and processes where there are several. */
   stops: Stop[];
   /** Span → its lane among the spans of its thread. */
   lanes: Uint32Array;
@@ -48,7 +52,8 @@ export interface Tracks {
 /**
  * The tracks that the user hid or folded, by name: `parallel` the concurrent threads, `states` the thread
  * states, `cpus` toggles the default folding of the CPU lanes; `c1` a counter, `spans` all spans, `idle`
- * threads without samples, `others` unselected threads; `p1` folds a process; `s1` and `s` toggle the
+ * threads without samples, `others` unselected threads, `groups` shows threads of one name apart; `p1` folds a
+ * process; `g1` opens the group that thread 1 is the first of; `s1` and `s` toggle the
  * default folding of the spans of a thread or of none.
  */
 export type Changed = ReadonlySet<string>;
@@ -61,6 +66,9 @@ export function toggled(changed: Changed, name: string): string {
   if (!next.delete(name)) next.add(name);
   return [...next].join('.');
 }
+
+/** The name of a group of threads. */
+export const groupName = (threads: readonly number[]): string => `g${threads[0]}`;
 
 export const spansName = (thread: number): string => (thread === NONE ? 's' : `s${thread}`);
 
@@ -158,20 +166,62 @@ export function tracksOf(model: Model, weight: Float64Array, changed: Changed = 
   const isShown = (thread: number): boolean => !(changed.has('idle') && !weight[thread] && !byThread.has(thread))
     && !(changed.has('others') && chosen && !chosen.includes(thread));
   const inOrder: number[] = [];
+  const addThread = (thread: number, level: number, process: number | undefined): void => {
+    list.push({ kind: 'thread', thread, hasStates, level, ...(process === undefined ? {} : { process }), ...add(hasStates ? HEIGHT.thread + HEIGHT.states : process !== undefined && order.length > MOST_PROCESSES ? HEIGHT.compact : HEIGHT.thread) });
+    addSpans(thread);
+  };
+  /** One row for threads of one name; theirs below it where it is open. */
+  const addGroup = (name: string, of: number[], level: number, processOf: (thread: number) => number | undefined): void => {
+    const isFolded = !changed.has(groupName(of));
+    list.push({ kind: 'group', name, threads: of, isFolded, level, ...add(HEIGHT.thread) });
+    inOrder.push(...of);
+    if (!isFolded) for (const thread of of) addThread(thread, level + 1, processOf(thread));
+  };
+  const alike = changed.has('groups') ? new Map<string, number[]>() : processesAlike(model, order, members, isShown);
   for (const { process, level } of order) {
     const of = members.get(process)!.sort((a, b) => weight[b]! - weight[a]! || a - b);
     // One row for a process of one thread, where there are several processes.
     const isFolded = changed.has(`p${process}`), isOne = of.length === 1 && order.length > 1 && process < processes.count && !isFolded;
     if (!isOne && (process !== NONE || processes.count)) list.push({ kind: 'process', process, threads: of, isFolded, level, ...add(HEIGHT.process) });
     if (isFolded) continue;
-    for (const thread of of.filter(isShown)) {
-      list.push({ kind: 'thread', thread, hasStates, level, ...(isOne ? { process } : {}), ...add(hasStates ? HEIGHT.thread + HEIGHT.states : isOne && order.length > MOST_PROCESSES ? HEIGHT.compact : HEIGHT.thread) });
+    if (isOne) {
+      const name = model.processName(process), group = alike.get(name);
+      if (group?.[0] === of[0]) addGroup(name, group, level, thread => threads.process[thread]);
+      if (group || !isShown(of[0]!)) continue;
+      inOrder.push(of[0]!);
+      addThread(of[0]!, level, process);
+      continue;
+    }
+    const shown = of.filter(isShown), named = changed.has('groups') ? new Map<number, number[]>() : byName(shown, thread => threads.name[thread]!);
+    for (const thread of shown) {
+      const group = named.get(threads.name[thread]!);
+      if (group && group.length > MOST_ALIKE.threads && threads.name[thread] !== NONE) {
+        if (group[0] === thread) addGroup(model.text(threads.name[thread]!), group, level, () => undefined);
+        continue;
+      }
       inOrder.push(thread);
-      addSpans(thread);
+      addThread(thread, level, undefined);
     }
   }
-  const stops = list.filter((track): track is Stop => track.kind === 'thread' || (track.kind === 'process' && order.length > 1));
+  const stops = list.filter((track): track is Stop => track.kind === 'thread' || track.kind === 'group' || (track.kind === 'process' && order.length > 1));
   return { list, height: y, threads: inOrder, stops, lanes };
+}
+
+/** The processes of one thread that share their name with many others: their threads, by that name. */
+function processesAlike(model: Model, order: readonly { process: number }[], members: ReadonlyMap<number, readonly number[]>, isShown: (thread: number) => boolean): Map<string, number[]> {
+  const alone = order.filter(({ process }) => process < model.profile.processes.count && members.get(process)!.length === 1).map(({ process }) => members.get(process)![0]!).filter(isShown);
+  const named = byName(alone, thread => model.processName(model.profile.threads.process[thread]!));
+  return new Map([...named].filter(([, of]) => of.length > MOST_ALIKE.processes));
+}
+
+function byName<T>(threads: readonly number[], nameOf: (thread: number) => T): Map<T, number[]> {
+  const out = new Map<T, number[]>();
+  for (const thread of threads) {
+    const of = out.get(nameOf(thread));
+    if (of) of.push(thread);
+    else out.set(nameOf(thread), [thread]);
+  }
+  return out;
 }
 
 /** The tracks between two heights. */
