@@ -11,6 +11,8 @@ export const KIND = { unknown: 0, yours: 1, dependency: 2, std: 3, allocator: 4,
 
 /** The code of `ModuleKind` for time without samples. */
 const NOT_SAMPLED = 6;
+/** The code of `ModuleKind` for recursive calls that are left out of deep stacks. */
+const LEFT_OUT = 9;
 
 const saysNothing = (role: string): boolean => role === 'panic-catching' || role === 'plumbing';
 const starts = (role: string): boolean => role === 'start-up' || role === 'thread-start';
@@ -112,6 +114,12 @@ export class Model {
       return kind === 3 ? KIND.kernel : kind === 4 ? KIND.runtime : KIND.unknown;
     }
     return of > this.root && of < this.others ? KIND.runtime : KIND.unknown;
+  }
+
+  /** Whether a function stands for recursive calls that are left out of deep stacks. */
+  isLeftOut(fn: number): boolean {
+    const { functions, modules } = this.profile;
+    return fn >= functions.count && fn < this.unknown && modules.kind[fn - functions.count] === LEFT_OUT;
   }
 
   /** The crate's name; empty when unknown. */

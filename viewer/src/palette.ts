@@ -53,6 +53,26 @@ export function functionColour(model: Model, fn: number, mode: Colour, dark: boo
   return group ? nameColour(group) : kindColour(KIND.unknown, dark);
 }
 
+/** How many shades functions of one kind have, and how much lighter each is than the one before. */
+const SHADES = { count: 4, step: .09 };
+
+/**
+ * The colour of a frame. Functions of one kind have its colour in several shades, so that neighbours differ.
+ * Shades are lighter only: dark text stays readable.
+ */
+export function frameColour(model: Model, fn: number, mode: Colour, dark: boolean): string {
+  const colour = functionColour(model, fn, mode, dark);
+  return mode === 'kind' && fn !== model.root ? lighter(colour, hash(model.name(fn).slice(0, 200)) % SHADES.count * SHADES.step) : colour;
+}
+
+function lighter(colour: string, share: number): string {
+  const channel = (at: number): string => {
+    const value = parseInt(colour.slice(at, at + 2), 16);
+    return Math.round(value + (255 - value) * share).toString(16).padStart(2, '0');
+  };
+  return `#${channel(1)}${channel(3)}${channel(5)}`;
+}
+
 /** What functions of one colour have in common; empty when unknown. */
 export function colourGroup(model: Model, fn: number, mode: Colour): string {
   if (fn === model.others) return 'not yours';

@@ -3,7 +3,7 @@
 import type { CallTree } from '../aggregate.ts';
 import type { FoldedTree } from '../derive.ts';
 import type { Model } from '../model.ts';
-import { changeColour, functionColour, nthColour } from '../palette.ts';
+import { changeColour, frameColour, nthColour } from '../palette.ts';
 import type { Colour } from '../state.ts';
 import { familiesOf, type Labels } from './label.ts';
 import type { Boxes } from './layout.ts';
@@ -52,7 +52,7 @@ export class Colours {
     const { threads, inverted, changes } = this;
     if (changes && node !== 0) return changeColour(changes[node]!, this.dark);
     if (threads && node !== 0) return nthColour(inverted ? threads.ofFunction[fn]! : threads.ofNode[node]!, this.dark);
-    return this.known[fn] ??= functionColour(this.model, fn, this.mode, this.dark);
+    return this.known[fn] ??= frameColour(this.model, fn, this.mode, this.dark);
   }
 }
 

@@ -8,7 +8,7 @@ import { colourOf } from '../colour.ts';
 import { search } from '../derive.ts';
 import { duration } from '../format.ts';
 import type { Model } from '../model.ts';
-import { functionColour, kindWord } from '../palette.ts';
+import { frameColour, kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
 import { boxesIn, type Box, type ThreadSamples } from '../stackchart.ts';
 import type { Colour, Range } from '../state.ts';
@@ -249,7 +249,7 @@ function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree,
     const fn = tree.fn[box.node]!;
     const isFaint = matched !== undefined && matched[fn] !== 1;
     context.globalAlpha = isFaint ? 0.28 : pointed === box ? 0.75 : 1;
-    context.fillStyle = functionColour(model, fn, colour, dark);
+    context.fillStyle = frameColour(model, fn, colour, dark);
     context.fillRect(left, top, Math.max(0.6, width - (width > 3 ? 0.8 : 0)), ROW - 1);
     context.globalAlpha = 1;
     if (fn === selected && width > 2) {

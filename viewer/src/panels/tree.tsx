@@ -12,8 +12,14 @@ import { Amount, Name, Place, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 import { transformsOf } from './transformkeys.ts';
 
-/** Levels that are indented; below them the level is shown as a number. */
-const INDENTED = 16;
+/**
+ * Indentation in pixels: of each of the first levels, of each after them, and the last level that is indented.
+ * Below the first ones, the level is shown as a number, too.
+ */
+const INDENT = { first: 14, levels: 16, then: 4, last: 60 };
+
+const indentOf = (depth: number): number =>
+  INDENT.first * Math.min(depth, INDENT.levels) + INDENT.then * Math.max(0, Math.min(depth, INDENT.last) - INDENT.levels);
 
 interface Props {
   label: string;
@@ -153,8 +159,8 @@ export function TreeTable(props: Props): JSX.Element {
         const row = rows[at]!;
         const { branch } = row;
         const name = (
-          <span class="branch" style={{ paddingLeft: `${Math.min(row.depth, INDENTED) * 14}px` }}>
-            {row.depth > INDENTED && <span class="level" title={`Level ${row.depth + 1}`}>{row.depth + 1}</span>}
+          <span class="branch" style={{ paddingLeft: `${indentOf(row.depth)}px`, '--guides': `${INDENT.first * Math.min(row.depth, INDENT.levels)}px` }}>
+            {row.depth > INDENT.levels && <span class="level" title={`Level ${row.depth + 1}`}>{row.depth + 1}</span>}
             <span
               class={`twisty${branch.mayOpen ? '' : ' leaf'}`}
               aria-hidden="true"

@@ -14,6 +14,7 @@ const DEBUG_INFO = 'Build with line tables and record again: in Cargo.toml, [pro
 export function whyNoLines(model: Model, fn: number, hasSamples: boolean): Why {
   if (!hasSamples) return { reason: 'No selected sample is in this function.', fix: 'Widen the time range, the thread selection or the span filter (Escape goes back one step).' };
   if (fn === model.truncated) return { reason: 'These stacks are truncated: their outer frames are missing.', fix: 'See the Quality panel for what to do.' };
+  if (model.isLeftOut(fn)) return { reason: 'Recursive calls were left out of very deep stacks here. They repeat the frames around this one.', fix: 'Select the function that calls itself: its lines show the cost.' };
   if (model.kind(fn) === KIND.kernel) return { reason: 'This is kernel code. whyslow does not read kernel sources.', fix: 'Select your function that calls it: its line shows the cost.' };
   if (model.member(fn) >= model.profile.functions.count) {
     return { reason: 'This code has no symbols: its file is stripped or no longer exists.', fix: DEBUG_INFO };
@@ -35,6 +36,7 @@ export function whyNoCode(model: Model, fn: number): Why {
   if (model.profile.instructions.count === 0) {
     return { reason: 'The profile has no machine code.', fix: 'Imported profiles have none. A recording has it if the executable still exists when the recording ends.' };
   }
+  if (model.isLeftOut(fn)) return { reason: 'This stands for recursive calls that were left out.', fix: 'Select the function that calls itself.' };
   if (model.kind(fn) === KIND.kernel) return { reason: 'This is kernel code. whyslow does not read kernel code.', fix: 'Select your function that calls it.' };
   if (model.moduleOf(fn) === NONE) return { reason: 'The address of this code is not known.', fix: 'Record with whyslow itself to get addresses.' };
   return { reason: 'The profile has machine code only for the hottest functions, and this is not one of them.', fix: 'Record for longer, or record only the part that interests you.' };
