@@ -504,6 +504,33 @@ describe('unreadable profiles give a message', () => {
   test('not a profile', async () => assert.match(await message(pageText(gzipSync('nothing of the kind'))), /truncated|damaged/));
 });
 
+test('many processes of one name are one row that selects them all and opens', async () => {
+  const built = () => {
+    const p = new Payload(), cpu = p.metric('cpu', 1), make = p.process(1, 'make');
+    const stack = p.stack(NONE, p.location(NONE, 1, [[p.fn('cc::parse', 'cc', 'yours', 'cc.c', 1), 'cc.c', 1]]));
+    p.context.duration_ns = 1e8;
+    p.sample(cpu, 1e6, p.thread(make, 1, 'make'), stack, 1e6);
+    for (let at = 1; at <= 9; at++) p.sample(cpu, at * 1e7, p.thread(p.process(1 + at, 'cc1', make), 1 + at, 'cc1'), stack, 1e6);
+    return p.container();
+  };
+  await open(opened.pageOf('alike', built));
+  const rows = () => page.locator('.track').evaluateAll(rows => rows.map(row => row.textContent));
+  assert.deepEqual(await rows(), ['make 110.0 %', '▸cc1 × 990.0 %']);
+  await page.locator('.track', { hasText: 'cc1' }).click();
+  await settled();
+  assert.match(await facts(), /9 samples/);
+  await page.locator('.timeline-tracks').focus();
+  await page.keyboard.press('x');
+  await settled();
+  assert.equal((await rows()).length, 11);
+  assert.match((await rows())[2], /^cc1 2/);
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Space');
+  await settled();
+  assert.match(await facts(), /1 sample/);
+  assert.deepEqual(problems, []);
+});
+
 test('served: fetches the profile with the token of the address', async () => {
   const payload = gzipSync(SHAPES.small()), requested = [];
   const server = createServer((request, response) => {
