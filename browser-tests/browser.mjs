@@ -2,7 +2,10 @@
 //
 // TEST_BROWSER selects Chromium (default) or Firefox, which is driven through WebDriver BiDi.
 
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { chromium, firefox } from 'playwright-core';
 
 export const FIREFOX = process.env.TEST_BROWSER === 'firefox';
@@ -57,3 +60,10 @@ export async function newPage(browser, settings = {}, allowed = 'file:') {
 
 /** Waits with a timer of the page: the page's own earlier timers run first, however slow the machine is. */
 export const pause = (page, ms) => page.evaluate(ms => new Promise(done => setTimeout(done, ms)), ms);
+
+/** Runs an example of a crate. EXAMPLES names the folder of built ones; without it, cargo builds it. */
+export function example(crate, name, ...args) {
+  const built = process.env.EXAMPLES;
+  const [program, words] = built ? [join(built, name), args] : ['cargo', ['run', '-q', '-p', crate, '--example', name, '--', ...args]];
+  execFileSync(program, words, { cwd: fileURLToPath(new URL('..', import.meta.url)), stdio: ['ignore', 'inherit', 'inherit'] });
+}

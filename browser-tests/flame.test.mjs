@@ -1,7 +1,7 @@
 // The flame graph (SVG) in a real browser: zoom, search, details, keyboard, hostile names, and the image
 // without scripts.
 //
-// FLAME_SVG names the file to open; without it cargo builds the sample of whyslow-render. Expected names and
+// FLAME_SVG names the file to open; without it the sample of whyslow-render is drawn. Expected names and
 // numbers come from the file's own data, so any flame graph with at least three rows works.
 
 import assert from 'node:assert/strict';
@@ -10,17 +10,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { FIREFOX, launch, missing, newPage, without } from './browser.mjs';
-
-const root = fileURLToPath(new URL('..', import.meta.url));
+import { pathToFileURL } from 'node:url';
+import { FIREFOX, example, launch, missing, newPage, without } from './browser.mjs';
 
 let browser, page, folder, problems, frames;
 
 const sample = shape => {
   const file = join(folder, `${shape}.svg`);
-  execFileSync('cargo', ['run', '-q', '-p', 'whyslow-render', '--example', 'flame_sample', '--', file, shape],
-    { cwd: root, stdio: ['ignore', 'inherit', 'ignore'] });
+  example('whyslow-render', 'flame_sample', file, shape);
   return file;
 };
 

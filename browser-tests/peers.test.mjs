@@ -11,20 +11,18 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { Profile } from 'pprof-format';
-import { launch, newPage, without } from './browser.mjs';
+import { example, launch, newPage, without } from './browser.mjs';
 
 // speedscope draws with WebGL; without a graphics card Chromium has to do it in software.
 const FLAGS = ['--headless', '--no-sandbox', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader'];
-const root = fileURLToPath(new URL('..', import.meta.url));
 const modules = fileURLToPath(new URL('node_modules', import.meta.url));
 
 let folder, totals;
 
 before(() => {
   folder = mkdtempSync(join(tmpdir(), 'whyslow-peers-'));
-  execFileSync('cargo', ['run', '-q', '-p', 'whyslow-formats', '--example', 'export_sample', '--', folder],
-    { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+  example('whyslow-formats', 'export_sample', folder);
   totals = JSON.parse(readFileSync(join(folder, 'totals.json'), 'utf8'));
 });
 

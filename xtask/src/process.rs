@@ -51,14 +51,15 @@ pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
     Ok(status.success())
 }
 
-/// [`succeeds`], and the command's output, which is shown when it ends: commands may run at the same time.
-pub(crate) fn succeeds_with_output(command: &mut Command) -> Result<(bool, String)> {
+/// [`succeeds`], for commands that run beside others: prints their output only if they fail, all of it at once.
+pub(crate) fn succeeds_quietly(command: &mut Command) -> Result<bool> {
     eprintln!("$ {}", text(command));
-    let output = command.stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("cannot run {}", text(command)))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    print!("{said}");
-    Ok((output.status.success(), said))
+    let output = command.output().with_context(|| format!("cannot run {}", text(command)))?;
+    if !output.status.success() {
+        let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        eprint!("\n{} failed:\n{}", text(command), said.concat());
+    }
+    Ok(output.status.success())
 }
 
 /// Prints and runs a command that must succeed.

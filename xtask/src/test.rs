@@ -20,24 +20,56 @@ struct Step {
     run: fn() -> Result<Outcome>,
 }
 
-/// The tests themselves are last, so that their summary is directly above the table.
-const STEPS: &[Step] = &[
+/// First of all: later steps need what these install and build.
+const FIRST: &[Step] = &[
     Step { name: "tools", run: tools },
     Step { name: "format", run: format },
+    Step { name: "build", run: build },
+];
+
+/// Then these, one after the other.
+const RUST: &[Step] = &[
     Step { name: "lints", run: lints },
     Step { name: "CPU recording alone", run: cpu_recording_alone },
     Step { name: "documentation", run: documentation },
     Step { name: "examples in documentation", run: doc_tests },
-    Step { name: "viewer bundle", run: viewer_bundle },
-    Step { name: "browser tests", run: browser_tests },
     Step { name: "tests", run: tests },
 ];
+
+/// And beside them these, which mostly wait for browsers.
+const BROWSERS: &[Step] =
+    &[Step { name: "viewer bundle", run: viewer_bundle }, Step { name: "browser tests", run: browser_tests }];
+
+/// And these, while lints and documentation leave CPUs idle.
+const LAB: &[Step] = &[Step { name: "lab programs", run: lab_programs }];
+
+/// In the end, what needs the CPUs for itself.
+const ALONE: &[Step] = &[Step { name: "tests of patterns", run: tests_alone }];
+
+/// What a step gave, and how long it took.
+type Done = (&'static str, Outcome, Duration);
 
 /// Runs all steps, even after one has failed. Returns whether all passed.
 pub(crate) fn run() -> Result<bool> {
     notes::begin()?;
-    let mut results = Vec::new();
-    for step in STEPS {
+    let start = Instant::now();
+    let mut results = run_steps(FIRST);
+    std::thread::scope(|scope| {
+        let beside = [LAB, BROWSERS].map(|steps| scope.spawn(|| run_steps(steps)));
+        results.extend(run_steps(RUST));
+        for steps in beside {
+            let panicked = |_| vec![("a step that panicked", Outcome::Failed, start.elapsed())];
+            results.extend(steps.join().unwrap_or_else(panicked));
+        }
+    });
+    results.extend(run_steps(ALONE));
+    print_table(&results, start.elapsed());
+    print!("{}{}", notes::slowest(), notes::summary());
+    Ok(!results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed)))
+}
+
+fn run_steps(steps: &[Step]) -> Vec<Done> {
+    let run_step = |step: &Step| {
         eprintln!("\n== {} ==", step.name);
         let start = Instant::now();
         let outcome = (step.run)().unwrap_or_else(|error| {
@@ -51,11 +83,9 @@ pub(crate) fn run() -> Result<bool> {
             }
             other => other,
         };
-        results.push((step.name, outcome, start.elapsed()));
-    }
-    print_table(&results);
-    print!("{}", notes::summary());
-    Ok(!results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed)))
+        (step.name, outcome, start.elapsed())
+    };
+    steps.iter().map(run_step).collect()
 }
 
 /// Whether nothing may be skipped: under CI, everything that is needed can be installed.
@@ -63,7 +93,7 @@ fn is_ci() -> bool {
     std::env::var_os("CI").is_some()
 }
 
-fn print_table(results: &[(&str, Outcome, Duration)]) {
+fn print_table(results: &[Done], elapsed: Duration) {
     println!();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for (name, outcome, time) in results {
@@ -79,7 +109,8 @@ fn print_table(results: &[(&str, Outcome, Duration)]) {
         }
         println!("{}", format!("{word:<8} {name:<26} {:>5.0} s  {why}", time.as_secs_f64()).trim_end());
     }
-    println!("\nsteps: {passed} passed, {failed} failed, {skipped} skipped");
+    let seconds = elapsed.as_secs_f64();
+    println!("\nsteps: {passed} passed, {failed} failed, {skipped} skipped in {seconds:.0} s");
 }
 
 fn check(command: &mut Command) -> Result<Outcome> {
@@ -120,6 +151,22 @@ fn both(first: &mut Command, second: &mut Command) -> Result<Outcome> {
         Outcome::Ok => check(second)?,
         failed => failed,
     })
+}
+
+/// Builds everything that later steps run, once and with the same features: tests, examples, the executable.
+fn build() -> Result<Outcome> {
+    let mut build = cargo();
+    if cargo_has("nextest") {
+        build.args(["nextest", "run", "--workspace", "--no-run", "--cargo-quiet"]);
+    } else {
+        build.args(["test", "--quiet", "--workspace", "--no-run"]);
+    }
+    check(&mut build)
+}
+
+/// Builds the packages of `lab/`. Tests build its small programs when they need them.
+fn lab_programs() -> Result<Outcome> {
+    whyslow_lab_harness::build_packages().map(|()| Outcome::Ok)
 }
 
 fn lints() -> Result<Outcome> {
@@ -177,26 +224,43 @@ fn seed(set: Option<String>, ci: bool) -> String {
     }
 }
 
+/// Patterns of threads only show while nothing else uses the CPUs.
+const NEED_ALL_CPUS: &str = "binary(truth) & test(/^patterns::every_pattern/)";
+
 fn tests() -> Result<Outcome> {
-    let seed = seed(std::env::var(SEED).ok(), is_ci());
+    if cargo_has("nextest") {
+        return nextest(&format!("not ({NEED_ALL_CPUS})"));
+    }
     let mut tests = cargo();
-    tests.env(SEED, &seed).env(whyslow_lab_harness::NOTES_FILE, notes::file());
-    let outcome = if cargo_has("nextest") {
-        tests.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]);
-        if is_ci() {
-            // One line per failure and a summary, instead of a line per test.
-            tests.args(["--status-level", "slow", "--final-status-level", "fail"]);
-        }
-        let report = process::target_folder().join("nextest/default/junit.xml");
-        let _ = std::fs::remove_file(&report);
-        let outcome = check(&mut tests)?;
-        let report = std::fs::read_to_string(report).unwrap_or_default();
-        notes::passed_on_retry(&notes::flaky_tests(&report))?;
-        outcome
-    } else {
-        tests.args(["test", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
-        check(&mut tests)?
-    };
+    tests.args(["test", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
+    check_seeded(&mut tests)
+}
+
+fn tests_alone() -> Result<Outcome> {
+    if cargo_has("nextest") {
+        return nextest(NEED_ALL_CPUS);
+    }
+    // `cargo test` has run them with the others.
+    Ok(Outcome::Ok)
+}
+
+/// Runs the tests that a filter selects, and keeps their report.
+fn nextest(filter: &str) -> Result<Outcome> {
+    let mut tests = cargo();
+    tests.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet", "-E", filter]);
+    if is_ci() {
+        // One line per failure and a summary, instead of a line per test.
+        tests.args(["--status-level", "slow", "--final-status-level", "fail"]);
+    }
+    let outcome = check_seeded(&mut tests)?;
+    notes::keep_report()?;
+    Ok(outcome)
+}
+
+/// Runs tests with a seed for property tests, and with the file for notes.
+fn check_seeded(tests: &mut Command) -> Result<Outcome> {
+    let seed = seed(std::env::var(SEED).ok(), is_ci());
+    let outcome = check(tests.env(SEED, &seed).env(whyslow_lab_harness::NOTES_FILE, notes::file()))?;
     if matches!(outcome, Outcome::Failed) {
         eprintln!("to repeat with the same property test inputs: {SEED}={seed}");
     }
@@ -205,88 +269,50 @@ fn tests() -> Result<Outcome> {
 
 fn browser_tests() -> Result<Outcome> {
     let folder = process::root().join("browser-tests");
-    if !folder.join("package.json").exists() {
-        return Ok(Outcome::Skipped("the folder browser-tests is missing".into()));
-    }
     for tool in ["chromium", "node", "npm"] {
         if process::find(tool).is_none() {
             return Ok(Outcome::Skipped(format!("{tool} is not installed")));
         }
     }
     let picture = flame_graph()?;
-    if !process::succeeds(npm(&folder).args(["ci", "--silent", "--no-audit", "--no-fund"]))? {
+    if !process::succeeds_quietly(npm(&folder).args(["ci", "--silent", "--no-audit", "--no-fund"]))? {
         return Ok(Outcome::Skipped("npm ci failed: is there a network?".into()));
     }
     let has_firefox = process::find("firefox-esr").is_some();
-    let scripts: &[&str] = if has_firefox { &["test", "test-firefox"] } else { &["test"] };
-    // Browser tests mostly wait for the browser, so both browsers are tested at the same time, and the other tests
-    // are built meanwhile. If that build fails, it fails again where the tests run.
-    let runs: Vec<Result<BrowserRun>> = std::thread::scope(|scope| {
-        scope.spawn(|| process::succeeds(&mut build_of_tests()).unwrap_or(false));
-        let run = |script: &'static str| {
+    let browsers = if has_firefox { &["chromium", "firefox"][..] } else { &["chromium"] };
+    let passed: Vec<Result<bool>> = std::thread::scope(|scope| {
+        let run = |browser: &'static str| {
             let (folder, picture) = (folder.as_path(), picture.as_deref());
-            scope.spawn(move || run_browser(folder, script, picture))
+            scope.spawn(move || run_browser(folder, browser, picture))
         };
-        let started: Vec<_> = scripts.iter().map(|script| run(script)).collect();
+        let started: Vec<_> = browsers.iter().map(|browser| run(browser)).collect();
         let ended = |run: std::thread::ScopedJoinHandle<'_, _>| {
             run.join().unwrap_or_else(|_| Err(anyhow!("a test runner panicked")))
         };
         started.into_iter().map(ended).collect()
     });
-    let mut outcome = Outcome::Ok;
-    for run in runs {
-        match run? {
-            BrowserRun::Passed => {}
-            BrowserRun::PassedOnRetry(said) => notes::passed_on_retry(&notes::failed_browser_tests(&said))?,
-            BrowserRun::Failed => outcome = Outcome::Failed,
-        }
+    if !passed.into_iter().collect::<Result<Vec<_>>>()?.into_iter().all(|passed| passed) {
+        return Ok(Outcome::Failed);
     }
-    if matches!(outcome, Outcome::Ok) && !has_firefox {
+    if !has_firefox {
         return Ok(Outcome::Skipped("firefox-esr is not installed; the tests passed in Chromium".into()));
     }
-    Ok(outcome)
+    Ok(Outcome::Ok)
 }
 
-/// Builds the tests with lower priority than what runs.
-fn build_of_tests() -> Command {
-    let cargo = cargo();
-    let mut build = command("nice");
-    build.args(["-n", "10"]).arg(cargo.get_program());
-    for (name, value) in cargo.get_envs() {
-        match value {
-            Some(value) => build.env(name, value),
-            None => build.env_remove(name),
-        };
-    }
-    if cargo_has("nextest") {
-        build.args(["nextest", "run", "--workspace", "--no-run", "--cargo-quiet"]);
-    } else {
-        build.args(["test", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--no-run"]);
-    }
-    build
-}
-
-enum BrowserRun {
-    Passed,
-    /// What the first run printed.
-    PassedOnRetry(String),
-    Failed,
-}
-
-/// Runs the tests in one browser. A browser on a busy machine can fail by chance. As with recordings, a real
-/// failure fails twice.
-fn run_browser(folder: &Path, script: &str, picture: Option<&Path>) -> Result<BrowserRun> {
+/// Runs the tests in one browser.
+fn run_browser(folder: &Path, browser: &str, picture: Option<&Path>) -> Result<bool> {
+    let results = notes::browser_results(browser);
     let mut tests = npm(folder);
-    tests.args(["run", "--silent", script]).env("WHYSLOW", whyslow());
+    tests.args(["run", "--silent", "test"]).env("TEST_BROWSER", browser).env("TEST_RESULTS", &results);
+    tests.env("WHYSLOW", whyslow()).env("EXAMPLES", process::target_folder().join("debug/examples"));
     if let Some(picture) = picture {
         tests.env("FLAME_SVG", picture);
     }
-    let (passed, said) = process::succeeds_with_output(&mut tests)?;
-    if passed {
-        return Ok(BrowserRun::Passed);
-    }
-    let (passed, _) = process::succeeds_with_output(&mut tests)?;
-    Ok(if passed { BrowserRun::PassedOnRetry(said) } else { BrowserRun::Failed })
+    let passed = process::succeeds_quietly(&mut tests)?;
+    let results = std::fs::read_to_string(results).unwrap_or_default();
+    notes::passed_on_retry(&notes::flaky_browser_tests(browser, &results))?;
+    Ok(passed)
 }
 
 /// Checks, tests and builds the viewer. The committed bundle must match its sources.
@@ -297,11 +323,11 @@ fn viewer_bundle() -> Result<Outcome> {
             return Ok(Outcome::Skipped(format!("{tool} is not installed")));
         }
     }
-    if !process::succeeds(npm(&folder).args(["ci", "--silent", "--no-audit", "--no-fund"]))? {
+    if !process::succeeds_quietly(npm(&folder).args(["ci", "--silent", "--no-audit", "--no-fund"]))? {
         return Ok(Outcome::Skipped("npm ci failed: is there a network?".into()));
     }
     for script in ["check", "test", "build"] {
-        if !process::succeeds(npm(&folder).args(["run", "--silent", script]))? {
+        if !process::succeeds_quietly(npm(&folder).args(["run", "--silent", script]))? {
             return Ok(Outcome::Failed);
         }
     }
@@ -325,7 +351,6 @@ fn flame_graph() -> Result<Option<PathBuf>> {
     let folder = process::target_folder().join("browser-tests");
     std::fs::create_dir_all(&folder)?;
     let (file, picture) = (folder.join("ratio.whyslow"), folder.join("flame.svg"));
-    process::must(cargo().args(["build", "--quiet", "--package", "whyslow"]))?;
     let whyslow = whyslow();
     let program = whyslow_lab_harness::build("ratio", whyslow_lab_harness::Variant::Release)?;
     let mut record = command(&whyslow);
@@ -334,7 +359,8 @@ fn flame_graph() -> Result<Option<PathBuf>> {
     let mut draw = command(&whyslow);
     draw.arg("flame").arg(&file).arg("--unfolded").arg("-o").arg(&picture);
     let _ = std::fs::remove_file(&picture);
-    let recorded = process::succeeds(&mut record)? && process::succeeds(&mut draw)? && picture.exists();
+    let drawn = process::succeeds_quietly(&mut record)? && process::succeeds_quietly(&mut draw)?;
+    let recorded = drawn && picture.exists();
     Ok(recorded.then_some(picture))
 }
 

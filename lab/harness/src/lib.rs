@@ -24,7 +24,7 @@ pub use allocators::{Linking, Lto, build_allocator, build_allocator_or_skip};
 pub use churn::{ChurnPaths, StackVerdict};
 pub use compile::{CompilerMissing, build, build_or_skip, lab_folder, programs};
 pub use notes::{NOTES_FILE, is_installed, skip, try_again};
-pub use packages::{build_patterns_or_skip, build_runtime, build_runtime_or_skip};
+pub use packages::{build_packages, build_patterns_or_skip, build_runtime, build_runtime_or_skip};
 pub use run::{TimedOut, run};
 pub use truth::{Numbers, Truth, binomial_ok, last_segment, standard_error};
 pub use variant::Variant;

@@ -5,12 +5,23 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::allocators::{Linking, Lto, build_allocator};
 use crate::compile::{CompilerMissing, lab, lab_folder};
 
 /// Builds `lab/runtimes` and returns the path of one of its programs. Cargo skips the build if it is up to
 /// date.
 pub fn build_runtime(program: &str) -> Result<PathBuf> {
     build_package("runtimes", program)
+}
+
+/// Builds every package of `lab/` in all ways that tests use, so that no test waits for the build of another.
+pub fn build_packages() -> Result<()> {
+    for lto in Lto::ALL {
+        build_allocator("system", lto, Linking::Dynamic)?;
+    }
+    build_allocator("system", Lto::Fat, Linking::Static)?;
+    build_runtime("tokio_tasks")?;
+    build_package("patterns", "patterns").map(drop)
 }
 
 /// Builds `lab/patterns`. `None` without cargo.

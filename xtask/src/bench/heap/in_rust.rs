@@ -80,9 +80,7 @@ impl Build {
         let mut command = cargo();
         command.args(["build", "--quiet", "--release", "--manifest-path"]).arg(folder.join("Cargo.toml"));
         command.arg("--target-dir").arg(folder.join("target"));
-        let (built, said) = process::succeeds_with_output(&mut command)?;
-        let why = said.lines().find(|line| line.starts_with("error")).unwrap_or("cargo failed");
-        ensure!(built, "{why}");
+        ensure!(process::succeeds_quietly(&mut command)?, "cargo failed");
         Ok(folder.join(format!("target/release/heap-load-{}", self.name())))
     }
 }
