@@ -312,6 +312,27 @@ fn samples_are_unbiased_and_their_frees_are_recorded() {
     assert!(area.filtered(sampled.address) > 0);
 }
 
+/// A thread takes its first distance when it first allocates, and a ring only for its first sample.
+#[test]
+fn short_threads_are_sampled_without_bias_and_cost_no_ring_before() {
+    let (size, threads) = (33 + 64 * 16, 2000.0);
+    let sampled = |sample_bytes| {
+        let run = stress("short", Wish { sample_bytes, ..Wish::default() }, &["short"]);
+        assert!(run.status.success());
+        let area = &run.areas[0];
+        let count =
+            area.records.iter().filter(|record| record.op == op::ALLOC && record.size == size).count();
+        (count as f64, area.header().rings_used.load(std::sync::atomic::Ordering::Relaxed))
+    };
+    for rate in [1000, 20_000] {
+        let (samples, _) = sampled(rate);
+        let chance = 1.0 - (-(size as f64) / rate as f64).exp();
+        let (mean, deviation) = (threads * chance, (threads * chance * (1.0 - chance)).sqrt());
+        assert!((samples - mean).abs() < 5.0 * deviation, "{samples} samples, {mean} expected");
+    }
+    assert_eq!(sampled(1 << 50), (0.0, 1));
+}
+
 #[test]
 fn a_stuck_collector_delays_the_program_for_a_bounded_time() {
     let stress = program("stuck", "stress.c", &[]);

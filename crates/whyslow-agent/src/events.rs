@@ -9,6 +9,7 @@ use whyslow_heap_wire::record::op;
 
 use crate::area::Area;
 use crate::ring::Writer;
+use crate::sample::NewThread;
 use crate::state::{self, Mine};
 use crate::walk::{self, Caller};
 use crate::{freeres, sample, unused};
@@ -55,6 +56,10 @@ unsafe fn any_allocation(caller: Caller, size: u64, zeroed: bool, call: impl FnO
         if !drawn {
             return unrecorded(thread, call);
         }
+    } else if let Some(thread) = NewThread::get()
+        && thread.passes(size)
+    {
+        return thread.uncounted(call);
     }
     let modes = Modes::get();
     let Some(mut inside) = state::enter() else {
@@ -106,13 +111,14 @@ unsafe fn any_free(block: u64) {
     // SAFETY: only the caller uses the block.
     let bytes = if modes.unused { unsafe { unused::never_written(block) } } else { None };
     modes.forget(block);
-    let Some(inside) = state::enter() else { return freeres::list(block) };
-    if modes.may_hold(block) {
-        if let Some(bytes) = bytes {
-            inside.writer().unused(block, bytes);
-        }
-        inside.writer().free(block);
+    if !modes.may_hold(block) {
+        return;
     }
+    let Some(inside) = state::enter() else { return freeres::list(block) };
+    if let Some(bytes) = bytes {
+        inside.writer().unused(block, bytes);
+    }
+    inside.writer().free(block);
 }
 
 /// Makes a call during which the allocator's own calls are not recorded.
@@ -165,6 +171,12 @@ unsafe fn any_reallocation(
         && thread.sampling().passes(size)
     {
         return unrecorded(thread, call);
+    }
+    if let Some(thread) = NewThread::get()
+        && Area::get().is_some_and(|area| !sample::may_hold(area, old))
+        && thread.passes(size)
+    {
+        return thread.uncounted(call);
     }
     let modes = Modes::get();
     let Some(mut inside) = state::enter() else {

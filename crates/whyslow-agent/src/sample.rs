@@ -15,6 +15,7 @@ use whyslow_heap_wire::handshake::hook;
 use crate::arch::counter::counter;
 use crate::arch::thread::ThreadWord;
 use crate::area::Area;
+use crate::state::{self, Mine};
 use crate::{arena, real, unused};
 
 /// Address of the filter. 0 if nothing is sampled. It remains mapped if the recording ends before the
@@ -127,10 +128,64 @@ impl Sampling {
         random ^= random >> 7;
         random ^= random << 17;
         self.random.set(random);
-        // 52 random bits, never 0.
-        let distance = -logarithm((random >> 12) | 1, 52) * mean as f64;
-        self.set_countdown((distance as i64).saturating_add(1));
+        self.set_countdown(distance(random, mean));
     }
+}
+
+/// Bytes to the next sample.
+fn distance(random: u64, mean: u64) -> i64 {
+    // 52 random bits, never 0.
+    let distance = -logarithm((random >> 12) | 1, 52) * mean as f64;
+    (distance as i64).saturating_add(1)
+}
+
+/// A thread that has no state yet. It needs none before its first sample, which most short threads never
+/// reach: a state and a ring cost more than such a thread.
+#[derive(Clone, Copy)]
+pub struct NewThread(ThreadWord);
+
+impl NewThread {
+    /// The calling thread, if it has no state and allocations are only sampled. The first thread of a process
+    /// takes a state at once, so that the collector knows the process.
+    pub fn get() -> Option<Self> {
+        if Mine::get().is_some() || !state::is_any_used() {
+            return None;
+        }
+        let area = Area::get().filter(|area| area.flags() & (flag::UNUSED | flag::MAPS) == 0)?;
+        let mean = area.header().sample_bytes.load(Relaxed);
+        let word = ThreadWord::of_countdown().filter(|_| mean != 0)?;
+        if word.get() == 0 {
+            let local = 0u8;
+            let seed = counter() ^ (&raw const local as u64).rotate_left(32);
+            word.set(distance(mixed(seed), mean).cast_unsigned());
+        }
+        Some(Self(word))
+    }
+
+    /// Whether an allocation of this size is not sampled. Changes nothing if it is sampled.
+    pub fn passes(self, size: u64) -> bool {
+        let left = self.0.get().cast_signed().saturating_sub_unsigned(size);
+        if left > 0 {
+            self.0.set(left.cast_unsigned());
+        }
+        left > 0
+    }
+
+    /// Makes a call that may itself call functions that count down, and restores the count afterwards.
+    pub fn uncounted(self, call: impl FnOnce() -> u64) -> u64 {
+        let left = self.0.get();
+        let result = call();
+        self.0.set(left);
+        result
+    }
+}
+
+/// Spreads the few random bits of a seed over all bits (the finaliser of splitmix64).
+fn mixed(seed: u64) -> u64 {
+    let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }
 
 /// ln(number / 2^bits)

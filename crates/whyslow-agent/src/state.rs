@@ -266,6 +266,12 @@ fn register(area: Area, wiped: Option<&'static State>) -> Option<Inside> {
 
 static STATES: [AtomicPtr<State>; MOST_STATES] = [const { AtomicPtr::new(ptr::null_mut()) }; MOST_STATES];
 static STATES_USED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a thread of this process has had a state.
+pub fn is_any_used() -> bool {
+    STATES_USED.load(Relaxed) != 0
+}
+
 /// The size of a state, in whole pages.
 const STATE_BYTES: usize = size_of::<State>();
 /// After no ring was free, no thread tries again before this time.

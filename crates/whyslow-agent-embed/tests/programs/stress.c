@@ -138,6 +138,12 @@ static void *few(void *arg) {
     return NULL;
 }
 
+static void *one(void *arg) {
+    (void)arg;
+    end_block(new_block(33 + 64 * 16), 33 + 64 * 16);
+    return NULL;
+}
+
 static _Atomic int stop;
 static void *churn_until(void *arg) {
     (void)arg;
@@ -265,6 +271,7 @@ int main(int count, char **arguments) {
     if (!strcmp(what, "functions")) every_function();
     if (!strcmp(what, "threads")) { run_threads(atoi(arguments[2]), churn); clear_slots(); }
     if (!strcmp(what, "many")) for (int i = 0; i < 10; i++) run_threads(100, few);
+    if (!strcmp(what, "short")) for (int i = 0; i < 400; i++) run_threads(5, one);
     if (!strcmp(what, "crowd")) { rounds = 20; run_threads(1000, churn); clear_slots(); }
     if (!strcmp(what, "forks")) forks();
     if (!strcmp(what, "signals")) signals();
