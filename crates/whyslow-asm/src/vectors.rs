@@ -81,8 +81,8 @@ mod tests {
     use whyslow_profile::{Code, ModuleId, RelativeAddress};
 
     use super::*;
-    use crate::processor::Processor;
     use crate::weights::Weights;
+    use whyslow_processor::Processor;
 
     /// The verdict on a loop of these instructions and `add rdi, 8; cmp rdi, rsi; jne start`.
     fn verdict(bytes: &[u8], features: &[&str]) -> Option<Vectors> {
