@@ -291,7 +291,16 @@ fn normal(text: &str) -> String {
             rest = &rest[letter.len_utf8()..];
         }
     }
-    out.replace("*1", "").replace("+0]", "]")
+    without_repeated_operand(out.replace("*1", "").replace("+0]", "]"))
+}
+
+/// `imul rax,rax,9` as `imul rax,9`: a register that is multiplied with a number may be written once or twice.
+fn without_repeated_operand(text: String) -> String {
+    let operands = text.strip_prefix("imul ").map(|operands| operands.split(',').collect::<Vec<_>>());
+    match operands.as_deref() {
+        Some([to, from, number]) if to == from => format!("imul {to},{number}"),
+        _ => text,
+    }
 }
 
 #[test]
