@@ -11,6 +11,8 @@ use whyslow_analyze::{
     By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable, Quality, Selection,
     SortBy, Threads, TreeOptions,
 };
+use whyslow_answers::views::SUMMARY;
+use whyslow_answers::{Detail, Query};
 use whyslow_profile::{GrowthBar, KernelView, LeakCheck, NoLeakCheck, Profile, Trigger, Unit};
 use whyslow_render::json::{self, Context};
 
@@ -32,7 +34,7 @@ fn views(profile: &Profile) -> Vec<Value> {
     let everything = Selection::default();
     let quality = Quality::of(profile);
     let sites = Sites::build(profile);
-    let context = Context { profile, metric: 0, quality: &quality, sites: &sites, site_limit: 3 };
+    let context = Context { profile, metric: 0, quality: &quality, sites: Some(&sites), site_limit: 3 };
     let table = FunctionTable::build(profile, &everything, true, SortBy::SelfValue);
     let outline = Outline::build(profile, &everything, &TreeOptions::default());
     let threads = Threads::build(profile, &everything);
@@ -51,6 +53,7 @@ fn views(profile: &Profile) -> Vec<Value> {
         json::to_string(&json::quality(&context, table.total_value)),
         json::to_string(&json::heap(&context, table.total_samples, table.total_value)),
         json::to_string(&json::hot_lines(&context, &hot_lines, 2)),
+        json::answer(&Query::whole(&SUMMARY, Detail::Complete, profile).answer(profile).unwrap()),
     ];
     texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
 }
@@ -289,5 +292,7 @@ fn other_units_have_other_names() {
 #[test]
 fn every_name_is_described() {
     let views = [views(&program()), views(&with_heap())].concat();
-    assert_described(&views, include_str!("../../../docs/report-json.md"));
+    // Findings have a page of their own.
+    let pages = [include_str!("../../../docs/report-json.md"), include_str!("../../../docs/explain-json.md")];
+    assert_described(&views, &pages.concat());
 }

@@ -4,6 +4,8 @@
 //! Each command has three steps. clap parses its arguments; the command's file resolves them (defaults,
 //! paths, what this machine allows); then the command runs.
 
+mod allowed;
+mod answers;
 mod cli;
 mod commands;
 #[cfg(test)]
@@ -19,6 +21,7 @@ mod other_kind;
 mod output;
 mod profile_file;
 mod recording;
+mod refusals;
 #[cfg(test)]
 mod remark_ids;
 mod serve;

@@ -51,7 +51,7 @@ impl OtherKind {
                 cli::run(cli::parse(words)?)?;
             }
             Self::Json => {
-                let text = report::as_json_file(profile)?;
+                let text = report::json_of(profile)?;
                 Output::from(file.to_owned()).write(|out| out.write_all(text.as_bytes()))?;
                 if volume > Volume::Quiet {
                     note(&format!("whyslow: wrote {}\n", file.display()));

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use whyslow_analyze::{By, remark_of};
+use whyslow_analyze::remark_of;
+use whyslow_answers::{Ranking, views};
 use whyslow_capture::{
     HeapOptions, Kept, Names, NewProfile, NotRecorded, Options, RecordError, Recording, SamplerChoice,
     Target, record,
@@ -18,7 +19,7 @@ use whyslow_profile::{ExitStatus, Note, Profile, Sampling};
 use whyslow_symbols::Summary;
 use whyslow_words::{Remark, nearest};
 
-use crate::cli::{Volume, command_names};
+use crate::cli::{Format, Volume, command_names};
 use crate::events::EventOptions;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
@@ -71,35 +72,30 @@ pub(crate) struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// The same, kept elsewhere or for another time.
-    pub(crate) fn kept(&self, keep: KeepOptions) -> Self {
-        Self { keep, ..self.clone() }
+    /// What to record of a target. Fails if this machine does not permit it.
+    pub(crate) fn resolved(&self, target: &Target) -> Result<Options> {
+        check_frequency(self.frequency)?;
+        let events = self.events.resolve(target)?;
+        Ok(Options {
+            frequency_hz: self.frequency,
+            stack_bytes: self.stack_size,
+            cpus: self.cpus.clone().map(|cpus| cpus.0),
+            user_only: self.user_only,
+            sampler: self.sampler.into(),
+            off_cpu: self.off_cpu || self.wakers,
+            wakers: self.wakers,
+            syscalls: self.syscalls,
+            events: events.samples,
+            unavailable_events: events.not_there,
+            heap: self.heap.then(every_allocation),
+            ..Options::default()
+        })
     }
+}
 
-    /// The defaults with these changes, written to a file.
-    pub(crate) fn to_file(file: PathBuf, frequency: u32, off_cpu: bool, heap: bool) -> Self {
-        let keep = KeepOptions {
-            output: Some(file),
-            flame: None,
-            open: false,
-            duration: None,
-            no_symbol_cache: false,
-            no_source: false,
-        };
-        Self {
-            frequency,
-            heap,
-            cpus: None,
-            user_only: false,
-            off_cpu,
-            wakers: false,
-            syscalls: false,
-            events: EventOptions::default(),
-            sampler: SampledBy::default(),
-            stack_size: None,
-            keep,
-        }
-    }
+/// Each allocation, and leaks at exit.
+pub(crate) fn every_allocation() -> HeapOptions {
+    HeapOptions { leak_check: true, ..HeapOptions::default() }
 }
 
 /// How to record, and how to print the answer.
@@ -109,7 +105,25 @@ pub(crate) struct AnswerOptions {
     pub(crate) record: RecordOptions,
     /// Rank by own (your code plus the libraries it calls) or self
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, help_heading = "Output")]
-    pub(crate) by: AnswerBy,
+    by: AnswerBy,
+    /// Format of the answer, on stderr
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+}
+
+impl AnswerOptions {
+    /// What to show of a recording.
+    pub(crate) fn resolved(&self) -> Shown {
+        Shown { ranking: self.by.into(), format: self.format }
+    }
+}
+
+/// What to show of a recording.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// The order of functions.
+    pub(crate) ranking: Ranking,
+    pub(crate) format: Format,
 }
 
 /// What the answer ranks functions by.
@@ -121,11 +135,11 @@ pub(crate) enum AnswerBy {
     SelfTime,
 }
 
-impl From<AnswerBy> for By {
+impl From<AnswerBy> for Ranking {
     fn from(by: AnswerBy) -> Self {
         match by {
             AnswerBy::Own => Self::Own,
-            AnswerBy::SelfTime => Self::SelfValue,
+            AnswerBy::SelfTime => Self::SelfTime,
         }
     }
 }
@@ -175,6 +189,37 @@ pub(crate) struct KeepOptions {
     no_source: bool,
 }
 
+impl KeepOptions {
+    /// What they mean.
+    pub(crate) fn resolved(&self) -> Keep {
+        Keep {
+            output: self.output.clone(),
+            flame: self.flame.clone(),
+            open: self.open,
+            duration: self.duration,
+            no_symbol_cache: self.no_symbol_cache,
+            no_source: self.no_source,
+        }
+    }
+}
+
+/// Where a recording goes, and how long it lasts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Keep {
+    /// The profile, or another kind of file in addition to it; a numbered name if there is none.
+    pub(crate) output: Option<PathBuf>,
+    /// The flame graph.
+    pub(crate) flame: Option<PathBuf>,
+    /// Whether to open the flame graph in a browser.
+    pub(crate) open: bool,
+    /// Stop after this time.
+    pub(crate) duration: Option<Duration>,
+    /// Whether not to use the symbol cache.
+    pub(crate) no_symbol_cache: bool,
+    /// Whether to leave out source lines and machine code.
+    pub(crate) no_source: bool,
+}
+
 /// A recorded profile, on disk and in memory.
 pub(crate) struct Recorded {
     /// Its file.
@@ -187,50 +232,24 @@ pub(crate) struct Recorded {
     trouble: Option<Failure>,
 }
 
+/// Fails if the kernel allows fewer samples per second.
+pub(crate) fn check_frequency(frequency: u32) -> Result {
+    match max_samples_per_second() {
+        Some(max) if frequency > max => {
+            Err(Failure::new(format!("-F {frequency}: the kernel allows at most {max} samples per second"))
+                .next(format!("-F {max}, or `sudo sysctl kernel.perf_event_max_sample_rate={frequency}`")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Records a target to the end and writes a sealed profile. Checks everything that can be checked before the
-/// program starts.
+/// program starts. Leaks that match a suppression are not reported.
 pub(crate) fn run(
     target: &Target,
     name: &OsStr,
-    options: &RecordOptions,
-    volume: Volume,
-) -> Result<Recorded> {
-    let max = max_samples_per_second();
-    if max.is_some_and(|max| options.frequency > max) {
-        let max = max.unwrap_or_default();
-        return Err(Failure::new(format!(
-            "-F {}: the kernel allows at most {max} samples per second",
-            options.frequency
-        ))
-        .next(format!(
-            "-F {max}, or `sudo sysctl kernel.perf_event_max_sample_rate={}`",
-            options.frequency
-        )));
-    }
-    let events = options.events.resolve(target)?;
-    let how = Options {
-        frequency_hz: options.frequency,
-        stack_bytes: options.stack_size,
-        cpus: options.cpus.clone().map(|cpus| cpus.0),
-        user_only: options.user_only,
-        sampler: options.sampler.into(),
-        off_cpu: options.off_cpu || options.wakers,
-        wakers: options.wakers,
-        syscalls: options.syscalls,
-        events: events.samples,
-        unavailable_events: events.not_there,
-        heap: options.heap.then(|| HeapOptions { leak_check: true, ..HeapOptions::default() }),
-        ..Options::default()
-    };
-    run_with(target, name, how, &options.keep, volume, &Suppressions::default())
-}
-
-/// Like [`run`], with all options of a recording. Leaks that match a suppression are not reported.
-pub(crate) fn run_with(
-    target: &Target,
-    name: &OsStr,
     how: Options,
-    keep: &KeepOptions,
+    keep: &Keep,
     volume: Volume,
     suppressions: &Suppressions,
 ) -> Result<Recorded> {
@@ -243,7 +262,7 @@ pub(crate) fn run_with(
 }
 
 /// The path of the profile, and who chose it. Fails early if the flame graph cannot be written.
-fn checked_path(name: &OsStr, keep: &KeepOptions) -> Result<(PathBuf, Names)> {
+fn checked_path(name: &OsStr, keep: &Keep) -> Result<(PathBuf, Names)> {
     if let Some(picture) = keep.picture(Path::new("")) {
         picture.check()?;
     }
@@ -257,7 +276,7 @@ fn checked_path(name: &OsStr, keep: &KeepOptions) -> Result<(PathBuf, Names)> {
 pub(crate) fn adopt(
     mut profile: Profile,
     name: &OsStr,
-    keep: &KeepOptions,
+    keep: &Keep,
     volume: Volume,
     suppressions: &Suppressions,
 ) -> Result<Recorded> {
@@ -294,7 +313,7 @@ fn report_moved_profile(path: &Path, moved_aside: Option<PathBuf>, volume: Volum
 /// Reads the recording back, adds symbols and seals it.
 fn finish(
     recording: Recording,
-    options: &KeepOptions,
+    options: &Keep,
     volume: Volume,
     suppressions: &Suppressions,
 ) -> Result<Recorded> {
@@ -386,7 +405,7 @@ impl Recorded {
     }
 
     /// Draws the flame graph if one was requested, and writes `-o` if that is no profile.
-    pub(crate) fn draw(&self, options: &KeepOptions, volume: Volume) -> Result {
+    pub(crate) fn draw(&self, options: &Keep, volume: Volume) -> Result {
         if let (Some((kind, file)), None) = (options.other_kind(), &self.trouble) {
             kind.write(&self.path, file, volume)?;
         }
@@ -412,12 +431,7 @@ impl Recorded {
     }
 }
 
-impl KeepOptions {
-    /// The same, for this long.
-    pub(crate) fn lasting(&self, duration: Duration) -> Self {
-        Self { duration: Some(duration), ..self.clone() }
-    }
-
+impl Keep {
     /// `-o x.svg` and the like: the kind of file, and its path.
     fn other_kind(&self) -> Option<(OtherKind, &Path)> {
         let file = self.output.as_deref()?;
@@ -437,7 +451,7 @@ impl KeepOptions {
 }
 
 /// `-o`, or NAME.whyslow here, or in the temporary folder if this folder is not writable.
-fn output_path(name: &OsStr, options: &KeepOptions) -> (PathBuf, Names) {
+fn output_path(name: &OsStr, options: &Keep) -> (PathBuf, Names) {
     if let (Some(path), None) = (&options.output, options.other_kind()) {
         return (path.clone(), Names::Given);
     }
@@ -473,7 +487,7 @@ pub(crate) fn explain(error: RecordError) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
         RecordError::NotFound { program } => match similar_command(program) {
-            _ if crate::commands::report::is_view(program) => {
+            _ if views::named(program).is_some() => {
                 Failure::new(format!("there is no program `{program}`; it is a view of a recording"))
                     .next(format!("whyslow report FILE {program}"))
             }

@@ -8,9 +8,11 @@ use clap::Args;
 use tempfile::TempDir;
 use whyslow_analyze::Selection;
 use whyslow_analyze::diff::{Runs, Side, shared_metrics};
+use whyslow_answers::Filters;
 use whyslow_bench::padding;
 use whyslow_bench::words::{self, WordsError};
-use whyslow_capture::{Command, Target};
+use whyslow_capture::{Command, Options, Target};
+use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_profile::Profile;
 use whyslow_stats::functions::MIN_PAIRS;
 use whyslow_stats::random::{Orders, Random};
@@ -19,10 +21,9 @@ use crate::cli::Volume;
 use crate::commands::merge::refuse_the_same_file_twice;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
-use crate::filters::Filters;
 use crate::output::note;
-use crate::profile_file;
-use crate::recording::{self, RecordOptions, name_of};
+use crate::recording::{self, Keep, check_frequency, every_allocation, name_of};
+use crate::{profile_file, refusals};
 
 /// What to compare.
 #[derive(Debug, Clone, Args)]
@@ -127,7 +128,7 @@ impl Sides {
     fn select(&mut self, filters: &Filters) -> Result {
         let mut shared = shared_metrics(&self.before[0].profile, &self.after[0].profile);
         shared.retain(|name| self.all().all(|run| run.profile.metric_named(name).is_some()));
-        let filters = match (filters.metric_in_file(), shared.first()) {
+        let filters = match (filters.metric.in_file(), shared.first()) {
             (Some(name), _) => {
                 self.check_shared(name, &shared)?;
                 filters.clone()
@@ -136,7 +137,8 @@ impl Sides {
             (None, None) => return Err(self.nothing_shared()),
         };
         for run in self.before.iter_mut().chain(&mut self.after) {
-            run.selection = filters.selection(&run.path, &mut run.profile)?;
+            run.selection =
+                filters.selection(&mut run.profile).map_err(|error| refusals::of_filter(&run.path, error))?;
         }
         self.check()
     }
@@ -308,9 +310,17 @@ fn one_run(args: &RunsArgs, words: &[String], padding: usize, file: &Path, volum
         silent: true,
         ..Command::default()
     });
-    let options = RecordOptions::to_file(file.to_owned(), args.frequency, args.off_cpu, args.heap);
+    check_frequency(args.frequency)?;
+    let how = Options {
+        frequency_hz: args.frequency,
+        off_cpu: args.off_cpu,
+        heap: args.heap.then(every_allocation),
+        ..Options::default()
+    };
+    let keep = Keep { output: Some(file.to_owned()), ..Keep::default() };
     let quiet = if volume == Volume::Verbose { volume } else { Volume::Quiet };
-    let recorded = recording::run(&target, name_of(program.as_ref()), &options, quiet)?;
+    let recorded =
+        recording::run(&target, name_of(program.as_ref()), how, &keep, quiet, &Suppressions::default())?;
     match recorded.exit()? {
         Exit::Success | Exit::Program(0) => Ok(()),
         _ if args.ignore_failure => Ok(()),

@@ -10,7 +10,7 @@ use whyslow_proc::process;
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::output::note;
-use crate::recording::{KeepOptions, name_of};
+use crate::recording::{Keep, KeepOptions, name_of};
 use crate::values;
 
 /// The target, other than a program.
@@ -65,9 +65,10 @@ impl TargetArgs {
         &self,
         program: &'a [OsString],
         keep: &KeepOptions,
-    ) -> Result<(&'a [OsString], KeepOptions)> {
+    ) -> Result<(&'a [OsString], Keep)> {
+        let keep = keep.resolved();
         if self.pid.is_empty() || program.is_empty() {
-            return Ok((program, keep.clone()));
+            return Ok((program, keep));
         }
         let seconds = match program {
             [sleep, time] if sleep == "sleep" => {
@@ -85,7 +86,7 @@ impl TargetArgs {
                 "-p PID --duration 10s; or whyslow record -a -- {command}, for everything while it runs"
             )));
         };
-        Ok((&[], keep.lasting(time)))
+        Ok((&[], Keep { duration: Some(time), ..keep }))
     }
 
     /// The target and the name of its profile; `None` without a target.

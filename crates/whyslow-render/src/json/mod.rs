@@ -1,5 +1,6 @@
 //! JSON output for programs. Names are stable within a schema; `docs/report-json.md` describes them.
 
+mod answer;
 mod asm;
 mod bench;
 mod diff;
@@ -13,6 +14,7 @@ mod remark;
 mod scale;
 mod stat;
 mod suite;
+mod summary;
 mod syscalls;
 mod tasks;
 mod verify;
@@ -29,6 +31,7 @@ use whyslow_analyze::{
 };
 use whyslow_profile::{Carrier, ExitStatus, Host, Profile, StringId, Unit};
 
+pub use self::answer::answer;
 pub use self::asm::{ASM_SCHEMA, asm};
 pub use self::bench::bench;
 pub use self::diff::{DIFF_SCHEMA, diff};
@@ -107,6 +110,16 @@ struct MetricJson<'a> {
     unit: &'static str,
 }
 
+impl<'a> MetricJson<'a> {
+    fn of(profile: &'a Profile, metric: usize) -> Self {
+        let metric = profile.metrics.get(metric);
+        Self {
+            name: metric.map_or("", |metric| profile.text(metric.name)),
+            unit: metric.map_or(Unit::Nanoseconds, |metric| metric.unit).label(),
+        }
+    }
+}
+
 /// The inputs that all views share.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
@@ -116,8 +129,8 @@ pub struct Context<'a> {
     pub metric: usize,
     /// The quality of the profile.
     pub quality: &'a Quality,
-    /// The allocation sites; written if the heap was recorded.
-    pub sites: &'a Sites,
+    /// The allocation sites, if the heap was recorded.
+    pub sites: Option<&'a Sites>,
     /// Maximum number of sites written.
     pub site_limit: usize,
 }
@@ -125,19 +138,15 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     fn head(&self, view: &'static str, samples: u64, value: u64) -> Head<'a> {
         let Self { profile, metric, quality, sites, site_limit } = *self;
-        let metric = profile.metrics.get(metric);
         Head {
             schema: SCHEMA,
             view,
             run: Run::of(profile),
-            metric: MetricJson {
-                name: metric.map_or("", |metric| profile.text(metric.name)),
-                unit: metric.map_or(Unit::Nanoseconds, |metric| metric.unit).label(),
-            },
+            metric: MetricJson::of(profile, metric),
             samples,
             value,
             quality: QualityBody::new(quality),
-            heap: HeapBody::new(profile, sites, site_limit),
+            heap: sites.and_then(|sites| HeapBody::new(profile, sites, site_limit)),
         }
     }
 
@@ -289,6 +298,18 @@ struct StepJson<'a> {
     repeat_frames: u32,
 }
 
+impl<'a> StepJson<'a> {
+    fn new(context: &Context<'a>, step: &HotStep, whole: u64) -> Self {
+        Self {
+            named: Named::new(context.profile, step.label),
+            cost: context.cost(step.self_value, step.total_value, whole),
+            inlined: step.inlined,
+            repeats: step.repeat.times.max(1),
+            repeat_frames: step.repeat.frames.max(1),
+        }
+    }
+}
+
 /// The main view: functions by self and by own time, at most `limit` of each, the hottest path and the
 /// threads.
 pub fn report<'a>(
@@ -312,13 +333,7 @@ pub fn report<'a>(
         #[serde(flatten)]
         threads: ThreadsBody<'a>,
     }
-    let step = |step: &HotStep| StepJson {
-        named: Named::new(context.profile, step.label),
-        cost: context.cost(step.self_value, step.total_value, table.total_value),
-        inlined: step.inlined,
-        repeats: step.repeat.times.max(1),
-        repeat_frames: step.repeat.frames.max(1),
-    };
+    let step = |step: &HotStep| StepJson::new(context, step, table.total_value);
     Report {
         head: context.head("functions", table.total_samples, table.total_value),
         functions: table.rows.iter().take(limit).map(|row| FunctionJson::new(context, table, row)).collect(),

@@ -1,6 +1,7 @@
 //! Text for terminals. Every view is a function from an analysis to a string with ANSI styles. The caller's
 //! stream removes the styles where they are not wanted.
 
+mod answer;
 mod asm;
 mod bench;
 mod callers;
@@ -30,6 +31,7 @@ mod tree;
 mod verify;
 mod waits;
 
+pub use answer::answer;
 pub use asm::{AsmView, asm};
 pub use bench::{bench, gate};
 pub use callers::callers;
@@ -55,7 +57,6 @@ pub(crate) use scale::tests::growth as growth_for_tests;
 pub use spans::spans;
 pub use stat::{EventGroup, StatView, events, interval_head, interval_line, stat};
 pub use suite::suite;
-pub use summary::{Summary, summary};
 pub use syscalls::{costliest_syscall, syscalls};
 pub use tasks::tasks;
 pub use threads::{programs, threads};

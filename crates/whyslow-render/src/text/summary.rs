@@ -1,12 +1,9 @@
 //! The one-screen summary.
 
-use whyslow_analyze::heap::Sites;
-use whyslow_analyze::{
-    BlockedWorker, By, CallTree, Charges, FunctionTable, HotPath, Overview, OwnRow, OwnTable, Quality,
-    Selection, SerialPart, Spent, SyscallTable, Threads, Together, Waited, record_again, wait_metric,
-};
+use whyslow_analyze::{CallTree, Overview, OwnRow, Quality, Spent, Together, Waited, record_again};
+use whyslow_answers::{Answer, EventTotal, HeapTotal, Ranking, Summary};
 use whyslow_explain::Finding;
-use whyslow_profile::{CodeKind, ExitStatus, HeapFacts, Profile, Subject};
+use whyslow_profile::{CodeKind, ExitStatus, Profile};
 use whyslow_words::{Fact, Percent, Remark, Severity};
 
 use super::explain::short_findings;
@@ -35,70 +32,59 @@ const MOST_WARNINGS: usize = 3;
 const PATH_LINES: usize = 3;
 const MOST_BLOCKED: usize = 2;
 const MOST_FINDINGS: usize = 3;
+/// Findings that a line of their own shows.
+const SHOWN_ELSEWHERE: [&str; 3] = ["mostly-waiting", "blocking-in-async", "poor-parallelism"];
 /// The title of the findings.
 const WHY: &str = "why: ";
 
-/// The contents of the one-screen summary.
-#[derive(Debug, Clone, Copy)]
-pub struct Summary<'a> {
-    /// The profile.
-    pub profile: &'a Profile,
-    /// The order of the table of functions.
-    pub by: By,
-    /// Its functions, by self time.
-    pub functions: &'a FunctionTable,
-    /// Its functions, by own time.
-    pub own: &'a OwnTable,
-    /// Its hottest path.
-    pub hot_path: &'a HotPath,
-    /// How long it waited, if that is worth a line.
-    pub waited: Option<&'a Waited>,
-    /// What its time is spent on.
-    pub spent: &'a Spent,
-    /// Calls that block worker threads of an executor, the longest first.
-    pub blocked: &'a [BlockedWorker],
-    /// The part that ran on a single thread, if that is worth a line.
-    pub serial: Option<SerialPart>,
-    /// Its system calls, if they were recorded.
-    pub syscalls: Option<&'a SyscallTable>,
-    /// Its findings, largest gain first.
-    pub findings: &'a [Finding],
-    /// Its threads and processes.
-    pub threads: &'a Threads,
-    /// Its quality.
-    pub quality: &'a Quality,
-    /// Its file, quoted for the shell; `None` if it could not be written.
-    pub file: Option<&'a str>,
+/// The one-screen answer, and what it is the answer to.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    summary: &'a Summary,
+    profile: &'a Profile,
+    quality: &'a Quality,
+    ranking: Ranking,
+    /// The file, safe to print; `None` if it could not be written.
+    file: Option<&'a str>,
+    page: Page,
 }
 
 /// Renders duration, samples, quality, the hottest functions, the hottest path, and the next commands.
-pub fn summary(summary: &Summary<'_>, page: Page) -> String {
-    let Summary { profile, quality, .. } = *summary;
-    let file = summary.file.map(clean);
-    let foot = foot(summary, file.as_deref(), page);
+pub(super) fn summary(summary: &Summary, answer: &Answer<'_>, page: Page) -> String {
+    let file = answer.query.file.as_deref().map(clean);
+    let view = View {
+        summary,
+        profile: answer.profile,
+        quality: &answer.quality,
+        ranking: answer.query.ranking,
+        file: file.as_deref(),
+        page,
+    };
+    let foot = foot(view);
     let lines = |text: &str| text.lines().count();
     // The table's header and the minimum number of functions must fit; then warnings, then more functions.
     let mut head = String::new();
     // A few samples of a waiting program are too few for remarks about them.
-    let most = if *summary.spent == Spent::WaitingUnseen { 1 } else { MOST_WARNINGS };
-    for warnings in shown_warnings(quality, most) {
-        head = self::head(summary, warnings, file.as_deref(), page);
+    let most = if summary.spent == Spent::WaitingUnseen { 1 } else { MOST_WARNINGS };
+    for warnings in shown_warnings(view.quality, most) {
+        head = self::head(view, warnings);
         if lines(&head) + 1 + FEWEST_FUNCTIONS + lines(&foot) <= SCREEN {
             break;
         }
     }
     let room = SCREEN.saturating_sub(lines(&head) + 1 + lines(&foot));
     let limit = room.clamp(FEWEST_FUNCTIONS, MOST_FUNCTIONS);
-    let mut functions = match summary.by {
-        _ if *summary.spent != Spent::Running => waits_instead(summary, limit, page),
-        By::Own => own_rows(profile, summary.own, limit, false, page),
-        By::SelfValue => {
+    let (ran, by_own) = (summary.spent == Spent::Running, view.ranking == Ranking::Own);
+    let mut functions = match &summary.spent {
+        Spent::Waiting(table) => wait_rows(table, view.profile, limit, page),
+        Spent::WaitingUnseen => String::new(),
+        Spent::Running if by_own => own_rows(view.profile, &summary.own, limit, false, page),
+        Spent::Running => {
             let with_samples = summary.functions.rows.iter().take_while(|row| row.self_value > 0).count();
-            rows(profile, summary.functions, limit.min(with_samples), false, page)
+            rows(view.profile, &summary.functions, limit.min(with_samples), false, page)
         }
     };
-    let ran = *summary.spent == Spent::Running;
-    if ran && summary.by == By::Own && !functions.is_empty() && lines(&functions) <= room {
+    if ran && by_own && !functions.is_empty() && lines(&functions) <= room {
         let meaning = cut(&format!("{}{MEANING}; see --by self", " ".repeat(10)), page.width);
         push_line(&mut functions, &styled(DIM, meaning));
     }
@@ -106,14 +92,6 @@ pub fn summary(summary: &Summary<'_>, page: Page) -> String {
         return format!("{}{foot}", head.strip_suffix('\n').unwrap_or(&head));
     }
     format!("{head}{functions}{foot}")
-}
-
-/// The places where a waiting program waits, in place of its functions.
-fn waits_instead(summary: &Summary<'_>, limit: usize, page: Page) -> String {
-    match summary.spent {
-        Spent::Waiting(table) => wait_rows(table, summary.profile, limit, page),
-        Spent::WaitingUnseen | Spent::Running => String::new(),
-    }
 }
 
 /// How many warnings to show, and how many of them with their fix.
@@ -135,37 +113,37 @@ fn shown_warnings(quality: &Quality, most: usize) -> Vec<Shown> {
     with_fixes.chain(without).collect()
 }
 
-fn head(summary: &Summary<'_>, shown: Shown, file: Option<&str>, page: Page) -> String {
-    let Summary { profile, quality, .. } = *summary;
+fn head(view: View<'_>, shown: Shown) -> String {
+    let View { summary, profile, quality, file, page, .. } = view;
     let mut head = String::new();
     if !profile.meta.command.is_empty() {
         push_line(&mut head, &styled(BOLD, cut(&command_line(&profile.meta.command), page.width)));
     }
-    push_wrapped(&mut head, PLAIN, &times(profile), page.width);
-    head.push_str(&programs(profile, summary.threads, page));
-    if let Some(waited) = summary.waited {
+    push_wrapped(&mut head, PLAIN, &times(&summary.overview, profile), page.width);
+    head.push_str(&programs(profile, &summary.threads, page));
+    if let Some(waited) = &summary.waited {
         push_wrapped(&mut head, PLAIN, &waited_line(waited, file, profile), page.width);
     }
-    head.push_str(&findings(profile, summary.blocked, MOST_BLOCKED, page));
+    head.push_str(&findings(profile, &summary.blocked, MOST_BLOCKED, page));
     if let Some(part) = &summary.serial {
         let where_to = file.map(|file| format!(": whyslow report {file} parallelism")).unwrap_or_default();
         push_wrapped(&mut head, PLAIN, &format!("{}{where_to}", serial_words(part, profile)), page.width);
     }
-    let costliest = summary.syscalls.and_then(|table| costliest_syscall(table, profile, file));
+    let costliest = summary.syscalls.as_ref().and_then(|table| costliest_syscall(table, profile, file));
     if let Some(costliest) = costliest {
         push_wrapped(&mut head, PLAIN, &costliest, page.width);
     }
-    if let Some(facts) = &profile.meta.heap {
-        push_wrapped(&mut head, PLAIN, &heap_line(profile, facts), page.width);
+    if let Some(heap) = &summary.heap {
+        push_wrapped(&mut head, PLAIN, &heap_line(profile, heap), page.width);
     }
-    for line in event_lines(profile, file, page) {
-        push_wrapped(&mut head, PLAIN, &line, page.width);
+    for event in &summary.events {
+        push_wrapped(&mut head, PLAIN, &event_line(event, view), page.width);
     }
     push_line(&mut head, &headline(quality));
     for (at, warning) in quality.warnings[..shown.warnings].iter().enumerate() {
         let mut remark = warning.remark();
         // The line about waits already has the command that helps.
-        let is_said = *summary.spent == Spent::WaitingUnseen && warning.is_of_waiting();
+        let is_said = summary.spent == Spent::WaitingUnseen && warning.is_of_waiting();
         remark.fix = remark.fix.filter(|_| !is_said && at < shown.fixes);
         head.push_str(&remark_lines(&remark, page.width));
     }
@@ -175,7 +153,8 @@ fn head(summary: &Summary<'_>, shown: Shown, file: Option<&str>, page: Page) -> 
         push_line(&mut head, &styled(DIM, format!("+{more} more{where_to}")));
     }
     head.push('\n');
-    let findings = short_findings(profile, summary.findings, MOST_FINDINGS, page.width - columns(WHY));
+    let unsaid = unsaid(summary).cloned().collect::<Vec<_>>();
+    let findings = short_findings(profile, &unsaid, MOST_FINDINGS, page.width - columns(WHY));
     if !findings.is_empty() {
         push_titled(&mut head, WHY, BOLD, &findings);
         head.push('\n');
@@ -183,28 +162,24 @@ fn head(summary: &Summary<'_>, shown: Shown, file: Option<&str>, page: Page) -> 
     head
 }
 
-/// One line per event recorded in addition to CPU time: its total, the user's function with most of it, and
-/// the next command.
-fn event_lines(profile: &Profile, file: Option<&str>, page: Page) -> Vec<String> {
-    /// More lines would leave no room for functions.
-    const MOST: usize = 4;
-    let is_additional =
-        |metric: &usize| *metric != profile.main_metric() && profile.metrics[*metric].of == Subject::Event;
-    let line = |metric: usize| {
-        let weights = Selection { metric, ..Selection::default() }.weigh(profile);
-        let own = OwnTable::build(profile, &weights, &Charges::of_metric(profile, true, metric));
-        let mut line = Page::new(profile, metric, page.width).whole(profile, weights.total_value);
-        if let Some(most) = own.rows.first() {
-            let name = name_in_crate(profile, most.label);
-            line.push_str(&format!("; {} in {}", Percent(own.own_share(most).value), page.fit(&name, 40)));
-        }
-        if let Some(file) = file {
-            let name = quoted(profile.text(profile.metrics[metric].name));
-            line.push_str(&format!(": whyslow report {file} --metric {name}"));
-        }
-        line
-    };
-    (0..profile.metrics.len()).filter(is_additional).take(MOST).map(line).collect()
+/// The findings that no other line shows.
+fn unsaid(summary: &Summary) -> impl Iterator<Item = &Finding> {
+    summary.findings.iter().filter(|finding| !SHOWN_ELSEWHERE.contains(&finding.rule.id))
+}
+
+/// An event recorded in addition to CPU time: its total, the user's function with most of it, and the next command.
+fn event_line(event: &EventTotal, view: View<'_>) -> String {
+    let View { profile, file, page, .. } = view;
+    let mut line = Page::new(profile, event.metric, page.width).whole(profile, event.value);
+    if let Some((label, share)) = event.most {
+        let name = name_in_crate(profile, label);
+        line.push_str(&format!("; {} in {}", Percent(share.value), page.fit(&name, 40)));
+    }
+    if let Some(file) = file {
+        let name = quoted(profile.text(profile.metrics[event.metric].name));
+        line.push_str(&format!(": whyslow report {file} --metric {name}"));
+    }
+    line
 }
 
 /// How long the program waited, and the command that shows where.
@@ -277,11 +252,12 @@ fn together_words(together: &Together) -> String {
     text
 }
 
-fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {
+fn foot(view: View<'_>) -> String {
+    let View { summary, file, page, .. } = view;
     let mut foot = String::from("\n");
-    let ran = *summary.spent == Spent::Running;
+    let ran = summary.spent == Spent::Running;
     if ran && !summary.hot_path.steps.is_empty() {
-        foot.push_str(&hottest_path(summary, page));
+        foot.push_str(&hottest_path(view));
     }
     let Some(file) = file else { return foot };
     push_line(&mut foot, &format!("{} {file}", styled(BOLD, "saved:")));
@@ -290,7 +266,7 @@ fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {
         format!("whyslow report {file} tree"),
         format!("whyslow flame {file}"),
     ];
-    if !summary.findings.is_empty() {
+    if unsaid(summary).next().is_some() {
         commands.insert(0, format!("whyslow explain {file}"));
     }
     // Without lines of the program, the view has nothing to show.
@@ -299,19 +275,18 @@ fn foot(summary: &Summary<'_>, file: Option<&str>, page: Page) -> String {
     if ran && summary.own.rows.iter().any(has_line) {
         commands.push(format!("whyslow report {file} lines"));
     }
-    if wait_metric(summary.profile).is_some() {
+    if summary.has_waits {
         let place = if ran { commands.len() } else { 0 };
         commands.insert(place, format!("whyslow report {file} waits"));
     }
-    if summary.quality.heap.is_some() {
+    if view.quality.heap.is_some() {
         commands.push(format!("whyslow report {file} heap"));
     }
     foot.push_str(&next_commands(commands, page.width));
     foot
 }
 
-fn times(profile: &Profile) -> String {
-    let overview = Overview::of(profile);
+fn times(overview: &Overview, profile: &Profile) -> String {
     let mut text = format!("{} wall, {} CPU", duration(overview.duration_ns), duration(overview.cpu_time_ns));
     if overview.duration_ns > 0 {
         let cores = overview.cpu_time_ns as f64 / overview.duration_ns as f64;
@@ -354,16 +329,15 @@ fn signal_name(signal: i32) -> &'static str {
 }
 
 /// The heap in a sentence, if it was recorded together with CPU time.
-fn heap_line(profile: &Profile, facts: &HeapFacts) -> String {
-    let sites = Sites::build(profile);
-    let totals = &sites.totals;
+fn heap_line(profile: &Profile, heap: &HeapTotal) -> String {
+    let totals = &heap.totals;
     let mut text = format!(
         "heap: {}, {} in all, {} at the peak",
         number_of(totals.allocations, "allocation", "allocations"),
         bytes(totals.bytes_allocated),
-        bytes(facts.peak_bytes)
+        bytes(heap.peak_bytes)
     );
-    if let Some(row) = sites.rows.first().filter(|row| row.counts.peak_bytes > 0) {
+    if let Some(row) = &heap.most {
         let share = Percent(row.counts.peak_bytes as f64 / totals.peak_bytes.max(1) as f64);
         text.push_str(&format!(", {share} by {}", line_words(profile, row)));
     }
@@ -371,10 +345,10 @@ fn heap_line(profile: &Profile, facts: &HeapFacts) -> String {
 }
 
 /// The steps with arrows, wrapped. If there are too many, steps outside the user's code are left out first.
-fn hottest_path(summary: &Summary<'_>, page: Page) -> String {
+fn hottest_path(view: View<'_>) -> String {
     let title = "hottest path: ";
-    let room = page.width - columns(title);
-    let pieces = path_pieces(summary, room, page);
+    let room = view.page.width - columns(title);
+    let pieces = path_pieces(view, room);
     let mut kept = (0..pieces.len()).collect::<Vec<_>>();
     let mut lines = path_lines(&pieces, &kept, room);
     // Without the user's code, all steps are as good.
@@ -402,8 +376,9 @@ struct Piece {
     keep: bool,
 }
 
-fn path_pieces(summary: &Summary<'_>, room: usize, page: Page) -> Vec<Piece> {
-    let (profile, path) = (summary.profile, summary.hot_path);
+fn path_pieces(view: View<'_>, room: usize) -> Vec<Piece> {
+    let View { summary, profile, page, .. } = view;
+    let path = &summary.hot_path;
     let share = |value: u64| Percent(value as f64 / summary.own.total_value.max(1) as f64);
     let last = path.steps.len() - 1;
     let pieces = path.steps.iter().enumerate().map(|(index, step)| {

@@ -284,7 +284,7 @@ mod tests {
             profile: &profile,
             metric: 0,
             quality: &quality,
-            sites: &sites,
+            sites: Some(&sites),
             site_limit: 1,
         };
         let json = serde_json::to_value(crate::json::syscalls(&context, &table, 1)).unwrap();

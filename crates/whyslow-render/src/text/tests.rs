@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use whyslow_analyze::testing::{self, SAMPLE_NS};
 use whyslow_analyze::{
-    BlockedWorker, By, Callers, Charges, FunctionTable, HotLines, HotPath, Lines, Outline, OwnTable,
-    Parallelism, Quality, Ratios, Selection, SortBy, SpanTable, Spent, Threads, TreeOptions, Waited,
+    By, Callers, Charges, FunctionTable, HotLines, Lines, Outline, OwnTable, Parallelism, Quality, Ratios,
+    Selection, SortBy, SpanTable, Threads, TreeOptions,
 };
+use whyslow_answers::{Detail, Query, Ranking, views};
 use whyslow_profile::{
     KernelView, Module, ModuleId, ModuleKind, Origin, Profile, Sampler, Span, ThreadId, Trigger,
 };
@@ -52,50 +53,13 @@ fn folded(profile: &Profile, options: &TreeOptions) -> Outline {
 }
 
 fn one_screen(profile: &Profile, width: usize) -> String {
-    one_screen_by(profile, width, By::Own)
+    one_screen_by(profile, width, Ranking::Own)
 }
 
-fn one_screen_by(profile: &Profile, width: usize, by: By) -> String {
-    let weights = Selection::default().weigh(profile);
-    let charges = Charges::new(profile, true);
-    let own = OwnTable::build(profile, &weights, &charges);
-    let waited = Waited::of(profile, &charges);
-    let spent = Spent::of(profile, &charges);
-    let built = Summary {
-        profile,
-        by,
-        functions: &FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue),
-        own: &own,
-        hot_path: &HotPath::find(profile, &weights, &charges, &own),
-        syscalls: None,
-        waited: waited.as_ref(),
-        spent: &spent,
-        blocked: &BlockedWorker::find(profile, &Selection::default(), &charges),
-        serial: Parallelism::build(profile, &Selection::default(), &charges)
-            .and_then(|parallelism| parallelism.serial_part(profile)),
-        findings: &findings(profile),
-        threads: &Threads::build(profile, &Selection::default()),
-        quality: &Quality::of_metric(
-            profile,
-            match spent {
-                Spent::Waiting(_) => whyslow_analyze::wait_metric(profile).unwrap(),
-                _ => profile.main_metric(),
-            },
-        ),
-        file: Some("app.whyslow"),
-    };
-    plain(&summary(&built, Page::new(profile, 0, width)))
-}
-
-fn findings(profile: &Profile) -> Vec<whyslow_explain::Finding> {
-    whyslow_explain::explain(&whyslow_explain::Question {
-        profile,
-        selection: &Selection::default(),
-        only_metric: false,
-        allowed: &whyslow_explain::Allowed::default(),
-        file: "app.whyslow",
-    })
-    .findings
+fn one_screen_by(profile: &Profile, width: usize, ranking: Ranking) -> String {
+    let file = Some("app.whyslow".to_owned());
+    let query = Query { ranking, file, ..Query::whole(&views::SUMMARY, Detail::Screen, profile) };
+    plain(&answer(&query.answer(profile).unwrap(), width, false))
 }
 
 /// The summary of a mostly waiting program says so, and has the command that shows where it waits.
@@ -264,7 +228,7 @@ fn summary_of_a_good_recording() {
 
 #[test]
 fn summary_by_self() {
-    let text = one_screen_by(&program(), 100, By::SelfValue);
+    let text = one_screen_by(&program(), 100, Ranking::SelfTime);
     let table = text.lines().skip(4).take(7).collect::<Vec<_>>().join("\n");
     insta::assert_snapshot!(table, @r"
         self   total  kind       function                        where
@@ -448,7 +412,7 @@ fn every_view(profile: &Profile, width: usize) -> Vec<String> {
     let built = Quality::of(profile);
     let mut texts = vec![
         one_screen(profile, width),
-        one_screen_by(profile, width, By::SelfValue),
+        one_screen_by(profile, width, Ranking::SelfTime),
         functions(profile, &table, 9, page),
         own_functions(profile, &own, 9, page),
         tree(profile, &outline, TreeView::default(), page),

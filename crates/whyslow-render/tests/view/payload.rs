@@ -44,7 +44,7 @@ fn the_header_says_what_was_recorded() {
     let quality = Quality::of(&profile);
     let sites = Sites::build(&profile);
     let context =
-        json::Context { profile: &profile, metric: 0, quality: &quality, sites: &sites, site_limit: 0 };
+        json::Context { profile: &profile, metric: 0, quality: &quality, sites: Some(&sites), site_limit: 0 };
     let report: serde_json::Value =
         serde_json::from_str(&json::to_string(&json::quality(&context, 0)).unwrap()).unwrap();
     assert_eq!(header["quality"], report["quality"]);

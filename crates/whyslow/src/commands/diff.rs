@@ -59,7 +59,7 @@ pub(crate) struct DiffArgs {
 
 /// Prints the comparison.
 pub(crate) fn run(args: &DiffArgs, volume: Volume) -> Result<Exit> {
-    let sides = Sides::load(&args.sides, &args.filters, volume)?;
+    let sides = Sides::load(&args.sides, &args.filters.resolved(), volume)?;
     let [before, after] = sides.runs();
     let diff = Diff::of_runs(&before, &after, !args.filters.no_inline);
     let inline = !args.filters.no_inline;

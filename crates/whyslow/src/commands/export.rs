@@ -16,8 +16,8 @@ use whyslow_profile::Profile;
 use whyslow_render::html::{Explained, Page, view_of_metric, write_page};
 use whyslow_render::sanitize::clean;
 
-use super::explain::for_viewer;
 use super::flame;
+use crate::allowed::for_viewer;
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
     }
     let file = &args.profile.file;
     let mut profile = profile_file::open(file)?;
-    let selection = args.filters.resolve(file, &mut profile)?;
+    let selection = args.filters.select(file, &mut profile)?;
     if args.to.is_of_heaps() && profile.heap.is_empty() {
         let what = format!("{}: the heap was not recorded", file.display());
         return Err(Failure::new(what).next("whyslow heap -- PROGRAM"));

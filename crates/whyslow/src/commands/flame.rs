@@ -65,7 +65,7 @@ pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
     let file = &args.profile.file;
     let picture = Output::from(args.output.clone().unwrap_or_else(|| file.with_extension("svg")));
     if let Some(before) = &args.diff {
-        let sides = Sides::open([vec![before.clone()], vec![file.clone()]], &args.filters)?;
+        let sides = Sides::open([vec![before.clone()], vec![file.clone()]], &args.filters.resolved())?;
         let [before, after] = sides.runs();
         let paths = Paths::of_runs(&before, &after, !args.filters.no_inline);
         let default = diff_options(&sides, &paths);
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &FlameArgs, volume: Volume) -> Result<Exit> {
         return write(&diff_svg(&paths, &options), &picture, args.open, volume);
     }
     let mut profile = profile_file::open(file)?;
-    let selection = args.filters.resolve(file, &mut profile)?;
+    let selection = args.filters.select(file, &mut profile)?;
     let tree =
         TreeOptions { inline: !args.filters.no_inline, inverted: args.inverted, ..TreeOptions::default() };
     let options = FlameOptions {

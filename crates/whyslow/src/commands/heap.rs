@@ -12,13 +12,13 @@ use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_profile::{HeapFacts, HeapNote, LeakCheck, Note, Profile};
 use whyslow_words::number_of;
 
-use super::{record, report};
+use super::record;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::recording::{self, KeepOptions, Recorded, name_of};
-use crate::{shell, values};
+use crate::{answers, shell, values};
 
 /// Find where memory is allocated, what holds it at the peak, and leaks
 #[derive(Debug, Args)]
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
         let suppressions = read_suppressions(&args.how.suppressions)?;
         let profile = snapshot::take(pid)?;
         let name = snapshot::name(&profile, pid);
-        let recorded = recording::adopt(profile, &name, &args.how.keep, volume, &suppressions)?;
+        let recorded = recording::adopt(profile, &name, &args.how.keep.resolved(), volume, &suppressions)?;
         return print_answer(&args.how, recorded, volume);
     }
     if let Some(pid) = &args.pid {
@@ -140,16 +140,16 @@ pub(crate) fn run_target(target: &Target, name: &OsStr, args: &HowArgs, volume: 
     // A CPU profile of the same program keeps its name: the two have no metric in common.
     let mut name = name.to_owned();
     name.push(".heap");
-    let recorded = recording::run_with(target, &name, how, &args.keep, volume, &suppressions)?;
+    let recorded = recording::run(target, &name, how, &args.keep.resolved(), volume, &suppressions)?;
     print_answer(args, recorded, volume)
 }
 
 /// Prints the answer, draws the flame graph, and applies `--fail-on-leak`.
 fn print_answer(args: &HowArgs, recorded: Recorded, volume: Volume) -> Result<Exit> {
     if volume > Volume::Quiet {
-        note(&report::heap_summary(&recorded.profile, recorded.saved()));
+        note(&answers::heap(&recorded.profile, recorded.saved()));
     }
-    recorded.draw(&args.keep, volume)?;
+    recorded.draw(&args.keep.resolved(), volume)?;
     let verdict = args.fail_on_leak.then(|| verdict(&recorded.profile));
     let path = recorded.path.clone();
     match (recorded.exit()?, verdict) {

@@ -48,7 +48,9 @@ pub(crate) fn run(args: &LabArgs, volume: Volume) -> Result<Exit> {
     if volume > Volume::Quiet {
         note(&format!("whyslow: recording a slow program for {SECONDS} seconds…\n"));
     }
-    let exit = record::record_and_answer(&target, OsStr::new("lab"), &args.options, volume)?;
+    let how = args.options.record.resolved(&target)?;
+    let (keep, shown) = (args.options.record.keep.resolved(), args.options.resolved());
+    let exit = record::record_and_answer(&target, OsStr::new("lab"), how, &keep, shown, volume)?;
     if volume > Volume::Quiet {
         note(&solution());
     }

@@ -7,14 +7,13 @@ use clap::Args;
 use whyslow_capture::Options;
 use whyslow_heap::leaks::suppressions::Suppressions;
 
-use super::report;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::note;
 use crate::recording::{self, KeepOptions};
 use crate::targets::TargetArgs;
-use crate::values;
+use crate::{answers, values};
 
 /// Find the locks that threads wait for, how long, and who holds them
 #[derive(Debug, Args)]
@@ -52,9 +51,9 @@ pub(crate) fn run(args: &LocksArgs, volume: Volume) -> Result<Exit> {
             .next("whyslow locks -- PROGRAM, or -p PID for a running process"));
     };
     let how = Options { off_cpu: true, wakers: true, ..Options::default() };
-    let recorded = recording::run_with(&target, &name, how, &keep, volume, &Suppressions::default())?;
+    let recorded = recording::run(&target, &name, how, &keep, volume, &Suppressions::default())?;
     if volume > Volume::Quiet {
-        note(&report::locks_summary(&recorded.profile, recorded.saved(), args.min_wait.unwrap_or_default()));
+        note(&answers::locks(&recorded.profile, recorded.saved(), args.min_wait.unwrap_or_default()));
     }
     recorded.draw(&keep, volume)?;
     recorded.exit()

@@ -4,16 +4,17 @@ use std::ffi::{OsStr, OsString};
 
 use clap::Args;
 use whyslow_analyze::{remark_of, wait_metric};
-use whyslow_capture::{Command, Target};
+use whyslow_capture::{Command, Options, Target};
+use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_profile::{Note, Profile, RecordingNote};
 
-use crate::cli::Volume;
+use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
-use crate::recording::{self, AnswerOptions, RecordOptions};
-use crate::shell;
+use crate::recording::{self, AnswerOptions, Keep, RecordOptions, Shown};
 use crate::targets::TargetArgs;
+use crate::{answers, shell};
 
 /// Record a program, running processes or the whole machine
 #[derive(Debug, Args)]
@@ -55,11 +56,11 @@ pub(crate) struct RunArgs {
 /// `whyslow record`: prints one line with the file of the profile.
 pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
     let (program, keep) = args.target.until(&args.program, &args.options.keep)?;
-    let options = args.options.kept(keep);
     let Some((target, name)) = args.target.target(program, volume)? else {
         return Err(Failure::new("nothing to record").next("whyslow record -- PROGRAM, -p PID, or -a"));
     };
-    let recorded = recording::run(&target, &name, &options, volume)?;
+    let how = args.options.resolved(&target)?;
+    let recorded = recording::run(&target, &name, how, &keep, volume, &Suppressions::default())?;
     if volume > Volume::Quiet
         && let Some(path) = recorded.saved()
     {
@@ -75,39 +76,41 @@ pub(crate) fn run(args: &RecordArgs, volume: Volume) -> Result<Exit> {
         note(&format!(
             "whyslow: recorded {file}; next: whyslow report {file}{views}   whyslow view {file}\n"
         ));
-        note(&super::report::costliest_syscall(&recorded.profile, path));
-        note(&super::report::verdict(&recorded.profile));
+        note(&answers::costliest_syscall(&recorded.profile, path));
+        note(&answers::verdict(&recorded.profile));
     }
     warn_about_missing_events(&recorded.profile, volume);
-    recorded.draw(&options.keep, volume)?;
+    recorded.draw(&keep, volume)?;
     recorded.exit()
 }
 
 /// `whyslow PROGRAM`, `whyslow -p PID`, `whyslow -a`: prints the answer.
 pub(crate) fn run_and_answer(args: &RunArgs, volume: Volume) -> Result<Exit> {
     let (program, keep) = args.target.until(&args.program, &args.options.record.keep)?;
-    let record = args.options.record.kept(keep);
-    let options = AnswerOptions { record, ..args.options.clone() };
     let Some((target, name)) = args.target.target(program, volume)? else {
         return Err(Failure::new("no program to record")
             .next("whyslow [OPTIONS] PROGRAM [ARGS]..., or -p PID for a running process"));
     };
-    record_and_answer(&target, &name, &options, volume)
+    let how = args.options.record.resolved(&target)?;
+    record_and_answer(&target, &name, how, &keep, args.options.resolved(), volume)
 }
 
-/// Records and prints the one-screen answer.
+/// Records and prints the one-screen answer, to stderr. An answer in JSON is alone there.
 pub(crate) fn record_and_answer(
     target: &Target,
     name: &OsStr,
-    options: &AnswerOptions,
+    how: Options,
+    keep: &Keep,
+    shown: Shown,
     volume: Volume,
 ) -> Result<Exit> {
-    let recorded = recording::run(target, name, &options.record, volume)?;
+    let others = if shown.format == Format::Json { Volume::Quiet } else { volume };
+    let recorded = recording::run(target, name, how, keep, others, &Suppressions::default())?;
     if volume > Volume::Quiet {
-        note(&super::report::summary(&recorded.profile, recorded.saved(), options.by.into()));
+        note(&answers::summary(&recorded.profile, recorded.saved(), shown)?);
     }
-    warn_about_missing_events(&recorded.profile, volume);
-    recorded.draw(&options.record.keep, volume)?;
+    warn_about_missing_events(&recorded.profile, others);
+    recorded.draw(keep, others)?;
     recorded.exit()
 }
 

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Focus, Verification};
+use whyslow_answers::unless_regex;
 use whyslow_render::json;
 use whyslow_render::text::{self, DiffView, Page, VerifyView};
 
@@ -10,9 +11,9 @@ use super::diff::file;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::filters::{Filters, unless_regex};
+use crate::filters::Filters;
 use crate::sides::{Sides, SidesArgs};
-use crate::{output, terminal};
+use crate::{output, refusals, terminal};
 
 /// Check whether a change helped: total, target function, regressions
 #[derive(Debug, Args)]
@@ -50,16 +51,19 @@ enum VerifyFormat {
 
 /// Prints the answer.
 pub(crate) fn run(args: &VerifyArgs, volume: Volume) -> Result<Exit> {
-    let (filters, aim) = args.filters.clone().without_function();
+    let (filters, aim) = args.filters.resolved().without_function();
     let sides = Sides::load(&args.sides, &filters, volume)?;
     let [before, after] = sides.runs();
-    let inline = !filters.no_inline;
+    let inline = !args.filters.no_inline;
     let diff = Diff::of_runs(&before, &after, inline);
     let focus = match &aim {
         Some(aim) => Some(Focus::of_runs(&before, &after, inline, aim).ok_or_else(|| {
             let none = Failure::new(format!("no function matches '{}' on either side", aim.text()))
                 .next("whyslow report FILE functions, to list them");
-            unless_regex(aim).err().unwrap_or(none)
+            match unless_regex(aim) {
+                Err(error) => refusals::of_filter(&sides.before[0].path, error),
+                Ok(()) => none,
+            }
         })?),
         None => None,
     };

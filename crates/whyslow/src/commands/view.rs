@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Paths};
+use whyslow_answers::Filters;
 use whyslow_bench::stored::read_stored;
 use whyslow_render::html::{
     BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, view_of_metric, write_page,
@@ -20,16 +21,15 @@ use whyslow_render::html::{
 use whyslow_render::text::DiffView;
 
 use super::diff::file;
-use super::explain::for_viewer;
+use crate::allowed::for_viewer;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
-use crate::filters::Filters;
 use crate::metric::MetricArgs;
 use crate::output::{self, Output, note};
 use crate::serve::{self, Doorway, Editor, Progress, Server, Site};
 use crate::sides::Sides;
-use crate::{open, profile_file, shell};
+use crate::{open, profile_file, refusals, shell};
 
 /// Open a profile, a comparison or bench results in the browser
 #[derive(Debug, Args)]
@@ -153,7 +153,8 @@ fn bench(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
 
 fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
     let mut profile = profile_file::open(path)?;
-    let metric = args.metric.resolve(path, &mut profile, u64::MAX)?;
+    let metric = args.metric.resolved().resolve(&mut profile, u64::MAX);
+    let metric = metric.map_err(|error| refusals::of_filter(path, error))?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let file = shell::file(path);
     let explained = Explained { explanation: &for_viewer(&profile, &file), path: &file };
@@ -162,7 +163,7 @@ fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
 }
 
 fn changes(args: &ViewArgs, files: [Vec<PathBuf>; 2], volume: Volume) -> Result<Ready> {
-    let sides = Sides::open(files, &Filters::of_metric(args.metric.clone()))?;
+    let sides = Sides::open(files, &Filters::of_metric(args.metric.resolved()))?;
     let [before, after] = sides.runs();
     let diff = Diff::of_runs(&before, &after, true);
     let paths = Paths::of_runs(&before, &after, true);

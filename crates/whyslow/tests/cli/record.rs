@@ -47,6 +47,89 @@ fn the_answer_goes_to_stderr() {
     assert!(outcome.stderr.contains("app.1.whyslow"), "{}", outcome.stderr);
 }
 
+/// The fields that a section of the page on the JSON of reports describes, by the first column of its tables.
+fn described(section: &str) -> Vec<String> {
+    let page = include_str!("../../../../docs/report-json.md");
+    let section = page.split("\n## ").find(|part| part.starts_with(section)).unwrap();
+    let section = section.split("\n### ").next().unwrap();
+    let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
+    cells
+        .flat_map(|cell| cell.split('`').map(str::to_owned).collect::<Vec<_>>())
+        .filter(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !word.is_empty())
+        .collect()
+}
+
+/// The one-screen answer of a recording as JSON, which is all that is on stderr.
+fn answer(folder: &Folder, options: &[&str]) -> serde_json::Value {
+    let options = ["--format", "json", "-o", "run.whyslow"].iter().chain(options).chain(&["./app"]);
+    let outcome = folder.whyslow(options);
+    assert_eq!(outcome.succeeds().stdout, "out\n", "stdout is the program's own");
+    let json: serde_json::Value = serde_json::from_str(&outcome.stderr).unwrap();
+    let later = folder.whyslow(["report", "run.whyslow", "summary", "--format", "json"]);
+    let later: serde_json::Value = serde_json::from_str(&later.succeeds().stdout).unwrap();
+    assert_eq!(later, json, "the same question later");
+    json
+}
+
+#[test]
+fn the_answer_as_json_has_every_documented_field() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.script("app", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo out");
+    let json = answer(&folder, &["--off-cpu", "--faults"]);
+    let fields = json.as_object().unwrap();
+    let (head, own) = (described("Every view"), described("`summary`"));
+    assert!(own.len() > 10, "{own:?}");
+    for name in
+        head.iter().chain(&own).filter(|name| !["heap", "sites", "sites_left_out"].contains(&name.as_str()))
+    {
+        assert!(fields.contains_key(name), "{name} is missing: {json:#}");
+    }
+    for name in fields.keys() {
+        assert!(head.contains(name) || own.contains(name), "{name} is not described");
+    }
+    assert_eq!((&json["schema"], &json["view"]), (&"whyslow-report/1".into(), &"summary".into()));
+    assert_eq!((&json["thread_count"], &json["process_count"]), (&1.into(), &1.into()));
+    let number = |name: &str| json[name].as_f64().unwrap();
+    let cores = number("cpu_time_ns") / number("duration_ns");
+    assert!((number("cores_busy") - cores).abs() < 1e-9 && cores > 0.0, "{json:#}");
+    assert!(number("all_blocked_ns") <= number("duration_ns"), "{json:#}");
+    assert_eq!((&json["spent"], &json["waits"]), (&"running".into(), &serde_json::json!([])));
+    let shares = |list: &str, share: &str| {
+        json[list].as_array().unwrap().iter().map(|row| row[share].as_f64().unwrap()).sum::<f64>()
+    };
+    for (list, share) in [("own", "own_share"), ("functions", "self_share")] {
+        assert!(shares(list, share) > 0.0 && shares(list, share) < 1.0 + 1e-9, "{list}: {json:#}");
+        assert!(json[list].as_array().unwrap().len() <= 10, "{list}");
+    }
+    let path = json["hot_path"].as_array().unwrap();
+    let step = json["hot_path_own"]["step"].as_u64().unwrap() as usize;
+    assert_eq!(path[step]["name"], json["own"][0]["name"], "{json:#}");
+    assert_eq!(json["programs"][0]["processes"], 1, "{json:#}");
+    assert!(json["findings"].is_array() && json["syscalls"].is_null(), "{json:#}");
+    if has_perf_events() {
+        let faults = &json["events"][0];
+        assert_eq!(faults["metric"], serde_json::json!({ "name": "page-faults", "unit": "count" }));
+        assert!(faults["value"].as_u64().unwrap() > 0, "{faults}");
+        assert!(faults["function"].is_string() && faults["share"].as_f64().unwrap() > 0.0, "{faults}");
+    }
+    let together = &json["together"];
+    let part = |name: &str| together[name].as_u64().unwrap();
+    assert_eq!(part("ran_ns") + part("queued_ns") + part("blocked_ns"), part("elapsed_ns"), "{together}");
+    assert!(part("ran_ns") > part("blocked_ns"), "{together}");
+
+    folder.script("app", "echo out; exec sleep 0.3");
+    let json = answer(&folder, &["--off-cpu"]);
+    assert_eq!((&json["spent"], &json["metric"]["name"]), (&"waiting".into(), &"off-cpu-time".into()));
+    let wait = &json["waits"][0];
+    assert_eq!(wait["reason"], "sleep", "{json:#}");
+    assert!(wait["total_ns"].as_u64().unwrap() >= 290_000_000, "{wait}");
+    let reason = &json["together"]["reasons"][0];
+    assert_eq!((&reason["reason"], &reason["total_ns"]), (&"sleep".into(), &wait["total_ns"]), "{json:#}");
+}
+
 #[test]
 fn record_prints_the_next_command() {
     if !can_record() {

@@ -121,7 +121,7 @@ impl Subject {
             return Ok(Self::Binary(Binary::open(path)?));
         }
         let mut profile = profile_file::open(path)?;
-        let selection = filters.resolve(path, &mut profile)?;
+        let selection = filters.select(path, &mut profile)?;
         let weights = selection.weigh(&profile);
         let functions = FunctionTable::from_weights(&profile, &weights, true, SortBy::Total);
         let (values, metric) = (weights.value, selection.metric);

@@ -115,7 +115,11 @@ pub(crate) struct BuildArgs {
 /// Builds, then records.
 pub(crate) fn run(args: CargoArgs, volume: Volume) -> Result<Exit> {
     match build(args.what, volume)? {
-        Ok((target, name)) => super::record::record_and_answer(&target, &name, &args.options, volume),
+        Ok((target, name)) => {
+            let how = args.options.record.resolved(&target)?;
+            let (keep, shown) = (args.options.record.keep.resolved(), args.options.resolved());
+            super::record::record_and_answer(&target, &name, how, &keep, shown, volume)
+        }
         // cargo has printed why.
         Err(code) => Ok(Exit::Cargo(code)),
     }

@@ -7,11 +7,11 @@ mod turns;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use clap::{Args, FromArgMatches as _};
+use clap::Args;
 use whyslow_bench::foreign::criterion;
 use whyslow_bench::harness::Effort;
 use whyslow_bench::suite::{self, BASE, Benchmark, HEAD, Plan, Series, Standing, Suite};
-use whyslow_capture::Target;
+use whyslow_capture::{Options, Target};
 use whyslow_render::bench::suite_markdown;
 use whyslow_render::{json, text};
 
@@ -25,7 +25,7 @@ use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{self, Output};
-use crate::recording::AnswerOptions;
+use crate::recording::{Keep, Shown};
 use crate::{terminal, values};
 
 /// Build the benchmarks and measure them, or compare them with a commit
@@ -155,16 +155,9 @@ fn record(benchmark: &str, side: &Side, volume: Volume) -> Result<Exit> {
             command.args =
                 one.harness.profiling_args(benchmark, RECORDED).into_iter().map(Into::into).collect();
             let name = benchmark.replace(|character: char| !character.is_alphanumeric(), "-");
-            let options =
-                AnswerOptions::augment_args(clap::Command::new("record")).get_matches_from(["record"]);
-            let options =
-                AnswerOptions::from_arg_matches(&options).map_err(|error| Failure::new(error.to_string()))?;
-            super::super::record::record_and_answer(
-                &Target::Command(command),
-                name.as_ref(),
-                &options,
-                volume,
-            )
+            let target = Target::Command(command);
+            let (how, keep, shown) = (Options::default(), Keep::default(), Shown::default());
+            super::super::record::record_and_answer(&target, name.as_ref(), how, &keep, shown, volume)
         }
         [] => {
             let names = side.executables.iter().flat_map(|executable| &executable.names);

@@ -1,22 +1,20 @@
 //! `whyslow explain`: finds known performance patterns in a profile.
 
-mod allowed;
-
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{Quality, Selection};
-use whyslow_explain::{ALL, Allowed, Change, Cost, Explanation, Finding, Question, Rule, rule};
+use whyslow_explain::{ALL, Change, Cost, Explanation, Question, Rule, rule};
 use whyslow_profile::Profile;
 use whyslow_render::json::{self, Context};
 use whyslow_render::text::{self, Page};
 
 use crate::cli::Volume;
 use crate::exit::Exit;
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{Failure, Result};
 use crate::filters::Filters;
-use crate::{output, profile_file, shell, terminal, values};
+use crate::{allowed, output, profile_file, shell, terminal, values};
 
 /// Find known performance patterns, with line, fix and possible gain
 #[derive(Debug, Args)]
@@ -96,7 +94,7 @@ struct Subject {
 impl Subject {
     fn open(path: &Path, filters: &Filters) -> Result<Self> {
         let mut profile = profile_file::open(path)?;
-        let selection = filters.resolve(path, &mut profile)?;
+        let selection = filters.select(path, &mut profile)?;
         Ok(Self { path: path.to_owned(), profile, selection })
     }
 
@@ -105,7 +103,7 @@ impl Subject {
         Ok(whyslow_explain::explain(&Question {
             profile: &self.profile,
             selection: &self.selection,
-            only_metric: args.filters.metric_in_file().is_some(),
+            only_metric: args.filters.resolved().metric.in_file().is_some(),
             allowed: &allowed,
             file: &self.name(),
         }))
@@ -148,29 +146,6 @@ pub(crate) fn run(args: &ExplainArgs, _volume: Volume) -> Result<Exit> {
     Ok(if args.fail_on.iter().any(is_wanted) { Exit::Found } else { Exit::Success })
 }
 
-/// Findings for the answer after a recording: those about time that no other line of it shows.
-pub(crate) fn findings_for_summary(profile: &Profile, file: Option<&str>) -> Vec<Finding> {
-    const SHOWN_ELSEWHERE: [&str; 3] = ["mostly-waiting", "blocking-in-async", "poor-parallelism"];
-    // A whyslow.toml that cannot be read is an error of `explain`, not of a recording.
-    let allowed = allowed::read(None, profile).unwrap_or_default();
-    let explanation = everything(profile, &Selection::default(), &allowed, file.unwrap_or("FILE"));
-    let is_left_out = |finding: &Finding| SHOWN_ELSEWHERE.contains(&finding.rule.id) || !finding.of.is_time();
-    explanation.findings.into_iter().filter(|finding| !is_left_out(finding)).collect()
-}
-
-/// The findings of a whole profile, for the viewer: those of `whyslow explain` without options.
-pub(crate) fn for_viewer(profile: &Profile, file: &str) -> Explanation {
-    let allowed = allowed::read(None, profile).unwrap_or_else(|failure| {
-        warn(&format!("{failure}; the viewer also shows the findings that this file allows"));
-        allowed::in_source(profile)
-    });
-    everything(profile, &Selection { metric: profile.main_metric(), ..Selection::default() }, &allowed, file)
-}
-
-fn everything(profile: &Profile, selection: &Selection, allowed: &Allowed, file: &str) -> Explanation {
-    whyslow_explain::explain(&Question { profile, selection, only_metric: false, allowed, file })
-}
-
 fn one(args: &ExplainArgs, subject: &Subject, explanation: &Explanation) -> Result<String> {
     let Subject { profile, selection, .. } = subject;
     let quality = Quality::of_metric(profile, selection.metric);
@@ -192,7 +167,7 @@ fn one(args: &ExplainArgs, subject: &Subject, explanation: &Explanation) -> Resu
                 profile,
                 metric: selection.metric,
                 quality: &quality,
-                sites: &Sites::build(profile),
+                sites: Some(&Sites::build(profile)),
                 site_limit: 0,
             };
             let json = json::explain(

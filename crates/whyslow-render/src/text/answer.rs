@@ -1,0 +1,81 @@
+//! The text of any answer.
+
+use whyslow_answers::{Answer, Body, Query, Ranking};
+
+use super::{
+    HeapView, Page, TreeView, callers, critical_path, functions, groups, heap, heap_part, hot_lines,
+    leaks_of, lines, locks, own_functions, parallelism, programs, quality, spans, summary::summary, syscalls,
+    tasks, threads, tree, verdict_lines, waits,
+};
+
+/// Default number of rows.
+const ROWS: usize = 40;
+/// This many lost lines fit a screen with their callers.
+const LEAKS: usize = 20;
+
+/// Renders an answer for a terminal of this width. Above most views is how far to trust the profile.
+pub fn answer(answer: &Answer<'_>, width: usize, full_names: bool) -> String {
+    let page = Page::new(answer.profile, answer.metric, width).with_full_names(full_names);
+    let text = body(answer, page);
+    match answer.body {
+        Body::Summary(_) | Body::Heap(_) | Body::Quality { .. } => text,
+        _ => format!("{}\n{text}", verdict_lines(&answer.quality, page)),
+    }
+}
+
+fn body(answer: &Answer<'_>, page: Page) -> String {
+    let Answer { profile, query, .. } = *answer;
+    let rows = query.limit.unwrap_or(ROWS);
+    match &answer.body {
+        Body::Summary(summary) if summary.is_of_heap => heap_of(answer, page),
+        Body::Summary(body) => {
+            // Its functions are about the main metric, also if its waits are the answer.
+            let page = Page::new(profile, profile.main_metric(), page.width);
+            summary(body, answer, page)
+        }
+        Body::Functions(body) => {
+            let programs = programs(profile, &body.threads, page);
+            let functions = match query.ranking {
+                Ranking::Own => own_functions(profile, &body.own, rows, page),
+                Ranking::SelfTime | Ranking::Total => functions(profile, &body.functions, rows, page),
+            };
+            format!("{programs}{functions}")
+        }
+        Body::Tree(body) => {
+            let view = TreeView { inverted: query.inverted, min_share: query.min_branch() };
+            tree(profile, &body.outline, view, page)
+        }
+        Body::Callers(body) => callers(profile, body, query.min_branch(), page),
+        Body::Lines(body) => lines(profile, body, page),
+        Body::HotLines(body) => hot_lines(profile, body, rows, page),
+        Body::Threads(body) => threads(profile, body, rows, page),
+        Body::Groups(by, body) => groups(profile, body, *by, rows, page),
+        Body::Spans(body) => spans(body, rows, page),
+        Body::Waits(body) => waits(&body.table, &body.blocked, profile, rows, page),
+        Body::Locks(body) => locks(body, profile, rows, page),
+        Body::CriticalPath(body) => critical_path(body, profile, rows, page),
+        Body::Tasks(body, blocked) => tasks(body, blocked, profile, rows, page),
+        Body::Parallelism(body) => parallelism(body, profile, page),
+        Body::Syscalls(body) => syscalls(body, profile, rows, page),
+        Body::Heap(_) | Body::Leaks(_) => heap_of(answer, page),
+        Body::Quality { .. } => quality(&answer.quality, page.width),
+    }
+}
+
+fn heap_of(answer: &Answer<'_>, page: Page) -> String {
+    let Answer { profile, query, quality, sites, body, .. } = answer;
+    let part = match body {
+        Body::Heap(heap) | Body::Leaks(heap) => heap.part.as_ref(),
+        _ => None,
+    };
+    let Some(sites) = part.map(|part| &part.sites).or(sites.as_ref()) else { return String::new() };
+    let Query { limit, histograms, .. } = **query;
+    let view = HeapView { profile, sites, quality, limit, histograms, saved: query.file.as_deref() };
+    match (body, part) {
+        (Body::Leaks(_), _) => {
+            leaks_of(&HeapView { limit: limit.or(Some(LEAKS)), histograms: false, saved: None, ..view }, page)
+        }
+        (_, Some(part)) => heap_part(&view, &part.processes, page),
+        (_, None) => heap(&view, page),
+    }
+}
