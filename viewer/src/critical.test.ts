@@ -7,6 +7,7 @@ import { criticalPath, knowsWakers, RAN } from './critical.ts';
 import { Model } from './model.ts';
 import { decode } from './payload.ts';
 import { START } from './state.ts';
+import { pathMarks, pathWords, rowsOfThreads } from './timeline/path.ts';
 
 const MS = 1e6;
 
@@ -38,4 +39,23 @@ test('without wakers a wait is on the path itself', () => {
 test('many waits finish quickly', () => {
   const model = new Model(decode(manyWaits({ count: 20_000 }))), path = criticalPath(model, START)!;
   assert.ok(path.total > 0 && path.total <= model.duration);
+});
+
+test('marks of the path: what ran, what waited, and a line to another thread', () => {
+  const model = new Model(decode(waits())), { steps } = criticalPath(model, START)!, rows = new Map([[0, 100], [1, 50]]);
+  const marks = pathMarks(steps, rows, [0, 100 * MS], 1000);
+  assert.deepEqual(marks.filter(({ kind }) => kind === 'hop'), [{ kind: 'hop', from: 800, y: 50, until: 100 }]);
+  assert.deepEqual(marks.filter(({ kind, y }) => kind !== 'hop' && y === 100), [{ kind: 'waited', y: 100, from: 800, to: 850 }, { kind: 'ran', y: 100, from: 850, to: 1000 }]);
+  assert.equal(marks.filter(({ kind, y }) => kind === 'ran' && y === 50).length, 40);
+  assert.equal(pathMarks(steps, rows, [0, 100 * MS], 20).filter(({ y }) => y === 50).length, 3, 'neighbours in a pixel are one: ran, waited and the line');
+  assert.deepEqual(pathMarks(steps, new Map([[0, 100]]), [0, 100 * MS], 1000).map(({ kind }) => kind), ['waited', 'ran'], 'a hidden thread has no marks');
+  assert.deepEqual([pathWords(steps, [0], 92 * MS), pathWords(steps, [1], 92 * MS), pathWords(steps, [1], 2.5 * MS), pathWords([], [0], 0)], ['critical path: ran', '', 'critical path: waited', '']);
+});
+
+test('a thread is in its own row, or in that of its folded group or process', () => {
+  const at = { height: 20, level: 0 };
+  assert.deepEqual([...rowsOfThreads([
+    { kind: 'process', process: 0, threads: [0, 1], isFolded: true, y: 0, ...at }, { kind: 'group', name: 'w', threads: [2, 3], isFolded: false, y: 20, ...at },
+    { kind: 'thread', thread: 2, hasStates: false, y: 40, ...at }, { kind: 'thread', thread: 3, hasStates: false, y: 60, ...at },
+  ])], [[0, 0], [1, 0], [2, 40], [3, 60]]);
 });

@@ -49,7 +49,7 @@ export function Header({ model, state, dispatch, dark, undo, redo, help }: Heade
 /** What the amount refers to. Heap samples are sums, so their number means nothing. */
 function about(model: Model, state: State): string {
   if (state.metric === model.live) return `live at ${duration(liveAt(model, state))}: `;
-  return !model.isSampled(state.metric) ? '' : `${count(sampleCount(model, state))} samples · `;
+  return !model.isSampled(state.metric) ? '' : `${count(sampleCount(model, state))} sample${sampleCount(model, state) === 1 ? '' : 's'} · `;
 }
 
 /** The name of a metric in the metric selector. */

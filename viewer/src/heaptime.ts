@@ -12,7 +12,7 @@ import { timeRange, type State } from './state.ts';
 const TIMED: Partial<Record<HeapColumn, string>> = { bytes_allocated: 'bytes-allocated', allocations: 'allocations', temporary: 'temporary-allocations' };
 
 /** Stack → the site (row of `heap`) of its allocations; NONE for stacks that do not allocate. */
-function lineOfStack({ profile: { stacks, heapStacks } }: Model): Uint32Array {
+export function lineOfStack({ profile: { stacks, heapStacks } }: Model): Uint32Array {
   const of = new Uint32Array(stacks.count).fill(NONE);
   heapStacks.stack.forEach((stack, at) => { of[stack] = heapStacks.site[at]!; });
   return of;

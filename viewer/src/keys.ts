@@ -48,7 +48,7 @@ export const KEYS: readonly Key[] = [
   { place: 'table', keys: 'F  M', does: 'Call tree: focus on or merge this place only' },
   { place: 'table', keys: 'C  L', does: 'Collapse the function, or its library' },
   { place: 'table', keys: '.  ,', does: 'Source and code: next, previous hot line' },
-  { place: 'chart', keys: '← → ↑ ↓', does: 'Pan' },
-  { place: 'chart', keys: '+  -  0', does: 'Zoom in, zoom out, show the whole range' },
-  { place: 'chart', keys: 'Enter', does: 'Select the visible time' },
+  { place: 'chart', keys: '← → ↑ ↓', does: 'Move; the timeline moves too' },
+  { place: 'chart', keys: '+  -  0', does: 'Zoom in, zoom out, show the whole recording' },
+  { place: 'chart', keys: 'Enter', does: 'Zoom into the selected time' },
 ];

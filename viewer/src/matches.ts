@@ -37,14 +37,16 @@ export function useShownMatches(): Matches | undefined {
 
 /**
  * Registers the matches of a panel, in the order in which `n` visits them. `go` selects one and scrolls to
- * it. `current` is the index of the selected one where the panel knows it. Another list starts over.
+ * it. `current` is the index of the selected one where the panel knows it. Another list starts over. Without a list
+ * nothing is registered.
  */
-export function useMatches<T>(items: ArrayLike<T>, go: (item: T) => void, current?: number): void {
+export function useMatches<T>(items: ArrayLike<T> | undefined, go: (item: T) => void, current?: number): void {
   const last = useRef({ items, index: -1 });
   if (last.current.items !== items) last.current = { items, index: -1 };
   const [, redraw] = useState(0);
   // With every render: the next key may arrive before the next frame.
   useLayoutEffect(() => {
+    if (!items) return;
     const at = current ?? last.current.index;
     const step = (by: number): void => {
       if (!items.length) return;

@@ -10,6 +10,8 @@ export interface Shown {
   appearance: Appearance;
   zoomed: number;
   rootOnTop: boolean;
+  /** Its row is not drawn: another graph shows it. */
+  hidesRoot?: boolean | undefined;
 }
 
 const ZOOM_TIME = 180;
@@ -92,7 +94,7 @@ export class FlameCanvas {
     const { left, top } = this.canvas.getBoundingClientRect();
     const y = clientY - top + this.scroller.scrollTop;
     const depth = Math.floor((this.shown.rootOnTop ? y - EDGE : this.content - EDGE - y) / ROW);
-    const box = boxAt(this.boxes, clientX - left, depth - this.topDepth);
+    const box = boxAt(this.boxes, clientX - left, depth + this.hiddenRows - this.topDepth);
     return box < 0 ? -1 : this.boxes.node[box]!;
   }
 
@@ -202,11 +204,16 @@ export class FlameCanvas {
   private rowsHeight(): number {
     if (!this.shown) return 1;
     const { layout: { tree }, zoomed } = this.shown;
-    return rowsNeeded(tree, (tree.total[zoomed]! || 1) * NARROW / this.width) * ROW + 2 * EDGE;
+    return (rowsNeeded(tree, (tree.total[zoomed]! || 1) * NARROW / this.width) - this.hiddenRows) * ROW + 2 * EDGE;
+  }
+
+  private get hiddenRows(): number {
+    return this.shown?.hidesRoot ? 1 : 0;
   }
 
   private yOfDepth(depth: number, scroll = this.scroller.scrollTop): number {
-    return (this.shown?.rootOnTop ? EDGE + depth * ROW : this.content - EDGE - (depth + 1) * ROW) - scroll;
+    const row = depth - this.hiddenRows;
+    return (this.shown?.rootOnTop ? EDGE + row * ROW : this.content - EDGE - (row + 1) * ROW) - scroll;
   }
 
   private drawNow(): void {
@@ -218,7 +225,7 @@ export class FlameCanvas {
     // After a resize that is not handled yet, the position is the browser's, not the user's.
     if (!this.isPaper && this.scroller.clientHeight === this.height) this.fromRoot = distanceFromRoot(scroll, this.spare, shown.rootOnTop);
     const fromRoot = shown.rootOnTop ? scroll - EDGE : this.content - EDGE - scroll - this.height;
-    this.topDepth = Math.max(0, Math.floor(fromRoot / ROW));
+    this.topDepth = Math.max(0, Math.floor(fromRoot / ROW)) + this.hiddenRows;
     this.boxes = shown.layout.visible(this.view, this.width, this.topDepth, Math.ceil(this.height / ROW) + 1);
     draw(this.context, shown.layout.tree, this.boxes, this.colours, shown.appearance, this.width, this.height,
       row => this.yOfDepth(this.topDepth + row, scroll), this.column);

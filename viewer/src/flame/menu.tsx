@@ -52,6 +52,7 @@ export function Menu({ model, state, dispatch, chooseEditor, at, close }: MenuPr
     ...Object.entries(transformsOf(model, at)).map(([key, transform]): Item =>
       [ACTS[transform.kind].replace('LIBRARY', libraryName(model, fn).slice(0, 60) || 'this library'), key, () => dispatch(transformed(state, transform))]),
     ['Show in the function table', '', () => dispatch({ tab: 'functions', fn })],
+    ['Show callers and callees as flame graphs', '', () => dispatch({ tab: 'functions', fn, panel: { ...state.panel, 'sandwich-view': 'flame' } })],
     ['Show source and code', '', () => dispatch({ tab: 'source', fn })],
     ['Search for this name', '', () => dispatch({ search: model.name(fn).slice(0, 500), regex: false })],
     ['Copy function name', '', () => copy(model.name(fn))],

@@ -20,11 +20,13 @@ export interface FlameViewProps {
   appearance: Appearance;
   zoomed: number;
   rootOnTop: boolean;
+  /** The root's row is not drawn. */
+  hidesRoot?: boolean;
   /** What it shows and which keys it has. */
   label: string;
   zoom: (node: number) => void;
-  /** The search matches, in the order in which `n` visits them. */
-  matches: readonly number[];
+  /** The search matches, in the order in which `n` visits them; none where another part of the panel visits them. */
+  matches?: readonly number[];
   /** Called when the user goes to a match. */
   onMatch: (node: number) => void;
   /** Additional keys, for the highlighted or zoomed frame. */
@@ -43,7 +45,7 @@ export interface FlameViewProps {
   table: (boxes: Boxes | undefined, version: number) => ComponentChildren;
 }
 
-export function FlameView({ layout, appearance, zoomed, rootOnTop, label, matches, onMatch, keys, onMenu, ...given }: FlameViewProps) {
+export function FlameView({ layout, appearance, zoomed, rootOnTop, hidesRoot, label, matches, onMatch, keys, onMenu, ...given }: FlameViewProps) {
   const { tree } = layout;
   const scroller = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null), spacer = useRef<HTMLDivElement>(null);
   const mark = useRef<HTMLDivElement>(null);
@@ -79,8 +81,8 @@ export function FlameView({ layout, appearance, zoomed, rootOnTop, label, matche
     return () => { clearTimeout(timer); made.close(); picture.current = undefined; };
   }, []);
   useLayoutEffect(() => {
-    picture.current?.show({ layout, zoomed, rootOnTop, appearance });
-  }, [layout, zoomed, rootOnTop, appearance]);
+    picture.current?.show({ layout, zoomed, rootOnTop, hidesRoot, appearance });
+  }, [layout, zoomed, rootOnTop, hidesRoot, appearance]);
   useLayoutEffect(placeMark, [marked, layout]);
   const printing = usePrinting();
   useLayoutEffect(() => picture.current?.onPaper(printing), [printing]);

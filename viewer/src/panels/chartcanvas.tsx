@@ -11,8 +11,9 @@ import type { Model } from '../model.ts';
 import { frameColour, kindWord } from '../palette.ts';
 import type { PanelProps } from '../panel.ts';
 import { boxesIn, type Box, type ThreadSamples } from '../stackchart.ts';
-import type { Colour, Range } from '../state.ts';
+import { zoomIntoBrush, type Colour, type Range } from '../state.ts';
 import { ticks } from '../timeline/ruler.ts';
+import { movedRanges, shownRanges, wheelRanges } from '../timeline/wheel.ts';
 import { limited } from './cells.tsx';
 
 const ROW = 18;
@@ -22,22 +23,21 @@ const INK = '#17191e';
 /** Boxes in the table for screen readers. */
 const TABLE_ROWS = 200;
 
-export interface ChartView {
-  from: number;
-  to: number;
-  firstRow: number;
-}
-
 interface Props extends PanelProps {
   tree: Shape;
   samples: ThreadSamples;
   /** Rows of the deepest stack. */
   rows: number;
-  /** The limits of panning and zooming. */
-  bounds: Range;
-  view: ChartView;
-  onView: (view: ChartView) => void;
+  /** The visible time: that of the timeline. */
+  range: Range;
+  firstRow: number;
+  onRow: (firstRow: number) => void;
+  /** The current match of the search. */
+  marked: Box | undefined;
 }
+
+/** The part of the chart in view. */
+interface ChartView { from: number; to: number; firstRow: number }
 
 interface Pointed {
   box: Box;
@@ -46,14 +46,14 @@ interface Pointed {
 }
 
 export function ChartCanvas(props: Props): JSX.Element {
-  const { model, state, dispatch, dark, tree, samples, rows, bounds, onView } = props;
+  const { model, state, dispatch, dark, tree, samples, rows, range, onRow, marked } = props;
   const holder = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 800, height: 300 });
   const [pointed, setPointed] = useState<Pointed>();
   const found = search(model, state);
   const matched = found.kind === 'found' ? found.matched : undefined;
-  const dragged = useRef<{ x: number; y: number; view: ChartView; hasMoved: boolean } | undefined>(undefined);
+  const dragged = useRef<{ x: number; y: number; firstRow: number; hasMoved: boolean } | undefined>(undefined);
 
   useLayoutEffect(() => {
     const element = holder.current!;
@@ -67,19 +67,24 @@ export function ChartCanvas(props: Props): JSX.Element {
   const shownRows = Math.max(1, Math.ceil((size.height - AXIS) / ROW));
   const lastFirst = Math.max(0, rows - Math.floor((size.height - AXIS) / ROW));
   // A higher window shows rows that were scrolled away.
-  const view = { ...props.view, firstRow: Math.min(props.view.firstRow, lastFirst) };
+  const view: ChartView = { from: range[0], to: range[1], firstRow: Math.min(props.firstRow, lastFirst) };
   const span = view.to - view.from;
   const boxes = useMemo(
     () => boxesIn(tree, samples, { from: view.from, to: view.to, width: size.width, firstRow: view.firstRow, rows: shownRows }),
     [tree, samples, view.from, view.to, view.firstRow, size.width, shownRows],
   );
 
-  const setView = (from: number, to: number, firstRow: number): void => {
-    const wide = Math.min(bounds[1] - bounds[0], Math.max(1000, to - from));
-    const start = Math.min(Math.max(bounds[0], from), bounds[1] - wide);
-    onView({ from: start, to: start + wide, firstRow: Math.min(lastFirst, Math.max(0, Math.round(firstRow))) });
+  const whole: Range = [0, model.duration];
+  const show = (ranges: readonly Range[], merging?: string): void => dispatch({ ranges, brush: undefined }, merging);
+  const move = (by: number): void => show(movedRanges(state.ranges, whole, by), 'chart');
+  const toRow = (row: number): void => onRow(Math.min(lastFirst, Math.max(0, Math.round(row))));
+  const zoomed = useRef(-Infinity);
+  const zoom = (factor: number, at: number): void => {
+    // As in the timeline: one zoom without a pause is one range.
+    const fresh = performance.now() - zoomed.current > 1000 || !state.ranges.length;
+    zoomed.current = performance.now();
+    show(wheelRanges(state.ranges, whole, at, factor, fresh), 'chart');
   };
-  const zoom = (factor: number, at: number): void => setView(at - (at - view.from) * factor, at + (view.to - at) * factor, view.firstRow);
 
   // Wheel events must be able to keep the page from scrolling, which needs a non-passive listener.
   useLayoutEffect(() => {
@@ -87,8 +92,8 @@ export function ChartCanvas(props: Props): JSX.Element {
     const onWheel = (event: WheelEvent): void => {
       event.preventDefault();
       const sideways = event.shiftKey ? event.deltaY : event.deltaX;
-      if (sideways !== 0) return setView(view.from + sideways * span / size.width, view.to + sideways * span / size.width, view.firstRow);
-      if (event.altKey) return setView(view.from, view.to, view.firstRow + Math.sign(event.deltaY) * 3);
+      if (sideways !== 0) return move(sideways * span / size.width);
+      if (event.altKey) return toRow(view.firstRow + Math.sign(event.deltaY) * 3);
       zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / 400))), view.from + event.offsetX * span / size.width);
     };
     element.addEventListener('wheel', onWheel, { passive: false });
@@ -97,10 +102,10 @@ export function ChartCanvas(props: Props): JSX.Element {
 
   useLayoutEffect(() => {
     const frame = requestAnimationFrame(() => {
-      draw(canvas.current!, { model, dark, boxes, view, size, tree, colour: colourOf(model, state), selected: state.fn, pointed: pointed?.box, matched });
+      draw(canvas.current!, { model, dark, boxes, view, size, tree, colour: colourOf(model, state), selected: state.fn, pointed: pointed?.box, marked, matched });
     });
     return () => cancelAnimationFrame(frame);
-  }, [boxes, dark, state.colour, state.fn, pointed?.box, matched, size]);
+  }, [boxes, dark, state.colour, state.fn, pointed?.box, marked, matched, size]);
 
   const boxAt = (x: number, y: number): Box | undefined => {
     if (y < AXIS) return undefined;
@@ -112,21 +117,21 @@ export function ChartCanvas(props: Props): JSX.Element {
 
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const middle = (view.from + view.to) / 2;
+    const middle = marked ? (marked.start + marked.end) / 2 : (view.from + view.to) / 2;
     const acts: Record<string, () => void> = {
-      ArrowLeft: () => setView(view.from - span / 8, view.to - span / 8, view.firstRow),
-      ArrowRight: () => setView(view.from + span / 8, view.to + span / 8, view.firstRow),
-      ArrowUp: () => setView(view.from, view.to, view.firstRow - 1),
-      ArrowDown: () => setView(view.from, view.to, view.firstRow + 1),
-      PageUp: () => setView(view.from, view.to, view.firstRow - shownRows + 2),
-      PageDown: () => setView(view.from, view.to, view.firstRow + shownRows - 2),
-      Home: () => setView(view.from, view.to, 0),
-      End: () => setView(view.from, view.to, rows),
+      ArrowLeft: () => move(-span / 8),
+      ArrowRight: () => move(span / 8),
+      ArrowUp: () => toRow(view.firstRow - 1),
+      ArrowDown: () => toRow(view.firstRow + 1),
+      PageUp: () => toRow(view.firstRow - shownRows + 2),
+      PageDown: () => toRow(view.firstRow + shownRows - 2),
+      Home: () => toRow(0),
+      End: () => toRow(rows),
       '+': () => zoom(0.7, middle),
       '=': () => zoom(0.7, middle),
       '-': () => zoom(1 / 0.7, middle),
-      '0': () => setView(bounds[0], bounds[1], 0),
-      Enter: () => dispatch({ brush: [view.from, view.to] }),
+      '0': () => show([]),
+      Enter: () => dispatch(zoomIntoBrush(state)),
     };
     const act = acts[event.key];
     if (!act) return;
@@ -137,7 +142,7 @@ export function ChartCanvas(props: Props): JSX.Element {
 
   const onPointerDown = (event: PointerEvent): void => {
     if (event.button !== 0) return;
-    dragged.current = { x: event.offsetX, y: event.offsetY, view, hasMoved: false };
+    dragged.current = { x: event.offsetX, y: event.offsetY, firstRow: view.firstRow, hasMoved: false };
     canvas.current!.setPointerCapture(event.pointerId);
   };
   const onPointerMove = (event: PointerEvent): void => {
@@ -145,8 +150,9 @@ export function ChartCanvas(props: Props): JSX.Element {
     if (drag && (drag.hasMoved || Math.hypot(event.offsetX - drag.x, event.offsetY - drag.y) > 3)) {
       drag.hasMoved = true;
       setPointed(undefined);
-      const by = (drag.x - event.offsetX) * (drag.view.to - drag.view.from) / size.width;
-      setView(drag.view.from + by, drag.view.to + by, drag.view.firstRow + (drag.y - event.offsetY) / ROW);
+      if (drag.x !== event.offsetX && state.ranges.length) move((drag.x - event.offsetX) * span / size.width);
+      drag.x = event.offsetX;
+      toRow(drag.firstRow + (drag.y - event.offsetY) / ROW);
       return;
     }
     const box = boxAt(event.offsetX, event.offsetY);
@@ -161,11 +167,11 @@ export function ChartCanvas(props: Props): JSX.Element {
   };
   const onDblClick = (event: MouseEvent): void => {
     const box = boxAt(event.offsetX, event.offsetY);
-    if (box) setView(box.start, box.end, view.firstRow);
+    if (box) show(shownRanges(state.ranges, whole, [box.start, box.end], true));
   };
 
   return (
-    <div class="chart-canvas" ref={holder}>
+    <div class="chart-canvas on-axis" ref={holder}>
       <canvas
         ref={canvas}
         tabIndex={0}
@@ -179,6 +185,7 @@ export function ChartCanvas(props: Props): JSX.Element {
         onPointerLeave={() => setPointed(undefined)}
         onDblClick={onDblClick}
       />
+      {state.brush && <div class="timeline-brush" style={{ left: `${(state.brush[0] - view.from) * size.width / span}px`, width: `${Math.max(1, (state.brush[1] - state.brush[0]) * size.width / span)}px` }} />}
       {samples.time.length === 0 && <p class="empty">This thread has no selected samples.</p>}
       {rows > shownRows - 1 && <div class="chart-rows quiet" aria-hidden="true">rows {view.firstRow + 1} – {Math.min(rows, view.firstRow + shownRows - 1)} of {rows}</div>}
       {pointed && <Tip model={model} tree={tree} pointed={pointed} size={size} />}
@@ -223,11 +230,12 @@ interface Picture {
   colour: Colour;
   selected: number | undefined;
   pointed: Box | undefined;
+  marked: Box | undefined;
   /** 1 for functions that match the search; others are faint. */
   matched: Uint8Array | undefined;
 }
 
-function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree, colour, selected, pointed, matched }: Picture): void {
+function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree, colour, selected, pointed, marked, matched }: Picture): void {
   const ratio = globalThis.devicePixelRatio || 1;
   canvas.width = Math.round(size.width * ratio);
   canvas.height = Math.round(size.height * ratio);
@@ -258,6 +266,13 @@ function draw(canvas: HTMLCanvasElement, { model, dark, boxes, view, size, tree,
       context.strokeRect(left + 1, top + 1, width - 2.6, ROW - 3);
     }
     if (width > 34) label(context, model.short(fn), isFaint ? faintInk : INK, left, top, width);
+  }
+  if (marked) {
+    // A match may be narrower than a pixel.
+    const left = x(marked.start), width = Math.max(3, x(marked.end) - left), top = AXIS + (marked.row - view.firstRow) * ROW;
+    context.fillStyle = variable('--accent');
+    context.fillRect(left, top - 2, width, 2);
+    context.fillRect(left, top + ROW - 1, width, 2);
   }
   axis(context, view, size, variable('--quiet'), variable('--line'), variable('--background'));
 }

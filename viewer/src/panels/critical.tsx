@@ -9,6 +9,7 @@ import { duration, share } from '../format.ts';
 import type { Model } from '../model.ts';
 import type { Dispatch, PanelProps } from '../panel.ts';
 import { timeRange } from '../state.ts';
+import { isPathDrawn, PATH_SETTING } from '../timeline/path.ts';
 import { limited, Share, Text } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
@@ -31,6 +32,7 @@ function word(model: Model, did: number): string {
 export function CriticalPanel({ model, state, dispatch }: PanelProps) {
   const key = JSON.stringify([timeRange(state), state.threads]);
   const path = useMemo(() => criticalPath(model, state), [model, key]);
+  const isDrawn = isPathDrawn(model, state);
   const rows = path?.rows ?? [];
   const cursor = Number(state.panel['critical-row'] ?? -1);
   const choose = (at: number): void => dispatch({ panel: { ...state.panel, 'critical-row': String(at) } }, 'critical-row');
@@ -39,7 +41,11 @@ export function CriticalPanel({ model, state, dispatch }: PanelProps) {
     : 'No critical path in the selected time.';
   return (
     <div class="locks pane">
-      <p class="status quiet" role="status">{summary}</p>
+      <div class="tools">
+        <button type="button" class="switch" aria-pressed={isDrawn} onClick={() => dispatch({ panel: { ...state.panel, [PATH_SETTING]: isDrawn ? 'off' : 'on' } })}
+          title="Filled where the thread runs, hollow where it waits; a line where the path goes on in another thread">Draw on the timeline</button>
+        <span class="quiet hint" role="status" title={summary}>{summary}</span>
+      </div>
       <div class="heap-body">
         <Rows
           label="Critical path"

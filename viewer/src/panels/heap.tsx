@@ -14,6 +14,7 @@ import type { PanelProps } from '../panel.ts';
 import { NONE, type HeapColumn, type HeapFacts } from '../payload.ts';
 import { timeRange } from '../state.ts';
 import { limited, Name, Place, Share } from './cells.tsx';
+import { HeapChart, HolderChoice, isChartShown } from './heapchart.tsx';
 import { useRowMenu } from './rowmenu.tsx';
 import { Rows, type Column } from './rows.tsx';
 
@@ -64,9 +65,11 @@ export function HeapPanel(props: PanelProps) {
             <button key={id} type="button" aria-pressed={id === order.id} title={help} onClick={() => dispatch({ panel: { ...state.panel, 'heap-order': id } })}>{title}</button>
           ))}
         </div>
+        {model.live !== undefined && <HolderChoice state={state} dispatch={dispatch} />}
         <span class="quiet hint">{order.help} · Enter shows the site in the flame graph</span>
         <button type="button" disabled={cursor < 0} onClick={() => show(cursor)}>Show in flame graph</button>
       </div>
+      {model.live !== undefined && isChartShown(state.panel['heap-chart']) && <HeapChart {...props} />}
       {isPart(state) && <p class="status quiet" role="status">Sites that allocated in the selected {timeRange(state) ? 'time' : 'threads'}. Allocations, bytes and temporary blocks count only the selection; peak, leaks and the rest cover the whole run.</p>}
       <div class="heap-body">
         <Rows

@@ -11,7 +11,7 @@ import type { PanelProps } from '../panel.ts';
 import { deepest, matchesIn, threadSamples, type Box } from '../stackchart.ts';
 import { timeRange, type Range, type State } from '../state.ts';
 import { limited } from './cells.tsx';
-import { ChartCanvas, type ChartView } from './chartcanvas.tsx';
+import { ChartCanvas } from './chartcanvas.tsx';
 
 /** Threads with samples of the metric, most samples first. */
 function busyThreads(model: Model, metric: number): number[] {
@@ -39,21 +39,21 @@ export function StackChartPanel(props: PanelProps) {
   }, [model, state.metric, thread, tree, mask]);
   const rows = useMemo(() => (samples ? deepest(tree, samples) : 0), [tree, samples]);
 
-  // The chart can be zoomed further; a new selected range resets it.
-  const range: Range = timeRange(state) ?? [0, model.duration];
-  const about = `${range} ${thread}`;
-  const [zoomed, setZoomed] = useState<{ about: string; view: ChartView }>();
-  const view = zoomed?.about === about ? zoomed.view : { from: range[0], to: range[1], firstRow: 0 };
+  // The same time as the timeline, so that a point in time is at one place in both.
+  const range: Range = state.ranges.at(-1) ?? [0, model.duration];
+  const [row, setRow] = useState<{ thread: number | undefined; first: number }>();
+  const firstRow = row && row.thread === thread ? row.first : 0;
   const found = search(model, state);
   const matches = useMemo(
-    () => (samples && found.kind === 'found' ? matchesIn(tree, samples, found.matched, range) : []),
-    [tree, samples, found, about],
+    () => (samples && found.kind === 'found' ? matchesIn(tree, samples, found.matched, timeRange(state) ?? range) : []),
+    [tree, samples, found, String(timeRange(state))],
   );
+  const [marked, setMarked] = useState<{ matches: readonly Box[]; box: Box }>();
   useMatches(matches, box => {
     dispatch({ fn: tree.fn[box.node]! });
-    setZoomed({ about, view: around(box, view, range) });
+    setMarked({ matches, box });
+    if (box.row < firstRow || box.row >= firstRow + ROWS_IN_SIGHT) setRow({ thread, first: Math.max(0, box.row - 2) });
   });
-  const isZoomed = view.from > range[0] || view.to < range[1];
 
   if (thread === undefined || !samples) {
     return <div class="chart pane"><p class="empty">This metric has no samples.</p></div>;
@@ -66,19 +66,19 @@ export function StackChartPanel(props: PanelProps) {
             {busy.slice(0, 1000).map(of => <option key={of} value={String(of)}>{limited(threadLabel(model, of), 80)}</option>)}
           </select>
         </label>
-        <span class="figures">{duration(view.from)} – {duration(view.to)} <i /> {duration(view.to - view.from)}</span>
-        <button type="button" disabled={!isZoomed} onClick={() => dispatch({ brush: [view.from, view.to] })}>Select this time</button>
-        <button type="button" disabled={!isZoomed} onClick={() => setZoomed(undefined)}>Whole range</button>
-        <span class="quiet hint">Wheel zooms, drag pans · keys: ← → ↑ ↓ + − 0, Enter selects the visible time · gaps under 2 pixels are not drawn</span>
+        <span class="figures">{duration(range[0])} – {duration(range[1])} <i /> {duration(range[1] - range[0])}</span>
+        <button type="button" disabled={!state.ranges.length} onClick={() => dispatch({ ranges: [], brush: undefined })}>Whole recording</button>
+        <span class="quiet hint">On the axis of the timeline: both zoom and move together. Wheel zooms, drag moves · keys: ← → ↑ ↓ + − 0 · gaps under 2 pixels are not drawn</span>
       </div>
       <ChartCanvas
         {...props}
         tree={tree}
         samples={samples}
         rows={rows}
-        bounds={range}
-        view={view}
-        onView={next => setZoomed({ about, view: next })}
+        range={range}
+        firstRow={firstRow}
+        onRow={first => setRow({ thread, first })}
+        marked={marked?.matches === matches ? marked.box : undefined}
       />
     </div>
   );
@@ -86,15 +86,6 @@ export function StackChartPanel(props: PanelProps) {
 
 /** Rows that are always in view, however low the window. */
 const ROWS_IN_SIGHT = 6;
-
-/** Moves the view to a box: its time, at a width that shows it, and its row. */
-function around(box: Box, view: ChartView, [first, last]: Range): ChartView {
-  const wide = Math.min(view.to - view.from, Math.max(1000, (box.end - box.start) * 50));
-  const isIn = box.start >= view.from && box.end <= view.to && wide === view.to - view.from;
-  const from = isIn ? view.from : Math.max(first, Math.min(last - wide, (box.start + box.end - wide) / 2));
-  const isInRows = box.row >= view.firstRow && box.row < view.firstRow + ROWS_IN_SIGHT;
-  return { from, to: from + wide, firstRow: isInRows ? view.firstRow : Math.max(0, box.row - 2) };
-}
 
 function threadLabel(model: Model, thread: number): string {
   const { threads } = model.profile;

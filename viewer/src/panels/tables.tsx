@@ -1,17 +1,16 @@
-// Three tables that follow the selected time: waits, threads and modules.
+// Two tables that follow the selected time: waits and modules.
 
 import './panels.css';
 import { useMemo, useState } from 'preact/hooks';
-import { search, shape, threadValues, weights, whole } from '../derive.ts';
+import { search, shape, weights, whole } from '../derive.ts';
 import { amount, count, duration } from '../format.ts';
 import { useMatches } from '../matches.ts';
-import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import type { PanelProps } from '../panel.ts';
 import { timeRange, type State } from '../state.ts';
 import { timeColour } from '../timekinds.ts';
-import { waitMetric, waitsOf } from '../waits.ts';
-import { moduleValues, timesOfThread, waitRows } from '../waittable.ts';
+import { waitMetric } from '../waits.ts';
+import { moduleValues, waitRows } from '../waittable.ts';
 import { Share, Text } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
 
@@ -53,50 +52,6 @@ export function WaitsPanel({ model, state, dispatch, dark }: PanelProps) {
             ],
           };
         }} />
-    </div>
-  );
-}
-
-const threadColumns = (model: Model, metric: string, kinds: readonly number[]): readonly Column[] => [
-  { id: 'share', title: '%', width: '5rem', numeric: true },
-  { id: 'value', title: 'Value', help: metric, width: '5.4rem', numeric: true },
-  ...kinds.map(kind => ({ kind, word: model.profile.timeKinds[kind]!.word })).map(({ word, kind }) => ({ id: `kind-${kind}`, title: word[0]!.toUpperCase() + word.slice(1), width: `${Math.max(5, word.length * .5 + 1.4)}rem`, numeric: true })),
-  { id: 'lived', title: 'Lived', width: '5.4rem', numeric: true, help: 'From its start to its end, or to the end of the recording' },
-  { id: 'tid', title: 'Thread', width: '5rem', numeric: true },
-  { id: 'name', title: 'Name', width: '12rem' },
-  { id: 'process', title: 'Process' },
-];
-
-/** The threads with their share and what they did. */
-export function ThreadsPanel({ model, state, dispatch }: PanelProps) {
-  const { threads, processes } = model.profile, values = threadValues(model, state), unit = model.unit(state.metric);
-  const range = timeRange(state) ?? ([0, model.duration] as const);
-  const times = useMemo(() => Array.from({ length: threads.count }, (_, thread) => timesOfThread(model, thread, range)), [model, range[0], range[1]]);
-  // Only kinds of time that some thread has.
-  const kinds = useMemo(() => (waitsOf(model) ? [...model.profile.timeKinds.keys()].filter(kind => times.some(of => of![kind]! > 0)) : []), [times]);
-  const columns = useMemo(() => threadColumns(model, model.metricName(state.metric), kinds), [model, state.metric, kinds]);
-  const rows = useMemo(() => {
-    const lived = (thread: number): number => times[thread]?.reduce((sum, time) => sum + time, 0) ?? 0;
-    return Array.from({ length: threads.count }, (_, thread) => thread).filter(thread => values[thread]! !== 0 || lived(thread) > 0).sort((a, b) => values[b]! - values[a]! || lived(b) - lived(a) || a - b);
-  }, [values, times]);
-  const all = values.reduce((sum, value) => sum + value, 0);
-  const cursor = state.threads?.length === 1 ? rows.indexOf(state.threads[0]!) : -1;
-  const select = (at: number): void => dispatch({ threads: [rows[at]!] });
-  return (
-    <div class="pane">
-      <Rows label="Threads" columns={columns} count={rows.length} cursor={cursor} reveal={cursor} onCursor={select} minWidth={`${44 + 8 * kinds.length}rem`} empty="No thread has samples in the selected time."
-        row={at => {
-          const thread = rows[at]!, process = threads.process[thread]!, end = threads.end[thread]!;
-          return {
-            key: thread,
-            cells: [
-              <Share value={values[thread]!} whole={all} />, values[thread] ? amount(values[thread]!, unit) : '', ...kinds.map(kind => (times[thread]![kind]! > 0 ? duration(times[thread]![kind]!) : '')),
-              duration((Number.isNaN(end) ? model.duration : end) - (threads.start[thread] || 0)), String(threads.tid[thread]), <Text text={model.text(threads.name[thread]!) || `thread ${threads.tid[thread]}`} />,
-              <Text text={process < processes.count ? `${model.processName(process)} ${processes.pid[process]}` : ''} />,
-            ],
-          };
-        }} />
-      <div class="status quiet" role="status">{count(rows.length)} of {count(threads.count)} threads. A row selects its thread in every panel.</div>
     </div>
   );
 }

@@ -2,8 +2,10 @@
 
 import { useEffect, useRef } from 'preact/hooks';
 import type { PanelProps } from '../panel.ts';
+import { knowsWakers } from '../critical.ts';
 import { runsOf } from '../runs.ts';
 import { waitsOf } from '../waits.ts';
+import { isPathDrawn, PATH_SETTING } from './path.ts';
 import { areCpusFolded, parseChanged, toggled } from './tracks.ts';
 
 /** The maximum number of listed tracks of one kind. */
@@ -23,9 +25,11 @@ export function TrackChooser({ model, state, dispatch }: Pick<PanelProps, 'model
     dispatch({ panel: text ? { ...rest, 'timeline-tracks': text } : rest });
   };
   const hasWaits = waitsOf(model) !== undefined, cpus = runsOf(model)?.cpus.length ?? 0;
-  const isOn = (name: string): boolean => (name === 'cpus' ? !areCpusFolded(cpus, changed) : !changed.has(name));
+  const hasWakers = knowsWakers(model);
+  const isOn = (name: string): boolean => (name === PATH_SETTING ? isPathDrawn(model, state) : name === 'cpus' ? !areCpusFolded(cpus, changed) : !changed.has(name));
   const choices: [string, string][] = [
     ...(hasWaits ? [['parallel', 'Concurrent threads'], ['states', 'Thread states']] as [string, string][] : []),
+    ...(hasWakers ? [[PATH_SETTING, 'Critical path'] as [string, string]] : []),
     ...(cpus ? [['cpus', `Lanes for ${cpus} CPU${cpus === 1 ? '' : 's'}`] as [string, string]] : []),
     ...Array.from({ length: Math.min(MOST, counters.count) }, (_, counter): [string, string] => [`c${counter}`, model.counterName(counter)]),
     ...(spans.count ? [['spans', 'Spans'] as [string, string]] : []),
@@ -45,7 +49,7 @@ export function TrackChooser({ model, state, dispatch }: Pick<PanelProps, 'model
       <fieldset>
         <legend>Shown in the timeline</legend>
         {choices.map(([name, title]) => (
-          <label key={name}><input type="checkbox" checked={isOn(name)} onChange={() => set(toggled(changed, name))} /> <span dir="ltr">{title.slice(0, 120)}</span></label>
+          <label key={name}><input type="checkbox" checked={isOn(name)} onChange={() => (name === PATH_SETTING ? dispatch({ panel: { ...state.panel, [PATH_SETTING]: isOn(name) ? 'off' : 'on' } }) : set(toggled(changed, name)))} /> <span dir="ltr">{title.slice(0, 120)}</span></label>
         ))}
         <button type="button" disabled={!changed.size} onClick={() => set('')}>Reset</button>
       </fieldset>

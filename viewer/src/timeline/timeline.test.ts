@@ -12,7 +12,7 @@ import { packLanes } from './lanes.ts';
 import { clock, ticks } from './ruler.ts';
 import { chooseThread } from './threads.ts';
 import { tracksBetween, tracksOf } from './tracks.ts';
-import { wheelRanges } from './wheel.ts';
+import { movedRanges, shownRanges, wheelRanges } from './wheel.ts';
 
 const samplesOf = (model: Model) => byThread(model.profile.samples[0]!, model.profile.threads.count, stackKinds(model));
 
@@ -117,6 +117,14 @@ test('the wheel zooms time, inside the outer range', () => {
   assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, .5, true), [[250_000, 750_000], [375_000, 625_000]]);
   assert.deepEqual(wheelRanges([[250_000, 750_000]], [0, 1e6], 5e5, 3, false), [], 'as wide as everything: removed');
   assert.deepEqual(wheelRanges([[500_000, 501_000]], [0, 1e6], 500_500, .5, false), [[500_000, 501_000]], 'not narrower than a microsecond');
+});
+
+test('a given time replaces the last range or is a new one, and moves inside the one around it', () => {
+  assert.deepEqual(shownRanges([], [0, 1e6], [2e5, 4e5], true), [[200_000, 400_000]]);
+  assert.deepEqual(shownRanges([[1e5, 9e5]], [0, 1e6], [0, 4e5], true), [[1e5, 9e5], [1e5, 4e5]], 'inside the one around it');
+  assert.deepEqual(movedRanges([[1e5, 9e5], [2e5, 4e5]], [0, 1e6], 7e5), [[1e5, 9e5], [7e5, 9e5]]);
+  assert.deepEqual(movedRanges([[1e5, 3e5]], [0, 1e6], -5e5), [[0, 200_000]]);
+  assert.deepEqual(movedRanges([], [0, 1e6], 5e5), []);
 });
 
 test('processes are a tree, and one with one thread is one row', () => {

@@ -1,6 +1,7 @@
 // The timeline: tracks of counters, spans and threads. Selects time and threads.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { criticalPath } from '../critical.ts';
 import { threadValues } from '../derive.ts';
 import { requesterKinds } from '../heap.ts';
 import type { PanelProps } from '../panel.ts';
@@ -12,6 +13,7 @@ import { brushKey } from './keyboard.ts';
 import { ActivityCache, binsFor, drawTracks, type Scene } from './draw.ts';
 import { Labels, labelWidth, stopId } from './labels.tsx';
 import { TimeTable } from './legend.tsx';
+import { drawPath, isPathDrawn, pathMarks, pathWords, rowsOfThreads } from './path.ts';
 import { readout, spanAt, stretchUnder } from './readout.ts';
 import { clock } from './ruler.ts';
 import { Ruler } from './ruler_view.tsx';
@@ -74,6 +76,10 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     return (span: number) => kind === 'one' ? span === wanted : model.text(model.profile.spans.name[span]!) === name;
   }, [state.spans]);
 
+  const isPath = isPathDrawn(model, state), pathKey = isPath && JSON.stringify([timeRange(state), state.threads]);
+  const steps = useMemo(() => (isPath ? criticalPath(model, state)?.steps : undefined), [pathKey]);
+  const path = useMemo(() => steps && { steps, marks: pathMarks(steps, rowsOfThreads(tracks.list), range, size.width) }, [steps, tracks, from, to, size.width]);
+
   useLayoutEffect(() => {
     const fit = () => setSize({ width: Math.max(50, scroller.current!.clientWidth - labelWidth()), height: scroller.current!.clientHeight });
     fit();
@@ -89,8 +95,10 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const scene: Scene = { model, tracks, samples, unit, range, dark, chosen, chosenSpans, cache, times };
     drawTracks(context, scene, size.width, size.height, scroll);
-  }, [tracks, cache, times, size, scroll, dark, chosen, chosenSpans]);
+    if (path) drawPath(context, path.marks, scroll, size.height, dark);
+  }, [tracks, cache, times, size, scroll, dark, chosen, chosenSpans, path]);
 
+  useOwnAxis(size.width);
   const xOf = (time: number) => (time - from) * size.width / (to - from);
   const timeAt = (event: PointerEvent | MouseEvent): number => {
     const x = event.clientX - canvas.current!.getBoundingClientRect().left;
@@ -157,7 +165,9 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
     style.display = event ? 'block' : 'none';
     if (!event) return;
     const time = timeAt(event), y = event.clientY - scroller.current!.getBoundingClientRect().top + scroll, x = xOf(time);
-    const about = readout(model, tracks, cache, times, unit, range, tracksBetween(tracks.list, y, y + 1)[0], time, y, slack);
+    const track = tracksBetween(tracks.list, y, y + 1)[0];
+    const onPath = path && track && (track.kind === 'thread' || track.kind === 'group') ? pathWords(path.steps, track.kind === 'thread' ? [track.thread] : track.threads, time) : '';
+    const about = [readout(model, tracks, cache, times, unit, range, track, time, y, slack), onPath].filter(Boolean).join(' · ');
     style.transform = `translateX(${x}px)`;
     const text = hover.current!.firstElementChild as HTMLElement;
     text.textContent = `${clock(time, (to - from) / size.width)}${about && ` · ${about}`}`;
@@ -245,6 +255,16 @@ function Tracks({ model, state, dispatch, dark }: PanelProps) {
       <Resizer height={size.height} most={tracks.height} set={height => dispatch({ panel: { ...state.panel, 'timeline-height': String(Math.round(height)) } })} />
     </section>
   );
+}
+
+/** Publishes where the time axis is: elements of the class `on-axis` in panels have the same edges. */
+function useOwnAxis(width: number): void {
+  const { style } = document.documentElement, left = labelWidth();
+  useLayoutEffect(() => {
+    style.setProperty('--axis-left', `${left}px`);
+    style.setProperty('--axis-width', `${width}px`);
+  }, [left, width]);
+  useEffect(() => () => { for (const name of ['--axis-left', '--axis-width']) style.removeProperty(name); }, []);
 }
 
 /** The edge below the timeline: drag it, or move it with the arrow keys. */

@@ -5,6 +5,7 @@ import type { Model } from '../model.ts';
 import { NONE } from '../payload.ts';
 import { runsOf } from '../runs.ts';
 import { waitsOf } from '../waits.ts';
+import { alikeThreads, membersOf, type AlikeThreads } from './alike.ts';
 import { packLanes } from './lanes.ts';
 
 /** `states`: the additional height of a thread's state lane. `compact`: a process of one thread among many. */
@@ -13,8 +14,6 @@ export const HEIGHT = { parallel: 46, cpu: 15, counter: 30, lane: 12, process: 2
 const MOST_LANES = 12;
 /** More processes than this have compact rows. */
 const MOST_PROCESSES = 8;
-/** More threads of one name than this are one row at first: in a process, and processes of one thread. */
-const MOST_ALIKE = { threads: 8, processes: 4 };
 /** More CPUs than this start collapsed. */
 const MOST_CPUS = 8;
 
@@ -155,13 +154,7 @@ export function tracksOf(model: Model, weight: Float64Array, changed: Changed = 
   }
   addSpans(NONE);
 
-  const members = new Map<number, number[]>();
-  for (let thread = 0; thread < threads.count; thread++) {
-    const process = threads.process[thread]!;
-    const of = members.get(process);
-    if (of) of.push(thread);
-    else members.set(process, [thread]);
-  }
+  const members = membersOf(model);
   const order = inTree(processes, members, process => members.get(process)!.reduce((sum, thread) => sum + weight[thread]!, 0));
   const isShown = (thread: number): boolean => !(changed.has('idle') && !weight[thread] && !byThread.has(thread))
     && !(changed.has('others') && chosen && !chosen.includes(thread));
@@ -177,51 +170,27 @@ export function tracksOf(model: Model, weight: Float64Array, changed: Changed = 
     inOrder.push(...of);
     if (!isFolded) for (const thread of of) addThread(thread, level + 1, processOf(thread));
   };
-  const alike = changed.has('groups') ? new Map<string, number[]>() : processesAlike(model, order, members, isShown);
+  for (const of of members.values()) of.sort((a, b) => weight[b]! - weight[a]! || a - b);
+  const open = order.filter(({ process }) => !changed.has(`p${process}`)).flatMap(({ process }) => members.get(process)!);
+  const alike = changed.has('groups') ? new Map<number, AlikeThreads>() : alikeThreads(model, open.filter(isShown), members);
   for (const { process, level } of order) {
-    const of = members.get(process)!.sort((a, b) => weight[b]! - weight[a]! || a - b);
+    const of = members.get(process)!;
     // One row for a process of one thread, where there are several processes.
     const isFolded = changed.has(`p${process}`), isOne = of.length === 1 && order.length > 1 && process < processes.count && !isFolded;
     if (!isOne && (process !== NONE || processes.count)) list.push({ kind: 'process', process, threads: of, isFolded, level, ...add(HEIGHT.process) });
     if (isFolded) continue;
-    if (isOne) {
-      const name = model.processName(process), group = alike.get(name);
-      if (group?.[0] === of[0]) addGroup(name, group, level, thread => threads.process[thread]);
-      if (group || !isShown(of[0]!)) continue;
-      inOrder.push(of[0]!);
-      addThread(of[0]!, level, process);
-      continue;
-    }
-    const shown = of.filter(isShown), named = changed.has('groups') ? new Map<number, number[]>() : byName(shown, thread => threads.name[thread]!);
-    for (const thread of shown) {
-      const group = named.get(threads.name[thread]!);
-      if (group && group.length > MOST_ALIKE.threads && threads.name[thread] !== NONE) {
-        if (group[0] === thread) addGroup(model.text(threads.name[thread]!), group, level, () => undefined);
-        continue;
+    for (const thread of of.filter(isShown)) {
+      const group = alike.get(thread);
+      if (!group) {
+        inOrder.push(thread);
+        addThread(thread, level, isOne ? process : undefined);
+      } else if (group.threads[0] === thread) {
+        addGroup(group.name, group.threads, level, of => (isOne ? threads.process[of] : undefined));
       }
-      inOrder.push(thread);
-      addThread(thread, level, undefined);
     }
   }
   const stops = list.filter((track): track is Stop => track.kind === 'thread' || track.kind === 'group' || (track.kind === 'process' && order.length > 1));
   return { list, height: y, threads: inOrder, stops, lanes };
-}
-
-/** The processes of one thread that share their name with many others: their threads, by that name. */
-function processesAlike(model: Model, order: readonly { process: number }[], members: ReadonlyMap<number, readonly number[]>, isShown: (thread: number) => boolean): Map<string, number[]> {
-  const alone = order.filter(({ process }) => process < model.profile.processes.count && members.get(process)!.length === 1).map(({ process }) => members.get(process)![0]!).filter(isShown);
-  const named = byName(alone, thread => model.processName(model.profile.threads.process[thread]!));
-  return new Map([...named].filter(([, of]) => of.length > MOST_ALIKE.processes));
-}
-
-function byName<T>(threads: readonly number[], nameOf: (thread: number) => T): Map<T, number[]> {
-  const out = new Map<T, number[]>();
-  for (const thread of threads) {
-    const of = out.get(nameOf(thread));
-    if (of) of.push(thread);
-    else out.set(nameOf(thread), [thread]);
-  }
-  return out;
 }
 
 /** The tracks between two heights. */
