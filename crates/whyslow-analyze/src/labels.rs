@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Carrier, CodeKind, FunctionId, LocationId, ModuleId, ModuleKind, Profile};
+use whyslow_profile::{
+    Carrier, CodeKind, FunctionId, LocationId, ModuleId, ModuleKind, Profile, SpecialFrame, bracketed,
+    is_bracketed,
+};
 
 /// What a node of a [`crate::CallTree`] stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,13 +29,13 @@ pub enum Label {
 /// The name of unresolved code of a module: its file name in brackets.
 pub(crate) fn module_name(profile: &Profile, module: ModuleId) -> String {
     let name = module_file_name(profile, module);
-    if name.starts_with('[') { name.to_owned() } else { format!("[{name}]") }
+    if is_bracketed(name) { name.to_owned() } else { bracketed(name) }
 }
 
 /// The last part of a module's path.
 pub(crate) fn module_file_name(profile: &Profile, module: ModuleId) -> &str {
     let path = profile.modules.get(module.index()).map_or("", |module| profile.text(module.path));
-    if path.starts_with('[') {
+    if is_bracketed(path) {
         return path;
     }
     // The kernel's mark of a deleted file.
@@ -60,9 +63,9 @@ pub(crate) fn name(profile: &Profile, label: Label) -> Cow<'_, str> {
             profile.functions.get(id.index()).map_or("", |function| profile.text(function.name)).into()
         }
         Label::Module(id) => module_name(profile, id).into(),
-        Label::Unknown => "[unknown]".into(),
-        Label::Truncated => "[truncated stack]".into(),
-        Label::Carried(carrier) => format!("[{}]", carrier.word()).into(),
+        Label::Unknown => SpecialFrame::Unknown.text().into(),
+        Label::Truncated => SpecialFrame::Truncated.text().into(),
+        Label::Carried(carrier) => bracketed(carrier.word()).into(),
     }
 }
 

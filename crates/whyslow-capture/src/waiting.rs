@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use whyslow_convert::{Converter, Dump, Task, UserStack, World};
 use whyslow_proc::{monotonic_ns, process};
 use whyslow_processor::Processor;
-use whyslow_profile::RecordingNote;
+use whyslow_profile::{RecordingNote, WaitFrame};
 use whyslow_unwind::AnyRegisters;
 
 use crate::source::{Ending, LiveConverter, Source};
@@ -163,8 +163,8 @@ impl WaitSnapshots {
         };
         // The call of a stopped thread is none, or the one that the signal interrupted, mostly a sleep.
         let place = match waiting.place(file) {
-            _ if self.stopped.contains(&tid) => "[stopped]",
-            "[page fault]" | "[sleep]" if is_stopped() => "[stopped]",
+            _ if self.stopped.contains(&tid) => WaitFrame::Stopped,
+            WaitFrame::PageFault | WaitFrame::Sleep if is_stopped() => WaitFrame::Stopped,
             place => place,
         };
         let argument = waiting.call.map_or(0, |(_, first)| first);
@@ -203,13 +203,13 @@ impl Waiting {
         }
     }
 
-    /// The frame that names what it waits for. `file` returns what a descriptor refers to.
-    fn place(&self, file: impl Fn(u64) -> Option<String>) -> &'static str {
-        let Some((call, first)) = self.call else { return "[page fault]" };
+    /// The frame for what it waits for. `file` returns what a descriptor refers to.
+    fn place(&self, file: impl Fn(u64) -> Option<String>) -> WaitFrame {
+        let Some((call, first)) = self.call else { return WaitFrame::PageFault };
         match call {
-            libc::SYS_futex | SYS_FUTEX_WAIT | libc::SYS_futex_waitv => "[futex]",
-            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => "[sleep]",
-            libc::SYS_wait4 | libc::SYS_waitid | libc::SYS_vfork => "[child]",
+            libc::SYS_futex | SYS_FUTEX_WAIT | libc::SYS_futex_waitv => WaitFrame::Futex,
+            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => WaitFrame::Sleep,
+            libc::SYS_wait4 | libc::SYS_waitid | libc::SYS_vfork => WaitFrame::Child,
             libc::SYS_epoll_wait
             | libc::SYS_epoll_pwait
             | libc::SYS_epoll_pwait2
@@ -217,8 +217,8 @@ impl Waiting {
             | libc::SYS_ppoll
             | libc::SYS_select
             | libc::SYS_pselect6
-            | libc::SYS_io_uring_enter => "[events]",
-            libc::SYS_rt_sigtimedwait | libc::SYS_rt_sigsuspend | libc::SYS_pause => "[signal]",
+            | libc::SYS_io_uring_enter => WaitFrame::Events,
+            libc::SYS_rt_sigtimedwait | libc::SYS_rt_sigsuspend | libc::SYS_pause => WaitFrame::Signal,
             libc::SYS_accept
             | libc::SYS_accept4
             | libc::SYS_connect
@@ -227,7 +227,7 @@ impl Waiting {
             | libc::SYS_recvmmsg
             | libc::SYS_sendto
             | libc::SYS_sendmsg
-            | libc::SYS_sendmmsg => "[socket]",
+            | libc::SYS_sendmmsg => WaitFrame::Socket,
             libc::SYS_read
             | libc::SYS_readv
             | libc::SYS_write
@@ -236,11 +236,11 @@ impl Waiting {
             | libc::SYS_pwrite64
             | libc::SYS_splice
             | libc::SYS_sendfile => match file(first).as_deref() {
-                Some(path) if path.starts_with("pipe:") => "[pipe]",
-                Some(path) if path.starts_with("socket:") => "[socket]",
-                Some(path) if path.starts_with("anon_inode:") => "[events]",
-                Some(path) if path.starts_with("/dev/pts/") || path == "/dev/tty" => "[terminal]",
-                _ => "[file]",
+                Some(path) if path.starts_with("pipe:") => WaitFrame::Pipe,
+                Some(path) if path.starts_with("socket:") => WaitFrame::Socket,
+                Some(path) if path.starts_with("anon_inode:") => WaitFrame::Events,
+                Some(path) if path.starts_with("/dev/pts/") || path == "/dev/tty" => WaitFrame::Terminal,
+                _ => WaitFrame::File,
             },
             libc::SYS_fsync
             | libc::SYS_fdatasync
@@ -284,8 +284,8 @@ impl Waiting {
             | libc::SYS_fchmod
             | libc::SYS_utimensat
             | libc::SYS_newfstatat
-            | libc::SYS_statx => "[file]",
-            _ => "[another system call]",
+            | libc::SYS_statx => WaitFrame::File,
+            _ => WaitFrame::OtherCall,
         }
     }
 }
@@ -310,14 +310,14 @@ mod tests {
     fn parses_the_syscall_file_of_a_thread() {
         let read = Waiting::parse("0 0x3 0x7ffd1 0x40 0x0 0x0 0x0 0x7ffd00 0x7f10\n").unwrap();
         assert_eq!(read, Waiting { call: Some((0, 3)), sp: 0x7ffd00, ip: 0x7f10 });
-        assert_eq!(read.place(|_| Some("pipe:[77]".to_owned())), "[pipe]");
-        assert_eq!(read.place(|_| Some("socket:[77]".to_owned())), "[socket]");
-        assert_eq!(read.place(|_| Some("/etc/passwd".to_owned())), "[file]");
-        assert_eq!(read.place(|_| None), "[file]");
+        assert_eq!(read.place(|_| Some("pipe:[77]".to_owned())), WaitFrame::Pipe);
+        assert_eq!(read.place(|_| Some("socket:[77]".to_owned())), WaitFrame::Socket);
+        assert_eq!(read.place(|_| Some("/etc/passwd".to_owned())), WaitFrame::File);
+        assert_eq!(read.place(|_| None), WaitFrame::File);
         let fault = Waiting::parse("-1 0x7ffd00 0x7f10\n").unwrap();
-        assert_eq!((fault.call, fault.place(|_| None)), (None, "[page fault]"));
+        assert_eq!((fault.call, fault.place(|_| None)), (None, WaitFrame::PageFault));
         let futex = Waiting::parse("202 0x7f 0x80 0x2 0x0 0x0 0xffffffff 0x7ffd00 0x7f10").unwrap();
-        assert_eq!(futex.place(|_| None), "[futex]");
+        assert_eq!(futex.place(|_| None), WaitFrame::Futex);
         for other in ["running", "", "0 0x3", "x 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 zz 0"] {
             assert_eq!(Waiting::parse(other), None, "{other}");
         }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use whyslow_processor::Processor;
-use whyslow_profile::{Builder, Counters, LocationId, MetricId, ProcessId, RelativeAddress, ThreadId};
+use whyslow_profile::{Builder, Counters, MetricId, ProcessId, RelativeAddress, ThreadId};
 
 use self::accounting::Accounting;
 use self::calls::Calls;
@@ -60,8 +60,6 @@ pub struct Converter<W> {
     losses: Losses,
     /// Set if system calls are recorded.
     calls: Option<Calls>,
-    /// `[not sampled]`, once it is needed.
-    not_sampled: Option<LocationId>,
     drain: u64,
     /// Whether a live stack had to be read in this drain.
     read_live: bool,
@@ -98,7 +96,6 @@ impl<W: World> Converter<W> {
             waits: None,
             losses: Losses::default(),
             calls: None,
-            not_sampled: None,
             drain: 0,
             read_live: false,
             image_memory: 0,

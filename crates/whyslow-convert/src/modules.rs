@@ -4,7 +4,8 @@ use rustc_hash::FxHashMap;
 use whyslow_elf::FileBytes;
 use whyslow_processor::Processor;
 use whyslow_profile::{
-    Builder, LocationId, Module, ModuleId, ModuleKind, Optimised, RelativeAddress, SymbolState,
+    Builder, LocationId, Module, ModuleId, ModuleKind, Optimised, RelativeAddress, SpecialFrame, SymbolState,
+    jit_module,
 };
 use whyslow_unwind::{Aarch64, Arch, Image, Unwinder, X86_64};
 
@@ -173,7 +174,7 @@ impl Modules {
             return known;
         }
         let build_id = world.kernel_build_id();
-        let opened = Opened { name: "[kernel]".to_owned(), image: None, build_id };
+        let opened = Opened { name: SpecialFrame::Kernel.text().to_owned(), image: None, build_id };
         let index = self.add(builder, ModuleKind::Kernel, opened);
         self.kernel = Some(index);
         index
@@ -191,7 +192,7 @@ impl Modules {
 
     /// Code that a process generates at run time, described by a jitdump file if it writes one.
     pub(crate) fn jit(&mut self, builder: &mut Builder, pid: u32, dump: Option<&str>) -> ModuleIndex {
-        let name = dump.map_or_else(|| format!("[jit:{pid}]"), str::to_owned);
+        let name = dump.map_or_else(|| jit_module(pid), str::to_owned);
         self.add(builder, ModuleKind::Jit, Opened { name, image: None, build_id: None })
     }
 

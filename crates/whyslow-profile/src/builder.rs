@@ -13,6 +13,7 @@ use crate::ids::{
 use crate::meta::Meta;
 use crate::metric::Metric;
 use crate::recursion::{self, Calls, Outer, Tree};
+use crate::special::SpecialFrame;
 use crate::syscalls::Syscalls;
 use crate::tables::{
     Counter, CounterValues, Module, Process, Samples, Span, Thread, WaitDetail, WaitDetails,
@@ -64,7 +65,8 @@ pub struct Builder {
     remembered: Vec<(u32, LocationId)>,
     first_remembered: u32,
     calls: Calls,
-    recursion_mark: Option<LocationId>,
+    /// The locations that are not code.
+    special: FxHashMap<SpecialFrame, LocationId>,
     pub(crate) strings: Pending<Arc<str>>,
     pub(crate) locations: Pending<(Option<ModuleId>, RelativeAddress)>,
     pub(crate) stacks: Pending<(Option<StackId>, LocationId)>,
@@ -94,7 +96,7 @@ impl Default for Builder {
             remembered: Vec::new(),
             first_remembered: 0,
             calls: Calls::default(),
-            recursion_mark: None,
+            special: FxHashMap::default(),
             strings: Pending::default(),
             // Row 0 is `LocationId::TRUNCATED`, which every profile has implicitly.
             locations: Pending { first: 1, rows: Vec::new() },
@@ -151,6 +153,18 @@ impl Builder {
     pub fn location(&mut self, module: Option<ModuleId>, address: RelativeAddress) -> LocationId {
         let key = (module.map_or(u32::MAX, |module| module.0), address.0);
         *self.location_ids.entry(key).or_insert_with(|| LocationId(self.locations.push((module, address))))
+    }
+
+    /// The id of a location that is not code.
+    pub fn special(&mut self, frame: SpecialFrame) -> LocationId {
+        if let Some(known) = self.special.get(&frame) {
+            return *known;
+        }
+        let name = self.string(frame.text());
+        let module = self.module(Module::special(frame, name));
+        let location = self.location(Some(module), RelativeAddress(0));
+        self.special.insert(frame, location);
+        location
     }
 
     /// The id of a stack: this location, called from `parent`.
@@ -368,12 +382,6 @@ impl Tree for Builder {
     }
 
     fn mark(&mut self) -> LocationId {
-        if let Some(known) = self.recursion_mark {
-            return known;
-        }
-        let path = self.string(recursion::MARK);
-        let module = self.module(recursion::mark_module(path));
-        let location = self.location(Some(module), RelativeAddress(0));
-        *self.recursion_mark.insert(location)
+        self.special(SpecialFrame::LeftOut)
     }
 }

@@ -35,6 +35,7 @@ mod metric;
 mod note;
 mod pool;
 mod recursion;
+mod special;
 mod strings;
 mod syscalls;
 mod tables;
@@ -63,12 +64,15 @@ pub use note::{
 };
 pub use pool::Pool;
 pub use recursion::{EXACT as EXACT_FRAMES, Outer, leave_out_recursion};
+pub use special::{
+    ModuleKind, SpecialFrame, WaitFrame, bracketed, is_bracketed, jit_module, pid_of_jit_module,
+};
 pub use strings::Strings;
 pub use syscalls::{Lengths, Syscalls};
 pub use tables::{
     BranchTarget, Code, CodeKind, Codes, Counter, CounterValues, Frame, Frames, Function, Locations, Module,
-    ModuleKind, Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, Static, SymbolState,
-    Thread, ThreadTimes, Unit, WaitDetail, WaitDetails, WokenBy,
+    Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, Static, SymbolState, Thread,
+    ThreadTimes, Unit, WaitDetail, WaitDetails, WokenBy,
 };
 pub use wrapper::is_allocation_wrapper;
 

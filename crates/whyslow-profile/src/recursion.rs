@@ -5,18 +5,16 @@
 //! in the tree of stacks:                1 … 112 │ each call that is not outside it already │ the last 16
 //! ```
 //!
-//! A call is a pair of locations: the caller's and the callee's. Where frames are left out, `MARK` stands for
-//! them. So a stack keeps every location and every call that it has, only not how often, and a stack of at most
+//! A call is a pair of locations: the caller's and the callee's. Where frames are left out, [`SpecialFrame::LeftOut`]
+//! stands for them. So a stack keeps every location and every call that it has, only not how often, and a stack of at most
 //! [`EXACT`] frames, or without recursion, stays as it is.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Profile;
 use crate::ids::{LocationId, ModuleId, RelativeAddress, StackId};
-use crate::tables::{Module, ModuleKind, Optimised, Stacks, SymbolState};
-
-/// The name of the frame that stands for frames that are left out.
-pub(crate) const MARK: &str = "[recursion left out]";
+use crate::special::SpecialFrame;
+use crate::tables::{Module, Stacks};
 
 /// The outermost frames, which are always kept.
 const OUTER: u32 = 112;
@@ -53,19 +51,8 @@ pub(crate) trait Tree {
     /// A stack's caller and location; `None` if they are no longer known.
     fn node(&self, stack: StackId) -> Option<(Option<StackId>, LocationId)>;
 
-    /// The location of `MARK`.
+    /// The location of [`SpecialFrame::LeftOut`].
     fn mark(&mut self) -> LocationId;
-}
-
-/// The module whose only location is `MARK`.
-pub(crate) fn mark_module(path: crate::StringId) -> Module {
-    Module {
-        path,
-        build_id: None,
-        kind: ModuleKind::LeftOut,
-        symbols: SymbolState::NotLoaded,
-        optimised: Optimised::Unknown,
-    }
 }
 
 /// The calls on the last path that was asked about.
@@ -193,8 +180,8 @@ impl Tree for Rebuilt<'_> {
     fn mark(&mut self) -> LocationId {
         let profile = &mut *self.profile;
         *self.mark.get_or_insert_with(|| {
-            let path = profile.strings.push(MARK);
-            profile.modules.push(mark_module(path));
+            let name = profile.strings.push(SpecialFrame::LeftOut.text());
+            profile.modules.push(Module::special(SpecialFrame::LeftOut, name));
             let module = ModuleId::from(profile.modules.len() - 1);
             profile.locations.push(Some(module), RelativeAddress(0))
         })

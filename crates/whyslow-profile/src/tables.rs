@@ -3,6 +3,7 @@
 use crate::ids::{
     CounterId, FunctionId, LocationId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
 };
+use crate::special::ModuleKind;
 
 /// A process that ran during the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,32 +56,6 @@ pub struct ThreadTimes {
     pub waits: u64,
     /// How often it was preempted.
     pub preemptions: u64,
-}
-
-coded_enum! {
-    /// What a module is.
-    ModuleKind {
-        /// Not known.
-        #[default] Unknown = 0 / "unknown",
-        /// The executable.
-        Program = 1 / "program",
-        /// A shared library.
-        Library = 2 / "library",
-        /// The kernel and its modules.
-        Kernel = 3 / "kernel",
-        /// The page of code that the kernel maps into each process.
-        Vdso = 4 / "vdso",
-        /// Code generated at run time.
-        Jit = 5 / "jit",
-        /// Not code: the location of CPU time without a sample.
-        NotSampled = 6 / "not-sampled",
-        /// Not code: the thread is queued for a CPU.
-        Waiting = 7 / "waiting",
-        /// Not code: a system call that the thread is in.
-        SystemCall = 8 / "system-call",
-        /// Not code: frames of a deep recursion that are left out.
-        LeftOut = 9 / "left-out",
-    }
 }
 
 coded_enum! {

@@ -1,10 +1,10 @@
 //! Names whyslow's own agent inside a program with a recorded heap. Its file no longer exists when names are
 //! looked up, and readers need to know that the time is the agent's, not which of its functions ran.
 
+use whyslow_profile::SpecialFrame;
+
 use crate::answers::{Answers, RawFrame, RawFunction};
 
-/// The name for all its code.
-const NAME: &str = "[whyslow's agent]";
 const FILE: &str = "/whyslow-agent.so";
 
 /// Whether this is the agent's file.
@@ -15,7 +15,7 @@ pub(crate) fn is_path(module: &str) -> bool {
 /// Gives all addresses the same name.
 pub(crate) fn resolve(addresses: &[u64]) -> Answers {
     let mut answers = Answers::default();
-    let name = answers.text_id(NAME);
+    let name = answers.text_id(SpecialFrame::Agent.text());
     let function = answers.function_id(RawFunction { name, file: None, line: 0, form: None });
     for &address in addresses {
         answers.add(address, (address, address), &[RawFrame { function, file: None, line: 0 }]);

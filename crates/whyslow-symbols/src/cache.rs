@@ -81,7 +81,7 @@ fn file_for(folder: &Path, question: &Question) -> Option<PathBuf> {
         | ModuleKind::Vdso
         | ModuleKind::Jit
         | ModuleKind::NotSampled
-        | ModuleKind::Waiting
+        | ModuleKind::Waiting(_)
         | ModuleKind::SystemCall
         | ModuleKind::LeftOut => return None,
     }

@@ -118,7 +118,7 @@ impl<'q> Bytes<'q> {
             ModuleKind::Jit => Self::Jit(&question.path),
             ModuleKind::Kernel
             | ModuleKind::NotSampled
-            | ModuleKind::Waiting
+            | ModuleKind::Waiting(_)
             | ModuleKind::SystemCall
             | ModuleKind::LeftOut => Self::None,
         }

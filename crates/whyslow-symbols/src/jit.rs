@@ -1,6 +1,7 @@
 //! Code generated at run time: perf maps (`/tmp/perf-PID.map`) and jitdump files (`jit-PID.dump`).
 
 use std::path::{Path, PathBuf};
+use whyslow_profile::pid_of_jit_module;
 
 use crate::answers::{Answers, RawFrame, RawFunction};
 
@@ -18,9 +19,9 @@ struct Piece<'a> {
     lines: Vec<LineRow<'a>>,
 }
 
-/// The perf map of a module named `[jit:PID]`.
+/// The perf map of the process whose code a module is.
 pub(crate) fn perf_map_path(module: &str) -> Option<PathBuf> {
-    let pid: u32 = module.strip_prefix("[jit:")?.strip_suffix(']')?.parse().ok()?;
+    let pid = pid_of_jit_module(module)?;
     Some(PathBuf::from(format!("/tmp/perf-{pid}.map")))
 }
 

@@ -155,7 +155,7 @@ pub(crate) fn resolve(question: &Question, options: &Options) -> Answer {
             None => Answer::missing("no perf map or jitdump file"),
         },
         ModuleKind::Program | ModuleKind::Library | ModuleKind::Unknown => resolve_file(question, options),
-        ModuleKind::NotSampled | ModuleKind::Waiting | ModuleKind::SystemCall | ModuleKind::LeftOut => {
+        ModuleKind::NotSampled | ModuleKind::Waiting(_) | ModuleKind::SystemCall | ModuleKind::LeftOut => {
             Answer::default()
         }
     }

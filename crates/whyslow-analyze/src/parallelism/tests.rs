@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use whyslow_profile::{Metric, Samples, StackId, ThreadId, ThreadTimes};
+use whyslow_profile::{Metric, Module, Samples, SpecialFrame, StackId, ThreadId, ThreadTimes, WaitFrame};
 
 use super::*;
 use crate::labels;
@@ -96,14 +96,9 @@ fn waits_make_it_exact_and_queued_threads_are_busy() {
     samples.time_ns = (1..=400).chain(401..=700).chain(701..=1000).map(|ms| ms * SAMPLE_NS).collect();
     profile.meta.duration_ns = 1000 * SAMPLE_NS;
     // One CPU for a and b, half of the time each: each is off its CPU for 300 ms.
-    let queue = profile.strings.push("[queued for a CPU]");
-    profile.modules.push(whyslow_profile::Module {
-        path: queue,
-        build_id: None,
-        kind: whyslow_profile::ModuleKind::Waiting,
-        symbols: whyslow_profile::SymbolState::Missing,
-        optimised: whyslow_profile::Optimised::Unknown,
-    });
+    let queue = SpecialFrame::Waiting(WaitFrame::Queued);
+    let name = profile.strings.push(queue.text());
+    profile.modules.push(Module::special(queue, name));
     let module = (profile.modules.len() - 1).into();
     let location = profile.locations.push(Some(module), whyslow_profile::RelativeAddress(0));
     let queued = profile.stacks.push(None, location);

@@ -81,17 +81,17 @@ pub(super) fn warn(
     for (index, module) in profile.modules.iter().enumerate() {
         let name = module_file_name(profile, ModuleId::from(index));
         let share = share(value[index], weights.total_value);
-        let no_file = [
-            ModuleKind::Kernel,
-            ModuleKind::Vdso,
-            ModuleKind::Jit,
-            ModuleKind::NotSampled,
-            ModuleKind::Waiting,
-            ModuleKind::SystemCall,
-            ModuleKind::LeftOut,
-        ];
-        let ours = !no_file.contains(&module.kind)
-            && !SYSTEM_LIBRARIES.iter().any(|library| name.starts_with(library));
+        let no_file = matches!(
+            module.kind,
+            ModuleKind::Kernel
+                | ModuleKind::Vdso
+                | ModuleKind::Jit
+                | ModuleKind::NotSampled
+                | ModuleKind::Waiting(_)
+                | ModuleKind::SystemCall
+                | ModuleKind::LeftOut
+        );
+        let ours = !no_file && !SYSTEM_LIBRARIES.iter().any(|library| name.starts_with(library));
         if !ours || share < NOTABLE_MODULE {
             continue;
         }

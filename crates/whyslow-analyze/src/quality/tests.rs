@@ -1,6 +1,6 @@
 //! Warnings and grades of artificial profiles.
 
-use whyslow_profile::{Lengths, Metric, ModuleKind, Syscalls};
+use whyslow_profile::{Lengths, Metric, Module, SpecialFrame, Syscalls, WaitFrame};
 
 use super::*;
 use crate::testing;
@@ -46,12 +46,13 @@ fn waits() -> (Profile, usize) {
          main;a;[queue] 1",
     );
     for module in &mut profile.modules {
-        let name = match profile.strings.get(module.path) {
-            "/usr/lib/short" => "[wait too short to be looked at]",
-            "/usr/lib/queue" => "[waiting for a CPU]",
+        let frame = match profile.strings.get(module.path) {
+            "/usr/lib/short" => WaitFrame::TooShort,
+            "/usr/lib/queue" => WaitFrame::Queued,
             _ => continue,
         };
-        (module.path, module.kind) = (profile.strings.push(name), ModuleKind::Waiting);
+        let name = profile.strings.push(frame.label());
+        *module = Module::special(SpecialFrame::Waiting(frame), name);
     }
     let waits = std::mem::take(&mut profile.samples[0]);
     let row = profile.set_metric(Metric::off_cpu_time(), waits);

@@ -5,8 +5,8 @@ mod heap;
 pub use heap::{add_heap, heap_profile, sampled_heap};
 use whyslow_profile::{
     CodeKind, Frame, Function, FunctionId, LocationId, Metric, Module, ModuleKind, Optimised, Origin,
-    Process, ProcessId, Profile, RelativeAddress, Sampler, Samples, StackId, StringId, SymbolState, Thread,
-    ThreadId, Trigger, Unit,
+    Process, ProcessId, Profile, RelativeAddress, Sampler, Samples, SpecialFrame, StackId, StringId,
+    SymbolState, Thread, ThreadId, Trigger, Unit, is_bracketed,
 };
 
 /// The weight of one sample of [`profile`]: a millisecond.
@@ -172,21 +172,21 @@ impl Made {
     fn location(&mut self, frames: &[&str]) -> LocationId {
         let address = RelativeAddress(0x1000 + 16 * self.profile.locations.len() as u64);
         match frames[0] {
-            "[truncated]" => LocationId::TRUNCATED,
-            "[unknown]" => self.profile.locations.push(None, address),
-            "[kernel]" => {
-                let module = self.module("[kernel]", ModuleKind::Kernel, SymbolState::Missing);
+            name if SpecialFrame::Truncated.is_named(name) => LocationId::TRUNCATED,
+            name if SpecialFrame::Unknown.is_named(name) => self.profile.locations.push(None, address),
+            name if SpecialFrame::Kernel.is_named(name) => {
+                let module = self.module(name, ModuleKind::Kernel, SymbolState::Missing);
                 self.profile.locations.push(Some(module), address)
             }
-            "[not sampled]" => {
-                let module = self.module("[not sampled]", ModuleKind::NotSampled, SymbolState::Missing);
+            name if SpecialFrame::NotSampled.is_named(name) => {
+                let module = self.module(name, ModuleKind::NotSampled, SymbolState::Missing);
                 self.profile.locations.push(Some(module), address)
             }
-            "[recursion left out]" => {
-                let module = self.module("[recursion left out]", ModuleKind::LeftOut, SymbolState::NotLoaded);
+            name if SpecialFrame::LeftOut.is_named(name) => {
+                let module = self.module(name, ModuleKind::LeftOut, SymbolState::NotLoaded);
                 self.profile.locations.push(Some(module), address)
             }
-            name if name.starts_with('[') => {
+            name if is_bracketed(name) => {
                 let path = format!("/usr/lib/{}", name.trim_matches(['[', ']']));
                 let module = self.module(&path, ModuleKind::Library, SymbolState::Stripped);
                 self.profile.locations.push(Some(module), address)

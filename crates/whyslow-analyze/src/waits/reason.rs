@@ -11,7 +11,7 @@
 //! Without kernel functions rules 2 and 3 remain, with the libc functions that make the system calls.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_profile::{CodeKind, ModuleKind, Profile, StackId, ThreadId};
+use whyslow_profile::{CodeKind, ModuleKind, Profile, StackId, ThreadId, WaitFrame};
 
 use super::idle::{can_be_idle, idle_waits};
 use crate::labels::{self, Label};
@@ -116,6 +116,27 @@ impl Reason {
             Self::NotSampled => "not-sampled",
             Self::Other => "other",
         }
+    }
+
+    /// What a frame in place of code says about its wait.
+    fn of(frame: WaitFrame) -> Option<Self> {
+        Some(match frame {
+            WaitFrame::Unknown | WaitFrame::OtherCall => return None,
+            WaitFrame::Queued => Self::Cpu,
+            WaitFrame::Futex => FUTEX,
+            WaitFrame::Sleep => Self::Sleep,
+            WaitFrame::Pipe => Self::Pipe,
+            WaitFrame::Socket => Self::Network,
+            WaitFrame::File => Self::File,
+            WaitFrame::Terminal => Self::Terminal,
+            WaitFrame::Child => Self::Child,
+            WaitFrame::Events => Self::Events,
+            WaitFrame::Signal => Self::Signal,
+            WaitFrame::PageFault => Self::PageFault,
+            WaitFrame::Stopped => Self::Stopped,
+            WaitFrame::TooShort => Self::Short,
+            WaitFrame::NoStack => Self::NotSampled,
+        })
     }
 
     /// The word used in text: the label, and `queued` for a thread that is runnable without a CPU.
@@ -231,13 +252,13 @@ impl<'a> Reasons<'a> {
 
 impl Said {
     fn by(profile: &Profile, label: Label) -> Self {
-        let name = labels::name(profile, label);
-        if is_place(profile, label) {
-            return match found(PLACES, &name) {
+        if let Some(frame) = wait_frame(profile, label) {
+            return match Reason::of(frame) {
                 Some(Reason::Cpu) => Self::Queue,
                 reason => Self::Kernel(reason, false),
             };
         }
+        let name = labels::name(profile, label);
         if labels::kind(profile, label) == CodeKind::Kernel {
             let is_fault = name.contains("exc_page_fault") || name.contains("handle_mm_fault");
             // The helper of many waits; the name is like that of a wait for a child.
@@ -267,10 +288,13 @@ impl Said {
 /// The reason of a futex alone: it involves another thread.
 const FUTEX: Reason = Reason::Other;
 
-/// Whether a frame is not code, but names a wait reason.
-fn is_place(profile: &Profile, label: Label) -> bool {
-    let Label::Module(id) = label else { return false };
-    profile.modules.get(id.index()).is_some_and(|module| module.kind == ModuleKind::Waiting)
+/// What a frame says about the wait, if it is not code.
+fn wait_frame(profile: &Profile, label: Label) -> Option<WaitFrame> {
+    let Label::Module(id) = label else { return None };
+    match profile.modules.get(id.index())?.kind {
+        ModuleKind::Waiting(frame) => Some(frame),
+        _ => None,
+    }
 }
 
 /// A part of a name, and its reason.
@@ -280,26 +304,6 @@ type Word = (&'static str, Reason);
 fn found(words: &[Word], name: &str) -> Option<Reason> {
     words.iter().find(|(word, _)| name.contains(word)).map(|(_, reason)| *reason)
 }
-
-/// Frames that stand for what the system reports about a waiting thread.
-const PLACES: &[Word] = &[
-    ("[queued for a CPU]", Reason::Cpu),
-    // In files of version 0.1 and 0.2.
-    ("[waiting for a CPU]", Reason::Cpu),
-    ("[futex]", FUTEX),
-    ("[sleep]", Reason::Sleep),
-    ("[pipe]", Reason::Pipe),
-    ("[socket]", Reason::Network),
-    ("[file]", Reason::File),
-    ("[terminal]", Reason::Terminal),
-    ("[child]", Reason::Child),
-    ("[events]", Reason::Events),
-    ("[signal]", Reason::Signal),
-    ("[page fault]", Reason::PageFault),
-    ("[stopped]", Reason::Stopped),
-    ("[wait too short", Reason::Short),
-    ("[wait without a stack", Reason::NotSampled),
-];
 
 /// Kernel functions.
 const KERNEL: &[Word] = &[

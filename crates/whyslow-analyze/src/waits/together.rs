@@ -136,7 +136,7 @@ impl Moment {
 
 #[cfg(test)]
 mod tests {
-    use whyslow_profile::{Metric, ModuleKind, Samples, ThreadId};
+    use whyslow_profile::{Metric, Module, Samples, SpecialFrame, ThreadId, WaitFrame};
 
     use super::*;
     use crate::testing::profile;
@@ -150,9 +150,10 @@ mod tests {
              worker: [libqueue] 1",
         );
         let stacks = profile.samples[0].stack.clone();
-        let queue = profile.strings.push("[queued for a CPU]");
+        let queue = SpecialFrame::Waiting(WaitFrame::Queued);
+        let name = profile.strings.push(queue.text());
         if let Some(module) = profile.modules.last_mut() {
-            (module.kind, module.path) = (ModuleKind::Waiting, queue);
+            *module = Module::special(queue, name);
         }
         for thread in &mut profile.threads {
             (thread.start_ns, thread.end_ns) = (0, Some(7));

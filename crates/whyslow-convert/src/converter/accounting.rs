@@ -2,9 +2,7 @@
 //! period, and none in kernel mode without permission for it. The missing time follows from how long the
 //! thread was on a CPU.
 
-use whyslow_profile::{
-    LocationId, MetricId, Module, ModuleKind, Optimised, RelativeAddress, SymbolState, ThreadId,
-};
+use whyslow_profile::{MetricId, SpecialFrame, ThreadId};
 
 use super::Converter;
 use crate::input::Task;
@@ -68,32 +66,9 @@ impl<W: World> Converter<W> {
     }
 
     fn add_row_without_sample(&mut self, metric: MetricId, thread: ThreadId, time: u64, value: u64) {
-        let location = self.not_sampled_location();
+        let location = self.builder.special(SpecialFrame::NotSampled);
         let stack = self.builder.stack(None, location);
         self.builder.sample(metric, self.since_start(time), thread, stack, value);
-    }
-
-    /// A location that is not code, only a name.
-    pub(super) fn no_code(&mut self, name: &str, kind: ModuleKind) -> LocationId {
-        let path = self.builder.string(name);
-        let module = self.builder.module(Module {
-            path,
-            build_id: None,
-            kind,
-            symbols: SymbolState::NotLoaded,
-            optimised: Optimised::Unknown,
-        });
-        self.builder.location(Some(module), RelativeAddress(0))
-    }
-
-    /// The location of time without a sample.
-    fn not_sampled_location(&mut self) -> LocationId {
-        if let Some(known) = self.not_sampled {
-            return known;
-        }
-        let location = self.no_code("[not sampled]", ModuleKind::NotSampled);
-        self.not_sampled = Some(location);
-        location
     }
 
     /// Accounts for the CPU time of every thread: for events that are bound to threads and triggered by the

@@ -15,7 +15,10 @@ mod files;
 mod meaning;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Lengths, LocationId, MetricId, ModuleKind, StackId, StringId, Syscalls, ThreadId};
+use whyslow_profile::{
+    Lengths, LocationId, MetricId, Module, ModuleKind, RelativeAddress, StackId, StringId, Syscalls,
+    ThreadId, bracketed,
+};
 
 use self::files::{FileId, Files, STANDARD};
 use self::meaning::{Does, Meaning, error_name, meaning};
@@ -555,7 +558,9 @@ impl<W: World> Converter<W> {
             Some(name) => name.to_owned(),
             None => format!("call {number}"),
         };
-        let place = self.no_code(&format!("[{name}]"), ModuleKind::SystemCall);
+        let text = self.builder.string(&bracketed(&name));
+        let module = self.builder.module(Module::without_code(ModuleKind::SystemCall, text));
+        let place = self.builder.location(Some(module), RelativeAddress(0));
         let kind = Kind { name: self.builder.string(&name), place, meaning: meaning(&name) };
         self.calls.as_mut()?.kinds.insert((number, is_32_bit), kind);
         Some(kind)

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{LocationId, MetricId, ModuleKind, StackId, ThreadId, ThreadTimes, WokenBy};
+use whyslow_profile::{MetricId, SpecialFrame, StackId, ThreadId, ThreadTimes, WaitFrame, WokenBy};
 
 use self::alike::{Alike, Place};
 use self::ended::Ended;
@@ -33,13 +33,6 @@ use super::tasks::ThreadState;
 use crate::arch::system_call_argument;
 use crate::input::{Sample, Task, UserStack, Wakes};
 use crate::world::World;
-
-/// The innermost frame of a thread that is queued for a CPU.
-const FOR_CPU: &str = "[queued for a CPU]";
-/// The only frame of a wait without a snapshot.
-const NO_SNAPSHOT: &str = "[wait too short to sample]";
-/// The same if the kernel provides stacks, but not for this wait.
-const NO_STACK: &str = "[wait without a stack]";
 
 /// A thread whose waits were missed is a candidate for snapshots this long, also while it is not known to
 /// wait: records of its next wait may come too late.
@@ -82,8 +75,6 @@ impl Losses {
 #[derive(Debug)]
 pub(super) struct Waits {
     metric: MetricId,
-    /// Frames that are not code, by name.
-    places: FxHashMap<&'static str, LocationId>,
     /// Whether the recorder takes snapshots of waiting threads. Otherwise samples provide their stacks.
     snapshots: bool,
     /// Threads that may need a snapshot. They take turns.
@@ -156,7 +147,6 @@ impl<W: World> Converter<W> {
     pub fn record_waits(&mut self, metric: MetricId, snapshots: bool) {
         self.waits = Some(Waits {
             metric,
-            places: FxHashMap::default(),
             snapshots,
             candidates: VecDeque::new(),
             splits: false,
@@ -263,11 +253,11 @@ impl<W: World> Converter<W> {
         task: Task,
         user: &UserStack<'_>,
         argument: u64,
-        place: &'static str,
+        place: WaitFrame,
         taken: Range<u64>,
     ) {
         let stack = self.user_stack(task, user);
-        let place = self.place(place);
+        let place = self.builder.special(SpecialFrame::Waiting(place));
         let stack = self.builder.stack(stack, place);
         let dump = match user {
             UserStack::Dump(_, dump) => Some(dump),
@@ -409,18 +399,6 @@ impl<W: World> Converter<W> {
         if times != ThreadTimes::default() {
             self.builder.update_thread(thread.id, |row| row.times = Some(times));
         }
-    }
-
-    /// A frame that is not code.
-    fn place(&mut self, name: &'static str) -> LocationId {
-        if let Some(known) = self.waits.as_ref().and_then(|waits| waits.places.get(name)) {
-            return *known;
-        }
-        let location = self.no_code(name, ModuleKind::Waiting);
-        if let Some(waits) = &mut self.waits {
-            waits.places.insert(name, location);
-        }
-        location
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use whyslow_analyze::{CallTree, Selection, TreeOptions};
-use whyslow_profile::{Profile, Samples};
+use whyslow_profile::{Profile, Samples, SpecialFrame};
 
 /// What precedes the outermost frame of each stack.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +118,7 @@ fn write_tree(
 /// Appends a name as one frame.
 fn push_name(path: &mut String, name: &str) {
     if name.trim().is_empty() {
-        path.push_str("[no name]");
+        path.push_str(SpecialFrame::NoName.text());
         return;
     }
     path.extend(name.chars().map(|c| match c {

@@ -9,6 +9,7 @@
 //! Frames are innermost first. An inlined function precedes the one it is inlined into.
 
 use std::io::{self, Write};
+use whyslow_profile::SpecialFrame;
 
 use super::places::{module_of, places};
 use super::{Export, LeftOut, one_line};
@@ -25,7 +26,7 @@ pub fn write_perf_script(export: &Export<'_>, out: &mut dyn Write) -> io::Result
         let process = &profile.processes[thread.process.index()];
         let time = samples.time_ns[row];
         let name = one_line(profile.text(thread.name));
-        let name = if name.trim().is_empty() { "[no name]".into() } else { name };
+        let name = if name.trim().is_empty() { SpecialFrame::NoName.text().into() } else { name };
         writeln!(
             out,
             "{} {}/{} {}.{:09}: {:>10} {event}:",
@@ -51,24 +52,22 @@ fn lines(export: &Export<'_>, location: whyslow_profile::LocationId) -> String {
     let profile = export.profile;
     let address = profile.locations.address[location.index()].0;
     let module = module_of(profile, location).map(|id| profile.text(profile.modules[id.index()].path));
-    let module = module_word(module.unwrap_or(UNKNOWN));
+    let module = module_word(module.unwrap_or(SpecialFrame::Unknown.text()));
     let mut text = String::new();
     for place in places(profile, location, export.inline).iter().rev() {
         let name = one_line(&place.name);
-        let name = if name.trim().is_empty() { "[no name]" } else { name.trim() };
+        let name = if name.trim().is_empty() { SpecialFrame::NoName.text() } else { name.trim() };
         let dso = if place.depth > 0 { "inlined" } else { &module };
         text.push_str(&format!("\t{address:16x} {name} ({dso})\n"));
     }
     text
 }
 
-const UNKNOWN: &str = "[unknown]";
-
 /// A module as one word: readers use the text after the last space, and ignore a frame without a module.
 fn module_word(path: &str) -> String {
     let path = path.trim().trim_end_matches(" (deleted)");
-    if path.is_empty() || path == "[no name]" {
-        return UNKNOWN.to_owned();
+    if path.is_empty() || SpecialFrame::NoName.is_named(path) {
+        return SpecialFrame::Unknown.text().to_owned();
     }
     path.replace(|c: char| c.is_control() || c.is_whitespace(), "_")
 }

@@ -4,7 +4,8 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{
     Counter, CounterId, Frame, Function, FunctionId, ImportNote, LeftOutSamples, LocationId, Metric,
     MetricId, Module, ModuleId, ModuleKind, Note, Optimised, Process, ProcessId, Profile, RelativeAddress,
-    Samples, Span, StackId, StringId, SymbolState, Thread, ThreadId, Unit, leave_out_recursion,
+    Samples, Span, SpecialFrame, StackId, StringId, SymbolState, Thread, ThreadId, Unit, is_bracketed,
+    leave_out_recursion,
 };
 use whyslow_symbols::{Given, describe};
 
@@ -88,14 +89,14 @@ impl Assembly {
     /// Whether a name at the root of a stack stands for missing outer frames, in whyslow's or another tool's
     /// notation.
     pub(crate) fn is_truncation(name: &str) -> bool {
-        matches!(name, "[truncated stack]" | "[truncated]")
+        SpecialFrame::Truncated.is_named(name)
     }
 
     /// Whether a name is whyslow's placeholder for code without a symbol in this module: `[libfoo.so]`.
     pub(crate) fn is_unnamed(&self, module: ModuleId, name: &str) -> bool {
         let path = self.profile.text(self.profile.modules[module.index()].path);
         let file = path.rsplit('/').next().unwrap_or(path);
-        name == path && path.starts_with('[')
+        name == path && is_bracketed(path)
             || name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) == Some(file)
     }
 

@@ -8,13 +8,12 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Frame, ImportNote, LocationId, Metric, ModuleId, ModuleKind, StackId, Unit};
+use whyslow_profile::{
+    Frame, ImportNote, LocationId, Metric, ModuleId, ModuleKind, SpecialFrame, StackId, Unit,
+};
 
 use super::assemble::{Assembly, FunctionText};
 use super::{Format, ImportError, ImportOptions, Imported, lines, others, parallel};
-
-/// The frame for missing outer frames in whyslow's own folded output.
-const TRUNCATED: &str = "[truncated stack]";
 
 /// Whether all lines are stacks, or most are and some of them have several frames.
 pub(super) fn looks_like(start: &[u8]) -> bool {
@@ -303,7 +302,7 @@ impl<'a> Names<'a> {
         }
         // The shared part had no marks.
         if memchr::memchr_iter(b'[', rest).any(|at| at > 0 && rest[at - 1] == b'_')
-            || rest.trim_ascii_start().starts_with(TRUNCATED.as_bytes())
+            || rest.trim_ascii_start().starts_with(SpecialFrame::Truncated.text().as_bytes())
         {
             self.before = b"";
             self.ends.clear();
@@ -377,7 +376,7 @@ impl Frames {
         self.group.clear();
         for name in text.split(';') {
             let name = name.trim();
-            if name == TRUNCATED && stack.is_none() && self.group.is_empty() {
+            if name == SpecialFrame::Truncated.text() && stack.is_none() && self.group.is_empty() {
                 stack = Some(assembly.stack(None, LocationId::TRUNCATED));
                 continue;
             }
@@ -385,17 +384,18 @@ impl Frames {
             if mark != Mark::Inlined && !self.group.is_empty() {
                 stack = Some(self.close(assembly, module, stack));
             }
-            module = match mark {
-                Mark::Kernel => Some(
-                    *self.kernel.get_or_insert_with(|| assembly.module("[kernel]", None, ModuleKind::Kernel)),
-                ),
-                Mark::Jit => {
-                    Some(*self.jit.get_or_insert_with(|| assembly.module("[jit]", None, ModuleKind::Jit)))
-                }
-                Mark::Inlined => module,
-                Mark::None => None,
-            };
-            let name = if name.is_empty() { "[no name]" } else { name };
+            module =
+                match mark {
+                    Mark::Kernel => Some(*self.kernel.get_or_insert_with(|| {
+                        assembly.module(SpecialFrame::Kernel.text(), None, ModuleKind::Kernel)
+                    })),
+                    Mark::Jit => Some(*self.jit.get_or_insert_with(|| {
+                        assembly.module(SpecialFrame::Jit.text(), None, ModuleKind::Jit)
+                    })),
+                    Mark::Inlined => module,
+                    Mark::None => None,
+                };
+            let name = if name.is_empty() { SpecialFrame::NoName.text() } else { name };
             let function = assembly.function(&FunctionText { name, module, ..FunctionText::default() });
             self.group.push(Frame { function, file: None, line: 0 });
         }
@@ -418,7 +418,7 @@ impl Frames {
 fn plain_location(assembly: &mut Assembly, text: &[u8]) -> LocationId {
     let name = String::from_utf8_lossy(text);
     let name = match name.trim() {
-        "" => "[no name]",
+        "" => SpecialFrame::NoName.text(),
         name => name,
     };
     let function = assembly.function(&FunctionText { name, ..FunctionText::default() });

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
     Frame, ImportNote, LeftOutSamples, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId,
-    Sampler, StackId, ThreadId, Unit,
+    Sampler, SpecialFrame, StackId, ThreadId, Unit,
 };
 
 use super::assemble::{Assembly, FunctionText};
@@ -249,7 +249,9 @@ impl Script {
         }
         let module = self.module(frame.module);
         let name = frame.symbol;
-        if name == "[unknown]" || module.is_some_and(|module| self.assembly.is_unnamed(module, name)) {
+        if SpecialFrame::Unknown.is_named(name)
+            || module.is_some_and(|module| self.assembly.is_unnamed(module, name))
+        {
             let rows = self.inlined_rows(module);
             let location = self.assembly.location(module, 0, &rows);
             if rows.is_empty() {
@@ -318,7 +320,7 @@ impl Script {
     }
 
     fn module(&mut self, path: &str) -> Option<ModuleId> {
-        if matches!(path, "" | "[unknown]") {
+        if path.is_empty() || SpecialFrame::Unknown.is_named(path) {
             return None;
         }
         if let Some(&known) = self.modules.get(path) {

@@ -207,6 +207,7 @@ pub(super) fn write_modules<'a>(rows: impl Iterator<Item = (u32, &'a Module)> + 
         .numbers("path", rows.clone().map(|(_, row)| u64::from(row.path.0)))
         .numbers("build_id", rows.clone().map(|(_, row)| optional(row.build_id.map(|id| id.0))))
         .numbers("kind", rows.clone().map(|(_, row)| u64::from(row.kind.code())))
+        .numbers("waiting", rows.clone().map(|(_, row)| u64::from(row.kind.wait_code())))
         .numbers("symbols", rows.clone().map(|(_, row)| u64::from(row.symbols.code())))
         .numbers("optimised", rows.map(|(_, row)| u64::from(row.optimised.code())));
     columns.into_bytes()
@@ -216,12 +217,13 @@ pub(super) fn read_modules(columns: &ColumnReader<'_>, profile: &mut Profile) ->
     let (ids, path, build_id) =
         (columns.numbers("row")?, columns.numbers("path")?, columns.numbers("build_id")?);
     let (kind, symbols) = (columns.numbers("kind")?, columns.numbers("symbols")?);
-    let optimised = columns.numbers("optimised")?;
+    let (optimised, waiting) = (columns.numbers("optimised")?, columns.numbers_or_zeros("waiting")?);
     for at in 0..columns.rows() {
+        let path = StringId(row(path[at], profile.strings.len())?);
         let module = Module {
-            path: StringId(row(path[at], profile.strings.len())?),
+            path,
             build_id: optional_row(build_id[at], profile.strings.len())?.map(StringId),
-            kind: ModuleKind::from_code(kind[at]),
+            kind: ModuleKind::from_codes(kind[at], waiting[at], profile.text(path)),
             symbols: SymbolState::from_code(symbols[at]),
             optimised: Optimised::from_code(optimised[at]),
         };

@@ -94,7 +94,7 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
         .map(|_| Module {
             path: text(r),
             build_id: r.maybe(text),
-            kind: r.pick(ModuleKind::ALL),
+            kind: r.pick(&ModuleKind::all().collect::<Vec<_>>()),
             symbols: r.pick(SymbolState::ALL),
             optimised: r.pick(Optimised::ALL),
         })

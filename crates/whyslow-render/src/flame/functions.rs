@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use whyslow_analyze::{CallTree, Fold, Label};
-use whyslow_profile::{CodeKind, Profile};
+use whyslow_profile::{CodeKind, Profile, SpecialFrame, bracketed};
 use whyslow_words::number_of;
 
 use super::text::{visible, visible_name};
@@ -24,12 +24,13 @@ pub(super) struct Function {
 impl Function {
     fn new(profile: &Profile, label: Label, fold: Fold) -> Self {
         if fold.frames > 0 {
-            let name = format!("[{}: {}]", fold.words(), number_of(fold.frames.into(), "frame", "frames"));
+            let frames = number_of(fold.frames.into(), "frame", "frames");
+            let name = bracketed(&format!("{}: {frames}", fold.words()));
             let kind = Some(CallTree::kind(profile, label));
             return Self { short: name.clone(), name, crate_name: String::new(), kind, folded: true };
         }
         let whole = CallTree::name(profile, label);
-        let whole = if whole.is_empty() { "[no name]".into() } else { whole };
+        let whole = if whole.is_empty() { SpecialFrame::NoName.text().into() } else { whole };
         let kind = match label {
             Label::Root | Label::Truncated => None,
             label => Some(CallTree::kind(profile, label)),

@@ -1,7 +1,7 @@
 //! Functions and lines of the user's code, each with the library code it calls.
 
 use whyslow_analyze::{By, CallTree, HotLine, HotLines, Label, Nearness, OwnRow, OwnTable};
-use whyslow_profile::{CodeKind, ModuleKind, Profile};
+use whyslow_profile::{CodeKind, ModuleKind, Profile, SpecialFrame, bracketed, is_bracketed};
 
 use super::functions::{definition, intro};
 use super::layout::{
@@ -153,11 +153,11 @@ fn module_of(profile: &Profile, label: Label, width: usize) -> String {
     let path = module.map_or("", |module| profile.text(module.path));
     let file = path.rsplit('/').next().unwrap_or(path);
     if module.is_some_and(|module| module.kind == ModuleKind::Jit) {
-        "[jit]".to_owned()
-    } else if file.is_empty() || file.starts_with('[') {
+        SpecialFrame::Jit.text().to_owned()
+    } else if file.is_empty() || is_bracketed(file) {
         String::new()
     } else {
-        cut(&format!("[{}]", clean(file)), width)
+        cut(&bracketed(&clean(file)), width)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Call trees drawn with lines.
 
 use whyslow_analyze::{CallTree, Fold, Outline, Repeat};
-use whyslow_profile::Profile;
+use whyslow_profile::{Profile, bracketed};
 use whyslow_words::Percent;
 
 use super::layout::{
@@ -233,7 +233,7 @@ impl Drawing<'_> {
 
 /// `[thread start, rayon: 31 frames]`.
 fn fold_note(fold: Fold) -> String {
-    format!("[{}: {}]", fold.words(), number_of(fold.frames.into(), "frame", "frames"))
+    bracketed(&format!("{}: {}", fold.words(), number_of(fold.frames.into(), "frame", "frames")))
 }
 
 /// ` (×500)`, or for a cycle of several functions ` (last 2 ×250)`; empty without recursion.

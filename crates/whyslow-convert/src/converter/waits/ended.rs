@@ -7,10 +7,10 @@
 //! ```
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{ThreadId, WaitDetail, WokenBy};
+use whyslow_profile::{SpecialFrame, ThreadId, WaitDetail, WaitFrame, WokenBy};
 
+use super::Woken;
 use super::alike::{Place, ThreadKind};
-use super::{FOR_CPU, NO_SNAPSHOT, NO_STACK, Woken};
 use crate::converter::Converter;
 use crate::input::Task;
 use crate::world::World;
@@ -244,7 +244,7 @@ impl<W: World> Converter<W> {
             }
             stacks.total_ns += length_ns;
             let too_short = snapshots && length_ns < SHORT_NS;
-            self.add_wait_rows(&wait, if too_short { NO_SNAPSHOT } else { NO_STACK });
+            self.add_wait_rows(&wait, if too_short { WaitFrame::TooShort } else { WaitFrame::NoStack });
         }
         if let Some(waits) = &mut self.waits {
             (waits.alike, waits.unsettled) = (alike, kept);
@@ -261,7 +261,7 @@ impl<W: World> Converter<W> {
     }
 
     /// Writes the rows of a wait: blocked, and then queued.
-    fn add_wait_rows(&mut self, wait: &Ended, no_stack: &'static str) {
+    fn add_wait_rows(&mut self, wait: &Ended, no_stack: WaitFrame) {
         let Some(metric) = self.waits.as_ref().map(|waits| waits.metric) else { return };
         let Ended { thread, ready, end, preempted, cpu, woken, place, .. } = *wait;
         let (ready_ns, end_ns) = (self.since_start(ready), self.since_start(end));
@@ -281,13 +281,13 @@ impl<W: World> Converter<W> {
         let stack = place.map(|place| place.stack);
         if !preempted {
             let stack = stack.unwrap_or_else(|| {
-                let no_stack = self.place(no_stack);
+                let no_stack = self.builder.special(SpecialFrame::Waiting(no_stack));
                 self.builder.stack(None, no_stack)
             });
             self.builder.sample(metric, ready_ns, thread, stack, wait.blocked_ns());
         }
         if preempted || wait.queued_ns() > 0 {
-            let queued = self.place(FOR_CPU);
+            let queued = self.builder.special(SpecialFrame::Waiting(WaitFrame::Queued));
             let stack = self.builder.stack(stack, queued);
             self.builder.sample(metric, end_ns, thread, stack, wait.queued_ns());
         }

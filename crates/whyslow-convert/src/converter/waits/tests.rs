@@ -1,6 +1,6 @@
 //! Waits from made-up records and looks.
 
-use whyslow_profile::{Metric, ModuleKind, ThreadId, WokenBy};
+use whyslow_profile::{Metric, ModuleKind, ThreadId, WaitFrame, WokenBy};
 
 use crate::testing::Recorded;
 use crate::{Input, Sample, Task, UserStack, Wakes};
@@ -43,7 +43,7 @@ fn rows(mut recorded: Recorded, end: u64) -> Vec<(u64, bool)> {
     let for_cpu = |stack| {
         let location = profile.stacks.location(stack);
         let module = profile.locations.module[location.index()];
-        module.is_some_and(|module| profile.modules[module.index()].kind == ModuleKind::Waiting)
+        module.is_some_and(|module| matches!(profile.modules[module.index()].kind, ModuleKind::Waiting(_)))
     };
     (0..samples.len()).map(|row| (samples.value[row] / MS, for_cpu(samples.stack[row]))).collect()
 }
@@ -89,7 +89,7 @@ fn a_snapshot_after_the_end_of_a_wait_does_not_count() {
     let snapshot = |recorded: &mut Recorded, time| {
         let [task] = recorded.converter.threads_to_snapshot(9, time)[..] else { panic!("one thread waits") };
         let user = UserStack::Frames(&[0x1000]);
-        recorded.converter.add_wait_snapshot(task, &user, 7, "[sleep]", time..time + 1);
+        recorded.converter.add_wait_snapshot(task, &user, 7, WaitFrame::Sleep, time..time + 1);
         assert!(recorded.converter.threads_to_snapshot(9, time).is_empty(), "once is enough");
     };
     out(&mut recorded, 2 * MS);
@@ -106,7 +106,7 @@ fn a_snapshot_after_the_end_of_a_wait_does_not_count() {
         let module = profile.locations.module[profile.stacks.location(samples.stack[row]).index()];
         profile.text(profile.modules[module.unwrap().index()].path)
     };
-    assert_eq!((innermost(0), innermost(1)), ("[sleep]", super::NO_SNAPSHOT));
+    assert_eq!((innermost(0), innermost(1)), (WaitFrame::Sleep.label(), WaitFrame::TooShort.label()));
     assert_eq!(profile.wait_details.argument, [7, 0], "a snapshot belongs to one wait only");
 }
 
@@ -140,7 +140,8 @@ fn waits_without_a_snapshot_are_charged_to_the_places_that_snapshots_found() {
     let task = Task { pid: PID, tid: PID };
     for turn in 0..400 {
         let start = turn * 5 * MS;
-        let waits = [(start, start + MS, "[sleep]"), (start + 2 * MS, start + 4 * MS, "[file]")];
+        let waits =
+            [(start, start + MS, WaitFrame::Sleep), (start + 2 * MS, start + 4 * MS, WaitFrame::File)];
         for (since, end, place) in waits {
             let look = since.next_multiple_of(7 * MS) + MS / 2;
             if since < look && look < end {
@@ -154,8 +155,8 @@ fn waits_without_a_snapshot_are_charged_to_the_places_that_snapshots_found() {
     let stacks = recorded.converter.wait_stacks();
     assert_eq!((stacks.waits, stacks.total_ns), (800, 1200 * MS));
     assert!(stacks.with_stack < 250 && stacks.with_stack + stacks.estimated == 800, "{stacks:?}");
-    let sleep = ("[sleep]".to_owned(), 400, 400);
-    assert_eq!(places(recorded), [("[file]".to_owned(), 400, 800), sleep]);
+    let sleep = (WaitFrame::Sleep.label().to_owned(), 400, 400);
+    assert_eq!(places(recorded), [(WaitFrame::File.label().to_owned(), 400, 800), sleep]);
 }
 
 /// Run-queue delay after a wait is known only from the kernel's account, which is read now and then.
@@ -176,8 +177,8 @@ fn queued_time_is_taken_off_the_waits_before_a_reading() {
     recorded.converter.end_waits(80 * MS);
     let waits = places(recorded);
     let of = |name: &str| waits.iter().find(|place| place.0 == name).map(|(_, count, ms)| (*count, *ms));
-    assert_eq!(of(super::FOR_CPU), Some((2, 7)), "{waits:?}");
-    assert_eq!(of(super::NO_SNAPSHOT), Some((4, 7)), "{waits:?}");
+    assert_eq!(of(WaitFrame::Queued.label()), Some((2, 7)), "{waits:?}");
+    assert_eq!(of(WaitFrame::TooShort.label()), Some((4, 7)), "{waits:?}");
 }
 
 /// With more waiting threads than snapshots, each gets its turn.
@@ -196,7 +197,7 @@ fn snapshots_are_fair_over_threads() {
         assert_eq!(tasks.len(), 10);
         for task in tasks {
             let (user, time) = (UserStack::Frames(&[0x1000]), (4 + round) * MS);
-            recorded.converter.add_wait_snapshot(task, &user, 0, "[sleep]", time..time + 1);
+            recorded.converter.add_wait_snapshot(task, &user, 0, WaitFrame::Sleep, time..time + 1);
             seen.insert(task.tid);
         }
     }

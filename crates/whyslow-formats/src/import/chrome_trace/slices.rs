@@ -1,6 +1,8 @@
 //! The slices of one thread, as spans and as stacks over time.
 
-use whyslow_profile::{Frame, FunctionId, ImportNote, MetricId, Span, StackId, StringId, ThreadId};
+use whyslow_profile::{
+    Frame, FunctionId, ImportNote, MetricId, Span, SpecialFrame, StackId, StringId, ThreadId,
+};
 
 use super::super::assemble::{Assembly, FunctionText};
 
@@ -138,6 +140,6 @@ fn leave(
 
 fn function(assembly: &mut Assembly, name: StringId) -> FunctionId {
     let name = assembly.profile.text(name).to_owned();
-    let name = if name.is_empty() { "[no name]" } else { &name };
+    let name = if name.is_empty() { SpecialFrame::NoName.text() } else { &name };
     assembly.function(&FunctionText { name, ..FunctionText::default() })
 }

@@ -1,6 +1,6 @@
 //! Converts Firefox's frames and stacks to locations. The inlined frames of one address become one location.
 
-use whyslow_profile::{Frame, FunctionId, LocationId, ModuleId, StackId};
+use whyslow_profile::{Frame, FunctionId, LocationId, ModuleId, SpecialFrame, StackId};
 
 use super::paths::plain_path;
 use super::schema::{File, FrameTable, FuncTable, NativeSymbols, ResourceTable, StackTable, Tables, Thread};
@@ -157,8 +157,8 @@ impl<'f, 'a> Code<'f, 'a> {
             if at_root && module.is_none() && Assembly::is_truncation(name) {
                 return LocationId::TRUNCATED;
             }
-            let unnamed =
-                module.is_some_and(|module| assembly.is_unnamed(module, name)) || name == "[unknown]";
+            let unnamed = module.is_some_and(|module| assembly.is_unnamed(module, name))
+                || SpecialFrame::Unknown.is_named(name);
             if let Some(raw) = unresolved(name).or(unnamed.then_some(0)) {
                 let address = address.unwrap_or(raw);
                 let known = sidecar.zip(lib).and_then(|(sidecar, lib)| sidecar.find(lib, address));

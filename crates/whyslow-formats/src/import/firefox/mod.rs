@@ -15,7 +15,9 @@ mod values;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use whyslow_profile::{ImportNote, LeftOutSamples, ModuleId, ModuleKind, ProcessId, StackId};
+use whyslow_profile::{
+    ImportNote, LeftOutSamples, ModuleId, ModuleKind, ProcessId, SpecialFrame, StackId, is_bracketed,
+};
 
 use self::code::Code;
 use self::gecko::Gecko;
@@ -171,7 +173,7 @@ impl<'f, 'a> Import<'f, 'a> {
 
     fn module(&mut self, lib: &Lib<'_>) -> ModuleId {
         let path = [&lib.path, &lib.name, &lib.debug_name].into_iter().flatten().map(json::Text::as_str);
-        let path = path.into_iter().find(|path| !path.is_empty()).unwrap_or("[no name]");
+        let path = path.into_iter().find(|path| !path.is_empty()).unwrap_or(SpecialFrame::NoName.text());
         let build_id = lib.code_id.as_ref().map_or("", json::Text::as_str);
         let known = self.modules.get(&(path.to_owned(), build_id.to_owned()));
         if let Some(&known) = known {
@@ -284,7 +286,7 @@ fn module_kind(path: &str) -> ModuleKind {
         ModuleKind::Library
     } else if file.starts_with("jit-") || ends(&[".dump"]) || file.starts_with("[jit") {
         ModuleKind::Jit
-    } else if file.starts_with('[') {
+    } else if is_bracketed(file) {
         ModuleKind::Unknown
     } else {
         ModuleKind::Program

@@ -1,6 +1,6 @@
 //! One line of a stack: `address symbol+0xoffset (module)`.
 
-use whyslow_profile::ModuleKind;
+use whyslow_profile::{ModuleKind, SpecialFrame, is_bracketed};
 
 /// A parsed frame line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +25,14 @@ impl<'a> FrameText<'a> {
         }
         let (symbol, module) = split_module(text);
         let inlined = module == "inlined";
-        let symbol = if symbol.is_empty() { "[unknown]" } else { without_offset(symbol) };
+        let symbol = if symbol.is_empty() { SpecialFrame::Unknown.text() } else { without_offset(symbol) };
         Self { address, symbol, module, inlined, text }
     }
 
     /// Whether neither a function nor a module is known.
     pub(super) fn is_unknown(&self) -> bool {
-        self.symbol == "[unknown]" && matches!(self.module, "" | "[unknown]")
+        let unknown = SpecialFrame::Unknown;
+        unknown.is_named(self.symbol) && (self.module.is_empty() || unknown.is_named(self.module))
     }
 }
 
@@ -110,8 +111,8 @@ pub(super) fn module_kind(path: &str) -> (&str, ModuleKind) {
     let is_kernel_module = name.ends_with(".ko") || name.contains(".ko.");
     let is_perf_map = name.starts_with("perf-") && name.ends_with(".map");
     if is_kernel || is_kernel_module || path.starts_with("bpf_prog_") {
-        ("[kernel]", ModuleKind::Kernel)
-    } else if path == "[vdso]" {
+        (SpecialFrame::Kernel.text(), ModuleKind::Kernel)
+    } else if SpecialFrame::Vdso.is_named(path) {
         (path, ModuleKind::Vdso)
     } else if is_perf_map
         || name.starts_with("jitted-")
@@ -119,7 +120,7 @@ pub(super) fn module_kind(path: &str) -> (&str, ModuleKind) {
         || path.starts_with("//anon")
     {
         (path, ModuleKind::Jit)
-    } else if !path.starts_with('/') && path.starts_with('[') {
+    } else if !path.starts_with('/') && is_bracketed(path) {
         // The kernel's modules are names in brackets.
         (path, ModuleKind::Kernel)
     } else if path.starts_with('/') && !name.contains(".so") {

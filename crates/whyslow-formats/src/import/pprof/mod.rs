@@ -10,7 +10,7 @@ mod wire;
 use rustc_hash::FxHashMap;
 use whyslow_profile::{
     Frame, ImportNote, LeftOutSamples, LocationId, Metric, MetricId, ModuleId, ModuleKind, ProcessId,
-    ThreadId, Unit,
+    SpecialFrame, ThreadId, Unit, is_bracketed,
 };
 
 use self::tables::{Label, Location, Sample, Tables, ValueType, each_sample};
@@ -119,7 +119,7 @@ impl<'t, 'a> Import<'t, 'a> {
             .enumerate()
             .map(|(row, mapping)| {
                 let path = match tables.text(mapping.file) {
-                    "" => "[no name]",
+                    "" => SpecialFrame::NoName.text(),
                     path => path,
                 };
                 let build_id = Some(tables.text(mapping.build_id));
@@ -360,7 +360,7 @@ fn module_kind(path: &str, first: bool) -> ModuleKind {
     match file {
         _ if path.starts_with("[vdso") => ModuleKind::Vdso,
         _ if path.starts_with("[kernel") => ModuleKind::Kernel,
-        _ if path.starts_with('[') => ModuleKind::Unknown,
+        _ if is_bracketed(path) => ModuleKind::Unknown,
         _ if file.ends_with(".so") || file.contains(".so.") => ModuleKind::Library,
         _ if first => ModuleKind::Program,
         _ => ModuleKind::Unknown,
