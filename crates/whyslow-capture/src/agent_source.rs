@@ -1,10 +1,11 @@
 //! What the agent observes inside the program: its heap, and CPU samples if timers take them.
 
+use whyslow_convert::Input;
 use whyslow_profile::{HeapFacts, HeapNote, MetricId, Note, RecordingNote};
 
 use crate::RecordError;
 use crate::agent::{AgentWatch, TimerSource};
-use crate::heap::{self, HeapRows};
+use crate::heap;
 use crate::launch::{Program, Suspended};
 use crate::source::{Ending, LiveConverter, Source};
 
@@ -13,12 +14,13 @@ use crate::source::{Ending, LiveConverter, Source};
 pub(crate) struct AgentSource {
     watch: AgentWatch,
     timer: Option<TimerSource>,
-    heap: Option<HeapRows>,
+    /// Whether it records the heap.
+    heap: bool,
 }
 
 impl AgentSource {
     /// The source of CPU samples of a metric, of heap rows, or of both.
-    pub(crate) fn new(watch: AgentWatch, cpu_time: Option<MetricId>, heap: Option<HeapRows>) -> Self {
+    pub(crate) fn new(watch: AgentWatch, cpu_time: Option<MetricId>, heap: bool) -> Self {
         Self { watch, timer: cpu_time.map(TimerSource::new), heap }
     }
 }
@@ -35,8 +37,8 @@ impl Source for AgentSource {
     }
 
     fn flush(&mut self, converter: &mut LiveConverter) {
-        if let Some(heap) = &mut self.heap {
-            heap.add(converter, &self.watch.take());
+        if self.heap {
+            converter.take(&Input::Heap(&self.watch.take()));
         }
     }
 
@@ -46,16 +48,19 @@ impl Source for AgentSource {
         if let Some(mut timer) = timer {
             timer.finish(losses.period_ns, ending.converter);
         }
-        ending.converter.counters.lost_samples += losses.lost;
+        ending.meta.counters.lost_samples += losses.lost;
         ending.note(losses.notes());
         let mut outcome = watch.finish();
-        let outliving = heap.and_then(|rows| {
-            let outliving = rows.finish(ending.converter, &mut outcome, ending.time_ns);
+        let outliving = heap.then(|| {
+            let sites = std::mem::take(&mut outcome.sites);
+            heap::finish(ending.converter, &outcome, sites.into_iter(), ending.time_ns);
+            let outliving = heap::outliving(ending.converter);
             let leaks = heap::explain(outcome.facts.leaks.clone(), ending.meta.exit);
             let facts = heap::since(ending.converter.start_ns(), std::mem::take(&mut outcome.facts));
             ending.meta.heap = Some(HeapFacts { leaks, ..facts });
             outliving.filter(|_| ending.meta.exit.is_some())
         });
+        let outliving = outliving.flatten();
         let heap_was_recorded = ending.meta.heap.is_some();
         ending.note(outcome.notes.into_iter().chain(outliving).map(|note| match note {
             HeapNote::ProgramLeftOut { program, why } if !heap_was_recorded => {

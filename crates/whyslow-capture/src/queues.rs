@@ -1,6 +1,6 @@
 //! Run-queue delay of woken threads, where no record shows the wakeup: the kernel adds it up per thread.
 
-use whyslow_convert::{Converter, Task, World};
+use whyslow_convert::{Converter, Input, Task, World};
 use whyslow_proc::monotonic_ns;
 use whyslow_proc::process::thread_queued_ns;
 
@@ -29,10 +29,9 @@ impl Source for Queues {
     fn start(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
         for Task { pid, tid } in converter.living() {
             if let Some(queued_ns) = thread_queued_ns(pid, tid) {
-                converter.set_queued_at_start(tid, queued_ns);
+                converter.take(&Input::QueuedAtStart { tid, queued_ns });
             }
         }
-        converter.estimate_queues();
         Ok(())
     }
 
@@ -75,7 +74,7 @@ fn read_all<W: World>(tasks: &[Task], converter: &mut Converter<W>) {
         // What is counted while it is read belongs to the next reading.
         let time = monotonic_ns();
         if let Some(queued_ns) = thread_queued_ns(*pid, *tid) {
-            converter.set_queued(*tid, queued_ns, time);
+            converter.take(&Input::Queued { tid: *tid, queued_ns, time_ns: time });
         }
     }
 }

@@ -105,16 +105,14 @@ pub(crate) struct PolledSwitches {
 impl Source for PolledSwitches {
     /// Takes the accounts of threads, to compare later ones with.
     fn start(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
-        converter.estimate_queues();
-        converter.distrust_lengths();
         self.known.clear();
         let time_ns = monotonic_ns();
         for task in converter.living() {
             if let Some(accounts) = self.accounts(task) {
-                converter.set_queued_at_start(task.tid, accounts.queued_ns);
+                converter.take(&Input::QueuedAtStart { tid: task.tid, queued_ns: accounts.queued_ns });
                 let waits = waits_of(task).unwrap_or(0);
                 self.known.insert(task.tid, Known { time_ns, accounts, waits, blocked: false });
-                converter.runs_already(task.tid, time_ns);
+                converter.take(&Input::Runs { tid: task.tid, time_ns });
             }
         }
         Ok(())
@@ -185,7 +183,7 @@ impl PolledSwitches {
                 converter.take(&Input::Switched { tid, runs: true, preempted, cpu, time_ns });
             }
         }
-        converter.set_queued(tid, accounts.queued_ns, now_ns);
+        converter.take(&Input::Queued { tid, queued_ns: accounts.queued_ns, time_ns: now_ns });
         // The wait that goes on holds the snapshot, whatever its length will be.
         self.snapshots.add(task, snapshot, now_ns..now_ns, converter);
         self.known.insert(tid, Known { time_ns: now_ns, accounts, waits, blocked: true });

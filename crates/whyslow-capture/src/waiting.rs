@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use whyslow_convert::{Converter, Dump, Task, UserStack, World};
+use whyslow_convert::{Converter, Dump, Input, Task, UserStack, WaitSnapshot, World};
 use whyslow_proc::{monotonic_ns, process};
 use whyslow_processor::Processor;
 use whyslow_profile::{RecordingNote, WaitFrame};
@@ -64,12 +64,12 @@ pub(crate) fn begin_with<W: World>(tasks: impl Iterator<Item = Task>, converter:
     let mut snapshots = WaitSnapshots::default();
     for Task { pid, tid } in tasks {
         match process::Stat::of_thread(pid, tid).map(|stat| stat.state) {
-            Some('R') => converter.runs_already(tid, time_ns),
-            Some('S' | 'D') => converter.waits_already(tid, time_ns),
+            Some('R') => converter.take(&Input::Runs { tid, time_ns }),
+            Some('S' | 'D') => converter.take(&Input::Waits { tid, time_ns }),
             // Stopped by a signal or a debugger.
             Some('T' | 't') => {
                 snapshots.stopped.push(tid);
-                converter.waits_already(tid, time_ns);
+                converter.take(&Input::Waits { tid, time_ns });
             }
             _ => {}
         }
@@ -162,13 +162,14 @@ impl WaitSnapshots {
             matches!(state, Some('T' | 't'))
         };
         // The call of a stopped thread is none, or the one that the signal interrupted, mostly a sleep.
-        let place = match waiting.place(file) {
+        let frame = match waiting.place(file) {
             _ if self.stopped.contains(&tid) => WaitFrame::Stopped,
             WaitFrame::PageFault | WaitFrame::Sleep if is_stopped() => WaitFrame::Stopped,
-            place => place,
+            frame => frame,
         };
         let argument = waiting.call.map_or(0, |(_, first)| first);
-        converter.add_wait_snapshot(task, &UserStack::Dump(registers, dump), argument, place, taken);
+        let user = UserStack::Dump(registers, dump);
+        converter.take(&Input::WaitSnapshot(WaitSnapshot { task, user, argument, frame, taken }));
     }
 }
 

@@ -1,134 +1,156 @@
-//! Turns inputs into rows.
+//! Turns inputs into rows: hands each input to the parts that it is about. Each part owns its state:
+//!
+//! ```text
+//! tasks     processes and threads, and their rows
+//! mappings  the code of processes
+//! stacks    stacks of threads, from which later ones are completed
+//! accounts  CPU time, and what of it has no sample
+//! waits     time off CPUs
+//! calls     system calls and descriptors
+//! heap      rows of heap batches
+//! ```
 
-mod accounting;
+mod accounts;
 mod calls;
+mod dispatch;
+mod heap;
+mod lives;
 mod mappings;
 mod parked;
+mod setup;
 mod stacks;
+mod tables;
 mod tasks;
 mod waits;
 
-use std::collections::VecDeque;
-use std::ops::Range;
+use whyslow_elf::FileBytes;
+use whyslow_profile::{Builder, Counters, MetricId, ModuleId};
 
-use rustc_hash::FxHashMap;
-use whyslow_processor::Processor;
-use whyslow_profile::{Builder, Counters, MetricId, ProcessId, RelativeAddress, ThreadId};
-
-use self::accounting::Accounting;
+use self::accounts::Accounts;
 use self::calls::Calls;
+use self::heap::HeapRows;
+use self::mappings::Mappings;
+use self::stacks::Stacks;
+use self::tables::Tables;
+use self::tasks::Tasks;
+use self::waits::Waits;
+use crate::input::Task;
+use crate::world::{TaskRows, World};
+
 pub use self::mappings::Limits;
-use self::tasks::{ProcessState, Tasks, ThreadState};
+pub use self::setup::{AccountSetup, HeapMetrics, Setup, WaitSetup, WaitStackSource};
 pub use self::waits::WaitStacks;
-use self::waits::{Losses, Waits};
-use crate::input::{Input, Sample, Task};
-use crate::modules::Modules;
-use crate::walk::Spare;
-use crate::world::World;
 
 /// Turns the inputs of sources into rows of a profile's tables.
 #[derive(Debug)]
 pub struct Converter<W> {
     /// Answers all questions about the outside.
-    pub world: W,
-    /// The tables.
-    pub builder: Builder,
-    /// Counts kept during conversion.
-    pub counters: Counters,
-    /// Samples of the idle loop, which are dropped.
-    pub idle_samples: u64,
-    /// Samples of events without stacks, which have only an address.
-    pub without_stack: u64,
-    modules: Modules,
-    processes: FxHashMap<u32, ProcessState>,
-    threads: FxHashMap<u32, ThreadState>,
-    start_ns: u64,
-    /// Samples, switches, wakeups and system calls before this time are left out.
-    taken_from_ns: u64,
-    /// The address of the kernel's `_text`.
-    kernel_base: u64,
-    /// The addresses that the kernel's symbols cover.
-    kernel_code: Range<u64>,
-    limits: Limits,
-    /// Set if events are bound to threads, and time without a sample is accounted for.
-    accounting: Option<Accounting>,
-    /// Whether context switches are recorded.
-    has_switches: bool,
-    /// Set if waits are recorded.
+    world: W,
+    tables: Tables,
+    tasks: Tasks,
+    mappings: Mappings,
+    stacks: Stacks,
+    accounts: Accounts,
+    /// Set if context switches are recorded.
     waits: Option<Waits>,
-    /// When records were lost.
-    losses: Losses,
     /// Set if system calls are recorded.
     calls: Option<Calls>,
-    drain: u64,
-    /// Whether a live stack had to be read in this drain.
-    read_live: bool,
-    image_memory: usize,
-    /// Threads that have exited: the drain, the system's number, the row.
-    ended: VecDeque<(u64, u32, ThreadId)>,
-    spare: Spare,
-    /// Sum of the raw sample values of each metric.
-    totals: Vec<u64>,
-    /// The rows of all processes and threads, including exited ones.
-    tasks: Tasks,
+    /// Set if the heap is recorded.
+    heap: Option<HeapRows>,
+    /// Samples, switches, wakeups and system calls before this time are left out.
+    taken_from_ns: u64,
+    /// Samples of the idle loop, which are dropped.
+    idle_samples: u64,
+}
+
+/// What is left of a conversion.
+#[derive(Debug)]
+pub struct Converted<W> {
+    /// The outside.
+    pub world: W,
+    /// The rows that are not written yet.
+    pub rows: Builder,
 }
 
 impl<W: World> Converter<W> {
-    /// Creates a converter without rows. `start_ns` is time 0 of the profile, `kernel_base` the address of
-    /// the kernel's `_text`.
-    pub fn new(world: W, start_ns: u64, kernel_base: u64) -> Self {
+    /// Creates a converter that adds rows to these.
+    pub fn new(world: W, rows: Builder, setup: &Setup) -> Self {
+        let Setup { start_ns, kernel_base, processor, limits, accounts, switches, waits, calls, heap } =
+            *setup;
         Self {
             world,
-            builder: Builder::new(),
-            counters: Counters::default(),
-            idle_samples: 0,
-            without_stack: 0,
-            modules: Modules::new(Processor::HOST),
-            processes: FxHashMap::default(),
-            threads: FxHashMap::default(),
-            start_ns,
-            taken_from_ns: 0,
-            kernel_base,
-            kernel_code: 0..u64::MAX,
-            limits: Limits::NONE,
-            accounting: None,
-            has_switches: false,
-            waits: None,
-            losses: Losses::default(),
-            calls: None,
-            drain: 0,
-            read_live: false,
-            image_memory: 0,
-            ended: VecDeque::new(),
-            spare: Spare::default(),
-            totals: Vec::new(),
+            tables: Tables { builder: rows, counters: Counters::default(), start_ns },
             tasks: Tasks::default(),
+            mappings: Mappings::new(processor, kernel_base, limits),
+            stacks: Stacks::default(),
+            accounts: Accounts::new(accounts),
+            waits: (switches || waits.is_some()).then(|| Waits::new(waits)),
+            calls: calls.map(|metrics| Calls::new(processor, metrics)),
+            heap: heap.map(HeapRows::new),
+            taken_from_ns: 0,
+            idle_samples: 0,
         }
     }
 
-    /// The same for a recording of another processor.
-    pub fn of(self, processor: Processor) -> Self {
-        Self { modules: Modules::new(processor), ..self }
+    /// The outside.
+    pub fn world(&self) -> &W {
+        &self.world
     }
 
-    /// The same with limits, for a source that can contain anything.
-    pub fn with_limits(self, limits: Limits) -> Self {
-        Self { limits, ..self }
+    /// The outside, for a source that learns more about it.
+    pub fn world_mut(&mut self) -> &mut W {
+        &mut self.world
     }
 
-    /// Sets time 0 of the profile, for sources that learn it from their first record.
-    pub fn start_at(&mut self, start_ns: u64) {
-        self.start_ns = start_ns;
+    /// The rows that are not written yet.
+    pub fn rows(&self) -> &Builder {
+        &self.tables.builder
+    }
+
+    /// The same, for whoever writes them, or adds rows that are about no task.
+    pub fn rows_mut(&mut self) -> &mut Builder {
+        &mut self.tables.builder
+    }
+
+    /// Adds rows that need the current rows of thread numbers and the world.
+    pub fn add_rows<T>(&mut self, add: impl FnOnce(&mut W, &mut Builder, TaskRows<'_>) -> T) -> T {
+        let Self { world, tables, tasks, .. } = self;
+        add(world, &mut tables.builder, &|tid| tasks.rows_of(tid))
+    }
+
+    /// The outside and the rest of the rows, at the end.
+    pub fn finish(self) -> Converted<W> {
+        Converted { world: self.world, rows: self.tables.builder }
+    }
+
+    /// Counts kept during conversion.
+    pub fn counters(&self) -> &Counters {
+        &self.tables.counters
+    }
+
+    /// Samples of the idle loop, which are dropped.
+    pub fn idle_samples(&self) -> u64 {
+        self.idle_samples
+    }
+
+    /// Samples of events without stacks, which have only an address.
+    pub fn without_stack(&self) -> u64 {
+        self.stacks.addresses()
     }
 
     /// Time 0 of the profile.
     pub fn start_ns(&self) -> u64 {
-        self.start_ns
+        self.tables.start_ns
     }
 
     /// Converts a time to the profile's.
     pub fn since_start(&self, time: u64) -> u64 {
-        time.saturating_sub(self.start_ns)
+        self.tables.since_start(time)
+    }
+
+    /// The sum of all sample values of a metric.
+    pub fn total(&self, metric: MetricId) -> u64 {
+        self.accounts.total(metric)
     }
 
     /// Sets the nanoseconds per cycle, if samples of a metric are cycles: `seen_ns` is the CPU time that they
@@ -136,134 +158,69 @@ impl<W: World> Converter<W> {
     pub fn set_cycle_worth(&mut self, metric: MetricId, seen_ns: u64) {
         let total = self.total(metric);
         if seen_ns > 0 && total > 0 {
-            self.builder.cycle_worth(metric, seen_ns as f64 / total as f64);
-        }
-    }
-
-    /// The sum of all sample values of a metric.
-    pub fn total(&self, metric: MetricId) -> u64 {
-        self.totals.get(metric.index()).copied().unwrap_or(0)
-    }
-
-    /// Begins a round of records. Drops the state of threads that exited some rounds ago, so that memory use
-    /// depends on the running threads and not on all threads so far. Their rows are kept: the kernel may
-    /// still sample them.
-    pub fn begin_drain(&mut self) {
-        const DRAINS_AFTER_EXIT: u64 = 4;
-        self.drain += 1;
-        self.read_live = false;
-        while let Some(&(drain, tid, id)) = self.ended.front()
-            && drain + DRAINS_AFTER_EXIT < self.drain
-        {
-            self.ended.pop_front();
-            // Its numbers may belong to a new thread or process by now.
-            if self.threads.get(&tid).is_some_and(|thread| thread.id == id) {
-                self.forget_stacks(tid);
-                self.threads.remove(&tid);
-            }
-            let process = self.builder.thread_row(id).process;
-            let pid = self.builder.process_row(process).pid;
-            if let Some(state) = self.processes.get_mut(&pid).filter(|state| state.id == process) {
-                state.threads = state.threads.saturating_sub(1);
-                if state.threads == 0 {
-                    self.processes.remove(&pid);
-                }
-            }
+            self.tables.builder.cycle_worth(metric, seen_ns as f64 / total as f64);
         }
     }
 
     /// Whether a live stack had to be read in this round.
     pub fn has_read_live(&self) -> bool {
-        self.read_live
+        self.stacks.has_read()
     }
 
-    /// Gives access to the parts that rows other than samples need: the world, the tables, and the current
-    /// rows of thread numbers.
-    pub fn with_tasks<T>(
-        &mut self,
-        add: impl FnOnce(&mut W, &mut Builder, crate::world::TaskRows<'_>) -> T,
-    ) -> T {
-        let Self { world, builder, threads, processes, .. } = self;
-        add(world, builder, &task_rows(threads, processes))
+    /// How many waits have a stack, of their own or of another wait.
+    pub fn wait_stacks(&self) -> WaitStacks {
+        self.waits.as_ref().map(Waits::stacks).unwrap_or_default()
     }
 
-    /// Ends the waits, system calls and accounts of all threads, and leaves out what happens until
-    /// [`Self::resume`]. Processes, threads and mappings are still followed.
-    pub fn pause(&mut self, time_ns: u64) {
-        self.close_accounts(time_ns);
-        self.end_waits(time_ns);
-        self.end_calls(time_ns);
-        self.taken_from_ns = u64::MAX;
+    /// The number of waits that may be too long because records were lost during them, and their total
+    /// length.
+    pub fn doubtful_waits(&self) -> (u64, u64) {
+        self.waits.as_ref().map(Waits::doubtful).unwrap_or_default()
     }
 
-    /// Takes everything from this time on. The states of threads must be reported anew, as for threads that
-    /// already run when their recording starts.
-    pub fn resume(&mut self, time_ns: u64) {
-        self.taken_from_ns = time_ns;
+    /// The number of calls whose exit is missing because records were lost.
+    pub fn unpaired_calls(&self) -> u64 {
+        self.calls.as_ref().map_or(0, Calls::unpaired)
     }
 
-    /// Takes the next input.
-    pub fn take(&mut self, input: &Input<'_>) {
-        if input.observed_ns().is_some_and(|time_ns| time_ns < self.taken_from_ns) {
-            return;
-        }
-        match *input {
-            Input::Sample(ref sample) => self.sample(sample),
-            Input::Mapped(ref mapped) => self.mapped(mapped),
-            Input::KernelMapped(text, end) => self.kernel_mapped(text, end),
-            Input::Named { task, ref name, by_exec, time_ns } => self.named(task, name, by_exec, time_ns),
-            Input::Forked { task, parent, time_ns } => self.forked(task, parent, time_ns),
-            Input::Ended { task, time_ns } => self.ended(task, time_ns),
-            Input::Leaves(ref sample) => self.leaves(sample),
-            Input::Enters(ref enters) => self.enters(enters),
-            Input::Returns(ref returns) => self.returns(returns),
-            Input::Lost { records, cpu, time_ns } => {
-                self.counters.lost_samples += records;
-                self.losses.add(cpu, time_ns);
-                self.calls_lost();
-            }
-            Input::Wakes(ref wakes) => self.wakes(wakes),
-            Input::Switched { tid, runs, preempted, cpu, time_ns } => {
-                self.switched(tid, runs, preempted, cpu, time_ns);
-            }
-            Input::Throttled => self.counters.throttled += 1,
-        }
+    /// At most this many threads that need a snapshot. They take turns.
+    pub fn threads_to_snapshot(&mut self, most: usize, now: u64) -> Vec<Task> {
+        self.waits.as_mut().map(|waits| waits.candidates(most, now)).unwrap_or_default()
     }
 
-    fn sample(&mut self, sample: &Sample<'_>) {
-        let Sample { metric, time_ns: time, task: Task { pid, tid }, value, .. } = *sample;
-        // Process 0 is the idle loop, -1 a task that has already exited.
-        if pid == 0 || pid == u32::MAX {
-            self.idle_samples += u64::from(pid == 0);
-            return;
-        }
-        let tid = if tid == u32::MAX { self.leaving_thread(pid) } else { tid };
-        self.ensure_thread(pid, tid, time);
-        let user = self.user_stack(Task { pid, tid }, &sample.user);
-        // A sample without an address still took its time.
-        let stack = self.kernel_stack(sample.kernel, user).unwrap_or_else(|| {
-            let nowhere = self.builder.location(None, RelativeAddress(0));
-            self.builder.stack(None, nowhere)
-        });
-        let Some(thread) = self.threads.get(&tid).map(|thread| thread.id) else { return };
-        let value = self.account_sample(metric, tid, time, value);
-        if self.totals.len() <= metric.index() {
-            self.totals.resize(metric.index() + 1, 0);
-        }
-        let total = &mut self.totals[metric.index()];
-        *total = total.saturating_add(value);
-        self.builder.sample(metric, time.saturating_sub(self.start_ns), thread, stack, value);
-        self.account_gap(metric, tid, time);
+    /// Threads with waits since the last reading of their run-queue delay, those that need it longest first.
+    pub fn threads_to_read(&mut self, most: usize) -> Vec<Task> {
+        self.waits.as_mut().map(|waits| waits.threads_to_read(most)).unwrap_or_default()
     }
-}
 
-/// Finds the rows of a thread that is known now.
-fn task_rows<'a>(
-    threads: &'a FxHashMap<u32, ThreadState>,
-    processes: &'a FxHashMap<u32, ProcessState>,
-) -> impl Fn(u32) -> Option<(ThreadId, ProcessId)> + 'a {
-    |tid| {
-        let thread = threads.get(&tid)?;
-        Some((thread.id, processes.get(&thread.pid)?.id))
+    /// When a thread started.
+    pub fn thread_start_ns(&self, tid: u32) -> Option<u64> {
+        let thread = self.tasks.thread(tid)?;
+        Some(self.start_ns() + self.tables.builder.thread_row(thread.id).start_ns)
+    }
+
+    /// The threads that have not exited, by number.
+    pub fn living(&self) -> Vec<Task> {
+        self.tasks.living(&self.tables).into_iter().map(|thread| thread.task).collect()
+    }
+
+    /// The processes without an exit record: numbers and names.
+    pub fn not_ended(&self) -> Vec<(u32, String)> {
+        self.tasks.not_ended(&self.tables)
+    }
+
+    /// The processes with a recorded heap that have not exited: numbers and names.
+    pub fn heap_processes(&self) -> Vec<(u32, String)> {
+        self.heap.as_ref().map(|heap| heap.living(&self.tables)).unwrap_or_default()
+    }
+
+    /// Whether a process has known code at an address.
+    pub fn has_code(&self, pid: u32, address: u64) -> bool {
+        self.mappings.space(pid).is_some_and(|space| space.find(address).is_some())
+    }
+
+    /// The files of the modules, which may be deleted by now.
+    pub fn files(&self) -> Vec<(ModuleId, FileBytes)> {
+        self.mappings.files()
     }
 }

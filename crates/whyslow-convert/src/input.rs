@@ -1,8 +1,10 @@
 //! The inputs that sources feed to the converter.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use whyslow_profile::MetricId;
+use whyslow_profile::batch::{Batch, SiteEnd, Transfer};
+use whyslow_profile::{MetricId, WaitFrame};
 use whyslow_unwind::AnyRegisters;
 
 use crate::world::FileMapping;
@@ -26,8 +28,24 @@ impl Task {
 /// One event. Times are nanoseconds of the recording's clock.
 #[derive(Debug)]
 pub enum Input<'a> {
+    /// The recording begins: time 0 of the profile, for sources that learn it from their first record.
+    Begins {
+        /// When.
+        time_ns: u64,
+    },
     /// A sample was taken.
     Sample(Sample<'a>),
+    /// CPU time of a thread that no sample stands for, from a source that computes it itself.
+    Unsampled {
+        /// The metric that was measured.
+        metric: MetricId,
+        /// The thread.
+        task: Task,
+        /// When.
+        time_ns: u64,
+        /// How much, in the unit of the metric.
+        value: u64,
+    },
     /// A process mapped a file.
     Mapped(Mapped<'a>),
     /// The kernel's own code starts at the first address, that of its `_text`, and ends before the second.
@@ -80,6 +98,44 @@ pub enum Input<'a> {
         /// When.
         time_ns: u64,
     },
+    /// A thread already runs when its recording starts or goes on.
+    Runs {
+        /// Which.
+        tid: u32,
+        /// When.
+        time_ns: u64,
+    },
+    /// A thread already waits when its recording starts or goes on.
+    Waits {
+        /// Which.
+        tid: u32,
+        /// When.
+        time_ns: u64,
+    },
+    /// A snapshot of a waiting thread was taken.
+    WaitSnapshot(WaitSnapshot<'a>),
+    /// The run-queue delay of a thread by the kernel's account, before anything else was recorded of it.
+    QueuedAtStart {
+        /// Which.
+        tid: u32,
+        /// The delay of its life so far.
+        queued_ns: u64,
+    },
+    /// Its run-queue delay later.
+    Queued {
+        /// Which.
+        tid: u32,
+        /// The delay of its life so far.
+        queued_ns: u64,
+        /// When.
+        time_ns: u64,
+    },
+    /// New rows of a recorded heap.
+    Heap(&'a Batch),
+    /// The final numbers of one of its sites.
+    HeapSite(&'a SiteEnd<'a>),
+    /// Blocks that another thread freed than the one that allocated them.
+    HeapTransfer(Transfer),
     /// Records were lost.
     Lost {
         /// How many.
@@ -103,7 +159,17 @@ impl Input<'_> {
             Self::Returns(returns) => Some(returns.time_ns),
             Self::Wakes(wakes) => Some(wakes.by.time_ns),
             Self::Switched { time_ns, .. } => Some(*time_ns),
-            Self::Mapped(_)
+            Self::Begins { .. }
+            | Self::Unsampled { .. }
+            | Self::Runs { .. }
+            | Self::Waits { .. }
+            | Self::WaitSnapshot(_)
+            | Self::QueuedAtStart { .. }
+            | Self::Queued { .. }
+            | Self::Heap(_)
+            | Self::HeapSite(_)
+            | Self::HeapTransfer(_)
+            | Self::Mapped(_)
             | Self::KernelMapped(..)
             | Self::Named { .. }
             | Self::Forked { .. }
@@ -170,6 +236,21 @@ pub struct Wakes<'a> {
     pub by: Sample<'a>,
     /// Whether that thread is unrelated: a timer or a device interrupted it.
     pub in_interrupt: bool,
+}
+
+/// The state of a waiting thread, where the kernel does not provide its stack.
+#[derive(Debug)]
+pub struct WaitSnapshot<'a> {
+    /// The thread.
+    pub task: Task,
+    /// Its stack in the program.
+    pub user: UserStack<'a>,
+    /// The first argument of its system call; 0 if there is none.
+    pub argument: u64,
+    /// What it waits for, according to the system.
+    pub frame: WaitFrame,
+    /// The time that it took.
+    pub taken: Range<u64>,
 }
 
 /// The user stack of a sample.

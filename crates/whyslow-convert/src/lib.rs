@@ -3,7 +3,7 @@
 //! ```text
 //! sources   live perf records │ perf.data │ heap batches │ timer and ptrace samples      each knows only its own format
 //!               ▼ input: typed samples and task events
-//! converter     processes, threads and mappings over time; stacks; time without samples
+//! converter     hands each input to the parts that it is about: tasks, mappings, stacks, accounts, waits, calls, heap
 //!   walk        one stack, from registers and stack bytes outwards
 //!   completion  outer frames beyond the copied bytes, if the sample proves them
 //!   modules     the code that was mapped, and where each process has it
@@ -34,7 +34,9 @@ mod walk;
 mod world;
 mod x86_64;
 
-pub use converter::{Converter, Limits, WaitStacks};
-pub use input::{Dump, Enters, Input, Mapped, Returns, Sample, Task, UserStack, Wakes};
+pub use converter::{
+    AccountSetup, Converted, Converter, HeapMetrics, Limits, Setup, WaitSetup, WaitStackSource, WaitStacks,
+};
+pub use input::{Dump, Enters, Input, Mapped, Returns, Sample, Task, UserStack, WaitSnapshot, Wakes};
 pub use modules::{KERNEL, VDSO};
 pub use world::{FileKey, FileMapping, Opened, ReadError, Running, RunningMapping, TaskRows, World};

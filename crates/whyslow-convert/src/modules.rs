@@ -95,14 +95,6 @@ impl Modules {
         Self { rows, by_file: FxHashMap::default(), kernel: None, vdso: None }
     }
 
-    /// The processor of the recording.
-    pub(crate) fn processor(&self) -> Processor {
-        match self.rows {
-            Rows::X86_64(_) => Processor::X86_64,
-            Rows::Aarch64(_) => Processor::Aarch64,
-        }
-    }
-
     /// The module's row in the profile.
     pub(crate) fn id(&self, index: ModuleIndex) -> ModuleId {
         any!(&self.rows, rows => rows[index.at()].id)

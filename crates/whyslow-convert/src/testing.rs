@@ -5,11 +5,11 @@ use std::cell::Cell;
 
 use rustc_hash::FxHashMap;
 use whyslow_processor::Processor;
-use whyslow_profile::{Meta, Metric, MetricId, Profile, Sampler, ThreadId};
+use whyslow_profile::{Builder, Meta, Metric, MetricId, Profile, Sampler, ThreadId};
 use whyslow_unwind::{Image, Registers, X86_64};
 
 use crate::{
-    Converter, Dump, FileKey, FileMapping, Input, Mapped, Opened, ReadError, Running, Sample, Task,
+    Converter, Dump, FileKey, FileMapping, Input, Mapped, Opened, ReadError, Running, Sample, Setup, Task,
     UserStack, World,
 };
 
@@ -131,9 +131,16 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     pub(crate) fn new() -> Self {
-        let mut converter = Converter::new(Fake::default(), 0, 0).of(Processor::X86_64);
-        let metric = converter.builder.metric(Metric::cpu_time(Sampler::default()));
-        Self { converter, metric }
+        Self::with(|_, _| {})
+    }
+
+    /// A recording of more than samples: `more` gets the metrics and the setup of samples.
+    pub(crate) fn with(more: impl FnOnce(&mut Builder, &mut Setup)) -> Self {
+        let (mut rows, mut setup) =
+            (Builder::new(), Setup { processor: Processor::X86_64, ..Setup::default() });
+        let metric = rows.metric(Metric::cpu_time(Sampler::default()));
+        more(&mut rows, &mut setup);
+        Self { converter: Converter::new(Fake::default(), rows, &setup), metric }
     }
 
     pub(crate) fn sample(&mut self, (pid, tid): (u32, u32), time_ns: u64, user: UserStack<'_>) {
@@ -192,7 +199,7 @@ impl Recorded {
     }
 
     pub(crate) fn profile(self) -> Profile {
-        self.converter.builder.into_profile(Meta::default()).unwrap()
+        self.converter.finish().rows.into_profile(Meta::default()).unwrap()
     }
 
     /// Each sample: the process and thread as row numbers, and the stack, innermost first.

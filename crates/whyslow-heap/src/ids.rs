@@ -1,15 +1,9 @@
 //! Typed ids, so that a stack row is not mistaken for a site, a thread id inside a container for one outside,
 //! or an address for a tick.
 
+pub use whyslow_profile::batch::{ModuleRow, ProcessRow, StackRow, ThreadRow};
+
 whyslow_profile::row_ids! {
-    /// A process: its index among all [`crate::ProcessSeen`].
-    pub ProcessRow,
-    /// A thread: its index among all [`crate::ThreadSeen`].
-    pub ThreadRow,
-    /// A module: its index among all [`crate::ModuleSeen`].
-    pub ModuleRow,
-    /// A stack: its index among all [`crate::StackSeen`].
-    pub StackRow,
     /// A stack that allocates, over all threads: a row of the tally's sites.
     pub(crate) SiteRow,
     /// A stack that allocates and its thread: a row of the tally's entries.

@@ -292,6 +292,11 @@ impl Builder {
         self.syscalls.push(row);
     }
 
+    /// The heap tables. They are complete before they are written: after the recording has ended.
+    pub fn heap_mut(&mut self) -> &mut Heap {
+        &mut self.heap
+    }
+
     /// Sets the heap tables: once, after the recording has ended.
     pub fn heap(&mut self, heap: Heap) {
         self.heap = heap;

@@ -24,6 +24,7 @@
 #[macro_use]
 mod coded;
 mod async_form;
+pub mod batch;
 mod builder;
 mod carrier;
 mod facts;

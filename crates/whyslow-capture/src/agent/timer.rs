@@ -93,7 +93,9 @@ impl TimerSource {
     /// Reports the CPU time of exited threads that no sample stands for. Call it after the last record.
     pub(crate) fn finish<W: World>(&mut self, period_ns: u64, converter: &mut Converter<W>) {
         for missing in self.accounts.missing(period_ns) {
-            converter.add_unsampled_time(self.metric, missing.task, missing.time_ns, missing.cpu_ns);
+            let (metric, value) = (self.metric, missing.cpu_ns);
+            let (task, time_ns) = (missing.task, missing.time_ns);
+            converter.take(&Input::Unsampled { metric, task, time_ns, value });
         }
     }
 

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io;
 use std::sync::OnceLock;
 
-use whyslow_convert::Converter;
+use whyslow_convert::{Converter, Setup};
 use whyslow_heap::{Outcome, SnapshotWriter};
 use whyslow_profile::file::Writer;
-use whyslow_profile::{HeapFacts, LeakCheck, Meta, Note};
+use whyslow_profile::{Builder, HeapFacts, LeakCheck, Meta, Note};
 
-use super::HeapRows;
+use super::{finish, metrics};
 use crate::HeapOptions;
 use crate::live::LiveWorld;
 
@@ -41,12 +41,13 @@ impl SnapshotWriter for Snapshots {
             self.recording.get().ok_or_else(|| io::Error::other("the recording has not started"))?;
         let end_ns =
             outcome.facts.snapshot.map_or_else(whyslow_proc::monotonic_ns, |snapshot| snapshot.time_ns);
-        let mut converter = Converter::new(LiveWorld::default(), *start_ns, 0);
-        // A snapshot needs no note that its processes still run.
         let HeapFacts { unused, sample_bytes, .. } = outcome.facts;
         let options = HeapOptions { unused, sample_bytes, ..HeapOptions::default() };
-        let rows = HeapRows::new(&mut converter, &options);
-        let _ = rows.finish_with(&mut converter, outcome, outcome.sites.iter(), end_ns);
+        let mut rows = Builder::new();
+        let heap = Some(metrics(&mut rows, &options));
+        let setup = Setup { start_ns: *start_ns, heap, ..Setup::default() };
+        let mut converter = Converter::new(LiveWorld::default(), rows, &setup);
+        finish(&mut converter, outcome, outcome.sites.iter(), end_ns);
         let meta = Meta {
             duration_ns: end_ns.saturating_sub(*start_ns),
             notes: outcome.notes.iter().cloned().map(Note::from).collect(),
@@ -54,7 +55,7 @@ impl SnapshotWriter for Snapshots {
             ..meta.clone()
         };
         let mut writer = Writer::new(file, &meta)?;
-        writer.append(&mut converter.builder)?;
+        writer.append(converter.rows_mut())?;
         writer.meta(&meta)
     }
 }

@@ -142,7 +142,8 @@ impl PtraceSource {
             Seen::Sample(sample) => self.sample(sample, converter),
             Seen::Ended { task, time_ns } => converter.take(&Input::Ended { task: *task, time_ns: *time_ns }),
             Seen::Missed { pid, cpu_ns, time_ns } => {
-                converter.add_unsampled_time(self.metric, Task::first_of(*pid), *time_ns, *cpu_ns);
+                let (metric, task) = (self.metric, Task::first_of(*pid));
+                converter.take(&Input::Unsampled { metric, task, time_ns: *time_ns, value: *cpu_ns });
             }
         }
     }

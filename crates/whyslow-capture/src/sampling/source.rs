@@ -193,7 +193,7 @@ impl Source for EventSource {
     }
 
     fn finish(mut self: Box<Self>, ending: &mut Ending<'_>) {
-        let lost = &mut ending.converter.counters.lost_samples;
+        let lost = &mut ending.meta.counters.lost_samples;
         *lost = self.recorded.lost_of(*lost);
         let requested = self.readings.iter().filter(|reading| reading.request.is_some());
         for (counts, reading) in self.counts.iter_mut().zip(requested) {

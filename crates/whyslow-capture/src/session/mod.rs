@@ -7,10 +7,10 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use whyslow_convert::{Converter, WaitStacks};
+use whyslow_convert::{Converter, Setup, WaitStacks};
 use whyslow_proc::{machine, process};
 use whyslow_profile::file::Writer;
-use whyslow_profile::{Counters, Meta, Note, RecordingNote, StillRunning};
+use whyslow_profile::{Builder, Counters, Meta, Note, RecordingNote, StillRunning};
 
 pub(crate) use self::begin::resolved;
 use self::begin::{Started, begin, cpus_to_record, try_requests};
@@ -67,8 +67,11 @@ pub(crate) fn record(
 
     let start_ns = whyslow_proc::monotonic_ns();
     let marks = Marks::live(start_ns, target.runtime_folder().as_deref());
-    let mut converter = Converter::new(LiveWorld::new(marks), start_ns, kernel_base.unwrap_or(0));
-    let metrics = Metrics::create(options, &started.cpu, &requests, &mut converter);
+    let mut rows = Builder::new();
+    let (metrics, setup) =
+        Metrics::create(options, &started.cpu, &started.sample_target, &requests, &mut rows);
+    let setup = Setup { start_ns, kernel_base: kernel_base.unwrap_or(0), ..setup };
+    let mut converter = Converter::new(LiveWorld::new(marks), rows, &setup);
     if let Some(agent) = &started.agent {
         agent.begin(&meta, start_ns);
     }
@@ -120,11 +123,11 @@ pub(crate) fn record(
     drop(group);
     // The resources of the program are not those of the whole machine.
     let usage = set_end(&mut meta, end).filter(|_| is_program);
+    meta.counters = session.converter.counters().clone();
     session.finish_sources(&mut meta, end_ns, usage.as_ref());
     meta.notes.extend(notes_of_waits(&session.converter, waits).map(Note::from));
     meta.notes.extend(no_wakers.then_some(RecordingNote::WakersNotRecorded).map(Note::from));
-    meta.notes.extend(session.converter.world.marks.notes().into_iter().map(Note::from));
-    meta.counters = std::mem::take(&mut session.converter.counters);
+    meta.notes.extend(session.converter.world_mut().marks.notes().into_iter().map(Note::from));
     set_own_usage(&mut meta.counters, &own_before);
     session.write_rest(&meta);
     let Session { converter, writer, write_error, signals, .. } = session;
@@ -297,7 +300,7 @@ impl Session {
                     eager_left.saturating_sub(1)
                 };
             }
-            if Instant::now() >= flush_at || self.converter.builder.pending_samples() >= FLUSH_SAMPLES {
+            if Instant::now() >= flush_at || self.converter.rows().pending_samples() >= FLUSH_SAMPLES {
                 self.flush();
                 flush_at = Instant::now() + FLUSH;
             }
@@ -333,7 +336,7 @@ impl Session {
                 Order::Resume => self.resume(),
                 Order::Mark(name) => {
                     let time_ns = whyslow_proc::monotonic_ns();
-                    self.converter.world.marks.add_own(&name, time_ns, time_ns);
+                    self.converter.world_mut().marks.add_own(&name, time_ns, time_ns);
                 }
                 Order::Stop => end = end.or(Some(End::Stopped)),
             }
@@ -365,14 +368,14 @@ impl Session {
             // A source that cannot go on gives no more samples; those so far are kept.
             let _ = source.resume(&mut self.converter);
         }
-        self.converter.world.marks.add_own(PAUSED, since_ns, now_ns);
+        self.converter.world_mut().marks.add_own(PAUSED, since_ns, now_ns);
     }
 
     /// Takes what was observed up to a time. Returns whether a live stack had to be read for it.
     fn drain(&mut self, until_ns: u64) -> bool {
         let Self { sources, converter, paused_ns, .. } = self;
         converter.begin_drain();
-        converter.world.marks.collect();
+        converter.world_mut().marks.collect();
         for source in &mut *sources {
             source.drain(until_ns, converter);
         }
@@ -382,22 +385,20 @@ impl Session {
                 source.look(converter);
             }
         }
-        converter.with_tasks(|world, builder, tasks| world.marks.add(until_ns, builder, tasks));
+        converter.add_rows(|world, builder, tasks| world.marks.add(until_ns, builder, tasks));
         converter.has_read_live()
     }
 
     /// Stops the sources, takes the rest, and ends what is under way.
     fn stop(&mut self, end_ns: u64) {
         if let Some(since_ns) = self.paused_ns {
-            self.converter.world.marks.add_own(PAUSED, since_ns, end_ns);
+            self.converter.world_mut().marks.add_own(PAUSED, since_ns, end_ns);
         }
         for source in &mut self.sources {
             source.stop();
         }
         self.drain(u64::MAX);
-        self.converter.account_all(end_ns);
-        self.converter.end_waits(end_ns);
-        self.converter.end_calls(end_ns);
+        self.converter.end(end_ns);
         self.read_marker_files();
     }
 
@@ -422,15 +423,14 @@ impl Session {
         for source in &mut self.sources {
             source.flush(&mut self.converter);
         }
-        self.converter.flush_calls();
-        self.converter.settle_waits(whyslow_proc::monotonic_ns(), false);
-        self.written += self.converter.builder.pending_samples() as u64;
+        self.converter.flush(whyslow_proc::monotonic_ns());
+        self.written += self.converter.rows().pending_samples() as u64;
         self.show_rows();
         if self.write_error.is_none() {
-            self.write_error = self.writer.append(&mut self.converter.builder).err();
+            self.write_error = self.writer.append(self.converter.rows_mut()).err();
         }
         if self.write_error.is_some() {
-            self.converter.builder.discard_samples();
+            self.converter.rows_mut().discard_samples();
         }
     }
 
@@ -438,14 +438,14 @@ impl Session {
     fn write_rest(&mut self, meta: &Meta) {
         self.show_rows();
         if self.write_error.is_none() {
-            let written = self.writer.append(&mut self.converter.builder);
+            let written = self.writer.append(self.converter.rows_mut());
             self.write_error = written.and_then(|()| self.writer.meta(meta)).err();
         }
     }
 
     fn show_rows(&mut self) {
         if let Some(watch) = &mut self.watch {
-            watch.rows(&self.converter.builder);
+            watch.rows(self.converter.rows());
         }
     }
 
@@ -453,12 +453,12 @@ impl Session {
         let elapsed_ns = self.converter.since_start(whyslow_proc::monotonic_ns());
         self.control.report(Progress {
             elapsed: Duration::from_nanos(elapsed_ns),
-            samples: self.written + self.converter.builder.pending_samples() as u64,
+            samples: self.written + self.converter.rows().pending_samples() as u64,
             is_paused: self.paused_ns.is_some(),
         });
     }
 
     fn read_marker_files(&mut self) {
-        self.converter.with_tasks(|world, builder, _| world.marks.read_files(builder));
+        self.converter.add_rows(|world, builder, _| world.marks.read_files(builder));
     }
 }

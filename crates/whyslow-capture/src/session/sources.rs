@@ -1,6 +1,7 @@
 //! The sources of a recording: which there are, and the metrics of their rows.
 
-use whyslow_profile::{Metric, MetricId, Sampling};
+use whyslow_convert::{AccountSetup, Setup, WaitSetup, WaitStackSource};
+use whyslow_profile::{Builder, Metric, MetricId, Sampling};
 
 use crate::Options;
 use crate::agent::AgentWatch;
@@ -8,11 +9,11 @@ use crate::agent_source::AgentSource;
 use crate::calls::CallsNotRecorded;
 use crate::chosen::Choice;
 use crate::cpu_sampler::{CpuSampler, WaitsBy};
-use crate::heap::HeapRows;
+use crate::heap;
 use crate::ptrace_sampling::PtraceSource;
 use crate::queues::Queues;
 use crate::sampling::{EventSource, SampleTarget};
-use crate::source::{LiveConverter, Source};
+use crate::source::Source;
 use crate::switches::PolledSwitches;
 use crate::waiting::WaitSnapshots;
 
@@ -20,42 +21,49 @@ use crate::waiting::WaitSnapshots;
 #[derive(Debug)]
 pub(super) struct Metrics {
     cpu_time: Option<MetricId>,
-    heap: Option<HeapRows>,
     /// One per requested event.
     requests: Vec<MetricId>,
 }
 
 impl Metrics {
-    /// Creates the metrics, and prepares the converter for their rows.
+    /// Creates the metrics in these tables, and how their rows are converted.
     pub(super) fn create(
         options: &Options,
         cpu: &CpuSampler,
+        target: &SampleTarget,
         requests: &Choice,
-        converter: &mut LiveConverter,
-    ) -> Self {
-        let cpu_time = cpu.trigger().map(|trigger| converter.builder.metric(Metric::cpu_time(trigger)));
-        let heap = options.heap.as_ref().map(|options| HeapRows::new(converter, options));
-        let waits = if options.off_cpu { cpu.waits() } else { WaitsBy::Nothing };
-        if waits != WaitsBy::Nothing {
-            let metric = converter.builder.metric(Metric::off_cpu_time());
-            converter.record_waits(metric, waits != WaitsBy::Leaving);
-        }
-        if cpu.events().is_some() || waits == WaitsBy::Accounts {
-            converter.expect_switches();
-        }
-        let requested = requests.chosen.iter().map(|chosen| converter.builder.metric(chosen.metric()));
-        let requested = requested.collect();
-        if cpu.no_calls().is_none() {
-            let metrics = Metric::of_syscalls().map(|metric| converter.builder.metric(metric));
-            converter.record_calls(metrics);
-        }
-        if let (Some(metric), Some(sampled)) = (cpu_time, cpu.events())
-            && sampled.sampling == Sampling::Threads
-        {
-            converter.account(metric, options.frequency_hz, !sampled.events.plan.cycles);
-        }
-        Self { cpu_time, heap, requests: requested }
+        rows: &mut Builder,
+    ) -> (Self, Setup) {
+        let cpu_time = cpu.trigger().map(|trigger| rows.metric(Metric::cpu_time(trigger)));
+        let heap = options.heap.as_ref().map(|options| heap::metrics(rows, options));
+        let waits_by = if options.off_cpu { cpu.waits() } else { WaitsBy::Nothing };
+        let waits = (waits_by != WaitsBy::Nothing).then(|| WaitSetup {
+            metric: rows.metric(Metric::off_cpu_time()),
+            stacks: match waits_by {
+                WaitsBy::Leaving => WaitStackSource::Leaving,
+                WaitsBy::Snapshots | WaitsBy::Accounts | WaitsBy::Nothing => WaitStackSource::Snapshots,
+            },
+            estimates_queues: waits_by == WaitsBy::Accounts || reads_queues(cpu, target),
+            lengths_known: waits_by != WaitsBy::Accounts,
+        });
+        let requested = requests.chosen.iter().map(|chosen| rows.metric(chosen.metric())).collect();
+        let calls = cpu.no_calls().is_none();
+        let calls = calls.then(|| Metric::of_syscalls().map(|metric| rows.metric(metric)));
+        let by_thread = cpu.events().filter(|sampled| sampled.sampling == Sampling::Threads);
+        let accounts = cpu_time.zip(by_thread).map(|(metric, sampled)| AccountSetup {
+            metric,
+            frequency_hz: options.frequency_hz,
+            by_clock: !sampled.events.plan.cycles,
+        });
+        let switches = cpu.events().is_some() || waits_by == WaitsBy::Accounts;
+        let setup = Setup { accounts, switches, waits, calls, heap, ..Setup::default() };
+        (Self { cpu_time, requests: requested }, setup)
     }
+}
+
+/// Whether the kernel's accounts of run-queue delay are read: records do not show who ends waits.
+fn reads_queues(cpu: &CpuSampler, target: &SampleTarget) -> bool {
+    cpu.events().is_some() && !cpu.has_wakers() && !matches!(target, SampleTarget::Machine)
 }
 
 /// The sources, in the order in which the session calls them.
@@ -67,16 +75,15 @@ pub(super) fn sources(
     requests: Choice,
     metrics: Metrics,
 ) -> Vec<Box<dyn Source>> {
-    let Metrics { cpu_time, heap, requests: request_metrics } = metrics;
+    let Metrics { cpu_time, requests: request_metrics } = metrics;
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     if let Some(agent) = agent {
         let cpu_time = cpu_time.filter(|_| matches!(cpu, CpuSampler::Timers { .. }));
-        sources.push(Box::new(AgentSource::new(agent, cpu_time, heap)));
+        sources.push(Box::new(AgentSource::new(agent, cpu_time, options.heap.is_some())));
     }
     let no_calls = cpu.no_calls().filter(|_| options.syscalls);
     let waits = if options.off_cpu { cpu.waits() } else { WaitsBy::Nothing };
-    let estimates_queues =
-        cpu.events().is_some() && !cpu.has_wakers() && !matches!(target, SampleTarget::Machine);
+    let reads_queues = reads_queues(&cpu, target);
     match (cpu, cpu_time) {
         (CpuSampler::Events(sampled), Some(cpu_time)) => {
             let source = EventSource::new(*sampled, target, cpu_time, requests, request_metrics);
@@ -96,7 +103,7 @@ pub(super) fn sources(
         WaitsBy::Accounts => sources.push(Box::new(PolledSwitches::default())),
         WaitsBy::Leaving | WaitsBy::Nothing => {}
     }
-    if estimates_queues {
+    if reads_queues {
         let child = if let SampleTarget::Child { pid, .. } = target { Some(*pid) } else { None };
         sources.push(Box::new(Queues::new(child)));
     }

@@ -1,12 +1,16 @@
 //! The code and files that processes map.
 
-use whyslow_elf::FileBytes;
-use whyslow_profile::{ModuleId, ModuleKind, RelativeAddress};
+use std::ops::Range;
 
-use super::Converter;
-use crate::input::Mapped;
+use rustc_hash::FxHashMap;
+use whyslow_elf::FileBytes;
+use whyslow_processor::Processor;
+use whyslow_profile::{LocationId, ModuleId, ModuleKind, RelativeAddress};
+
+use super::tables::Tables;
+use crate::arch::Convertible;
 use crate::mapped_as::MappedAs;
-use crate::modules::VDSO;
+use crate::modules::{CodeModule, ModuleIndex, Modules, VDSO};
 use crate::space::{AddressSpace, Mapping};
 use crate::world::{FileMapping, World};
 
@@ -33,40 +37,91 @@ impl Limits {
     }
 
     /// Whether all mappings of a process may be copied.
-    pub(super) fn may_copy(&mut self, space: &AddressSpace) -> bool {
+    fn may_copy(&mut self, space: &AddressSpace) -> bool {
         let left = self.copies.checked_sub(space.len());
         self.copies = left.unwrap_or(self.copies);
         left.is_some()
     }
 }
 
-impl<W: World> Converter<W> {
-    pub(super) fn mapped(&mut self, mapped: &Mapped<'_>) {
-        let Mapped { pid, tid, path, .. } = mapped;
-        let Self { world, threads, processes, .. } = self;
-        world.file_mapped(*pid, *tid, path, &super::task_rows(threads, processes));
-        if !mapped.executable {
-            return;
+/// What a process has mapped.
+#[derive(Debug, Default)]
+struct Mapped {
+    space: AddressSpace,
+    /// Set between an exec and the first mapping of its program.
+    expects_program: bool,
+    /// The module of its run-time code.
+    jit: Option<ModuleIndex>,
+}
+
+/// The code of all processes.
+#[derive(Debug)]
+pub(super) struct Mappings {
+    modules: Modules,
+    processes: FxHashMap<u32, Mapped>,
+    limits: Limits,
+    /// The address of the kernel's `_text`.
+    kernel_base: u64,
+    /// The addresses that the kernel's symbols cover.
+    kernel_code: Range<u64>,
+}
+
+impl Mappings {
+    /// No mappings yet, in a recording of this processor.
+    pub(super) fn new(processor: Processor, kernel_base: u64, limits: Limits) -> Self {
+        let (modules, processes) = (Modules::new(processor), FxHashMap::default());
+        Self { modules, processes, limits, kernel_base, kernel_code: 0..u64::MAX }
+    }
+
+    /// A process has started, with the mappings of its parent.
+    pub(super) fn process_started(&mut self, pid: u32, parent: Option<u32>) {
+        let parent = parent.and_then(|parent| self.processes.get(&parent));
+        let space = parent.map(|parent| parent.space.clone()).unwrap_or_default();
+        self.processes.insert(pid, Mapped { space, ..Mapped::default() });
+    }
+
+    /// The fork of a process is known only now: it also has the mappings of its parent.
+    pub(super) fn inherit(&mut self, pid: u32, parent: u32) {
+        let Some(space) = self.processes.get(&parent).map(|parent| parent.space.clone()) else { return };
+        let Self { processes, limits, .. } = self;
+        match processes.get_mut(&pid) {
+            Some(process) if process.space.len() == 0 => process.space = space,
+            Some(process) if limits.may_copy(&space) => process.space.put_on(space),
+            _ => {}
         }
-        if let Some(build_id) = &mapped.build_id {
-            self.world.build_id_recorded(path, build_id);
+    }
+
+    /// A process executes a program: nothing is mapped any more.
+    pub(super) fn executed(&mut self, pid: u32) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.space.clear();
+            process.expects_program = true;
+            process.jit = None;
         }
-        self.ensure_process(*pid, mapped.time_ns);
-        let kind = if self.is_program(*pid, path) { ModuleKind::Program } else { ModuleKind::Library };
-        self.map(*pid, mapped.file_mapping(), kind);
+    }
+
+    /// A process has exited. Returns whether it never mapped the program that it executed.
+    pub(super) fn process_ended(&mut self, pid: u32) -> bool {
+        let process = self.processes.get_mut(&pid);
+        process.is_some_and(|process| std::mem::take(&mut process.expects_program))
+    }
+
+    /// Forgets the mappings of a process.
+    pub(super) fn forget(&mut self, pid: u32) {
+        self.processes.remove(&pid);
     }
 
     /// Sets the address range of the kernel's own code, starting at its `_text`.
-    pub(super) fn kernel_mapped(&mut self, text: u64, end: u64) {
+    pub(super) fn kernel_mapped(&mut self, world: &mut impl World, text: u64, end: u64) {
         self.kernel_base = text;
-        self.kernel_code = if self.world.is_kernel_at(text) { 0..u64::MAX } else { text..end };
+        self.kernel_code = if world.is_kernel_at(text) { 0..u64::MAX } else { text..end };
     }
 
-    /// Whether a mapping is the program's own file: the first after an exec, or, if the exec was not
-    /// recorded, the one that the process is named after.
-    pub(super) fn is_program(&mut self, pid: u32, path: &str) -> bool {
+    /// Whether a mapping of a process with this name is the program's own file: the first after an exec, or, if the
+    /// exec was not recorded, the one that the process is named after.
+    pub(super) fn is_program(&mut self, pid: u32, comm: Option<&str>, path: &str) -> bool {
         const LONGEST_COMM: usize = 15;
-        let Some(process) = self.processes.get_mut(&pid) else { return false };
+        let (Some(process), Some(comm)) = (self.processes.get_mut(&pid), comm) else { return false };
         if !path.starts_with('/') {
             return false;
         }
@@ -74,19 +129,26 @@ impl<W: World> Converter<W> {
             return true;
         }
         let name = path.rsplit('/').next().unwrap_or(path).as_bytes();
-        let comm = self.builder.text(self.builder.process_row(process.id).name).as_bytes();
-        &name[..name.len().min(LONGEST_COMM)] == comm
+        &name[..name.len().min(LONGEST_COMM)] == comm.as_bytes()
     }
 
     /// Adds an executable mapping to a process.
-    pub(super) fn map(&mut self, pid: u32, mapping: FileMapping, kind: ModuleKind) {
+    pub(super) fn map(
+        &mut self,
+        world: &mut impl World,
+        tables: &mut Tables,
+        pid: u32,
+        mapping: FileMapping,
+        kind: ModuleKind,
+    ) {
         let FileMapping { start, end, offset, .. } = mapping;
-        let Self { world, processes, modules, builder, counters, limits, .. } = self;
+        let Self { processes, modules, limits, .. } = self;
         let Some(process) = processes.get_mut(&pid) else { return };
         if !limits.may_map(&process.space) {
-            counters.lost_records += 1;
+            tables.counters.lost_records += 1;
             return;
         }
+        let builder = &mut tables.builder;
         let described = MappedAs::from_path(&mapping.key.path);
         let file = match described {
             MappedAs::Vdso => Some(modules.vdso(builder, world)),
@@ -122,14 +184,49 @@ impl<W: World> Converter<W> {
         is_data.then(|| (self.modules.id(mapping.module), relative))
     }
 
-    /// Whether a process has known code at an address.
-    pub fn has_code(&self, pid: u32, address: u64) -> bool {
-        self.processes.get(&pid).is_some_and(|process| process.space.find(address).is_some())
+    /// The code of a process and where it is mapped, if the recording is of this processor.
+    pub(super) fn of<A: Convertible>(&mut self, pid: u32) -> Option<(&mut [CodeModule<A>], &AddressSpace)> {
+        let modules = A::modules(&mut self.modules.rows)?;
+        Some((modules, &self.processes.get(&pid)?.space))
+    }
+
+    /// Where a process has code mapped; `None` if the process is not known.
+    pub(super) fn space(&self, pid: u32) -> Option<&AddressSpace> {
+        self.processes.get(&pid).map(|process| &process.space)
+    }
+
+    /// The location of an address in a mapping.
+    pub(super) fn location(&self, tables: &mut Tables, mapping: Mapping, address: u64) -> LocationId {
+        let module = self.modules.id(mapping.module);
+        tables.builder.location(Some(module), mapping.relative_address(address))
+    }
+
+    /// The location of an address in the kernel. Kernel modules move with every boot, so their addresses are only
+    /// meaningful while that kernel runs.
+    pub(super) fn kernel_location(
+        &mut self,
+        world: &mut impl World,
+        tables: &mut Tables,
+        address: u64,
+    ) -> LocationId {
+        let module = self.modules.kernel(&mut tables.builder, world);
+        if !self.kernel_code.contains(&address) {
+            return tables.builder.location(None, RelativeAddress(address));
+        }
+        let relative = RelativeAddress(address.wrapping_sub(self.kernel_base));
+        tables.builder.location(Some(self.modules.id(module)), relative)
     }
 
     /// The module of a file that a process has mapped.
-    pub fn module(&mut self, pid: u32, path: &str, kind: ModuleKind) -> ModuleId {
-        let Self { world, modules, builder, .. } = self;
+    pub(super) fn module(
+        &mut self,
+        world: &mut impl World,
+        tables: &mut Tables,
+        pid: u32,
+        path: &str,
+        kind: ModuleKind,
+    ) -> ModuleId {
+        let (modules, builder) = (&mut self.modules, &mut tables.builder);
         let index = if path == VDSO {
             modules.vdso(builder, world)
         } else {
@@ -141,155 +238,16 @@ impl<W: World> Converter<W> {
     }
 
     /// The files of the modules, which may be deleted by now.
-    pub fn files(&self) -> Vec<(ModuleId, FileBytes)> {
+    pub(super) fn files(&self) -> Vec<(ModuleId, FileBytes)> {
         self.modules.files()
     }
 
     /// The start of a stack that could not be followed beyond a call at this address of a module, if the
     /// stack starts there.
-    pub fn stack_begin(&self, module: ModuleId, call: RelativeAddress) -> Option<RelativeAddress> {
+    pub(super) fn stack_begin(&self, module: ModuleId, call: RelativeAddress) -> Option<RelativeAddress> {
         self.modules.stack_begin(module, call)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use whyslow_elf::Elf;
-    use whyslow_elf::testing::Built;
-
-    use super::*;
-    use crate::testing::Recorded;
-    use crate::world::FileKey;
-
-    const APP: (u32, u32) = (100, 100);
-
-    fn recorded() -> Recorded {
-        let mut recorded = Recorded::new();
-        recorded.converter.add_process(100, "app");
-        recorded
-    }
-
-    #[test]
-    fn a_sample_uses_the_mappings_of_its_time() {
-        let mut recorded = recorded();
-        recorded.sample_at(APP, 1, 0x1010);
-        recorded.map(100, "/lib/first", 0x1000);
-        recorded.sample_at(APP, 2, 0x1010);
-        recorded.map(100, "/lib/second", 0x1000);
-        recorded.sample_at(APP, 3, 0x1010);
-        let has = |pid, address| recorded.converter.has_code(pid, address);
-        assert!(has(100, 0x1010) && !has(100, 0x9999) && !has(101, 0x1010));
-        assert_eq!(recorded.stacks(), ["?1010", "/lib/first+10", "/lib/second+10"]);
-    }
-
-    /// A file that was replaced while it was mapped: by one with another inode, or with the reused inode of
-    /// the deleted one.
-    #[test]
-    fn a_replaced_file_is_another_module() {
-        let mut recorded = recorded();
-        for (at, file) in [(1, 0), (1, 0), (2, 0), (3, 7), (3, 7), (3, 8)].into_iter().enumerate() {
-            recorded.map_file(100, "/lib/plugin", 0x1000 * (at as u64 + 1), file);
-        }
-        assert_eq!(recorded.profile().modules.len(), 4);
-    }
-
-    /// Two processes of one program share its module and all knowledge about it.
-    #[test]
-    fn one_file_is_one_module_in_all_processes() {
-        let mut recorded = recorded();
-        recorded.converter.add_process(200, "app");
-        recorded.map(100, "/bin/app", 0x1000);
-        recorded.map(200, "/bin/app", 0x7000);
-        recorded.sample_at(APP, 1, 0x1010);
-        recorded.sample_at((200, 200), 2, 0x7010);
-        let profile = recorded.profile();
-        assert_eq!(profile.modules.len(), 1);
-        assert_eq!(profile.samples[0].stack[0], profile.samples[0].stack[1]);
-    }
-
-    /// The library has code at 0x1000, and data from 0x4000: 8 bytes in the file, then 0x2000 zeros.
-    #[test]
-    fn an_address_after_code_is_in_its_module_data_up_to_the_end_of_the_data() {
-        let mut recorded = recorded();
-        let file = Built::default().load(0x1000, b"code").data(0x4000, b"initials", 0x2000).bytes();
-        let offset = Elf::parse(&file).unwrap().file_offset_of(0x1000).unwrap();
-        recorded.converter.world.files.insert("/lib/first".to_owned(), file);
-        let loaded_at = 0x7f00_0000;
-        let key = FileKey { path: "/lib/first".to_owned(), device: (0, 0), inode: 0 };
-        let (start, end) = (loaded_at, loaded_at + 0x1000);
-        let mapping = FileMapping { key, generation: 0, start, end, offset };
-        recorded.converter.map(100, mapping, ModuleKind::Library);
-        recorded.map(100, "/lib/second", loaded_at + 0x1_0000);
-        let at = |pid, relative| {
-            let found = recorded.converter.data_at(pid, loaded_at + relative);
-            found.map(|(module, address)| (module.index(), address.0))
-        };
-        assert_eq!(at(100, 0x3000), Some((0, 0x3000)));
-        assert_eq!(at(100, 0x3000 + 0x2007), Some((0, 0x5007)), "a zero-initialised variable");
-        assert_eq!(at(100, 0x3000 + 0x2008), None, "after the last one");
-        assert_eq!(at(100, 0x10), None, "code");
-        assert_eq!(at(100, 0x1_0010), None, "in a module without a file");
-        assert_eq!((at(101, 0x3000), recorded.converter.data_at(100, 3)), (None, None));
-    }
-
-    #[test]
-    fn run_time_code_belongs_to_its_process_until_a_dump_describes_it() {
-        let mut recorded = recorded();
-        recorded.map(100, "//anon", 0x1000);
-        recorded.sample_at(APP, 1, 0x1010);
-        recorded.map(100, "/tmp/jit-100.dump", 0x9000);
-        recorded.sample_at(APP, 2, 0x1010);
-        recorded.map(100, "//anon", 0x3000);
-        recorded.sample_at(APP, 3, 0x3010);
-        let expected = ["[jit:100]+1010", "/tmp/jit-100.dump+1010", "/tmp/jit-100.dump+3010"];
-        assert_eq!(recorded.stacks(), expected);
-    }
-
-    #[test]
-    fn a_return_address_outside_code_truncates_the_stack() {
-        let mut recorded = recorded();
-        recorded.map(100, "/bin/app", 0x1000);
-        let frames = crate::UserStack::Frames(&[0x1010, 0x1020, 0x9000, 0x1030]);
-        recorded.sample(APP, 1, frames);
-        assert_eq!(recorded.converter.counters.no_unwind_info, 1);
-        assert_eq!(recorded.stacks(), ["/bin/app+10 /bin/app+1f ..."]);
-    }
-
-    #[test]
-    fn limits_the_mappings_that_a_file_claims() {
-        let mut recorded = recorded();
-        recorded.converter.limits = Limits { mappings: 3, copies: 4 };
-        for at in 1..=5 {
-            recorded.map(100, "/bin/app", at * 0x2000);
-        }
-        assert_eq!(recorded.converter.counters.lost_records, 2);
-        // Each of these would need a copy of three mappings to add its own.
-        recorded.converter.limits.mappings = 10;
-        for child in [101, 102] {
-            recorded.fork(100, (child, child), 10);
-            recorded.map(child, "/lib/plugin", 0x20000);
-        }
-        assert_eq!(recorded.converter.counters.lost_records, 3);
-        recorded.sample_at((101, 101), 20, 0x20010);
-        recorded.sample_at((102, 102), 20, 0x20010);
-        assert_eq!(recorded.stacks(), ["/lib/plugin+10", "?20010"]);
-    }
-
-    /// Kernel modules move with every boot; after a reboot, only the kernel's own code has symbols.
-    #[test]
-    fn only_the_kernels_own_code_is_known_after_a_reboot() {
-        let mut recorded = recorded();
-        let (metric, task) = (recorded.metric, crate::Task { pid: 100, tid: 100 });
-        recorded.converter.take(&crate::Input::KernelMapped(0x10_0000, 0x20_0000));
-        recorded.converter.take(&crate::Input::Sample(crate::Sample {
-            metric,
-            time_ns: 1,
-            task,
-            value: 1,
-            user: crate::UserStack::None,
-            kernel: &[0x30_0000, 0x10_0011],
-        }));
-        assert_eq!(recorded.converter.counters.without_user_stack, 1);
-        assert_eq!(recorded.stacks(), ["?300000 [kernel]+10"]);
-    }
-}
+mod tests;

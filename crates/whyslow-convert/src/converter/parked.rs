@@ -7,7 +7,6 @@
 //! The layout is the compiler's, as seen with parking_lot_core 0.9.12. What is read must look like
 //! it: no other lock waits with these values.
 
-use super::Converter;
 use crate::input::Dump;
 use crate::world::World;
 
@@ -27,23 +26,21 @@ pub(super) struct Parked {
     pub(super) read_ns: Option<u64>,
 }
 
-impl<W: World> Converter<W> {
-    /// The key of a thread that waits on a futex: from the copy of its stack, which often has the thread's own
-    /// variables above it, or from its memory now.
-    pub(super) fn parked_on(&self, pid: u32, futex: u64, dump: Option<&Dump<'_>>) -> Option<Parked> {
-        let address = futex.checked_sub(BEFORE).filter(|address| *address >= LEAST_ADDRESS)?;
-        let copied = dump.and_then(|dump| {
-            let at = usize::try_from(address.checked_sub(dump.sp)?).ok()?;
-            dump.bytes.get(at..at.checked_add(LENGTH)?)
-        });
-        if let Some(bytes) = copied {
-            return key(bytes).map(|key| Parked { key, read_ns: None });
-        }
-        let mut bytes = [0; LENGTH];
-        let read = self.world.has_memory() && self.world.read_memory(pid, address, &mut bytes) == Ok(LENGTH);
-        let read_ns = self.world.now_ns().filter(|_| read)?;
-        key(&bytes).map(|key| Parked { key, read_ns: Some(read_ns) })
+/// The key of a thread that waits on a futex: from the copy of its stack, which often has the thread's own
+/// variables above it, or from its memory now.
+pub(super) fn parked_on(world: &impl World, pid: u32, futex: u64, dump: Option<&Dump<'_>>) -> Option<Parked> {
+    let address = futex.checked_sub(BEFORE).filter(|address| *address >= LEAST_ADDRESS)?;
+    let copied = dump.and_then(|dump| {
+        let at = usize::try_from(address.checked_sub(dump.sp)?).ok()?;
+        dump.bytes.get(at..at.checked_add(LENGTH)?)
+    });
+    if let Some(bytes) = copied {
+        return key(bytes).map(|key| Parked { key, read_ns: None });
     }
+    let mut bytes = [0; LENGTH];
+    let read = world.has_memory() && world.read_memory(pid, address, &mut bytes) == Ok(LENGTH);
+    let read_ns = world.now_ns().filter(|_| read)?;
+    key(&bytes).map(|key| Parked { key, read_ns: Some(read_ns) })
 }
 
 /// The key, if these bytes are those of a parked thread.

@@ -3,127 +3,143 @@
 
 use std::iter;
 
-use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId, ThreadId};
 use whyslow_unwind::{AnyRegisters, Registers};
 
-use super::Converter;
+use super::mappings::Mappings;
+use super::tables::Tables;
+use super::tasks::LiveThread;
 use crate::arch::Convertible;
 use crate::completion::{Completion, Images, Read};
-use crate::input::{Dump, Task, UserStack};
-use crate::walk::{Code, Ended, Interned, Walk};
+use crate::input::{Dump, UserStack};
+use crate::walk::{Code, Ended, Interned, Spare, Walk};
 use crate::world::World;
 
 /// Memory limit for images of live stacks and for the last walks, over all threads.
 const IMAGES_MAX: usize = 64 << 20;
 
-impl<W: World> Converter<W> {
+/// The kept stacks of threads, from which later ones are completed.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    threads: FxHashMap<ThreadId, Images>,
+    /// Processes whose memory may not be read.
+    unreadable: FxHashSet<u32>,
+    round: u64,
+    /// Whether a live stack had to be read in this round.
+    has_read: bool,
+    /// The memory of all kept stacks.
+    memory: usize,
+    spare: Spare,
+    /// Samples of events without stacks, which have only an address.
+    addresses: u64,
+}
+
+/// What a stack is built from, and into.
+pub(super) struct Context<'a, W> {
+    pub(super) world: &'a mut W,
+    pub(super) tables: &'a mut Tables,
+    pub(super) code: &'a mut Mappings,
+}
+
+impl Stacks {
+    /// Begins a round of records.
+    pub(super) fn begin_round(&mut self) {
+        self.round += 1;
+        self.has_read = false;
+    }
+
+    /// Whether a live stack had to be read in this round.
+    pub(super) fn has_read(&self) -> bool {
+        self.has_read
+    }
+
+    /// The number of samples that have only an address.
+    pub(super) fn addresses(&self) -> u64 {
+        self.addresses
+    }
+
+    /// Drops the kept stacks of a thread.
+    pub(super) fn forget(&mut self, thread: ThreadId) {
+        if let Some(images) = self.threads.remove(&thread) {
+            self.memory -= images.memory();
+        }
+    }
+
+    /// The memory of a process may be readable: it has started, or executes another program.
+    pub(super) fn process_changed(&mut self, pid: u32) {
+        self.unreadable.remove(&pid);
+    }
+
     /// The user stack of a sample.
-    pub(super) fn user_stack(&mut self, task: Task, user: &UserStack<'_>) -> Option<StackId> {
+    pub(super) fn of_user<W: World>(
+        &mut self,
+        context: &mut Context<'_, W>,
+        thread: LiveThread,
+        user: &UserStack<'_>,
+    ) -> Option<StackId> {
         match user {
-            UserStack::Dump(AnyRegisters::X86_64(registers), dump) => self.walk(*registers, dump, task),
-            UserStack::Dump(AnyRegisters::Aarch64(registers), dump) => self.walk(*registers, dump, task),
-            UserStack::Frames(addresses) => self.frames(task.pid, addresses),
+            UserStack::Dump(AnyRegisters::X86_64(registers), dump) => {
+                self.walk(context, *registers, dump, thread)
+            }
+            UserStack::Dump(AnyRegisters::Aarch64(registers), dump) => {
+                self.walk(context, *registers, dump, thread)
+            }
+            UserStack::Frames(addresses) => frames(context, thread.task.pid, addresses),
             UserStack::Address(address) => {
-                self.without_stack += 1;
-                address.and_then(|address| self.frames(task.pid, &[address]))
+                self.addresses += 1;
+                address.and_then(|address| frames(context, thread.task.pid, &[address]))
             }
             UserStack::None => {
-                self.counters.without_user_stack += 1;
+                context.tables.counters.without_user_stack += 1;
                 None
             }
         }
     }
 
-    /// Puts the kernel frames on top of the user stack.
-    pub(super) fn kernel_stack(&mut self, kernel: &[u64], mut stack: Option<StackId>) -> Option<StackId> {
-        if kernel.is_empty() {
-            return stack;
-        }
-        let module = self.modules.kernel(&mut self.builder, &mut self.world);
-        let id = self.modules.id(module);
-        for (at, ip) in kernel.iter().enumerate().rev() {
-            let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
-            // Kernel modules move with every boot, so their addresses are only meaningful while that kernel
-            // runs.
-            let location = if self.kernel_code.contains(&address) {
-                let relative = RelativeAddress(address.wrapping_sub(self.kernel_base));
-                self.builder.location(Some(id), relative)
-            } else {
-                self.builder.location(None, RelativeAddress(address))
-            };
-            stack = Some(self.builder.stack(stack, location));
-        }
-        stack
-    }
-
-    /// A stack of addresses, innermost first, of which all but the first are return addresses.
-    pub(super) fn frames(&mut self, pid: u32, addresses: &[u64]) -> Option<StackId> {
-        let Self { builder, modules, processes, counters, .. } = self;
-        let space = &processes.get(&pid)?.space;
-        let mut locations = Vec::with_capacity(addresses.len());
-        let mut cut = false;
-        for (at, ip) in addresses.iter().enumerate() {
-            let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
-            match space.find(address) {
-                Some(mapping) => {
-                    let id = modules.id(mapping.module);
-                    locations.push(builder.location(Some(id), mapping.relative_address(address)));
-                }
-                None if at == 0 => locations.push(builder.location(None, RelativeAddress(address))),
-                // The address is not code, so it was not a return address: the frame pointer held something
-                // else.
-                None => {
-                    cut = true;
-                    break;
-                }
-            }
-        }
-        counters.no_unwind_info += u64::from(cut);
-        counters.deepest_stack = counters.deepest_stack.max(locations.len() as u64);
-        let root = cut.then(|| builder.stack(None, LocationId::TRUNCATED));
-        builder.stack_of(root, locations.into_iter().rev())
-    }
-
-    fn walk<A: Convertible>(
+    fn walk<A: Convertible, W: World>(
         &mut self,
+        context: &mut Context<'_, W>,
         registers: Registers<A>,
         dump: &Dump<'_>,
-        Task { pid, tid }: Task,
+        thread: LiveThread,
     ) -> Option<StackId> {
-        let Self { world, builder, modules, processes, threads, counters, drain, spare, .. } = self;
-        let modules = A::modules(&mut modules.rows)?;
-        let (process, thread) = (processes.get_mut(&pid)?, threads.get_mut(&tid)?);
-        let memory_before = thread.images.memory();
-        let mut code = Code { modules, space: &process.space, builder };
-        let mut walk = Walk::start(registers, std::mem::take(spare));
-        let follower =
-            thread.images.trail.follow(dump, code.space.version(), || thread.images.agreeing(dump));
+        let Context { world, tables, code } = context;
+        let Tables { builder, counters, .. } = &mut **tables;
+        let (world, pid) = (&**world, thread.task.pid);
+        let (modules, space) = code.of::<A>(pid)?;
+        let images = self.threads.entry(thread.id).or_default();
+        let memory_before = images.memory();
+        let mut code = Code { modules, space, builder };
+        let mut walk = Walk::start(registers, std::mem::take(&mut self.spare));
+        let follower = images.trail.follow(dump, code.space.version(), || images.agreeing(dump));
         let ended =
             walk.run(&mut code, &mut |address| dump.read(address), |sp, ip, bp| follower.known(sp, ip, bp));
         let met = follower.met();
         let behind_signal =
             walk.signal.filter(|signal| signal.is_on_another_stack() && !dump.holds(signal.sp));
+        let is_readable = world.has_memory() && !self.unreadable.contains(&pid);
+        let completion = Completion { world, dump, pid, drain: self.round };
         let stack = match (ended, behind_signal) {
             (Ended::Complete, _) => {
                 counters.complete_in_dump += 1;
                 let stack = walk.intern(code.builder, iter::empty());
-                thread.images.trail.keep(&walk, None, code.space.version(), None);
+                images.trail.keep(&walk, None, code.space.version(), None);
                 stack
             }
             (Ended::Known(outer), _) => {
                 let joined = met.is_some_and(|met| met.joined);
                 *if joined { &mut counters.completed_by_join } else { &mut counters.complete_in_dump } += 1;
-                let stack = walk.intern(code.builder, thread.images.trail.outwards(outer));
-                thread.images.trail.keep(&walk, met, code.space.version(), None);
+                let stack = walk.intern(code.builder, images.trail.outwards(outer));
+                images.trail.keep(&walk, met, code.space.version(), None);
                 stack
             }
             (Ended::OutOfMemory(_), Some(signal)) => {
-                let completion = Completion { world: &*world, dump, pid, drain: *drain };
                 let in_dump = walk.mark();
                 let mut read = Read::No;
-                if process.readable {
-                    self.read_live = true;
-                    read = completion.behind_signal(signal, &mut walk, &mut code, &mut thread.images);
+                if is_readable {
+                    self.has_read = true;
+                    read = completion.behind_signal(signal, &mut walk, &mut code, images);
                 }
                 match read {
                     Read::Complete(stack) => {
@@ -135,7 +151,9 @@ impl<W: World> Converter<W> {
                         Some(stack)
                     }
                     Read::No | Read::Unreadable => {
-                        process.readable &= !matches!(read, Read::Unreadable);
+                        if matches!(read, Read::Unreadable) {
+                            self.unreadable.insert(pid);
+                        }
                         walk.rewind(&in_dump);
                         counters.cut_at_signal += 1;
                         truncated(&walk, code.builder)
@@ -144,17 +162,15 @@ impl<W: World> Converter<W> {
             }
             // The address is beyond the copied bytes, not elsewhere.
             (Ended::OutOfMemory(address), None) if dump.cut && address >= dump.sp => {
-                let completion = Completion { world: &*world, dump, pid, drain: *drain };
                 let in_dump = walk.mark();
-                if let Some(stack) = completion.join(&mut walk, &mut code, &mut thread.images) {
+                if let Some(stack) = completion.join(&mut walk, &mut code, images) {
                     counters.completed_by_join += 1;
                     Some(stack)
                 } else {
                     walk.rewind(&in_dump);
-                    let may_read = process.readable && !thread.images.is_fresh(*drain);
-                    let read = if may_read {
-                        self.read_live = true;
-                        completion.read(&mut walk, &mut code, &mut thread.images)
+                    let read = if is_readable && !images.is_fresh(self.round) {
+                        self.has_read = true;
+                        completion.read(&mut walk, &mut code, images)
                     } else {
                         Read::No
                     };
@@ -164,7 +180,9 @@ impl<W: World> Converter<W> {
                             Some(stack)
                         }
                         Read::No | Read::Unreadable => {
-                            process.readable &= !matches!(read, Read::Unreadable);
+                            if matches!(read, Read::Unreadable) {
+                                self.unreadable.insert(pid);
+                            }
                             walk.rewind(&in_dump);
                             counters.truncated += 1;
                             truncated(&walk, code.builder)
@@ -177,16 +195,57 @@ impl<W: World> Converter<W> {
                 truncated(&walk, code.builder)
             }
         };
-        *spare = walk.into_spare();
-        self.image_memory = self.image_memory + thread.images.memory() - memory_before;
-        if self.image_memory > IMAGES_MAX {
-            self.image_memory = 0;
-            self.threads.values_mut().for_each(|thread| thread.images = Images::default());
+        self.spare = walk.into_spare();
+        self.memory = self.memory + images.memory() - memory_before;
+        if self.memory > IMAGES_MAX {
+            self.memory = 0;
+            self.threads.clear();
         }
         let Interned { stack, depth } = stack?;
-        self.counters.deepest_stack = self.counters.deepest_stack.max(u64::from(depth));
+        counters.deepest_stack = counters.deepest_stack.max(u64::from(depth));
         Some(stack)
     }
+}
+
+/// Puts the kernel frames on top of the user stack.
+pub(super) fn with_kernel<W: World>(
+    Context { world, tables, code }: &mut Context<'_, W>,
+    kernel: &[u64],
+    mut stack: Option<StackId>,
+) -> Option<StackId> {
+    for (at, ip) in kernel.iter().enumerate().rev() {
+        let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
+        let location = code.kernel_location(*world, tables, address);
+        stack = Some(tables.builder.stack(stack, location));
+    }
+    stack
+}
+
+/// A stack of addresses, innermost first, of which all but the first are return addresses.
+fn frames<W>(
+    Context { tables, code, .. }: &mut Context<'_, W>,
+    pid: u32,
+    addresses: &[u64],
+) -> Option<StackId> {
+    let space = code.space(pid)?;
+    let mut locations = Vec::with_capacity(addresses.len());
+    let mut cut = false;
+    for (at, ip) in addresses.iter().enumerate() {
+        let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
+        match space.find(address) {
+            Some(mapping) => locations.push(code.location(tables, mapping, address)),
+            None if at == 0 => locations.push(tables.builder.location(None, RelativeAddress(address))),
+            // The address is not code, so it was not a return address: the frame pointer held something else.
+            None => {
+                cut = true;
+                break;
+            }
+        }
+    }
+    tables.counters.no_unwind_info += u64::from(cut);
+    tables.counters.deepest_stack = tables.counters.deepest_stack.max(locations.len() as u64);
+    let root = cut.then(|| tables.builder.stack(None, LocationId::TRUNCATED));
+    tables.builder.stack_of(root, locations.into_iter().rev())
 }
 
 /// A stack that is marked as truncated.
@@ -197,375 +256,12 @@ fn truncated<A: Convertible>(walk: &Walk<A>, builder: &mut Builder) -> Option<In
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::input::Input;
-    use crate::testing::{Recorded, TestStack};
-
-    const APP: (u32, u32) = (100, 100);
-    /// A sample copies five of ten frames of 4 KB.
-    const FRAME: usize = 4 << 10;
-    const COPIED: usize = 5 * FRAME;
-    const SP: u64 = 0x7000_0000;
-
-    fn recorded() -> Recorded {
-        let mut recorded = Recorded::new();
-        recorded.converter.add_process(100, "app");
-        recorded.map(100, "/app", 0x1000);
-        recorded
-    }
-
-    /// A stack of ten functions with the given outermost one.
-    fn stack(outermost: u64) -> TestStack {
-        let functions: Vec<u64> = (0..9).map(|at| 0x1100 + at).chain([outermost]).collect();
-        TestStack::new(SP, &functions, FRAME, 0)
-    }
-
-    /// Sets what each read of the memory returns.
-    fn has(recorded: &mut Recorded, versions: &[&TestStack]) {
-        let versions = versions.iter().map(|stack| vec![(*stack).clone()]).collect();
-        recorded.converter.world.memory.insert(100, versions);
-        recorded.converter.world.reads.set(0);
-    }
-
-    fn reads(recorded: &Recorded) -> usize {
-        recorded.converter.world.reads.get()
-    }
-
-    /// The outermost frames of all samples.
-    fn ends(recorded: Recorded) -> Vec<String> {
-        let last = |stack: &String| stack.rsplit(' ').next().unwrap_or_default().to_owned();
-        recorded.stacks().iter().map(last).collect()
-    }
-
-    #[test]
-    fn a_complete_dump_needs_no_read() {
-        let mut recorded = recorded();
-        recorded.sample(APP, 1, stack(0x1abc).dump(usize::MAX));
-        assert_eq!((reads(&recorded), recorded.converter.counters.complete_in_dump), (0, 1));
-        let stacks = recorded.stacks();
-        assert!(stacks[0].starts_with("/app+100 /app+100 /app+101 "), "{stacks:?}");
-        assert!(stacks[0].ends_with(" /app+abb"), "{stacks:?}");
-    }
-
-    #[test]
-    fn outer_frames_are_read_once_and_then_reused() {
-        let mut recorded = recorded();
-        let stack = stack(0x1abc);
-        has(&mut recorded, &[&stack]);
-        recorded.sample(APP, 1, stack.dump(COPIED));
-        let after_first = reads(&recorded);
-        // Inner frames may have changed since, and another drain may have started.
-        recorded.converter.begin_drain();
-        let mut inner = stack.clone();
-        inner.bytes[0x20] = 1;
-        recorded.sample(APP, 2, inner.dump(COPIED));
-        assert_eq!(reads(&recorded), after_first);
-        let counters = &recorded.converter.counters;
-        assert_eq!((counters.completed_by_read, counters.completed_by_join, counters.truncated), (1, 1, 0));
-        assert!(recorded.converter.has_read_live() || after_first > 0);
-        assert_eq!(ends(recorded), ["/app+abb", "/app+abb"]);
-    }
-
-    /// A walk reuses the previous one's frames, but only from where every word is the same.
-    #[test]
-    fn a_walk_is_reused_only_where_all_words_are_equal() {
-        let functions = |inner: u64, middle: u64, outer: u64| {
-            let functions = (0..9).map(|at| match at {
-                0 => inner,
-                5 => middle,
-                at => 0x1100 + at,
-            });
-            TestStack::new(SP, &functions.chain([outer]).collect::<Vec<u64>>(), FRAME, 0)
-        };
-        let cases = [
-            (0x1100, 0x1105, 0x1abc),
-            (0x1100, 0x1105, 0x1abc),
-            (0x1800, 0x1105, 0x1abc),
-            (0x1100, 0x1905, 0x1abc),
-            (0x1100, 0x1905, 0x1def),
-            (0x1100, 0x1105, 0x1def),
-            (0x1100, 0x1105, 0x1abc),
-        ];
-        let mut together = recorded();
-        let mut alone = Vec::new();
-        for (inner, middle, outer) in cases {
-            together.sample(APP, 1, functions(inner, middle, outer).dump(usize::MAX));
-            let mut single = recorded();
-            single.sample(APP, 1, functions(inner, middle, outer).dump(usize::MAX));
-            alone.extend(single.stacks());
-        }
-        assert_eq!(together.converter.counters.complete_in_dump, cases.len() as u64);
-        assert_eq!(together.stacks(), alone);
-    }
-
-    /// The memory for stacks is limited, so its size must be known.
-    #[test]
-    fn accounts_for_the_memory_of_kept_stacks() {
-        let mut recorded = recorded();
-        let kept = |recorded: &Recorded| {
-            let kept =
-                recorded.converter.threads.values().map(|thread| thread.images.memory()).sum::<usize>();
-            assert_eq!(recorded.converter.image_memory, kept);
-            kept
-        };
-        let stack = stack(0x1abc);
-        recorded.sample(APP, 1, stack.dump(usize::MAX));
-        let of_a_walk = kept(&recorded);
-        assert!(of_a_walk > 0);
-        has(&mut recorded, &[&stack]);
-        recorded.sample(APP, 2, stack.dump(COPIED));
-        assert!(kept(&recorded) > of_a_walk);
-        let task = Task { pid: APP.0, tid: APP.1 };
-        recorded.converter.take(&Input::Named { task, name: "app".into(), by_exec: true, time_ns: 3 });
-        assert_eq!(kept(&recorded), 0);
-        recorded.map(100, "/app", 0x1000);
-        recorded.sample(APP, 4, stack.dump(usize::MAX));
-        assert!(kept(&recorded) > 0);
-        recorded.converter.take(&Input::Ended { task, time_ns: 5 });
-        assert_eq!(kept(&recorded), 0);
-        // The kernel may sample it once more; its state is dropped some drains later.
-        recorded.sample(APP, 6, stack.dump(usize::MAX));
-        (0..9).for_each(|_| recorded.converter.begin_drain());
-        assert_eq!(kept(&recorded), 0);
-    }
-
-    /// The outer frames come from an image that both samples agree with. Between them, the second sample has
-    /// another caller.
-    #[test]
-    fn a_joined_walk_is_reused_only_where_the_dump_is_equal() {
-        let with = |middle: u64| {
-            let functions = (0..9).map(|at| if at == 2 { middle } else { 0x1100 + at });
-            TestStack::new(SP, &functions.chain([0x1abc]).collect::<Vec<u64>>(), FRAME, 0)
-        };
-        let (first, second) = (with(0x1102), with(0x1802));
-        let mut recorded = recorded();
-        has(&mut recorded, &[&first]);
-        recorded.sample(APP, 1, first.dump(COPIED));
-        recorded.sample(APP, 2, second.dump(COPIED));
-        let counters = &recorded.converter.counters;
-        assert_eq!((counters.completed_by_read, counters.completed_by_join, counters.truncated), (1, 1, 0));
-        let stacks = recorded.stacks();
-        assert!(stacks[0].contains(" /app+101 ") && stacks[0].ends_with(" /app+abb"), "{stacks:?}");
-        assert_eq!(stacks[1], stacks[0].replace(" /app+101 ", " /app+801 "));
-    }
-
-    #[test]
-    fn a_walk_is_not_reused_after_mappings_changed() {
-        let mut recorded = recorded();
-        let stack = stack(0x1abc);
-        recorded.sample(APP, 1, stack.dump(usize::MAX));
-        recorded.map(100, "/other", 0x1000);
-        recorded.sample(APP, 2, stack.dump(usize::MAX));
-        assert_eq!(ends(recorded), ["/app+abb", "/other+abb"]);
-    }
-
-    /// The outer frames of the previous walk come from an image that the sample does not agree with.
-    #[test]
-    fn a_joined_walk_is_reused_only_with_its_image() {
-        let mut recorded = recorded();
-        let (then, mut now) = (stack(0x1abc), stack(0x1def));
-        now.bytes[COPIED - 0x100] ^= 1;
-        has(&mut recorded, &[&then]);
-        recorded.sample(APP, 1, then.dump(COPIED));
-        recorded.sample(APP, 2, then.dump(COPIED));
-        has(&mut recorded, &[&now]);
-        recorded.sample(APP, 3, now.dump(COPIED));
-        recorded.converter.begin_drain();
-        recorded.sample(APP, 4, now.dump(COPIED));
-        recorded.sample(APP, 5, then.dump(COPIED));
-        let counters = &recorded.converter.counters;
-        assert_eq!((counters.completed_by_read, counters.completed_by_join, counters.truncated), (2, 2, 1));
-        assert_eq!(ends(recorded), ["/app+abb", "/app+abb", "...", "/app+dee", "/app+abb"]);
-    }
-
-    /// The program has returned from the sample's outer frames and has called in by another path.
-    #[test]
-    fn a_stack_that_has_changed_is_not_joined() {
-        let mut recorded = recorded();
-        let (then, mut now) = (stack(0x1abc), stack(0x1def));
-        now.bytes[COPIED - 0x100] ^= 1;
-        has(&mut recorded, &[&now]);
-        recorded.sample(APP, 1, then.dump(COPIED));
-        assert_eq!(recorded.converter.counters.truncated, 1);
-        assert_eq!(ends(recorded), ["..."]);
-    }
-
-    /// The stack changed during the read, which may have returned parts of both versions.
-    #[test]
-    fn a_stack_that_changes_during_the_read_is_not_joined_or_kept() {
-        let mut recorded = recorded();
-        let (then, mut now) = (stack(0x1abc), stack(0x1def));
-        now.bytes[COPIED - 0x100] ^= 1;
-        has(&mut recorded, &[&then, &now]);
-        recorded.sample(APP, 1, then.dump(COPIED));
-        recorded.sample(APP, 2, then.dump(COPIED));
-        assert_eq!(recorded.converter.counters.truncated, 2);
-        assert_eq!(ends(recorded), ["...", "..."]);
-    }
-
-    /// The stack was different during the read, and the same as before afterwards.
-    #[test]
-    fn a_stack_that_briefly_changed_is_not_joined() {
-        let mut recorded = recorded();
-        let (then, mut changed) = (stack(0x1abc), stack(0x1def));
-        changed.bytes[COPIED - 0x100] ^= 1;
-        has(&mut recorded, &[&changed, &then]);
-        recorded.sample(APP, 1, then.dump(COPIED));
-        assert_eq!(ends(recorded), ["..."]);
-    }
-
-    #[test]
-    fn the_same_bytes_at_another_address_prove_nothing() {
-        let mut recorded = recorded();
-        let functions: Vec<u64> = (0..9).map(|at| 0x1100 + at).chain([0x1def]).collect();
-        has(&mut recorded, &[&TestStack::new(SP + 8, &functions, FRAME, 0)]);
-        recorded.sample(APP, 1, stack(0x1abc).dump(COPIED));
-        assert_eq!(ends(recorded), ["..."]);
-    }
-
-    /// Threads of one program have equal stacks at different addresses, and at different times at the same
-    /// address.
-    #[test]
-    fn a_threads_stack_is_not_used_for_another_thread() {
-        let mut recorded = recorded();
-        recorded.fork(100, (100, 101), 1);
-        let stack = stack(0x1abc);
-        has(&mut recorded, &[&stack]);
-        recorded.sample(APP, 2, stack.dump(COPIED));
-        recorded.converter.world.memory.clear();
-        recorded.sample((100, 101), 3, stack.dump(COPIED));
-        assert_eq!(ends(recorded), ["/app+abb", "..."]);
-    }
-
-    #[test]
-    fn the_stack_of_an_exited_thread_is_not_used_for_its_successor() {
-        let mut recorded = recorded();
-        let stack = stack(0x1abc);
-        has(&mut recorded, &[&stack]);
-        recorded.fork(100, (100, 101), 1);
-        recorded.sample((100, 101), 2, stack.dump(COPIED));
-        recorded.exit((100, 101), 3);
-        recorded.fork(100, (100, 101), 4);
-        recorded.converter.world.memory.clear();
-        recorded.sample((100, 101), 5, stack.dump(COPIED));
-        assert_eq!(ends(recorded), ["/app+abb", "..."]);
-    }
-
-    #[test]
-    fn an_exec_forgets_the_stack() {
-        let mut recorded = recorded();
-        let stack = stack(0x1abc);
-        has(&mut recorded, &[&stack]);
-        recorded.sample(APP, 2, stack.dump(COPIED));
-        recorded.exec(APP, "next", 3);
-        recorded.map(100, "/next", 0x1000);
-        recorded.converter.world.memory.clear();
-        recorded.sample(APP, 5, stack.dump(COPIED));
-        assert_eq!(ends(recorded), ["/app+abb", "..."]);
-    }
-
-    #[test]
-    fn an_unreadable_process_is_not_read_again_before_its_next_exec() {
-        let mut recorded = recorded();
-        let stack = stack(0x1abc);
-        has(&mut recorded, &[&stack]);
-        recorded.converter.world.refusing = vec![100];
-        recorded.sample(APP, 1, stack.dump(COPIED));
-        recorded.converter.begin_drain();
-        recorded.sample(APP, 2, stack.dump(COPIED));
-        assert_eq!(reads(&recorded), 1);
-        recorded.converter.world.refusing.clear();
-        recorded.exec(APP, "next", 3);
-        recorded.map(100, "/next", 0x1000);
-        recorded.sample(APP, 4, stack.dump(COPIED));
-        assert_eq!(ends(recorded), ["...", "...", "/next+abb"]);
-    }
-
-    /// A read takes time, during which the program's other samples wait.
-    #[test]
-    fn a_stack_is_read_at_most_once_per_thread_and_drain() {
-        let mut recorded = recorded();
-        let (now, mut before) = (stack(0x1abc), stack(0x1def));
-        before.bytes[COPIED - 0x100] ^= 1;
-        has(&mut recorded, &[&now]);
-        recorded.sample(APP, 1, now.dump(COPIED));
-        let after_first = reads(&recorded);
-        recorded.sample(APP, 2, before.dump(COPIED));
-        assert_eq!(reads(&recorded), after_first);
-        assert_eq!(ends(recorded), ["/app+abb", "..."]);
-    }
-
-    /// A signal handler on its own stack that has interrupted a function on another stack.
-    fn in_handler(recorded: &mut Recorded, interrupted: &TestStack) -> TestStack {
-        const RETURNS_TO: u64 = 0x3008;
-        // Bytes that look like a call, then code that returns to the kernel's signal frame.
-        let code = [0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05, 0x90];
-        let file = whyslow_elf::testing::Built::default().load(0x1000, &code).bytes();
-        recorded.converter.world.files.insert("/c".to_owned(), file);
-        recorded.map_file(100, "/c", 0x3000, (2, 0));
-        let mut handler = TestStack::new(0x5000_0000, &[0x1800, RETURNS_TO], FRAME, 9);
-        let registers = FRAME + 40;
-        for (at, value) in [(10, interrupted.bp), (15, interrupted.sp), (16, interrupted.ip)] {
-            let at = registers + 8 * at;
-            handler.bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-        }
-        handler
-    }
-
-    #[test]
-    fn the_interrupted_stack_behind_a_signal_is_read_and_then_reused() {
-        let mut recorded = recorded();
-        let interrupted = stack(0x1abc);
-        let handler = in_handler(&mut recorded, &interrupted);
-        recorded.converter.world.memory.insert(100, vec![vec![handler.clone(), interrupted]]);
-        recorded.sample(APP, 1, handler.dump(usize::MAX));
-        let after_first = reads(&recorded);
-        recorded.sample(APP, 2, handler.dump(usize::MAX));
-        assert_eq!(reads(&recorded), after_first);
-        let counters = &recorded.converter.counters;
-        assert_eq!((counters.completed_by_read, counters.completed_by_join), (1, 1));
-        let stacks = recorded.stacks();
-        assert!(stacks[0].starts_with("/app+800 /c+8 /app+100 /app+100 "), "{stacks:?}");
-        assert!(stacks.iter().all(|stack| stack.ends_with(" /app+abb")), "{stacks:?}");
-    }
-
-    /// The handler has returned and the next signal has arrived: the stack behind it is another one.
-    #[test]
-    fn nothing_is_used_behind_a_handler_that_has_returned() {
-        let (interrupted, later) = (stack(0x1abc), stack(0x1def));
-        // Before the first check, before its stack is read, and before the second check.
-        for returned_before in 0..3 {
-            let mut recorded = recorded();
-            let handler = in_handler(&mut recorded, &interrupted);
-            let mut next = handler.clone();
-            next.bytes[FRAME + 48] ^= 1;
-            let mut versions = vec![vec![handler.clone(), interrupted.clone()]; returned_before];
-            versions.push(vec![next, later.clone()]);
-            recorded.converter.world.memory.insert(100, versions);
-            recorded.sample(APP, 1, handler.dump(usize::MAX));
-            assert_eq!(recorded.converter.counters.cut_at_signal, 1, "{returned_before}");
-            assert_eq!(recorded.stacks(), ["/app+800 /c+8 /app+100 ..."], "{returned_before}");
-        }
-    }
-
-    /// The kernel copied everything: the frame pointer leads nowhere, and the current memory would not help.
-    #[test]
-    fn a_dump_that_was_not_truncated_is_not_completed() {
-        let mut recorded = recorded();
-        let stack = stack(0x1abc);
-        has(&mut recorded, &[&stack]);
-        let UserStack::Dump(registers, dump) = stack.dump(COPIED) else { unreachable!() };
-        recorded.sample(APP, 1, UserStack::Dump(registers, Dump { cut: false, ..dump }));
-        assert_eq!((reads(&recorded), recorded.converter.counters.no_unwind_info), (0, 1));
-        assert_eq!(ends(recorded), ["..."]);
-    }
-
-    #[test]
-    fn a_sample_without_an_address_keeps_its_time() {
-        let mut recorded = recorded();
-        recorded.sample(APP, 1, UserStack::None);
-        recorded.sample(APP, 2, UserStack::Address(None));
-        assert_eq!(recorded.profile().samples[0].value, [1, 1]);
+impl Stacks {
+    /// The memory of all kept stacks, as it is counted and as it is.
+    pub(super) fn memory(&self) -> (usize, usize) {
+        (self.memory, self.threads.values().map(Images::memory).sum())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,84 +1,364 @@
-//! Processes and threads: their starts, names and exits.
+//! Processes and threads: which run now, and the rows of all.
+
+use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Builder, ModuleKind, Process, ProcessId, Thread, ThreadId, ThreadTimes};
+use whyslow_profile::{Builder, Process, ProcessId, Thread, ThreadId};
 
-use super::Converter;
-use super::accounting::CpuTime;
-use super::calls::InCall;
-use super::waits::{Away, Snapshots, Unsplit};
-use crate::completion::Images;
+use super::tables::Tables;
 use crate::input::Task;
-use crate::modules::ModuleIndex;
-use crate::space::AddressSpace;
-use crate::world::{Running, World};
 
 /// The name of a thread of which nothing is known.
-const UNKNOWN: &str = "unknown";
+pub(super) const UNKNOWN: &str = "unknown";
+
+/// The name of a process of which nothing is known.
+pub(super) fn nameless(pid: u32) -> String {
+    format!("pid {pid}")
+}
+
+/// A thread that has its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LiveThread {
+    pub(super) id: ThreadId,
+    pub(super) task: Task,
+}
 
 #[derive(Debug)]
-pub(super) struct ProcessState {
-    pub(super) id: ProcessId,
-    pub(super) space: AddressSpace,
-    /// Set between an exec and the first mapping of its program.
-    pub(super) expects_program: bool,
-    /// The module of its run-time code.
-    pub(super) jit: Option<ModuleIndex>,
-    /// Whether its memory can be read.
-    pub(super) readable: bool,
-    pub(super) threads: usize,
+struct ProcessState {
+    id: ProcessId,
+    threads: usize,
     /// Since when it is known, if no record announced its start.
     seen_ns: Option<u64>,
 }
 
-impl ProcessState {
-    fn new(id: ProcessId, space: AddressSpace, readable: bool) -> Self {
-        Self { id, space, expects_program: false, jit: None, readable, threads: 0, seen_ns: None }
-    }
+#[derive(Debug, Clone, Copy)]
+struct ThreadState {
+    id: ThreadId,
+    pid: u32,
 }
 
+/// The processes and threads of a recording, by the system's numbers. The numbers of those that exited some rounds
+/// ago are forgotten, so that memory use depends on the running threads and not on all threads so far. Their rows
+/// are kept: the kernel may still sample them.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    processes: FxHashMap<u32, ProcessState>,
+    threads: FxHashMap<u32, ThreadState>,
+    rows: Rows,
+    /// Threads that have exited: the round, the system's number, the row.
+    ended: VecDeque<(u64, u32, ThreadId)>,
+    round: u64,
+}
+
+/// What has lost its state.
+#[derive(Debug, Default)]
+pub(super) struct Forgotten {
+    pub(super) threads: Vec<ThreadId>,
+    pub(super) processes: Vec<u32>,
+}
+
+/// A thread that has its state again.
 #[derive(Debug)]
-pub(super) struct ThreadState {
-    pub(super) id: ThreadId,
-    pub(super) pid: u32,
-    pub(super) images: Images,
-    pub(super) cpu_time: CpuTime,
-    pub(super) away: Away,
-    pub(super) snapshots: Snapshots,
-    /// Its waits until its run-queue delay is read.
-    pub(super) unsplit: Unsplit,
-    pub(super) call: InCall,
-    /// Its time off CPUs so far.
-    pub(super) times: ThreadTimes,
-    /// Its run-queue delay by the kernel's account: at the start of the recording, and at the last reading.
-    pub(super) queue: (u64, u64),
+pub(super) struct Revived {
+    /// The thread that had its number.
+    pub(super) replaced: Option<ThreadId>,
+    /// Whether its process has its state again, too.
+    pub(super) process: bool,
 }
 
-impl ThreadState {
-    fn new(id: ThreadId, pid: u32) -> Self {
-        Self {
-            id,
-            pid,
-            images: Images::default(),
-            cpu_time: CpuTime::default(),
-            away: Away::default(),
-            snapshots: Snapshots::default(),
-            unsplit: Unsplit::default(),
-            call: InCall::default(),
-            times: ThreadTimes::default(),
-            queue: (0, 0),
+impl Tasks {
+    /// The thread that has a number now.
+    #[inline]
+    pub(super) fn thread(&self, tid: u32) -> Option<LiveThread> {
+        self.threads.get(&tid).map(|state| LiveThread { id: state.id, task: Task { pid: state.pid, tid } })
+    }
+
+    /// The thread that has a number now, if it is of this process and not an earlier one of another.
+    #[inline]
+    pub(super) fn thread_of(&self, task: Task) -> Option<LiveThread> {
+        self.thread(task.tid).filter(|thread| thread.task.pid == task.pid)
+    }
+
+    /// The process that has a number now.
+    pub(super) fn process(&self, pid: u32) -> Option<ProcessId> {
+        self.processes.get(&pid).map(|process| process.id)
+    }
+
+    /// The rows of a thread and its process.
+    pub(super) fn rows_of(&self, tid: u32) -> Option<(ThreadId, ProcessId)> {
+        let thread = self.threads.get(&tid)?;
+        Some((thread.id, self.process(thread.pid)?))
+    }
+
+    /// All threads that have their state, by number.
+    pub(super) fn all(&self) -> Vec<LiveThread> {
+        let mut threads: Vec<LiveThread> = self.threads.keys().filter_map(|tid| self.thread(*tid)).collect();
+        threads.sort_unstable_by_key(|thread| thread.task.tid);
+        threads
+    }
+
+    /// The threads that have not exited, by number.
+    pub(super) fn living(&self, tables: &Tables) -> Vec<LiveThread> {
+        let mut threads = self.all();
+        threads.retain(|thread| tables.builder.thread_row(thread.id).end_ns.is_none());
+        threads
+    }
+
+    /// Begins a round of records.
+    pub(super) fn begin_round(&mut self, tables: &Tables) -> Forgotten {
+        const ROUNDS_AFTER_EXIT: u64 = 4;
+        self.round += 1;
+        let mut forgotten = Forgotten::default();
+        while let Some(&(round, tid, id)) = self.ended.front()
+            && round + ROUNDS_AFTER_EXIT < self.round
+        {
+            self.ended.pop_front();
+            // Its numbers may belong to a new thread or process by now.
+            if self.threads.get(&tid).is_some_and(|thread| thread.id == id) {
+                self.threads.remove(&tid);
+                forgotten.threads.push(id);
+            }
+            let process = tables.builder.thread_row(id).process;
+            let pid = tables.builder.process_row(process).pid;
+            if let Some(state) = self.processes.get_mut(&pid).filter(|state| state.id == process) {
+                state.threads = state.threads.saturating_sub(1);
+                if state.threads == 0 {
+                    self.processes.remove(&pid);
+                    forgotten.processes.push(pid);
+                }
+            }
+        }
+        forgotten
+    }
+
+    /// Adds a process.
+    pub(super) fn add_process(
+        &mut self,
+        tables: &mut Tables,
+        pid: u32,
+        parent: Option<ProcessId>,
+        name: &str,
+        time: u64,
+    ) {
+        let name = tables.builder.string(name);
+        let start_ns = tables.since_start(time);
+        let id = tables.builder.process(Process { pid, parent, name, start_ns, end_ns: None });
+        self.rows.add_process(pid, id);
+        self.processes.insert(pid, ProcessState { id, threads: 0, seen_ns: None });
+    }
+
+    /// Adds a thread of a known process. Returns the one that had its number.
+    pub(super) fn add_thread(
+        &mut self,
+        tables: &mut Tables,
+        task: Task,
+        name: &str,
+        time: u64,
+    ) -> Option<ThreadId> {
+        let process = self.processes.get_mut(&task.pid)?;
+        process.threads += 1;
+        let (process, name, start_ns) = (process.id, tables.builder.string(name), tables.since_start(time));
+        let thread = Thread { process, tid: task.tid, name, start_ns, end_ns: None, times: None };
+        let id = tables.builder.thread(thread);
+        self.rows.add_thread(task, id);
+        self.threads.insert(task.tid, ThreadState { id, pid: task.pid }).map(|state| state.id)
+    }
+
+    /// Gives a thread its state again that has a row; `None` if it has none, or if its process's number was reused.
+    ///
+    /// A thread announces its exit before it leaves its CPU for the last time. On a busy machine it can queue there for
+    /// longer than its state is kept, and be sampled once more: that sample still belongs to the exited thread.
+    pub(super) fn revive(&mut self, tables: &Tables, task: Task) -> Option<Revived> {
+        let id = self.row_of(tables, task)?;
+        let row = tables.builder.thread_row(id);
+        let mut is_new = false;
+        let process = self.processes.entry(task.pid).or_insert_with(|| {
+            is_new = true;
+            ProcessState { id: row.process, threads: 0, seen_ns: None }
+        });
+        process.threads += 1;
+        let replaced = self.threads.insert(task.tid, ThreadState { id, pid: task.pid });
+        if row.end_ns.is_some() {
+            self.ended.push_back((self.round, task.tid, id));
+        }
+        Some(Revived { replaced: replaced.map(|state| state.id), process: is_new })
+    }
+
+    fn row_of(&self, tables: &Tables, task: Task) -> Option<ThreadId> {
+        let id = *self.rows.threads.get(&task)?;
+        let process = tables.builder.thread_row(id).process;
+        (self.rows.processes.get(&task.pid) == Some(&process)).then_some(id)
+    }
+
+    /// A process is known since a time, although no record announced its start.
+    pub(super) fn seen(&mut self, pid: u32, time: u64) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.seen_ns = Some(time);
         }
     }
-}
 
-/// The name of a process of which nothing is known.
-fn nameless(pid: u32) -> String {
-    format!("pid {pid}")
+    /// The row of the process that had a number at a time.
+    pub(super) fn process_at(&self, tables: &Tables, pid: u32, time: u64) -> Option<ProcessId> {
+        self.rows.process_at(&tables.builder, pid, tables.since_start(time))
+    }
+
+    /// The row of the thread that had a number at a time.
+    pub(super) fn thread_at(&self, tables: &Tables, task: Task, time: u64) -> Option<ThreadId> {
+        self.rows.thread_at(&tables.builder, task, tables.since_start(time))
+    }
+
+    /// Adds the row of a thread that no kernel record announced, and that may have exited.
+    pub(super) fn add_row_of_thread(
+        &mut self,
+        tables: &mut Tables,
+        task: Task,
+        process: ProcessId,
+        name: &str,
+        time: u64,
+    ) -> ThreadId {
+        let (name, start_ns) = (tables.builder.string(name), tables.since_start(time));
+        let thread = Thread { process, tid: task.tid, name, start_ns, end_ns: None, times: None };
+        let id = tables.builder.thread(thread);
+        self.rows.add_thread(task, id);
+        id
+    }
+
+    /// The name of a thread, which its children have until they get their own.
+    pub(super) fn name_of(&self, tables: &Tables, tid: u32) -> String {
+        let name = self.threads.get(&tid).map(|thread| tables.builder.thread_row(thread.id).name);
+        name.map_or(UNKNOWN, |name| tables.builder.text(name)).to_owned()
+    }
+
+    /// The name of a process.
+    pub(super) fn process_name<'a>(&self, tables: &'a Tables, pid: u32) -> Option<&'a str> {
+        Some(tables.builder.text(tables.builder.process_row(self.process(pid)?).name))
+    }
+
+    /// Completes a process that was seen before its fork record with its parent, name and start. Returns whether it is
+    /// such a process. The records of another CPU can be late, while the agent in a process reports at once.
+    pub(super) fn adopt(
+        &mut self,
+        tables: &mut Tables,
+        pid: u32,
+        parent: u32,
+        start: u64,
+        name: &str,
+    ) -> bool {
+        let parent = self.process(parent);
+        let Some(process) = self.processes.get_mut(&pid) else { return false };
+        let (id, is_late) = (process.id, process.seen_ns.is_some_and(|seen| start <= seen));
+        let row = tables.builder.process_row(id);
+        if !is_late || row.end_ns.is_some() {
+            return false;
+        }
+        let is_nameless = tables.builder.text(row.name) == nameless(pid);
+        let name = if is_nameless { tables.builder.string(name) } else { row.name };
+        let start_ns = tables.since_start(start);
+        tables.builder.update_process(id, |row| {
+            (row.start_ns, row.name, row.parent) = (start_ns, name, parent);
+        });
+        process.seen_ns = None;
+        true
+    }
+
+    /// Whether a thread was seen before its fork record. If it existed when the recording started, it is an earlier
+    /// thread with the same number, unless its process is being `adopted`.
+    pub(super) fn is_known_already(
+        &self,
+        tables: &mut Tables,
+        task: Task,
+        start: u64,
+        name: &str,
+        adopted: bool,
+    ) -> bool {
+        let Some(id) = self.row_of(tables, task) else { return false };
+        let row = tables.builder.thread_row(id);
+        let start_ns = tables.since_start(start);
+        let is_other = !adopted && (row.start_ns == 0 || row.start_ns < start_ns);
+        if row.end_ns.is_some() || is_other {
+            return false;
+        }
+        let nameless = tables.builder.text(row.name) == UNKNOWN;
+        let name = if nameless { tables.builder.string(name) } else { row.name };
+        tables.builder.update_thread(id, |row| (row.start_ns, row.name) = (start_ns, name));
+        true
+    }
+
+    /// Names a thread, and its process if it is the first one.
+    pub(super) fn rename(&self, tables: &mut Tables, task: Task, name: &str) {
+        let name = tables.builder.string(name);
+        if let Some(thread) = self.threads.get(&task.tid) {
+            tables.builder.update_thread(thread.id, |row| row.name = name);
+        }
+        if task.pid == task.tid
+            && let Some(process) = self.processes.get(&task.pid)
+        {
+            tables.builder.update_process(process.id, |row| row.name = name);
+        }
+    }
+
+    /// The threads of a process that have not exited, except this one, if it has several.
+    pub(super) fn others(&self, tables: &Tables, task: Task) -> Vec<u32> {
+        if self.processes.get(&task.pid).is_none_or(|process| process.threads <= 1) {
+            return Vec::new();
+        }
+        let others = self.threads.iter().filter(|(tid, state)| state.pid == task.pid && **tid != task.tid);
+        let living = others.filter(|(_, state)| tables.builder.thread_row(state.id).end_ns.is_none());
+        living.map(|(tid, _)| *tid).collect()
+    }
+
+    /// A thread of several continues under the number of its process's first one, whose end was announced.
+    pub(super) fn goes_on(&mut self, tables: &mut Tables, task: Task) {
+        if self.processes.get(&task.pid).is_none_or(|process| process.threads <= 1) {
+            return;
+        }
+        self.ended.retain(|(_, ended, _)| *ended != task.tid);
+        if let Some(thread) = self.threads.get(&task.tid) {
+            tables.builder.update_thread(thread.id, |row| row.end_ns = None);
+        }
+        if let Some(process) = self.processes.get(&task.pid) {
+            tables.builder.update_process(process.id, |row| row.end_ns = None);
+        }
+    }
+
+    /// A thread has exited.
+    pub(super) fn end_thread(&mut self, tables: &mut Tables, tid: u32, time: u64) {
+        let end_ns = Some(tables.since_start(time));
+        let Some(thread) = self.threads.get(&tid) else { return };
+        tables.builder.update_thread(thread.id, |row| row.end_ns = end_ns);
+        self.ended.push_back((self.round, tid, thread.id));
+    }
+
+    /// A process ends with its first thread, or with the last one that goes on after it. Returns whether the process is
+    /// known.
+    pub(super) fn end_process(&self, tables: &mut Tables, task: Task, time: u64) -> bool {
+        let end_ns = Some(tables.since_start(time));
+        let Some(process) = self.processes.get(&task.pid) else { return false };
+        if task.pid == task.tid || tables.builder.process_row(process.id).end_ns.is_some() {
+            tables.builder.update_process(process.id, |row| row.end_ns = end_ns);
+        }
+        true
+    }
+
+    /// The thread of an exiting process that no longer has a number: the one that exited last.
+    pub(super) fn leaving(&self, pid: u32) -> u32 {
+        let of_process = |tid: &u32| self.threads.get(tid).is_some_and(|thread| thread.pid == pid);
+        self.ended.iter().rev().map(|(_, tid, _)| *tid).find(of_process).unwrap_or(pid)
+    }
+
+    /// The processes without an exit record: numbers and names.
+    pub(super) fn not_ended(&self, tables: &Tables) -> Vec<(u32, String)> {
+        let mut pids: Vec<u32> = self.living(tables).into_iter().map(|thread| thread.task.pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let name = |pid: u32| Some((pid, self.process_name(tables, pid)?.to_owned()));
+        pids.into_iter().filter_map(name).collect()
+    }
 }
 
 /// Rows by the system's numbers.
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
+struct Rows {
     processes: FxHashMap<u32, ProcessId>,
     threads: FxHashMap<Task, ThreadId>,
     /// Earlier processes with the same number, oldest first.
@@ -86,7 +366,7 @@ pub(super) struct Tasks {
     threads_before: FxHashMap<Task, Vec<ThreadId>>,
 }
 
-impl Tasks {
+impl Rows {
     fn add_process(&mut self, pid: u32, id: ProcessId) {
         if let Some(before) = self.processes.insert(pid, id) {
             self.processes_before.entry(pid).or_default().push(before);
@@ -122,308 +402,16 @@ fn last_started<'a, Id: Copy + 'a>(
     rows.clone().rev().find(|id| started(*id)).or_else(|| rows.clone().next())
 }
 
-impl<W: World> Converter<W> {
-    /// Adds the recorded process before its first record.
-    pub fn add_process(&mut self, pid: u32, name: &str) {
-        self.new_process(pid, None, name, self.start_ns);
-        self.new_thread(pid, pid, name, self.start_ns);
+#[cfg(test)]
+impl Tasks {
+    /// The numbers of threads and processes that have their state.
+    pub(super) fn kept(&self) -> (usize, usize) {
+        (self.threads.len(), self.processes.len())
     }
 
-    /// Adds a process that already runs, with its threads and mappings, as far as the world knows them.
-    pub fn add_running_process(&mut self, pid: u32) {
-        let Running { name, threads, mappings } = self.world.running(pid).unwrap_or_default();
-        let name = name.unwrap_or_else(|| nameless(pid));
-        self.new_process(pid, None, &name, self.start_ns);
-        for (tid, own) in threads {
-            self.new_thread(pid, tid, own.as_ref().unwrap_or(&name), self.start_ns);
-        }
-        for row in mappings {
-            let Self { world, threads, processes, .. } = self;
-            world.file_mapped(pid, None, &row.mapping.key.path, &super::task_rows(threads, processes));
-            if row.executable {
-                let kind = if row.is_program { ModuleKind::Program } else { ModuleKind::Library };
-                self.map(pid, row.mapping, kind);
-            }
-        }
-    }
-
-    pub(super) fn new_process(&mut self, pid: u32, parent: Option<u32>, name: &str, time: u64) {
-        let parent = parent.and_then(|parent| self.processes.get(&parent));
-        let space = parent.map(|parent| parent.space.clone()).unwrap_or_default();
-        let parent = parent.map(|parent| parent.id);
-        let name = self.builder.string(name);
-        let start_ns = self.since_start(time);
-        let id = self.builder.process(Process { pid, parent, name, start_ns, end_ns: None });
-        self.tasks.add_process(pid, id);
-        self.processes.insert(pid, ProcessState::new(id, space, self.world.has_memory()));
-        self.world.process_started(pid);
-    }
-
-    pub(super) fn new_thread(&mut self, pid: u32, tid: u32, name: &str, time: u64) {
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        process.threads += 1;
-        let name = self.builder.string(name);
-        let process = process.id;
-        let thread =
-            Thread { process, tid, name, start_ns: self.since_start(time), end_ns: None, times: None };
-        let id = self.builder.thread(thread);
-        self.tasks.add_thread(Task { pid, tid }, id);
-        self.forget_stacks(tid);
-        self.threads.insert(tid, ThreadState::new(id, pid));
-    }
-
-    /// Ensures that a thread has its state. Adds a row only if no record was about the thread yet.
-    ///
-    /// A thread announces its exit before it leaves its CPU for the last time. On a busy machine it can queue
-    /// there for longer than its state is kept, and be sampled once more: that sample still belongs to the
-    /// exited thread.
-    pub(super) fn ensure_thread(&mut self, pid: u32, tid: u32, time: u64) {
-        if self.has_thread(pid, tid) {
-            return;
-        }
-        match self.row_of(pid, tid) {
-            Some(id) => {
-                let row = self.builder.thread_row(id);
-                let (process, ended) = (row.process, row.end_ns.is_some());
-                let readable = self.world.has_memory();
-                let state = self.processes.entry(pid);
-                let state =
-                    state.or_insert_with(|| ProcessState::new(process, AddressSpace::default(), readable));
-                state.threads += 1;
-                self.forget_stacks(tid);
-                self.threads.insert(tid, ThreadState::new(id, pid));
-                if ended {
-                    self.ended.push_back((self.drain, tid, id));
-                }
-            }
-            None => {
-                self.ensure_process(pid, time);
-                if !self.has_thread(pid, tid) {
-                    self.new_thread(pid, tid, UNKNOWN, time);
-                }
-            }
-        }
-    }
-
-    /// Whether a number belongs to a thread of this process, and not to an earlier one of another process.
-    fn has_thread(&self, pid: u32, tid: u32) -> bool {
-        self.threads.get(&tid).is_some_and(|thread| thread.pid == pid)
-    }
-
-    /// The row of a thread; `None` if there is none, or if its process's number was reused.
-    fn row_of(&self, pid: u32, tid: u32) -> Option<ThreadId> {
-        let id = *self.tasks.threads.get(&Task { pid, tid })?;
-        let process = self.builder.thread_row(id).process;
-        (self.tasks.processes.get(&pid) == Some(&process)).then_some(id)
-    }
-
-    /// Adds a process that was not announced.
-    pub(super) fn ensure_process(&mut self, pid: u32, time: u64) {
-        if self.processes.contains_key(&pid) {
-            return;
-        }
-        self.add_running_process(pid);
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.seen_ns = Some(time);
-        }
-    }
-
-    /// The row of the process that had a number at a time. Adds one if no kernel record announced it.
-    pub fn task_process(&mut self, pid: u32, parent: Option<u32>, name: &str, time: u64) -> ProcessId {
-        if let Some(id) = self.tasks.process_at(&self.builder, pid, self.since_start(time)) {
-            return id;
-        }
-        self.new_process(pid, parent, name, time);
-        let process = self.processes.get_mut(&pid);
-        // The line above added the row.
-        let process = process.unwrap_or_else(|| unreachable!());
-        process.seen_ns = Some(time);
-        process.id
-    }
-
-    /// The row of a thread, in the same way.
-    pub fn task_thread(&mut self, pid: u32, tid: u32, name: &str, time: u64) -> ThreadId {
-        let (task, start_ns) = (Task { pid, tid }, self.since_start(time));
-        if let Some(id) = self.tasks.thread_at(&self.builder, task, start_ns) {
-            return id;
-        }
-        let process = self.task_process(pid, None, name, time);
-        let name = self.builder.string(name);
-        let id = self.builder.thread(Thread { process, tid, name, start_ns, end_ns: None, times: None });
-        self.tasks.add_thread(task, id);
-        id
-    }
-
-    pub(super) fn forked(&mut self, Task { pid, tid }: Task, parent: Task, time: u64) {
-        // A thread keeps its parent's name until it gets its own.
-        let name = match self.threads.get(&parent.tid) {
-            Some(parent) => self.name_of(parent.id),
-            None => UNKNOWN.to_owned(),
-        };
-        let adopted = pid != parent.pid && self.adopt(pid, parent.pid, time, &name);
-        if pid != parent.pid && !adopted {
-            self.new_process(pid, Some(parent.pid), &name, time);
-        } else if !self.processes.contains_key(&pid) {
-            self.new_process(pid, None, &name, time);
-        }
-        if self.is_thread_known_already(Task { pid, tid }, time, &name, adopted) {
-            self.ensure_thread(pid, tid, time);
-        } else {
-            self.new_thread(pid, tid, &name, time);
-        }
-        self.first_wait_begins(tid, time);
-        self.descriptors_inherited(parent.pid, pid);
-    }
-
-    /// Completes a process that was seen before its fork record with what it inherits from its parent.
-    /// Returns whether it is such a process. The records of another CPU can be late, while the agent in a
-    /// process reports at once.
-    fn adopt(&mut self, pid: u32, parent: u32, start: u64, name: &str) -> bool {
-        let Some(process) = self.processes.get(&pid) else { return false };
-        let (id, is_late) = (process.id, process.seen_ns.is_some_and(|seen| start <= seen));
-        let row = self.builder.process_row(id);
-        if !is_late || row.end_ns.is_some() {
-            return false;
-        }
-        let is_nameless = self.builder.text(row.name) == nameless(pid);
-        let name = if is_nameless { self.builder.string(name) } else { row.name };
-        let start_ns = self.since_start(start);
-        let parent = self.processes.get(&parent).map(|parent| (parent.id, parent.space.clone()));
-        self.builder.update_process(id, |row| {
-            (row.start_ns, row.name, row.parent) = (start_ns, name, parent.as_ref().map(|(id, _)| *id));
-        });
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.seen_ns = None;
-            match parent {
-                Some((_, space)) if process.space.len() == 0 => process.space = space,
-                Some((_, space)) if self.limits.may_copy(&space) => process.space.put_on(space),
-                _ => {}
-            }
-        }
-        true
-    }
-
-    /// Whether a thread was seen before its fork record. If it existed when the recording started, it is an
-    /// earlier thread with the same number, unless its process is being `adopted`.
-    fn is_thread_known_already(&mut self, task: Task, start: u64, name: &str, adopted: bool) -> bool {
-        let Some(id) = self.row_of(task.pid, task.tid) else { return false };
-        let row = self.builder.thread_row(id);
-        let start_ns = self.since_start(start);
-        let is_other = !adopted && (row.start_ns == 0 || row.start_ns < start_ns);
-        if row.end_ns.is_some() || is_other {
-            return false;
-        }
-        let nameless = self.builder.text(row.name) == UNKNOWN;
-        let name = if nameless { self.builder.string(name) } else { row.name };
-        self.builder.update_thread(id, |row| (row.start_ns, row.name) = (start_ns, name));
-        true
-    }
-
-    fn name_of(&self, thread: ThreadId) -> String {
-        self.builder.text(self.builder.thread_row(thread).name).to_owned()
-    }
-
-    pub(super) fn named(&mut self, Task { pid, tid }: Task, name: &str, by_exec: bool, time: u64) {
-        if by_exec && let Some(process) = self.processes.get_mut(&pid) {
-            process.space.clear();
-            process.expects_program = true;
-            process.jit = None;
-            process.readable = self.world.has_memory();
-            if process.threads > 1 {
-                self.exec_of_many(pid, tid, time);
-            }
-            self.account_exec(tid, time);
-            self.descriptors_after_exec(pid, time);
-        }
-        if !self.processes.contains_key(&pid) {
-            self.new_process(pid, None, name, time);
-        }
-        if !self.has_thread(pid, tid) {
-            self.new_thread(pid, tid, name, time);
-        }
-        let name = self.builder.string(name);
-        if let Some(thread) = self.threads.get(&tid) {
-            self.builder.update_thread(thread.id, |row| row.name = name);
-        }
-        self.forget_stacks(tid);
-        if pid == tid
-            && let Some(process) = self.processes.get(&pid)
-        {
-            self.builder.update_process(process.id, |row| row.name = name);
-        }
-    }
-
-    /// A thread of several executes a program: it continues under the number of the first one, and all others
-    /// exit. No record announces the end of its old number.
-    fn exec_of_many(&mut self, pid: u32, tid: u32, time: u64) {
-        let others = self.threads.iter().filter(|(other, state)| state.pid == pid && **other != tid);
-        let others = others.map(|(other, state)| (*other, state.id)).collect::<Vec<_>>();
-        for (other, id) in others {
-            if self.builder.thread_row(id).end_ns.is_none() {
-                self.end_thread(other, time);
-            }
-        }
-        self.ended.retain(|(_, ended, _)| *ended != tid);
-        if let Some(thread) = self.threads.get(&tid) {
-            self.builder.update_thread(thread.id, |row| row.end_ns = None);
-        }
-        if let Some(process) = self.processes.get(&pid) {
-            self.builder.update_process(process.id, |row| row.end_ns = None);
-        }
-    }
-
-    fn end_thread(&mut self, tid: u32, time: u64) {
-        self.store_times(tid, time);
-        self.account_end(tid, time);
-        self.thread_ends_in_call(tid, time);
-        let end_ns = Some(self.since_start(time));
-        self.forget_stacks(tid);
-        let Some(thread) = self.threads.get(&tid) else { return };
-        self.builder.update_thread(thread.id, |row| row.end_ns = end_ns);
-        self.ended.push_back((self.drain, tid, thread.id));
-    }
-
-    /// Drops the kept stacks of a thread.
-    pub(super) fn forget_stacks(&mut self, tid: u32) {
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            self.image_memory -= std::mem::take(&mut thread.images).memory();
-        }
-    }
-
-    pub(super) fn ended(&mut self, Task { pid, tid }: Task, time: u64) {
-        self.end_thread(tid, time);
-        let end_ns = Some(self.since_start(time));
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        // Threads can continue after the first one has exited.
-        if pid == tid || self.builder.process_row(process.id).end_ns.is_some() {
-            self.builder.update_process(process.id, |row| row.end_ns = end_ns);
-        }
-        if pid == tid {
-            if std::mem::take(&mut process.expects_program) {
-                self.counters.unobservable_execs += 1;
-            }
-            self.descriptors_forgotten(pid, time);
-            self.world.process_ended(pid);
-        }
-    }
-
-    /// The thread of an exiting process that no longer has a number: the one that exited last.
-    pub(super) fn leaving_thread(&self, pid: u32) -> u32 {
-        let of_process = |tid: &u32| self.threads.get(tid).is_some_and(|thread| thread.pid == pid);
-        self.ended.iter().rev().map(|(_, tid, _)| *tid).find(of_process).unwrap_or(pid)
-    }
-
-    /// The processes without an exit record: numbers and names.
-    pub fn not_ended(&self) -> Vec<(u32, String)> {
-        let running = |thread: &&ThreadState| self.builder.thread_row(thread.id).end_ns.is_none();
-        let mut pids = self.threads.values().filter(running).map(|thread| thread.pid).collect::<Vec<_>>();
-        pids.sort_unstable();
-        pids.dedup();
-        let name = |pid: u32| {
-            let row = self.builder.process_row(self.processes.get(&pid)?.id);
-            Some((pid, self.builder.text(row.name).to_owned()))
-        };
-        pids.into_iter().filter_map(name).collect()
+    /// The number of a process's threads.
+    pub(super) fn threads_of(&self, pid: u32) -> Option<usize> {
+        self.processes.get(&pid).map(|process| process.threads)
     }
 }
 

@@ -9,30 +9,33 @@
 //! ends. A thread that is only queued for a CPU has an innermost frame that says so.
 //!
 //! If the kernel does not provide the stacks of threads that leave, the recorder takes snapshots of them
-//! while they wait ([`Converter::threads_to_snapshot`], [`Converter::add_wait_snapshot`]). Records arrive
-//! later than snapshots are taken, so they decide which wait a snapshot belongs to: the one that it was taken
+//! while they wait ([`Waits::candidates`], [`Waits::add_snapshot`]). Records arrive later than snapshots are taken, so they decide which wait a snapshot belongs to: the one that it was taken
 //! in, from its first to its last reading. A wait without a stack gets that of one that is alike.
 
 mod alike;
 mod ended;
+mod losses;
+mod queues;
+mod rows;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{MetricId, SpecialFrame, StackId, ThreadId, ThreadTimes, WaitFrame, WokenBy};
+use whyslow_profile::{SpecialFrame, StackId, ThreadId, ThreadTimes, WaitFrame, WokenBy};
 
-use self::alike::{Alike, Place};
+use self::alike::Place;
 use self::ended::Ended;
-pub(super) use self::ended::Unsplit;
-pub use self::ended::WaitStacks;
-
-use super::Converter;
+use self::losses::Losses;
+use self::queues::Unsplit;
+use self::rows::Rows;
+pub use self::rows::WaitStacks;
+use super::mappings::Mappings;
 use super::parked::Parked;
-use super::tasks::ThreadState;
-use crate::arch::system_call_argument;
-use crate::input::{Sample, Task, UserStack, Wakes};
-use crate::world::World;
+use super::setup::{WaitSetup, WaitStackSource};
+use super::tables::Tables;
+use super::tasks::LiveThread;
+use crate::input::Task;
 
 /// A thread whose waits were missed is a candidate for snapshots this long, also while it is not known to
 /// wait: records of its next wait may come too late.
@@ -40,59 +43,44 @@ const MISSED_NS: u64 = 100_000_000;
 /// A thread that is about to leave its CPU can be woken this long before it has left.
 const WOKEN_ON_LEAVING_NS: u64 = 50_000;
 
-/// When records were lost, and which waits are doubtful because of it: a thread that runs and leaves again
-/// without a record seems to have waited all the time.
-#[derive(Debug, Default)]
-pub(super) struct Losses {
-    /// The last loss of each CPU.
-    of_cpu: FxHashMap<u32, u64>,
-    /// The last loss without a CPU.
-    anywhere: Option<u64>,
-    /// The number of waits that may be too long, and their total length.
-    waits: u64,
-    total_ns: u64,
-}
-
-impl Losses {
-    pub(super) fn add(&mut self, cpu: Option<u32>, time: u64) {
-        match cpu {
-            Some(cpu) => _ = self.of_cpu.insert(cpu, time),
-            None => self.anywhere = Some(time),
-        }
-    }
-
-    /// Counts a wait if records of one of these CPUs were lost while it lasted.
-    fn judge(&mut self, cpus: [Option<u32>; 2], since: u64, length_ns: u64) {
-        let of_cpus = cpus.into_iter().flatten().filter_map(|cpu| self.of_cpu.get(&cpu).copied());
-        if of_cpus.chain(self.anywhere).any(|lost| lost > since) {
-            self.waits += 1;
-            self.total_ns = self.total_ns.saturating_add(length_ns);
-        }
-    }
-}
-
-/// The state shared by all threads.
+/// The waits of all threads.
 #[derive(Debug)]
 pub(super) struct Waits {
-    metric: MetricId,
-    /// Whether the recorder takes snapshots of waiting threads. Otherwise samples provide their stacks.
-    snapshots: bool,
+    /// What waits that become rows need.
+    rows: Option<Rows>,
+    losses: Losses,
+    threads: FxHashMap<ThreadId, Waiting>,
     /// Threads that may need a snapshot. They take turns.
-    candidates: VecDeque<u32>,
-    /// Whether run-queue delay after waits is known from the kernel's account alone.
-    splits: bool,
-    /// Threads with waits since the last reading of that account, and threads with readings.
-    unread: VecDeque<u32>,
-    read: Vec<u32>,
-    /// Waits that are not rows yet.
-    unsettled: Vec<Ended>,
-    alike: Alike,
-    stacks: WaitStacks,
+    candidates: VecDeque<ThreadId>,
+    /// Threads with waits since the last reading of their run-queue delay, and threads with readings.
+    unread: VecDeque<ThreadId>,
+    read: Vec<ThreadId>,
 }
 
 /// The state of one thread.
+#[derive(Debug)]
+struct Waiting {
+    task: Task,
+    away: Away,
+    snapshots: Snapshots,
+    /// Its waits until its run-queue delay is read.
+    unsplit: Unsplit,
+    /// Its time off CPUs so far.
+    times: ThreadTimes,
+    /// Its run-queue delay by the kernel's account: at the start of the recording, and at the last reading.
+    queue: (u64, u64),
+}
+
+impl Waiting {
+    fn new(task: Task) -> Self {
+        let (away, snapshots, unsplit) = Default::default();
+        Self { task, away, snapshots, unsplit, times: ThreadTimes::default(), queue: (0, 0) }
+    }
+}
+
+/// A thread that leaves its CPU, or has left it.
 #[derive(Debug, Default)]
-pub(super) struct Away {
+struct Away {
     /// The stack at which it leaves its CPU.
     stack: Option<StackId>,
     /// The first argument of the system call that it waits in; 0 if unknown.
@@ -104,12 +92,12 @@ pub(super) struct Away {
     /// The CPU that it left.
     cpu: Option<u32>,
     /// The wakeup that ended its wait.
-    woken: Option<Woken>,
+    woken: Option<Wakeup>,
 }
 
 /// The snapshots of one thread.
 #[derive(Debug, Default)]
-pub(super) struct Snapshots {
+struct Snapshots {
     /// Those that no record has placed yet, with the time that each took.
     taken: Vec<(Range<u64>, Place)>,
     /// The end of the last wait without one.
@@ -128,105 +116,105 @@ impl Snapshots {
     }
 }
 
-/// The end of a wait, after which the thread is queued for a CPU.
-#[derive(Debug, Clone, Copy)]
-struct Woken {
-    time: u64,
-    by: WokenBy,
-    thread: Option<ThreadId>,
-    stack: Option<StackId>,
+/// A thread that is about to leave its CPU.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    pub(super) stack: Option<StackId>,
+    /// The first argument of the system call that it waits in; 0 if unknown.
+    pub(super) argument: u64,
+    pub(super) parked: Option<Parked>,
 }
 
-impl<W: World> Converter<W> {
-    /// Declares that context switches are recorded, so that the times of threads can be computed.
-    pub fn expect_switches(&mut self) {
-        self.has_switches = true;
-    }
+/// A wakeup, and who did it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wakeup {
+    pub(super) time: u64,
+    pub(super) by: WokenBy,
+    pub(super) thread: Option<ThreadId>,
+    pub(super) stack: Option<StackId>,
+}
 
-    /// Records waits. `snapshots` says that their stacks come from snapshots and not from samples.
-    pub fn record_waits(&mut self, metric: MetricId, snapshots: bool) {
-        self.waits = Some(Waits {
-            metric,
-            snapshots,
+/// The snapshot of a waiting thread.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    /// Its stack in the program.
+    pub(super) stack: Option<StackId>,
+    pub(super) argument: u64,
+    pub(super) parked: Option<Parked>,
+    pub(super) frame: WaitFrame,
+    pub(super) taken: Range<u64>,
+}
+
+impl Waits {
+    /// No waits yet.
+    pub(super) fn new(setup: Option<WaitSetup>) -> Self {
+        Self {
+            rows: setup.map(Rows::new),
+            losses: Losses::default(),
+            threads: FxHashMap::default(),
             candidates: VecDeque::new(),
-            splits: false,
             unread: VecDeque::new(),
             read: Vec::new(),
-            unsettled: Vec::new(),
-            alike: Alike::default(),
-            stacks: WaitStacks::default(),
-        });
+        }
+    }
+
+    fn thread(&mut self, thread: LiveThread) -> &mut Waiting {
+        self.threads.entry(thread.id).or_insert_with(|| Waiting::new(thread.task))
+    }
+
+    /// Drops the state of a thread.
+    pub(super) fn forget(&mut self, thread: ThreadId) {
+        self.threads.remove(&thread);
+    }
+
+    /// Whether waits become rows.
+    pub(super) fn are_recorded(&self) -> bool {
+        self.rows.is_some()
     }
 
     /// How many waits have a stack, of their own or of another wait.
-    pub fn wait_stacks(&self) -> WaitStacks {
-        self.waits.as_ref().map(|waits| waits.stacks).unwrap_or_default()
+    pub(super) fn stacks(&self) -> WaitStacks {
+        self.rows.as_ref().map(Rows::stacks).unwrap_or_default()
     }
 
     /// The number of waits that may be too long because records were lost during them, and their total
     /// length.
-    pub fn doubtful_waits(&self) -> (u64, u64) {
-        (self.losses.waits, self.losses.total_ns)
+    pub(super) fn doubtful(&self) -> (u64, u64) {
+        self.losses.doubtful()
+    }
+
+    /// Records were lost.
+    pub(super) fn lost(&mut self, cpu: Option<u32>, time: u64) {
+        self.losses.add(cpu, time);
     }
 
     /// A thread is about to leave its CPU.
-    pub(super) fn leaves(&mut self, sample: &Sample<'_>) {
-        let Sample { time_ns, task: Task { pid, tid }, .. } = *sample;
-        if self.waits.is_none() || pid == 0 || tid == u32::MAX {
-            return;
-        }
-        self.ensure_thread(pid, tid, time_ns);
-        let user = self.user_stack(Task { pid, tid }, &sample.user);
-        let stack = self.kernel_stack(sample.kernel, user);
-        let (argument, parked) = match &sample.user {
-            UserStack::Dump(registers, dump) => {
-                let argument = system_call_argument(registers).unwrap_or(0);
-                (argument, self.parked_on(pid, argument, Some(dump)))
-            }
-            _ => (0, None),
-        };
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.away.stack = stack;
-            (thread.away.argument, thread.away.parked) = (argument, parked);
-        }
+    pub(super) fn leaves(&mut self, thread: LiveThread, leaving: Leaving) {
+        let away = &mut self.thread(thread).away;
+        let Leaving { stack, argument, parked } = leaving;
+        (away.stack, away.argument, away.parked) = (stack, argument, parked);
     }
 
     /// A waiting thread is woken.
-    pub(super) fn wakes(&mut self, Wakes { tid, by, in_interrupt }: &Wakes<'_>) {
-        if !self.threads.contains_key(tid) {
-            return;
-        }
-        let waker = self.threads.get(&by.task.tid).filter(|thread| thread.pid == by.task.pid);
-        let mut woken = Woken { time: by.time_ns, by: WokenBy::OtherProgram, thread: None, stack: None };
-        if *in_interrupt {
-            woken.by = WokenBy::Interrupt;
-        } else if let Some(waker) = waker {
-            (woken.by, woken.thread) = (WokenBy::Thread, Some(waker.id));
-            if !matches!(by.user, UserStack::None | UserStack::Address(_)) {
-                let user = self.user_stack(by.task, &by.user);
-                woken.stack = self.kernel_stack(by.kernel, user);
-            }
-        }
-        let Some(thread) = self.threads.get_mut(tid) else { return };
-        match &mut thread.away.woken {
-            None => thread.away.woken = Some(woken),
+    pub(super) fn wakes(&mut self, thread: LiveThread, wakeup: Wakeup) {
+        match &mut self.thread(thread).away.woken {
+            woken @ None => *woken = Some(wakeup),
             // The same wakeup is recorded once without the stack and once with it.
-            Some(known) if known.thread == woken.thread => known.stack = known.stack.or(woken.stack),
+            Some(known) if known.thread == wakeup.thread => known.stack = known.stack.or(wakeup.stack),
             Some(_) => {}
         }
     }
 
     /// At most this many threads that need a snapshot: those that wait without one as far as is known, and
     /// those whose waits were too short for the records to arrive in time. They take turns.
-    pub fn threads_to_snapshot(&mut self, most: usize, now: u64) -> Vec<Task> {
-        let Some(waits) = &mut self.waits else { return Vec::new() };
+    pub(super) fn candidates(&mut self, most: usize, now: u64) -> Vec<Task> {
         let mut tasks = Vec::new();
-        for _ in 0..waits.candidates.len() {
+        for _ in 0..self.candidates.len() {
             if tasks.len() == most {
                 break;
             }
-            let Some(tid) = waits.candidates.pop_front() else { break };
-            let Some(thread) = self.threads.get_mut(&tid) else { continue };
+            let Some(id) = self.candidates.pop_front() else { break };
+            let Some(thread) = self.threads.get_mut(&id) else { continue };
             let last = thread.snapshots.taken.last().map(|(taken, _)| taken.start);
             let waits_unseen = match thread.away.since {
                 Some((since, false)) => thread.away.stack.is_none() && last.is_none_or(|last| last < since),
@@ -235,10 +223,10 @@ impl<W: World> Converter<W> {
             let missed = thread.snapshots.missed_ns.is_some_and(|missed| now < missed + MISSED_NS);
             let waits_known = matches!(thread.away.since, Some((_, false)));
             if waits_unseen || missed && !waits_known {
-                tasks.push(Task { pid: thread.pid, tid });
+                tasks.push(thread.task);
             }
             if waits_unseen || missed {
-                waits.candidates.push_back(tid);
+                self.candidates.push_back(id);
             } else {
                 thread.snapshots.listed = false;
             }
@@ -246,78 +234,55 @@ impl<W: World> Converter<W> {
         tasks
     }
 
-    /// Adds the snapshot of a waiting thread: its stack, the first argument of its system call, what it waits
-    /// for according to the system, and the time that it took.
-    pub fn add_wait_snapshot(
+    /// Adds the snapshot of a waiting thread.
+    pub(super) fn add_snapshot(
         &mut self,
-        task: Task,
-        user: &UserStack<'_>,
-        argument: u64,
-        place: WaitFrame,
-        taken: Range<u64>,
+        tables: &mut Tables,
+        code: &Mappings,
+        thread: LiveThread,
+        snapshot: Snapshot,
     ) {
-        let stack = self.user_stack(task, user);
-        let place = self.builder.special(SpecialFrame::Waiting(place));
-        let stack = self.builder.stack(stack, place);
-        let dump = match user {
-            UserStack::Dump(_, dump) => Some(dump),
-            _ => None,
-        };
-        let parked = self.parked_on(task.pid, argument, dump);
+        let Snapshot { stack, argument, parked, frame, taken } = snapshot;
+        let frame = tables.builder.special(SpecialFrame::Waiting(frame));
+        let stack = tables.builder.stack(stack, frame);
         let read_ns = parked.and_then(|parked| parked.read_ns).unwrap_or(taken.end);
-        let parked_on = parked.map_or(0, |parked| parked.key);
-        let data = self.data_at(task.pid, if parked_on > 0 { parked_on } else { argument });
-        if let Some(thread) = self.threads.get_mut(&task.tid) {
-            let taken = taken.start..taken.end.max(read_ns);
-            thread.snapshots.taken.push((taken, Place { stack, argument, parked_on, data }));
-        }
+        let place = place_of(code, thread.task.pid, stack, argument, parked);
+        let taken = taken.start..taken.end.max(read_ns);
+        self.thread(thread).snapshots.taken.push((taken, place));
     }
 
     /// A thread has left its CPU.
-    pub(super) fn wait_begins(&mut self, tid: u32, preempted: bool, cpu: Option<u32>, time: u64) {
-        if time < self.taken_from_ns {
-            return;
-        }
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let away = &mut thread.away;
+    pub(super) fn begins(&mut self, thread: LiveThread, preempted: bool, cpu: Option<u32>, time: u64) {
+        let away = &mut self.thread(thread).away;
         (away.since, away.cpu) = (Some((time, preempted)), cpu);
         // An earlier wakeup was for a wait that never started.
         away.woken = away.woken.filter(|woken| !preempted && woken.time + WOKEN_ON_LEAVING_NS >= time);
-        if let Some(waits) = &mut self.waits
-            && !preempted
-            && waits.snapshots
-            && !std::mem::replace(&mut thread.snapshots.listed, true)
+        if !preempted
+            && self.rows.as_ref().is_some_and(|rows| rows.stacks_from() == WaitStackSource::Snapshots)
         {
-            waits.candidates.push_back(tid);
+            self.list(thread);
         }
     }
 
     /// A thread already waits when its recording starts, and needs a snapshot: no record shows where it left
     /// its CPU.
-    pub fn waits_already(&mut self, tid: u32, time: u64) {
-        self.wait_begins(tid, false, None, time);
-        if let (Some(waits), Some(thread)) = (&mut self.waits, self.threads.get_mut(&tid))
-            && !std::mem::replace(&mut thread.snapshots.listed, true)
-        {
-            waits.candidates.push_back(tid);
+    pub(super) fn waits_already(&mut self, thread: LiveThread) {
+        if self.rows.is_some() {
+            self.list(thread);
         }
     }
 
-    /// A thread already runs when its recording starts.
-    pub fn runs_already(&mut self, tid: u32, time: u64) {
-        self.account_exec(tid, time);
-    }
-
-    /// A thread has started and is queued for its first CPU.
-    pub(super) fn first_wait_begins(&mut self, tid: u32, time: u64) {
-        self.wait_begins(tid, true, None, time);
+    /// Makes a thread a candidate for snapshots.
+    fn list(&mut self, thread: LiveThread) {
+        if !std::mem::replace(&mut self.thread(thread).snapshots.listed, true) {
+            self.candidates.push_back(thread.id);
+        }
     }
 
     /// A thread is on a CPU again, or the recording ends.
-    pub(super) fn wait_ends(&mut self, tid: u32, on: Option<u32>, time: u64) {
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let (id, pid) = (thread.id, thread.pid);
-        let Away { stack, argument, parked, since, cpu, woken } = std::mem::take(&mut thread.away);
+    pub(super) fn ends(&mut self, code: &Mappings, thread: LiveThread, on: Option<u32>, time: u64) {
+        let Some(state) = self.threads.get_mut(&thread.id) else { return };
+        let Away { stack, argument, parked, since, cpu, woken } = std::mem::take(&mut state.away);
         let Some((since, preempted)) = since else { return };
         self.losses.judge([cpu, on], since, time.saturating_sub(since));
         let woken = woken.filter(|woken| !preempted && woken.time <= time);
@@ -327,79 +292,70 @@ impl<W: World> Converter<W> {
             None if preempted => since,
             None => time,
         };
-        let times = &mut thread.times;
+        let times = &mut state.times;
         times.blocked_ns += ready.saturating_sub(since);
         times.queued_ns += time.saturating_sub(ready);
         times.waits += u64::from(!preempted);
         times.preemptions += u64::from(preempted);
-        let snapshot = thread.snapshots.of_wait(since..time).filter(|_| !preempted);
+        let snapshot = state.snapshots.of_wait(since..time).filter(|_| !preempted);
         if !preempted && stack.is_none() {
-            thread.snapshots.missed_ns = snapshot.is_none().then_some(time);
+            state.snapshots.missed_ns = snapshot.is_none().then_some(time);
         }
-        if self.waits.is_none() {
-            return;
-        }
+        let Some(rows) = &mut self.rows else { return };
         // What was read after the end of the wait belongs to another.
         let parked = parked.filter(|parked| parked.read_ns.is_none_or(|read| read <= time));
-        let parked_on = parked.map_or(0, |parked| parked.key);
-        let data = |address| self.data_at(pid, address);
-        let place = stack.map(|stack| Place {
-            stack,
-            argument,
-            parked_on,
-            data: data(if parked_on > 0 { parked_on } else { argument }),
-        });
+        let place = stack.map(|stack| place_of(code, thread.task.pid, stack, argument, parked));
         let place = place.or(snapshot);
-        self.add_ended(tid, Ended { thread: id, since, ready, end: time, preempted, cpu, woken, place });
+        let ended = Ended { thread: thread.id, since, ready, end: time, preempted, cpu, woken, place };
+        rows.count(&ended);
+        if !rows.estimates_queues() {
+            return rows.add(ended);
+        }
+        if state.unsplit.is_empty() {
+            self.unread.push_back(thread.id);
+        }
+        state.unsplit.add(ended);
     }
 
-    /// Ends the waits of all threads that have not exited.
-    pub fn end_waits(&mut self, time: u64) {
-        let mut tids: Vec<u32> = self.threads.keys().copied().collect();
-        tids.sort_unstable();
-        for tid in tids {
-            let ended = self.threads.get(&tid).and_then(|thread| self.builder.thread_row(thread.id).end_ns);
-            if ended.is_none() {
-                self.store_times(tid, time);
+    /// Stores the times of a thread up to its exit or the end of the recording. `ran_ns` is its time on CPUs.
+    pub(super) fn store_times(&mut self, tables: &mut Tables, thread: LiveThread, ran_ns: u64) {
+        self.split(thread.id, u64::MAX);
+        let (times, (before, now)) = match self.threads.get_mut(&thread.id) {
+            Some(state) => {
+                if let Some(rows) = &mut self.rows {
+                    rows.add_all(state.unsplit.take());
+                }
+                (state.times, state.queue)
             }
-        }
-        self.settle_waits(time, true);
-    }
-
-    /// When a thread started.
-    pub fn thread_start_ns(&self, tid: u32) -> Option<u64> {
-        let thread = self.threads.get(&tid)?;
-        Some(self.start_ns + self.builder.thread_row(thread.id).start_ns)
-    }
-
-    /// The threads that have not exited.
-    pub fn living(&self) -> Vec<Task> {
-        let lives = |thread: &ThreadState| self.builder.thread_row(thread.id).end_ns.is_none();
-        let living = self.threads.iter().filter(|(_, thread)| lives(thread));
-        let mut tasks: Vec<Task> = living.map(|(tid, thread)| Task { pid: thread.pid, tid: *tid }).collect();
-        tasks.sort_unstable_by_key(|task| task.tid);
-        tasks
-    }
-
-    /// Stores the times of a thread up to its exit or the end of the recording.
-    pub(super) fn store_times(&mut self, tid: u32, time: u64) {
-        if !self.has_switches {
-            return;
-        }
-        self.wait_ends(tid, None, time);
-        self.split_all_waits(tid);
-        let Some(thread) = self.threads.get(&tid) else { return };
-        let mut times = ThreadTimes { ran_ns: thread.cpu_time.until(time), ..thread.times };
+            None => Default::default(),
+        };
+        let mut times = ThreadTimes { ran_ns, ..times };
         // Any further delay that the kernel counted was between a wakeup and running.
-        let (before, now) = thread.queue;
         let woken_ns = (now - before).saturating_sub(times.queued_ns).min(times.blocked_ns);
         times.queued_ns += woken_ns;
         times.queued_estimated_ns += woken_ns;
         times.blocked_ns -= woken_ns;
         if times != ThreadTimes::default() {
-            self.builder.update_thread(thread.id, |row| row.times = Some(times));
+            tables.builder.update_thread(thread.id, |row| row.times = Some(times));
         }
     }
+
+    /// Writes the rows of the waits that have ended. Those without a stack get one of a wait that is alike.
+    /// If there is none, they are kept for the next call, unless this is the last one.
+    pub(super) fn settle(&mut self, tables: &mut Tables, now: u64, last: bool) {
+        let Some(rows) = &mut self.rows else { return };
+        for thread in self.threads.values_mut() {
+            rows.add_all(thread.unsplit.take_unread(now));
+        }
+        rows.settle(tables, last);
+    }
+}
+
+/// Where a thread waits.
+fn place_of(code: &Mappings, pid: u32, stack: StackId, argument: u64, parked: Option<Parked>) -> Place {
+    let parked_on = parked.map_or(0, |parked| parked.key);
+    let data = code.data_at(pid, if parked_on > 0 { parked_on } else { argument });
+    Place { stack, argument, parked_on, data }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use linux_perf_event_reader::{
     AttrFlags, PerfEventType, RawEventRecord, RecordType, SampleFormat, SamplingPolicy, SoftwareCounterType,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_convert::{Converter, Limits, perf};
+use whyslow_convert::{Converter, Input, Limits, Setup, perf};
 use whyslow_profile::{
     Builder, ImportNote, KernelView, Meta, Metric, MetricId, ModuleId, Note, Profile, Sampler, Unit,
 };
@@ -64,20 +64,18 @@ impl Sink for Conversion {
         let facts = &header.facts;
         let converter = self.converter.get_or_insert_with(|| {
             let world = RecordedWorld::new(facts, self.copies.clone());
-            let converter = Converter::new(world, 0, 0).with_limits(Limits::OF_A_FILE);
-            match facts.processor() {
-                Some(processor) => converter.of(processor),
-                None => converter,
-            }
+            let setup = Setup { limits: Limits::OF_A_FILE, ..Setup::default() };
+            let processor = facts.processor().unwrap_or(setup.processor);
+            Converter::new(world, Builder::new(), &Setup { processor, ..setup })
         });
         if self.known_build_ids != facts.build_ids.len() {
             self.known_build_ids = facts.build_ids.len();
             let build_ids = facts.build_ids.iter().map(|(path, id)| (path.clone(), id.clone()));
-            converter.world.build_ids.extend(build_ids);
+            converter.world_mut().build_ids.extend(build_ids);
         }
         while self.events.len() < header.events.len() {
             let event = &header.events[self.events.len()];
-            let metric = metric_of(event, &mut converter.builder, &mut self.by_name);
+            let metric = metric_of(event, converter.rows_mut(), &mut self.by_name);
             self.events.push(perf::Event {
                 metric,
                 period: period_of(event),
@@ -92,7 +90,7 @@ impl Sink for Conversion {
         // The first time is the start of the recording.
         if time > 0 && !self.started {
             self.started = true;
-            converter.start_at(time);
+            converter.take(&Input::Begins { time_ns: time });
         }
         if let Some(input) = self.reader.read(record, event) {
             converter.take(&input);
@@ -162,23 +160,23 @@ fn period_of(event: &Event) -> u64 {
 impl Conversion {
     fn finish(self, header: &Header, seen: Seen) -> Result<Imported, ImportError> {
         let empty = || ImportError::unusable(Format::PerfData, "no records");
-        let mut converted = self.converter.ok_or_else(empty)?;
-        let start_ns = converted.start_ns();
-        let mut meta = meta(header, &converted);
+        let mut converter = self.converter.ok_or_else(empty)?;
+        let start_ns = converter.start_ns();
+        let mut meta = meta(header, &converter);
         meta.duration_ns = self.last_ns.saturating_sub(start_ns);
         if let Some((wall, clock)) = header.facts.clock {
             meta.started_unix_ns = wall.saturating_add(start_ns).saturating_sub(clock);
         }
         let too_large = || ImportError::TooLarge { what: "too many rows".to_owned() };
-        let builder = std::mem::take(&mut converted.builder);
-        let mut profile = builder.into_profile(meta).ok_or_else(too_large)?;
+        let rows = std::mem::take(converter.rows_mut());
+        let mut profile = rows.into_profile(meta).ok_or_else(too_large)?;
         drop_empty_metrics(&mut profile);
         check_sums(&profile)?;
-        keep_seen(&mut converted.world.changed, &profile);
-        keep_seen(&mut converted.world.unproven, &profile);
-        let notes = notes(header, &converted, seen, self.samples);
+        keep_seen(&mut converter.world_mut().changed, &profile);
+        keep_seen(&mut converter.world_mut().unproven, &profile);
+        let notes = notes(header, &converter, seen, self.samples);
         profile.meta.notes = notes.into_iter().map(Note::from).collect();
-        Ok(Imported { profile, left_out: seen.broken + converted.idle_samples })
+        Ok(Imported { profile, left_out: seen.broken + converter.idle_samples() })
     }
 }
 
@@ -192,9 +190,9 @@ fn keep_seen(paths: &mut Vec<String>, profile: &Profile) {
     paths.dedup();
 }
 
-fn meta(header: &Header, converted: &Converter<RecordedWorld>) -> Meta {
+fn meta(header: &Header, converter: &Converter<RecordedWorld>) -> Meta {
     let facts = &header.facts;
-    let mut meta = Meta { counters: converted.counters.clone(), ..Meta::default() };
+    let mut meta = Meta { counters: converter.counters().clone(), ..Meta::default() };
     let version = if facts.version.is_empty() { String::new() } else { format!(" {}", facts.version) };
     meta.recorder = format!("perf{version}");
     meta.imported_from = Some("perf record".to_owned());
@@ -210,7 +208,7 @@ fn meta(header: &Header, converted: &Converter<RecordedWorld>) -> Meta {
     meta.host.cpu.clone_from(&facts.cpu);
     meta.host.cpus = facts.cpus;
     let hidden = header.events.iter().all(|event| event.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL));
-    meta.kernel = match (hidden, converted.world.same_kernel) {
+    meta.kernel = match (hidden, converter.world().same_kernel) {
         (true, _) => KernelView::Hidden,
         (false, true) => KernelView::Included,
         (false, false) => KernelView::Unnamed,
@@ -219,7 +217,7 @@ fn meta(header: &Header, converted: &Converter<RecordedWorld>) -> Meta {
 }
 
 /// Notes for the user.
-fn notes(header: &Header, converted: &Converter<RecordedWorld>, seen: Seen, samples: u64) -> Vec<ImportNote> {
+fn notes(header: &Header, converter: &Converter<RecordedWorld>, seen: Seen, samples: u64) -> Vec<ImportNote> {
     let mut notes = Vec::new();
     let foreign = header.facts.processor().is_none();
     let dumps = header.events.iter().any(|event| event.attr.sample_format.contains(SampleFormat::STACK_USER));
@@ -232,26 +230,26 @@ fn notes(header: &Header, converted: &Converter<RecordedWorld>, seen: Seen, samp
     let branches = header.events.iter().any(plain::has_branch_stacks);
     if branches && samples > 0 {
         notes.push(ImportNote::LbrStacks);
-    } else if !dumps && converted.without_stack == samples && samples > 0 {
+    } else if !dumps && converter.without_stack() == samples && samples > 0 {
         notes.push(ImportNote::NoCallStacks);
     } else if !dumps && samples > 0 {
         notes.push(ImportNote::KernelCallchains);
     }
-    if converted.counters.truncated > 0 {
-        notes.push(ImportNote::BeyondCopiedBytes { stacks: converted.counters.truncated, of: samples });
+    if converter.counters().truncated > 0 {
+        notes.push(ImportNote::BeyondCopiedBytes { stacks: converter.counters().truncated, of: samples });
     }
-    if let [file, more @ ..] = &converted.world.changed[..] {
+    if let [file, more @ ..] = &converter.world().changed[..] {
         notes.push(ImportNote::ChangedFiles { file: file.clone(), more: more.len() as u64 });
     }
-    if let [file, more @ ..] = &converted.world.unproven[..] {
+    if let [file, more @ ..] = &converter.world().unproven[..] {
         notes.push(ImportNote::UnprovenFiles { file: file.clone(), more: more.len() as u64 });
     }
     let kernel = header.events.iter().any(|event| !event.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL));
-    if kernel && !converted.world.same_kernel {
+    if kernel && !converter.world().same_kernel {
         notes.push(ImportNote::OtherKernel);
     }
-    if converted.idle_samples > 0 {
-        notes.push(ImportNote::IdleCpus { samples: converted.idle_samples });
+    if converter.idle_samples() > 0 {
+        notes.push(ImportNote::IdleCpus { samples: converter.idle_samples() });
     }
     if seen.traces > 0 {
         notes.push(ImportNote::HardwareTraces);

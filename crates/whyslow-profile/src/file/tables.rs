@@ -8,9 +8,10 @@ use crate::ids::{
     ThreadId,
 };
 use crate::metric::{Metric, Origin, OverTime, Sampler, Subject, Trigger};
+use crate::special::ModuleKind;
 use crate::tables::{
-    Code, CodeKind, Counter, CounterValues, Frame, Function, Module, ModuleKind, Optimised, Process, Samples,
-    SourceLine, Span, SymbolState, Thread, ThreadTimes, Unit,
+    Code, CodeKind, Counter, CounterValues, Frame, Function, Module, Optimised, Process, Samples, SourceLine,
+    Span, SymbolState, Thread, ThreadTimes, Unit,
 };
 
 type Bytes = Vec<u8>;

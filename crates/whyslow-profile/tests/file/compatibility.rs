@@ -1,8 +1,8 @@
 //! Files of other versions: newer ones are reported, and additions of later versions are skipped.
 
 use whyslow_profile::{
-    KernelView, LeakCheck, Metric, NoLeakCheck, Note, Origin, OverTime, Profile, Sampler, Samples, StackId,
-    Subject, ThreadId, Trigger, Unit, file, file::ReadError,
+    KernelView, LeakCheck, Metric, Module, ModuleKind, NoLeakCheck, Note, Origin, OverTime, Profile, Sampler,
+    Samples, SpecialFrame, StackId, Subject, ThreadId, Trigger, Unit, WaitFrame, file, file::ReadError,
 };
 
 use crate::support::{self, RawChunk};
@@ -67,6 +67,31 @@ fn waits_of_earlier_files_have_no_variable() {
         chunk.raw[at] = b'D';
     }
     profile.wait_details.data.fill(None);
+    assert!(file::read_bytes(&support::join(&chunks, true)).unwrap() == profile);
+}
+
+/// Earlier files have only the names of frames that stand for waits.
+#[test]
+fn wait_frames_of_earlier_files_are_known_by_name() {
+    let mut profile = support::profile(12, 40);
+    profile.modules.iter_mut().for_each(|module| module.kind = ModuleKind::Library);
+    let names = [
+        ("[queued for a CPU]", WaitFrame::Queued),
+        ("[waiting for a CPU]", WaitFrame::Queued),
+        ("[wait too short to be looked at]", WaitFrame::TooShort),
+        ("[pipe]", WaitFrame::Pipe),
+        ("[a fortune teller]", WaitFrame::Unknown),
+    ];
+    for (name, frame) in names {
+        let name = profile.strings.push(name);
+        profile.modules.push(Module::special(SpecialFrame::Waiting(frame), name));
+    }
+    let mut chunks = support::split(&support::file_bytes(&profile));
+    for chunk in chunks.iter_mut().filter(|chunk| chunk.kind == *b"MODS") {
+        let name = b"waiting";
+        let at = chunk.raw.windows(name.len()).position(|bytes| bytes == name).unwrap();
+        chunk.raw[at] = b'W';
+    }
     assert!(file::read_bytes(&support::join(&chunks, true)).unwrap() == profile);
 }
 

@@ -1,8 +1,10 @@
-use whyslow_profile::{Metric, Profile};
+use whyslow_profile::{Metric, Profile, Syscalls};
 use whyslow_unwind::{Registers, X86_64};
 
+use super::text::address_words;
 use super::*;
 use crate::Input;
+use crate::input::{Dump, Task};
 use crate::testing::Recorded;
 
 const PID: u32 = 100;
@@ -23,9 +25,9 @@ const HERE: i64 = -100;
 const SP: u64 = 0x7000;
 
 fn recorded() -> Recorded {
-    let mut recorded = Recorded::new();
-    let metrics = Metric::of_syscalls().map(|metric| recorded.converter.builder.metric(metric));
-    recorded.converter.record_calls(metrics);
+    let mut recorded = Recorded::with(|rows, setup| {
+        setup.calls = Some(Metric::of_syscalls().map(|metric| rows.metric(metric)));
+    });
     recorded.converter.add_process(PID, "app");
     recorded.exec(MAIN, "app", 0);
     recorded.map(PID, "/app", 0x1000);
@@ -77,7 +79,7 @@ fn call(recorded: &mut Recorded, number: i64, first: &[i64], result: i64, time_n
 
 /// Call, file, error, count, time and bytes of each row.
 fn rows(mut recorded: Recorded, end: u64) -> Vec<String> {
-    recorded.converter.end_calls(end);
+    recorded.converter.end(end);
     let profile = recorded.profile();
     profile.syscalls.iter().map(|row| words(&profile, row)).collect()
 }
@@ -97,7 +99,7 @@ fn calls_of_one_site_and_result_are_one_row_and_three_metrics() {
         exit(&mut recorded, PID, WRITE, 12, 100 * at + 20 + at);
     }
     call(&mut recorded, WRITE, &[7], -32, 600);
-    recorded.converter.end_calls(700);
+    recorded.converter.end(700);
     let profile = recorded.profile();
     let rows: Vec<String> = profile.syscalls.iter().map(|row| words(&profile, row)).collect();
     assert_eq!(rows, ["write fd 7 - 5x 50ns 60B", "write fd 7 EPIPE 1x 1ns 0B"]);
@@ -117,7 +119,7 @@ fn copying_the_stack_does_not_count_for_the_call() {
     enter(&mut recorded, PID, READ, &[7], 100);
     stack(&mut recorded, READ, &[7], (0x1100, &[]), 105);
     exit(&mut recorded, PID, READ, 0, 110);
-    recorded.converter.end_calls(700);
+    recorded.converter.end(700);
     let profile = recorded.profile();
     assert_eq!((profile.syscalls[0].total_ns, profile.syscalls[0].spread), (5, 0));
 }
@@ -133,7 +135,7 @@ fn calls_without_stacks_count_at_the_sites_of_their_kind() {
     }
     (10..110).for_each(|at| call(&mut recorded, WRITE, &[7], 1, 100 * at));
     call(&mut recorded, WRITE, &[8], 1, 50_000);
-    recorded.converter.end_calls(60_000);
+    recorded.converter.end(60_000);
     let profile = recorded.profile();
     let mut counts: Vec<(u64, u64)> = profile.syscalls.iter().map(|row| (row.count, row.spread)).collect();
     counts.sort_unstable();
@@ -294,8 +296,8 @@ fn an_answer_counts_unless_the_descriptor_was_closed_before() {
         let mut recorded = recorded();
         recorded.converter.world.descriptors.insert((PID, 3), ("/data".to_owned(), 500));
         call(&mut recorded, READ, &[3], 10, 100);
-        recorded.converter.flush_calls();
-        assert!(recorded.converter.builder.pending_samples() > 0);
+        recorded.converter.flush(0);
+        assert!(recorded.converter.tables.builder.pending_samples() > 0);
         if let Some(time) = closed {
             call(&mut recorded, CLOSE, &[3], 0, time);
         }
@@ -315,7 +317,7 @@ fn answers_are_dropped_once_names_are_final() {
     for at in 1..100 {
         call(&mut recorded, READ, &[3], 10, at * 100);
         call(&mut recorded, CLOSE, &[3], 0, at * 100 + 10);
-        recorded.converter.flush_calls();
+        recorded.converter.flush(0);
         assert!(recorded.converter.calls.as_ref().unwrap().files.kept() <= 1);
     }
     let rows = rows(recorded, 100_000);

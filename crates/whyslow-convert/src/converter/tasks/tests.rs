@@ -1,6 +1,9 @@
 //! Forks, execs, exits, reused numbers, and late records.
 
+use whyslow_profile::{ModuleKind, ThreadId};
+
 use super::*;
+use crate::Running;
 use crate::testing::{Recorded, process_words, thread_of, thread_words};
 
 const APP: (u32, u32) = (100, 100);
@@ -77,7 +80,7 @@ fn an_exec_of_a_program_that_maps_nothing_is_counted() {
     let mut recorded = recorded();
     recorded.exec(APP, "secret", 10);
     recorded.exit(APP, 20);
-    assert_eq!(recorded.converter.counters.unobservable_execs, 1);
+    assert_eq!(recorded.converter.tables.counters.unobservable_execs, 1);
     assert_eq!(recorded.converter.world.reported, ["100 started", "100 ended"]);
 }
 
@@ -125,11 +128,11 @@ fn forgets_exited_threads_and_keeps_running_ones() {
     recorded.exit(APP, 30);
     recorded.fork(100, (100, 2000), 25);
     rounds(&mut recorded);
-    assert_eq!(recorded.converter.threads.len(), 1);
-    assert_eq!(recorded.converter.processes[&100].threads, 1);
+    assert_eq!(recorded.converter.tasks.kept(), (1, 1));
+    assert_eq!(recorded.converter.tasks.threads_of(100), Some(1));
     recorded.exit((100, 2000), 40);
     rounds(&mut recorded);
-    assert!(recorded.converter.threads.is_empty() && recorded.converter.processes.is_empty());
+    assert_eq!(recorded.converter.tasks.kept(), (0, 0));
     let profile = recorded.profile();
     assert_eq!(process_words(&profile), ["100 app 0..40"], "it ends with its last thread");
 }
@@ -170,7 +173,7 @@ fn a_sample_long_after_the_exit_creates_no_second_process() {
     recorded.exit((101, 101), 3000);
     for time in [4000, 5000] {
         rounds(&mut recorded);
-        assert!(!recorded.converter.processes.contains_key(&101), "its state is dropped");
+        assert!(recorded.converter.tasks.process(101).is_none(), "its state is dropped");
         for tid in [101, 102] {
             recorded.sample_at((101, tid), time, 0x1010);
         }
@@ -188,8 +191,8 @@ fn a_sample_long_after_the_exit_creates_no_second_process() {
 #[test]
 fn a_process_reported_by_its_agent_before_the_kernel_is_one_process() {
     let mut recorded = recorded();
-    let process = recorded.converter.task_process(101, None, "worker", 3000);
-    let thread = recorded.converter.task_thread(101, 101, "worker", 3000);
+    let process = recorded.converter.process_at(101, None, "worker", 3000);
+    let thread = recorded.converter.thread_at(Task { pid: 101, tid: 101 }, "worker", 3000);
     recorded.fork(100, (101, 101), 2000);
     recorded.exec((101, 101), "app", 2500);
     recorded.sample_at((101, 101), 4000, 0x1010);
@@ -254,11 +257,11 @@ fn other_sources_find_the_process_that_had_a_number_at_the_time() {
     }
     rounds(&mut recorded);
     let converter = &mut recorded.converter;
-    let processes = [5, 15, 35, 50].map(|time| converter.task_process(101, None, "?", time).0);
+    let processes = [5, 15, 35, 50].map(|time| converter.process_at(101, None, "?", time).0);
     assert_eq!(processes, [1, 1, 2, 2]);
-    assert_eq!([15, 35].map(|time| converter.task_thread(101, 101, "?", time).0), [1, 2]);
-    let new = converter.task_thread(102, 103, "agent", 60);
-    assert_eq!(converter.task_thread(102, 103, "agent", 70), new);
+    assert_eq!([15, 35].map(|time| converter.thread_at(Task { pid: 101, tid: 101 }, "?", time).0), [1, 2]);
+    let new = converter.thread_at(Task { pid: 102, tid: 103 }, "agent", 60);
+    assert_eq!(converter.thread_at(Task { pid: 102, tid: 103 }, "agent", 70), new);
     assert_eq!(
         process_words(&recorded.profile()),
         ["100 app 0..", "101 app 10..20", "101 app 30..40", "102 agent 60.."]

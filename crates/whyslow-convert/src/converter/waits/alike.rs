@@ -75,18 +75,23 @@ fn power(length_ns: u64) -> u32 {
 }
 
 /// The places of waits with a stack.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Alike {
     threads: FxHashMap<ThreadId, ByLength>,
     kinds: FxHashMap<ThreadKind, ByLength>,
-    /// Whether lengths are not known well, so that only times count.
-    pub(super) any_length: bool,
+    /// Whether lengths are known. If not, only times count.
+    lengths_known: bool,
 }
 
 impl Alike {
+    /// No waits yet.
+    pub(super) fn new(lengths_known: bool) -> Self {
+        Self { threads: FxHashMap::default(), kinds: FxHashMap::default(), lengths_known }
+    }
+
     /// Adds a wait with a stack.
     pub(super) fn add(&mut self, id: ThreadId, kind: &ThreadKind, length_ns: u64, time: u64, place: Place) {
-        let length_ns = if self.any_length { 1 } else { length_ns };
+        let length_ns = if self.lengths_known { length_ns } else { 1 };
         if self.threads.len() < MAX_THREADS || self.threads.contains_key(&id) {
             self.threads.entry(id).or_default().add(length_ns, time, place);
         }
@@ -100,7 +105,7 @@ impl Alike {
 
     /// The place of a wait without a stack.
     pub(super) fn find(&self, id: ThreadId, kind: &ThreadKind, length_ns: u64, time: u64) -> Option<Place> {
-        let length_ns = if self.any_length { 1 } else { length_ns };
+        let length_ns = if self.lengths_known { length_ns } else { 1 };
         let of_thread = self.threads.get(&id).and_then(|waits| waits.nearest(length_ns, time));
         of_thread.or_else(|| self.kinds.get(kind)?.nearest(length_ns, time))
     }
@@ -122,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_place_of_a_wait_is_that_of_the_nearest_one_of_its_length() {
-        let (mut alike, kind) = (Alike::default(), kind("worker"));
+        let (mut alike, kind) = (Alike::new(true), kind("worker"));
         alike.add(ThreadId(1), &kind, 4 * MS, 10 * MS, place(1));
         alike.add(ThreadId(1), &kind, MS / 5, 20 * MS, place(2));
         alike.add(ThreadId(1), &kind, MS / 5, 90 * MS, place(3));
@@ -135,7 +140,7 @@ mod tests {
 
     #[test]
     fn only_times_count_if_lengths_are_not_known_well() {
-        let mut alike = Alike { any_length: true, ..Alike::default() };
+        let mut alike = Alike::new(false);
         alike.add(ThreadId(1), &kind("app"), 4 * MS, 10 * MS, place(1));
         alike.add(ThreadId(1), &kind("app"), MS, 90 * MS, place(2));
         let found = alike.find(ThreadId(1), &kind("app"), MS / 1000, 20 * MS);
@@ -144,7 +149,7 @@ mod tests {
 
     #[test]
     fn threads_of_a_kind_stand_for_each_other() {
-        let mut alike = Alike::default();
+        let mut alike = Alike::new(true);
         alike.add(ThreadId(1), &kind("worker-17"), MS, 0, place(1));
         let find = |id, name| alike.find(ThreadId(id), &kind(name), MS, MS).map(|place| place.stack.0);
         assert_eq!(find(2, "worker-204"), Some(1));
@@ -156,7 +161,7 @@ mod tests {
     /// gives the same shares.
     #[test]
     fn shares_follow_those_of_the_sample() {
-        let (mut alike, kind) = (Alike::default(), kind("app"));
+        let (mut alike, kind) = (Alike::new(true), kind("app"));
         for look in 0..100u64 {
             let of = if look * 7 % 4 == 0 { 1 } else { 2 };
             alike.add(ThreadId(1), &kind, MS, look * 10 * MS, place(of));
@@ -168,7 +173,7 @@ mod tests {
 
     #[test]
     fn keeps_the_latest_places_only() {
-        let (mut alike, kind) = (Alike::default(), kind("app"));
+        let (mut alike, kind) = (Alike::new(true), kind("app"));
         for look in 0..10 * KEPT as u64 {
             alike.add(ThreadId(1), &kind, MS, look, place(look as u32));
         }

@@ -1,23 +1,26 @@
 //! Waits from made-up records and looks.
 
+use std::ops::Range;
+
 use whyslow_profile::{Metric, ModuleKind, ThreadId, WaitFrame, WokenBy};
 
 use crate::testing::Recorded;
-use crate::{Input, Sample, Task, UserStack, Wakes};
+use crate::{Input, Sample, Task, UserStack, WaitSetup, WaitSnapshot, WaitStackSource, Wakes};
 
 const MS: u64 = 1_000_000;
 const PID: u32 = 100;
 const MAIN: (u32, u32) = (PID, PID);
 
 fn recorded() -> Recorded {
-    recorded_by(false)
+    recorded_by(WaitStackSource::Leaving, false)
 }
 
-fn recorded_by(snapshots: bool) -> Recorded {
-    let mut recorded = Recorded::new();
-    let metric = recorded.converter.builder.metric(Metric::off_cpu_time());
-    recorded.converter.record_waits(metric, snapshots);
-    recorded.converter.expect_switches();
+fn recorded_by(stacks: WaitStackSource, estimates_queues: bool) -> Recorded {
+    let mut recorded = Recorded::with(|rows, setup| {
+        let metric = rows.metric(Metric::off_cpu_time());
+        setup.switches = true;
+        setup.waits = Some(WaitSetup { metric, stacks, estimates_queues, lengths_known: true });
+    });
     recorded.converter.add_process(PID, "app");
     recorded.exec(MAIN, "app", 0);
     recorded
@@ -37,7 +40,7 @@ fn come_back(recorded: &mut Recorded, tid: u32, time_ns: u64) {
 
 /// Milliseconds of each wait, and whether the thread was queued for a CPU.
 fn rows(mut recorded: Recorded, end: u64) -> Vec<(u64, bool)> {
-    recorded.converter.end_waits(end);
+    recorded.converter.end(end);
     let profile = recorded.profile();
     let samples = &profile.samples[1];
     let for_cpu = |stack| {
@@ -67,9 +70,9 @@ fn a_pause_divides_a_wait_and_leaves_out_the_time_in_between() {
     leave(&mut recorded, PID, false, 7 * MS);
     recorded.fork(PID, (PID, 101), 8 * MS);
     recorded.converter.resume(20 * MS);
-    recorded.converter.waits_already(PID, 20 * MS);
+    recorded.converter.take(&Input::Waits { tid: PID, time_ns: 20 * MS });
     come_back(&mut recorded, PID, 27 * MS);
-    recorded.converter.end_waits(30 * MS);
+    recorded.converter.end(30 * MS);
     let times = recorded.profile().threads[0].times.unwrap();
     assert_eq!([times.ran_ns, times.blocked_ns, times.waits], [5 * MS, 10 * MS, 2]);
 }
@@ -85,11 +88,10 @@ fn a_thread_queues_for_its_first_cpu_and_may_still_be_blocked_at_the_end() {
 
 #[test]
 fn a_snapshot_after_the_end_of_a_wait_does_not_count() {
-    let mut recorded = recorded_by(true);
+    let mut recorded = recorded_by(WaitStackSource::Snapshots, false);
     let snapshot = |recorded: &mut Recorded, time| {
         let [task] = recorded.converter.threads_to_snapshot(9, time)[..] else { panic!("one thread waits") };
-        let user = UserStack::Frames(&[0x1000]);
-        recorded.converter.add_wait_snapshot(task, &user, 7, WaitFrame::Sleep, time..time + 1);
+        add_snapshot(recorded, task, 7, WaitFrame::Sleep, time..time + 1);
         assert!(recorded.converter.threads_to_snapshot(9, time).is_empty(), "once is enough");
     };
     out(&mut recorded, 2 * MS);
@@ -99,7 +101,7 @@ fn a_snapshot_after_the_end_of_a_wait_does_not_count() {
     out(&mut recorded, 8 * MS);
     snapshot(&mut recorded, 10 * MS);
     come_back(&mut recorded, PID, 8 * MS + 1000);
-    recorded.converter.end_waits(20 * MS);
+    recorded.converter.end(20 * MS);
     let profile = recorded.profile();
     let samples = &profile.samples[1];
     let innermost = |row: usize| {
@@ -108,6 +110,11 @@ fn a_snapshot_after_the_end_of_a_wait_does_not_count() {
     };
     assert_eq!((innermost(0), innermost(1)), (WaitFrame::Sleep.label(), WaitFrame::TooShort.label()));
     assert_eq!(profile.wait_details.argument, [7, 0], "a snapshot belongs to one wait only");
+}
+
+fn add_snapshot(recorded: &mut Recorded, task: Task, argument: u64, frame: WaitFrame, taken: Range<u64>) {
+    let user = UserStack::Frames(&[0x1000]);
+    recorded.converter.take(&Input::WaitSnapshot(WaitSnapshot { task, user, argument, frame, taken }));
 }
 
 /// A thread leaves its CPU, and no stack is recorded.
@@ -135,8 +142,7 @@ fn places(recorded: Recorded) -> Vec<(String, u64, u64)> {
 /// of one of their length.
 #[test]
 fn waits_without_a_snapshot_are_charged_to_the_places_that_snapshots_found() {
-    let mut recorded = recorded_by(true);
-    let user = UserStack::Frames(&[0x1000]);
+    let mut recorded = recorded_by(WaitStackSource::Snapshots, false);
     let task = Task { pid: PID, tid: PID };
     for turn in 0..400 {
         let start = turn * 5 * MS;
@@ -145,13 +151,13 @@ fn waits_without_a_snapshot_are_charged_to_the_places_that_snapshots_found() {
         for (since, end, place) in waits {
             let look = since.next_multiple_of(7 * MS) + MS / 2;
             if since < look && look < end {
-                recorded.converter.add_wait_snapshot(task, &user, 0, place, look..look + 1000);
+                add_snapshot(&mut recorded, task, 0, place, look..look + 1000);
             }
             out(&mut recorded, since);
             come_back(&mut recorded, PID, end);
         }
     }
-    recorded.converter.end_waits(2000 * MS);
+    recorded.converter.end(2000 * MS);
     let stacks = recorded.converter.wait_stacks();
     assert_eq!((stacks.waits, stacks.total_ns), (800, 1200 * MS));
     assert!(stacks.with_stack < 250 && stacks.with_stack + stacks.estimated == 800, "{stacks:?}");
@@ -162,19 +168,18 @@ fn waits_without_a_snapshot_are_charged_to_the_places_that_snapshots_found() {
 /// Run-queue delay after a wait is known only from the kernel's account, which is read now and then.
 #[test]
 fn queued_time_is_taken_off_the_waits_before_a_reading() {
-    let mut recorded = recorded_by(true);
-    recorded.converter.estimate_queues();
+    let mut recorded = recorded_by(WaitStackSource::Snapshots, true);
     for (since, end) in [(10, 12), (20, 28), (30, 32), (40, 42)] {
         out(&mut recorded, since * MS);
         come_back(&mut recorded, PID, end * MS);
     }
     assert_eq!(recorded.converter.threads_to_read(9), [Task { pid: PID, tid: PID }]);
     // The last wait ends after the reading, which is known only when all records have arrived.
-    recorded.converter.set_queued(PID, 6 * MS, 41 * MS);
+    recorded.converter.take(&Input::Queued { tid: PID, queued_ns: 6 * MS, time_ns: 41 * MS });
     recorded.converter.end_drain(60 * MS);
-    recorded.converter.set_queued(PID, 7 * MS, 70 * MS);
+    recorded.converter.take(&Input::Queued { tid: PID, queued_ns: 7 * MS, time_ns: 70 * MS });
     recorded.converter.end_drain(80 * MS);
-    recorded.converter.end_waits(80 * MS);
+    recorded.converter.end(80 * MS);
     let waits = places(recorded);
     let of = |name: &str| waits.iter().find(|place| place.0 == name).map(|(_, count, ms)| (*count, *ms));
     assert_eq!(of(WaitFrame::Queued.label()), Some((2, 7)), "{waits:?}");
@@ -184,7 +189,7 @@ fn queued_time_is_taken_off_the_waits_before_a_reading() {
 /// With more waiting threads than snapshots, each gets its turn.
 #[test]
 fn snapshots_are_fair_over_threads() {
-    let mut recorded = recorded_by(true);
+    let mut recorded = recorded_by(WaitStackSource::Snapshots, false);
     for tid in 101..151 {
         recorded.fork(PID, (PID, tid), MS);
         come_back(&mut recorded, tid, 2 * MS);
@@ -196,8 +201,8 @@ fn snapshots_are_fair_over_threads() {
         let tasks = recorded.converter.threads_to_snapshot(10, (4 + round) * MS);
         assert_eq!(tasks.len(), 10);
         for task in tasks {
-            let (user, time) = (UserStack::Frames(&[0x1000]), (4 + round) * MS);
-            recorded.converter.add_wait_snapshot(task, &user, 0, WaitFrame::Sleep, time..time + 1);
+            let time = (4 + round) * MS;
+            add_snapshot(&mut recorded, task, 0, WaitFrame::Sleep, time..time + 1);
             seen.insert(task.tid);
         }
     }
@@ -231,7 +236,7 @@ fn doubtful_after(losses: &[(Option<u32>, u64)]) -> (u64, u64) {
     }
     leave(&mut recorded, PID, false, 10 * MS);
     lose(&mut recorded, 20);
-    recorded.converter.end_waits(20 * MS);
+    recorded.converter.end(20 * MS);
     let (waits, ns) = recorded.converter.doubtful_waits();
     (waits, ns / MS)
 }
@@ -263,7 +268,7 @@ fn a_woken_thread_is_queued_for_a_cpu() {
     leave(&mut recorded, PID, false, 8 * MS);
     wake(&mut recorded, PID, 0, true, 9 * MS);
     come_back(&mut recorded, PID, 9 * MS);
-    recorded.converter.end_waits(10 * MS);
+    recorded.converter.end(10 * MS);
     let profile = recorded.profile();
     let details: Vec<_> = profile.wait_details.rows().skip(1).collect();
     let wakeups: Vec<_> =
@@ -299,13 +304,15 @@ fn uses_the_kernels_run_queue_delay_without_wakeup_records() {
     let mut recorded = recorded();
     let times = |queued: &[u64]| {
         let mut recorded = self::recorded();
-        recorded.converter.set_queued_at_start(PID, 3 * MS);
+        recorded.converter.take(&Input::QueuedAtStart { tid: PID, queued_ns: 3 * MS });
         leave(&mut recorded, PID, true, 2 * MS);
         come_back(&mut recorded, PID, 4 * MS);
         leave(&mut recorded, PID, false, 5 * MS);
-        queued.iter().for_each(|ms| recorded.converter.set_queued(PID, ms * MS, 16 * MS));
+        queued.iter().for_each(|ms| {
+            recorded.converter.take(&Input::Queued { tid: PID, queued_ns: ms * MS, time_ns: 16 * MS })
+        });
         come_back(&mut recorded, PID, 15 * MS);
-        recorded.converter.end_waits(20 * MS);
+        recorded.converter.end(20 * MS);
         let times = recorded.profile().threads[0].times.unwrap();
         assert_eq!(times.ran_ns + times.queued_ns + times.blocked_ns, 20 * MS, "{times:?}");
         [times.queued_ns, times.queued_estimated_ns, times.blocked_ns].map(|ns| ns / MS)
@@ -321,8 +328,7 @@ fn uses_the_kernels_run_queue_delay_without_wakeup_records() {
 
 #[test]
 fn running_queued_and_blocked_time_add_up_to_the_life_of_a_thread() {
-    let mut recorded = Recorded::new();
-    recorded.converter.expect_switches();
+    let mut recorded = Recorded::with(|_, setup| setup.switches = true);
     recorded.converter.add_process(PID, "app");
     recorded.exec(MAIN, "app", 0);
     recorded.fork(PID, (PID, 101), 2 * MS);
@@ -332,7 +338,7 @@ fn running_queued_and_blocked_time_add_up_to_the_life_of_a_thread() {
     come_back(&mut recorded, 101, 9 * MS);
     leave(&mut recorded, PID, true, 12 * MS);
     recorded.exit((PID, 101), 14 * MS);
-    recorded.converter.end_waits(20 * MS);
+    recorded.converter.end(20 * MS);
     let profile = recorded.profile();
     assert_eq!(profile.samples[0].len(), 0, "waits themselves are not recorded");
     let times = |tid: u32| profile.threads.iter().find(|row| row.tid == tid).unwrap().times.unwrap();
