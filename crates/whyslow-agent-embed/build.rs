@@ -9,7 +9,7 @@ fn main() {
     let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let crates = manifest.parent().expect("this crate is next to the agent");
     let agent = crates.join("whyslow-agent");
-    for part in ["whyslow-agent", "whyslow-heap-wire", "whyslow-selfwalk"] {
+    for part in ["whyslow-agent", "whyslow-agent-wire", "whyslow-selfwalk"] {
         for file in ["src", "Cargo.toml"] {
             println!("cargo::rerun-if-changed={}", crates.join(part).join(file).display());
         }

@@ -30,7 +30,7 @@ const TARGETS: [Target; 6] = [
         prefix: &[],
     },
     Target { name: "symbols", seeds: &["target/lab"], prefix: &[] },
-    Target { name: "heap_wire", seeds: &[], prefix: &[] },
+    Target { name: "agent_wire", seeds: &[], prefix: &[] },
     Target { name: "suppressions", seeds: &["crates/whyslow-heap/src/leaks/suppressions"], prefix: &[] },
 ];
 

@@ -12,8 +12,8 @@ use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 use fake::{Area, Collector, Counts, Replay, Wish};
-use whyslow_heap_wire::area::flag;
-use whyslow_heap_wire::record::op;
+use whyslow_agent_wire::area::flag;
+use whyslow_agent_wire::record::op;
 
 /// Compiles one of the test programs for this test.
 fn program(name: &str, source: &str, flags: &[&str]) -> PathBuf {
@@ -370,7 +370,7 @@ fn programs_run_normally_without_a_collector() {
                 .env("LD_PRELOAD", collector.agent())
                 .env("COUNTS", collector.folder.path().join("counts"));
             if let Some(socket) = socket {
-                command.env(whyslow_heap_wire::SOCKET_VARIABLE, socket);
+                command.env(whyslow_agent_wire::SOCKET_VARIABLE, socket);
             }
             assert!(command.args(what).status().expect("it starts").success());
         }

@@ -5,8 +5,8 @@ use core::slice;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU8};
 
-use whyslow_heap_wire::area::{self, Header, ModuleEntry, RingHeader};
-use whyslow_heap_wire::left_out::{LeftOut, MOST_LEFT_OUT};
+use whyslow_agent_wire::area::{self, Header, ModuleEntry, RingHeader};
+use whyslow_agent_wire::left_out::{LeftOut, MOST_LEFT_OUT};
 
 use crate::sys;
 

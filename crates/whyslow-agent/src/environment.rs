@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! In     LD_PRELOAD=other.so      becomes  LD_PRELOAD=…/whyslow-agent.so:other.so
-//!        (neither variable)       gets     LD_PRELOAD=…/whyslow-agent.so and WHYSLOW_HEAP_SOCKET=…/socket, after all others
+//!        (neither variable)       gets     LD_PRELOAD=…/whyslow-agent.so and WHYSLOW_AGENT_SOCKET=…/socket, after all others
 //! Out    LD_PRELOAD=…/whyslow-agent.so:other.so     becomes  LD_PRELOAD=other.so
 //!        LD_PRELOAD=…/whyslow-agent.so              is removed
 //! ```
@@ -21,8 +21,8 @@ use core::slice;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32};
 
-use whyslow_heap_wire::left_out::why;
-use whyslow_heap_wire::{AGENT_NAME, SOCKET_VARIABLE};
+use whyslow_agent_wire::left_out::why;
+use whyslow_agent_wire::{AGENT_NAME, SOCKET_VARIABLE};
 
 use crate::arch::thread;
 use crate::start::{self, SOCKET_LEN};

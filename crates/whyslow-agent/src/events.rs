@@ -3,9 +3,9 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use whyslow_heap_wire::area::flag;
-use whyslow_heap_wire::handshake::hook::MALLOC;
-use whyslow_heap_wire::record::op;
+use whyslow_agent_wire::area::flag;
+use whyslow_agent_wire::handshake::hook::MALLOC;
+use whyslow_agent_wire::record::op;
 
 use crate::area::Area;
 use crate::ring::Writer;

@@ -9,9 +9,9 @@
 
 use core::ffi::c_char;
 
-use whyslow_heap_wire::exec::{LEN, Message};
-use whyslow_heap_wire::handshake::hook;
-use whyslow_heap_wire::left_out::{LeftOut, why};
+use whyslow_agent_wire::exec::{LEN, Message};
+use whyslow_agent_wire::handshake::hook;
+use whyslow_agent_wire::left_out::{LeftOut, why};
 
 use crate::area::Area;
 use crate::environment::{Agent, Changed, Copied, Given, Names};

@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use whyslow_heap_wire::area::{MOST_REGISTERS, flag};
-use whyslow_heap_wire::handshake::hook;
+use whyslow_agent_wire::area::{MOST_REGISTERS, flag};
+use whyslow_agent_wire::handshake::hook;
 
 use crate::arch::exit::Kept;
 use crate::area::Area;

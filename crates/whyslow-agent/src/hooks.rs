@@ -2,8 +2,8 @@
 //!
 //! The shims of `arch::hooks` call them with the caller's registers.
 
-use whyslow_heap_wire::handshake::hook;
-use whyslow_heap_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
+use whyslow_agent_wire::handshake::hook;
+use whyslow_agent_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
 
 use crate::arch::exit as ends;
 use crate::arch::hooks::{

@@ -4,7 +4,7 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use whyslow_heap_wire::left_out::{LeftOut, MOST_NAME, state, why};
+use whyslow_agent_wire::left_out::{LeftOut, MOST_NAME, state, why};
 
 use crate::area::Area;
 use crate::program::{self, Path};

@@ -7,7 +7,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicPtr, AtomicU64};
 
-use whyslow_heap_wire::handshake::{MOST_WELCOME, entered, hook};
+use whyslow_agent_wire::handshake::{MOST_WELCOME, entered, hook};
 
 use crate::area::Area;
 use crate::sys::Pages;

@@ -3,7 +3,7 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use whyslow_heap_wire::record::op;
+use whyslow_agent_wire::record::op;
 
 use crate::real::{self, other};
 use crate::state::{self, Inside};

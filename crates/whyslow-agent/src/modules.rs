@@ -9,7 +9,7 @@ use core::slice;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use whyslow_heap_wire::area::ModuleEntry;
+use whyslow_agent_wire::area::ModuleEntry;
 use whyslow_selfwalk::{Module, Segment};
 
 use crate::area::Area;

@@ -2,8 +2,8 @@
 
 use core::ptr;
 
-use whyslow_heap_wire::VERSION;
-use whyslow_heap_wire::handshake::{PATCH_LEN, Page, Patch, Real, Welcome, hook};
+use whyslow_agent_wire::VERSION;
+use whyslow_agent_wire::handshake::{PATCH_LEN, Page, Patch, Real, Welcome, hook};
 
 use crate::sys::protection::{EXECUTE, READ, WRITE};
 use crate::{real, sys};

@@ -7,7 +7,7 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use whyslow_heap_wire::handshake::hook;
+use whyslow_agent_wire::handshake::hook;
 
 use crate::{link, start, symbols};
 

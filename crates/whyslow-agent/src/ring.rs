@@ -9,8 +9,8 @@ use core::ptr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use whyslow_heap_wire::area::{RING_WORDS, RingHeader};
-use whyslow_heap_wire::record::{self, MOST_FRESH, MOST_TICKS, Stack, TICK_SHIFT, op};
+use whyslow_agent_wire::area::{RING_WORDS, RingHeader};
+use whyslow_agent_wire::record::{self, MOST_FRESH, MOST_TICKS, Stack, TICK_SHIFT, op};
 use whyslow_selfwalk::{Walked, Walker};
 
 use crate::arch::counter::{counter, counter_after};

@@ -9,8 +9,8 @@ use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use whyslow_heap_wire::area::{filter_slot, flag};
-use whyslow_heap_wire::handshake::hook;
+use whyslow_agent_wire::area::{filter_slot, flag};
+use whyslow_agent_wire::handshake::hook;
 
 use crate::arch::counter::counter;
 use crate::arch::thread::ThreadWord;

@@ -19,9 +19,9 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
-use whyslow_heap_wire::area::{SAMPLES_AT, flag};
-use whyslow_heap_wire::handshake::hook;
-use whyslow_heap_wire::sampler::{Board, SAMPLES_LEN, STACK_LEN, Slot, slot_at, state};
+use whyslow_agent_wire::area::{SAMPLES_AT, flag};
+use whyslow_agent_wire::handshake::hook;
+use whyslow_agent_wire::sampler::{Board, SAMPLES_LEN, STACK_LEN, Slot, slot_at, state};
 
 use crate::arch::signals::{Context, restorer};
 use crate::area::Area;

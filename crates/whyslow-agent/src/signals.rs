@@ -9,8 +9,8 @@ use core::ptr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-use whyslow_heap_wire::area::flag;
-use whyslow_heap_wire::handshake::hook;
+use whyslow_agent_wire::area::flag;
+use whyslow_agent_wire::handshake::hook;
 
 use crate::arch::signals::{Context, RED_ZONE, restorer};
 use crate::area::Area;

@@ -7,9 +7,9 @@ use core::slice;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU32};
 
-use whyslow_heap_wire::area::{self, flag};
-use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
-use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
+use whyslow_agent_wire::area::{self, flag};
+use whyslow_agent_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
+use whyslow_agent_wire::{SOCKET_VARIABLE, VERSION};
 
 use crate::arch::thread::{self, ThreadWord};
 use crate::area::Area;

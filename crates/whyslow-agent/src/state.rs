@@ -16,7 +16,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, compiler_fence};
 
-use whyslow_heap_wire::area::{self, MOST_STATES, RingHeader, flag, ring};
+use whyslow_agent_wire::area::{self, MOST_STATES, RingHeader, flag, ring};
 use whyslow_selfwalk::Walker;
 
 use crate::arch::counter::counter;

@@ -10,9 +10,9 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use whyslow_heap_wire::fill::{Untouched, fill_byte};
-use whyslow_heap_wire::handshake::hook;
-use whyslow_heap_wire::record::MOST_FILLED;
+use whyslow_agent_wire::fill::{Untouched, fill_byte};
+use whyslow_agent_wire::handshake::hook;
+use whyslow_agent_wire::record::MOST_FILLED;
 
 use crate::area::Area;
 use crate::{link, modules, real, sys};

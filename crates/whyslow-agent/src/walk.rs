@@ -3,7 +3,7 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use whyslow_heap_wire::record::{MOST_TRAIL, SHORT_TRAIL};
+use whyslow_agent_wire::record::{MOST_TRAIL, SHORT_TRAIL};
 use whyslow_selfwalk::{Entry, Module, Rules, SHORT, TRAILS, World};
 
 use crate::arch::thread;

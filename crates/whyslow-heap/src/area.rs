@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
-use whyslow_heap_wire::VERSION;
-use whyslow_heap_wire::area::{
+use whyslow_agent_wire::VERSION;
+use whyslow_agent_wire::area::{
     AREA_LEN, CHUNK_LEN, CHUNK_RINGS, CHUNKS, FILTER_AT, FILTER_LEN, Header, LEFT_AT, MODULES_AT,
     MODULES_LEN, MOST_RINGS, RING_WORDS, RingHeader, SAMPLES_AT, UNWIND_AT, UNWIND_LEN, WORDS_AT, chunk_at,
     ring_header_at, ring_words_at,
 };
-use whyslow_heap_wire::left_out::{LeftOut, MOST_LEFT_OUT};
-use whyslow_heap_wire::sampler::{Board, MOST_SLOTS, SAMPLES_LEN, Slot, slot_at};
+use whyslow_agent_wire::left_out::{LeftOut, MOST_LEFT_OUT};
+use whyslow_agent_wire::sampler::{Board, MOST_SLOTS, SAMPLES_LEN, Slot, slot_at};
 
 /// The words of one ring.
 pub type RingWords = [AtomicU64; RING_WORDS];

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use whyslow_heap_wire::exec::{LEN, Message};
+use whyslow_agent_wire::exec::{LEN, Message};
 use whyslow_inject::{Entry, InjectError, Injector, entry_of_file};
 use whyslow_profile::WhyLeftOut;
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use whyslow_heap_wire::SOCKET_VARIABLE;
-use whyslow_heap_wire::area::RING_WORDS;
+use whyslow_agent_wire::SOCKET_VARIABLE;
+use whyslow_agent_wire::area::RING_WORDS;
 use whyslow_profile::HeapNote;
 
 use crate::cpu_samples::{self, CpuLosses, CpuRecord};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use whyslow_heap_wire::area::flag;
-use whyslow_heap_wire::sampler::{Board, REGISTERS, STACK_LEN, Slot, state};
+use whyslow_agent_wire::area::flag;
+use whyslow_agent_wire::sampler::{Board, REGISTERS, STACK_LEN, Slot, state};
 use whyslow_profile::RecordingNote;
 
 use crate::area::Area;

@@ -19,7 +19,7 @@ mod rings;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use whyslow_heap_wire::area::flag;
+use whyslow_agent_wire::area::flag;
 use whyslow_proc::process::Stat;
 use whyslow_profile::{HeapFacts, HeapNote, HeapProcess};
 

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use whyslow_heap_wire::area::RING_WORDS;
-use whyslow_heap_wire::record::{self, op};
+use whyslow_agent_wire::area::RING_WORDS;
+use whyslow_agent_wire::record::{self, op};
 
 use crate::area::RingWords;
 use crate::ids::{Address, RingStack, Tick};
@@ -154,7 +154,7 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     use proptest::prelude::*;
-    use whyslow_heap_wire::record::Stack;
+    use whyslow_agent_wire::record::Stack;
 
     use super::*;
 

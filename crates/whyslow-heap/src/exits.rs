@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use whyslow_heap_wire::area::MOST_STATES;
+use whyslow_agent_wire::area::MOST_STATES;
 use whyslow_profile::{LeakCheck, NoLeakCheck};
 
 use crate::drain::{Drain, Until, Watched};

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use whyslow_heap_wire::AGENT_NAME;
+use whyslow_agent_wire::AGENT_NAME;
 
 use crate::error::HeapError;
 use crate::sys;

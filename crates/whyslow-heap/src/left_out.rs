@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use whyslow_heap_wire::left_out::{LeftOut, MOST_LEFT_OUT, MOST_NAME, state, why};
+use whyslow_agent_wire::left_out::{LeftOut, MOST_LEFT_OUT, MOST_NAME, state, why};
 use whyslow_profile::{HeapNote, WhyLeftOut};
 
 use crate::area::Area;

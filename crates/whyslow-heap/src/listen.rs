@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use whyslow_heap_wire::VERSION;
-use whyslow_heap_wire::area::flag;
-use whyslow_heap_wire::exec::Message;
-use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
-use whyslow_heap_wire::snapshot::Request;
+use whyslow_agent_wire::VERSION;
+use whyslow_agent_wire::area::flag;
+use whyslow_agent_wire::exec::Message;
+use whyslow_agent_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
+use whyslow_agent_wire::snapshot::Request;
 use whyslow_profile::HeapNote;
 
 use crate::area::Area;

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_heap_wire::left_out::{LeftOut, state, why};
+use whyslow_agent_wire::left_out::{LeftOut, state, why};
 use whyslow_proc::{Mapping, process};
 use whyslow_profile::WhyLeftOut;
 

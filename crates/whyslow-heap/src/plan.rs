@@ -1,7 +1,7 @@
 //! The interface for planning the patches that a program's code needs. `whyslow-inject` creates the plan; the
 //! collector only passes it on.
 
-use whyslow_heap_wire::handshake::Hello;
+use whyslow_agent_wire::handshake::Hello;
 pub use whyslow_inject::{PatchPage, Plan as PatchPlan};
 
 /// Creates plans. Called on a separate thread for each program that starts, so it may be slow.

@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use whyslow_heap_wire::VERSION;
-use whyslow_heap_wire::snapshot::{LEN, MOST_TEXT, Reply, Request, status};
+use whyslow_agent_wire::VERSION;
+use whyslow_agent_wire::snapshot::{LEN, MOST_TEXT, Reply, Request, status};
 
 use crate::folder;
 use crate::packet::Connection;

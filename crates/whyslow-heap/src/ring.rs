@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use whyslow_heap_wire::area::{RingHeader, ring};
+use whyslow_agent_wire::area::{RingHeader, ring};
 
 use crate::area::{Area, RingWords};
 use crate::event::{Cursor, Event};

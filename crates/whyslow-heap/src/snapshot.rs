@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use whyslow_heap_wire::VERSION;
-use whyslow_heap_wire::snapshot::{MOST_TEXT, Reply, Request, status};
+use whyslow_agent_wire::VERSION;
+use whyslow_agent_wire::snapshot::{MOST_TEXT, Reply, Request, status};
 use whyslow_profile::{HeapCounts, HeapSnapshot, LeakCheck, NoLeakCheck};
 
 use crate::drain::{Drain, Until, Watched, resident};

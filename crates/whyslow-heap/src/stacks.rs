@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
-use whyslow_heap_wire::area::{MODULES_LEN, ModuleEntry};
+use whyslow_agent_wire::area::{MODULES_LEN, ModuleEntry};
 
 use crate::area::Area;
 use crate::ids::{Generation, ModuleRow, ProcessRow, RingStack, StackRow};
@@ -232,7 +232,7 @@ impl AreaStacks {
 
 #[cfg(test)]
 mod tests {
-    use whyslow_heap_wire::record::Stack;
+    use whyslow_agent_wire::record::Stack;
 
     use super::*;
     use crate::trails::Root;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, StatVfsMountFlags};
 use rustix::thread::futex::{self, Timespec};
-use whyslow_heap_wire::record::TICK_SHIFT;
+use whyslow_agent_wire::record::TICK_SHIFT;
 
 use crate::ids::Tick;
 

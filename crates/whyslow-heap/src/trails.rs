@@ -1,4 +1,4 @@
-//! A mirror of the trails that a ring's writer keeps (see [`whyslow_heap_wire::record`]), and the numbers of
+//! A mirror of the trails that a ring's writer keeps (see [`whyslow_agent_wire::record`]), and the numbers of
 //! its stacks.
 //!
 //! A number stands for one stack of this ring. It is found by a 128-bit hash over the frames. A trail holds a
@@ -7,7 +7,7 @@
 
 use std::num::NonZeroU32;
 
-use whyslow_heap_wire::record::{MOST_TRAIL, SHORT_TRAIL, Stack};
+use whyslow_agent_wire::record::{MOST_TRAIL, SHORT_TRAIL, Stack};
 
 use crate::ids::{Generation, RingStack};
 use crate::shelf::Shelf;

@@ -3,7 +3,7 @@
 //! Only functions that programs call are listed. When one of them calls another, the agent counts only the
 //! outer call, so all of them can be hooked.
 
-use whyslow_heap_wire::handshake::hook;
+use whyslow_agent_wire::handshake::hook;
 
 /// The arguments of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Functions of libc and of the dynamic loader that the agent hooks or calls: their names, and the hook for
 //! each.
 
-use whyslow_heap_wire::handshake::hook;
+use whyslow_agent_wire::handshake::hook;
 
 use crate::arch::{Prologue, Refusal};
 

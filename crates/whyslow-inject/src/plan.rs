@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use whyslow_heap_wire::handshake::{Hello, Patch, Real, entered, hook};
+use whyslow_agent_wire::handshake::{Hello, Patch, Real, entered, hook};
 use whyslow_proc::{Mapping, process};
 use whyslow_processor::PAGE;
 use whyslow_profile::{HeapFacts, HeapNote, Unwatched};

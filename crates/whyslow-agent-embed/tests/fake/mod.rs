@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use whyslow_heap_wire::area::{self, Header, ModuleEntry, RingHeader, ring};
-use whyslow_heap_wire::handshake::{Hello, Welcome};
-use whyslow_heap_wire::record::{self, op};
-use whyslow_heap_wire::{AGENT_NAME, SOCKET_VARIABLE, VERSION};
+use whyslow_agent_wire::area::{self, Header, ModuleEntry, RingHeader, ring};
+use whyslow_agent_wire::handshake::{Hello, Welcome};
+use whyslow_agent_wire::record::{self, op};
+use whyslow_agent_wire::{AGENT_NAME, SOCKET_VARIABLE, VERSION};
 
 /// One record with its timestamp.
 #[derive(Debug, Clone, Copy)]

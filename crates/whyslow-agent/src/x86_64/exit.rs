@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use whyslow_heap_wire::handshake::hook;
+use whyslow_agent_wire::handshake::hook;
 
 use crate::exit::{
     exit_body, exit_group_body, finished_body, note_orderly_exit, patched_body, quick_exit_body,

@@ -6,9 +6,9 @@
 
 use core::arch::naked_asm;
 
-use whyslow_heap_wire::area::{FILTER_LEN, FILTER_SHIFTS};
-use whyslow_heap_wire::handshake::hook;
-use whyslow_heap_wire::handshake::hook::PER_GROUP;
+use whyslow_agent_wire::area::{FILTER_LEN, FILTER_SHIFTS};
+use whyslow_agent_wire::handshake::hook;
+use whyslow_agent_wire::handshake::hook::PER_GROUP;
 
 use crate::hooks::{
     aligned_body, alloc_like_body, calloc_body, free_body, free_preloaded, malloc_body, masked_body,

@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use whyslow_heap_wire::area::MOST_REGISTERS;
+use whyslow_agent_wire::area::MOST_REGISTERS;
 
 /// Makes the kernel restore what it put on the stack.
 #[unsafe(naked)]

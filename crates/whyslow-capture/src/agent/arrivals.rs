@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use whyslow_heap_wire::handshake::{Hello, entered};
+use whyslow_agent_wire::handshake::{Hello, entered};
 use whyslow_proc::{Mapping, process};
 
 /// A change in a process.

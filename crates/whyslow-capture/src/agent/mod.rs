@@ -9,4 +9,4 @@ mod watch;
 
 pub(crate) use timer::TimerSource;
 pub(crate) use watch::{AgentWatch, Wanted};
-pub(crate) use whyslow_heap_wire::sampler::STACK_LEN as STACK_BYTES;
+pub(crate) use whyslow_agent_wire::sampler::STACK_LEN as STACK_BYTES;

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use whyslow_agent_embed::{AGENT, SAMPLER};
+use whyslow_agent_wire::SOCKET_VARIABLE;
+use whyslow_agent_wire::handshake::Hello;
 use whyslow_heap::{Batch, Collector, CpuLosses, CpuRecord, NoInspector, Outcome, PatchPlanner};
-use whyslow_heap_wire::SOCKET_VARIABLE;
-use whyslow_heap_wire::handshake::Hello;
 use whyslow_inject::{Entry, Injector, Planner, Purpose, entry_of};
 use whyslow_proc::Mapping;
 use whyslow_profile::Meta;

@@ -1,9 +1,9 @@
 //! Inspects a process at its exit, or on request: which blocks are lost, and which bytes were never written.
 
 use rustc_hash::FxHashMap;
+use whyslow_agent_wire::record::MOST_FILLED;
 use whyslow_heap::leaks::{self, LeakError, LeakReport, LiveBlock, Subject};
 use whyslow_heap::{ExitInspector, Findings, StackRow, TakeBlocks};
-use whyslow_heap_wire::record::MOST_FILLED;
 use whyslow_profile::{HeapCounts, HeapNote, LeakCheck, NoLeakCheck};
 
 /// What to look for.

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
-use whyslow_heap_wire::VERSION;
-use whyslow_heap_wire::area::{flag, ring};
-use whyslow_heap_wire::handshake::{Hello, MOST_WELCOME, Patch, Real};
-use whyslow_heap_wire::record::{self, op};
-use whyslow_heap_wire::snapshot::{Reply, Request, status};
+use whyslow_agent_wire::VERSION;
+use whyslow_agent_wire::area::{flag, ring};
+use whyslow_agent_wire::handshake::{Hello, MOST_WELCOME, Patch, Real};
+use whyslow_agent_wire::record::{self, op};
+use whyslow_agent_wire::snapshot::{Reply, Request, status};
 use whyslow_profile::{HeapCounts, HeapNote, LeakCheck};
 
 use super::*;

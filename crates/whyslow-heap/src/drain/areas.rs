@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
-use whyslow_heap_wire::area::{MOST_RINGS, ring};
+use whyslow_agent_wire::area::{MOST_RINGS, ring};
 use whyslow_profile::WhyLeftOut;
 
 use crate::area::Area;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use whyslow_heap_wire::area::filter_slot;
+use whyslow_agent_wire::area::filter_slot;
 
 use crate::area::Area;
 use crate::event::{Event, Kind};

@@ -103,8 +103,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
 
-    use whyslow_heap_wire::area::ring;
-    use whyslow_heap_wire::record::{self, op};
+    use whyslow_agent_wire::area::ring;
+    use whyslow_agent_wire::record::{self, op};
 
     use super::*;
     use crate::area::Area;

@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use whyslow_heap_wire::fill::Untouched;
+use whyslow_agent_wire::fill::Untouched;
 use whyslow_proc::Mapping;
 
 use super::blocks::read_blocks;

@@ -1,7 +1,7 @@
 //! Counts by stack and thread: sites and entries, and the notes that have not been counted yet.
 
 use rustc_hash::FxHashMap;
-use whyslow_heap_wire::record::MOST_FILLED;
+use whyslow_agent_wire::record::MOST_FILLED;
 use whyslow_profile::HeapCounts;
 
 use super::entries::Entries;

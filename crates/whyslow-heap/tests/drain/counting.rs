@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 
 use crate::fake::FakeRing;
 use proptest::prelude::*;
+use whyslow_agent_wire::record::op;
 use whyslow_heap::area::Area;
 use whyslow_heap::drain::{Arrival, Config, Drain, Until};
 use whyslow_heap::{Batch, NoInspector, Outcome, ProcessRow, Tick, Transfer, sys};
-use whyslow_heap_wire::record::op;
 
 const RINGS: usize = 3;
 const ADDRESSES: u64 = 10;
@@ -514,7 +514,7 @@ fn samples_stand_for_unsampled_blocks() {
     let (blocks, kept) = (640_000u64, 10_000u64);
     // Each in its own kilobyte: blocks in the same kilobyte share a filter slot.
     let address = |slot| address(16 * slot);
-    let filter = |slot| &area.filter()[whyslow_heap_wire::area::filter_slot(address(slot))];
+    let filter = |slot| &area.filter()[whyslow_agent_wire::area::filter_slot(address(slot))];
     for block in 0..kept {
         let slot = block % ADDRESSES;
         if block >= ADDRESSES {

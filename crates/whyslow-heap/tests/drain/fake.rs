@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use whyslow_agent_wire::area::{RING_WORDS, ring};
+use whyslow_agent_wire::record::{self, MOST_TICKS, Stack, op};
 use whyslow_heap::area::Area;
-use whyslow_heap_wire::area::{RING_WORDS, ring};
-use whyslow_heap_wire::record::{self, MOST_TICKS, Stack, op};
 
 /// One thread's ring.
 pub(crate) struct FakeRing<'a> {

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use crate::fake::FakeRing;
 use proptest::prelude::*;
+use whyslow_agent_wire::area::{RING_WORDS, ring};
+use whyslow_agent_wire::record::{self, Stack, op};
 use whyslow_heap::area::Area;
 use whyslow_heap::drain::{Arrival, Config, Drain, Until};
 use whyslow_heap::{NoInspector, sys};
-use whyslow_heap_wire::area::{RING_WORDS, ring};
-use whyslow_heap_wire::record::{self, Stack, op};
 use whyslow_profile::HeapNote;
 
 fn arrive(drain: &mut Drain) -> Area {

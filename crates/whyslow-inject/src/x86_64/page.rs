@@ -6,7 +6,7 @@
 //! real   [arguments back]                    the moved instructions            jmp to the rest of the function
 //! ```
 
-use whyslow_heap_wire::handshake::{PATCH_LEN, Patch, Real};
+use whyslow_agent_wire::handshake::{PATCH_LEN, Patch, Real};
 
 use super::prologue::{JUMP_LEN, Prologue, Refusal};
 use crate::allocators::Order;

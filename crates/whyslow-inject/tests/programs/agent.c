@@ -147,7 +147,7 @@ __attribute__((constructor)) static void preloaded(void) {
     while ((got = call(0, fd, (long)environment + len, sizeof environment - 1 - len, 0, 0, 0)) > 0) len += got;
     call(3, fd, 0, 0, 0, 0, 0);
     for (char *have = environment; have < environment + len;) {
-        const char *name = "WHYSLOW_HEAP_SOCKET=";
+        const char *name = "WHYSLOW_AGENT_SOCKET=";
         while (*name && *name == *have) name++, have++;
         if (!*name) starter(have, PRELOADED);
         while (*have++);

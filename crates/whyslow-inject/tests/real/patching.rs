@@ -1,7 +1,7 @@
 //! Plans for real programs, applied by a fake agent that counts calls.
 
 use crate::support::{Bench, Ran};
-use whyslow_heap_wire::handshake::hook;
+use whyslow_agent_wire::handshake::hook;
 use whyslow_profile::{HeapNote, Unwatched};
 
 const GROUP: usize = hook::PER_GROUP;

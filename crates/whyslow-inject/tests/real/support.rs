@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
-use whyslow_heap_wire::handshake::{Hello, Page, Patch, Real, Welcome, hook};
-use whyslow_heap_wire::{SOCKET_VARIABLE, VERSION};
+use whyslow_agent_wire::handshake::{Hello, Page, Patch, Real, Welcome, hook};
+use whyslow_agent_wire::{SOCKET_VARIABLE, VERSION};
 use whyslow_inject::{Entry, InjectError, Injector, Plan, Planner, Purpose, entry_of};
 use whyslow_proc::Mapping;
 
@@ -58,7 +58,7 @@ impl Bench {
 
     /// The fake agent.
     pub(crate) fn agent(&self) -> PathBuf {
-        let version = format!("-DVERSION={}", whyslow_heap_wire::VERSION);
+        let version = format!("-DVERSION={}", whyslow_agent_wire::VERSION);
         let rows = [
             ("ROWS", hook::COUNT),
             ("EXIT", hook::EXIT),

@@ -55,8 +55,8 @@ fn a_program_is_followed_with_any_environment() {
             &["-i"],
             &["-i", "LD_PRELOAD=libm.so.6"],
             &["LD_PRELOAD="],
-            &["LD_PRELOAD=libm.so.6 libdl.so.2", "WHYSLOW_HEAP_SOCKET="],
-            &["WHYSLOW_HEAP_SOCKET=/nowhere"],
+            &["LD_PRELOAD=libm.so.6 libdl.so.2", "WHYSLOW_AGENT_SOCKET="],
+            &["WHYSLOW_AGENT_SOCKET=/nowhere"],
         ];
         for other in others {
             let arguments = [other, &[text_of(&program), "1", "200"]].concat();
@@ -82,7 +82,7 @@ fn an_environment_is_unchanged_except_for_the_agent() {
         let lines: Vec<&str> = said.lines().skip_while(|line| !line.starts_with("LD_PRELOAD=")).collect();
         let [agent, variables @ .., socket] = &lines[..] else { panic!("no environment: {said}") };
         assert!(
-            agent.ends_with("/whyslow-agent.so") && socket.starts_with("WHYSLOW_HEAP_SOCKET=/"),
+            agent.ends_with("/whyslow-agent.so") && socket.starts_with("WHYSLOW_AGENT_SOCKET=/"),
             "{said}"
         );
         let own: Vec<String> = (0..3000).map(|at| format!("V{at}={}", at * at % 97)).collect();

@@ -26,10 +26,10 @@ pub mod sampler;
 pub mod snapshot;
 
 /// The protocol version. Change it whenever anything in this crate changes.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// The environment variable with the path of the socket on which the collector listens.
-pub const SOCKET_VARIABLE: &str = "WHYSLOW_HEAP_SOCKET";
+pub const SOCKET_VARIABLE: &str = "WHYSLOW_AGENT_SOCKET";
 
 /// The name of the agent's file, which is in the same folder as the socket.
 pub const AGENT_NAME: &str = "whyslow-agent.so";

@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use whyslow_heap::NoInspector;
 use whyslow_heap::area::Area;
 use whyslow_heap::drain::{Arrival, Config, Drain, Until};
-use whyslow_heap_wire::area::ring;
+use whyslow_agent_wire::area::ring;
 
 /// Rings and words to fill: larger areas only repeat these cases.
 const RINGS: usize = 3;
