@@ -30,7 +30,6 @@ const FIRST: &[Step] = &[
 /// Then these, one after the other.
 const RUST: &[Step] = &[
     Step { name: "lints", run: lints },
-    Step { name: "CPU recording alone", run: cpu_recording_alone },
     Step { name: "documentation", run: documentation },
     Step { name: "examples in documentation", run: doc_tests },
     Step { name: "tests", run: tests },
@@ -181,27 +180,6 @@ fn lints() -> Result<Outcome> {
             .arg(agent_target)
             .args(["--", "-D", "warnings"]),
     )
-}
-
-/// Checks that the recorder builds without its feature `heap`, and then without any of the heap's crates.
-fn cpu_recording_alone() -> Result<Outcome> {
-    const ALONE: [&str; 3] = ["--package", "whyslow-capture", "--no-default-features"];
-    if !process::succeeds(cargo().args(["check", "--quiet"]).args(ALONE))? {
-        return Ok(Outcome::Failed);
-    }
-    let tree =
-        process::output(cargo().args(["tree", "--edges", "normal,build", "--prefix", "none"]).args(ALONE))?;
-    let of_heap = |line: &&str| {
-        ["whyslow-heap", "whyslow-inject", "whyslow-agent", "whyslow-selfwalk"]
-            .iter()
-            .any(|name| line.starts_with(name))
-    };
-    let found: Vec<&str> = tree.lines().filter(of_heap).collect();
-    if found.is_empty() {
-        return Ok(Outcome::Ok);
-    }
-    eprintln!("CPU recording without `heap` still depends on: {}", found.join(", "));
-    Ok(Outcome::Failed)
 }
 
 fn documentation() -> Result<Outcome> {

@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 use fake::{Area, Collector, Counts, Replay, Wish};
-use whyslow_agent_wire::area::flag;
+use whyslow_agent_wire::area::{flag, heap_flag};
 use whyslow_agent_wire::record::op;
 
 /// Compiles one of the test programs for this test.
@@ -252,7 +252,7 @@ fn records_survive_any_kind_of_exit() {
 
 #[test]
 fn mappings_are_recorded_on_request() {
-    let run = stress("maps", Wish { flags: flag::MAPS, ..Wish::default() }, &["maps"]);
+    let run = stress("maps", Wish { heap_flags: heap_flag::MAPS, ..Wish::default() }, &["maps"]);
     assert!(run.status.success());
     let maps = |kind| {
         let of_kind = run.areas[0].records.iter().filter(move |record| record.op == kind);
@@ -264,7 +264,7 @@ fn mappings_are_recorded_on_request() {
 
 #[test]
 fn bytes_that_were_never_written_are_counted() {
-    let run = stress("unused", Wish { flags: flag::UNUSED, ..Wish::default() }, &["unused"]);
+    let run = stress("unused", Wish { heap_flags: heap_flag::UNUSED, ..Wish::default() }, &["unused"]);
     assert!(run.status.success());
     let unused: Vec<u64> =
         run.areas[0].records.iter().filter(|record| record.op == op::UNUSED).map(|r| r.size).collect();
@@ -277,7 +277,7 @@ fn bytes_that_were_never_written_are_counted() {
 #[test]
 fn counting_unused_bytes_does_not_change_program_data() {
     for arguments in [&["moved"][..], &["functions"], &["threads", "4"]] {
-        let run = stress("moved", Wish { flags: flag::UNUSED, ..Wish::default() }, arguments);
+        let run = stress("moved", Wish { heap_flags: heap_flag::UNUSED, ..Wish::default() }, arguments);
         assert!(run.status.success());
     }
 }

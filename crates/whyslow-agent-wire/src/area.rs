@@ -110,15 +110,16 @@ pub struct Header {
     pub enabled: AtomicU32,
     /// Bits of [`flag`].
     pub flags: AtomicU32,
-    /// Sampling: mean number of bytes between samples; 0 records everything.
-    pub sample_bytes: AtomicU64,
+    /// The bits of [`crate::purpose::Purposes`]: what the agent is for.
+    pub purposes: AtomicU32,
+    /// The request for [`crate::purpose::Purpose::Heap`].
+    pub heap: HeapRequest,
     /// Bytes at `UNWIND_AT`: a search table for the unwind information of a program without its own; 0 for
     /// none.
     pub unwind_len: AtomicU64,
     /// Where the stack of the program's first thread begins; above it is what the kernel put there. 0 if not
     /// known.
     pub stack_start: AtomicU64,
-    _collector: [u8; 16],
 
     /// The stack pointer of the waiting thread when the program called the agent. Everything below it belongs
     /// to the agent.
@@ -134,18 +135,32 @@ pub const MOST_REGISTERS: usize = 16;
 /// Maximum number of per-thread states in one process: threads with a ring, and signal handlers in them.
 pub const MOST_STATES: usize = 2 * MOST_RINGS;
 
-/// Optional work for the agent.
+/// What the agent does for all of its purposes.
 pub mod flag {
+    /// Wait at process exit until the collector allows it.
+    pub const WAIT_AT_EXIT: u32 = 1;
+    /// Wait in a crash as well.
+    pub const WAIT_IN_CRASH: u32 = 2;
+}
+
+/// How to record allocations.
+#[repr(C)]
+#[derive(Debug)]
+pub struct HeapRequest {
+    /// Mean number of bytes between samples; 0 records everything.
+    pub sample_bytes: AtomicU64,
+    /// Bits of [`heap_flag`].
+    pub flags: AtomicU32,
+    /// Not used.
+    pub reserved: AtomicU32,
+}
+
+/// Optional work of an agent that records allocations.
+pub mod heap_flag {
     /// Fill new blocks, and check on free which bytes were never written.
     pub const UNUSED: u32 = 1;
     /// Record the program's own mappings as well.
     pub const MAPS: u32 = 2;
-    /// Wait at process exit until the collector has inspected the memory.
-    pub const WAIT_AT_EXIT: u32 = 4;
-    /// Wait in a crash as well.
-    pub const WAIT_IN_CRASH: u32 = 8;
-    /// Take CPU samples.
-    pub const SAMPLE: u32 = 16;
 }
 
 /// How many low bits of an address [`filter_slot`] drops, and by how many it shifts the high bits down.
@@ -174,7 +189,9 @@ pub struct RingHeader {
     /// The process that this one was forked from, if the agent in that process has registered; 0 for a
     /// program's first process.
     pub parent: AtomicU32,
-    _agent: [u8; 40],
+    /// The [`crate::purpose::Purpose`] that its records are for.
+    pub purpose: AtomicU32,
+    _agent: [u8; 36],
 
     /// Words read so far.
     pub read: AtomicU64,

@@ -4,10 +4,11 @@
 //! handshake   one exchange over a socket when a program starts: `Hello` there, `Welcome`, a shared area and patches back
 //!             and another for each library that is loaded later
 //! exec        the same socket, before a program executes another one that cannot be preloaded
+//! purpose     what the agent is for: recording the heap, sampling CPU time
 //! left_out    shared memory: programs executed by processes that can no longer reach the socket
 //! snapshot    the same socket, another whyslow: what holds memory now?
 //! area        shared memory: header, rings, stacks, modules
-//! record      the events in a ring: one to three words of eight bytes
+//! record      the heap's events in a ring: one to three words of eight bytes
 //! sampler     shared memory: where threads spend CPU time, sampled by their own timers
 //! ```
 //! Both sides are built from the same source and carry [`VERSION`]. An agent that finds another version does
@@ -21,6 +22,7 @@ pub mod exec;
 pub mod fill;
 pub mod handshake;
 pub mod left_out;
+pub mod purpose;
 pub mod record;
 pub mod sampler;
 pub mod snapshot;

@@ -5,8 +5,9 @@ use core::slice;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU8};
 
-use whyslow_agent_wire::area::{self, Header, ModuleEntry, RingHeader};
+use whyslow_agent_wire::area::{self, Header, HeapRequest, ModuleEntry, RingHeader};
 use whyslow_agent_wire::left_out::{LeftOut, MOST_LEFT_OUT};
+use whyslow_agent_wire::purpose::Purposes;
 
 use crate::sys;
 
@@ -141,6 +142,21 @@ impl Area {
 
     pub fn flags(self) -> u32 {
         self.header().flags.load(Relaxed)
+    }
+
+    /// What the agent is for.
+    pub fn purposes(self) -> Purposes {
+        Purposes::of_bits(self.header().purposes.load(Relaxed))
+    }
+
+    /// How to record allocations.
+    pub fn heap(self) -> &'static HeapRequest {
+        &self.header().heap
+    }
+
+    /// Bits of [`area::heap_flag`].
+    pub fn heap_flags(self) -> u32 {
+        self.heap().flags.load(Relaxed)
     }
 
     /// Whether the collector still wants records.

@@ -3,7 +3,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use whyslow_agent_wire::area::flag;
+use whyslow_agent_wire::area::heap_flag;
 use whyslow_agent_wire::handshake::hook::MALLOC;
 use whyslow_agent_wire::record::op;
 
@@ -238,8 +238,8 @@ impl Modes {
         let area = Area::get();
         Modes {
             area,
-            sampling: area.is_some_and(|area| area.header().sample_bytes.load(Relaxed) != 0),
-            unused: area.is_some_and(|area| area.flags() & flag::UNUSED != 0),
+            sampling: area.is_some_and(|area| area.heap().sample_bytes.load(Relaxed) != 0),
+            unused: area.is_some_and(|area| area.heap_flags() & heap_flag::UNUSED != 0),
         }
     }
 

@@ -5,8 +5,8 @@
 //! hooks    malloc and related functions                  maps     mmap and related functions
 //! events   what happens around one allocator call        walk     the stack as a number, modules: those it goes through
 //! state    per-thread state, based: without TLS          ring     records
+//! heap     the purpose that records allocations          sampler  the purpose that samples CPU time
 //! sample   which allocations are kept                    unused   bytes that were never written
-//! sampler  samples of CPU time
 //! exit     holds the exit, signals: exit by a signal     exec     programs that this one executes, program: which file runs
 //! freeres  what libraries keep until the end
 //! loaded   libraries loaded later                        environment of executed programs, left_out: those not recorded
@@ -38,6 +38,7 @@ mod events;
 mod exec;
 mod exit;
 mod freeres;
+mod heap;
 mod hooks;
 mod left_out;
 mod link;

@@ -9,7 +9,7 @@ use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use whyslow_agent_wire::area::{filter_slot, flag};
+use whyslow_agent_wire::area::{filter_slot, heap_flag};
 use whyslow_agent_wire::handshake::hook;
 
 use crate::arch::counter::counter;
@@ -27,8 +27,11 @@ pub static FILTER_OF_REALLOC: AtomicU64 = AtomicU64::new(0);
 
 /// Lets frees check only the filter, if sampling is requested.
 pub fn prepare(area: Area) {
-    let sampled = area.header().sample_bytes.load(Relaxed) != 0;
-    if !sampled || area.flags() & (flag::UNUSED | flag::MAPS) != 0 || real::of(hook::FREE).is_none() {
+    let sampled = area.heap().sample_bytes.load(Relaxed) != 0;
+    if !sampled
+        || area.heap_flags() & (heap_flag::UNUSED | heap_flag::MAPS) != 0
+        || real::of(hook::FREE).is_none()
+    {
         return;
     }
     // Blocks handed out before the real allocator was known must not reach it.
@@ -118,7 +121,7 @@ impl Sampling {
     #[cold]
     #[inline(never)]
     fn draw(&self) {
-        let mean = Area::get().map_or(0, |area| area.header().sample_bytes.load(Relaxed));
+        let mean = Area::get().map_or(0, |area| area.heap().sample_bytes.load(Relaxed));
         if mean == 0 {
             // Sampling was never requested, or is over.
             return self.set_countdown(if Area::get().is_some() { 0 } else { i64::MAX });
@@ -151,8 +154,9 @@ impl NewThread {
         if Mine::get().is_some() || !state::is_any_used() {
             return None;
         }
-        let area = Area::get().filter(|area| area.flags() & (flag::UNUSED | flag::MAPS) == 0)?;
-        let mean = area.header().sample_bytes.load(Relaxed);
+        let area =
+            Area::get().filter(|area| area.heap_flags() & (heap_flag::UNUSED | heap_flag::MAPS) == 0)?;
+        let mean = area.heap().sample_bytes.load(Relaxed);
         let word = ThreadWord::of_countdown().filter(|_| mean != 0)?;
         if word.get() == 0 {
             let local = 0u8;

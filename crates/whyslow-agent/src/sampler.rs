@@ -19,7 +19,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
-use whyslow_agent_wire::area::{SAMPLES_AT, flag};
+use whyslow_agent_wire::area::SAMPLES_AT;
 use whyslow_agent_wire::handshake::hook;
 use whyslow_agent_wire::sampler::{Board, SAMPLES_LEN, STACK_LEN, Slot, slot_at, state};
 
@@ -50,11 +50,8 @@ mod timer_owner {
 /// The process's own timer expires after this many periods of its CPU time.
 const PROCESS_PERIODS: u64 = 8;
 
-/// Starts to sample, if requested. The area's file is still open.
-pub fn begin(area: Area, file: i32) {
-    if area.flags() & flag::SAMPLE == 0 {
-        return;
-    }
+/// Starts to sample. The area's file is still open.
+pub fn begin(file: i32) {
     let Some(board) = sys::map_shared(file, SAMPLES_AT, SAMPLES_LEN) else { return };
     BOARD.store(board.cast().as_ptr(), Release);
     let Some(samples) = Samples::get() else { return };

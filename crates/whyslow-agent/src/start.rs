@@ -9,13 +9,14 @@ use core::sync::atomic::{AtomicU8, AtomicU32};
 
 use whyslow_agent_wire::area::{self, flag};
 use whyslow_agent_wire::handshake::{Hello, MOST_WELCOME, entered, hook};
+use whyslow_agent_wire::purpose::Purpose;
 use whyslow_agent_wire::{SOCKET_VARIABLE, VERSION};
 
 use crate::arch::thread::{self, ThreadWord};
 use crate::area::Area;
 use crate::link;
 use crate::sys::{self, Pages, Place};
-use crate::{arch, confined, hooks, loaded, maps, modules, patch, real, sample, sampler, signals, state};
+use crate::{arch, confined, heap, hooks, loaded, modules, patch, real, sampler, signals, state};
 
 /// Entry point for the loader. glibc passes the environment, other loaders do not.
 ///
@@ -167,19 +168,26 @@ fn join(mut place: Place, file: i32, patches: &patch::Prepared<'_>) -> Option<()
     header.agent_len.store(end - start, Relaxed);
     header.agent_start.store(start, Release);
     state::publish_states(header);
-    if header.flags.load(Relaxed) & flag::MAPS != 0 {
-        maps::record();
-    }
     // SAFETY: the area's file is mapped there and is never unmapped.
     unsafe { Area::set(place.keep(), file) };
     if let Some(area) = Area::get() {
-        sample::prepare(area);
-        sampler::begin(area, file);
+        begin_purposes(area, file);
         if area.flags() & flag::WAIT_AT_EXIT != 0 {
             signals::install_handlers();
         }
     }
     Some(())
+}
+
+/// Starts what the agent is for. The area's file is still open.
+fn begin_purposes(area: Area, file: i32) {
+    let purposes = area.purposes();
+    if purposes.has(Purpose::Heap) {
+        heap::begin(area);
+    }
+    if purposes.has(Purpose::Samples) {
+        sampler::begin(file);
+    }
 }
 
 /// Sends a hello.

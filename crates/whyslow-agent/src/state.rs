@@ -16,7 +16,8 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, compiler_fence};
 
-use whyslow_agent_wire::area::{self, MOST_STATES, RingHeader, flag, ring};
+use whyslow_agent_wire::area::{self, MOST_STATES, RingHeader, heap_flag, ring};
+use whyslow_agent_wire::purpose::Purpose;
 use whyslow_selfwalk::Walker;
 
 use crate::arch::counter::counter;
@@ -315,13 +316,17 @@ fn claim(area: Area, level: u32, wiped: Option<&'static State>) -> Option<Inside
     ring.tid.store(thread, Relaxed);
     ring.parent.store(PARENT.load(Relaxed), Relaxed);
     ring.level.store(level, Relaxed);
+    ring.purpose.store(Purpose::Heap as u32, Relaxed);
     state.process.store(process, Relaxed);
     state.level.store(level, Relaxed);
     state.ring.store(ptr::from_ref(ring).cast_mut(), Release);
     // The old one may belong to another thread by now.
     state.inner.store(ptr::null_mut(), Relaxed);
     state.open.store(
-        match (area.flags() & (flag::UNUSED | flag::MAPS), header.sample_bytes.load(Relaxed)) {
+        match (
+            area.heap_flags() & (heap_flag::UNUSED | heap_flag::MAPS),
+            area.heap().sample_bytes.load(Relaxed),
+        ) {
             (0, 0) => gate::OPEN,
             (0, _) => gate::SAMPLING,
             _ => gate::SPECIAL,

@@ -1,27 +1,39 @@
-//! What the agent observes inside the program: its heap, and CPU samples if timers take them.
+//! What the agent observes inside the program, a part for each of its purposes.
 
-use whyslow_convert::Input;
-use whyslow_profile::{HeapFacts, HeapNote, MetricId, Note, RecordingNote};
+use std::fmt::Debug;
+
+use whyslow_agent_host::{AgentHost, Finished};
+use whyslow_agent_wire::purpose::Purpose;
+use whyslow_profile::{HeapNote, Note, RecordingNote};
 
 use crate::RecordError;
-use crate::agent::{AgentWatch, TimerSource};
-use crate::heap;
+use crate::agent::AgentWatch;
 use crate::launch::{Program, Suspended};
 use crate::source::{Ending, LiveConverter, Source};
 
-/// The running collector, and what its data is for.
+/// Hands over what the agent observes for one purpose.
+pub(crate) trait AgentPart: Debug {
+    /// Hands over what was observed since the last call.
+    fn drain(&mut self, _host: &AgentHost, _converter: &mut LiveConverter) {}
+
+    /// Adds rows that are added less often.
+    fn flush(&mut self, _host: &AgentHost, _converter: &mut LiveConverter) {}
+
+    /// Adds what is known only now.
+    fn finish(self: Box<Self>, finished: &Finished, ending: &mut Ending<'_>);
+}
+
+/// The agent in the program, and what its data is for.
 #[derive(Debug)]
 pub(crate) struct AgentSource {
     watch: AgentWatch,
-    timer: Option<TimerSource>,
-    /// Whether it records the heap.
-    heap: bool,
+    parts: Vec<Box<dyn AgentPart>>,
 }
 
 impl AgentSource {
-    /// The source of CPU samples of a metric, of heap rows, or of both.
-    pub(crate) fn new(watch: AgentWatch, cpu_time: Option<MetricId>, heap: bool) -> Self {
-        Self { watch, timer: cpu_time.map(TimerSource::new), heap }
+    /// The source of what these parts hand over.
+    pub(crate) fn new(watch: AgentWatch, parts: Vec<Box<dyn AgentPart>>) -> Self {
+        Self { watch, parts }
     }
 }
 
@@ -31,42 +43,22 @@ impl Source for AgentSource {
     }
 
     fn drain(&mut self, _until_ns: u64, converter: &mut LiveConverter) {
-        if let Some(timer) = &mut self.timer {
-            timer.drain(&self.watch, converter);
-        }
+        self.parts.iter_mut().for_each(|part| part.drain(self.watch.host(), converter));
     }
 
     fn flush(&mut self, converter: &mut LiveConverter) {
-        if self.heap {
-            converter.take(&Input::Heap(&self.watch.take()));
-        }
+        self.parts.iter_mut().for_each(|part| part.flush(self.watch.host(), converter));
     }
 
     fn finish(self: Box<Self>, ending: &mut Ending<'_>) {
-        let Self { watch, timer, heap } = *self;
-        let losses = watch.cpu_losses();
-        if let Some(mut timer) = timer {
-            timer.finish(losses.period_ns, ending.converter);
-        }
-        ending.meta.counters.lost_samples += losses.lost;
-        ending.note(losses.notes());
-        let mut outcome = watch.finish();
-        let outliving = heap.then(|| {
-            let sites = std::mem::take(&mut outcome.sites);
-            heap::finish(ending.converter, &outcome, sites.into_iter(), ending.time_ns);
-            let outliving = heap::outliving(ending.converter);
-            let leaks = heap::explain(outcome.facts.leaks.clone(), ending.meta.exit);
-            let facts = heap::since(ending.converter.start_ns(), std::mem::take(&mut outcome.facts));
-            ending.meta.heap = Some(HeapFacts { leaks, ..facts });
-            outliving.filter(|_| ending.meta.exit.is_some())
-        });
-        let outliving = outliving.flatten();
-        let heap_was_recorded = ending.meta.heap.is_some();
-        ending.note(outcome.notes.into_iter().chain(outliving).map(|note| match note {
-            HeapNote::ProgramLeftOut { program, why } if !heap_was_recorded => {
+        let records_heap = self.watch.purposes().has(Purpose::Heap);
+        let finished = self.watch.finish();
+        ending.note(finished.notes().into_iter().map(|note| match note {
+            HeapNote::ProgramLeftOut { program, why } if !records_heap => {
                 RecordingNote::ProgramNotSampled { program, why }.into()
             }
             note => Note::from(note),
         }));
+        self.parts.into_iter().for_each(|part| part.finish(&finished, ending));
     }
 }

@@ -156,7 +156,6 @@ impl Running {
     }
 
     /// Kills the program because it cannot be recorded as requested.
-    #[cfg(feature = "heap")]
     pub(crate) fn kill(&self) {
         whyslow_proc::send_signal(self.pid, libc::SIGKILL);
         wait4(self.pid, 0);

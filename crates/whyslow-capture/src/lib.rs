@@ -1,10 +1,6 @@
 //! Live recording on Linux: perf events, ring buffers, and starting, watching and ending the recorded
 //! program.
 
-#[cfg(feature = "heap")]
-mod agent;
-#[cfg(not(feature = "heap"))]
-#[path = "no_agent.rs"]
 mod agent;
 mod agent_source;
 #[cfg(target_arch = "x86_64")]
@@ -15,10 +11,6 @@ mod cgroup;
 mod chosen;
 mod counting;
 mod cpu_sampler;
-#[cfg(feature = "heap")]
-mod heap;
-#[cfg(not(feature = "heap"))]
-#[path = "no_heap.rs"]
 mod heap;
 mod host;
 mod inherited;
@@ -53,15 +45,12 @@ use std::path::{Path, PathBuf};
 
 pub use chosen::{NotRecorded, Probe, WantedSamples};
 pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
-#[cfg(not(feature = "heap"))]
-pub use heap::HeapOptions;
 pub use inherited::command as restored_command;
 pub use output::{Kept, Names, NewProfile, numbered_name};
 pub use recorder::{Control, Order, Progress, Recorder, Watch};
 pub use timing::{Input, RunEnd, Stopwatch, TimedCommand, TimedRun, Written};
 pub use trial::{Granted, Refused, Trial, trial};
 use whyslow_elf::FileBytes;
-#[cfg(feature = "heap")]
 pub use whyslow_heap::Config as HeapOptions;
 use whyslow_profile::file::Writer;
 use whyslow_profile::{ExitStatus, Meta, ModuleId};

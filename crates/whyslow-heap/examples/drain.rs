@@ -7,13 +7,11 @@
 #[path = "../tests/drain/fake.rs"]
 mod fake;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fake::FakeRing;
-use whyslow_heap::area::Area;
-use whyslow_heap::drain::{Arrival, Config, Drain, Until};
-use whyslow_heap::{NoInspector, sys};
+use fake::{Drain, FakeRing};
+use whyslow_agent_host::{Until, sys};
+use whyslow_heap::Config;
 
 const RECORDS: u64 = 20_000_000;
 
@@ -30,12 +28,8 @@ fn main() {
 }
 
 fn measure(rings: usize, live: u64, stacks: u32) {
-    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
-    let area = Area::create().expect("area");
-    let agent_area = Area::map(area.file().expect("file")).expect("mapped");
-    let arrival =
-        Arrival { area, pid: std::process::id(), own_pid: 1, allocators: Vec::new(), notes: Vec::new() };
-    assert!(drain.arrive(arrival));
+    let mut drain = Drain::new(Config::default());
+    let agent_area = drain.arrive();
     let writing = AtomicUsize::new(rings);
     let start = std::time::Instant::now();
     let (records, cpu) = std::thread::scope(|scope| {
@@ -65,7 +59,8 @@ fn measure(rings: usize, live: u64, stacks: u32) {
     let rate = records as f64 / start.elapsed().as_secs_f64();
     let cost = cpu as f64 / records as f64;
     println!("{rings:>5} {live:>9} {stacks:>7} {records:>12} {rate:>14.0} {cost:>9.1}");
-    assert_eq!(drain.finish(0).facts.unknown_frees, 0);
+    drain.take();
+    assert_eq!(drain.finish().facts.unknown_frees, 0);
 }
 
 /// Replaces random blocks of a pool, half of them soon.

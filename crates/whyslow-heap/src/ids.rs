@@ -1,6 +1,7 @@
-//! Typed ids, so that a stack row is not mistaken for a site, a thread id inside a container for one outside,
-//! or an address for a tick.
+//! Typed ids, so that a stack row is not mistaken for a site, or an address for a tick.
 
+pub use whyslow_agent_host::Tick;
+pub(crate) use whyslow_agent_host::{Pid, RingNumber};
 pub use whyslow_profile::batch::{ModuleRow, ProcessRow, StackRow, ThreadRow};
 
 whyslow_profile::row_ids! {
@@ -10,10 +11,6 @@ whyslow_profile::row_ids! {
     pub(crate) EntryRow,
     /// A stack, by its number in one ring.
     pub(crate) RingStack,
-    /// A ring, by its number in its area.
-    pub(crate) RingNumber,
-    /// An area: its index in the drain.
-    pub(crate) AreaSlot,
 }
 
 /// The start of a block or a mapping in its process.
@@ -29,47 +26,6 @@ impl Address {
     }
 }
 
-/// A time of the time-stamp counter, in the protocol's ticks.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tick(pub u64);
-
-impl Tick {
-    /// Later than all other ticks.
-    pub const MAX: Self = Self(u64::MAX);
-
-    /// Ticks since an earlier time; 0 if that time is later.
-    #[inline]
-    pub fn since(self, earlier: Self) -> u64 {
-        self.0.saturating_sub(earlier.0)
-    }
-
-    /// The time this many ticks later.
-    #[inline]
-    #[must_use]
-    pub fn plus(self, ticks: u64) -> Self {
-        Self(self.0.saturating_add(ticks))
-    }
-
-    /// The time this many ticks earlier.
-    #[inline]
-    #[must_use]
-    pub fn minus(self, ticks: u64) -> Self {
-        Self(self.0.saturating_sub(ticks))
-    }
-}
-
-/// A process, by its id outside of any container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Pid(pub u32);
-
-/// A process, by the id that it sees itself: different in a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct OwnPid(pub u32);
-
-/// A thread, by the id that it sees itself: different in a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct OwnTid(pub u32);
-
 /// A module generation: every `dlclose` starts a new one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Generation(pub u32);
@@ -80,13 +36,7 @@ mod tests {
 
     #[test]
     fn typed_numbers_cost_nothing() {
-        assert_eq!((size_of::<StackRow>(), size_of::<Tick>(), size_of::<Address>()), (4, 8, 8));
+        assert_eq!((size_of::<StackRow>(), size_of::<Address>()), (4, 8));
         assert_eq!((StackRow::from(7), StackRow(7).index()), (StackRow(7), 7));
-    }
-
-    #[test]
-    fn a_tick_is_never_negative() {
-        assert_eq!((Tick(5).since(Tick(7)), Tick(7).since(Tick(5)), Tick(5).minus(7)), (0, 2, Tick(0)));
-        assert_eq!(Tick::MAX.plus(1), Tick::MAX);
     }
 }

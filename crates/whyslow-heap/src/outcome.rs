@@ -1,4 +1,4 @@
-//! The collector's results for the recorder. Rows refer to each other by number. Numbers are unique over all
+//! The heap's results for the recorder. Rows refer to each other by number. Numbers are unique over all
 //! processes of the recording, in the order in which the rows appear in the batches. Times are
 //! `CLOCK_MONOTONIC` nanoseconds.
 
@@ -43,6 +43,6 @@ pub struct Outcome {
     pub transfers: Vec<Transfer>,
     /// Facts about the whole recording. `peak_ns` and snapshot times are `CLOCK_MONOTONIC` here.
     pub facts: HeapFacts,
-    /// Notes for the reader of the profile.
+    /// Notes for the reader of the profile, besides those about the programs.
     pub notes: Vec<HeapNote>,
 }

@@ -6,11 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use whyslow_agent_host::{Connection, hosts_of};
 use whyslow_agent_wire::VERSION;
 use whyslow_agent_wire::snapshot::{LEN, MOST_TEXT, Reply, Request, status};
-
-use crate::folder;
-use crate::packet::Connection;
 
 /// Time limit for a collector: it reads all memory of the process.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -97,7 +95,7 @@ pub fn request_snapshot(pid: u32) -> Result<File, SnapshotError> {
     let owner = owner.map_err(|_| SnapshotError::NoProcess { pid })?;
     let mut watched = Vec::new();
     let mut silent = None;
-    for (recorder, socket) in folder::collectors(&[user, owner]) {
+    for (recorder, socket) in hosts_of(&[user, owner]) {
         match ask(&socket, pid) {
             Ok(Answer::Taken(file)) => return Ok(file),
             Ok(Answer::Unknown(recorded)) => {

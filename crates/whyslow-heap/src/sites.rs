@@ -5,13 +5,13 @@ use whyslow_profile::HeapCounts;
 
 use crate::bars::{Bars, Histogram};
 use crate::chains::{Chain, Chains};
-use crate::clock::Clock;
 use crate::ids::{SiteRow, StackRow, ThreadRow};
 use crate::live_curve::LiveCurve;
 use crate::outcome::Site;
 use crate::shelf::Shelf;
 use crate::sys;
 use crate::weight::{self, Weight, Weights};
+use whyslow_agent_host::Clock;
 
 /// The numbers of one allocating stack: five cache lines. An allocation changes the first two, a free the
 /// first and the third. Numbers that most sites do not have are stored elsewhere.

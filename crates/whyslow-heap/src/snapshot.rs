@@ -2,28 +2,29 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
+use whyslow_agent_host::{Host, Programs, Requests, Until};
 use whyslow_agent_wire::VERSION;
 use whyslow_agent_wire::snapshot::{MOST_TEXT, Reply, Request, status};
 use whyslow_profile::{HeapCounts, HeapSnapshot, LeakCheck, NoLeakCheck};
 
-use crate::drain::{Drain, Until, Watched, resident};
-use crate::exits::Exit;
+use crate::accounting::Accounting;
+use crate::exits::{skip, skip_listed};
 use crate::ids::{Pid, ProcessRow, StackRow};
 use crate::inspect::{ExitInspector, Findings};
 use crate::leaks::{Live, Subject};
 use crate::outcome::{Batch, Outcome};
+use crate::residents::resident;
 use crate::sys;
 
 /// Maximum number of waiting requests.
 const MOST_WAITING: usize = 8;
-/// Events this old can be read in any ring: see the drain's margin.
+/// Events this old can be read in any ring: see the host's margin.
 const SETTLE: Duration = Duration::from_micros(200);
 
 /// Writes the results so far as a profile. Called on a separate thread.
@@ -39,8 +40,18 @@ impl<F: Fn(&Outcome, File) -> io::Result<()> + Send + Sync> SnapshotWriter for F
     }
 }
 
+/// Writes no snapshots.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct NoSnapshots;
+
+impl SnapshotWriter for NoSnapshots {
+    fn write(&self, _outcome: &Outcome, _file: File) -> io::Result<()> {
+        Err(io::Error::other("this recording has no snapshots"))
+    }
+}
+
 /// Serves requests one after the other.
-pub(crate) struct Counter {
+pub(crate) struct Snapshots {
     writer: Arc<dyn SnapshotWriter>,
     turn: Mutex<()>,
     waiting: AtomicUsize,
@@ -57,17 +68,9 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// The file with the profile.
-    pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Self::Taken(file) => Some(file.as_fd()),
-            Self::Unknown(_) | Self::Ended | Self::Failed(_) => None,
-        }
-    }
-
-    /// The answer as it is sent, without the file.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let (status, text) = match self {
+    /// The answer as it is sent.
+    fn into_reply(self) -> whyslow_agent_host::Reply {
+        let (status, text) = match &self {
             Self::Taken(_) => (status::TAKEN, ""),
             Self::Unknown(others) => (status::UNKNOWN, others.as_str()),
             Self::Ended => (status::ENDED, ""),
@@ -76,17 +79,26 @@ impl Answer {
         // The cut may split a character; the reader tolerates that.
         let text = &text.as_bytes()[..text.len().min(MOST_TEXT)];
         let reply = Reply { version: VERSION, status, text: text.len() as u32 };
-        [&reply.to_bytes()[..], text].concat()
+        let bytes = [&reply.to_bytes()[..], text].concat();
+        let file = if let Self::Taken(file) = self { Some(file) } else { None };
+        whyslow_agent_host::Reply { bytes, file }
     }
 }
 
-impl Counter {
+impl Requests for Snapshots {
+    fn answer(&self, host: &Mutex<Host>, packet: &[u8]) -> Option<whyslow_agent_host::Reply> {
+        let request = Request::parse(packet)?;
+        Some(self.serve(host, request).into_reply())
+    }
+}
+
+impl Snapshots {
     pub(crate) fn new(writer: Arc<dyn SnapshotWriter>) -> Self {
         Self { writer, turn: Mutex::new(()), waiting: AtomicUsize::new(0) }
     }
 
     /// Answers a request.
-    pub(crate) fn serve(&self, drain: &Mutex<Drain>, request: Request) -> Answer {
+    fn serve(&self, host: &Mutex<Host>, request: Request) -> Answer {
         if request.version != VERSION {
             return Answer::Failed(
                 "another version of whyslow records this program: request the snapshot with that version"
@@ -100,7 +112,7 @@ impl Counter {
             );
         }
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = catch_unwind(AssertUnwindSafe(|| self.take(drain, request.pid)));
+        let answer = catch_unwind(AssertUnwindSafe(|| self.take(host, request.pid)));
         drop(turn);
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         answer.unwrap_or_else(|_| {
@@ -108,14 +120,15 @@ impl Counter {
         })
     }
 
-    fn take(&self, drain: &Mutex<Drain>, pid: u32) -> Answer {
-        let task = match lock(drain).begin_snapshot(Pid(pid)) {
-            Ok(task) => task,
-            Err(answer) => return answer,
+    fn take(&self, host: &Mutex<Host>, pid: u32) -> Answer {
+        let task = match begin(host, Pid(pid)) {
+            Some(Ok(task)) => task,
+            Some(Err(answer)) => return answer,
+            None => return Answer::Ended,
         };
         let outcome = {
-            let _guard = SnapshotGuard(drain);
-            task.take(drain)
+            let _guard = SnapshotGuard(host);
+            task.take(host)
         };
         let Some(outcome) = outcome else { return Answer::Ended };
         let written = sys::memory_file().and_then(|file| {
@@ -129,16 +142,16 @@ impl Counter {
     }
 }
 
-fn lock(drain: &Mutex<Drain>) -> MutexGuard<'_, Drain> {
-    drain.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(host: &Mutex<Host>) -> MutexGuard<'_, Host> {
+    host.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// While this exists, the exit inspection of the snapshot's process waits.
-struct SnapshotGuard<'a>(&'a Mutex<Drain>);
+struct SnapshotGuard<'a>(&'a Mutex<Host>);
 
 impl Drop for SnapshotGuard<'_> {
     fn drop(&mut self) {
-        lock(self.0).snapshot_of = None;
+        lock(self.0).with(|heap: &mut Accounting, _| heap.snapshot_of = None);
     }
 }
 
@@ -153,10 +166,10 @@ pub(crate) struct SnapshotTask {
 impl SnapshotTask {
     /// Everything so far, with the leak classes of live blocks if possible; `None` if the process has exited
     /// in the meantime.
-    fn take(&self, drain: &Mutex<Drain>) -> Option<Outcome> {
+    fn take(&self, host: &Mutex<Host>) -> Option<Outcome> {
         let snapshot = || {
             std::thread::sleep(SETTLE);
-            lock(drain).snapshot(self.row, Pid(self.subject.pid))
+            so_far(host, self.row, Pid(self.subject.pid))
         };
         let mut taken = None;
         let mut take = || {
@@ -205,66 +218,71 @@ fn add_findings(outcome: &mut Outcome, findings: Findings) {
     outcome.notes.extend(findings.notes);
 }
 
-impl Drain {
-    /// Prepares a snapshot of a process. The caller must clear `snapshot_of` at the end.
-    pub(crate) fn begin_snapshot(&mut self, pid: Pid) -> Result<SnapshotTask, Answer> {
-        // A process that was just forked already has a ring.
-        self.round(Until::Now);
-        self.processes.find_ended();
-        let Some(row) = self.processes.living(pid) else {
-            if self.processes.knows(pid) {
+/// Prepares a snapshot of a process. The caller must clear `snapshot_of` at the end. `None` if the heap is not
+/// recorded.
+fn begin(host: &Mutex<Host>, pid: Pid) -> Option<Result<SnapshotTask, Answer>> {
+    let mut host = lock(host);
+    // A process that was just forked already has a ring.
+    host.round(Until::Now);
+    host.programs().processes.find_ended();
+    host.with(|heap: &mut Accounting, programs| heap.begin_snapshot(programs, pid))
+}
+
+/// Everything from the start up to now, and the live blocks of one process; `None` if it has exited.
+fn so_far(host: &Mutex<Host>, row: ProcessRow, pid: Pid) -> Option<(Outcome, Live)> {
+    let mut host = lock(host);
+    host.round(Until::Now);
+    host.programs().processes.find_ended();
+    host.with(|heap: &mut Accounting, programs| heap.snapshot(programs, row, pid)).flatten()
+}
+
+impl Accounting {
+    fn begin_snapshot(&mut self, programs: &Programs, pid: Pid) -> Result<SnapshotTask, Answer> {
+        let processes = &programs.processes;
+        let Some(row) = processes.living(pid) else {
+            if processes.knows(pid) {
                 return Err(Answer::Ended);
             }
-            let others =
-                self.processes.living_names().into_iter().map(|(pid, name)| format!("{pid} ({name})"));
+            let others = processes.living_names().into_iter().map(|(pid, name)| format!("{pid} ({name})"));
             return Err(Answer::Unknown(others.collect::<Vec<_>>().join(", ")));
         };
-        let watched = self.areas.iter().find(|watched| watched.has(row));
-        let ends =
-            |exit: &Exit| matches!(exit, Exit::Inspected { inspection, .. } if inspection.process == row);
-        if self.is_closed()
-            || self.processes.has_exited(row)
-            || watched.is_some_and(|watched| ends(&watched.exit))
-        {
+        if programs.is_closed() || processes.has_exited(row) || programs.is_held(row) {
             return Err(Answer::Ended);
         }
-        let inspector = match (self.tally.is_sampled(), self.processes.same_numbers(row)) {
+        let inspector = match (self.tally.is_sampled(), processes.same_numbers(row)) {
             (true, _) => Err(NoLeakCheck::OnlySamples),
             (false, None) => Err(NoLeakCheck::InContainer),
             (false, Some(_)) => Ok(Arc::clone(&self.inspector)),
         };
-        let skip = watched.map(Watched::skip).unwrap_or_default();
-        let skip_listed = watched.and_then(Watched::skip_listed);
+        let area = programs.area_of(row);
+        let skip = area.map(skip).unwrap_or_default();
+        let skip_listed = area.and_then(skip_listed);
         self.snapshot_of = Some(row);
         Ok(SnapshotTask { row, inspector, subject: Subject { pid: pid.0, waiting: None, skip, skip_listed } })
     }
 
-    /// Everything from the start up to now, and the live blocks of one process; `None` if it has exited.
-    pub(crate) fn snapshot(&mut self, row: ProcessRow, pid: Pid) -> Option<(Outcome, Live)> {
-        self.round(Until::Now);
-        self.processes.find_ended();
-        if self.is_closed() || self.processes.has_exited(row) || self.processes.has_ended(row) {
+    fn snapshot(&mut self, programs: &mut Programs, row: ProcessRow, pid: Pid) -> Option<(Outcome, Live)> {
+        if programs.is_closed() || programs.processes.has_exited(row) || programs.processes.has_ended(row) {
             return None;
         }
         let now = sys::now();
-        let time_ns = self.tally.clock().ns(now);
-        let so_far = self.tally.so_far(row, &self.processes.of_threads(), now);
-        let (processes, threads, ended) = self.processes.all();
-        self.note_left_out();
-        let losses = self.losses();
-        let mut facts = self.facts(&losses);
+        let time_ns = programs.clock.ns(now);
+        let so_far = self.tally.so_far(row, &programs.processes.of_threads(), now);
+        let seen = programs.processes.all();
+        programs.note_left_out();
+        let mut facts = self.facts(programs);
         facts.leaks = LeakCheck::NotDone;
         facts.snapshot = Some(HeapSnapshot { pid: pid.0, time_ns });
         let batch = Batch {
-            processes,
-            threads,
-            ended,
+            processes: seen.processes,
+            threads: seen.threads,
+            ended: seen.ended,
             modules: self.stacks.all_modules(),
             stacks: self.stacks.all_stacks(),
             rows: so_far.rows,
-            counters: so_far.counters.into_iter().chain(resident(&self.processes, time_ns)).collect(),
+            counters: so_far.counters.into_iter().chain(resident(&programs.processes, time_ns)).collect(),
         };
-        let notes = self.notices.notes().iter().cloned().chain(losses.note()).collect();
+        let notes = programs.notices.notes().iter().cloned().chain(self.ring_note()).collect();
         let outcome = Outcome { batch, sites: so_far.sites, transfers: so_far.transfers, facts, notes };
         Some((outcome, self.tally.live(row)))
     }

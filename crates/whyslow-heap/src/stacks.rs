@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
+use whyslow_agent_host::Area;
 use whyslow_agent_wire::area::{MODULES_LEN, ModuleEntry};
 
-use crate::area::Area;
 use crate::ids::{Generation, ModuleRow, ProcessRow, RingStack, StackRow};
 use crate::outcome::{ModuleSeen, StackSeen};
 use crate::trails::Trails;

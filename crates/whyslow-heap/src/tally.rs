@@ -21,18 +21,18 @@ mod peak;
 mod so_far;
 mod threads;
 
+use whyslow_agent_host::Clock;
+pub(crate) use whyslow_agent_host::End;
 use whyslow_profile::{Growth, HeapCounts};
 
 use crate::blocks::{Block, Cut};
 use crate::chains::Chain;
-use crate::clock::Clock;
 use crate::ids::{Address, EntryRow, ProcessRow, RingNumber, StackRow, ThreadRow, Tick};
 use crate::leaks::{Live, LiveBlock};
 use crate::outcome::{CounterRow, TimelineRow};
 use crate::weight::{Weight, Weights};
 use accounts::Accounts;
 use calendar::Calendar;
-pub(crate) use ends::End;
 use ledger::{Ledger, Moving, NotKnown};
 use peak::Heights;
 pub(crate) use peak::Peak;
@@ -452,13 +452,14 @@ impl Tally {
         &self.totals
     }
 
+    #[cfg(test)]
     pub(crate) fn clock(&self) -> &Clock {
         &self.rules.clock
     }
 
-    /// Extends the clock's line to now.
-    pub(crate) fn adjust_clock(&mut self) {
-        self.rules.clock.adjust();
+    /// Continues with this clock: the same one, later.
+    pub(crate) fn set_clock(&mut self, clock: Clock) {
+        self.rules.clock = clock;
     }
 
     /// Timeline rows and counter values since the last call.

@@ -4,8 +4,8 @@
 //! width = max(10 ms, time since the start / 256)
 //! ```
 
-use crate::clock::Clock;
 use crate::ids::Tick;
+use whyslow_agent_host::Clock;
 
 const SHORTEST_NS: u64 = 10_000_000;
 const SHARE: u64 = 256;

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use whyslow_agent_wire::handshake::{Hello, Patch, Real, entered, hook};
+use whyslow_agent_wire::purpose::{Purpose, Purposes};
 use whyslow_proc::{Mapping, process};
 use whyslow_processor::PAGE;
 use whyslow_profile::{HeapFacts, HeapNote, Unwatched};
@@ -51,26 +52,17 @@ pub struct Plan {
     pub notes: Vec<HeapNote>,
 }
 
-/// What the agent records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Purpose {
-    /// Allocations.
-    pub heap: bool,
-    /// CPU time.
-    pub samples: bool,
-}
-
 /// Creates plans.
 #[derive(Debug)]
 pub struct Planner {
-    purpose: Purpose,
+    purposes: Purposes,
     libraries: Libraries,
 }
 
 impl Planner {
     /// A planner with an empty cache.
-    pub fn new(purpose: Purpose) -> Self {
-        Self { purpose, libraries: Libraries::default() }
+    pub fn new(purposes: Purposes) -> Self {
+        Self { purposes, libraries: Libraries::default() }
     }
 
     /// Plans the patches for a process whose agent waits for an answer. `mappings` are the current mappings
@@ -82,18 +74,18 @@ impl Planner {
     /// execute another program, and the loader's notification of later libraries.
     /// For CPU time: the functions that create threads and processes, and the last two of these.
     pub fn plan(&self, hello: &Hello, pid: u32, mappings: io::Result<Vec<Mapping>>) -> Plan {
-        let Self { purpose, libraries } = self;
+        let Self { purposes, libraries } = self;
         let mut draft = Draft { hello, known: libraries, rows: [false; hook::COUNT], plan: Plan::default() };
         let maps = match mappings {
             Ok(mappings) => Maps(mappings),
             Err(error) => {
-                if purpose.heap {
+                if purposes.has(Purpose::Heap) {
                     draft.note(HeapNote::MappingsUnreadable { pid, error: error.to_string() });
                 }
                 return draft.plan;
             }
         };
-        if purpose.heap {
+        if purposes.has(Purpose::Heap) {
             match hello.entered {
                 entered::LOADED => draft.library(&maps, pid),
                 _ => draft.program(&maps, pid),
@@ -102,7 +94,7 @@ impl Planner {
                 draft.libraries(&maps, pid);
             }
         }
-        if purpose.samples {
+        if purposes.has(Purpose::Samples) {
             match hello.entered {
                 entered::INJECTED => draft.sampled_program(&maps, pid),
                 entered::PRELOADED => draft.sampled_libraries(&maps, pid),
@@ -521,8 +513,8 @@ mod tests {
             next: [0; hook::PER_GROUP],
             library: 0,
         };
-        for purpose in [Purpose { heap: false, samples: true }, Purpose { heap: true, samples: false }] {
-            let planner = Planner::new(purpose);
+        for purpose in [Purpose::Samples, Purpose::Heap] {
+            let planner = Planner::new(Purposes::NONE.and(purpose));
             let mut seen = Vec::new();
             for _ in 0..2 {
                 let mut child = started();

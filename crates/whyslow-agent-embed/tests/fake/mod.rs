@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use whyslow_agent_wire::area::{self, Header, ModuleEntry, RingHeader, ring};
 use whyslow_agent_wire::handshake::{Hello, Welcome};
+use whyslow_agent_wire::purpose::{Purpose, Purposes};
 use whyslow_agent_wire::record::{self, op};
 use whyslow_agent_wire::{AGENT_NAME, SOCKET_VARIABLE, VERSION};
 
@@ -245,6 +246,7 @@ pub(crate) struct Collector {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wish {
     pub(crate) flags: u32,
+    pub(crate) heap_flags: u32,
     pub(crate) sample_bytes: u64,
 }
 
@@ -388,7 +390,9 @@ fn welcome(listener: &OwnedFd, wish: Wish) -> Option<Area> {
         header.version.store(VERSION, Relaxed);
         header.enabled.store(1, Relaxed);
         header.flags.store(wish.flags, Relaxed);
-        header.sample_bytes.store(wish.sample_bytes, Relaxed);
+        header.purposes.store(Purposes::NONE.and(Purpose::Heap).bits(), Relaxed);
+        header.heap.flags.store(wish.heap_flags, Relaxed);
+        header.heap.sample_bytes.store(wish.sample_bytes, Relaxed);
         let answer = Welcome { version: VERSION, pages: 0, reals: 0, patches: 0 };
         let mut vector =
             libc::iovec { iov_base: (&raw const answer).cast_mut().cast(), iov_len: size_of::<Welcome>() };

@@ -19,7 +19,7 @@ pub(super) struct Arrived {
 
 /// Changes that were received and not taken yet.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals(Mutex<Vec<Arrived>>);
+pub(crate) struct Arrivals(Mutex<Vec<Arrived>>);
 
 impl Arrivals {
     /// Adds an agent's hello.

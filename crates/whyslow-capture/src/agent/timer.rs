@@ -1,24 +1,28 @@
 //! Feeds the CPU samples that programs take of themselves to the converter.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_agent_host::{AgentHost, CpuRecord, CpuSample, Finished, Samples};
 use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World};
-use whyslow_heap::{CpuRecord, CpuSample};
 use whyslow_proc as proc;
 use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
 use whyslow_unwind::AnyRegisters;
 
 use super::accounts::Accounts;
-use super::arrivals::Arrived;
-use super::watch::AgentWatch;
+use super::arrivals::{Arrivals, Arrived};
+use crate::agent_source::AgentPart;
 use crate::mappings::take_mappings;
+use crate::source::{Ending, LiveConverter};
 
 /// Reads the agent's records.
 #[derive(Debug)]
 pub(crate) struct TimerSource {
     metric: MetricId,
+    /// Programs that have started and libraries that were loaded.
+    arrivals: Arc<Arrivals>,
     /// The thread names that are known.
     names: FxHashMap<Task, String>,
     /// Processes whose mappings were read because of an unknown address. Once per drain is enough.
@@ -28,17 +32,9 @@ pub(crate) struct TimerSource {
 
 impl TimerSource {
     /// A source of samples of this metric.
-    pub(crate) fn new(metric: MetricId) -> Self {
+    pub(crate) fn new(metric: MetricId, arrivals: Arc<Arrivals>) -> Self {
         let (names, read) = (FxHashMap::default(), FxHashSet::default());
-        Self { metric, names, read, accounts: Accounts::default() }
-    }
-
-    /// Takes new records.
-    pub(crate) fn drain<W: World>(&mut self, watch: &AgentWatch, converter: &mut Converter<W>) {
-        self.read.clear();
-        // Records first, arrivals second: the code that a sample ran in was reported before the sample.
-        let records = watch.take_cpu_samples();
-        self.take(watch.arrivals.take(), &records, converter);
+        Self { metric, arrivals, names, read, accounts: Accounts::default() }
     }
 
     fn take<W: World>(&mut self, arrived: Vec<Arrived>, records: &[CpuRecord], converter: &mut Converter<W>) {
@@ -90,15 +86,6 @@ impl TimerSource {
         }
     }
 
-    /// Reports the CPU time of exited threads that no sample stands for. Call it after the last record.
-    pub(crate) fn finish<W: World>(&mut self, period_ns: u64, converter: &mut Converter<W>) {
-        for missing in self.accounts.missing(period_ns) {
-            let (metric, value) = (self.metric, missing.cpu_ns);
-            let (task, time_ns) = (missing.task, missing.time_ns);
-            converter.take(&Input::Unsampled { metric, task, time_ns, value });
-        }
-    }
-
     fn sample<W: World>(&mut self, sample: &CpuSample, converter: &mut Converter<W>) {
         let CpuSample { time_ns, value_ns, pid, tid, name, registers, stack, cut } = sample;
         let (task, time_ns) = (Task { pid: *pid, tid: *tid }, *time_ns);
@@ -118,5 +105,27 @@ impl TimerSource {
             user: UserStack::Dump(registers, dump),
             kernel: &[],
         }));
+    }
+}
+
+impl AgentPart for TimerSource {
+    fn drain(&mut self, host: &AgentHost, converter: &mut LiveConverter) {
+        self.read.clear();
+        // Records first, arrivals second: the code that a sample ran in was reported before the sample.
+        let records = host.with(|samples: &mut Samples, programs| samples.take(programs)).unwrap_or_default();
+        self.take(self.arrivals.take(), &records, converter);
+    }
+
+    fn finish(self: Box<Self>, finished: &Finished, ending: &mut Ending<'_>) {
+        let losses = finished.with(|samples: &mut Samples, programs| samples.losses(programs));
+        let losses = losses.unwrap_or_default();
+        // The CPU time of exited threads that no sample stands for.
+        for missing in self.accounts.missing(losses.period_ns) {
+            let (metric, value) = (self.metric, missing.cpu_ns);
+            let (task, time_ns) = (missing.task, missing.time_ns);
+            ending.converter.take(&Input::Unsampled { metric, task, time_ns, value });
+        }
+        ending.meta.counters.lost_samples += losses.lost;
+        ending.note(losses.notes());
     }
 }

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use whyslow_agent_embed::{AGENT, SAMPLER};
-use whyslow_agent_wire::SOCKET_VARIABLE;
+use whyslow_agent_host::{AgentHost, Clock, Finished, PatchPlanner, Purpose, Samples};
 use whyslow_agent_wire::handshake::Hello;
-use whyslow_heap::{Batch, Collector, CpuLosses, CpuRecord, NoInspector, Outcome, PatchPlanner};
-use whyslow_inject::{Entry, Injector, Planner, Purpose, entry_of};
+use whyslow_agent_wire::purpose::{Purpose as Kind, Purposes};
+use whyslow_heap::Accounting;
+use whyslow_inject::{Entry, Injector, Planner, entry_of};
 use whyslow_proc::Mapping;
 use whyslow_profile::Meta;
 
@@ -28,31 +29,57 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// Whether no agent is needed.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.kinds() == Purposes::NONE
+    }
+
+    /// The agent's purposes.
+    fn kinds(&self) -> Purposes {
+        let heap = self.heap.as_ref().map(|_| Kind::Heap);
+        let samples = self.cpu_period_ns.map(|_| Kind::Samples);
+        heap.into_iter().chain(samples).fold(Purposes::NONE, Purposes::and)
+    }
+
+    /// What counts and reads for them.
+    fn purposes(&self, clock: Clock, snapshots: &Arc<Snapshots>) -> Vec<Box<dyn Purpose>> {
+        let mut purposes: Vec<Box<dyn Purpose>> = Vec::new();
+        if let Some(options) = &self.heap {
+            // The leak check at exit also finds the unused bytes of blocks that are still live.
+            let leak_check = options.leak_check || options.unused;
+            let config = HeapOptions { leak_check, ..options.clone() };
+            let inspector = Arc::new(Inspector { leaks: options.leak_check, unused: options.unused });
+            purposes.push(Box::new(Accounting::new(config, clock, inspector, Arc::clone(snapshots) as _)));
+        }
+        purposes.extend(self.cpu_period_ns.map(|period| Box::new(Samples::new(period)) as _));
+        purposes
+    }
+
     /// Names what cannot be recorded without the agent.
     fn word(&self) -> &'static str {
         if self.heap.is_some() { "heap" } else { "CPU time" }
     }
 
+    /// The agent's file: the loader resolves the allocator's functions to the one that records the heap.
     fn agent(&self) -> &'static [u8] {
         if self.heap.is_some() { AGENT } else { SAMPLER }
     }
 }
 
-/// A running collector, and how the program gets its agent.
+/// The running host, and how the program gets its agent.
 #[derive(Debug)]
 pub(crate) struct AgentWatch {
-    collector: Collector,
+    host: AgentHost,
     snapshots: Arc<Snapshots>,
-    /// Programs that have started and libraries that were loaded.
-    pub(super) arrivals: Arc<Arrivals>,
-    pub(crate) wanted: Wanted,
+    arrivals: Arc<Arrivals>,
+    wanted: Wanted,
     /// The program to start.
     program: String,
     inject: bool,
 }
 
 impl AgentWatch {
-    /// Starts the collector, or says why the target cannot be recorded.
+    /// Starts the host, or says why the target cannot be recorded.
     pub(crate) fn start(wanted: Wanted, target: &Target) -> Result<Self, RecordError> {
         let Target::Command(command) = target else {
             let otherwise = if wanted.heap.is_none() {
@@ -75,30 +102,17 @@ impl AgentWatch {
         }
         let snapshots = Arc::new(Snapshots::default());
         let arrivals = Arc::new(Arrivals::default());
-        let writer = Arc::clone(&snapshots) as _;
-        let cpu_period_ns = wanted.cpu_period_ns;
-        let planner = planner(&wanted, &arrivals);
-        let started = match &wanted.heap {
-            Some(options) => {
-                // The leak check at exit also finds the unused bytes of blocks that are still live.
-                let leak_check = options.leak_check || options.unused;
-                let config = HeapOptions { leak_check, cpu_period_ns, ..options.clone() };
-                let inspector = Arc::new(Inspector { leaks: options.leak_check, unused: options.unused });
-                Collector::start(config, wanted.agent(), planner, inspector, writer)
-            }
-            None => {
-                let config = HeapOptions { cpu_period_ns, ..HeapOptions::default() };
-                Collector::start(config, wanted.agent(), planner, Arc::new(NoInspector), writer)
-            }
-        };
-        let collector = started.map_err(|error| RecordError::Refused(error.to_string()))?;
+        let clock = Clock::start();
+        let planner = planner(wanted.kinds(), &arrivals);
+        let host = AgentHost::start(clock, wanted.agent(), planner, wanted.purposes(clock, &snapshots))
+            .map_err(|error| RecordError::Refused(error.to_string()))?;
         let program = command.program.to_string_lossy().into_owned();
-        Ok(Self { collector, snapshots, arrivals, wanted, program, inject: entry == Entry::Inject })
+        Ok(Self { host, snapshots, arrivals, wanted, program, inject: entry == Entry::Inject })
     }
 
     /// The environment variables that the program needs.
     pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
-        self.collector.environment()
+        self.host.environment()
     }
 
     /// Starts the recording: from now on, other processes can request snapshots.
@@ -108,7 +122,7 @@ impl AgentWatch {
 
     /// Starts the program with the agent in it.
     pub(crate) fn enter(&mut self, child: Suspended) -> Result<Running, RecordError> {
-        self.collector.expect(child.pid, &self.program);
+        self.host.expect(child.pid, &self.program);
         if !self.inject {
             return child.release();
         }
@@ -124,23 +138,26 @@ impl AgentWatch {
             }
         };
         let running = child.release()?;
-        let socket = self.environment().into_iter().find(|(name, _)| name == SOCKET_VARIABLE);
-        let socket = socket.map_or_else(PathBuf::new, |(_, path)| path.into());
-        injector.inject(self.wanted.agent(), &socket).map_err(|error| {
+        injector.inject(self.wanted.agent(), &self.host.socket()).map_err(|error| {
             running.kill();
             refused(error)
         })?;
         Ok(running)
     }
 
-    /// Takes the new heap rows.
-    pub(crate) fn take(&self) -> Batch {
-        self.collector.take()
+    /// The host.
+    pub(crate) fn host(&self) -> &AgentHost {
+        &self.host
     }
 
-    /// Takes the CPU samples that arrived since the last call.
-    pub(super) fn take_cpu_samples(&self) -> Vec<CpuRecord> {
-        self.collector.take_cpu_samples()
+    /// What the agent is for.
+    pub(crate) fn purposes(&self) -> Purposes {
+        self.wanted.kinds()
+    }
+
+    /// Programs that have started and libraries that were loaded.
+    pub(crate) fn arrivals(&self) -> Arc<Arrivals> {
+        Arc::clone(&self.arrivals)
     }
 
     /// Samples per second of a thread's CPU time; `None` if the agent does not sample.
@@ -150,24 +167,18 @@ impl AgentWatch {
         Some((1_000_000_000 / period) as u32)
     }
 
-    /// The losses of CPU samples.
-    pub(crate) fn cpu_losses(&self) -> CpuLosses {
-        self.collector.cpu_losses()
-    }
-
-    /// Stops the collector and returns the rest.
-    pub(crate) fn finish(self) -> Outcome {
-        self.collector.finish()
+    /// Switches the agents off and reads the rest.
+    pub(crate) fn finish(self) -> Finished {
+        self.host.finish()
     }
 }
 
 /// Plans the patches that a program's code needs, and notes the programs that are sampled.
-fn planner(wanted: &Wanted, arrivals: &Arc<Arrivals>) -> Box<dyn PatchPlanner> {
-    let purpose = Purpose { heap: wanted.heap.is_some(), samples: wanted.cpu_period_ns.is_some() };
-    let (arrivals, planner) = (Arc::clone(arrivals), Planner::new(purpose));
+fn planner(purposes: Purposes, arrivals: &Arc<Arrivals>) -> Box<dyn PatchPlanner> {
+    let (arrivals, planner) = (Arc::clone(arrivals), Planner::new(purposes));
     Box::new(move |hello: &Hello, pid: u32| {
         let mappings = Mapping::all_of(pid);
-        if purpose.samples {
+        if purposes.has(Kind::Samples) {
             arrivals.add(hello, pid, mappings.as_deref().unwrap_or_default());
         }
         planner.plan(hello, pid, mappings)

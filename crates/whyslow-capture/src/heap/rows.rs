@@ -1,4 +1,4 @@
-//! Hands the collector's results to the converter, next to the CPU samples.
+//! Hands the heap's results to the converter, next to the CPU samples.
 
 use std::borrow::Borrow;
 

@@ -1,4 +1,4 @@
-//! Writes the collector's state in the middle of a recording as a separate profile.
+//! Writes what is counted so far in the middle of a recording as a separate profile.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use whyslow_heap::{Outcome, SnapshotWriter};
 use whyslow_profile::file::Writer;
 use whyslow_profile::{Builder, HeapFacts, LeakCheck, Meta, Note};
 
-use super::{finish, metrics};
+use super::rows::{finish, metrics};
 use crate::HeapOptions;
 use crate::live::LiveWorld;
 

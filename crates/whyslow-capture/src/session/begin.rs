@@ -116,7 +116,7 @@ pub(super) fn begin(
         started => return started.map_err(|error| error.explained(target)),
     };
     let other_ways = match target {
-        Target::Command(_) => cfg!(feature = "heap"),
+        Target::Command(_) => true,
         Target::Processes(_) => options.heap.is_none(),
         Target::System { .. } => false,
     };
@@ -193,7 +193,7 @@ fn begin_with(
     group: Option<ProgramGroup>,
     open: impl FnOnce(&SampleTarget, Option<&AgentWatch>) -> Result<CpuSampler, OpenError>,
 ) -> Result<Started, NotStarted> {
-    let needs_agent = wanted.heap.is_some() || wanted.cpu_period_ns.is_some();
+    let needs_agent = !wanted.is_nothing();
     let agent =
         needs_agent.then(|| AgentWatch::start(wanted, target)).transpose().map_err(NotStarted::Other)?;
     let suspended = match target.command() {

@@ -4,12 +4,12 @@ use whyslow_convert::{AccountSetup, Setup, WaitSetup, WaitStackSource};
 use whyslow_profile::{Builder, Metric, MetricId, Sampling};
 
 use crate::Options;
-use crate::agent::AgentWatch;
-use crate::agent_source::AgentSource;
+use crate::agent::{AgentWatch, TimerSource};
+use crate::agent_source::{AgentPart, AgentSource};
 use crate::calls::CallsNotRecorded;
 use crate::chosen::Choice;
 use crate::cpu_sampler::{CpuSampler, WaitsBy};
-use crate::heap;
+use crate::heap::{self, HeapRecording};
 use crate::ptrace_sampling::PtraceSource;
 use crate::queues::Queues;
 use crate::sampling::{EventSource, SampleTarget};
@@ -79,7 +79,10 @@ pub(super) fn sources(
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     if let Some(agent) = agent {
         let cpu_time = cpu_time.filter(|_| matches!(cpu, CpuSampler::Timers { .. }));
-        sources.push(Box::new(AgentSource::new(agent, cpu_time, options.heap.is_some())));
+        let timer = cpu_time.map(|metric| Box::new(TimerSource::new(metric, agent.arrivals())) as _);
+        let heap = options.heap.as_ref().map(|_| Box::new(HeapRecording) as Box<dyn AgentPart>);
+        let parts = timer.into_iter().chain(heap).collect();
+        sources.push(Box::new(AgentSource::new(agent, parts)));
     }
     let no_calls = cpu.no_calls().filter(|_| options.syscalls);
     let waits = if options.off_cpu { cpu.waits() } else { WaitsBy::Nothing };

@@ -38,6 +38,7 @@ use whyslow_profile::HeapCounts;
 use crate::ids::{Address, StackRow};
 
 pub use snapshot::{check, unused_bytes};
+pub use whyslow_agent_host::Waiting;
 
 /// A block that was not freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,18 +94,6 @@ pub struct Listed {
     pub count: usize,
     /// The length of each range.
     pub len: u64,
-}
-
-/// A thread that waits in the agent, as the program left it. The agent's own frames and registers do not
-/// count.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Waiting {
-    /// The thread id.
-    pub tid: u32,
-    /// Its stack pointer in the program.
-    pub sp: u64,
-    /// Its registers in the program.
-    pub registers: Vec<u64>,
 }
 
 /// The leak class of a block, in memcheck's terms.

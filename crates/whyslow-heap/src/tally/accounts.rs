@@ -304,9 +304,9 @@ impl Accounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
     use crate::ids::Tick;
     use crate::weight::Weights;
+    use whyslow_agent_host::Clock;
 
     #[test]
     fn a_block_freed_by_another_thread_is_a_transfer_and_not_temporary() {

@@ -1,10 +1,10 @@
 //! Schedules the ends of timeline buckets and the emission of rows, and holds the rows until they are taken.
 
-use crate::clock::Clock;
 use crate::ids::{ProcessRow, Tick};
 use crate::outcome::{CounterRow, TimelineRow};
 use crate::tally::peak::live_row;
 use crate::timeline::Timeline;
+use whyslow_agent_host::Clock;
 
 /// Minimum mean time per timeline row.
 const ROW_NS: u64 = 10_000;

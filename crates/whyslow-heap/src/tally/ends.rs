@@ -1,21 +1,12 @@
 //! Counting at the end of processes, and at the end of everything.
 
-use super::Tally;
+use super::{End, Tally};
 use crate::ids::{ProcessRow, ThreadRow, Tick};
 use crate::outcome::{Site, Transfer};
 use crate::weight::Weight;
 
 /// Time between the end of a process and the next timeline rows: times are whole nanoseconds.
 const AFTER_END_NS: u64 = 1000;
-
-/// How a process ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// It exits, or is killed.
-    Exit,
-    /// It executes another program, which discards its memory.
-    Exec,
-}
 
 /// Threads and bytes.
 pub(super) type ByThread = Vec<(ThreadRow, u64)>;

@@ -2,15 +2,13 @@
 //! exactly the numbers of a simple model, however the rings are read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::fake::FakeRing;
+use crate::fake::{Drain, FakeRing};
 use proptest::prelude::*;
+use whyslow_agent_host::{Until, sys};
 use whyslow_agent_wire::record::op;
-use whyslow_heap::area::Area;
-use whyslow_heap::drain::{Arrival, Config, Drain, Until};
-use whyslow_heap::{Batch, NoInspector, Outcome, ProcessRow, Tick, Transfer, sys};
+use whyslow_heap::{Batch, Config, Outcome, ProcessRow, Tick, Transfer};
 
 const RINGS: usize = 3;
 const ADDRESSES: u64 = 10;
@@ -320,15 +318,6 @@ fn numbers(batches: &[Batch], outcome: &Outcome) -> Numbers {
     numbers
 }
 
-/// Adds a process that cannot be looked up, as in a container: its own id differs.
-fn arrive(drain: &mut Drain) -> Area {
-    let area = Area::create().expect("area");
-    let agent_area = Area::map(area.file().expect("file")).expect("mapped");
-    let (pid, own_pid) = (std::process::id(), 1);
-    assert!(drain.arrive(Arrival { area, pid, own_pid, allocators: Vec::new(), notes: Vec::new() }));
-    agent_area
-}
-
 fn run(
     steps: &[Happening],
     within: u64,
@@ -337,8 +326,8 @@ fn run(
 ) -> (Numbers, Numbers, Outcome) {
     let mut model = Model::default();
     let config = Config { temporary_within: within, ..Config::default() };
-    let mut drain = Drain::new(config, Arc::new(NoInspector));
-    let area = arrive(&mut drain);
+    let mut drain = Drain::new(config);
+    let area = drain.arrive();
     let mut rings: Vec<FakeRing<'_>> =
         (0..RINGS).map(|ring| FakeRing::take(&area, order[ring], 1, FIRST_TID + ring as u32)).collect();
     let mut batches = Vec::new();
@@ -358,7 +347,7 @@ fn run(
         }
     }
     drain.round(Until::Tick(Tick(steps.last().map_or(0, |last| last.tick))));
-    let outcome = drain.finish(0);
+    let outcome = drain.finish();
     (numbers(&batches, &outcome), model.finish(), outcome)
 }
 
@@ -412,8 +401,8 @@ fn at_the_same_tick_a_free_comes_before_the_next_owner() {
 
 #[test]
 fn a_free_of_an_unknown_block_is_counted_separately() {
-    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
-    let area = arrive(&mut drain);
+    let mut drain = Drain::new(Config::default());
+    let area = drain.arrive();
     let tick = sys::now().0;
     let mut own = FakeRing::take(&area, 0, 1, FIRST_TID);
     let mut child = FakeRing::take(&area, 1, 77, FIRST_TID + 1);
@@ -423,7 +412,7 @@ fn a_free_of_an_unknown_block_is_counted_separately() {
     child.free(tick + 2, address(1));
     child.alloc(tick + 3, address(1), call(1), 30);
     drain.round(Until::Tick(Tick(tick + 3)));
-    let outcome = drain.finish(0);
+    let outcome = drain.finish();
     assert_eq!((outcome.facts.unknown_frees, outcome.facts.inherited_frees), (1, 1));
     assert_eq!(outcome.facts.peak_bytes, 130);
     let counts = outcome.sites[0].counts;
@@ -434,8 +423,8 @@ fn a_free_of_an_unknown_block_is_counted_separately() {
 
 #[test]
 fn a_child_and_its_own_child_seen_together_are_parent_and_child() {
-    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
-    let area = arrive(&mut drain);
+    let mut drain = Drain::new(Config::default());
+    let area = drain.arrive();
     let tick = sys::now().0;
     for (number, pid, parent) in [(0, 1, 0), (1, 77, 1), (2, 78, 77)] {
         let mut ring = FakeRing::take(&area, number, pid, FIRST_TID + number as u32);
@@ -444,20 +433,20 @@ fn a_child_and_its_own_child_seen_together_are_parent_and_child() {
         ring.alloc(tick, address(1), call(1), 10);
     }
     drain.round(Until::Tick(Tick(tick + 1)));
-    let parents: Vec<_> = drain.finish(0).batch.processes.iter().map(|process| process.parent).collect();
+    let parents: Vec<_> = drain.finish().batch.processes.iter().map(|process| process.parent).collect();
     assert_eq!(parents, [None, Some(ProcessRow(0)), Some(ProcessRow(1))]);
 }
 
 #[test]
 fn a_block_at_a_live_address_replaces_the_old_one() {
-    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
-    let area = arrive(&mut drain);
+    let mut drain = Drain::new(Config::default());
+    let area = drain.arrive();
     let tick = sys::now().0;
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
     ring.alloc(tick, address(1), call(1), 100);
     ring.alloc(tick + 1, address(1), call(2), 30);
     drain.round(Until::Tick(Tick(tick + 1)));
-    let outcome = drain.finish(0);
+    let outcome = drain.finish();
     assert_eq!(outcome.facts.lost_events, 1);
     assert_eq!((outcome.sites[0].counts.frees, outcome.sites[1].counts.live_at_exit_bytes), (1, 30));
     assert_eq!(outcome.notes, [], "the count is a fact, without a note");
@@ -465,8 +454,8 @@ fn a_block_at_a_live_address_replaces_the_old_one() {
 
 #[test]
 fn mappings_count_by_their_bytes() {
-    let mut drain = Drain::new(Config { maps: true, ..Config::default() }, Arc::new(NoInspector));
-    let area = arrive(&mut drain);
+    let mut drain = Drain::new(Config { maps: true, ..Config::default() });
+    let area = drain.arrive();
     let tick = sys::now().0;
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
     ring.stack(call(1));
@@ -475,7 +464,7 @@ fn mappings_count_by_their_bytes() {
     ring.stack(call(2));
     ring.put(tick + 2, op::MAP, 0x7000_0000, &[1]);
     drain.round(Until::Tick(Tick(tick + 2)));
-    let outcome = drain.finish(0);
+    let outcome = drain.finish();
     let (first, second) = (outcome.sites[0].counts, outcome.sites[1].counts);
     assert_eq!((first.allocations, first.bytes_allocated, first.frees), (1, 40960, 0));
     assert_eq!((first.live_at_exit_bytes, first.bytes_freed), (7 * 4096, 3 * 4096));
@@ -485,8 +474,8 @@ fn mappings_count_by_their_bytes() {
 
 #[test]
 fn unused_bytes_belong_to_the_allocating_stack() {
-    let mut drain = Drain::new(Config { unused: true, ..Config::default() }, Arc::new(NoInspector));
-    let area = arrive(&mut drain);
+    let mut drain = Drain::new(Config { unused: true, ..Config::default() });
+    let area = drain.arrive();
     let tick = sys::now().0;
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
     ring.alloc(tick, address(1), call(1), 100);
@@ -496,7 +485,7 @@ fn unused_bytes_belong_to_the_allocating_stack() {
     ring.put(tick + 2, op::UNUSED, address(2), &[u64::MAX]);
     ring.free(tick + 2, address(2));
     drain.round(Until::Tick(Tick(tick + 2)));
-    let outcome = drain.finish(0);
+    let outcome = drain.finish();
     let counts = outcome.sites[0].counts;
     assert_eq!((counts.unused_bytes, counts.examined_bytes), (110, 150));
     assert_eq!(outcome.batch.rows.iter().map(|row| row.unused_bytes).sum::<u64>(), 110);
@@ -506,8 +495,8 @@ fn unused_bytes_belong_to_the_allocating_stack() {
 fn samples_stand_for_unsampled_blocks() {
     let every = 1 << 12;
     let config = Config { sample_bytes: Some(every), ..Config::default() };
-    let mut drain = Drain::new(config, Arc::new(NoInspector));
-    let area = arrive(&mut drain);
+    let mut drain = Drain::new(config);
+    let area = drain.arrive();
     let tick = sys::now().0;
     let mut ring = FakeRing::take(&area, 0, 1, FIRST_TID);
     // Every 64th of blocks of 64 bytes is kept, at random.
@@ -531,7 +520,7 @@ fn samples_stand_for_unsampled_blocks() {
     for slot in 0..ADDRESSES {
         assert_eq!(filter(slot).load(std::sync::atomic::Ordering::Relaxed), 1);
     }
-    let outcome = drain.finish(0);
+    let outcome = drain.finish();
     let counts = outcome.sites[0].counts;
     let near = |found: u64, expected: u64| found.abs_diff(expected) * 50 < expected;
     assert!(near(counts.allocations, blocks), "{}", counts.allocations);

@@ -1,10 +1,50 @@
 //! Writes records into an area as an agent would.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use whyslow_agent_host::{Area, Arrival, Clock, Host, Round, Until};
+
 use whyslow_agent_wire::area::{RING_WORDS, ring};
+use whyslow_agent_wire::purpose::Purpose;
 use whyslow_agent_wire::record::{self, MOST_TICKS, Stack, op};
-use whyslow_heap::area::Area;
+use whyslow_heap::{Accounting, Batch, Config, NoInspector, NoSnapshots, Outcome};
+
+/// A host that counts the heap.
+pub(crate) struct Drain(Host);
+
+impl Drain {
+    pub(crate) fn new(config: Config) -> Self {
+        let clock = Clock::start();
+        let heap = Accounting::new(config, clock, Arc::new(NoInspector), Arc::new(NoSnapshots));
+        Self(Host::new(clock, vec![Box::new(heap)]))
+    }
+
+    /// Adds a process that cannot be looked up, as in a container: its own id differs.
+    pub(crate) fn arrive(&mut self) -> Area {
+        let area = Area::create().expect("area");
+        let agent_area = Area::map(area.file().expect("file")).expect("mapped");
+        assert!(self.0.arrive(Arrival::new(area, std::process::id(), 1)));
+        agent_area
+    }
+
+    pub(crate) fn round(&mut self, until: Until) -> Round {
+        self.0.round(until)
+    }
+
+    pub(crate) fn take(&mut self) -> Batch {
+        self.0.with(Accounting::take).expect("the heap is recorded")
+    }
+
+    /// The results, with the notes about the programs.
+    pub(crate) fn finish(&mut self) -> Outcome {
+        self.0.finish();
+        let finish = |heap: &mut Accounting, programs: &mut _| heap.finish(programs, 0);
+        let mut outcome = self.0.with(finish).expect("the heap is recorded");
+        outcome.notes.extend_from_slice(self.0.programs().notices.notes());
+        outcome
+    }
+}
 
 /// One thread's ring.
 pub(crate) struct FakeRing<'a> {
@@ -21,6 +61,7 @@ impl<'a> FakeRing<'a> {
         assert_eq!(header.state.load(Ordering::Acquire), ring::FREE);
         header.pid.store(pid, Ordering::Relaxed);
         header.tid.store(tid, Ordering::Relaxed);
+        header.purpose.store(Purpose::Heap as u32, Ordering::Relaxed);
         header.state.store(ring::LIVE, Ordering::Release);
         area.header().agent_start.store(0x1000, Ordering::Release);
         area.header().rings_used.fetch_max(number as u32 + 1, Ordering::AcqRel);

@@ -1,25 +1,14 @@
 //! Areas full of nonsense: the drain neither stops nor hangs, whatever a program writes.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::fake::FakeRing;
+use crate::fake::{Drain, FakeRing};
 use proptest::prelude::*;
+use whyslow_agent_host::{Until, sys};
 use whyslow_agent_wire::area::{RING_WORDS, ring};
 use whyslow_agent_wire::record::{self, Stack, op};
-use whyslow_heap::area::Area;
-use whyslow_heap::drain::{Arrival, Config, Drain, Until};
-use whyslow_heap::{NoInspector, sys};
+use whyslow_heap::Config;
 use whyslow_profile::HeapNote;
-
-fn arrive(drain: &mut Drain) -> Area {
-    let area = Area::create().expect("area");
-    let agent_area = Area::map(area.file().expect("file")).expect("mapped");
-    let arrival =
-        Arrival { area, pid: std::process::id(), own_pid: 1, allocators: Vec::new(), notes: Vec::new() };
-    assert!(drain.arrive(arrival));
-    agent_area
-}
 
 /// Words that are valid records more often than random ones.
 fn word() -> impl Strategy<Value = u64> {
@@ -46,8 +35,8 @@ proptest! {
     ) {
         let sample_bytes = sampled.then_some(4096);
         let config = Config { sample_bytes, leak_check: true, unused: true, maps: true, ..Config::default() };
-        let mut drain = Drain::new(config, Arc::new(NoInspector));
-        let area = arrive(&mut drain);
+        let mut drain = Drain::new(config);
+        let area = drain.arrive();
         for (at, &word) in modules.iter().enumerate() {
             area.modules()[at].store(word, Ordering::Relaxed);
         }
@@ -78,14 +67,14 @@ proptest! {
                 area.ring(number).expect("a ring").written.fetch_add(u64::from(exiting) * 97, Ordering::Relaxed);
             }
         }
-        drain.finish(0);
+        drain.finish();
     }
 }
 
 #[test]
 fn a_time_from_the_future_does_not_stop_others() {
-    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
-    let area = arrive(&mut drain);
+    let mut drain = Drain::new(Config::default());
+    let area = drain.arrive();
     let mut liar = FakeRing::take(&area, 0, 1, 1);
     let mut honest = FakeRing::take(&area, 1, 1, 2);
     liar.alloc(1 << 59, 0x1000, 1, 10);
@@ -99,13 +88,13 @@ fn a_time_from_the_future_does_not_stop_others() {
         std::thread::yield_now();
     }
     assert_eq!(events, 2);
-    assert_eq!(drain.finish(0).facts.peak_bytes, 30);
+    assert_eq!(drain.finish().facts.peak_bytes, 30);
 }
 
 #[test]
 fn more_bytes_than_a_number_holds_do_not_stop_the_drain() {
-    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
-    let area = arrive(&mut drain);
+    let mut drain = Drain::new(Config::default());
+    let area = drain.arrive();
     let mut ring = FakeRing::take(&area, 0, 1, 1);
     let tick = sys::now().0;
     // 2^18 blocks of 2^47 bytes.
@@ -115,13 +104,13 @@ fn more_bytes_than_a_number_holds_do_not_stop_the_drain() {
         }
         drain.round(Until::Now);
     }
-    drain.finish(0);
+    drain.finish();
 }
 
 #[test]
 fn gives_up_a_damaged_ring_with_a_note() {
-    let mut drain = Drain::new(Config::default(), Arc::new(NoInspector));
-    let area = arrive(&mut drain);
+    let mut drain = Drain::new(Config::default());
+    let area = drain.arrive();
     let mut ring = FakeRing::take(&area, 0, 1, 1);
     let mut good = FakeRing::take(&area, 1, 1, 2);
     let tick = sys::now().0;
@@ -135,7 +124,7 @@ fn gives_up_a_damaged_ring_with_a_note() {
         drain.round(Until::End);
     }
     assert_eq!(area.ring(0).expect("ring").state.load(Ordering::Relaxed), ring::LIVE);
-    let outcome = drain.finish(0);
+    let outcome = drain.finish();
     assert_eq!(outcome.facts.peak_bytes, 30);
     assert!(
         outcome.notes.iter().any(|note| matches!(note, HeapNote::DamagedRecords { .. })),

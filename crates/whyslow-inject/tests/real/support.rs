@@ -11,8 +11,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
 use whyslow_agent_wire::handshake::{Hello, Page, Patch, Real, Welcome, hook};
+use whyslow_agent_wire::purpose::{Purpose, Purposes};
 use whyslow_agent_wire::{SOCKET_VARIABLE, VERSION};
-use whyslow_inject::{Entry, InjectError, Injector, Plan, Planner, Purpose, entry_of};
+use whyslow_inject::{Entry, InjectError, Injector, Plan, Planner, entry_of};
 use whyslow_proc::Mapping;
 
 /// A folder with programs.
@@ -172,7 +173,7 @@ fn collect(listener: &OwnedFd) -> Plan {
         assert_eq!(got, size_of::<Hello>() as isize);
         let hello = hello.assume_init();
         assert_eq!(hello.version, VERSION);
-        let planner = Planner::new(Purpose { heap: true, samples: false });
+        let planner = Planner::new(Purposes::NONE.and(Purpose::Heap));
         let plan = planner.plan(&hello, hello.pid, Mapping::all_of(hello.pid));
         let packet = packet(&plan);
         let sent = libc::send(fd.as_raw_fd(), packet.as_ptr().cast(), packet.len(), 0);

@@ -133,7 +133,6 @@ pub(crate) fn run_target(target: &Target, name: &OsStr, args: &HowArgs, volume: 
             maps: args.mmap,
             leak_check: !args.no_leak_check && !is_off && args.sample.is_none(),
             temporary_within: args.temporary,
-            cpu_period_ns: None,
         }),
         ..Options::default()
     };

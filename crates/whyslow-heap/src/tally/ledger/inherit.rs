@@ -143,10 +143,10 @@ pub(in crate::tally) fn drop_replaced(blocks: &mut Vec<LiveBlock>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
     use crate::ids::{RingNumber, StackRow, ThreadRow};
     use crate::sys;
     use crate::tally::{Applied, At, End, Tally};
+    use whyslow_agent_host::Clock;
 
     const PARENT: ProcessRow = ProcessRow(0);
     const CHILD: ProcessRow = ProcessRow(1);
