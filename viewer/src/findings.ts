@@ -2,6 +2,7 @@
 // them. whyslow computes them; the viewer only displays them.
 
 import { addUp, type Shape } from './aggregate.ts';
+import { share } from './format.ts';
 import { codeAt } from './instructions.ts';
 import type { Model } from './model.ts';
 import { clean } from './names.ts';
@@ -60,6 +61,22 @@ export function findingsOf(model: Model): Finding[] {
     evidence: evidence[row]!.filter(one => one.fn === undefined || keyOf(one) !== keyOf(at)),
     source: sources.get(`${at.file} ${at.line}`), hasFrames: shown[row] === 1, hasCode: coded.has(keyOf(at)),
   }));
+}
+
+/** What findings are about, as bits of a column. */
+export const TOPIC = { waits: 1, tasks: 2, parallelism: 4, syscalls: 8 } as const;
+
+/** `40.0 % of elapsed time: one thread works while all others wait for it, in app::parse (app.rs:12)`, for each finding about a topic. */
+export function findingsAbout(model: Model, topic: number): string[] {
+  const { findings } = model.profile, found: string[] = [];
+  for (let row = 0; row < findings.count; row++) {
+    if ((findings.topics[row]! & topic) === 0) continue;
+    const fn = findings.function[row]!, path = findings.file[row] === NONE ? '' : model.text(findings.file[row]!), line = findings.line[row]!;
+    const place = path && ` (${path.slice(path.lastIndexOf('/') + 1)}${line ? `:${line}` : ''})`;
+    const where = fn === NONE ? '' : `, in ${model.name(model.sameAs[fn]!)}${place}`;
+    found.push(`${share(findings.share[row]!, 1)} of ${model.text(findings.of[row]!)}: ${model.text(findings.title[row]!)}${where}`);
+  }
+  return found;
 }
 
 const keyOf = ({ fn, file, line }: FindingPlace): string => `${fn} ${file} ${line}`;

@@ -16,6 +16,8 @@ export interface FindingTables {
     share: Float64Array; low: Float64Array; high: Float64Array;
     /** The metric that shows it, or NONE. */
     metric: Uint32Array;
+    /** A bit for each topic that it is about. */
+    topics: Uint32Array;
     function: Uint32Array; file: Uint32Array; line: Uint32Array;
   };
   findingEvidence: { count: number; finding: Uint32Array; text: Uint32Array; share: Float64Array; function: Uint32Array; file: Uint32Array; line: Uint32Array };
@@ -32,7 +34,7 @@ export function readFindings(columns: Columns): FindingTables {
   return {
     findings: {
       count, id: of('id'), title: of('title'), of: of('of'), confidence: of('confidence'), advice: of('advice'), verify: of('verify'), gain: of('gain'),
-      share: number('share'), low: number('low'), high: number('high'), metric: of('metric'), ...place('findings', count),
+      share: number('share'), low: number('low'), high: number('high'), metric: of('metric'), topics: u32('findings.topics', count, 0), ...place('findings', count),
     },
     findingEvidence: {
       count: evidence, finding: u32('finding_evidence.finding', evidence), text: u32('finding_evidence.text', evidence),

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { small } from '../test/make-payload.mjs';
 import { parallel } from '../test/parallel.mjs';
 import { functionTable, whole } from './derive.ts';
+import { findingsAbout, TOPIC } from './findings.ts';
 import { Model } from './model.ts';
 import { chargePlace, hasParallelism, parallelism } from './parallelism.ts';
 import { decode, PayloadError } from './payload.ts';
@@ -17,37 +18,34 @@ const levels = (of: Model, state: Partial<State> = {}) => found(of, state).level
 const functions = (of: Model, level: number, state: Partial<State> = {}) =>
   found(of, state).levels[level]!.functions.map(({ fn, charge, elapsed }) => [of.name(fn), chargePlace(of, charge), elapsed / MS]);
 
-test('from samples: levels, what ran alone, and the serial part', () => {
-  const of = model(), { exact, duration, serial, levels: all } = found(of);
+test('from samples: levels, what ran alone, and what is found', () => {
+  const of = model(), { exact, duration, levels: all } = found(of);
   assert.ok(hasParallelism(of) && !exact);
   assert.deepEqual([duration / MS, levels(of)], [1000, [0, 400, 600]]);
   assert.deepEqual(functions(of, 1), [['app::parse', '/src/app.rs:12', 400]]);
   assert.deepEqual(functions(of, 2), [['app::work', '/src/app.rs:20', 570], ['app::log', '/src/app.rs:30', 30]]);
   assert.deepEqual(all.map(({ samples }) => samples), [0, 400, 1200]);
-  assert.deepEqual([serial!.share, of.name(serial!.function.fn), serial!.function.share], [.4, 'app::parse', 1]);
+  assert.deepEqual(findingsAbout(of, TOPIC.parallelism), ['40.0 % of elapsed time: one thread works while all others wait for it, in app::parse (app.rs:12)']);
+  assert.deepEqual([findingsAbout(of, TOPIC.tasks), findingsAbout(model({ found: false }), TOPIC.parallelism)], [[], []]);
 });
 
 test('follows the selected time and threads', () => {
   const of = model();
   assert.deepEqual(levels(of, { brush: [300 * MS, 1000 * MS] }), [0, 100, 600]);
-  assert.equal(found(of, { brush: [300 * MS, 1000 * MS] }).serial, undefined, 'a short serial part is not reported');
   // Without b everything is on one thread.
   assert.deepEqual(levels(of, { threads: [0, 1] }), [0, 1000]);
   assert.deepEqual(functions(of, 1, { threads: [0, 1] }), [['app::work', '/src/app.rs:20', 540], ['app::parse', '/src/app.rs:12', 400], ['app::log', '/src/app.rs:30', 60]]);
   assert.deepEqual(levels(of, { threads: [1], brush: [350 * MS, 450 * MS] }), [50, 50]);
-  assert.equal(found(model({ crowded: true })).serial, undefined, 'samples cannot distinguish a serial part from queued threads');
 });
 
 test('with waits it is exact, and queued threads are busy', () => {
-  const of = model({ waits: true }), { exact, serial } = found(of);
+  const of = model({ waits: true }), { exact } = found(of);
   assert.ok(exact);
   assert.deepEqual(levels(of), [0, 400, 600]);
   assert.deepEqual(functions(of, 2), [['app::work', '/src/app.rs:20', 570], ['app::log', '/src/app.rs:30', 30]]);
-  assert.equal(serial!.share, .4);
   assert.deepEqual(levels(of, { threads: [0, 2], brush: [300 * MS, 800 * MS] }), [0, 500], 'b is queued for a CPU, then it runs');
   // The same from the times of the waits: the panel agrees with the recorder's columns.
   assert.deepEqual(functions(of, 2, { threads: [0, 1, 2] }), functions(of, 2));
-  assert.deepEqual(found(model({ waits: true, crowded: true })).serial!.share, .4, 'the queue is known');
 });
 
 test('after a killed recorder, the end of threads is unknown', () => {

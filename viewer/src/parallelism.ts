@@ -18,20 +18,13 @@ export interface BusyFunction { fn: number; charge: number; elapsed: number; sha
 /** The time with this many busy threads, the CPU samples in it, and the functions that ran, by elapsed time. */
 export interface Level { ns: number; samples: number; functions: BusyFunction[] }
 
-/** The serial part of a program that is otherwise parallel. */
-export interface SerialPart { share: number; function: BusyFunction }
-
 export interface Parallelism {
   /** Whether it is computed from every single wait; otherwise it is an estimate from CPU samples. */
   exact: boolean;
   duration: number;
   /** By the number of busy threads. */
   levels: Level[];
-  serial: SerialPart | undefined;
 }
-
-// Limits for reporting a serial part: the same as in `whyslow report`.
-const LEAST_PARALLEL = .1, LEAST_SERIAL = .2, LEAST_SAMPLES = 50, LEAST_ALONE = .9;
 
 /** The `ModuleKind` of time without samples. */
 const NOT_SAMPLED = 6;
@@ -58,7 +51,7 @@ export function parallelism(model: Model, state: State): Parallelism | undefined
   });
   addFunctions(model, samples, { ...chosen, counts }, steps, waits !== undefined, levels);
   const duration = to - from, exact = waits !== undefined;
-  return { exact, duration, levels, serial: serialPart(model.profile, exact, duration, levels) };
+  return { exact, duration, levels };
 }
 
 /** From each point in time to the next: how many threads run, and how many are busy. */
@@ -188,19 +181,6 @@ function addFunctions(model: Model, samples: SampleTable, { threads, counts, ran
     for (const row of functions) [row.share, row.elapsed] = [row.elapsed / whole, Math.floor(row.elapsed)];
     functions.sort((a, b) => b.share - a.share || a.fn - b.fn);
   }
-}
-
-/**
- * The serial part, when it is worth reporting: the program uses several threads, and the serial part is
- * large.
- */
-function serialPart({ parallelism: { crowded } }: Profile, exact: boolean, duration: number, levels: readonly Level[]): SerialPart | undefined {
-  const share = (level: Level | undefined): number => (level ? level.ns / Math.max(1, duration) : 0), alone = levels[1];
-  const several = levels.slice(2).reduce((sum, level) => sum + share(level), 0), most = alone?.functions[0];
-  if (!most || alone.samples < LEAST_SAMPLES || several < LEAST_PARALLEL || share(alone) < LEAST_SERIAL || (!exact && crowded)) return undefined;
-  // Threads that now and then wait for files are alone by chance.
-  const everywhere = levels.reduce((sum, { functions }) => sum + (functions.find(({ fn }) => fn === most.fn)?.elapsed ?? 0), 0);
-  return most.elapsed < everywhere * LEAST_ALONE ? undefined : { share: share(alone), function: most };
 }
 
 /** `src/app.rs:12`, the line of a charge; empty when unknown. */

@@ -56,8 +56,6 @@ export interface Reason { word: string; kind: number }
 
 /** Facts about parallelism that samples and waits do not contain. */
 export interface ParallelismFacts {
-  /** Threads were queued for a CPU for much of their time. */
-  crowded: boolean;
   /** The recording is complete: threads without an end run until the recording ends. */
   sealed: boolean;
   end: number;
@@ -321,7 +319,7 @@ function headerOf(header: Record<string, unknown>): Header {
     timeKinds,
     explained: readExplained(header.explained),
     skid: typeof header.skid === 'string' ? header.skid : undefined,
-    parallelism: { crowded: parallelism.crowded === true, sealed: parallelism.sealed !== false, end: isCount(parallelism.end_ns) ? parallelism.end_ns : 0 },
+    parallelism: { sealed: parallelism.sealed !== false, end: isCount(parallelism.end_ns) ? parallelism.end_ns : 0 },
     reasons: Array.isArray(header.reasons) ? header.reasons.slice(0, 254).map(reason => readReason(reason, timeKinds.length)) : [],
   };
 }

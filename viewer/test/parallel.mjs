@@ -9,12 +9,12 @@ const MS = 1e6;
  * (app.rs:20) for 600 ms, except for every tenth millisecond, in which `a` is in `log` (app.rs:30).
  *
  * `waits`: waits were recorded. Until 400 ms `a` is idle and `b` waits for a lock; then the two take turns
- * on one CPU: `a` from 400 to 700 ms, `b` to the end, and main waits for both.
+ * on one CPU: `a` from 400 to 700 ms, `b` to the end, and main waits for both. `found`: a finding says that `parse` runs alone.
  */
-export function parallel({ waits = false, crowded = false, sealed = true, end = 1000 } = {}) {
+export function parallel({ waits = false, found = true, sealed = true, end = 1000 } = {}) {
   const p = new Payload();
   p.context = { ...p.context, command: ['./parallel'], file: 'parallel.whyslow', duration_ns: end * MS };
-  p.parallelism = { crowded, sealed, end_ns: end * MS };
+  p.parallelism = { sealed, end_ns: end * MS };
   const app = p.process(10, 'parallel'), program = p.module('/bin/parallel', 1), kernel = p.module('[kernel]', 3);
   const main = p.thread(app, 10, 'main'), a = p.thread(app, 11, 'a'), b = p.thread(app, 12, 'b');
   const cpu = p.metric('cpu-time', 1);
@@ -23,6 +23,12 @@ export function parallel({ waits = false, crowded = false, sealed = true, end = 
     return p.charge(p.stack(NONE, p.location(program, line, [[fn, '/src/app.rs', line]])), fn, '/src/app.rs', line);
   };
   const parse = own('app::parse', 12), work = own('app::work', 20), log = own('app::log', 30);
+  if (found) {
+    p.row('findings', {
+      id: p.text('poor-parallelism'), title: p.text('one thread works while all others wait for it'), of: p.text('elapsed time'), confidence: p.text('high'), advice: p.text(''), verify: p.text(''), gain: p.text(undefined),
+      share: .4, low: .4, high: .4, metric: NONE, topics: 4, function: 0, file: p.text('/src/app.rs'), line: 12,
+    });
+  }
   const ran = (thread, from, to, stackAt, beside) => { for (let at = from; at < to; at++) p.sample(cpu, (at + (waits ? .5 : 1)) * MS, thread, stackAt(at), MS, undefined, beside); };
   const ofA = at => (at % 10 === 9 ? log : work);
   ran(main, 0, 400, () => parse, { running: 1, busy: 1 });

@@ -15,7 +15,7 @@ const MS = 1e6;
 export function tasks({ waits = true } = {}) {
   const p = new Payload();
   p.context = { ...p.context, command: ['./tasks'], file: 'tasks.whyslow', duration_ns: 200 * MS };
-  p.parallelism = { crowded: false, sealed: true, end_ns: 200 * MS };
+  p.parallelism = { sealed: true, end_ns: 200 * MS };
   const app = p.process(10, 'tasks'), program = p.module('/bin/tasks', 1);
   const w1 = p.thread(app, 10, 'w1'), w2 = p.thread(app, 11, 'w2'), other = p.thread(app, 12, 'blocking');
   const cpu = p.metric('cpu-time', 1), wait = waits ? p.metric('off-cpu-time', 1) : undefined;

@@ -62,7 +62,7 @@ pub use own::{
     frames_at, frames_of,
 };
 pub use parallelism::{
-    BusyFunction, Concurrency, ELAPSED_TIME, Level, Parallelism, SerialPart, Slice, concurrency, elapsed_time,
+    BusyFunction, Concurrency, ELAPSED_TIME, Level, Parallelism, Slice, concurrency, elapsed_time,
 };
 pub use perf_level::PerfLevel;
 pub use quality::{
@@ -72,14 +72,11 @@ pub use ratios::{Ratio, RatioKind, Ratios};
 pub use remark::{no_leak_check, remark_of};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
-pub use syscalls::{SyscallAdvice, SyscallCost, SyscallRow, SyscallTable, has_syscalls, only_waits};
-pub use tasks::{
-    AsyncFinding, BlockedWorker, StackPlace, TaskChain, TaskCost, TaskRow, TaskStacks, TaskTable,
-};
+pub use syscalls::{SyscallCost, SyscallNote, SyscallRow, SyscallTable, has_syscalls, only_waits};
+pub use tasks::{BlockedWorker, StackPlace, TaskChain, TaskCost, TaskRow, TaskStacks, TaskTable};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::value;
 pub use waits::{
     CriticalPath, Did, LockName, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, Spent,
-    TimeKind, TimeSplit, Together, WaitEdge, WaitRow, WaitTable, Waited, has_wakers, row_reasons,
-    wait_metric,
+    TimeKind, TimeSplit, Together, WaitEdge, WaitRow, WaitTable, has_wakers, row_reasons, wait_metric,
 };

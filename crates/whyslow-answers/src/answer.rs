@@ -8,6 +8,7 @@ use whyslow_analyze::{
     LockTable, Outline, OwnTable, Parallelism, Quality, SpanTable, SyscallTable, TaskTable, Threads,
     WaitTable, wait_metric,
 };
+use whyslow_explain::Finding;
 use whyslow_profile::{HeapProcess, Profile};
 
 use crate::query::{Detail, Query};
@@ -27,6 +28,8 @@ pub struct Answer<'a> {
     pub quality: Quality,
     /// The allocating lines of everything that was recorded: in complete answers, and in views of the heap.
     pub sites: Option<Sites>,
+    /// What is found about the view's topic, largest gain first.
+    pub findings: Vec<Finding>,
     /// The view's own values.
     pub body: Body,
 }
@@ -53,7 +56,7 @@ pub enum Body {
     /// Spans by name.
     Spans(SpanTable),
     /// Where threads wait.
-    Waits(Waits),
+    Waits(WaitTable),
     /// The locks that threads waited for.
     Locks(LockTable),
     /// What delayed the end.
@@ -97,15 +100,6 @@ pub struct Tree {
     pub samples: u64,
 }
 
-/// Waits, and those of them that block workers of an executor.
-#[derive(Debug)]
-pub struct Waits {
-    /// The places where threads wait.
-    pub table: WaitTable,
-    /// Calls that block worker threads, the longest first.
-    pub blocked: Vec<BlockedWorker>,
-}
-
 /// The heap.
 #[derive(Debug)]
 pub struct Heap {
@@ -139,7 +133,9 @@ impl<'a> Answer<'a> {
             _ => false,
         };
         let sites = (shows_heap || query.detail == Detail::Complete).then(|| Sites::build(profile));
-        Ok(Self { profile, query, metric, quality: Quality::of_metric(profile, metric), sites, body })
+        let findings = query.view.topic.map_or(Vec::new(), |topic| query.findings_about(topic, profile));
+        let quality = Quality::of_metric(profile, metric);
+        Ok(Self { profile, query, metric, quality, sites, findings, body })
     }
 
     /// The name of the function that the answer is about, and of others that the query fits as well.

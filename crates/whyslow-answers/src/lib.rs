@@ -47,7 +47,7 @@ mod refusal;
 mod summary;
 pub mod views;
 
-pub use answer::{Answer, Body, Functions, Heap, PartOfHeap, Tree, Waits};
+pub use answer::{Answer, Body, Functions, Heap, PartOfHeap, Tree};
 pub use filters::{Filters, MetricChoice, Narrowing, unless_regex};
 pub use findings::whole_explanation;
 pub use query::{Detail, Query, Ranking};

@@ -1,7 +1,7 @@
 //! A resolved question.
 
 use whyslow_analyze::{Charges, Selection, TreeOptions, Weights, wait_metric};
-use whyslow_explain::Allowed;
+use whyslow_explain::{Allowed, Finding, Question, Topic, findings_about};
 use whyslow_profile::Profile;
 
 use crate::answer::Answer;
@@ -162,6 +162,13 @@ impl Query {
 
     pub(crate) fn tree_options(&self) -> TreeOptions {
         TreeOptions { inline: self.inline, inverted: self.inverted, ..TreeOptions::default() }
+    }
+
+    /// The findings of the selected samples about a topic.
+    pub(crate) fn findings_about(&self, topic: Topic, profile: &Profile) -> Vec<Finding> {
+        let Self { selection, allowed, .. } = self;
+        let file = self.file.as_deref().unwrap_or("FILE");
+        findings_about(topic, &Question { profile, selection, only_metric: false, allowed, file })
     }
 
     /// The smallest value that tables show, of this total.

@@ -2,10 +2,10 @@
 
 use whyslow_analyze::heap::{SiteRow, Sites};
 use whyslow_analyze::{
-    BlockedWorker, Charges, FunctionTable, HotPath, Label, Overview, OwnTable, Parallelism, Selection,
-    SerialPart, Share, SortBy, Spent, SyscallTable, Threads, Waited, has_syscalls, wait_metric,
+    Charges, FunctionTable, HotPath, Label, Overview, OwnTable, Selection, Share, SortBy, Spent,
+    SyscallTable, Threads, Together, has_syscalls, wait_metric,
 };
-use whyslow_explain::Finding;
+use whyslow_explain::{Explanation, Finding, Waiting};
 use whyslow_profile::{HeapCounts, Profile, Subject};
 
 use crate::findings::whole_explanation;
@@ -29,12 +29,10 @@ pub struct Summary {
     pub own: OwnTable,
     /// The hottest path.
     pub hot_path: HotPath,
-    /// How long it waited, if that is worth a line.
-    pub waited: Option<Waited>,
-    /// Calls that block worker threads of an executor, the longest first.
-    pub blocked: Vec<BlockedWorker>,
-    /// The part that ran on a single thread, if that is worth a line.
-    pub serial: Option<SerialPart>,
+    /// What all threads did together, if waits were recorded.
+    pub together: Option<Together>,
+    /// Whether it waited more than it ran, unless a finding says why.
+    pub waiting: Option<Waiting>,
     /// System calls, if they were recorded.
     pub syscalls: Option<SyscallTable>,
     /// The heap, if it was recorded.
@@ -80,7 +78,7 @@ impl Summary {
         let spent = Spent::of(profile, &charges);
         let waits = wait_metric(profile);
         let file = query.file.as_deref().unwrap_or("FILE");
-        let mut findings = whole_explanation(profile, &query.allowed, file).findings;
+        let Explanation { mut findings, waiting, .. } = whole_explanation(profile, &query.allowed, file);
         findings.retain(|finding| finding.of.is_time());
         Self {
             is_of_heap: is_all_heap(profile),
@@ -91,10 +89,8 @@ impl Summary {
             overview: Overview::of(profile),
             functions: FunctionTable::from_weights(profile, &weights, true, SortBy::SelfValue),
             hot_path: HotPath::find(profile, &weights, &charges, &own),
-            waited: Waited::of(profile, &charges),
-            blocked: BlockedWorker::find(profile, &everything, &charges),
-            serial: Parallelism::build(profile, &everything, &charges)
-                .and_then(|parallelism| parallelism.serial_part(profile)),
+            together: waits.map(|metric| Together::of(profile, metric)),
+            waiting,
             syscalls: has_syscalls(profile).then(|| SyscallTable::build(profile, &everything, &charges)),
             heap: HeapTotal::of(profile),
             events: EventTotal::all(profile),

@@ -49,11 +49,11 @@ mod tests {
     use whyslow_asm::Language;
 
     use super::*;
-    use crate::rule;
+    use crate::RuleId;
 
     #[test]
     fn a_program_is_not_advised_to_use_the_allocator_that_it_has() {
-        let rule = rule("allocator-heavy").unwrap();
+        let rule = RuleId::AllocatorHeavy.rule();
         for language in [Language::Rust, Language::Native] {
             let own = rule.advice(language);
             let libc = advice(&testing::profile("app::main;malloc;_int_malloc 900"), own);

@@ -9,9 +9,11 @@ use whyslow_analyze::{Label, Weights, frames_at};
 use whyslow_profile::{Profile, StackId};
 
 use crate::finding::{Cost, Enclosing, Finding};
+use crate::rules::ALL;
 
-/// A bit per finding.
+/// A bit per finding, of which a rule has at most one. With more rules, it has to be a larger type.
 type Bits = u128;
+const _: () = assert!(ALL.len() <= Bits::BITS as usize, "there are more rules than `Bits` has bits");
 
 /// Adds to each finding about CPU time the functions that it is in, with their share.
 pub(crate) fn add(profile: &Profile, weights: &Weights, findings: &mut [Finding]) {

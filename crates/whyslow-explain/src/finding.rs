@@ -105,17 +105,19 @@ pub struct Evidence {
     pub place: Option<Place>,
     /// Its share, of the same total as the finding's.
     pub share: Option<f64>,
+    /// The system call that it counts.
+    pub call: Option<StringId>,
 }
 
 impl Evidence {
     /// Text without a place.
     pub(crate) fn words(text: String) -> Self {
-        Self { text, place: None, share: None }
+        Self { text, place: None, share: None, call: None }
     }
 
     /// A line and its share.
     pub(crate) fn at(text: impl Into<String>, place: Place, share: f64) -> Self {
-        Self { text: text.into(), place: Some(place), share: Some(share) }
+        Self { text: text.into(), place: Some(place), share: Some(share), call: None }
     }
 }
 

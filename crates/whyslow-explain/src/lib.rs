@@ -25,6 +25,8 @@ mod rule;
 mod rules;
 mod shape;
 mod stacks;
+mod topic;
+mod waiting;
 
 pub use change::{Change, Outcome};
 use facts::Facts;
@@ -32,8 +34,10 @@ pub use finding::{Confidence, Cost, Enclosing, Evidence, Finding, Place};
 pub use language::language_of;
 pub use order::Allowed;
 pub use rule::Rule;
-pub use rules::{ALL, rule};
+pub use rules::{ALL, NoSuchRule, RuleId};
 pub use shape::Shape;
+pub use topic::Topic;
+pub use waiting::Waiting;
 use whyslow_analyze::Selection;
 use whyslow_profile::{Profile, Subject};
 
@@ -59,6 +63,8 @@ pub struct Explanation {
     pub findings: Vec<Finding>,
     /// How many findings were left out because the user has allowed them.
     pub allowed: usize,
+    /// Whether the program waited more than it ran, unless a finding says why.
+    pub waiting: Option<Waiting>,
     /// The overall shape of the profile.
     pub shape: Shape,
     /// The metric that the shape is about.
@@ -69,6 +75,7 @@ pub struct Explanation {
 pub fn explain(question: &Question<'_>) -> Explanation {
     let Question { profile, selection, only_metric, allowed, .. } = *question;
     let facts = Facts::new(question);
+    let waiting = Waiting::of(profile).filter(|_| selection.is_everything());
     let weights = facts.cpu();
     let metric = cpu_metric(profile, selection, only_metric).zip(weights);
     // Matching names on stacks takes about as long as everything else.
@@ -76,7 +83,7 @@ pub fn explain(question: &Question<'_>) -> Explanation {
         || metric.map(|(metric, weights)| stacks::find(question, &facts.selection(metric), weights));
     let (mut found, more, shape) = std::thread::scope(|scope| {
         let found = std::thread::Builder::new().spawn_scoped(scope, by_names);
-        let shape = Shape::of(&facts);
+        let shape = Shape::of(&facts, waiting.as_ref());
         let mut more = weights.map(|weights| code::find(&facts, weights)).unwrap_or_default();
         let by_facts = ALL.iter().filter_map(|rule| Some((rule, rule.signal.facts()?)));
         more.extend(by_facts.flat_map(|(rule, find)| find(rule, &facts)));
@@ -99,7 +106,26 @@ pub fn explain(question: &Question<'_>) -> Explanation {
         bound::add(profile, weights, &mut findings);
     }
     let shape = shape.explained_by(&facts, &findings);
-    Explanation { findings, allowed, shape, metric: selection.metric }
+    let is_crowded = findings.iter().any(|finding| finding.rule.id == RuleId::Oversubscription);
+    let waiting = waiting.filter(|waiting| !is_crowded || !matches!(waiting, Waiting::Queued { .. }));
+    Explanation { findings, allowed, waiting, shape, metric: selection.metric }
+}
+
+/// The findings that a view about this shows: the same as [`explain`]'s.
+pub fn findings_about(topic: Topic, question: &Question<'_>) -> Vec<Finding> {
+    let of_topic = |finding: &Finding| topic.rules().contains(&finding.rule.id);
+    if !topic.needs_only_facts() {
+        return explain(question).findings.into_iter().filter(of_topic).collect();
+    }
+    let facts = Facts::new(question);
+    let rules = topic.rules().iter().map(|id| id.rule());
+    let by_facts = rules.filter_map(|rule| Some((rule, rule.signal.facts()?)));
+    let found = by_facts.flat_map(|(rule, find)| find(rule, &facts)).collect();
+    let (mut findings, _) = order::order(found, question.allowed);
+    if let Some(weights) = facts.cpu() {
+        bound::add(question.profile, weights, &mut findings);
+    }
+    findings
 }
 
 /// The CPU time metric. `None` if another metric was requested.

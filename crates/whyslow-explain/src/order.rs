@@ -6,6 +6,7 @@ use whyslow_profile::{StackId, StringId};
 use whyslow_words::Percent;
 
 use crate::finding::{Confidence, Cost, Finding};
+use crate::rules::RuleId;
 
 /// The fewest samples of a profile that rules look at.
 pub(crate) const FEWEST_SAMPLES: u64 = 200;
@@ -16,14 +17,14 @@ pub(crate) const FEWEST_OF_ONE: u64 = 20;
 #[derive(Debug, Default, Clone)]
 pub struct Allowed {
     /// Rules that are allowed everywhere.
-    pub rules: FxHashSet<String>,
+    pub rules: FxHashSet<RuleId>,
     /// Rules that are allowed at these lines.
-    pub lines: FxHashSet<(StringId, u32, String)>,
+    pub lines: FxHashSet<(StringId, u32, RuleId)>,
 }
 
 impl Allowed {
     fn at(&self, finding: &Finding, file: Option<StringId>, line: u32) -> bool {
-        file.is_some_and(|file| self.lines.contains(&(file, line, finding.rule.id.to_owned())))
+        file.is_some_and(|file| self.lines.contains(&(file, line, finding.rule.id)))
     }
 }
 
@@ -53,13 +54,13 @@ pub(crate) fn order(found: Vec<Finding>, allowed: &Allowed) -> (Vec<Finding>, us
         (!one.of.is_time())
             .cmp(&!other.of.is_time())
             .then(other.share.total_cmp(&one.share))
-            .then(one.rule.id.cmp(other.rule.id))
+            .then(one.rule.id.as_str().cmp(other.rule.id.as_str()))
     });
     (findings, left_out)
 }
 
 fn without_allowed(mut finding: Finding, allowed: &Allowed) -> Option<Finding> {
-    if allowed.rules.contains(finding.rule.id) {
+    if allowed.rules.contains(&finding.rule.id) {
         return None;
     }
     let is_allowed = |place: &crate::Place| allowed.at(&finding, place.file, place.line);
@@ -88,10 +89,10 @@ fn without_allowed(mut finding: Finding, allowed: &Allowed) -> Option<Finding> {
 }
 
 /// Rules by facts that are more exact than rules by names. Findings of both at the same lines become one.
-const MORE_EXACT: &[(&str, &[&str])] = &[
-    ("allocation-in-loop", &["allocator-heavy"]),
-    ("short-lived-allocations", &["allocator-heavy"]),
-    ("small-transfers", &["unbuffered-writes", "unbuffered-reads"]),
+const MORE_EXACT: &[(RuleId, &[RuleId])] = &[
+    (RuleId::AllocationInLoop, &[RuleId::AllocatorHeavy]),
+    (RuleId::ShortLivedAllocations, &[RuleId::AllocatorHeavy]),
+    (RuleId::SmallTransfers, &[RuleId::UnbufferedWrites, RuleId::UnbufferedReads]),
 ];
 
 /// Adds a finding by facts. If names on stacks show the same pattern, the two become one finding, with the

@@ -5,20 +5,19 @@ use whyslow_profile::Profile;
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Finding, Place};
+use crate::rules::RuleId;
 
 /// A known pattern that costs time or memory.
 #[derive(Debug)]
 pub struct Rule {
-    /// A short name that never changes.
-    pub id: &'static str,
+    /// Its name.
+    pub id: RuleId,
     /// What the pattern is, without a full stop.
     pub title: &'static str,
     /// What to do in Rust.
     pub rust: &'static str,
     /// What to do in C and C++, if that differs.
     pub native: Option<&'static str>,
-    /// Its page in the documentation.
-    pub page: &'static str,
     /// What the rule looks at.
     pub(crate) signal: Signal,
 }
@@ -135,7 +134,7 @@ pub(crate) struct Frames {
     /// The pool functions that the user's code calls, for patterns that run only on a pool's own threads.
     pub(crate) entry: Option<&'static str>,
     /// Rules whose share in the same function counts for this rule too: a clone is also dropped.
-    pub(crate) absorbs: &'static [&'static str],
+    pub(crate) absorbs: &'static [RuleId],
     /// Which frames beneath the functions still belong to the pattern.
     pub(crate) beneath: Beneath,
     /// The smallest share at which it is reported.
@@ -231,7 +230,7 @@ impl Frames {
         Self { entry: Some(entry), ..self }
     }
 
-    pub(crate) const fn absorbs(self, absorbs: &'static [&'static str]) -> Self {
+    pub(crate) const fn absorbs(self, absorbs: &'static [RuleId]) -> Self {
         Self { absorbs, ..self }
     }
 

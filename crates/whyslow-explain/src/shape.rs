@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_analyze::heap::is_heap_only;
-use whyslow_analyze::{Charges, Label, Nearness, Overview, wait_metric};
+use whyslow_analyze::{Charges, Label, Nearness};
 use whyslow_profile::StackId;
 
 use crate::facts::{Facts, sampled_value};
 use crate::finding::{Cost, Finding, Place};
 use crate::order::FEWEST_SAMPLES;
+use crate::waiting::Waiting;
 use crate::{Question, cpu_metric};
 
 /// The overall shape of a profile.
@@ -22,13 +23,8 @@ pub enum Shape {
         /// How many are needed.
         needed: u64,
     },
-    /// All threads were blocked most of the time.
-    Waiting {
-        /// The share of the elapsed time.
-        share: f64,
-        /// Whether the profile has the waits.
-        recorded: bool,
-    },
+    /// All threads were blocked for most of the time: [`Waiting`].
+    Waiting,
     /// One function has most of the sampled value.
     Hotspot {
         /// The function.
@@ -56,9 +52,10 @@ pub enum Shape {
 
 impl Shape {
     /// The shape of the selected samples.
-    pub(crate) fn of(facts: &Facts<'_>) -> Self {
+    pub(crate) fn of(facts: &Facts<'_>, waiting: Option<&Waiting>) -> Self {
         const MOST: f64 = 0.5;
         const HOT: f64 = 0.3;
+        /// From this share on, what ran says little about the time that passed.
         const IDLE: f64 = 0.7;
         let Question { profile, selection, .. } = *facts.question;
         let is_cpu = cpu_metric(profile, selection, facts.question.only_metric) == Some(selection.metric);
@@ -66,11 +63,10 @@ impl Shape {
         let Some(weights) = of_other.as_ref().or_else(|| facts.cpu()) else {
             return Self::TooFew { samples: 0, needed: FEWEST_SAMPLES };
         };
-        let overview = Overview::of(profile);
-        let blocked = overview.all_blocked_ns.unwrap_or(0) as f64 / overview.duration_ns.max(1) as f64;
+        let blocked = waiting.map_or(0.0, Waiting::blocked_share);
         // A recording of the heap alone is about memory, not about time.
         if blocked >= IDLE && selection.is_everything() && !is_heap_only(profile) {
-            return Self::Waiting { share: blocked, recorded: wait_metric(profile).is_some() };
+            return Self::Waiting;
         }
         if weights.total_count < FEWEST_SAMPLES {
             return Self::TooFew { samples: weights.total_count, needed: FEWEST_SAMPLES };
@@ -137,7 +133,7 @@ mod tests {
     use whyslow_profile::{ExitStatus, ThreadTimes};
 
     use super::*;
-    use crate::{Allowed, explain};
+    use crate::{Allowed, RuleId, explain};
 
     #[test]
     fn a_starved_program_does_not_wait() {
@@ -152,7 +148,7 @@ mod tests {
                 Question { profile, selection: &selection, only_metric: false, allowed: &allowed, file: "" };
             explain(&question).shape
         };
-        assert_eq!(shape(&profile), Shape::Waiting { share: 0.8, recorded: false });
+        assert_eq!(shape(&profile), Shape::Waiting);
         profile.threads[0].times =
             Some(ThreadTimes { ran_ns: 2 * S, queued_ns: 8 * S, ..ThreadTimes::default() });
         assert!(matches!(shape(&profile), Shape::Hotspot { .. }), "{:?}", shape(&profile));
@@ -176,7 +172,7 @@ mod tests {
         let found = explain(&question);
         let shares: Vec<_> =
             found.findings.iter().map(|one| (one.rule.id, (one.share * 1000.0).round())).collect();
-        assert_eq!(shares, [("sip-hash", 24.0)], "6 % of the samples, shown as a share of everything");
+        assert_eq!(shares, [(RuleId::SipHash, 24.0)], "6 % of the samples, shown as a share of everything");
         let Shape::Hotspot { function, share, .. } = found.shape else { panic!("{:?}", found.shape) };
         assert_eq!((&*CallTree::name(&profile, function), share), ("app::count", 1.0));
     }

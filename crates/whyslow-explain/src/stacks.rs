@@ -21,10 +21,11 @@ use crate::facts::sampled_value;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES};
 use crate::rule::{Beneath, Frames, Rule, Signal};
-use crate::rules::ALL;
+use crate::rules::{ALL, BY_FRAMES};
 
-/// A bit per rule.
+/// A bit per rule. With more rules, it has to be a larger type.
 type Bits = u64;
+const _: () = assert!(BY_FRAMES <= Bits::BITS as usize, "more rules look at names than `Bits` has bits");
 
 /// Sets of names per rule.
 const SETS: usize = 5;
@@ -402,7 +403,7 @@ fn absorb(table: &Table, rows: &mut [Vec<Row>]) {
 fn reported(table: &Table, groups: &FxHashMap<Shown, (u64, u64)>, sampled: u64) -> Bits {
     let mut reported = 0;
     for (place, (_, frames)) in table.rules.iter().enumerate() {
-        let bit = 1 << place;
+        let bit: Bits = 1 << place;
         let (mut value, mut samples, mut refuted) = (0u64, 0, 0u64);
         for (shown, group) in
             groups.iter().filter(|(shown, _)| shown.rules & bit != 0 && shown.rules & reported == 0)
@@ -514,17 +515,11 @@ fn finding(
     let entry = frames.entry.filter(|_| Nearness::of(profile, first.label) > Nearness::Program);
     let place = &entry.and_then(|entry| entered_from(profile, weights, entry)).unwrap_or(*first);
     let functions = by_name(profile, &by_function);
-    let functions = functions.iter().take(SHOWN).map(|(label, value)| Evidence {
-        text: "in".to_owned(),
-        place: Some(Place { label: *label, file: None, line: 0 }),
-        share: Some(of_all(*value)),
+    let functions = functions.iter().take(SHOWN).map(|(label, value)| {
+        Evidence::at("in", Place { label: *label, file: None, line: 0 }, of_all(*value))
     });
     let lines = places.iter().filter(|(_, (_, samples))| *samples >= FEWEST_OF_ONE.min(*of_place));
-    let lines = lines.take(SHOWN).map(|(place, (value, _))| Evidence {
-        text: "from".to_owned(),
-        place: Some(**place),
-        share: Some(of_all(*value)),
-    });
+    let lines = lines.take(SHOWN).map(|(place, (value, _))| Evidence::at("from", **place, of_all(*value)));
     // Where the kernel may not be sampled, only the user's side of system calls is seen.
     let hidden = of_all(weights.total_value.saturating_sub(sampled));
     let is_hidden = frames.is_in_kernel && hidden >= HIDDEN;
@@ -639,6 +634,7 @@ mod tests {
     use whyslow_analyze::testing;
 
     use super::*;
+    use crate::RuleId;
 
     const FRAMES: [&str; 18] = [
         "main",
@@ -676,10 +672,10 @@ mod tests {
             crate::explain(&question).findings.iter().map(|one| one.rule.id).collect::<Vec<_>>()
         };
         let in_interpreter = "_start;[python3.11];malloc 900";
-        assert_eq!(ids(in_interpreter), [""; 0]);
+        assert_eq!(ids(in_interpreter), []);
         let extension = format!("{in_interpreter}\n_start;[python3.11];app::work@m.rs:3;malloc 900");
-        assert_eq!(ids(&extension), ["allocator-heavy"]);
-        assert_eq!(ids("app::main@m.rs:3;malloc 900"), ["allocator-heavy"]);
+        assert_eq!(ids(&extension), [RuleId::AllocatorHeavy]);
+        assert_eq!(ids("app::main@m.rs:3;malloc 900"), [RuleId::AllocatorHeavy]);
     }
 
     #[test]
@@ -692,9 +688,9 @@ mod tests {
             each_bit(shown).map(|place| table.rules[place].0.id).collect::<Vec<_>>()
         };
         let dropped = "main;<alloc::sync::Arc<T,A> as core::ops::drop::Drop>::drop";
-        assert!(rules(&format!("{dropped} 1")).contains(&"arc-traffic"));
+        assert!(rules(&format!("{dropped} 1")).contains(&RuleId::ArcTraffic));
         let slowly = format!("{dropped};alloc::sync::Arc<T,A>::drop_slow;sys_close 1");
-        assert!(!rules(&slowly).contains(&"arc-traffic"));
+        assert!(!rules(&slowly).contains(&RuleId::ArcTraffic));
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use whyslow_analyze::{CallTree, Selection, testing};
-use whyslow_explain::{ALL, Allowed, Confidence, Explanation, Question, Shape, explain};
+use whyslow_explain::{ALL, Allowed, Confidence, Explanation, Question, RuleId, Shape, explain};
 use whyslow_profile::Profile;
 
 fn explained(profile: &Profile) -> Explanation {
@@ -157,7 +157,7 @@ fn no_gain_is_claimed_for_system_calls_in_a_hidden_kernel() {
         "[not sampled] 700\nmain@m.rs:1;<std::fs::File as std::io::Read>::read;read 250\nmain@m.rs:2 50",
     );
     let finding = explained(&profile).findings.remove(0);
-    assert_eq!((finding.rule.id, finding.share, finding.speedup), ("unbuffered-reads", 0.25, None));
+    assert_eq!((finding.rule.id, finding.share, finding.speedup), (RuleId::UnbufferedReads, 0.25, None));
     let words = "70.0 % of the CPU time was not sampled, mostly in the kernel";
     assert!(finding.evidence.iter().any(|one| one.text.contains(words)), "{:?}", finding.evidence);
 }
@@ -215,7 +215,7 @@ fn handles_odd_profiles() {
 
 #[test]
 fn ids_are_unique_and_in_kebab_case() {
-    let mut ids = ALL.iter().map(|rule| rule.id).collect::<Vec<_>>();
+    let mut ids = ALL.iter().map(|rule| rule.id.as_str()).collect::<Vec<_>>();
     ids.sort_unstable();
     assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
     assert!(ids.iter().all(|id| {

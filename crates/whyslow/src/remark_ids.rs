@@ -3,7 +3,7 @@
 use whyslow_analyze::diff::Caveat;
 use whyslow_analyze::heap::Advice;
 use whyslow_analyze::stat::CountNote;
-use whyslow_analyze::{AsyncFinding, SyscallAdvice, Warning};
+use whyslow_analyze::{SyscallNote, Warning};
 use whyslow_bench::BenchNote;
 use whyslow_formats::export::LeftOut;
 use whyslow_profile::{Family, HeapNote, ImportNote, RecordingNote};
@@ -13,7 +13,7 @@ use crate::commands::doctor::CHECK_IDS;
 /// Ids that are both a warning about one recording and a caveat about one of two.
 const OF_BOTH: [&str; 4] = ["incomplete", "debug-build", "kernel-hidden", "no-leak-check"];
 
-fn families() -> [&'static [&'static str]; 12] {
+fn families() -> [&'static [&'static str]; 11] {
     [
         Warning::IDS,
         RecordingNote::IDS,
@@ -24,8 +24,7 @@ fn families() -> [&'static [&'static str]; 12] {
         CHECK_IDS,
         Advice::IDS,
         CountNote::IDS,
-        AsyncFinding::IDS,
-        SyscallAdvice::IDS,
+        SyscallNote::IDS,
         BenchNote::IDS,
     ]
 }

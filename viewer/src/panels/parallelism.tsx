@@ -6,17 +6,15 @@ import './heap.css';
 import './parallelism.css';
 import { useMemo } from 'preact/hooks';
 import { search } from '../derive.ts';
-import { duration, share } from '../format.ts';
+import { findingsAbout, TOPIC } from '../findings.ts';
+import { duration } from '../format.ts';
 import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
-import { chargePlace, parallelism, type BusyFunction, type Parallelism } from '../parallelism.ts';
+import { chargePlace, parallelism, type Parallelism } from '../parallelism.ts';
 import type { PanelProps } from '../panel.ts';
 import { timeRange } from '../state.ts';
 import { limited, Name, Place, Share } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
-
-/** From this share on, the sentence leaves the share out. */
-const NEARLY_ALL = .9;
 
 const LEVELS: readonly Column[] = [
   { id: 'threads', title: 'Threads', width: '5rem', numeric: true, help: 'Number of threads busy at the same time' },
@@ -85,17 +83,9 @@ export function ParallelismPanel({ model, state, dispatch, dark }: PanelProps) {
   );
 }
 
-/** `41.0 % of the wall time ran on one thread, in parse (app.rs:12).` */
-function summary(model: Model, { exact, serial }: Parallelism, isPart: boolean): string {
+/** What is found about the whole recording, and how the numbers are made. */
+function summary(model: Model, { exact }: Parallelism, isPart: boolean): string {
   const what = exact ? 'Busy threads are running or queued for a CPU.'
     : 'Estimated from CPU samples. Record waits for exact numbers: whyslow record --off-cpu.';
-  if (!serial) return what;
-  const { function: most, share: part } = serial;
-  const much = most.share >= NEARLY_ALL ? '' : `${share(most.share, 1)} of that `;
-  return `${exact ? '' : 'About '}${share(part, 1)} of the ${isPart ? 'selected' : 'wall'} time ran on one thread, ${much}in ${where(model, most)}. ${what}`;
-}
-
-function where(model: Model, { fn, charge }: BusyFunction): string {
-  const place = chargePlace(model, charge), file = place.slice(place.lastIndexOf('/') + 1);
-  return limited(model.name(fn), 120) + (file ? ` (${limited(file, 60)})` : '');
+  return [...findingsAbout(model, TOPIC.parallelism).map(words => `${isPart ? 'In the whole recording, ' : ''}${limited(words, 400)}.`), what].join(' ');
 }

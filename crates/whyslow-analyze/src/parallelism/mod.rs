@@ -46,7 +46,7 @@ pub struct Level {
     /// The functions that ran then, largest elapsed time first.
     pub functions: Vec<BusyFunction>,
     /// The CPU time of each thread then.
-    threads: FxHashMap<ThreadId, u64>,
+    pub threads: FxHashMap<ThreadId, u64>,
 }
 
 /// A function of your code, or the nearest to it, at one level.
@@ -81,32 +81,9 @@ pub struct Slice {
     pub idle: f64,
 }
 
-/// The serial part of a partly parallel program.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SerialPart {
-    /// Its share of the wall time.
-    pub share: f64,
-    /// Whether that is exact.
-    pub exact: bool,
-    /// The function with most of it. It or its thread hardly ever runs while other threads run.
-    pub function: BusyFunction,
-}
-
 impl Parallelism {
     /// The number of slices in a curve.
     const SLICES: u64 = 100;
-    /// Below this share of the time on several threads a program is serial, and there is nothing to report.
-    const MIN_PARALLEL: f64 = 0.1;
-    /// A smaller serial part holds up little.
-    const MIN_SERIAL: f64 = 0.2;
-    /// Fewer samples say little about what ran.
-    const MIN_SAMPLES: u64 = 50;
-    /// The minimum share of its time that a function must run alone. Threads that block on files now and then
-    /// are alone by chance, and hold up no other thread.
-    const MIN_ALONE: f64 = 0.9;
-    /// With a larger share of its time in the run queue a program has more threads than CPUs. Samples alone
-    /// would show that as a serial part.
-    const MAX_QUEUED: f64 = 0.1;
 
     /// For the selected threads and time; `None` without CPU time.
     pub fn build(profile: &Profile, selection: &Selection, charges: &Charges) -> Option<Self> {
@@ -141,48 +118,9 @@ impl Parallelism {
         self.levels.get(level).map_or(0.0, |level| level.ns as f64 / self.duration_ns.max(1) as f64)
     }
 
-    /// The serial part, if the program uses several threads and the serial part is large.
-    pub fn serial_part(&self, profile: &Profile) -> Option<SerialPart> {
-        let parallel: f64 = (2..self.levels.len()).map(|level| self.share(level)).sum();
-        let serial = self.share(1);
-        let level = self.levels.get(1).filter(|level| level.samples >= Self::MIN_SAMPLES)?;
-        let is_known = self.exact || !Self::is_crowded(profile);
-        let worth = parallel >= Self::MIN_PARALLEL && serial >= Self::MIN_SERIAL && is_known;
-        let function = level.functions.first().filter(|_| worth)?;
-        let same =
-            self.levels.iter().flat_map(|level| &level.functions).filter(|row| row.label == function.label);
-        let everywhere: u64 = same.map(|row| row.elapsed_ns).sum();
-        let is_alone = function.elapsed_ns as f64 >= everywhere as f64 * Self::MIN_ALONE;
-        (is_alone || self.is_of_one_thread(level)).then_some(SerialPart {
-            share: serial,
-            exact: self.exact,
-            function: *function,
-        })
-    }
-
-    /// Whether one thread has most of a level, and hardly runs at others: the functions that it calls may also be
-    /// those that the others call later.
-    fn is_of_one_thread(&self, level: &Level) -> bool {
-        let Some((thread, own)) = level.threads.iter().max_by_key(|(thread, ns)| (**ns, **thread)) else {
-            return false;
-        };
-        let everywhere: u64 = self.levels.iter().filter_map(|level| level.threads.get(thread)).sum();
-        let all: u64 = level.threads.values().sum();
-        *own as f64 >= everywhere.max(all) as f64 * Self::MIN_ALONE
-    }
-
     /// The end of the time range if no time is selected.
     pub fn end_ns(profile: &Profile) -> u64 {
         steps::lasted(profile)
-    }
-
-    /// Whether threads were queued for CPUs for a large part of their running time. Samples alone then show
-    /// no serial part.
-    pub fn is_crowded(profile: &Profile) -> bool {
-        let times = || profile.threads.iter().filter_map(|thread| thread.times);
-        let ran: u64 = times().map(|times| times.ran_ns).sum();
-        let queued: u64 = times().map(|times| times.queued_ns).sum();
-        queued as f64 > ran as f64 * Self::MAX_QUEUED
     }
 }
 

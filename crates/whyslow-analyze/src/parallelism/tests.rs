@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use whyslow_profile::{Metric, Module, Samples, SpecialFrame, StackId, ThreadId, ThreadTimes, WaitFrame};
+use whyslow_profile::{Metric, Module, Samples, SpecialFrame, StackId, ThreadId, WaitFrame};
 
 use super::*;
 use crate::labels;
@@ -37,42 +37,19 @@ fn add_waits(profile: &mut Profile, waits: &[(u32, Range<u64>, StackId)]) {
 }
 
 #[test]
-fn reports_the_serial_part_with_its_function() {
+fn each_number_of_threads_has_its_time_and_its_functions() {
     let profile = sampled();
     let parallelism = build(&profile, &Selection::default());
-    assert_eq!(milliseconds(&parallelism), [0, 400, 600]);
-    let part = parallelism.serial_part(&profile).unwrap();
-    assert!((part.share - 0.4).abs() < 1e-9 && !part.exact, "{part:?}");
-    assert_eq!(labels::name(&profile, part.function.label), "app::parse");
-    assert_eq!((part.function.line, part.function.share), (12, 1.0));
+    assert_eq!((milliseconds(&parallelism), parallelism.exact), (vec![0, 400, 600], false));
+    assert!((parallelism.share(1) - 0.4).abs() < 1e-9, "{}", parallelism.share(1));
+    let alone = &parallelism.levels[1].functions[0];
+    assert_eq!((&*labels::name(&profile, alone.label), alone.line, alone.share), ("app::parse", 12, 1.0));
     let running: f64 = parallelism.curve.iter().map(|slice| slice.running * slice.length_ns as f64).sum();
     assert!((running / (1600 * SAMPLE_NS) as f64 - 1.0).abs() < 1e-9, "{running}");
-}
-
-#[test]
-fn reports_nothing_for_fully_serial_or_hardly_serial_programs() {
-    let mut profile = sampled();
     let only_main = Selection { threads: vec!["main".parse().unwrap()], ..Selection::default() };
-    let alone = build(&profile, &only_main);
-    assert_eq!(milliseconds(&alone), [600, 400]);
-    assert_eq!(alone.serial_part(&profile), None);
+    assert_eq!(milliseconds(&build(&profile, &only_main)), [600, 400]);
     let late = Selection { time_ns: Some(300 * SAMPLE_NS..1000 * SAMPLE_NS), ..Selection::default() };
-    let late = build(&profile, &late);
-    assert_eq!(milliseconds(&late), [0, 100, 600]);
-    assert_eq!(late.serial_part(&profile), None);
-    // A thread runs the same function alone at times, and beside another at others.
-    let mut files = profile.clone();
-    let parse = files.samples[0].stack[0];
-    files.samples[0].stack.fill(parse);
-    assert!(
-        build(&files, &Selection::default()).serial_part(&files).is_some(),
-        "main alone, then the others"
-    );
-    files.samples[0].thread[..400].fill(ThreadId(1));
-    assert_eq!(build(&files, &Selection::default()).serial_part(&files), None);
-    // Samples cannot distinguish a serial part from queued threads.
-    profile.threads[1].times = Some(ThreadTimes { ran_ns: 100, queued_ns: 50, ..ThreadTimes::default() });
-    assert_eq!(build(&profile, &Selection::default()).serial_part(&profile), None);
+    assert_eq!(milliseconds(&build(&profile, &late)), [0, 100, 600]);
 }
 
 #[test]

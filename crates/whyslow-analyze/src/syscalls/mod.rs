@@ -1,13 +1,13 @@
 //! System calls per line of your code: count, time, bytes, files and errors.
 
-mod advice;
+mod note;
 
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Lengths, Profile, StringId, Syscalls};
 
-pub use self::advice::SyscallAdvice;
+pub use self::note::SyscallNote;
 use crate::labels::{Label, Labels};
 use crate::own::Charges;
 use crate::selection::Selection;

@@ -1,7 +1,6 @@
 use super::*;
 use crate::testing::profile;
 use crate::{FunctionFilter, Pattern};
-use whyslow_words::Fact;
 
 fn add(
     profile: &mut Profile,
@@ -82,36 +81,10 @@ fn calls_are_added_up_by_call_and_line_with_their_files_and_errors() {
 }
 
 #[test]
-fn small_writes_get_advice_on_full_pages() {
+fn calls_without_a_stack_are_noted() {
     let profile = made();
-    let charges = Charges::new(&profile, true);
-    let table = SyscallTable::build(&profile, &Selection::default(), &charges);
-    let advice = table.rows[1].advice(&profile).unwrap();
-    assert_eq!(advice, SyscallAdvice::Small { writes: true, each: 12, calls: 100, in_pages: 1 });
-    let remark = advice.remark();
-    assert!(
-        remark.text.contains("12 B each") && remark.text.contains("1 call instead of 100"),
-        "{}",
-        remark.text
-    );
-    assert_eq!((table.rows[0].advice(&profile), table.rows[2].advice(&profile)), (None, None));
-    assert_eq!(table.advice(), Some(SyscallAdvice::Spread { calls: 5, of: 106 }));
-}
-
-#[test]
-fn messages_on_sockets_and_nearly_full_pages_get_no_advice_on_buffers() {
-    let advice = |call: &str, file: &str, bytes| {
-        let mut profile = profile("main@app.rs:3;std::io::write 1");
-        add(&mut profile, 0, (call, Some(file), None), &[1000; 100], bytes);
-        let table = SyscallTable::build(&profile, &Selection::default(), &Charges::new(&profile, true));
-        table.rows[0].advice(&profile).is_some()
-    };
-    assert!(advice("write", "/tmp/log", 700) && advice("read", "pipe", 700));
-    for file in ["socket", "TCP socket 127.0.0.1:6379 from 127.0.0.1", "Unix socket", "eventfd"] {
-        assert!(!advice("write", file, 700) && !advice("read", file, 700), "{file}");
-    }
-    assert!(!advice("recvfrom", "fd 7", 700), "sent and received messages have their own size");
-    assert!(!advice("pread64", "/tmp/data", 390_000), "98 calls instead of 100");
+    let table = SyscallTable::build(&profile, &Selection::default(), &Charges::new(&profile, true));
+    assert_eq!(table.note(), Some(SyscallNote::Spread { calls: 5, of: 106 }));
 }
 
 #[test]

@@ -6,12 +6,10 @@ use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StackId, StringId};
 
 use super::{Place, Places};
-use crate::labels::{self, Label, Labels};
+use crate::labels::{Label, Labels};
 use crate::own::Charges;
 use crate::selection::Selection;
 use crate::waits::{Reason, Reasons, wait_metric};
-use whyslow_words::{About, Fact, Remark};
-use whyslow_words::{Count, duration};
 
 /// Calls of one function from one line that block workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +37,9 @@ pub struct BlockedWorker {
 }
 
 impl BlockedWorker {
-    /// Shorter waits hold up little: a lock that another worker holds briefly is not a finding.
+    /// Shorter waits hold up little, such as those for a lock that another worker holds briefly.
     pub const SHORTEST_NS: u64 = 1_000_000;
-    /// A shorter total is not reported.
+    /// Calls with a shorter total are not listed.
     const MIN_NS: u64 = 10_000_000;
 
     /// Whether a thread with this wait reason is blocked by its own call.
@@ -71,7 +69,7 @@ impl BlockedWorker {
         }
     }
 
-    /// All findings, longest total first; none without recorded waits.
+    /// All of them, longest total first; none without recorded waits.
     pub fn find(profile: &Profile, selection: &Selection, charges: &Charges) -> Vec<Self> {
         let Some(metric) = wait_metric(profile) else { return Vec::new() };
         let labels = Labels::new(profile);
@@ -115,74 +113,5 @@ impl BlockedWorker {
             (Reverse(row.total_ns), labels.code(row.function), row.line, labels.code(row.call))
         });
         found
-    }
-
-    /// The finding, with its names.
-    pub fn finding(&self, profile: &Profile) -> AsyncFinding {
-        let place = self.file.filter(|_| self.line > 0).map_or(String::new(), |file| {
-            let file = profile.text(file);
-            let name = file.rsplit('/').next().unwrap_or(file);
-            format!(" ({name}:{})", self.line)
-        });
-        let from = format!("{}{place}", labels::name(profile, self.function));
-        let call = (self.call != self.function).then(|| labels::name(profile, self.call).into_owned());
-        AsyncFinding::BlockedWorker {
-            executor: self.executor,
-            reason: self.reason,
-            call,
-            from,
-            count: self.count,
-            total_ns: self.total_ns,
-        }
-    }
-}
-
-whyslow_profile::facts! {
-    /// A finding in an async program.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub enum AsyncFinding {
-        /// A call blocks a worker.
-        "blocked-worker" => BlockedWorker {
-            /// The executor that owns the worker.
-            executor: &'static str,
-            /// What it waits for.
-            reason: Reason,
-            /// The function that blocks; `None` if the user's code makes the system call directly.
-            call: Option<String>,
-            /// The function and line of your code.
-            from: String,
-            /// How often.
-            count: u64,
-            /// How long in all.
-            total_ns: u64,
-        },
-    }
-}
-
-impl Fact for AsyncFinding {
-    fn remark(&self) -> Remark {
-        let Self::BlockedWorker { executor, reason, call, from, count, total_ns } = self;
-        let article = if executor.starts_with('a') { "an" } else { "a" };
-        let many = if *count > 1 { format!(" in {} calls", Count(*count)) } else { String::new() };
-        let what = match call {
-            Some(call) => format!("in {call}, from {from}"),
-            None => format!("for {} in {from}", reason.label()),
-        };
-        let text =
-            format!("blocking call on {article} {executor} worker: {}{many} {what}", duration(*total_ns));
-        let spawn = match *executor {
-            "tokio" => "tokio::task::spawn_blocking",
-            _ => "blocking::unblock",
-        };
-        let fix = match reason {
-            Reason::Sleep => format!("await {executor}'s timer instead, or wrap the call in {spawn}"),
-            Reason::Lock | Reason::Condition => {
-                format!(
-                    "hold the lock for less time, use an async lock if it is held across an await, or wrap the call in {spawn}"
-                )
-            }
-            _ => format!("await an async version of the call, or wrap the call in {spawn}"),
-        };
-        Remark::note(self.id(), About::Waits, text).or(fix)
     }
 }

@@ -11,7 +11,7 @@ mod blocked;
 pub(crate) mod executor;
 mod stacks;
 
-pub use blocked::{AsyncFinding, BlockedWorker};
+pub use blocked::BlockedWorker;
 pub use stacks::{StackPlace, TaskStacks};
 
 use std::cmp::Reverse;

@@ -36,7 +36,7 @@ enum State {
 
 impl Together {
     /// From the recorded waits of all threads.
-    pub(super) fn of(profile: &Profile, metric: usize) -> Self {
+    pub fn of(profile: &Profile, metric: usize) -> Self {
         let Some(waits) = profile.samples.get(metric) else { return Self::default() };
         let life = |thread: usize| {
             let thread = &profile.threads[thread];

@@ -18,6 +18,7 @@ pub static FUNCTIONS: View = View {
     function: Needs::Nothing,
     of_samples: true,
     of_waits: false,
+    topic: None,
     refusal: never,
     body: functions,
 };

@@ -16,6 +16,7 @@ pub static HEAP: View = View {
     function: Needs::Nothing,
     of_samples: true,
     of_waits: false,
+    topic: None,
     refusal,
     body: |query, profile| Ok(Body::Heap(heap_of(query, profile))),
 };

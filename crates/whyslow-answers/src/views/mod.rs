@@ -6,6 +6,7 @@ mod threads;
 mod waits;
 
 use whyslow_analyze::heap::{has_heap, is_heap_only};
+use whyslow_explain::Topic;
 use whyslow_profile::Profile;
 
 pub use self::code::{CALLERS, CRATES, FUNCTIONS, LINES, MODULES, TREE};
@@ -31,6 +32,8 @@ pub struct View {
     pub of_samples: bool,
     /// Whether it shows waits, whatever metric is requested.
     pub of_waits: bool,
+    /// What it is about, if it shows findings.
+    pub topic: Option<Topic>,
     /// Why it cannot be shown, if so.
     pub(crate) refusal: fn(&Profile, Detail, Narrowing) -> Option<Refusal>,
     pub(crate) body: fn(&Query, &Profile) -> Result<Body, Refusal>,
@@ -76,6 +79,7 @@ pub static SUMMARY: View = View {
     function: Needs::Nothing,
     of_samples: false,
     of_waits: false,
+    topic: None,
     refusal: |_, _, narrowing| (narrowing > Narrowing::None).then_some(Refusal::SummaryOfAPart),
     body: |query, profile| Ok(Body::Summary(Box::new(Summary::of(query, profile)))),
 };
@@ -87,6 +91,7 @@ pub static QUALITY: View = View {
     function: Needs::Nothing,
     of_samples: true,
     of_waits: false,
+    topic: None,
     refusal: never,
     body: |query, profile| Ok(Body::Quality { value: query.weights(profile).total_value }),
 };

@@ -1,6 +1,7 @@
 //! Views of what runs when: threads, parallelism, spans, async tasks.
 
 use whyslow_analyze::{BlockedWorker, Parallelism, SpanTable, TaskTable, Threads};
+use whyslow_explain::Topic;
 
 use super::{Needs, View, never};
 use crate::answer::Body;
@@ -13,6 +14,7 @@ pub static THREADS: View = View {
     function: Needs::Nothing,
     of_samples: false,
     of_waits: false,
+    topic: None,
     refusal: never,
     body: |query, profile| Ok(Body::Threads(Threads::build(profile, &query.selection))),
 };
@@ -29,6 +31,7 @@ pub static SPANS: View = View {
 pub static TASKS: View = View {
     name: "tasks",
     help: &[("tasks", "async tasks: CPU time, awaits, calls that block workers")],
+    topic: Some(Topic::Tasks),
     body: |query, profile| {
         let blocked = BlockedWorker::find(profile, &query.selection, &query.cpu_charges(profile));
         Ok(Body::Tasks(TaskTable::build(profile, &query.selection), blocked))
@@ -40,6 +43,7 @@ pub static TASKS: View = View {
 pub static PARALLELISM: View = View {
     name: "parallelism",
     help: &[("parallelism", "how many threads run at the same time, and what runs alone")],
+    topic: Some(Topic::Parallelism),
     body: |query, profile| {
         let built = Parallelism::build(profile, &query.selection, &query.cpu_charges(profile));
         let refusal = Refusal::NotRecorded { missing: Missing::CpuTime, noted: None };

@@ -1,12 +1,13 @@
 //! Views of what programs wait for: waits, locks, the critical path, system calls.
 
 use whyslow_analyze::{
-    BlockedWorker, CriticalPath, LockTable, SyscallTable, WaitTable, has_syscalls, remark_of, wait_metric,
+    CriticalPath, LockTable, SyscallTable, WaitTable, has_syscalls, remark_of, wait_metric,
 };
+use whyslow_explain::Topic;
 use whyslow_profile::{Note, Profile, RecordingNote};
 
 use super::{Needs, View};
-use crate::answer::{Body, Waits};
+use crate::answer::Body;
 use crate::refusal::{Missing, Refusal};
 
 /// Where threads wait, for what, and how long.
@@ -16,13 +17,11 @@ pub static WAITS: View = View {
     function: Needs::Nothing,
     of_samples: false,
     of_waits: true,
+    topic: Some(Topic::Waits),
     refusal: |profile, _, _| without_waits(profile, Missing::Waits),
     body: |query, profile| {
         let (selection, charges) = query.waits(profile);
-        Ok(Body::Waits(Waits {
-            table: WaitTable::build(profile, &selection, &charges, query.shortest_wait_ns),
-            blocked: BlockedWorker::find(profile, &query.selection, &query.cpu_charges(profile)),
-        }))
+        Ok(Body::Waits(WaitTable::build(profile, &selection, &charges, query.shortest_wait_ns)))
     },
 };
 
@@ -30,6 +29,7 @@ pub static WAITS: View = View {
 pub static LOCKS: View = View {
     name: "locks",
     help: &[("locks", "locks that threads waited for, and their holders")],
+    topic: None,
     refusal: |profile, _, _| without_waits(profile, Missing::Locks),
     body: |query, profile| {
         let (selection, charges) = query.waits(profile);
@@ -42,6 +42,7 @@ pub static LOCKS: View = View {
 pub static CRITICAL_PATH: View = View {
     name: "critical-path",
     help: &[("critical-path", "what delayed the end, across threads (record --wakers)")],
+    topic: None,
     refusal: |profile, _, _| without_waits(profile, Missing::Wakers),
     body: |query, profile| {
         let (selection, charges) = query.waits(profile);
@@ -56,6 +57,7 @@ pub static SYSCALLS: View = View {
     name: "syscalls",
     help: &[("syscalls", "system calls by line and file (record --syscalls)")],
     of_waits: false,
+    topic: Some(Topic::Syscalls),
     refusal: |profile, _, _| {
         let asked = |note: &RecordingNote| matches!(note, RecordingNote::SyscallsNotRecorded { .. });
         (!has_syscalls(profile)).then(|| not_recorded(profile, Missing::Syscalls, asked))

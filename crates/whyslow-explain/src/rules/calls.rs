@@ -1,13 +1,15 @@
 //! Rules over recorded system calls.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_analyze::{SyscallAdvice, SyscallRow, SyscallTable};
+use whyslow_analyze::{SyscallRow, SyscallTable};
+use whyslow_processor::PAGE;
 use whyslow_profile::Profile;
-use whyslow_words::{Count, Fact, bytes, duration, number_of};
+use whyslow_words::{Count, bytes, duration, number_of};
 
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::rule::{Rule, Signal};
+use crate::rules::RuleId;
 
 /// How many lines are shown as evidence.
 const SHOWN: usize = 3;
@@ -21,24 +23,22 @@ const CHEAP_NS: u64 = 20_000;
 const SMALL: u64 = 1024;
 
 pub(super) static SMALL_TRANSFERS: Rule = Rule {
-    id: "small-transfers",
+    id: RuleId::SmallTransfers,
     title: "messages go over a socket in very small pieces, one system call each",
     rust: "collect a whole message in one buffer and send it with one call (BufWriter with a flush after each message, write_vectored), and read through a BufReader",
     native: Some(
         "collect a whole message in one buffer and send it with one call (writev, MSG_MORE), and read into a large buffer",
     ),
-    page: include_str!("../../../../docs/findings/small-transfers.md"),
     signal: Signal::Facts(small_transfers),
 };
 
 pub(super) static SYSCALL_PER_ITEM: Rule = Rule {
-    id: "syscall-per-item",
+    id: RuleId::SyscallPerItem,
     title: "a line makes one system call per item",
     rust: "ask once and cache the answer (a DirEntry's metadata, a time or size), or handle many items per call; entering the kernel costs more than the work it does there",
     native: Some(
         "ask once and cache the answer, or handle many items per call (d_type of readdir, sendmmsg, io_uring); entering the kernel costs more than the work it does there",
     ),
-    page: include_str!("../../../../docs/findings/syscall-per-item.md"),
     signal: Signal::Facts(syscall_per_item),
 };
 
@@ -67,8 +67,11 @@ fn find(
     }
     let share = |row: &SyscallRow| Measured::counted(row.cost.total_ns, whole).share;
     let place = |row: &SyscallRow| Place { label: row.label, file: row.file, line: row.line };
-    let evidence =
-        rows.iter().take(SHOWN).map(|row| Evidence::at(says(row), place(row), share(row))).collect();
+    let evidence = rows
+        .iter()
+        .take(SHOWN)
+        .map(|row| Evidence { call: Some(row.call), ..Evidence::at(says(row), place(row), share(row)) });
+    let evidence = evidence.collect();
     let places = rows.iter().map(|row| (place(row), share(row))).collect();
     let finding = Finding::new(rule, facts.question, Cost::Cpu, measured, places);
     // Recording makes each call slower, so the share is an overestimate.
@@ -102,14 +105,32 @@ fn transfers(rule: &'static Rule, facts: &Facts<'_>, calls: &[&str]) -> Vec<Find
         let is_answered =
             row.targets.first().is_some_and(|(target, _)| conversations.contains(profile.text(*target)));
         let call = profile.text(row.call);
-        let is_worth_it = MESSAGES.contains(&call) || row.advice(profile).is_some();
+        let is_worth_it = MESSAGES.contains(&call) || buffered(profile, row).is_some();
         few && !is_answered && calls.contains(&call) && is_worth_it
     };
     find(rule, facts, is_small, |row| {
-        let each = || format!("{} each on average", bytes(row.cost.bytes_each().unwrap_or(0)));
-        let size = row.advice(profile).map_or_else(each, |advice: SyscallAdvice| advice.remark().text);
-        format!("{} to {}, {size}:", number_of(row.cost.count, "call", "calls"), profile.text(row.call))
+        let each = bytes(row.cost.bytes_each().unwrap_or(0));
+        let calls = number_of(row.cost.count, "call", "calls");
+        let buffered = buffered(profile, row).filter(|_| !MESSAGES.contains(&profile.text(row.call)));
+        let instead = buffered.map_or(String::new(), |fewer| {
+            let fewer = number_of(fewer, "call", "calls");
+            format!(": with a 4 KiB buffer the same bytes take {fewer} instead of {}", Count(row.cost.count))
+        });
+        format!("{calls} to {}, {each} each on average{instead}:", profile.text(row.call))
     })
+}
+
+/// How many calls would transfer the same bytes in full pages, if at most half as many. `None` for sockets and the
+/// like: a message has the size that it has, and a buffer that waits for more delays the answer.
+fn buffered(profile: &Profile, row: &SyscallRow) -> Option<u64> {
+    const OF_MESSAGES: [&str; 8] =
+        ["socket", "TCP", "UDP", "Unix", "eventfd", "timerfd", "signalfd", "inotify"];
+    let is_message = |name: &str| OF_MESSAGES.iter().any(|start| name.starts_with(start));
+    let messages = row.targets.iter().filter(|(name, _)| is_message(profile.text(*name)));
+    let messages: u64 = messages.map(|(_, cost)| cost.count).sum();
+    // A page is the unit of the page cache, and the smallest useful buffer.
+    let in_pages = row.cost.bytes.div_ceil(PAGE);
+    (messages * 2 <= row.cost.count && in_pages * 2 <= row.cost.count).then_some(in_pages)
 }
 
 /// Small writes to files and pipes, from recorded system calls.
@@ -191,7 +212,7 @@ mod tests {
     #[test]
     fn requests_and_replies_need_no_buffer() {
         for (call, reply, id) in
-            [("sendto", "recvfrom", "small-transfers"), ("write", "read", "unbuffered-writes")]
+            [("sendto", "recvfrom", RuleId::SmallTransfers), ("write", "read", RuleId::UnbufferedWrites)]
         {
             let mut talk = calling("std::net::send", call, 20_000, 8);
             assert!(of_rule(&talk, id).is_some());
@@ -202,19 +223,40 @@ mod tests {
 
     #[test]
     fn small_socket_messages_are_reported_with_their_size() {
-        let finding = of_rule(&calling("std::net::send", "sendto", 20_000, 8), "small-transfers").unwrap();
+        let finding =
+            of_rule(&calling("std::net::send", "sendto", 20_000, 8), RuleId::SmallTransfers).unwrap();
         assert_eq!((line(&finding), percent(&finding)), (5, 20));
         assert!(evidence(&finding).contains("20,000 calls to sendto, 8 B each"), "{}", evidence(&finding));
-        assert_eq!(of_rule(&calling("std::net::send", "sendto", 20_000, 8_000), "small-transfers"), None);
-        assert_eq!(of_rule(&calling("std::net::send", "sendto", 2_000, 8), "small-transfers"), None);
+        assert_eq!(
+            of_rule(&calling("std::net::send", "sendto", 20_000, 8_000), RuleId::SmallTransfers),
+            None
+        );
+        assert_eq!(of_rule(&calling("std::net::send", "sendto", 2_000, 8), RuleId::SmallTransfers), None);
     }
 
     #[test]
     fn small_counted_writes_and_reads_show_missing_buffers() {
-        for (call, id) in [("write", "unbuffered-writes"), ("read", "unbuffered-reads")] {
+        for (call, id) in [("write", RuleId::UnbufferedWrites), ("read", RuleId::UnbufferedReads)] {
             let finding = of_rule(&calling("std::io::call", call, 20_000, 12), id).unwrap();
             assert_eq!((line(&finding), percent(&finding)), (5, 20));
+            let buffered =
+                "12 B each on average: with a 4 KiB buffer the same bytes take 59 calls instead of 20,000";
+            assert!(evidence(&finding).contains(buffered), "{}", evidence(&finding));
             assert_eq!(of_rule(&calling("std::io::call", call, 20_000, 4096), id), None);
+        }
+    }
+
+    #[test]
+    fn messages_on_sockets_and_events_need_no_buffer() {
+        let on = |target: &str| {
+            let mut made = calling("std::io::call", "write", 20_000, 12);
+            let target = made.strings.push(target);
+            made.syscalls.iter_mut().for_each(|row| row.file = Some(target));
+            of_rule(&made, RuleId::UnbufferedWrites).is_some()
+        };
+        assert!(on("/tmp/log") && on("pipe"));
+        for target in ["socket", "TCP socket 127.0.0.1:6379 from 127.0.0.1", "Unix socket", "eventfd"] {
+            assert!(!on(target), "{target}");
         }
     }
 
@@ -230,7 +272,7 @@ mod tests {
                 samples.value[row],
             );
         }
-        let finding = of_rule(&both, "unbuffered-writes").unwrap();
+        let finding = of_rule(&both, RuleId::UnbufferedWrites).unwrap();
         assert_eq!(
             (percent(&finding), finding.confidence),
             (10, Confidence::High),
@@ -241,8 +283,9 @@ mod tests {
 
     #[test]
     fn a_syscall_per_item_is_reported_unless_it_waits_or_transfers_data() {
-        let found =
-            |call: &str, count| of_rule(&calling("std::fs::metadata", call, count, 0), "syscall-per-item");
+        let found = |call: &str, count| {
+            of_rule(&calling("std::fs::metadata", call, count, 0), RuleId::SyscallPerItem)
+        };
         let finding = found("statx", 20_000).unwrap();
         assert_eq!((line(&finding), percent(&finding)), (5, 20));
         assert!(evidence(&finding).contains("20,000 calls to statx, 1.00 µs each"), "{}", evidence(&finding));

@@ -6,6 +6,7 @@ use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::FEWEST_SAMPLES;
 use crate::rule::{Rule, Signal};
+use crate::rules::RuleId;
 
 /// The smallest share of the CPU time of a hot function.
 const HOT: f64 = 0.10;
@@ -13,7 +14,7 @@ const HOT: f64 = 0.10;
 const WAITS_IPC: f64 = 1.0;
 
 pub(super) static CACHE_MISSES: Rule = Rule {
-    id: "cache-misses",
+    id: RuleId::CacheMisses,
     title: "a hot function waits for memory: its data is not in the caches",
     rust: "access memory in order, and less of it: a Vec instead of boxes and lists, u32 indices, a struct of arrays for fields that are read alone, \
            smaller blocks that fit into a cache",
@@ -21,18 +22,16 @@ pub(super) static CACHE_MISSES: Rule = Rule {
         "access memory in order, and less of it: arrays instead of lists and trees of pointers, 32-bit indices, an array per field for fields that are read alone, \
                   smaller blocks that fit into a cache",
     ),
-    page: include_str!("../../../../docs/findings/cache-misses.md"),
     signal: Signal::Facts(cache_misses),
 };
 
 pub(super) static BRANCH_MISSES: Rule = Rule {
-    id: "branch-misses",
+    id: RuleId::BranchMisses,
     title: "a hot function has branches that the CPU mispredicts",
     rust: "compute without the branch (min, max, arithmetic on bool as usize, select by index), sort or group the input by the condition, or decide once outside the loop",
     native: Some(
         "compute without the branch (min, max, masks, select by index), sort or group the input by the condition, or decide once outside the loop",
     ),
-    page: include_str!("../../../../docs/findings/branch-misses.md"),
     signal: Signal::Facts(branch_misses),
 };
 
@@ -104,6 +103,7 @@ mod tests {
     use whyslow_profile::{Origin, Profile, Sampler};
 
     use super::super::testing::{evidence, line, of_rule, percent};
+    use crate::RuleId;
 
     /// A hot and a cold function. The hot one has this many cycles and misses per thousand instructions.
     fn counted(event: &str, cycles: u64, misses: u64) -> Profile {
@@ -117,22 +117,22 @@ mod tests {
 
     #[test]
     fn a_hot_function_that_waits_for_memory_is_reported() {
-        let finding = of_rule(&counted("cache-misses", 3_000, 30), "cache-misses").unwrap();
+        let finding = of_rule(&counted("cache-misses", 3_000, 30), RuleId::CacheMisses).unwrap();
         assert_eq!((line(&finding), percent(&finding)), (4, 60));
         assert!(
             evidence(&finding).contains("30 misses per thousand instructions and 0.3 instructions per cycle"),
             "{}",
             evidence(&finding)
         );
-        assert_eq!(of_rule(&counted("cache-misses", 400, 30), "cache-misses"), None, "it does not wait");
-        assert_eq!(of_rule(&counted("cache-misses", 3_000, 2), "cache-misses"), None);
-        assert_eq!(of_rule(&counted("branch-misses", 3_000, 30), "cache-misses"), None);
+        assert_eq!(of_rule(&counted("cache-misses", 400, 30), RuleId::CacheMisses), None, "it does not wait");
+        assert_eq!(of_rule(&counted("cache-misses", 3_000, 2), RuleId::CacheMisses), None);
+        assert_eq!(of_rule(&counted("branch-misses", 3_000, 30), RuleId::CacheMisses), None);
     }
 
     #[test]
     fn a_hot_function_with_mispredicted_branches_is_reported() {
-        let finding = of_rule(&counted("branch-misses", 600, 12), "branch-misses").unwrap();
+        let finding = of_rule(&counted("branch-misses", 600, 12), RuleId::BranchMisses).unwrap();
         assert_eq!((line(&finding), percent(&finding)), (4, 60));
-        assert_eq!(of_rule(&counted("branch-misses", 600, 2), "branch-misses"), None);
+        assert_eq!(of_rule(&counted("branch-misses", 600, 2), RuleId::BranchMisses), None);
     }
 }

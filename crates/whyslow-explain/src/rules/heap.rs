@@ -8,6 +8,7 @@ use whyslow_words::{Count, Fact, bytes, duration, number_of};
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::rule::{Rule, Signal};
+use crate::rules::RuleId;
 
 /// How many lines are shown as evidence.
 const SHOWN: usize = 3;
@@ -19,90 +20,82 @@ const FEWEST: u64 = 20_000;
 const MUCH_MEMORY: u64 = 16 << 20;
 
 pub(super) static ALLOCATION_IN_LOOP: Rule = Rule {
-    id: "allocation-in-loop",
+    id: RuleId::AllocationInLoop,
     title: "a line allocates memory over and over and frees it soon after",
     rust: "create the buffer once, before the loop, and clear() it in each iteration, which keeps its memory; or pass in &mut Vec and &mut String instead of returning new ones",
     native: Some(
         "create the buffer once, before the loop, and clear() it in each iteration, or pass it in instead of returning a new one",
     ),
-    page: include_str!("../../../../docs/findings/allocation-in-loop.md"),
     signal: Signal::Facts(allocation_in_loop),
 };
 
 pub(super) static SHORT_LIVED_ALLOCATIONS: Rule = Rule {
-    id: "short-lived-allocations",
+    id: RuleId::ShortLivedAllocations,
     title: "most allocations are small and short-lived, across many lines",
     rust: "keep small values on the stack (arrays, ArrayVec, SmallVec, &str instead of String), reuse buffers, or allocate values with the same lifetime from an arena (bumpalo)",
     native: Some(
         "keep small values on the stack, pass pointers with a length (std::string_view), reuse buffers, or allocate values with the same lifetime from an arena (std::pmr::monotonic_buffer_resource)",
     ),
-    page: include_str!("../../../../docs/findings/short-lived-allocations.md"),
     signal: Signal::Facts(short_lived_allocations),
 };
 
 pub(super) static MANY_SMALL_BLOCKS: Rule = Rule {
-    id: "many-small-blocks",
+    id: RuleId::ManySmallBlocks,
     title: "one line makes most of the allocations: a very large number of small blocks that are kept",
     rust: "keep the elements in one Vec and refer to them by index (u32) instead of a Box or Rc for each, or allocate them from an arena (typed-arena, bumpalo), which is freed at once",
     native: Some(
         "keep the elements in one array or std::vector and refer to them by index instead of allocating each, or allocate them from a pool (std::pmr::monotonic_buffer_resource), which is freed at once",
     ),
-    page: include_str!("../../../../docs/findings/many-small-blocks.md"),
     signal: Signal::Facts(many_small_blocks),
 };
 
 pub(super) static UNUSED_CAPACITY: Rule = Rule {
-    id: "unused-capacity",
+    id: RuleId::UnusedCapacity,
     title: "a large part of the allocated memory is never written to",
     rust: "allocate only what you need: use a smaller with_capacity(n), or call shrink_to_fit() or into_boxed_slice() once it is filled",
     native: Some(
         "allocate only what you need: use a smaller reserve(n) or a buffer of the real size, or call shrink_to_fit() once it is filled",
     ),
-    page: include_str!("../../../../docs/findings/unused-capacity.md"),
     signal: Signal::Facts(unused_capacity),
 };
 
 pub(super) static LEAKS: Rule = Rule {
-    id: "leaks",
+    id: RuleId::Leaks,
     title: "memory leak: nothing points to these blocks any more, and they were never freed",
     rust: "look for mem::forget, Box::leak, into_raw without from_raw, cycles of Rc or Arc (break them with Weak), and memory that C code hands over",
     native: Some(
         "free it before the last pointer goes away, or let std::unique_ptr own it; break cycles of std::shared_ptr with std::weak_ptr",
     ),
-    page: include_str!("../../../../docs/findings/leaks.md"),
     signal: Signal::Facts(leaks),
 };
 
 pub(super) static MEMORY_GROWS: Rule = Rule {
-    id: "memory-grows",
+    id: RuleId::MemoryGrows,
     title: "memory grows until the end of the run",
     rust: "limit what you keep: a cache with a maximum size (lru), a bounded channel, results written out instead of collected; drop values you no longer need",
     native: Some(
         "limit what you keep: a cache with a maximum size, a bounded queue, results written out instead of collected",
     ),
-    page: include_str!("../../../../docs/findings/memory-grows.md"),
     signal: Signal::Facts(memory_grows),
 };
 
 pub(super) static MEMORY_SAW_TOOTH: Rule = Rule {
-    id: "memory-saw-tooth",
+    id: RuleId::MemorySawTooth,
     title: "memory is built up and released over and over",
     rust: "reuse large buffers between rounds (clear() instead of a new one), or work in smaller pieces to lower the peak",
     native: Some(
         "reuse large buffers between rounds instead of freeing them, or work in smaller pieces to lower the peak",
     ),
-    page: include_str!("../../../../docs/findings/memory-saw-tooth.md"),
     signal: Signal::Facts(memory_saw_tooth),
 };
 
 pub(super) static PEAK_BY_ONE_LINE: Rule = Rule {
-    id: "peak-by-one-line",
+    id: RuleId::PeakByOneLine,
     title: "one line holds most of the memory at the peak",
     rust: "process the data in pieces or as a stream (BufReader, chunks), free it before the next large allocation, or use smaller types (u32 for usize, Box<str> for String)",
     native: Some(
         "process the data in pieces or as a stream, free it before the next large allocation, or use smaller types",
     ),
-    page: include_str!("../../../../docs/findings/peak-by-one-line.md"),
     signal: Signal::Facts(peak_by_one_line),
 };
 
@@ -505,17 +498,17 @@ mod tests {
             ))
         };
         let second_ns = 1_000_000_000;
-        let finding = of_rule(&text(1_000_000, 24, second_ns / 2), "many-small-blocks").unwrap();
+        let finding = of_rule(&text(1_000_000, 24, second_ns / 2), RuleId::ManySmallBlocks).unwrap();
         assert_eq!((line(&finding), percent(&finding), finding.of), (9, 98, Cost::Allocations));
         let words = "1,000,000 blocks of 24 B on average, 1,000,000 at the peak:";
         assert!(evidence(&finding).contains(words), "{}", evidence(&finding));
         assert_eq!(
-            of_rule(&text(1_000_000, 24, 100), "many-small-blocks"),
+            of_rule(&text(1_000_000, 24, 100), RuleId::ManySmallBlocks),
             None,
             "allocation-in-loop has them"
         );
-        assert_eq!(of_rule(&text(1_000_000, 4096, second_ns), "many-small-blocks"), None);
-        assert_eq!(of_rule(&text(10_000, 24, second_ns), "many-small-blocks"), None);
+        assert_eq!(of_rule(&text(1_000_000, 4096, second_ns), RuleId::ManySmallBlocks), None);
+        assert_eq!(of_rule(&text(10_000, 24, second_ns), RuleId::ManySmallBlocks), None);
     }
 
     #[test]
@@ -524,9 +517,9 @@ mod tests {
             "app::main@m.rs:3;app::work@w.rs:9 : allocations=800000 bytes_allocated=80000000 temporary=800000",
         );
         profile.meta.duration_ns *= 30;
-        assert_eq!(of_rule(&profile, "allocation-in-loop"), None);
+        assert_eq!(of_rule(&profile, RuleId::AllocationInLoop), None);
         profile.meta.user_time_ns = 1_000_000_000;
-        assert!(of_rule(&profile, "allocation-in-loop").is_some());
+        assert!(of_rule(&profile, RuleId::AllocationInLoop).is_some());
     }
 
     #[test]
@@ -539,7 +532,7 @@ mod tests {
                 allocations * life
             ))
         };
-        let finding = of_rule(&text(800_000, 800_000, 50), "allocation-in-loop").unwrap();
+        let finding = of_rule(&text(800_000, 800_000, 50), RuleId::AllocationInLoop).unwrap();
         assert_eq!(
             (line(&finding), percent(&finding), finding.of, finding.max_speedup),
             (9, 80, Cost::Allocations, None)
@@ -551,8 +544,8 @@ mod tests {
         );
         assert!(finding.verify.contains("--metric allocations --function 'app::work'"), "{}", finding.verify);
         // Few allocations per second, and blocks that live long, are not a problem.
-        assert_eq!(of_rule(&text(300_000, 300_000, 50), "allocation-in-loop"), None);
-        assert_eq!(of_rule(&text(800_000, 0, 500_000_000), "allocation-in-loop"), None);
+        assert_eq!(of_rule(&text(300_000, 300_000, 50), RuleId::AllocationInLoop), None);
+        assert_eq!(of_rule(&text(800_000, 0, 500_000_000), RuleId::AllocationInLoop), None);
     }
 
     #[test]
@@ -566,10 +559,10 @@ mod tests {
             });
             second(&rows.collect::<String>())
         };
-        let finding = of_rule(&text(24), "short-lived-allocations").unwrap();
+        let finding = of_rule(&text(24), RuleId::ShortLivedAllocations).unwrap();
         assert_eq!((percent(&finding), finding.places.len()), (100, 8));
-        assert_eq!(of_rule(&text(24), "allocation-in-loop"), None, "no line stands out");
-        assert_eq!(of_rule(&text(4096), "short-lived-allocations"), None);
+        assert_eq!(of_rule(&text(24), RuleId::AllocationInLoop), None, "no line stands out");
+        assert_eq!(of_rule(&text(4096), RuleId::ShortLivedAllocations), None);
     }
 
     #[test]
@@ -584,7 +577,10 @@ mod tests {
         );
         let findings = found(&profile);
         let [finding] = &findings[..] else { panic!("{findings:?}") };
-        assert_eq!((finding.rule.id, finding.of, percent(finding)), ("allocation-in-loop", Cost::Cpu, 75));
+        assert_eq!(
+            (finding.rule.id, finding.of, percent(finding)),
+            (RuleId::AllocationInLoop, Cost::Cpu, 75)
+        );
         assert!(evidence(finding).contains("100.0 % of allocations: "), "{}", evidence(finding));
         assert!(finding.max_speedup.is_some() && finding.evidence.iter().any(|row| row.text == "in"));
     }
@@ -602,9 +598,9 @@ mod tests {
             ..GrowthBar::default()
         };
         let mut alone = second(heap);
-        assert_eq!(of_rule(&alone, "vec-growth"), None, "how it grew is not known");
+        assert_eq!(of_rule(&alone, RuleId::VecGrowth), None, "how it grew is not known");
         alone.heap.growth = vec![bar];
-        let finding = of_rule(&alone, "vec-growth").unwrap();
+        let finding = of_rule(&alone, RuleId::VecGrowth).unwrap();
         assert_eq!((line(&finding), finding.of, percent(&finding)), (3, Cost::Allocations, 88));
         assert!(evidence(&finding).contains("700,000 reallocations moved"), "{}", evidence(&finding));
         let mut both = profile(
@@ -612,7 +608,7 @@ mod tests {
         );
         add_heap(&mut both, heap);
         both.heap.growth = vec![bar];
-        let finding = of_rule(&both, "vec-growth").unwrap();
+        let finding = of_rule(&both, RuleId::VecGrowth).unwrap();
         assert_eq!((finding.of, percent(&finding)), (Cost::Cpu, 50));
         assert!(evidence(&finding).contains("700,000 reallocations moved"), "{}", evidence(&finding));
     }
@@ -625,9 +621,13 @@ mod tests {
                  app::main@m.rs:3;app::rest@l.rs:9 : allocations=100 bytes_allocated=2000000 examined_bytes=2000000 unused_bytes=1000"
             ))
         };
-        let finding = of_rule(&text(7_000_000), "unused-capacity").unwrap();
+        let finding = of_rule(&text(7_000_000), RuleId::UnusedCapacity).unwrap();
         assert_eq!((line(&finding), percent(&finding), finding.of), (7, 70, Cost::Bytes));
-        assert_eq!(of_rule(&text(2_000_000), "unused-capacity"), None, "a quarter of a buffer is ordinary");
+        assert_eq!(
+            of_rule(&text(2_000_000), RuleId::UnusedCapacity),
+            None,
+            "a quarter of a buffer is ordinary"
+        );
     }
 
     #[test]
@@ -638,13 +638,13 @@ mod tests {
             ))
         };
         let mut leaking = text(MB / 2);
-        let finding = of_rule(&leaking, "leaks").unwrap();
+        let finding = of_rule(&leaking, RuleId::Leaks).unwrap();
         assert_eq!((line(&finding), percent(&finding), finding.of), (7, 50, Cost::Peak));
         assert!(evidence(&finding).contains("in 10 blocks"), "{}", evidence(&finding));
         assert!(finding.verify.contains("--metric live-at-exit"), "{}", finding.verify);
-        assert_eq!(of_rule(&text(3_000), "leaks"), None);
+        assert_eq!(of_rule(&text(3_000), RuleId::Leaks), None);
         leaking.meta.heap.as_mut().unwrap().leaks = LeakCheck::NotDone;
-        assert_eq!(of_rule(&leaking, "leaks"), None);
+        assert_eq!(of_rule(&leaking, RuleId::Leaks), None);
     }
 
     /// A program whose live bytes, and those of one of its lines, develop like this.
@@ -664,14 +664,14 @@ mod tests {
             let profile = with_growth(growth, 100 * MB);
             let findings = found(&profile);
             let [finding] = &findings[..] else { panic!("{findings:?}") };
-            assert_eq!((finding.rule.id, line(finding), percent(finding)), ("memory-grows", 5, 80));
+            assert_eq!((finding.rule.id, line(finding), percent(finding)), (RuleId::MemoryGrows, 5, 80));
             assert_eq!(finding.confidence, Confidence::Low, "a second is short");
         }
-        assert_eq!(of_rule(&with_growth("flat", 100 * MB), "memory-grows"), None);
-        assert_eq!(of_rule(&with_growth("linear", MB), "memory-grows"), None);
+        assert_eq!(of_rule(&with_growth("flat", 100 * MB), RuleId::MemoryGrows), None);
+        assert_eq!(of_rule(&with_growth("linear", MB), RuleId::MemoryGrows), None);
         let mut lost = with_growth("linear", 100 * MB);
         lost.heap.sites[0].counts.definitely_lost_bytes = 90 * MB;
-        assert_eq!(of_rule(&lost, "memory-grows"), None, "`leaks` reports it");
+        assert_eq!(of_rule(&lost, RuleId::MemoryGrows), None, "`leaks` reports it");
     }
 
     #[test]
@@ -691,17 +691,17 @@ mod tests {
             profile.meta.heap.as_mut().unwrap().growth = "sawtooth".to_owned();
             profile
         };
-        let finding = of_rule(&waves(5), "memory-saw-tooth").unwrap();
+        let finding = of_rule(&waves(5), RuleId::MemorySawTooth).unwrap();
         assert_eq!((line(&finding), percent(&finding)), (5, 100));
         assert!(evidence(&finding).contains("5 times"), "{}", evidence(&finding));
-        assert_eq!(of_rule(&waves(2), "memory-saw-tooth"), None);
+        assert_eq!(of_rule(&waves(2), RuleId::MemorySawTooth), None);
     }
 
     #[test]
     fn a_line_with_most_of_a_large_peak_is_reported() {
-        let finding = of_rule(&with_growth("flat", 100 * MB), "peak-by-one-line").unwrap();
+        let finding = of_rule(&with_growth("flat", 100 * MB), RuleId::PeakByOneLine).unwrap();
         assert_eq!((line(&finding), percent(&finding)), (5, 80));
-        assert_eq!(of_rule(&with_growth("flat", 30 * MB), "peak-by-one-line"), None);
+        assert_eq!(of_rule(&with_growth("flat", 30 * MB), RuleId::PeakByOneLine), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::finding::Confidence;
 use crate::rule::{Beneath, Frames, Rule, Signal};
+use crate::rules::RuleId;
 
 /// Kernel functions that show large transfers: their time grows with the number of bytes, since they copy, fetch and
 /// add pages. The rest of a system call takes the same time for one byte. And those that show messages.
@@ -17,11 +18,10 @@ const LARGE_OR_MESSAGE: &[&str] = &[
 const LARGE: f64 = 0.18;
 
 pub(super) static UNBUFFERED_WRITES: Rule = Rule {
-    id: "unbuffered-writes",
+    id: RuleId::UnbufferedWrites,
     title: "unbuffered writes: each small write is a system call",
     rust: "wrap the file in a BufWriter, and flush it at the end",
     native: Some("write through stdio or a std::ofstream with a buffer (setvbuf, pubsetbuf) instead of write(2)"),
-    page: include_str!("../../../../docs/findings/unbuffered-writes.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"<&?std::fs::File as std::io::Write>::write(?:_all|_vectored)?$",
@@ -38,11 +38,10 @@ pub(super) static UNBUFFERED_WRITES: Rule = Rule {
 };
 
 pub(super) static UNBUFFERED_READS: Rule = Rule {
-    id: "unbuffered-reads",
+    id: RuleId::UnbufferedReads,
     title: "unbuffered reads: each small read is a system call",
     rust: "wrap the file in a BufReader, or read the whole file with fs::read",
     native: Some("read through stdio or a std::ifstream with a buffer, or the whole file at once, instead of read(2)"),
-    page: include_str!("../../../../docs/findings/unbuffered-reads.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"<&?std::fs::File as std::io::Read>::read(?:_exact|_buf)?$",
@@ -59,11 +58,10 @@ pub(super) static UNBUFFERED_READS: Rule = Rule {
 };
 
 pub(super) static PRINT_PER_LINE: Rule = Rule {
-    id: "print-per-line",
+    id: RuleId::PrintPerLine,
     title: "each printed line locks stdout and is written separately",
     rust: "lock and buffer stdout once: let mut out = BufWriter::new(io::stdout().lock()); then writeln!(out, …)",
     native: Some("give stdout a large buffer (setvbuf), and use '\\n' instead of std::endl"),
-    page: include_str!("../../../../docs/findings/print-per-line.md"),
     signal: Signal::Frames(
         Frames::new(&[r"std::io::stdio::_?e?print\b|LineWriter(?:Shim)?<.*> as std::io::Write>|std::io::buffered::linewriter", r"std::endl<"])
             .with(Beneath::All)
@@ -74,15 +72,14 @@ pub(super) static PRINT_PER_LINE: Rule = Rule {
 };
 
 pub(super) static LINES_ALLOCATE: Rule = Rule {
-    id: "lines-allocate",
+    id: RuleId::LinesAllocate,
     title: "lines() allocates a new String for every line",
     rust: "keep one String, clear() it and read_line() into it; use read_until() for bytes; or read the whole file and use str::lines(), which borrows",
     native: None,
-    page: include_str!("../../../../docs/findings/lines-allocate.md"),
     signal: Signal::Frames(
         Frames::new(&[r"<std::io::Lines<.*> as core::iter::traits::iterator::Iterator>::next$"])
             .with(Beneath::All)
-            .absorbs(&["allocator-heavy"])
+            .absorbs(&[RuleId::AllocatorHeavy])
             .least(0.05),
     ),
 };

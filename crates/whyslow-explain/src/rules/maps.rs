@@ -3,27 +3,26 @@
 use super::memory::is_in_counted_loop;
 use crate::finding::Confidence;
 use crate::rule::{Frames, Rule, Signal};
+use crate::rules::RuleId;
 
 pub(super) static SMALL_KEY_MAP: Rule = Rule {
-    id: "small-key-map",
+    id: RuleId::SmallKeyMap,
     title: "small keys are hashed with SipHash: hashing takes longer than the rest of the lookup",
     rust: "use a faster hasher for keys that do not come from untrusted input: rustc-hash (FxHashMap), foldhash or ahash; for small dense numbers, use a Vec indexed by the key",
     native: None,
-    page: include_str!("../../../../docs/findings/small-key-map.md"),
     signal: Signal::Frames(Frames::new(&[
         r"core::hash::impls::<impl core::hash::Hash for (?:u|i)(?:8|16|32|64|128|size)>::hash$|core::hash::impls::<impl core::hash::Hash for (?:char|bool)>::hash$",
         r"<std::hash::random::RandomState as core::hash::BuildHasher>::hash_one::<&?&?(?:u|i)(?:8|16|32|64|128|size)>$",
     ])
-    .absorbs(&["sip-hash"])
+    .absorbs(&[RuleId::SipHash])
     .refuted_by(&[r"foldhash|ahash|rustc_hash|fxhash|fnv::|xxh|wyhash|nohash|seahash|metrohash"], 1.0 / 3.0)),
 };
 
 pub(super) static SIP_HASH: Rule = Rule {
-    id: "sip-hash",
+    id: RuleId::SipHash,
     title: "keys are hashed with SipHash, HashMap's safe but slow default",
     rust: "use a faster hasher for keys that do not come from untrusted input: rustc-hash (FxHashMap), foldhash or ahash; hash less often: use the entry API instead of get and insert",
     native: None,
-    page: include_str!("../../../../docs/findings/sip-hash.md"),
     signal: Signal::Frames(Frames::new(&[
         // Anchored at the start: the drop of a map has the hasher among its type arguments.
         r"^<*&?(?:core::hash::sip::|std::hash::random::(?:DefaultHasher|RandomState)\b)",
@@ -31,11 +30,10 @@ pub(super) static SIP_HASH: Rule = Rule {
 };
 
 pub(super) static MAP_GROWTH: Rule = Rule {
-    id: "map-growth",
+    id: RuleId::MapGrowth,
     title: "a hash map is resized repeatedly while it is filled, and each resize rehashes every key",
     rust: "set the size up front with HashMap::with_capacity(n) or reserve(n); or keep one map, clear() it and refill it",
     native: Some("call reserve(n) before filling it"),
-    page: include_str!("../../../../docs/findings/map-growth.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"hashbrown::raw::.*::(?:reserve_rehash\w*|resize_inner|resize|rehash_in_place)",
@@ -46,13 +44,12 @@ pub(super) static MAP_GROWTH: Rule = Rule {
 };
 
 pub(super) static BTREE_SEARCH: Rule = Rule {
-    id: "btree-search",
+    id: RuleId::BtreeSearch,
     title: "lookups in ordered maps (BTreeMap, std::map) compare keys level by level",
     rust: "use a HashMap if you do not need the order, or a sorted Vec with binary search once the map no longer changes",
     native: Some(
         "use std::unordered_map if you do not need the order, or a sorted std::vector with std::lower_bound",
     ),
-    page: include_str!("../../../../docs/findings/btree-search.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^<*alloc::collections::btree::(?:map|set)::BTree(?:Map|Set)<.*>::(?:get|get_mut|get_key_value|contains_key|contains)(?:::<.*>)?$",

@@ -7,16 +7,16 @@ use whyslow_profile::Profile;
 use crate::finding::{Confidence, Place};
 use crate::language::language_of;
 use crate::rule::{Beneath, Frames, Rule, Signal};
+use crate::rules::RuleId;
 
 pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
-    id: "allocator-heavy",
+    id: RuleId::AllocatorHeavy,
     title: "much of the time is spent allocating and freeing memory",
     rust: "allocate less often: reuse a buffer that lives outside the loop (clear() keeps its memory), keep small values on the stack, \
            or put values with the same lifetime into an arena; if you need every allocation, try another allocator such as mimalloc",
     native: Some(
         "allocate less often: reuse buffers outside the loop, keep small values on the stack, use an arena (std::pmr in C++), or try another allocator",
     ),
-    page: include_str!("../../../../docs/findings/allocator-heavy.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^(?:__GI_|__libc_|je_|mi_|_rjem_|_mi_|tc_)?_*(?:libc_)?(?:malloc|calloc|realloc|free|cfree|memalign|posix_memalign|aligned_alloc)(?:_.*)?$",
@@ -24,7 +24,7 @@ pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
             r"^alloc::alloc::(?:alloc|dealloc|realloc|alloc_zeroed|__rust_alloc)|__rust_(?:alloc|dealloc|realloc)|^__rdl_",
             r"^operator (?:new|delete)",
         ])
-        .absorbs(&["drop-heavy"])
+        .absorbs(&[RuleId::DropHeavy])
         .least(0.10),
     ),
 };
@@ -33,11 +33,10 @@ pub(super) static ALLOCATOR_HEAVY: Rule = Rule {
 const FREES: &str = r"^(?:__GI_|__libc_|je_|mi_|_rjem_|_mi_|tc_)?_*(?:libc_)?c?free(?:_.*)?$|^_int_free|^__rdl_dealloc|__rust_dealloc|^alloc::alloc::dealloc|^operator delete|^malloc_consolidate";
 
 pub(super) static VEC_GROWTH: Rule = Rule {
-    id: "vec-growth",
+    id: RuleId::VecGrowth,
     title: "a vector or string is reallocated repeatedly while it is filled",
     rust: "set the size up front with Vec::with_capacity(n), reserve(n), or collect() from an iterator that knows its length; or keep one vector, clear() it and refill it",
     native: Some("call reserve(n) before filling it, or keep one, clear() it and refill it"),
-    page: include_str!("../../../../docs/findings/vec-growth.md"),
     signal: Signal::Frames(Frames::new(&[
         r"RawVec(?:Inner)?\b.*::(?:grow_one|grow_amortized|grow_exact|finish_grow|reserve_for_push|do_reserve_and_handle|reserve)\b",
         r"^(?:void )?std::vector<.*>::_M_(?:realloc_insert|realloc_append|fill_insert|default_append)",
@@ -52,11 +51,10 @@ pub(super) static VEC_GROWTH: Rule = Rule {
 };
 
 pub(super) static CLONE_HEAVY: Rule = Rule {
-    id: "clone-heavy",
+    id: RuleId::CloneHeavy,
     title: "cloning values copies everything they own",
     rust: "borrow instead (&T, &str, &[T]), share with Rc or Arc, use Cow if only some are modified, or clone_from() into an existing value",
     native: Some("pass by const reference or std::string_view, or move instead of copying"),
-    page: include_str!("../../../../docs/findings/clone-heavy.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r" as core::clone::Clone>::clone(?:_from)?$",
@@ -66,7 +64,7 @@ pub(super) static CLONE_HEAVY: Rule = Rule {
             r"<str as alloc::(?:string::(?:SpecToString|ToString)|borrow::ToOwned)>::|<alloc::string::String as core::convert::From<&(?:mut )?str>>::from$",
         ])
         .with(Beneath::All)
-        .absorbs(&["drop-heavy", "allocator-heavy"])
+        .absorbs(&[RuleId::DropHeavy, RuleId::AllocatorHeavy])
         // A counted reference is not what it points to.
         .ended_by(&[r"<alloc::(?:rc|sync)::(?:Rc|Arc|UniqueRc|Weak)<.*> as core::clone::Clone>::clone$"])
         // Numbers and others that are written as text are not copied, and words that are collected are kept.
@@ -75,14 +73,13 @@ pub(super) static CLONE_HEAVY: Rule = Rule {
 };
 
 pub(super) static DROP_HEAVY: Rule = Rule {
-    id: "drop-heavy",
+    id: RuleId::DropHeavy,
     title: "large or many values are dropped element by element",
     rust: "keep fewer, larger allocations (Vec instead of boxes, an arena), reuse values instead of dropping them, \
            or std::mem::forget values that live until the program exits",
     native: Some(
         "keep fewer, larger allocations, use an arena, or do not free values that live until the program exits",
     ),
-    page: include_str!("../../../../docs/findings/drop-heavy.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"drop_in_place(?:::)?<\[|^(?:void )?std::_Rb_tree<.*>::_M_erase\(|^(?:void )?std::_Destroy",
@@ -96,11 +93,10 @@ pub(super) static DROP_HEAVY: Rule = Rule {
 };
 
 pub(super) static MEMORY_COPIES: Rule = Rule {
-    id: "memory-copies",
+    id: RuleId::MemoryCopies,
     title: "large or frequent memory copies (memcpy, memmove)",
     rust: "pass large values by reference or in a Box, box the large variants of an enum, and copy whole slices once instead of repeatedly",
     native: Some("pass large values by reference or pointer, and move containers instead of copying them"),
-    page: include_str!("../../../../docs/findings/memory-copies.md"),
     signal: Signal::Frames(
         Frames::new(&[r"^_*(?:GI_+)?mem(?:cpy|move)(?:_chk)?(?:_.*)?$"])
             // Copies that the program asks for: text and slices are put together, and files are read and written.
@@ -116,11 +112,10 @@ pub(super) static MEMORY_COPIES: Rule = Rule {
 };
 
 pub(super) static FRONT_REMOVAL: Rule = Rule {
-    id: "front-removal",
+    id: RuleId::FrontRemoval,
     title: "removing from or inserting into the front or middle of a vector moves all later elements",
     rust: "remove from the end with pop() or swap_remove(), use a VecDeque for a queue, or remove many at once with retain() or drain()",
     native: Some("remove from the end, use a std::deque for a queue, or erase-remove many at once"),
-    page: include_str!("../../../../docs/findings/front-removal.md"),
     signal: Signal::Frames(Frames::new(&[
         r"alloc::vec::Vec<.*>>?::(?:remove|try_remove|insert|insert_mut)$",
         r"alloc::vec::drain::Drain<.*> as core::ops::drop::Drop>::drop",
@@ -130,13 +125,12 @@ pub(super) static FRONT_REMOVAL: Rule = Rule {
 };
 
 pub(super) static PAGE_FAULTS: Rule = Rule {
-    id: "page-faults",
+    id: RuleId::PageFaults,
     title: "page faults: the kernel maps fresh memory over and over",
     rust: "reuse large buffers instead of allocating new ones; vec![0; n] with a large n creates a new mapping each time, and each of its pages faults on first use",
     native: Some(
         "reuse large buffers; mallopt(M_MMAP_THRESHOLD, …) and M_TRIM_THRESHOLD keep freed memory in the process",
     ),
-    page: include_str!("../../../../docs/findings/page-faults.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^asm_exc_page_fault$|^exc_page_fault$|^do_user_addr_fault$|^handle_mm_fault$|^clear_page",
@@ -154,11 +148,10 @@ pub(super) static PAGE_FAULTS: Rule = Rule {
 };
 
 pub(super) static COLLECT_THEN_ITERATE: Rule = Rule {
-    id: "collect-then-iterate",
+    id: RuleId::CollectThenIterate,
     title: "items are collected into a Vec that is only iterated once",
     rust: "continue with the iterator instead of collecting it, or return `impl Iterator`; if you need the items twice, refill one Vec (clear, extend)",
     native: None,
-    page: include_str!("../../../../docs/findings/collect-then-iterate.md"),
     signal: Signal::Frames(
         Frames::new(&[r"as core::iter::traits::collect::FromIterator<.*>>::from_iter$"])
             .on_line(is_iterated_once)

@@ -13,9 +13,10 @@ use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES};
 use crate::rule::{Beneath, Frames, Rule, Signal};
+use crate::rules::RuleId;
 
 pub(super) static LINEAR_SEARCH: Rule = Rule {
-    id: "linear-search",
+    id: RuleId::LinearSearch,
     title: "repeated linear searches through a list",
     rust: "if the list grows with the input (`whyslow scale` shows it), keep the items in a HashMap or HashSet by the key you search for, or sort them and use \
            binary_search_by_key; if it is short, first check what rules most items out (a length, a first byte), or search for all strings at once (aho-corasick, memchr)",
@@ -23,7 +24,6 @@ pub(super) static LINEAR_SEARCH: Rule = Rule {
         "if the list grows with the input (`whyslow scale` shows it), keep the items in a hash table (std::unordered_map) by the key you search for, or sort them and search by halves \
          (bsearch, std::lower_bound); if it is short, first check what rules most items out (a length, a first byte)",
     ),
-    page: include_str!("../../../../docs/findings/linear-search.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^<core::slice::iter::\w+<.*> as core::iter::traits::iterator::Iterator>::(?:find|position|any|all|rposition|find_map)(?:::<.*>)?$",
@@ -40,11 +40,10 @@ pub(super) static LINEAR_SEARCH: Rule = Rule {
 };
 
 pub(super) static SORT_BY_COSTLY_KEY: Rule = Rule {
-    id: "sort-by-costly-key",
+    id: RuleId::SortByCostlyKey,
     title: "sorting recomputes an expensive key for every comparison",
     rust: "compute each key once with sort_by_cached_key, or compare existing fields: sort_by(|a, b| a.name.cmp(&b.name))",
     native: Some("compute each key once before sorting, and compare the stored keys"),
-    page: include_str!("../../../../docs/findings/sort-by-costly-key.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"::sort(?:_unstable)?_by_key\b.*\{\{?closure",
@@ -59,18 +58,17 @@ pub(super) static SORT_BY_COSTLY_KEY: Rule = Rule {
 };
 
 pub(super) static RECURSION: Rule = Rule {
-    id: "recursion",
+    id: RuleId::Recursion,
     title: "recursion without a cache: a function of a few numbers calls itself for the same numbers again",
     rust: "keep the results that are needed again in a HashMap or a table, or compute them from the smallest one up in a loop",
     native: Some(
         "keep the results that are needed again in a table, or compute them from the smallest one up in a loop",
     ),
-    page: include_str!("../../../../docs/findings/recursion.md"),
     signal: Signal::Facts(recursion),
 };
 
 pub(super) static SEARCH_LOOP: Rule = Rule {
-    id: "search-loop",
+    id: RuleId::SearchLoop,
     title: "linear search in a loop: quadratic when it runs once per item",
     rust: "build a HashMap by the key you search for, once, before the loop, or sort the items and use binary_search_by_key; \
            `whyslow scale` shows how it grows",
@@ -78,7 +76,6 @@ pub(super) static SEARCH_LOOP: Rule = Rule {
         "build a hash table (std::unordered_map) by the key you search for, once, before the loop, or sort the items and search by halves (bsearch, std::lower_bound); \
          `whyslow scale` shows how it grows",
     ),
-    page: include_str!("../../../../docs/findings/search-loop.md"),
     signal: Signal::Facts(search_loop),
 };
 

@@ -4,13 +4,13 @@ use whyslow_asm::Kind;
 
 use crate::finding::Confidence;
 use crate::rule::{Beneath, Frames, InCode, Rule, Signal};
+use crate::rules::RuleId;
 
 pub(super) static ARC_TRAFFIC: Rule = Rule {
-    id: "arc-traffic",
+    id: RuleId::ArcTraffic,
     title: "reference counts (Arc, shared_ptr) change very often, each time with an atomic instruction",
     rust: "borrow the value in the Arc (&T) instead of cloning it, clone it once per thread outside the loop, or use Rc if there is only one thread",
     native: Some("pass std::shared_ptr by reference, or the object it points to, instead of copying it"),
-    page: include_str!("../../../../docs/findings/arc-traffic.md"),
     signal: Signal::Frames(Frames::new(&[
         r"<alloc::sync::(?:Arc|Weak)<.*> as core::(?:clone::Clone>::clone|ops::drop::Drop>::drop)$",
         r"drop_in_place(?:::)?<alloc::sync::(?:Arc|Weak)<.*>>$",
@@ -21,11 +21,10 @@ pub(super) static ARC_TRAFFIC: Rule = Rule {
 };
 
 pub(super) static ATOMIC_TRAFFIC: Rule = Rule {
-    id: "atomic-traffic",
+    id: RuleId::AtomicTraffic,
     title: "threads change atomics in hot code: each change locks the cache line, and moves it between CPUs that share it",
     rust: "count per thread and add up at the end, or change it less often; if threads need counts of their own at any time, keep each on a cache line of its own (crossbeam's CachePadded)",
     native: Some("count per thread and add up at the end, or change it less often; if threads need counts of their own at any time, keep each on a cache line of its own (alignas(64))"),
-    page: include_str!("../../../../docs/findings/atomic-traffic.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"core::sync::atomic::(?:atomic_(?:add|sub|swap|compare_exchange\w*|or|and|xor|umax|umin|nand)|Atomic\w*(?:<.*>)?>?::(?:fetch_\w+|swap|compare_exchange\w*|update))",
@@ -39,11 +38,10 @@ pub(super) static ATOMIC_TRAFFIC: Rule = Rule {
 };
 
 pub(super) static TINY_TASKS: Rule = Rule {
-    id: "tiny-tasks",
+    id: RuleId::TinyTasks,
     title: "scheduling overhead: parallel tasks are very small",
     rust: "give each task more work: with_min_len(n), par_chunks(n), a larger cut-off before join(), or a plain loop for little work",
     native: Some("give each task more work: a larger grain size, chunks instead of items, a larger cut-off"),
-    page: include_str!("../../../../docs/findings/tiny-tasks.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^<?rayon_core::(?:registry|job|latch|sleep|scope|join|thread_pool|spawn)|^<?crossbeam_(?:deque|epoch)::",
@@ -56,11 +54,10 @@ pub(super) static TINY_TASKS: Rule = Rule {
 };
 
 pub(super) static SPIN_WAITING: Rule = Rule {
-    id: "spin-waiting",
+    id: RuleId::SpinWaiting,
     title: "busy waiting: a thread spins instead of sleeping",
     rust: "wait with a Condvar, a channel, thread::park or a Barrier; spin only if the wait is shorter than a context switch",
     native: Some("wait with a condition variable, a semaphore, a futex or std::atomic::wait"),
-    page: include_str!("../../../../docs/findings/spin-waiting.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"sched_yield$|core::hint::spin_loop$|std::thread::(?:functions::)?yield_now$|^_mm_pause$|crossbeam_utils::backoff::|pthread_spin_lock$|^thrd_yield$|^std::this_thread::yield",

@@ -3,7 +3,7 @@
 use whyslow_analyze::Selection;
 use whyslow_profile::{Metric, Profile, Samples, StackId};
 
-use crate::{Allowed, Finding, Question, explain};
+use crate::{Allowed, Finding, Question, RuleId, explain};
 
 /// All findings of a profile.
 pub(super) fn found(profile: &Profile) -> Vec<Finding> {
@@ -20,7 +20,7 @@ pub(super) fn found(profile: &Profile) -> Vec<Finding> {
 }
 
 /// The finding of one rule, if there is one.
-pub(super) fn of_rule(profile: &Profile, id: &str) -> Option<Finding> {
+pub(super) fn of_rule(profile: &Profile, id: RuleId) -> Option<Finding> {
     let findings = found(profile).into_iter().filter(|finding| finding.rule.id == id).collect::<Vec<_>>();
     assert!(findings.len() < 2, "one finding per rule: {findings:?}");
     findings.into_iter().next()

@@ -7,13 +7,13 @@ use whyslow_profile::Profile;
 
 use crate::finding::{Confidence, Place};
 use crate::rule::{Beneath, Frames, Rule, Signal};
+use crate::rules::RuleId;
 
 pub(super) static FORMATTING: Rule = Rule {
-    id: "formatting",
+    id: RuleId::Formatting,
     title: "numbers and strings are formatted in hot code",
     rust: "format less: write bytes and strings directly (push_str, write_all), use itoa or ryu for numbers, and drop output that is never read",
     native: Some("format less: write digits and strings into the buffer directly (in C++ std::to_chars) instead of printf or streams, and drop output that is never read"),
-    page: include_str!("../../../../docs/findings/formatting.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^core::fmt::|<core::fmt::Formatter>::|^core::fmt::Write::write_fmt|as core::fmt::Write>::write_fmt$|std::io::(?:default_write_fmt|Write::write_fmt)",
@@ -43,11 +43,10 @@ pub(super) static FORMATTING: Rule = Rule {
 const WHOLE_NUMBERS: &str = r"<(?:u|i)(?:8|16|32|64|128|size) as alloc::string::(?:Spec)?ToString>::";
 
 pub(super) static FORMAT_ALLOCATES: Rule = Rule {
-    id: "format-allocates",
+    id: RuleId::FormatAllocates,
     title: "format! or to_string() allocates a new String each time",
     rust: "keep one String, clear() it and write!(text, …) into it, or pass format_args!(…) if the text is only printed",
     native: Some("use snprintf or std::format_to with a buffer that you reuse"),
-    page: include_str!("../../../../docs/findings/format-allocates.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^alloc::fmt::format\b",
@@ -58,16 +57,15 @@ pub(super) static FORMAT_ALLOCATES: Rule = Rule {
         // Strings that are collected are kept.
         .unless(&[r"FromIterator<.*>>::from_iter$|SpecFromIter|spec_extend$", WHOLE_NUMBERS])
         .ended_by(&[WHOLE_NUMBERS])
-        .absorbs(&["allocator-heavy"]),
+        .absorbs(&[RuleId::AllocatorHeavy]),
     ),
 };
 
 pub(super) static UTF8_VALIDATION: Rule = Rule {
-    id: "utf8-validation",
+    id: RuleId::Utf8Validation,
     title: "bytes are validated as UTF-8 in hot code",
     rust: "work on bytes (&[u8], the bstr crate) if you do not need text, read files with fs::read instead of read_to_string, or validate once and keep the &str; simdutf8 validates faster",
     native: None,
-    page: include_str!("../../../../docs/findings/utf8-validation.md"),
     signal: Signal::Frames(Frames::new(&[
         r"core::str::(?:validations::run_utf8_validation|converts::from_utf8(?:_mut)?)$",
         r"String>?::from_utf8(?:_lossy|_lossy_owned)?$|core::str::lossy::",
@@ -75,11 +73,10 @@ pub(super) static UTF8_VALIDATION: Rule = Rule {
 };
 
 pub(super) static REGEX_IN_LOOP: Rule = Rule {
-    id: "regex-in-loop",
+    id: RuleId::RegexInLoop,
     title: "regular expressions are compiled in hot code, possibly the same one repeatedly",
     rust: "compile each regex once, in a static LazyLock<Regex> or a struct field; match several against the same text with a RegexSet",
     native: Some("compile each regex once, in a static or a member, not at every use"),
-    page: include_str!("../../../../docs/findings/regex-in-loop.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^regex(?:_lite|_automata|_syntax)?::.*(?:Builder|Compiler|Parser\w*)(?:<.*>)?>?::(?:build|compile|parse)\w*$",
@@ -91,11 +88,10 @@ pub(super) static REGEX_IN_LOOP: Rule = Rule {
 };
 
 pub(super) static JSON_VALUES: Rule = Rule {
-    id: "json-values",
+    id: RuleId::JsonValues,
     title: "JSON is parsed into serde_json::Value, with an allocation for every key and string",
     rust: "deserialise into your own struct (#[derive(Deserialize)]), borrow its strings (&'a str, Cow), and let serde skip the fields you do not need",
     native: None,
-    page: include_str!("../../../../docs/findings/json-values.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"serde_json::value::de::.*Deserialize.* for serde_json::value::Value",
@@ -107,11 +103,10 @@ pub(super) static JSON_VALUES: Rule = Rule {
 };
 
 pub(super) static LOGGING: Rule = Rule {
-    id: "logging",
+    id: RuleId::Logging,
     title: "log records are formatted and written in hot code",
     rust: "log less in hot code, set the level at compile time (the release_max_level_… features of log and tracing), and compute arguments only if the level is enabled",
     native: Some("log less in hot code, and compute arguments only if the level is enabled"),
-    page: include_str!("../../../../docs/findings/logging.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^log::__private_api::|<log::\w+ as |^env_logger::|^<?tracing(?:_core|_subscriber|_log)?::.*(?:event|enabled|Subscriber|dispatch|span::Span)",
@@ -122,11 +117,10 @@ pub(super) static LOGGING: Rule = Rule {
 };
 
 pub(super) static PANICS_AS_ERRORS: Rule = Rule {
-    id: "panics-as-errors",
+    id: RuleId::PanicsAsErrors,
     title: "panics or exceptions are thrown and caught: each one unwinds the stack",
     rust: "return Result for failures you expect; use catch_unwind only for bugs",
     native: Some("return an error code, std::optional or std::expected for failures you expect; a throw costs microseconds"),
-    page: include_str!("../../../../docs/findings/panics-as-errors.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^_Unwind_(?:RaiseException|Resume|ForcedUnwind)|^__cxa_throw$|^__cxa_(?:begin|end)_catch$",
@@ -137,11 +131,10 @@ pub(super) static PANICS_AS_ERRORS: Rule = Rule {
 };
 
 pub(super) static EAGER_FALLBACK: Rule = Rule {
-    id: "eager-fallback",
+    id: RuleId::EagerFallback,
     title: "a fallback value or an error is built even when it is not needed",
     rust: "pass a closure: ok_or_else, unwrap_or_else, or_else, map_or_else, or use unwrap_or_default; replace expect(&format!(…)) with unwrap_or_else(|| panic!(…))",
     native: None,
-    page: include_str!("../../../../docs/findings/eager-fallback.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"^alloc::fmt::format\b|ToString>?::to_string$| as core::clone::Clone>::clone$|::to_owned$|<alloc::string::String as core::convert::From<",
@@ -153,12 +146,11 @@ pub(super) static EAGER_FALLBACK: Rule = Rule {
 };
 
 pub(super) static SOFTWARE_CRYPTO: Rule = Rule {
-    id: "software-crypto",
+    id: RuleId::SoftwareCrypto,
     title: "hashing, encryption or compression runs in software, without the CPU's instructions for it",
     rust: "enable the assembly or SIMD backend (sha2's asm feature or no force-soft, aes with the CPU's instructions, ring, zlib-rs instead of miniz_oxide, \
            crc32fast), or use a lower compression level",
     native: Some("use a library with the CPU's instructions (OpenSSL, zlib-ng, ISA-L), or a lower compression level"),
-    page: include_str!("../../../../docs/findings/software-crypto.md"),
     signal: Signal::Frames(
         Frames::new(&[
             r"(?:sha1|sha2|sha3|md5|aes|blake2|ghash|polyval|chacha20|poly1305)::.*\bsoft\w*::|(?:sha1|sha2)::.*compress::soft|crc32fast::baseline",
@@ -171,13 +163,12 @@ pub(super) static SOFTWARE_CRYPTO: Rule = Rule {
 };
 
 pub(super) static STRLEN_IN_LOOP: Rule = Rule {
-    id: "strlen-in-loop",
+    id: RuleId::StrlenInLoop,
     title: "the condition of a loop measures a string again in every iteration",
     rust: "measure the string once, before the loop (CStr::to_bytes), and keep the slice",
     native: Some(
         "measure the string once, before the loop: size_t length = strlen(text); change length where the text changes",
     ),
-    page: include_str!("../../../../docs/findings/strlen-in-loop.md"),
     signal: Signal::Frames(
         Frames::new(&[r"^_*(?:GI_+)?(?:strn?len|wcslen)(?:_.*)?$"])
             .on_line(|profile, place| {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use rustc_hash::FxHashMap;
-use whyslow_analyze::{CallTree, Label, Nearness, Parallelism, StackFrame, TaskTable, frames_of};
+use whyslow_analyze::{CallTree, Label, Nearness, StackFrame, TaskTable, frames_of};
 use whyslow_profile::{LocationId, ProcessId, Profile, StackId, Subject, Thread};
 use whyslow_words::{duration, number_of};
 
@@ -13,107 +13,38 @@ use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::order::{FEWEST_OF_ONE, FEWEST_SAMPLES};
 use crate::rule::{Rule, Signal};
+use crate::rules::RuleId;
 use crate::stacks::entered_from;
 use crate::{Question, cpu_metric};
 
-pub(super) static POOR_PARALLELISM: Rule = Rule {
-    id: "poor-parallelism",
-    title: "one thread works while all others wait for it",
-    rust: "parallelise this part too (par_iter, a pipeline that starts on the first results), or make it faster: all other threads wait for it",
-    native: Some(
-        "parallelise this part too (a pipeline that starts on the first results), or make it faster: all other threads wait for it",
-    ),
-    page: include_str!("../../../../docs/findings/poor-parallelism.md"),
-    signal: Signal::Facts(poor_parallelism),
-};
-
 pub(super) static OVERSUBSCRIPTION: Rule = Rule {
-    id: "oversubscription",
+    id: RuleId::Oversubscription,
     title: "more busy threads than CPUs: threads queue for a CPU",
     rust: "run as many busy threads as std::thread::available_parallelism() reports: one shared pool (rayon's), not a thread per item or a pool inside a pool",
     native: Some(
         "run as many busy threads as there are CPUs (sysconf(_SC_NPROCESSORS_ONLN), std::thread::hardware_concurrency()): one shared pool, not a thread per item or a pool inside a pool",
     ),
-    page: include_str!("../../../../docs/findings/oversubscription.md"),
     signal: Signal::Facts(oversubscription),
 };
 
 pub(super) static EXECUTOR_OVERHEAD: Rule = Rule {
-    id: "executor-overhead",
+    id: RuleId::ExecutorOverhead,
     title: "async executor overhead: scheduling, waking and stealing tasks",
     rust: "do more per task and per await: fewer, larger tasks, batches over channels, no spawn for futures you can await in place (join!, FuturesUnordered), \
            fewer worker threads if there is little work",
     native: None,
-    page: include_str!("../../../../docs/findings/executor-overhead.md"),
     signal: Signal::Facts(executor_overhead),
 };
 
 pub(super) static STARTUP_DOMINATED: Rule = Rule {
-    id: "startup-dominated",
+    id: RuleId::StartupDominated,
     title: "slow start-up: loading libraries and running their initialisers before main",
     rust: "load less: fewer and smaller libraries, static linking, statics initialised on first use (LazyLock); replace many short runs with one long one",
     native: Some(
         "load less: fewer and smaller libraries, static linking or prelinking, no static constructors; replace many short runs with one long one",
     ),
-    page: include_str!("../../../../docs/findings/startup-dominated.md"),
     signal: Signal::Facts(startup_dominated),
 };
-
-fn poor_parallelism(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
-    let profile = facts.question.profile;
-    let is_asked = facts.is_about(&[Subject::Wall]) && facts.is_one_program();
-    if !is_asked || profile.threads.len() < 2 || profile.meta.host.cpus == 1 {
-        return Vec::new();
-    }
-    if !may_be_serial(facts) {
-        return Vec::new();
-    }
-    let selection = facts.question.selection;
-    let Some(parallelism) = Parallelism::build(profile, selection, facts.charges()) else {
-        return Vec::new();
-    };
-    let (Some(part), Some(level)) = (parallelism.serial_part(profile), parallelism.levels.get(1)) else {
-        return Vec::new();
-    };
-    let samples: u64 = parallelism.levels.iter().map(|level| level.samples).sum();
-    let measured = if part.exact {
-        Measured::counted(level.ns, parallelism.duration_ns)
-    } else {
-        Measured::sampled(level.ns, parallelism.duration_ns, samples)
-    };
-    let share = |share: f64| share * measured.share;
-    let place =
-        |row: &whyslow_analyze::BusyFunction| Place { label: row.label, file: row.file, line: row.line };
-    let alone = level.notable(3).iter().map(|row| Evidence::at("alone:", place(row), share(row.share)));
-    let most = parallelism.levels.len().saturating_sub(1);
-    let evidence = alone.chain([Evidence::words(format!(
-        "only one thread is busy for {}; at other times up to {most} are",
-        duration(level.ns)
-    ))]);
-    let evidence = evidence.collect();
-    let places = level.functions.iter().map(|row| (place(row), share(row.share))).collect();
-    let confidence = if part.exact { Confidence::High } else { Confidence::Medium };
-    let finding = Finding::new(rule, facts.question, Cost::Elapsed, measured, places);
-    vec![Finding { evidence, confidence, ..finding }]
-}
-
-/// Whether a serial part worth reporting is possible at all. A program that keeps its CPUs busy has none, and
-/// the full analysis is slow.
-fn may_be_serial(facts: &Facts<'_>) -> bool {
-    const LEAST: f64 = 0.1;
-    let Question { profile, selection, .. } = *facts.question;
-    let elapsed = Parallelism::end_ns(profile) as f64;
-    let cpus = match profile.meta.host.cpus {
-        0 => profile.threads.len(),
-        cpus => profile.threads.len().min(cpus as usize),
-    } as f64;
-    if !selection.is_everything() || elapsed == 0.0 || cpus < 2.0 {
-        return true;
-    }
-    // With `s` of the time serial, at most `s + (1 - s) * cpus` CPUs are busy on average.
-    let busy = facts.cpu_ns() as f64 / elapsed;
-    (cpus - busy) / (cpus - 1.0) >= LEAST
-}
 
 fn oversubscription(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     const LEAST: f64 = 0.3;
@@ -365,31 +296,6 @@ mod tests {
     use super::super::testing::{evidence, line, of_rule, percent};
     use super::*;
 
-    /// 400 ms on one thread, then `parallel` ms on two threads.
-    fn serial(parallel: u64) -> Profile {
-        let mut made = profile(&format!(
-            "main: app::main;app::parse@app.rs:12 400
-             a: app::work@app.rs:20 {parallel}
-             b: app::work@app.rs:20 {parallel}"
-        ));
-        let times = (1..=400).chain(401..=400 + parallel).chain(401..=400 + parallel);
-        made.samples[0].time_ns = times.map(|ms| ms * SAMPLE_NS).collect();
-        made.meta.duration_ns = (400 + parallel) * SAMPLE_NS;
-        made
-    }
-
-    #[test]
-    fn a_serial_part_is_reported_with_its_line_and_interval() {
-        let finding = of_rule(&serial(600), "poor-parallelism").unwrap();
-        assert_eq!((line(&finding), percent(&finding), finding.of), (12, 40, Cost::Elapsed));
-        assert_eq!(finding.confidence, Confidence::Medium, "it is an estimate");
-        assert!(finding.interval[0] < 0.4 && finding.interval[1] > 0.4);
-        assert_eq!(of_rule(&serial(3_000), "poor-parallelism"), None);
-        let mut one_cpu = serial(600);
-        one_cpu.meta.host.cpus = 1;
-        assert_eq!(of_rule(&one_cpu, "poor-parallelism"), None);
-    }
-
     /// `threads` threads on two CPUs, each queued as long as it runs, all at once or one after the other.
     fn crowd(threads: u64, at_once: bool) -> Profile {
         let rows = (0..threads)
@@ -409,11 +315,11 @@ mod tests {
 
     #[test]
     fn more_busy_threads_than_cpus_are_reported_if_they_overlap() {
-        let finding = of_rule(&crowd(8, true), "oversubscription").unwrap();
+        let finding = of_rule(&crowd(8, true), RuleId::Oversubscription).unwrap();
         assert_eq!((line(&finding), percent(&finding), finding.max_speedup), (7, 50, None));
         assert!(evidence(&finding).contains("8 busy threads at a time on 2 CPUs:"), "{}", evidence(&finding));
-        assert_eq!(of_rule(&crowd(8, false), "oversubscription"), None, "one after the other");
-        assert_eq!(of_rule(&crowd(4, true), "oversubscription"), None);
+        assert_eq!(of_rule(&crowd(8, false), RuleId::Oversubscription), None, "one after the other");
+        assert_eq!(of_rule(&crowd(4, true), RuleId::Oversubscription), None);
     }
 
     #[test]
@@ -426,14 +332,14 @@ mod tests {
                  app::main@m.rs:6;tokio::task::spawn::spawn 20"
             ))
         };
-        let finding = of_rule(&text(200), "executor-overhead").unwrap();
+        let finding = of_rule(&text(200), RuleId::ExecutorOverhead).unwrap();
         assert_eq!((line(&finding), percent(&finding)), (6, 48), "the line that spawns");
         assert!(
             evidence(&finding).contains("tokio itself used 200 ms of CPU time"),
             "{}",
             evidence(&finding)
         );
-        assert_eq!(of_rule(&text(60), "executor-overhead"), None);
+        assert_eq!(of_rule(&text(60), RuleId::ExecutorOverhead), None);
     }
 
     #[test]
@@ -445,8 +351,12 @@ mod tests {
                  clone3;start_thread;[ld-linux-x86-64.so.2] 100"
             ))
         };
-        let finding = of_rule(&text(400), "startup-dominated").unwrap();
+        let finding = of_rule(&text(400), RuleId::StartupDominated).unwrap();
         assert_eq!((line(&finding), percent(&finding)), (3, 50));
-        assert_eq!(of_rule(&text(100), "startup-dominated"), None, "libraries that main loads are main's");
+        assert_eq!(
+            of_rule(&text(100), RuleId::StartupDominated),
+            None,
+            "libraries that main loads are main's"
+        );
     }
 }

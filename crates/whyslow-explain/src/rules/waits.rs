@@ -1,7 +1,8 @@
 //! Rules over recorded waits (off-CPU time).
 
 use whyslow_analyze::{
-    BlockedWorker, CallTree, LockRow, LockTable, Reason, Site, WaitRow, Waited, wait_metric,
+    BlockedWorker, CallTree, LockRow, LockTable, Pattern, Reason, Selection, Site, Together, WaitRow,
+    WaitTable, wait_metric,
 };
 use whyslow_profile::Subject;
 use whyslow_words::{duration, number_of};
@@ -9,6 +10,8 @@ use whyslow_words::{duration, number_of};
 use crate::facts::Facts;
 use crate::finding::{Confidence, Cost, Evidence, Finding, Measured, Place};
 use crate::rule::{Rule, Signal};
+use crate::rules::RuleId;
+use crate::waiting::Waiting;
 
 /// How many lines are shown as evidence.
 const SHOWN: usize = 3;
@@ -16,32 +19,29 @@ const SHOWN: usize = 3;
 const LEAST_NS: u64 = 20_000_000;
 
 pub(super) static LOCK_CONTENTION: Rule = Rule {
-    id: "lock-contention",
+    id: RuleId::LockContention,
     title: "lock contention: threads wait for a lock that another thread holds",
     rust: "hold the lock for less time (work on a copy, drop the guard early), split the data it guards (shards, a lock per part, DashMap), \
            collect per thread and merge at the end, or use an atomic for a single number",
     native: Some(
         "hold the lock for less time, split the data it guards into parts with a lock each, collect per thread and merge at the end, or use an atomic for a single number",
     ),
-    page: include_str!("../../../../docs/findings/lock-contention.md"),
     signal: Signal::Facts(lock_contention),
 };
 
 pub(super) static BLOCKING_IN_ASYNC: Rule = Rule {
-    id: "blocking-in-async",
+    id: RuleId::BlockingInAsync,
     title: "a blocking call stalls a worker thread of the async executor: no other task can run on it",
     rust: "await the async version of the call (tokio::time::sleep, tokio::fs, tokio::net), or move the call into spawn_blocking",
     native: None,
-    page: include_str!("../../../../docs/findings/blocking-in-async.md"),
     signal: Signal::Facts(blocking_in_async),
 };
 
 pub(super) static MOSTLY_WAITING: Rule = Rule {
-    id: "mostly-waiting",
+    id: RuleId::MostlyWaiting,
     title: "the program waits most of the time",
     rust: "overlap the waits with other work: start them earlier, or run several at a time",
     native: None,
-    page: include_str!("../../../../docs/findings/mostly-waiting.md"),
     signal: Signal::Facts(mostly_waiting),
 };
 
@@ -76,7 +76,7 @@ fn lock_contention(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let words = |row: &LockRow| {
         let name = row.name.map_or(String::new(), |name| format!(" {}", name.words(profile)));
         format!(
-            "{}{name}: {} of {} on average, first at",
+            "{}{name}: {} of {} on average:",
             row.kind,
             number_of(row.count, "wait", "waits"),
             duration(row.mean_ns())
@@ -110,12 +110,29 @@ fn blocking_in_async(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let words = |row: &BlockedWorker| {
         let call = CallTree::name(profile, row.call);
         let calls = number_of(row.count, "call", "calls");
-        format!("{calls} to {call}, the longest {}, from", duration(row.max_ns))
+        format!("{calls} to {call}, the longest {}:", duration(row.max_ns))
     };
     let evidence =
         rows.iter().take(SHOWN).map(|row| Evidence::at(words(row), place(row), share(row))).collect();
     let places = rows.iter().map(|row| (place(row), share(row))).collect();
-    vec![Finding { evidence, ..Finding::new(rule, facts.question, Cost::Time, measured, places) }]
+    let finding = Finding::new(rule, facts.question, Cost::Time, measured, places);
+    let advice = rows.first().map_or(finding.advice.clone(), |row| instead_of(row.executor, row.reason));
+    vec![Finding { evidence, advice, ..finding }]
+}
+
+/// What to do instead of a call that waits for this on a worker of this executor.
+fn instead_of(executor: &str, reason: Reason) -> String {
+    let (timer, of_files, of_sockets, spawn) = match executor {
+        "tokio" => ("tokio::time::sleep", "tokio::fs", "tokio::net", "tokio::task::spawn_blocking"),
+        _ => ("async_io::Timer", "async_fs", "async_net", "blocking::unblock"),
+    };
+    let with = match reason {
+        Reason::Sleep => format!(" ({timer})"),
+        Reason::File => format!(" ({of_files})"),
+        Reason::Network => format!(" ({of_sockets})"),
+        _ => String::new(),
+    };
+    format!("await the async version of the call{with}, or move the call into {spawn}")
 }
 
 /// Title and advice for a wait of the main thread. `None` for waits on other threads of the program.
@@ -152,16 +169,21 @@ fn family(reason: Reason) -> Reason {
 }
 
 fn mostly_waiting(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
-    const LEAST: f64 = 0.5;
+    const LEAST: f64 = Waiting::MOSTLY;
     const LEAST_OF_FAMILY: f64 = 0.3;
     let question = facts.question;
+    let profile = question.profile;
     if !question.selection.is_everything() || !facts.is_one_program() || facts.waits().is_none() {
         return Vec::new();
     }
-    let waited = Waited::of(question.profile, facts.charges());
-    let Some(Waited::Recorded { first: table, life_ns: lasted, together }) = waited else {
+    let (Some(metric), Some(first)) = (wait_metric(profile), profile.threads.first()) else {
         return Vec::new();
     };
+    let threads = vec![Pattern::Number(first.tid)];
+    let of_first = Selection { metric, threads, ..Selection::default() };
+    let table = WaitTable::build(profile, &of_first, facts.charges(), 0);
+    let lasted = first.end_ns.unwrap_or(profile.meta.duration_ns).saturating_sub(first.start_ns);
+    let together = Together::of(profile, metric);
     // The main thread may wait while other threads work, as in Go's runtime, or are queued for a CPU.
     if (together.blocked_ns as f64) < LEAST * together.elapsed_ns as f64 {
         return Vec::new();
@@ -186,7 +208,7 @@ fn mostly_waiting(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
     let words = |row: &WaitRow| {
         let each = duration(row.total_ns / row.count.max(1));
         let waits = number_of(row.count, "wait", "waits");
-        format!("{}: {waits} of {each} on average, at", row.reason.label())
+        format!("{}: {waits} of {each} on average:", row.reason.label())
     };
     let lines = rows.iter().take(SHOWN);
     let lines = lines.map(|row| Evidence::at(words(row), place(row), share(row.total_ns)));
@@ -236,12 +258,12 @@ mod tests {
 
     #[test]
     fn lock_waits_are_reported_with_line_and_lock_kind() {
-        let finding = of_rule(&contended(400), "lock-contention").unwrap();
+        let finding = of_rule(&contended(400), RuleId::LockContention).unwrap();
         assert_eq!((line(&finding), percent(&finding), finding.of), (3, 40, Cost::Time));
         assert!(evidence(&finding).contains("std Mutex: 400 waits of 1.00 ms"), "{}", evidence(&finding));
         assert!(finding.max_speedup.is_some_and(|times| (times - 1.0 / 0.6).abs() < 1e-9));
         assert!(finding.verify.contains("--metric wall-time"), "{}", finding.verify);
-        assert_eq!(of_rule(&contended(25), "lock-contention"), None);
+        assert_eq!(of_rule(&contended(25), RuleId::LockContention), None);
     }
 
     #[test]
@@ -253,19 +275,23 @@ mod tests {
             ))
         };
         let sleep = "std::thread::sleep;sys_hrtimer_nanosleep";
-        let finding = of_rule(&text(sleep, 100), "blocking-in-async").unwrap();
+        let finding = of_rule(&text(sleep, 100), RuleId::BlockingInAsync).unwrap();
         assert_eq!((line(&finding), percent(&finding)), (7, 50));
         assert!(evidence(&finding).contains("100 calls to std::thread::sleep"), "{}", evidence(&finding));
-        assert_eq!(of_rule(&text(sleep, 2), "blocking-in-async"), None);
+        assert!(finding.advice.contains("tokio::time::sleep") && finding.advice.contains("spawn_blocking"));
+        assert_eq!(of_rule(&text(sleep, 2), RuleId::BlockingInAsync), None);
         let lock = "std::sys::sync::mutex::futex::Mutex::lock_contended;sys_futex_wait";
         let ids = found(&text(lock, 100)).iter().map(|finding| finding.rule.id).collect::<Vec<_>>();
-        assert_eq!(ids, ["lock-contention"]);
+        assert_eq!(ids, [RuleId::LockContention]);
     }
 
     #[test]
     fn the_main_threads_wait_reason_decides_title_and_advice() {
         let found = |call: &str| {
-            of_rule(&waiting(&format!("app::main@m.rs:5;{call} 700\napp::main@m.rs:8 300")), "mostly-waiting")
+            of_rule(
+                &waiting(&format!("app::main@m.rs:5;{call} 700\napp::main@m.rs:8 300")),
+                RuleId::MostlyWaiting,
+            )
         };
         let sleeping = found("std::thread::sleep;sys_hrtimer_nanosleep").unwrap();
         assert_eq!((line(&sleeping), percent(&sleeping), sleeping.of), (5, 70, Cost::Elapsed));
@@ -280,12 +306,12 @@ mod tests {
         assert_eq!(found("std::thread::JoinInner::join;sys_futex_wait"), None, "its own threads");
         let busy =
             waiting("app::main@m.rs:5;std::thread::sleep;sys_hrtimer_nanosleep 400\napp::main@m.rs:8 600");
-        assert_eq!(of_rule(&busy, "mostly-waiting"), None);
+        assert_eq!(of_rule(&busy, RuleId::MostlyWaiting), None);
         let mut elsewhere = waiting(
             "app::main@m.rs:5;std::thread::sleep;sys_hrtimer_nanosleep 700
              worker: app::work@m.rs:9 700",
         );
         elsewhere.meta.duration_ns = 1_000_000_000;
-        assert_eq!(of_rule(&elsewhere, "mostly-waiting"), None, "another thread works");
+        assert_eq!(of_rule(&elsewhere, RuleId::MostlyWaiting), None, "another thread works");
     }
 }

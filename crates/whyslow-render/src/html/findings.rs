@@ -1,7 +1,7 @@
 //! The viewer's payload for findings: their words, their lines, and the stacks behind each.
 
 use serde::Serialize;
-use whyslow_explain::{Cost, Evidence, Explanation, Finding, Place};
+use whyslow_explain::{Cost, Evidence, Explanation, Finding, Place, RuleId, Topic};
 use whyslow_profile::heap::metric;
 use whyslow_profile::{Profile, Subject};
 
@@ -46,7 +46,7 @@ pub(super) fn push_findings<'p>(
     let mut text = |name: &str, of: &dyn Fn(&Finding) -> String| {
         columns.u32(format!("findings.{name}"), collect(findings, |finding| texts.add(of(finding))));
     };
-    text("id", &|finding| finding.rule.id.to_owned());
+    text("id", &|finding| finding.rule.id.to_string());
     text("title", &|finding| finding.title.clone());
     text("of", &|finding| finding.of.label().to_owned());
     text("confidence", &|finding| finding.confidence.label().to_owned());
@@ -57,6 +57,7 @@ pub(super) fn push_findings<'p>(
     columns.f64("findings.low", collect(findings, |finding| finding.interval[0]));
     columns.f64("findings.high", collect(findings, |finding| finding.interval[1]));
     columns.u32("findings.metric", collect(findings, |finding| metric_of(profile, finding.of)));
+    columns.u32("findings.topics", collect(findings, |finding| topics(finding.rule.id)));
     let places = collect(findings, |finding| finding.place);
     push_places(profile, "findings", &places, columns, texts);
 
@@ -72,6 +73,12 @@ pub(super) fn push_findings<'p>(
     let stacks = rows(findings, |finding| &finding.stacks);
     columns.u32("finding_stacks.finding", collect(&stacks, |(finding, _)| *finding));
     columns.u32("finding_stacks.stack", collect(&stacks, |(_, stack)| stack.0));
+}
+
+/// A bit for each topic that a rule belongs to.
+fn topics(id: RuleId) -> u32 {
+    let bits = Topic::ALL.iter().enumerate();
+    bits.filter(|(_, topic)| topic.rules().contains(&id)).fold(0, |bits, (place, _)| bits | 1 << place)
 }
 
 /// The items of all findings, each with its finding's row.

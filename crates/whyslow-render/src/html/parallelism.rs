@@ -13,8 +13,6 @@ use super::texts::Texts;
 /// For the payload's header.
 #[derive(Serialize)]
 pub(super) struct ParallelismHead {
-    /// Whether threads were queued for a CPU for much of their time.
-    crowded: bool,
     /// Whether the recording is complete: threads without further records run until its end.
     sealed: bool,
     /// The end of the recording.
@@ -23,11 +21,7 @@ pub(super) struct ParallelismHead {
 
 impl ParallelismHead {
     pub(super) fn of(profile: &Profile) -> Self {
-        Self {
-            crowded: Parallelism::is_crowded(profile),
-            sealed: profile.sealed,
-            end_ns: Parallelism::end_ns(profile),
-        }
+        Self { sealed: profile.sealed, end_ns: Parallelism::end_ns(profile) }
     }
 }
 

@@ -22,7 +22,7 @@ impl<'a> Context<'a> {
 /// Writes an answer as indented JSON with a trailing newline. Without a limit in its query, it has all rows.
 pub fn answer(answer: &Answer<'_>) -> serde_json::Result<String> {
     let (context, query) = (Context::of(answer), answer.query);
-    let (c, rows) = (&context, query.limit.unwrap_or(usize::MAX));
+    let (c, found, rows) = (&context, &answer.findings, query.limit.unwrap_or(usize::MAX));
     match &answer.body {
         Body::Summary(body) => to_string(&super::summary::summary(c, body, answer)),
         Body::Functions(body) => {
@@ -37,12 +37,12 @@ pub fn answer(answer: &Answer<'_>) -> serde_json::Result<String> {
         Body::Threads(body) => to_string(&threads(c, body)),
         Body::Groups(by, body) => to_string(&groups(c, body, *by, rows)),
         Body::Spans(body) => to_string(&spans(c, body, rows)),
-        Body::Waits(body) => to_string(&waits(c, &body.table, &body.blocked, rows)),
+        Body::Waits(body) => to_string(&waits(c, body, found, rows)),
         Body::Locks(body) => to_string(&locks(c, body, rows)),
         Body::CriticalPath(body) => to_string(&critical_path(c, body, rows)),
-        Body::Tasks(body, blocked) => to_string(&tasks(c, body, blocked, rows)),
-        Body::Parallelism(body) => to_string(&parallelism(c, body, rows)),
-        Body::Syscalls(body) => to_string(&syscalls(c, body, rows)),
+        Body::Tasks(body, blocked) => to_string(&tasks(c, body, blocked, found, rows)),
+        Body::Parallelism(body) => to_string(&parallelism(c, body, found, rows)),
+        Body::Syscalls(body) => to_string(&syscalls(c, body, found, rows)),
         Body::Heap(body) | Body::Leaks(body) => to_string(&heap(c, body.samples, body.value)),
         Body::Quality { value } => to_string(&quality(c, *value)),
     }

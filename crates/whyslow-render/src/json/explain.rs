@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use whyslow_analyze::CallTree;
+use whyslow_analyze::{CallTree, SyscallRow};
 use whyslow_explain::{Change, Evidence, Explanation, Finding, Place, Rule, Shape};
 use whyslow_profile::Profile;
+use whyslow_words::{About, Severity};
 
 use super::{Context, Head};
 use crate::text;
@@ -89,6 +90,42 @@ pub(crate) struct FindingJson<'a> {
     verify: &'a str,
 }
 
+/// A finding in a view of `report`: the fields of a remark, and those of a finding.
+#[derive(Debug, Serialize)]
+pub(super) struct ViewFindingJson<'a> {
+    about: &'static str,
+    severity: &'static str,
+    message: String,
+    fix: Option<&'a str>,
+    #[serde(flatten)]
+    finding: FindingJson<'a>,
+}
+
+impl<'a> ViewFindingJson<'a> {
+    fn new(profile: &'a Profile, finding: &'a Finding, about: About) -> Self {
+        Self {
+            about: about.label(),
+            severity: Severity::Note.label(),
+            message: text::message(finding),
+            fix: Some(finding.advice.as_str()).filter(|advice| !advice.is_empty()),
+            finding: FindingJson::new(profile, finding),
+        }
+    }
+
+    /// All findings of a view.
+    pub(super) fn all(profile: &'a Profile, findings: &'a [Finding], about: About) -> Vec<Self> {
+        findings.iter().map(|finding| Self::new(profile, finding, about)).collect()
+    }
+
+    /// Those with evidence about the calls of a row.
+    pub(super) fn about_calls(profile: &'a Profile, findings: &'a [Finding], row: &SyscallRow) -> Vec<Self> {
+        let place = Place { label: row.label, file: row.file, line: row.line };
+        let is_it = |evidence: &Evidence| evidence.call == Some(row.call) && evidence.place == Some(place);
+        let of_row = findings.iter().filter(|finding| finding.evidence.iter().any(is_it));
+        of_row.map(|finding| Self::new(profile, finding, About::Counters)).collect()
+    }
+}
+
 /// The functions that bound the speedup.
 #[derive(Debug, Serialize)]
 struct BoundJson<'a> {
@@ -120,7 +157,7 @@ impl<'a> FindingJson<'a> {
             EvidenceJson { text: &evidence.text, share: evidence.share, function, file, line }
         };
         Self {
-            id: finding.rule.id,
+            id: finding.rule.id.as_str(),
             title: &finding.title,
             of: finding.of.label(),
             share: finding.share,
@@ -166,7 +203,7 @@ pub fn explained_change<'a>(
         let rule = change.after.or(change.before)?.rule;
         Some(ChangeJson {
             became: change.outcome.label(),
-            id: rule.id,
+            id: rule.id.as_str(),
             before: change.before.map(|finding| FindingJson::new(profiles[0], finding)),
             after: change.after.map(|finding| FindingJson::new(profiles[1], finding)),
         })
@@ -187,7 +224,7 @@ pub fn sarif(
 ) -> Value {
     let rule = |rule: &&Rule| {
         json!({
-            "id": rule.id,
+            "id": rule.id.as_str(),
             "shortDescription": { "text": rule.title },
             "help": { "text": rule.rust },
         })
@@ -195,7 +232,7 @@ pub fn sarif(
     let result = |finding: &Finding| {
         let (function, file, line) = of_place(profile, finding.place);
         let mut result = json!({
-            "ruleId": finding.rule.id,
+            "ruleId": finding.rule.id.as_str(),
             "level": "warning",
             "message": { "text": format!("{} ({:.1} % of {}). {}", finding.title, finding.share * 100.0, finding.of.label(), finding.advice) },
             "rank": finding.share * 100.0,

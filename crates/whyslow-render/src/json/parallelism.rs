@@ -4,8 +4,11 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use whyslow_analyze::{BusyFunction, CallTree, Parallelism};
+use whyslow_explain::{Finding, RuleId};
 use whyslow_profile::Profile;
+use whyslow_words::About;
 
+use super::explain::ViewFindingJson;
 use super::{Context, Head};
 
 #[derive(Serialize)]
@@ -33,6 +36,7 @@ impl<'a> FunctionJson<'a> {
 pub fn parallelism<'a>(
     context: &Context<'a>,
     parallelism: &Parallelism,
+    found: &'a [Finding],
     limit: usize,
 ) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
@@ -63,6 +67,7 @@ pub fn parallelism<'a>(
         head: Head<'a>,
         exact: bool,
         serial: Option<SerialJson<'a>>,
+        findings: Vec<ViewFindingJson<'a>>,
         levels: Vec<LevelJson<'a>>,
         curve: Vec<SliceJson>,
     }
@@ -83,14 +88,17 @@ pub fn parallelism<'a>(
         blocked: known(slice.blocked),
         idle: known(slice.idle),
     });
-    let serial = parallelism
-        .serial_part(profile)
-        .map(|part| SerialJson { share: part.share, most: FunctionJson::of(profile, &part.function) });
+    let serial = found.iter().find(|finding| finding.rule.id == RuleId::PoorParallelism);
+    let most = parallelism.levels.get(1).and_then(|level| level.functions.first());
+    let serial = serial.zip(most);
+    let serial = serial
+        .map(|(finding, most)| SerialJson { share: finding.share, most: FunctionJson::of(profile, most) });
     let samples = parallelism.levels.iter().map(|level| level.samples).sum();
     Body {
         head: context.head("parallelism", samples, parallelism.duration_ns),
         exact: parallelism.exact,
         serial,
+        findings: ViewFindingJson::all(profile, found, About::Waits),
         levels: levels.collect(),
         curve: curve.collect(),
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::{CallTree, Spent, SyscallTable, Together, Waited};
+use whyslow_analyze::{CallTree, Spent, SyscallTable, Together};
 use whyslow_answers::{Answer, EventTotal, Summary};
 use whyslow_profile::Profile;
 
@@ -49,8 +49,8 @@ struct TogetherJson {
 }
 
 impl TogetherJson {
-    fn of(waited: Option<&Waited>) -> Option<Self> {
-        let Some(Waited::Recorded { together, .. }) = waited else { return None };
+    fn of(together: Option<&Together>) -> Option<Self> {
+        let together = together?;
         let Together { elapsed_ns, ran_ns, queued_ns, blocked_ns, ref reasons, .. } = *together;
         let reasons = ReasonJson::all(reasons, elapsed_ns);
         Some(Self { elapsed_ns, ran_ns, queued_ns, blocked_ns, reasons })
@@ -144,7 +144,7 @@ pub(super) fn summary<'a>(
             Spent::WaitingUnseen => "waiting-unseen",
         },
         programs: ThreadsBody::new(&main, &summary.threads).programs,
-        together: TogetherJson::of(summary.waited.as_ref()),
+        together: TogetherJson::of(summary.together.as_ref()),
         findings: summary.findings.iter().map(|finding| FindingJson::new(profile, finding)).collect(),
         own: own.rows.iter().take(rows).map(|row| OwnJson::new(&main, own, row)).collect(),
         functions: functions

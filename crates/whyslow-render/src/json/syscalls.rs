@@ -4,8 +4,10 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use whyslow_analyze::{CallTree, Share, SyscallCost, SyscallTable};
-use whyslow_words::Fact;
+use whyslow_explain::Finding;
+use whyslow_words::{About, Fact};
 
+use super::explain::ViewFindingJson;
 use super::remark::RemarkJson;
 use super::{Context, Head};
 
@@ -40,6 +42,7 @@ impl From<&SyscallCost> for CostJson {
 pub fn syscalls<'a>(
     context: &Context<'a>,
     table: &'a SyscallTable,
+    found: &'a [Finding],
     limit: usize,
 ) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
@@ -65,7 +68,7 @@ pub fn syscalls<'a>(
         cost: CostJson,
         errors: Vec<ErrorJson<'a>>,
         targets: Vec<TargetJson<'a>>,
-        remarks: Vec<RemarkJson>,
+        remarks: Vec<ViewFindingJson<'a>>,
     }
     #[derive(Serialize)]
     struct Body<'a> {
@@ -75,6 +78,7 @@ pub fn syscalls<'a>(
         syscalls: Vec<SyscallJson<'a>>,
         syscalls_left_out: usize,
         remarks: Vec<RemarkJson>,
+        findings: Vec<ViewFindingJson<'a>>,
     }
     let profile = context.profile;
     let rows = table.rows.iter().take(limit).map(|row| SyscallJson {
@@ -95,13 +99,14 @@ pub fn syscalls<'a>(
             .iter()
             .map(|(name, cost)| TargetJson { name: profile.text(*name), cost: cost.into() })
             .collect(),
-        remarks: row.advice(profile).map(|advice| advice.remark().into()).into_iter().collect(),
+        remarks: ViewFindingJson::about_calls(profile, found, row),
     });
     Body {
         head: context.head("syscalls", table.all.count, table.all.total_ns),
         waiting_ns: table.waiting_ns,
         syscalls: rows.collect(),
         syscalls_left_out: table.rows.len().saturating_sub(limit),
-        remarks: table.advice().map(|advice| advice.remark().into()).into_iter().collect(),
+        remarks: table.note().map(|note| note.remark().into()).into_iter().collect(),
+        findings: ViewFindingJson::all(profile, found, About::Counters),
     }
 }

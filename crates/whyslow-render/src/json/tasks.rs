@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use whyslow_analyze::{BlockedWorker, CallTree, TaskCost, TaskTable};
+use whyslow_explain::Finding;
+use whyslow_words::About;
 
-use super::waits::findings;
-use super::{Context, Head, RemarkJson};
+use super::explain::ViewFindingJson;
+use super::{Context, Head};
 
 #[derive(Serialize)]
 struct CostJson {
@@ -20,6 +22,7 @@ pub fn tasks<'a>(
     context: &Context<'a>,
     table: &TaskTable,
     blocked: &[BlockedWorker],
+    found: &'a [Finding],
     limit: usize,
 ) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
@@ -59,7 +62,7 @@ pub fn tasks<'a>(
         tasks: Vec<TaskJson<'a>>,
         tasks_left_out: usize,
         blocked_workers: Vec<BlockedJson<'a>>,
-        findings: Vec<RemarkJson>,
+        findings: Vec<ViewFindingJson<'a>>,
     }
     let profile = context.profile;
     let name = |label| CallTree::name(profile, label);
@@ -102,6 +105,6 @@ pub fn tasks<'a>(
         tasks: tasks.collect(),
         tasks_left_out: table.rows.len().saturating_sub(limit),
         blocked_workers: workers.collect(),
-        findings: findings(profile, blocked),
+        findings: ViewFindingJson::all(profile, found, About::Waits),
     }
 }

@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::{BlockedWorker, CallTree, Reason, Share, WaitRow, WaitTable};
+use whyslow_analyze::{CallTree, Reason, Share, WaitRow, WaitTable};
+use whyslow_explain::Finding;
 use whyslow_profile::Profile;
-use whyslow_words::Fact;
+use whyslow_words::About;
 
-use super::{Context, Head, RemarkJson};
+use super::explain::ViewFindingJson;
+use super::{Context, Head};
 
 /// A place where threads wait.
 #[derive(Debug, Serialize)]
@@ -65,7 +67,7 @@ impl ReasonJson {
 pub fn waits<'a>(
     context: &Context<'a>,
     table: &'a WaitTable,
-    blocked: &[BlockedWorker],
+    found: &'a [Finding],
     limit: usize,
 ) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
@@ -75,7 +77,7 @@ pub fn waits<'a>(
         reasons: Vec<ReasonJson>,
         waits: Vec<WaitJson<'a>>,
         waits_left_out: usize,
-        findings: Vec<RemarkJson>,
+        findings: Vec<ViewFindingJson<'a>>,
     }
     let profile = context.profile;
     let rows = table.rows.iter().take(limit).map(|row| WaitJson::new(profile, table, row));
@@ -84,11 +86,6 @@ pub fn waits<'a>(
         reasons: ReasonJson::all(&table.reasons, table.total_ns),
         waits: rows.collect(),
         waits_left_out: table.rows.len().saturating_sub(limit),
-        findings: findings(profile, blocked),
+        findings: ViewFindingJson::all(profile, found, About::Waits),
     }
-}
-
-/// Remarks about calls that block worker threads.
-pub(super) fn findings(profile: &Profile, blocked: &[BlockedWorker]) -> Vec<RemarkJson> {
-    blocked.iter().map(|row| row.finding(profile).remark().into()).collect()
 }

@@ -2,7 +2,7 @@
 
 use whyslow_analyze::heap::is_heap_metric;
 use whyslow_analyze::{CallTree, Label, record_again};
-use whyslow_explain::{Change, Evidence, Explanation, Finding, Outcome, Place, Shape};
+use whyslow_explain::{Change, Evidence, Explanation, Finding, Outcome, Place, Shape, Waiting};
 use whyslow_profile::{Profile, Unit};
 use whyslow_words::{Percent, number_of};
 
@@ -12,7 +12,7 @@ use super::layout::{
 use super::summary::quoted;
 use crate::names;
 use crate::sanitize::clean;
-use crate::units::{Count, times};
+use crate::units::{Count, duration, times};
 
 /// The indentation of everything that belongs to a finding.
 const INDENT: &str = "   ";
@@ -30,7 +30,9 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
             out.push('\n');
             hotspot = None;
         }
-        push_finding(&mut out, profile, number + 1, finding, page);
+        push_finding(&mut out, profile, &format!("{}. ", number + 1), finding, page);
+        push_check(&mut out, finding, page);
+        out.push('\n');
     }
     if explanation.findings.is_empty() {
         push_wrapped(&mut out, BOLD, "no known pattern stands out", page.width);
@@ -74,9 +76,9 @@ pub(super) fn short_findings(
     /// Width of a place that leaves room for the words.
     const SHORT: usize = 28;
     let lines = |finding: &Finding| {
-        let place = finding.place.and_then(|place| Some((place.file?, place.line)));
-        let place = place.map_or(String::new(), |(file, line)| {
-            format!(" at {}", names::place(profile.text(file), line, SHORT))
+        let place = finding.place.map_or(String::new(), |place| match place.file {
+            Some(file) => format!(" at {}", names::place(profile.text(file), place.line, SHORT)),
+            None => format!(" in {}", names::shorten(&label_name(profile, place.label), SHORT)),
         });
         let share = format!("{:>6} ", Percent(finding.share).to_string());
         let words = wrap(&clean(&format!("{}{place}", finding.title)), width.saturating_sub(columns(&share)));
@@ -87,12 +89,19 @@ pub(super) fn short_findings(
     findings.iter().take(most).flat_map(lines).collect()
 }
 
-fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Finding, page: Page) {
-    let title = format!("{number}. ");
+/// The findings that belong to a view of `report`, for the lines above its table.
+pub(super) fn findings_of_view(profile: &Profile, findings: &[Finding], page: Page) -> String {
+    let mut out = String::new();
+    findings.iter().for_each(|finding| push_finding(&mut out, profile, "finding: ", finding, page));
+    out
+}
+
+/// What was found, how much it costs, where, and what to do.
+fn push_finding(out: &mut String, profile: &Profile, title: &str, finding: &Finding, page: Page) {
     let words = format!("{} [{}]", finding.title, finding.rule.id);
-    let lines = wrap(&clean(&words), page.width.saturating_sub(columns(&title)));
+    let lines = wrap(&clean(&words), page.width.saturating_sub(columns(title)));
     let lines = lines.iter().map(|line| styled(BOLD, line)).collect::<Vec<_>>();
-    push_titled(out, &title, BOLD, &lines);
+    push_titled(out, title, BOLD, &lines);
     let room = page.width.saturating_sub(columns(INDENT));
     let [low, high] = finding.interval;
     let mut words = format!("{} of {}", Percent(finding.share), finding.of.label());
@@ -122,7 +131,7 @@ fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Fi
     let is_repeated = |evidence: &Evidence| evidence.place.is_some() && evidence.place == finding.place;
     let numbers_only = |evidence: &Evidence| {
         let text = evidence.text.trim_end_matches(':').to_owned();
-        Evidence { text, place: None, share: None }
+        Evidence { text, place: None, share: None, ..evidence.clone() }
     };
     let evidence = finding.evidence.iter().filter(|one| !is_repeated(one) || one.text.ends_with(':'));
     let evidence = evidence.map(|one| if is_repeated(one) { numbers_only(one) } else { one.clone() });
@@ -135,16 +144,20 @@ fn push_finding(out: &mut String, profile: &Profile, number: usize, finding: &Fi
         };
         lines.iter().for_each(|line| push_line(out, &format!("{INDENT}  {line}")));
     }
-    let mut titled = |title: &str, text: &str| {
-        let title = format!("{INDENT}{title}: ");
-        let lines = wrap(&clean(text), page.width.saturating_sub(columns(&title)));
-        push_titled(out, &title, BOLD, &lines);
-    };
     if !finding.advice.is_empty() {
-        titled("do", &finding.advice);
+        push_step(out, "do", &finding.advice, page);
     }
-    titled("check", &finding.verify);
-    out.push('\n');
+}
+
+/// The command that checks whether a change helped.
+fn push_check(out: &mut String, finding: &Finding, page: Page) {
+    push_step(out, "check", &finding.verify, page);
+}
+
+fn push_step(out: &mut String, title: &str, text: &str, page: Page) {
+    let title = format!("{INDENT}{title}: ");
+    let lines = wrap(&clean(text), page.width.saturating_sub(columns(&title)));
+    push_titled(out, &title, BOLD, &lines);
 }
 
 /// What a change can gain: without the finding's share, and without all of the function that it is in. `None`
@@ -218,18 +231,10 @@ pub fn shape(profile: &Profile, explanation: &Explanation, file: &str) -> String
             Count(*needed),
             clean(&record_again(profile, "-F 9970"))
         ),
-        Shape::Waiting { share, recorded } => {
-            let share = Percent(*share);
-            let text = format!(
-                "the program mostly waits: all threads were blocked for {share} of the time or more."
-            );
-            if *recorded {
-                format!("{text} See for what: whyslow report {file} waits")
-            } else {
-                let again = record_again(profile, "--off-cpu");
-                format!("{text} `{}` shows what it waits for", clean(&again))
-            }
-        }
+        Shape::Waiting => explanation
+            .waiting
+            .as_ref()
+            .map_or(String::new(), |waiting| waiting_words(profile, waiting, &file)),
         Shape::Hotspot { function, share, line, .. } => {
             let name = CallTree::name(profile, *function);
             let line = line.and_then(|(place, part)| Some((place.file?, place.line, part)));
@@ -271,6 +276,41 @@ pub fn shape(profile: &Profile, explanation: &Explanation, file: &str) -> String
     }
 }
 
+/// How long a program waited, and the command that shows where. `file` is quoted for the shell, and escaped.
+pub(super) fn waiting_words(profile: &Profile, waiting: &Waiting, file: &str) -> String {
+    match waiting {
+        Waiting::Blocked { blocked_ns, wall_ns, first, recorded } => {
+            let first = first.as_ref().map_or(String::new(), |times| {
+                format!(
+                    " (the main thread was blocked for {}, {})",
+                    duration(times.blocked_ns),
+                    number_of(times.waits, "time", "times")
+                )
+            });
+            let next = match recorded {
+                true => format!("whyslow report {file} waits"),
+                false => clean(&record_again(profile, "--off-cpu")).into_owned(),
+            };
+            format!(
+                "mostly waits: all threads were blocked for {} of {}{first}; to see where: {next}",
+                duration(*blocked_ns),
+                duration(*wall_ns)
+            )
+        }
+        // One thread alone cannot be more than there are CPUs.
+        Waiting::Queued { queued_ns, ran_ns } if profile.threads.len() == 1 => format!(
+            "the main thread ran {} and queued {} for a CPU: the machine is busy",
+            duration(*ran_ns),
+            duration(*queued_ns)
+        ),
+        Waiting::Queued { queued_ns, ran_ns } => format!(
+            "threads ran {} and queued {} for a CPU: the machine is busy, or the program has more busy threads than CPUs",
+            duration(*ran_ns),
+            duration(*queued_ns)
+        ),
+    }
+}
+
 /// What a share of this metric is a share of: `time`, `allocated bytes`.
 pub(crate) fn cost_noun(profile: &Profile, metric: usize) -> String {
     let hides = || (0..profile.stacks.len()).any(|stack| profile.is_not_sampled(stack.into()));
@@ -284,6 +324,11 @@ pub(crate) fn cost_noun(profile: &Profile, metric: usize) -> String {
         _ if hides() => "sampled time".to_owned(),
         _ => "time".to_owned(),
     }
+}
+
+/// How much a finding costs, and what it is: `12.0 % of CPU time: …`.
+pub(crate) fn message(finding: &Finding) -> String {
+    format!("{} of {}: {}", Percent(finding.share), finding.of.label(), finding.title)
 }
 
 /// Renders findings as annotations that CI shows next to the lines of a pull request.
@@ -301,17 +346,11 @@ pub fn annotations(
         let place = place.map_or(String::new(), |(file, line)| {
             format!("file={},line={line},", property(&relative(profile.text(file))))
         });
-        let message = format!(
-            "{} of {}: {}. {}",
-            Percent(finding.share),
-            finding.of.label(),
-            finding.title,
-            finding.advice
-        );
+        let message = format!("{}. {}", message(finding), finding.advice);
         let message = message.trim_end();
         out.push_str(&format!(
             "::warning {place}title={}::{}\n",
-            property(finding.rule.id),
+            property(finding.rule.id.as_str()),
             escaped(message)
         ));
     }

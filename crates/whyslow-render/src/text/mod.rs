@@ -38,7 +38,7 @@ pub use callers::callers;
 pub use critical::critical_path;
 pub use diff::{DiffFile, DiffView, diff};
 pub use explain::{annotations, explain, explained_change, shape};
-pub(crate) use explain::{cost_noun, gain};
+pub(crate) use explain::{cost_noun, gain, message};
 pub use functions::functions;
 pub use groups::groups;
 pub use heap::{HeapView, heap, heap_part, leaks_of};

@@ -1,9 +1,11 @@
 //! The number of busy threads over time, as text.
 
-use whyslow_analyze::{BusyFunction, Parallelism, SerialPart};
+use whyslow_analyze::{BusyFunction, Parallelism};
+use whyslow_explain::Finding;
 use whyslow_profile::Profile;
 use whyslow_words::Percent;
 
+use super::explain::findings_of_view;
 use super::layout::{
     BOLD, DIM, PLAIN, Page, label_name, place, push_line, push_wrapped, right, styled, wide_enough,
 };
@@ -21,7 +23,7 @@ const PLACE: usize = 30;
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Renders the share of time with 0, 1, 2, … busy threads, the functions that ran, and the curve.
-pub fn parallelism(parallelism: &Parallelism, profile: &Profile, page: Page) -> String {
+pub fn parallelism(parallelism: &Parallelism, found: &[Finding], profile: &Profile, page: Page) -> String {
     let mut out = String::new();
     let intro = if parallelism.exact {
         "busy threads over time: running, or queued for a CPU"
@@ -29,9 +31,7 @@ pub fn parallelism(parallelism: &Parallelism, profile: &Profile, page: Page) -> 
         "running threads over time, estimated from CPU samples; for exact numbers: whyslow record --off-cpu"
     };
     push_wrapped(&mut out, PLAIN, intro, page.width);
-    if let Some(part) = parallelism.serial_part(profile) {
-        push_wrapped(&mut out, PLAIN, &serial_words(&part, profile), page.width);
-    }
+    out.push_str(&findings_of_view(profile, found, page));
     out.push('\n');
     let times: Vec<String> = parallelism.levels.iter().map(|level| duration(level.ns)).collect();
     let time = wide_enough(times.iter().map(String::as_str), TIME);
@@ -99,26 +99,6 @@ fn curve(parallelism: &Parallelism, page: Page) -> String {
     );
     push_line(&mut out, &styled(DIM, words));
     out
-}
-
-/// `41 % of the wall time ran on one thread, in parse (app.rs:12)`.
-pub(super) fn serial_words(part: &SerialPart, profile: &Profile) -> String {
-    /// From this share on, the sentence names the function without a share.
-    const NEARLY_ALL: f64 = 0.9;
-    let SerialPart { share, exact, function } = part;
-    let about = if *exact { "" } else { "about " };
-    let much = if function.share >= NEARLY_ALL {
-        String::new()
-    } else {
-        format!("{} of that ", Percent(function.share))
-    };
-    let at = function_place(function, profile, PLACE);
-    let at = if at.is_empty() { at } else { format!(" ({at})") };
-    format!(
-        "{about}{} of the wall time ran on one thread, {much}in {}{at}",
-        Percent(*share),
-        label_name(profile, function.label)
-    )
 }
 
 fn function_place(function: &BusyFunction, profile: &Profile, width: usize) -> String {

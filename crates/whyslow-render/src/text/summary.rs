@@ -1,12 +1,12 @@
 //! The one-screen summary.
 
-use whyslow_analyze::{CallTree, Overview, OwnRow, Quality, Spent, Together, Waited, record_again};
+use whyslow_analyze::{CallTree, Overview, OwnRow, Quality, Spent, Together};
 use whyslow_answers::{Answer, EventTotal, HeapTotal, Ranking, Summary};
-use whyslow_explain::Finding;
+use whyslow_explain::RuleId;
 use whyslow_profile::{CodeKind, ExitStatus, Profile};
 use whyslow_words::{Fact, Percent, Remark, Severity};
 
-use super::explain::short_findings;
+use super::explain::{short_findings, waiting_words};
 use super::functions::rows;
 use super::heap::line_words;
 use super::layout::{
@@ -14,13 +14,12 @@ use super::layout::{
     styled,
 };
 use super::own::{MEANING, name_in_crate, own_rows};
-use super::parallelism::serial_words;
 use super::quality::headline;
 use super::remark::remark_lines;
 use super::syscalls::costliest_syscall;
 use super::threads::programs;
 use super::tree::repeat_note;
-use super::waits::{findings, wait_rows};
+use super::waits::wait_rows;
 use crate::sanitize::clean;
 use crate::units::{bytes, duration};
 
@@ -30,10 +29,7 @@ const MOST_FUNCTIONS: usize = 10;
 const FEWEST_FUNCTIONS: usize = 5;
 const MOST_WARNINGS: usize = 3;
 const PATH_LINES: usize = 3;
-const MOST_BLOCKED: usize = 2;
 const MOST_FINDINGS: usize = 3;
-/// Findings that a line of their own shows.
-const SHOWN_ELSEWHERE: [&str; 3] = ["mostly-waiting", "blocking-in-async", "poor-parallelism"];
 /// The title of the findings.
 const WHY: &str = "why: ";
 
@@ -121,13 +117,8 @@ fn head(view: View<'_>, shown: Shown) -> String {
     }
     push_wrapped(&mut head, PLAIN, &times(&summary.overview, profile), page.width);
     head.push_str(&programs(profile, &summary.threads, page));
-    if let Some(waited) = &summary.waited {
-        push_wrapped(&mut head, PLAIN, &waited_line(waited, file, profile), page.width);
-    }
-    head.push_str(&findings(profile, &summary.blocked, MOST_BLOCKED, page));
-    if let Some(part) = &summary.serial {
-        let where_to = file.map(|file| format!(": whyslow report {file} parallelism")).unwrap_or_default();
-        push_wrapped(&mut head, PLAIN, &format!("{}{where_to}", serial_words(part, profile)), page.width);
+    if let Some(waited) = waited_line(view) {
+        push_wrapped(&mut head, PLAIN, &waited, page.width);
     }
     let costliest = summary.syscalls.as_ref().and_then(|table| costliest_syscall(table, profile, file));
     if let Some(costliest) = costliest {
@@ -153,18 +144,12 @@ fn head(view: View<'_>, shown: Shown) -> String {
         push_line(&mut head, &styled(DIM, format!("+{more} more{where_to}")));
     }
     head.push('\n');
-    let unsaid = unsaid(summary).cloned().collect::<Vec<_>>();
-    let findings = short_findings(profile, &unsaid, MOST_FINDINGS, page.width - columns(WHY));
+    let findings = short_findings(profile, &summary.findings, MOST_FINDINGS, page.width - columns(WHY));
     if !findings.is_empty() {
         push_titled(&mut head, WHY, BOLD, &findings);
         head.push('\n');
     }
     head
-}
-
-/// The findings that no other line shows.
-fn unsaid(summary: &Summary) -> impl Iterator<Item = &Finding> {
-    summary.findings.iter().filter(|finding| !SHOWN_ELSEWHERE.contains(&finding.rule.id))
 }
 
 /// An event recorded in addition to CPU time: its total, the user's function with most of it, and the next command.
@@ -182,43 +167,18 @@ fn event_line(event: &EventTotal, view: View<'_>) -> String {
     line
 }
 
-/// How long the program waited, and the command that shows where.
-fn waited_line(waited: &Waited, file: Option<&str>, profile: &Profile) -> String {
-    match waited {
-        Waited::Recorded { together, .. } => {
-            let text = together_words(together);
-            match file {
-                Some(file) => format!("{text}: whyslow report {file} waits"),
-                None => text,
-            }
-        }
-        Waited::Mostly { idle_ns, wall_ns, first } => {
-            let first = first.as_ref().map_or(String::new(), |times| {
-                format!(
-                    " (the main thread was blocked for {}, {})",
-                    duration(times.blocked_ns),
-                    number_of(times.waits, "time", "times")
-                )
-            });
-            format!(
-                "mostly waits: all threads were blocked for {} of {}{first}; to see where: {}",
-                duration(*idle_ns),
-                duration(*wall_ns),
-                clean(&record_again(profile, "--off-cpu"))
-            )
-        }
-        // One thread alone cannot be more than there are CPUs.
-        Waited::Queued { queued_ns, ran_ns } if profile.threads.len() == 1 => format!(
-            "the main thread ran {} and queued {} for a CPU: the machine is busy",
-            duration(*ran_ns),
-            duration(*queued_ns)
-        ),
-        Waited::Queued { queued_ns, ran_ns } => format!(
-            "threads ran {} and queued {} for a CPU: the machine is busy, or the program has more busy threads than CPUs",
-            duration(*ran_ns),
-            duration(*queued_ns)
-        ),
-    }
+/// How long the program waited, and the command that shows where; `None` if that is not worth a line.
+fn waited_line(view: View<'_>) -> Option<String> {
+    let View { summary, profile, file, .. } = view;
+    let Some(together) = &summary.together else {
+        let waiting = summary.waiting.as_ref()?;
+        return Some(waiting_words(profile, waiting, file.unwrap_or("FILE")));
+    };
+    let text = together_words(together);
+    Some(match file {
+        Some(file) => format!("{text}: whyslow report {file} waits"),
+        None => text,
+    })
 }
 
 /// How long all threads were blocked and what for, how long some thread ran, and how long none had a CPU.
@@ -266,8 +226,12 @@ fn foot(view: View<'_>) -> String {
         format!("whyslow report {file} tree"),
         format!("whyslow flame {file}"),
     ];
-    if unsaid(summary).next().is_some() {
+    let found = &summary.findings;
+    if !found.is_empty() {
         commands.insert(0, format!("whyslow explain {file}"));
+    }
+    if found.iter().any(|finding| finding.rule.id == RuleId::PoorParallelism) {
+        commands.insert(1, format!("whyslow report {file} parallelism"));
     }
     // Without lines of the program, the view has nothing to show.
     let has_line =

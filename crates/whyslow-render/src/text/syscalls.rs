@@ -1,9 +1,11 @@
 //! The table of system calls.
 
 use whyslow_analyze::{CallTree, SyscallRow, SyscallTable};
+use whyslow_explain::Finding;
 use whyslow_profile::Profile;
 use whyslow_words::{Fact, Percent};
 
+use super::explain::findings_of_view;
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,
     styled, wide_enough,
@@ -17,10 +19,6 @@ const SHARE: usize = 8;
 const NAME: usize = 20;
 /// Maximum number of files, and of errors, listed per row.
 const MOST_NAMED: usize = 3;
-/// Rows below this share of the time in calls that do more than wait get no advice: most programs read a few
-/// small files at start.
-const NOTABLE: f64 = 0.01;
-
 /// Formats a number of a row.
 type Number = fn(&SyscallRow) -> String;
 
@@ -35,7 +33,13 @@ const COLUMNS: [(&str, Number); 6] = [
 ];
 
 /// Renders the lines that make system calls, at most `limit` rows.
-pub fn syscalls(table: &SyscallTable, profile: &Profile, limit: usize, page: Page) -> String {
+pub fn syscalls(
+    table: &SyscallTable,
+    found: &[Finding],
+    profile: &Profile,
+    limit: usize,
+    page: Page,
+) -> String {
     let mut out = String::new();
     let share = |part: u64| part as f64 / table.all.total_ns.max(1) as f64;
     let mut intro = format!(
@@ -48,9 +52,10 @@ pub fn syscalls(table: &SyscallTable, profile: &Profile, limit: usize, page: Pag
     }
     intro.push_str("; each is charged to the line of your code that led to it");
     push_wrapped(&mut out, PLAIN, &intro, page.width);
-    if let Some(advice) = table.advice() {
-        out.push_str(&remark_lines(&advice.remark(), page.width));
+    if let Some(note) = table.note() {
+        out.push_str(&remark_lines(&note.remark(), page.width));
     }
+    out.push_str(&findings_of_view(profile, found, page));
     if table.rows.is_empty() {
         return out;
     }
@@ -111,13 +116,6 @@ pub fn syscalls(table: &SyscallTable, profile: &Profile, limit: usize, page: Pag
         };
         if let Some(about) = about(row, profile) {
             indented(&mut out, &about);
-        }
-        let at_work_ns = table.all.total_ns.saturating_sub(table.waiting_ns);
-        let notable = row.cost.total_ns as f64 >= NOTABLE * at_work_ns as f64;
-        if let Some(advice) = row.advice(profile).filter(|_| notable) {
-            let remark = advice.remark();
-            let fix = remark.fix.map(|fix| format!("; {fix}")).unwrap_or_default();
-            indented(&mut out, &format!("{}{fix}", remark.text));
         }
     }
     if table.rows.len() > limit {
@@ -196,7 +194,8 @@ pub fn costliest_syscall(table: &SyscallTable, profile: &Profile, file: Option<&
 mod tests {
     use whyslow_analyze::heap::Sites;
     use whyslow_analyze::{Charges, Quality, Selection, testing};
-    use whyslow_profile::{Lengths, Syscalls};
+    use whyslow_explain::{Allowed, Question, Topic, findings_about};
+    use whyslow_profile::{Lengths, Metric, Samples, Syscalls, Unit};
 
     use super::*;
     use crate::text::tests::plain;
@@ -238,8 +237,11 @@ mod tests {
         let mut profile = testing::profile(
             "app::log@src/app.rs:3;std::io::write 1\napp::find@src/app.rs:9;std::fs::open 1",
         );
-        add(&mut profile, 0, "write", [Some("/tmp/\x1b[31mlog"), None], 1000, 12_000);
+        add(&mut profile, 0, "write", [Some("/tmp/\x1b[31mlog"), None], 10_000, 120_000);
         add(&mut profile, 1, "openat", [None, Some("ENOENT")], 40, 0);
+        let name = profile.strings.push(Metric::SYSCALLS);
+        profile.metrics.push(Metric::of_name(Metric::SYSCALLS, Unit::Count).renamed(name));
+        profile.samples.push(Samples::default());
         profile
     }
 
@@ -247,8 +249,17 @@ mod tests {
         SyscallTable::build(profile, &Selection::default(), &Charges::new(profile, true))
     }
 
+    fn found(profile: &Profile) -> Vec<Finding> {
+        let (selection, allowed) = (Selection::default(), Allowed::default());
+        let file = "app.whyslow";
+        let question =
+            Question { profile, selection: &selection, only_metric: false, allowed: &allowed, file };
+        findings_about(Topic::Syscalls, &question)
+    }
+
     fn shown(profile: &Profile, limit: usize, width: usize) -> String {
-        let text = syscalls(&table(profile), profile, limit, Page::new(profile, 0, width));
+        let found = found(profile);
+        let text = syscalls(&table(profile), &found, profile, limit, Page::new(profile, 0, width));
         plain(&text)
     }
 
@@ -256,14 +267,17 @@ mod tests {
     fn calls_have_their_lines_files_errors_and_advice() {
         let text = shown(&profile_with_calls(), 10, 120);
         insta::assert_snapshot!(text, @r"
-        1,040 system calls took 2.08 ms in all, including waiting; each is charged to the line of your code that led to it
+        10,040 system calls took 20.1 ms in all, including waiting; each is charged to the line of your code that led to it
+        finding: unbuffered writes: each small write is a system call [unbuffered-writes]
+           100.0 % of CPU time; confidence: medium
+           at app::log  src/app.rs:3
+             10,000 calls to write, 12 B each on average: with a 4 KiB buffer the same bytes take 30 calls instead of 10,000
+           do: wrap the file in a BufWriter, and flush it at the end
 
-           share    total  calls     bytes      p50      p99      max  call    function   line
-          96.2 %  2.00 ms  1,000  11.7 KiB  2.00 µs  2.00 µs  2.00 µs  write   app::log   src/app.rs:3
+           share    total   calls    bytes      p50      p99      max  call    function   line
+          99.6 %  20.0 ms  10,000  117 KiB  2.00 µs  2.00 µs  2.00 µs  write   app::log   src/app.rs:3
                   on /tmp/\u{1b}[31mlog
-                  12 B each on average: with a 4 KiB buffer the same bytes take 3 calls instead of 1,000; write through a
-                  buffer, such as BufWriter or setvbuf
-           3.8 %  80.0 µs     40            2.00 µs  2.00 µs  2.00 µs  openat  app::find  src/app.rs:9
+           0.4 %  80.0 µs      40           2.00 µs  2.00 µs  2.00 µs  openat  app::find  src/app.rs:9
                   40 failed: 40 ENOENT
         ");
     }
@@ -280,6 +294,7 @@ mod tests {
     fn json_has_the_same_numbers() {
         let profile = profile_with_calls();
         let (table, quality, sites) = (table(&profile), Quality::of(&profile), Sites::build(&profile));
+        let found = found(&profile);
         let context = crate::json::Context {
             profile: &profile,
             metric: 0,
@@ -287,14 +302,16 @@ mod tests {
             sites: Some(&sites),
             site_limit: 1,
         };
-        let json = serde_json::to_value(crate::json::syscalls(&context, &table, 1)).unwrap();
+        let json = serde_json::to_value(crate::json::syscalls(&context, &table, &found, 1)).unwrap();
         let [row] = &json["syscalls"].as_array().unwrap()[..] else { panic!("{json}") };
         assert_eq!(
             (&row["call"], &row["count"], &row["bytes"]),
-            (&"write".into(), &1000.into(), &12_000.into())
+            (&"write".into(), &10_000.into(), &120_000.into())
         );
         assert_eq!((&row["function"], &row["line"]), (&"app::log".into(), &3.into()));
         assert_eq!(row["targets"][0]["name"], "/tmp/\u{1b}[31mlog", "JSON has what the system said");
         assert_eq!(json["syscalls_left_out"], 1);
+        assert_eq!(row["remarks"][0]["id"], "unbuffered-writes");
+        assert_eq!(row["remarks"], json["findings"], "its line is the one that was found");
     }
 }

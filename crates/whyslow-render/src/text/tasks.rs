@@ -1,14 +1,15 @@
 //! Tasks of async Rust as text.
 
-use whyslow_analyze::{BlockedWorker, Label, TaskChain, TaskTable};
+use whyslow_analyze::{Label, TaskChain, TaskTable};
+use whyslow_explain::Finding;
 use whyslow_profile::Profile;
 use whyslow_words::Percent;
 
+use super::explain::findings_of_view;
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, number_of, push_line, push_wrapped, right, styled,
     wide_enough, wrap,
 };
-use super::waits::findings;
 use crate::units::duration;
 
 const SHARE: usize = 8;
@@ -19,13 +20,7 @@ const MOST_CHAINS: usize = 3;
 const LEAST_CHAIN: f64 = 0.05;
 
 /// Renders tasks by CPU and blocked time, at most `limit`, each with its chains of awaits.
-pub fn tasks(
-    table: &TaskTable,
-    blocked: &[BlockedWorker],
-    profile: &Profile,
-    limit: usize,
-    page: Page,
-) -> String {
+pub fn tasks(table: &TaskTable, found: &[Finding], profile: &Profile, limit: usize, page: Page) -> String {
     let mut out = String::new();
     if table.rows.is_empty() {
         let words = "no stack has a task of tokio, async-executor (async-std, smol) or futures-executor";
@@ -45,7 +40,7 @@ pub fn tasks(
         intro.push_str("; to see calls that block a worker thread: whyslow record --off-cpu");
     }
     push_wrapped(&mut out, PLAIN, &intro, page.width);
-    out.push_str(&findings(profile, blocked, limit, page));
+    out.push_str(&findings_of_view(profile, found, page));
     out.push('\n');
     let times =
         table.rows.iter().take(limit).flat_map(|row| [row.cost.cpu_ns, row.cost.blocked_ns]).map(duration);

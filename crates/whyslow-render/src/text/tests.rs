@@ -181,19 +181,27 @@ fn parallel() -> Profile {
 #[test]
 fn reports_the_serial_part_of_a_parallel_program() {
     let text = one_screen(&parallel(), 200);
-    let expected = "about 40.0 % of the wall time ran on one thread, in app::parse (app.rs:12): whyslow report app.whyslow parallelism";
-    assert!(text.contains(expected), "{text}");
-    assert!(!one_screen(&program(), 200).contains("on one thread"));
+    let expected = "why: 40.0 % one thread works while all others wait for it at app.rs:12";
+    assert!(text.contains(expected) && text.contains("whyslow report app.whyslow parallelism"), "{text}");
+    assert!(!one_screen(&program(), 200).contains("one thread"));
 }
 
 #[test]
 fn busy_threads_over_time() {
     let profile = parallel();
     let built = Parallelism::build(&profile, &Selection::default(), &Charges::new(&profile, true)).unwrap();
-    insta::assert_snapshot!(plain(&parallelism(&built, &profile, Page::new(&profile, 0, 80))), @"
+    let query = Query::whole(&views::PARALLELISM, Detail::Screen, &profile);
+    let found = query.answer(&profile).unwrap().findings;
+    insta::assert_snapshot!(plain(&parallelism(&built, &found, &profile, Page::new(&profile, 0, 80))), @"
     running threads over time, estimated from CPU samples; for exact numbers:
     whyslow record --off-cpu
-    about 40.0 % of the wall time ran on one thread, in app::parse (app.rs:12)
+    finding: one thread works while all others wait for it [poor-parallelism]
+       40.0 % of elapsed time (37.6 to 42.4); at most 1.67 times as fast without it;
+       confidence: medium
+       at app::parse  app.rs:12
+         only one thread is busy for 400 ms; at other times up to 2 are
+       do: parallelise this part too (par_iter, a pipeline that starts on the first
+           results), or make it faster: all other threads wait for it
 
      threads    share      time  running functions
            1   40.0 %    400 ms   100.0 %  app::parse  app.rs:12

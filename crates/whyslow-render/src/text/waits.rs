@@ -1,14 +1,15 @@
 //! The table of waits.
 
-use whyslow_analyze::{BlockedWorker, Reason, WaitRow, WaitTable};
+use whyslow_analyze::{Reason, WaitRow, WaitTable};
+use whyslow_explain::Finding;
 use whyslow_profile::Profile;
-use whyslow_words::{Fact, Percent};
+use whyslow_words::Percent;
 
+use super::explain::findings_of_view;
 use super::layout::{
     BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,
     styled, wide_enough,
 };
-use super::remark::remark_lines;
 use crate::sanitize::clean;
 use crate::units::{Count, duration};
 
@@ -29,14 +30,8 @@ const COLUMNS: [(&str, Number); 5] = [
     ("max", |row| duration(row.max_ns)),
 ];
 
-/// Renders the places where threads wait, at most `limit` of them.
-pub fn waits(
-    table: &WaitTable,
-    blocked: &[BlockedWorker],
-    profile: &Profile,
-    limit: usize,
-    page: Page,
-) -> String {
+/// Renders the places where threads wait, at most `limit` of them, below what was found about them.
+pub fn waits(table: &WaitTable, found: &[Finding], profile: &Profile, limit: usize, page: Page) -> String {
     let mut out = String::new();
     let share = |part: u64| Percent(part as f64 / table.total_ns.max(1) as f64);
     if table.rows.is_empty() {
@@ -71,7 +66,7 @@ pub fn waits(
         &format!("reasons: {}", reasons.collect::<Vec<_>>().join(", ")),
         page.width,
     );
-    out.push_str(&findings(profile, blocked, limit, page));
+    out.push_str(&findings_of_view(profile, found, page));
     out.push('\n');
     out.push_str(&wait_rows(table, profile, limit, page));
     out
@@ -133,10 +128,4 @@ pub(super) fn wait_rows(table: &WaitTable, profile: &Profile, limit: usize, page
         push_line(&mut out, &styled(DIM, format!("and {more}")));
     }
     out
-}
-
-/// Remarks about calls that block worker threads.
-pub(super) fn findings(profile: &Profile, blocked: &[BlockedWorker], limit: usize, page: Page) -> String {
-    let shown = blocked.iter().take(limit);
-    shown.map(|row| remark_lines(&row.finding(profile).remark(), page.width)).collect()
 }

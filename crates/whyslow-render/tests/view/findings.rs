@@ -1,7 +1,7 @@
 //! Findings reach the viewer: their words, their lines, and the stacks behind them.
 
 use whyslow_analyze::{Selection, testing};
-use whyslow_explain::{Allowed, Explanation, Question, explain};
+use whyslow_explain::{Allowed, Explanation, Question, RuleId, explain};
 use whyslow_profile::{Metric, Profile, Samples, ThreadId};
 use whyslow_render::html::{Explained, Page, write_page, write_payload};
 
@@ -42,11 +42,11 @@ fn findings_are_those_of_explain_in_their_order() {
     let profile = program();
     let explanation = explained(&profile, &Allowed::default());
     let findings = &explanation.findings;
-    assert!(findings.iter().any(|finding| finding.rule.id == "sip-hash"), "{findings:?}");
+    assert!(findings.iter().any(|finding| finding.rule.id == RuleId::SipHash), "{findings:?}");
     let payload = payload(&profile, Some(&explanation));
     let texts =
         |of: fn(&whyslow_explain::Finding) -> String| some(&findings.iter().map(of).collect::<Vec<_>>());
-    assert_eq!(payload.texts("findings.id"), texts(|finding| finding.rule.id.to_owned()));
+    assert_eq!(payload.texts("findings.id"), texts(|finding| finding.rule.id.to_string()));
     assert_eq!(payload.texts("findings.title"), texts(|finding| finding.title.clone()));
     assert_eq!(payload.texts("findings.of"), texts(|finding| finding.of.label().to_owned()));
     assert_eq!(payload.texts("findings.confidence"), texts(|finding| finding.confidence.label().to_owned()));
@@ -125,7 +125,7 @@ fn the_metric_of_a_finding_has_the_viewers_number() {
 fn allowed_findings_are_counted_and_the_shape_is_a_sentence() {
     let profile = program();
     let mut allowed = Allowed::default();
-    allowed.rules.insert("sip-hash".to_owned());
+    allowed.rules.insert(RuleId::SipHash);
     let explanation = explained(&profile, &allowed);
     let payload = payload(&profile, Some(&explanation));
     assert_eq!(payload.header["explained"]["allowed"], 1);

@@ -1,7 +1,7 @@
 //! The payload has what the viewer needs to show how many threads ran and which lines are charged.
 
 use whyslow_analyze::{elapsed_time, testing};
-use whyslow_profile::{Profile, ThreadTimes};
+use whyslow_profile::Profile;
 use whyslow_render::html::{Page, write_payload};
 
 use crate::decoder::{NONE, Payload};
@@ -63,13 +63,12 @@ fn the_header_has_the_facts_that_samples_lack() {
     let mut profile = parallel();
     let facts = |profile: &Profile| {
         let head = &payload(profile).header["parallelism"];
-        (head["crowded"].as_bool(), head["sealed"].as_bool(), head["end_ns"].as_u64())
+        (head["sealed"].as_bool(), head["end_ns"].as_u64())
     };
     profile.sealed = true;
-    assert_eq!(facts(&profile), (Some(false), Some(true), Some(6 * MS)));
+    assert_eq!(facts(&profile), (Some(true), Some(6 * MS)));
     profile.sealed = false;
-    profile.threads[0].times = Some(ThreadTimes { ran_ns: 100, queued_ns: 50, ..ThreadTimes::default() });
-    assert_eq!(facts(&profile), (Some(true), Some(false), Some(6 * MS)));
+    assert_eq!(facts(&profile), (Some(false), Some(6 * MS)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{Quality, Selection};
-use whyslow_explain::{ALL, Change, Cost, Explanation, Question, Rule, rule};
+use whyslow_explain::{ALL, Change, Cost, Explanation, Question, Rule, RuleId};
 use whyslow_profile::Profile;
 use whyslow_render::json::{self, Context};
 use whyslow_render::text::{self, Page};
@@ -74,7 +74,8 @@ enum ExplainFormat {
 const DEFAULT_LIMIT: usize = 10;
 
 fn known(id: &str) -> std::result::Result<&'static Rule, String> {
-    rule(id).ok_or_else(|| "no rule has this id; whyslow explain --rules lists all".to_owned())
+    let known = id.parse().map(RuleId::rule);
+    known.map_err(|_| "no rule has this id; whyslow explain --rules lists all".to_owned())
 }
 
 fn fail_on(text: &str) -> std::result::Result<(&'static Rule, f64), String> {
@@ -118,11 +119,11 @@ impl Subject {
 /// Prints the findings.
 pub(crate) fn run(args: &ExplainArgs, _volume: Volume) -> Result<Exit> {
     if let Some(rule) = args.rule {
-        output::print(rule.page)?;
+        output::print(rule.id.page())?;
         return Ok(Exit::Success);
     }
     if args.rules {
-        let width = ALL.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
+        let width = ALL.iter().map(|rule| rule.id.as_str().len()).max().unwrap_or(0);
         let lines = ALL.iter().map(|rule| format!("{:<width$}  {}\n", rule.id, rule.title));
         output::print(&lines.collect::<String>())?;
         return Ok(Exit::Success);

@@ -158,6 +158,7 @@ impl ReportArgs {
         let query = Query::new(view, detail, &filters, profile);
         let query = query.map_err(|refusal| refusals::of(path, refusal))?;
         let is_summary = *view == views::SUMMARY;
+        let shows_findings = is_summary || view.topic.is_some();
         Ok(Query {
             function: self.function_name.clone(),
             ranking: self.by,
@@ -168,7 +169,7 @@ impl ReportArgs {
             min_share: self.min_share,
             shortest_wait_ns: self.min_wait.map_or(0, |shortest| shortest.as_nanos() as u64),
             histograms: self.histograms || volume == Volume::Verbose,
-            allowed: if is_summary { allowed::read(None, profile)? } else { query.allowed },
+            allowed: if shows_findings { allowed::read(None, profile)? } else { query.allowed },
             file: is_summary.then(|| shell::file(path)),
             ..query
         })

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use whyslow_analyze::{CallTree, Charges, ELAPSED_TIME, Level, Parallelism, Selection, elapsed_time};
+use whyslow_explain::{Allowed, Question, RuleId, Topic, findings_about};
 use whyslow_lab_harness::{Truth, Variant, build_or_skip, run};
 use whyslow_profile::{Profile, file};
 
@@ -53,8 +54,13 @@ fn assert_both_parts_are_found(profile: &Profile, truth: &Truth) {
         let share = share(profile, found, name);
         assert!(share > 0.8, "{share} of {name} at level {level}: {:?}", found.functions);
     }
-    let part = parallelism.serial_part(profile).expect("it is worth telling");
-    assert!(CallTree::name(profile, part.function.label).ends_with("parse"), "{part:?}");
+    let (selection, allowed) = (Selection::default(), Allowed::default());
+    let question =
+        Question { profile, selection: &selection, only_metric: false, allowed: &allowed, file: "" };
+    let found = findings_about(Topic::Parallelism, &question);
+    let serial = found.iter().find(|finding| finding.rule.id == RuleId::PoorParallelism);
+    let place = serial.and_then(|finding| finding.place).expect("it is worth a finding");
+    assert!(CallTree::name(profile, place.label).ends_with("parse"), "{place:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use whyslow_explain::ALL;
+use whyslow_explain::{ALL, RuleId};
 use whyslow_lab_harness::{build_patterns_or_skip, run};
 
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
@@ -13,14 +13,14 @@ use crate::syscalls::has_tracepoints;
 
 /// Rules that no function of the lab program can show on every machine: they need CPU counters, a CPU with larger
 /// vectors than the usual target, another build, or C. They are tested on synthetic profiles and on code.
-const WITHOUT_PAIR: [&str; 7] = [
-    "branch-misses",
-    "cache-misses",
-    "narrow-vectors",
-    "no-fused-multiply-add",
-    "overflow-checks",
-    "strlen-in-loop",
-    "unpredictable-branches",
+const WITHOUT_PAIR: [RuleId; 7] = [
+    RuleId::BranchMisses,
+    RuleId::CacheMisses,
+    RuleId::NarrowVectors,
+    RuleId::NoFusedMultiplyAdd,
+    RuleId::OverflowChecks,
+    RuleId::StrlenInLoop,
+    RuleId::UnpredictableBranches,
 ];
 
 fn lab() -> PathBuf {
@@ -137,7 +137,7 @@ fn every_rule_has_a_pair_and_a_page_and_the_table_is_current() {
             Some(pair) => {
                 let mut functions = pair.trim_end_matches("),").rsplit(", ").map(|name| format!("`{name}`"));
                 let (clean, slow) = (functions.next().unwrap(), functions.next().unwrap());
-                (format!("{slow}, `{}`", places[rule.id][0].0), clean)
+                (format!("{slow}, `{}`", places[rule.id.as_str()][0].0), clean)
             }
             None if WITHOUT_PAIR.contains(&rule.id) => {
                 ("tested without a program".to_owned(), "-".to_owned())

@@ -5,9 +5,9 @@ use std::path::Path;
 use whyslow_analyze::{
     BlockedWorker, CallTree, Charges, Reason, Selection, TaskTable, WaitTable, wait_metric,
 };
+use whyslow_explain::{Allowed, Question, RuleId, Topic, findings_about};
 use whyslow_lab_harness::{Truth, build_runtime_or_skip, run};
 use whyslow_profile::{Profile, file};
-use whyslow_words::Fact as _;
 
 use crate::heap_recorded::as_nobody;
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
@@ -50,10 +50,19 @@ fn assert_tasks_are_found(profile: &Profile, truth: &Truth) {
         assert!(reasons.contains(&row.reason) && row.executor == "tokio", "{row:?}");
         let called = CallTree::name(profile, row.call);
         assert!(called.ends_with(call), "{function} called {called}");
-        let said = row.finding(profile).remark();
-        assert!(said.text.contains(function) && said.text.contains("tokio_tasks.rs:"), "{said:?}");
-        assert!(said.fix.unwrap().contains("spawn_blocking"));
     }
+    let (selection, allowed) = (Selection::default(), Allowed::default());
+    let question =
+        Question { profile, selection: &selection, only_metric: false, allowed: &allowed, file: "" };
+    let found = findings_about(Topic::Tasks, &question);
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    let place = finding.place.unwrap();
+    assert_eq!(finding.rule.id, RuleId::BlockingInAsync);
+    assert!(profile.text(place.file.unwrap()).ends_with("tokio_tasks.rs") && place.line > 0, "{place:?}");
+    assert!(
+        finding.evidence.len() == cases.len() && finding.advice.contains("spawn_blocking"),
+        "{finding:?}"
+    );
 }
 
 /// Only the blocking threads, and those that wait for them, wait for anything other than work.
