@@ -49,7 +49,7 @@ Exit codes: the program's own; 128+N if signal N killed it; 125 if whyslow
 fails; 126 if the program cannot be started; 127 if it is not found.";
 
 /// Recording options that the help of `whyslow` shows. The others are in the help of `whyslow record`.
-const COMMON_OPTIONS: [&str; 4] = ["pid", "output", "duration", "by"];
+const COMMON_OPTIONS: [&str; 5] = ["pid", "output", "duration", "by", "format"];
 
 /// The arguments of `whyslow`, with its commands listed in groups.
 pub(crate) fn whyslow_command() -> clap::Command {

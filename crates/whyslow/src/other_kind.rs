@@ -1,33 +1,33 @@
 //! `-o` of a recording that names another kind of file than a profile: `-o x.svg` is the flame graph.
 
-use std::ffi::OsString;
 use std::path::Path;
 
-use crate::cli::{self, Volume};
-use crate::commands::report;
+use crate::cli::Volume;
+use crate::commands::{export, flame, report, view};
 use crate::failure::Result;
 use crate::output::{Output, note};
+use crate::profile_file;
 
 /// A kind of file that a recording can be written as, in addition to its profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherKind {
-    /// What another command writes: its words, FILE and OUT to be filled in.
-    Written(&'static [&'static str]),
+    /// The flame graph.
+    Flame,
+    /// The viewer in one file.
+    Page,
     /// What `report --format json` prints.
     Json,
+    /// A format of other tools.
+    Exported(export::Kind),
 }
 
-const FLAME: OtherKind = OtherKind::Written(&["flame", "FILE", "-o", "OUT"]);
-const VIEW: OtherKind = OtherKind::Written(&["view", "FILE", "-o", "OUT"]);
-const FOLDED: OtherKind = OtherKind::Written(&["export", "FILE", "--to", "folded", "-o", "OUT"]);
-const PPROF: OtherKind = OtherKind::Written(&["export", "FILE", "--to", "pprof", "-o", "OUT"]);
 const KINDS: [(&str, OtherKind); 6] = [
-    (".svg", FLAME),
-    (".html", VIEW),
+    (".svg", OtherKind::Flame),
+    (".html", OtherKind::Page),
     (".json", OtherKind::Json),
-    (".folded", FOLDED),
-    (".pb.gz", PPROF),
-    (".pprof", PPROF),
+    (".folded", OtherKind::Exported(export::Kind::Folded)),
+    (".pb.gz", OtherKind::Exported(export::Kind::Pprof)),
+    (".pprof", OtherKind::Exported(export::Kind::Pprof)),
 ];
 
 impl OtherKind {
@@ -38,27 +38,21 @@ impl OtherKind {
     }
 
     /// Writes the profile as this kind.
-    pub(crate) fn write(self, profile: &Path, file: &Path, volume: Volume) -> Result {
+    pub(crate) fn write(self, path: &Path, file: &Path, volume: Volume) -> Result {
+        let (profile, output) = (profile_file::open(path)?, Output::from(file.to_owned()));
         match self {
-            Self::Written(words) => {
-                let word = |word: &&str| match *word {
-                    "FILE" => profile.as_os_str().to_owned(),
-                    "OUT" => file.as_os_str().to_owned(),
-                    word => OsString::from(word),
-                };
-                let front = if volume == Volume::Quiet { &["whyslow", "-q"][..] } else { &["whyslow"] };
-                let words = front.iter().map(OsString::from).chain(words.iter().map(word)).collect();
-                cli::run(cli::parse(words)?)?;
-            }
+            Self::Flame => flame::draw(&profile, &output, false, volume),
+            Self::Page => view::save_whole(path, &profile, &output, volume),
+            Self::Exported(kind) => export::save_whole(path, &profile, kind, &output, volume),
             Self::Json => {
-                let text = report::json_of(profile)?;
-                Output::from(file.to_owned()).write(|out| out.write_all(text.as_bytes()))?;
+                let text = report::json_of(path, &profile)?;
+                output.write(|out| out.write_all(text.as_bytes()))?;
                 if volume > Volume::Quiet {
                     note(&format!("whyslow: wrote {}\n", file.display()));
                 }
+                Ok(())
             }
         }
-        Ok(())
     }
 }
 
@@ -69,11 +63,11 @@ mod tests {
     #[test]
     fn the_end_of_a_name_tells_the_kind() {
         for (name, kind) in [
-            ("x.svg", Some(FLAME)),
-            ("a/b.html", Some(VIEW)),
+            ("x.svg", Some(OtherKind::Flame)),
+            ("a/b.html", Some(OtherKind::Page)),
             ("x.json", Some(OtherKind::Json)),
-            ("x.folded", Some(FOLDED)),
-            ("cpu.pb.gz", Some(PPROF)),
+            ("x.folded", Some(OtherKind::Exported(export::Kind::Folded))),
+            ("cpu.pb.gz", Some(OtherKind::Exported(export::Kind::Pprof))),
             ("x.whyslow", None),
             ("profile", None),
             (".svg", None),

@@ -14,7 +14,7 @@ use crate::recording::{Keep, KeepOptions, name_of};
 use crate::values;
 
 /// The target, other than a program.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetArgs {
     /// Record running processes by PID or name, comma-separated
@@ -55,11 +55,6 @@ impl FromStr for Wanted {
 }
 
 impl TargetArgs {
-    /// These processes, or the whole machine.
-    pub(crate) fn of(pid: Vec<Wanted>, all: bool) -> Self {
-        Self { pid, all, ..Self::default() }
-    }
-
     /// The program to start, and how long to record. `-p PID -- sleep 10` means ten seconds, as with perf.
     pub(crate) fn until<'a>(
         &self,
@@ -91,44 +86,54 @@ impl TargetArgs {
 
     /// The target and the name of its profile; `None` without a target.
     pub(crate) fn target(&self, program: &[OsString], volume: Volume) -> Result<Option<(Target, OsString)>> {
-        let command = program.split_first().map(|(program, args)| Command {
-            program: program.clone(),
-            args: args.to_vec(),
-            ..Command::default()
-        });
-        if !self.pid.is_empty() {
-            return self.processes(volume).map(Some);
-        }
-        Ok(match (self.all, command) {
-            (true, while_runs) => Some((Target::System { while_runs }, OsString::from("system"))),
-            (false, Some(command)) => {
-                let name = name_of(&command.program).to_owned();
-                Some((Target::Command(command), name))
-            }
-            (false, None) => None,
-        })
+        target(&self.pid, self.all, program, volume)
     }
+}
 
-    fn processes(&self, volume: Volume) -> Result<(Target, OsString)> {
-        let mut pids = Vec::new();
-        for wanted in &self.pid {
-            let found = match wanted {
-                Wanted::Number(number) => vec![process_of(*number, volume)?],
-                Wanted::Name(name) => processes_named(name, volume)?,
-            };
-            for pid in found {
-                if !pids.contains(&pid) {
-                    pids.push(pid);
-                }
+/// The target and the name of its profile; `None` without a target.
+pub(crate) fn target(
+    pid: &[Wanted],
+    all: bool,
+    program: &[OsString],
+    volume: Volume,
+) -> Result<Option<(Target, OsString)>> {
+    let command = program.split_first().map(|(program, args)| Command {
+        program: program.clone(),
+        args: args.to_vec(),
+        ..Command::default()
+    });
+    if !pid.is_empty() {
+        return processes(pid, volume).map(Some);
+    }
+    Ok(match (all, command) {
+        (true, while_runs) => Some((Target::System { while_runs }, OsString::from("system"))),
+        (false, Some(command)) => {
+            let name = name_of(&command.program).to_owned();
+            Some((Target::Command(command), name))
+        }
+        (false, None) => None,
+    })
+}
+
+fn processes(wanted: &[Wanted], volume: Volume) -> Result<(Target, OsString)> {
+    let mut pids = Vec::new();
+    for one in wanted {
+        let found = match one {
+            Wanted::Number(number) => vec![process_of(*number, volume)?],
+            Wanted::Name(name) => processes_named(name, volume)?,
+        };
+        for pid in found {
+            if !pids.contains(&pid) {
+                pids.push(pid);
             }
         }
-        let mut names = pids.iter().map(|pid| process::name(*pid).unwrap_or_else(|| format!("pid-{pid}")));
-        let first = names.next().unwrap_or_default();
-        let name = if names.all(|name| name == first) { first } else { "processes".to_owned() };
-        let plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
-        let name = name.replace(|c: char| !plain(c), "-");
-        Ok((Target::Processes(pids), OsString::from(name)))
     }
+    let mut names = pids.iter().map(|pid| process::name(*pid).unwrap_or_else(|| format!("pid-{pid}")));
+    let first = names.next().unwrap_or_default();
+    let name = if names.all(|name| name == first) { first } else { "processes".to_owned() };
+    let plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
+    let name = name.replace(|c: char| !plain(c), "-");
+    Ok((Target::Processes(pids), OsString::from(name)))
 }
 
 /// The process that a number belongs to. For the number of a thread, says which process that is.

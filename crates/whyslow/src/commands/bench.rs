@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use whyslow_bench::document::{Measured, MeasuredCommand, SCHEMA};
 use whyslow_bench::judge::{self, compare_days, judge};
 use whyslow_bench::{BenchNote, Ended, Ignored, Metric, Plan, Rounds, Series};
+use whyslow_capture::{Input, Written};
 use whyslow_render::bench::{BenchView, Shown, TimeUnit, asciidoc, csv, markdown, orgmode, strip_plot};
 use whyslow_render::{json, text};
 use whyslow_stats::interim::{CHECKPOINTS, Question};
@@ -128,7 +129,7 @@ pub(crate) struct BenchArgs {
 }
 
 /// How to run commands.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Running commands")]
 pub(crate) struct HowArgs {
     /// Name the commands, in their order
@@ -201,20 +202,53 @@ fn ignored(text: &str) -> std::result::Result<Ignored, String> {
 }
 
 impl HowArgs {
-    /// With these hooks and this input file.
-    pub(super) fn of_hooks(prepare: Option<&str>, setup: Option<&str>, input: Option<&str>) -> Self {
-        Self {
-            prepare: prepare.map(str::to_owned).into_iter().collect(),
-            setup: setup.map(str::to_owned),
-            input: input.unwrap_or(NULL).to_owned(),
-            output: NULL.to_owned(),
-            ..Self::default()
+    /// What they mean.
+    fn resolved(&self) -> How {
+        How {
+            prepare: self.prepare.clone(),
+            conclude: self.conclude.clone(),
+            setup: self.setup.clone(),
+            cleanup: self.cleanup.clone(),
+            input: input(&self.input),
+            output: match self.output.as_str() {
+                _ if self.show_output => Written::Inherit,
+                NULL => Written::Null,
+                "pipe" => Written::Pipe,
+                "inherit" => Written::Inherit,
+                path => Written::File(path.into()),
+            },
+            timeout: self.timeout,
+            failures_count: self.ignore_failure.is_some(),
         }
     }
 }
 
 /// The value of `--input` and `--output` for /dev/null.
 const NULL: &str = "null";
+
+/// The standard input that a user names.
+pub(super) fn input(name: &str) -> Input {
+    if name == NULL { Input::Null } else { Input::File(name.into()) }
+}
+
+/// How to run commands: hooks, input and output.
+#[derive(Debug, Clone, Default)]
+pub(super) struct How {
+    /// Shell commands before each run; one for all, or one per command.
+    pub(super) prepare: Vec<String>,
+    /// The same after each run.
+    pub(super) conclude: Vec<String>,
+    /// A shell command once before all runs of a command.
+    pub(super) setup: Option<String>,
+    /// The same after all runs.
+    pub(super) cleanup: Option<String>,
+    pub(super) input: Input,
+    pub(super) output: Written,
+    /// A run that takes longer is killed.
+    pub(super) timeout: Option<Duration>,
+    /// Whether runs that fail count, too.
+    pub(super) failures_count: bool,
+}
 
 /// More files for the results.
 #[derive(Debug, Clone, Args)]
@@ -350,7 +384,8 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
     let Contenders { runnables, reference, trees, shell } = contenders;
     let plan = plan(args, runnables.len(), reference);
     let began_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let mut runner = Runner::new(&runnables, &args.how, &plan, volume)?;
+    let how = args.how.resolved();
+    let mut runner = Runner::new(&runnables, &how, &plan, volume)?;
     runner.set_up()?;
     let mut notes = Vec::new();
     if let Some(shell) = &shell {
@@ -393,7 +428,7 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
 /// round was complete.
 pub(super) fn run_series(
     runnables: &[Runnable],
-    how: &HowArgs,
+    how: &How,
     margin: f64,
     runs: u32,
     until_decided: bool,

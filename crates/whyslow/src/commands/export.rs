@@ -1,7 +1,7 @@
 //! `whyslow export`: writes the formats of other tools.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use flate2::Compression;
@@ -13,17 +13,16 @@ use whyslow_formats::export::{
 };
 use whyslow_formats::{FoldedOptions, FoldedRoot, write_folded};
 use whyslow_profile::Profile;
-use whyslow_render::html::{Explained, Page, view_of_metric, write_page};
+use whyslow_render::html::write_page;
 use whyslow_render::sanitize::clean;
 
-use super::flame;
-use crate::allowed::for_viewer;
+use super::{flame, view};
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::filters::Filters;
 use crate::output::{Output, note};
-use crate::{profile_file, shell};
+use crate::profile_file;
 
 /// Write a profile in another tool's format
 #[derive(Debug, Args)]
@@ -89,7 +88,7 @@ impl From<Root> for FoldedRoot {
 
 /// The formats that can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+pub(crate) enum Kind {
     Folded,
     Firefox,
     Pprof,
@@ -126,18 +125,54 @@ pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
         let what = format!("{}: the heap was not recorded", file.display());
         return Err(Failure::new(what).next("whyslow heap -- PROGRAM"));
     }
+    let job = Job {
+        path: file,
+        profile: &profile,
+        selection: &selection,
+        to: args.to,
+        root: args.root.into(),
+        inline: !args.filters.no_inline,
+    };
+    save(&job, packed, &output, volume)?;
+    Ok(Exit::Success)
+}
+
+/// Writes a whole profile in a format.
+pub(crate) fn save_whole(
+    path: &Path,
+    profile: &Profile,
+    to: Kind,
+    output: &Output,
+    volume: Volume,
+) -> Result {
+    let selection = &Selection { metric: profile.main_metric(), ..Selection::default() };
+    let job = Job { path, profile, selection, to, root: FoldedRoot::None, inline: true };
+    save(&job, false, output, volume)
+}
+
+/// What to write.
+struct Job<'a> {
+    path: &'a Path,
+    profile: &'a Profile,
+    selection: &'a Selection,
+    to: Kind,
+    root: FoldedRoot,
+    inline: bool,
+}
+
+fn save(job: &Job<'_>, packed: bool, output: &Output, volume: Volume) -> Result {
     let mut left_out = Vec::new();
     if packed {
         output.write(|out| {
             let mut packer = GzEncoder::new(out, Compression::default());
-            left_out = write(args, &profile, &selection, &mut packer)?;
+            left_out = write(job, &mut packer)?;
             packer.finish().map(drop)
         })?;
     } else {
-        output.write(|out| write(args, &profile, &selection, out).map(|what| left_out = what))?;
+        output.write(|out| write(job, out).map(|what| left_out = what))?;
     }
     if volume > Volume::Quiet {
-        if let Output::File(path) = &output {
+        if let Output::File(path) = output {
             note(&format!("whyslow: wrote {}\n", path.display()));
         }
         if !left_out.is_empty() {
@@ -145,21 +180,16 @@ pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
             note(&format!("whyslow: note: this format cannot hold: {}\n", clean(&what)));
         }
     }
-    Ok(Exit::Success)
+    Ok(())
 }
 
 /// Writes one format, and returns what it cannot hold.
-fn write(
-    args: &ExportArgs,
-    profile: &Profile,
-    selection: &Selection,
-    mut out: &mut dyn Write,
-) -> io::Result<Vec<LeftOut>> {
-    let inline = !args.filters.no_inline;
+fn write(job: &Job<'_>, mut out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
+    let Job { path, profile, selection, to, root, inline } = *job;
     let export = || Export::new(profile, selection, inline);
-    match args.to {
+    match to {
         Kind::Folded => {
-            let options = FoldedOptions { root: args.root.into(), inline, mark_inlined: false };
+            let options = FoldedOptions { root, inline, mark_inlined: false };
             // A format for flame graphs: users do not expect times or lines in it.
             write_folded(profile, selection, &options, &mut out).map(|()| Vec::new())
         }
@@ -171,7 +201,7 @@ fn write(
         Kind::Callgrind => write_callgrind(&export(), out),
         Kind::Csv => write_csv(&export(), out),
         Kind::Dhat | Kind::Heaptrack | Kind::Massif => {
-            let mut left_out = match args.to {
+            let mut left_out = match to {
                 Kind::Dhat => write_dhat(&export(), out)?,
                 Kind::Heaptrack => write_heaptrack(&export(), out)?,
                 _ => write_massif(&export(), out)?,
@@ -186,12 +216,7 @@ fn write(
             Ok(Vec::new())
         }
         Kind::Html => {
-            let name = args.profile.file.file_name().unwrap_or(args.profile.file.as_os_str());
-            let file = shell::file(&args.profile.file);
-            let explained = Explained { explanation: &for_viewer(profile, &file), path: &file };
-            let view = view_of_metric(profile, selection.metric);
-            let name = name.to_string_lossy();
-            write_page(&Page::explained(profile, &name, explained).opened_with(&view), out)?;
+            view::with_page(path, profile, selection.metric, |page| write_page(page, out))?;
             let filtered = !selection.is_everything();
             Ok(if filtered { vec![LeftOut::PageFilters] } else { Vec::new() })
         }

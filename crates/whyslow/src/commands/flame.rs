@@ -140,9 +140,10 @@ fn diff_options(sides: &Sides, paths: &Paths) -> FlameOptions {
 }
 
 /// Draws a whole profile with the default options.
-pub(crate) fn draw(profile: &Profile, output: &Output) -> Result {
-    let svg = picture(profile, &Selection::default(), true);
-    output.write(|out| out.write_all(svg.as_bytes()))
+pub(crate) fn draw(profile: &Profile, output: &Output, open: bool, volume: Volume) -> Result {
+    let everything = Selection { metric: profile.main_metric(), ..Selection::default() };
+    write(&picture(profile, &everything, true), output, open, volume)?;
+    Ok(())
 }
 
 /// The flame graph of the selected samples with the default options.

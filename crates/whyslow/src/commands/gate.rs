@@ -20,7 +20,7 @@ use whyslow_stats::order::median_interval;
 use whyslow_stats::pairs::ALPHA;
 
 use self::config::{Bench, Gate, Policy};
-use super::bench::{Exact, HowArgs, Runnable, Trees, exact, run_series, words};
+use super::bench::{Exact, How, Runnable, Trees, exact, input, run_series, words};
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
@@ -245,7 +245,12 @@ fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume
     if is_new {
         runnables.remove(0);
     }
-    let how = HowArgs::of_hooks(bench.prepare.as_deref(), bench.setup.as_deref(), bench.input.as_deref());
+    let how = How {
+        prepare: bench.prepare.iter().cloned().collect(),
+        setup: bench.setup.clone(),
+        input: bench.input.as_deref().map(input).unwrap_or_default(),
+        ..How::default()
+    };
     let extend = gate.undecided == Policy::Extend;
     // An accepted regression is judged by its own limit.
     let limit = gate.accept.iter().filter(|accept| accept.bench == name && accept.metric.is_none());

@@ -138,10 +138,9 @@ fn as_json(path: &Path, answer: &Answer<'_>) -> Result<String> {
 }
 
 /// The functions of a profile as JSON, as `whyslow report FILE --format json` prints them.
-pub(crate) fn json_of(path: &Path) -> Result<String> {
-    let profile = profile_file::open(path)?;
-    let query = Query::whole(&views::FUNCTIONS, Detail::Complete, &profile);
-    let answer = query.answer(&profile).map_err(|refusal| refusals::of(path, refusal))?;
+pub(crate) fn json_of(path: &Path, profile: &Profile) -> Result<String> {
+    let query = Query::whole(&views::FUNCTIONS, Detail::Complete, profile);
+    let answer = query.answer(profile).map_err(|refusal| refusals::of(path, refusal))?;
     as_json(path, &answer)
 }
 

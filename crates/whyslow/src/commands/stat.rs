@@ -24,8 +24,8 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{self, Output, note};
 use crate::recording::explain;
-use crate::targets::{TargetArgs, Wanted};
-use crate::values;
+use crate::targets::Wanted;
+use crate::{targets, values};
 
 /// Count time, memory, page faults, context switches, I/O and CPU events
 #[derive(Debug, Args)]
@@ -92,8 +92,7 @@ pub(crate) struct CountArgs {
 
 /// Counts and prints.
 pub(crate) fn run(args: &StatArgs, volume: Volume) -> Result<Exit> {
-    let targets = TargetArgs::of(args.pid.clone(), args.all);
-    let Some((target, _)) = targets.target(&args.program, volume)? else {
+    let Some((target, _)) = targets::target(&args.pid, args.all, &args.program, volume)? else {
         return Err(Failure::new("nothing to count").next("whyslow stat -- PROGRAM, -p PID, or -a"));
     };
     run_target(&target, &args.how, volume)

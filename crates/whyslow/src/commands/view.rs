@@ -14,6 +14,7 @@ use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Paths};
 use whyslow_answers::Filters;
 use whyslow_bench::stored::read_stored;
+use whyslow_profile::Profile;
 use whyslow_render::html::{
     BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, view_of_metric, write_page,
     write_payload,
@@ -155,11 +156,26 @@ fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
     let mut profile = profile_file::open(path)?;
     let metric = args.metric.resolved().resolve(&mut profile, u64::MAX);
     let metric = metric.map_err(|error| refusals::of_filter(path, error))?;
+    with_page(path, &profile, metric, |page| ready(args, page, volume))
+}
+
+/// Builds the page of a profile, with its findings, opened with a metric.
+pub(crate) fn with_page<R>(
+    path: &Path,
+    profile: &Profile,
+    metric: usize,
+    show: impl FnOnce(&Page<'_>) -> R,
+) -> R {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let file = shell::file(path);
-    let explained = Explained { explanation: &for_viewer(&profile, &file), path: &file };
-    let view = view_of_metric(&profile, metric);
-    ready(args, &Page::explained(&profile, &name, explained).opened_with(&view), volume)
+    let explained = Explained { explanation: &for_viewer(profile, &file), path: &file };
+    let view = view_of_metric(profile, metric);
+    show(&Page::explained(profile, &name, explained).opened_with(&view))
+}
+
+/// Writes the page of a whole profile.
+pub(crate) fn save_whole(path: &Path, profile: &Profile, output: &Output, volume: Volume) -> Result {
+    with_page(path, profile, profile.main_metric(), |page| save(page, output, volume))
 }
 
 fn changes(args: &ViewArgs, files: [Vec<PathBuf>; 2], volume: Volume) -> Result<Ready> {

@@ -64,9 +64,9 @@ pub(super) struct Contenders {
 const SHELLS: [&str; 10] = ["sh", "bash", "zsh", "fish", "dash", "ksh", "nu", "pwsh", "default", "none"];
 
 /// The shell to use, and the commands without its name. An option without `=` is followed by a shell or by a command.
-fn shell_and_commands(how: &HowArgs, commands: &[String]) -> Result<(Option<String>, Vec<String>)> {
+fn shell_and_commands(shell: Option<&str>, commands: &[String]) -> Result<(Option<String>, Vec<String>)> {
     let is_shell = |command: &String| SHELLS.contains(&command.rsplit('/').next().unwrap_or_default());
-    let (shell, commands) = match (how.shell.as_deref(), commands) {
+    let (shell, commands) = match (shell, commands) {
         (Some(""), [first, rest @ ..]) if is_shell(first) && !rest.is_empty() => (Some(first.as_str()), rest),
         (Some(""), commands) => {
             if let Some(other) = commands.iter().find(|command| is_shell(command)) {
@@ -88,7 +88,7 @@ fn shell_and_commands(how: &HowArgs, commands: &[String]) -> Result<(Option<Stri
 impl Contenders {
     pub(super) fn of(args: &BenchArgs, baseline: Option<&Baseline>, volume: Volume) -> Result<Self> {
         let how = &args.how;
-        let (shell, given) = shell_and_commands(how, &args.commands)?;
+        let (shell, given) = shell_and_commands(how.shell.as_deref(), &args.commands)?;
         let mut commands = how.reference.iter().cloned().collect::<Vec<_>>();
         commands.extend(given);
         if commands.is_empty() {
@@ -203,9 +203,8 @@ mod tests {
         shell: Option<&str>,
         commands: &[&str],
     ) -> std::result::Result<(Option<String>, Vec<String>), String> {
-        let how = HowArgs { shell: shell.map(str::to_owned), ..HowArgs::default() };
         let commands = commands.iter().map(|command| (*command).to_owned()).collect::<Vec<_>>();
-        shell_and_commands(&how, &commands).map_err(|failure| failure.to_string())
+        shell_and_commands(shell, &commands).map_err(|failure| failure.to_string())
     }
 
     #[test]

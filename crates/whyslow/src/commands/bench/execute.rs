@@ -7,11 +7,11 @@ use whyslow_bench::note::words;
 use whyslow_bench::padding;
 use whyslow_bench::rounds::{Execute, Plan, Round, Series};
 use whyslow_bench::{BenchNote, Run};
-use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, TimedRun, WantedEvent, Written};
+use whyslow_capture::{Command, RunEnd, Stopwatch, TimedCommand, TimedRun, WantedEvent};
 use whyslow_events::Machine;
 use whyslow_profile::{ExitStatus, Host};
 
-use super::HowArgs;
+use super::How;
 use super::contenders::{Runnable, hook};
 use super::progress::Progress;
 use super::watched::Watched;
@@ -27,7 +27,7 @@ pub(super) struct Runner<'a> {
     stopwatch: Stopwatch,
     runnables: &'a [Runnable],
     commands: Vec<TimedCommand>,
-    how: &'a HowArgs,
+    how: &'a How,
     progress: Progress<'a>,
     watched: Watched,
     last_stderr: String,
@@ -38,26 +38,15 @@ pub(super) struct Runner<'a> {
 impl<'a> Runner<'a> {
     pub(super) fn new(
         runnables: &'a [Runnable],
-        how: &'a HowArgs,
+        how: &'a How,
         plan: &'a Plan,
         volume: Volume,
     ) -> Result<Self> {
-        let input = match how.input.as_str() {
-            "null" => Input::Null,
-            path => Input::File(path.into()),
-        };
-        let output = match how.output.as_str() {
-            _ if how.show_output => Written::Inherit,
-            "null" => Written::Null,
-            "pipe" => Written::Pipe,
-            "inherit" => Written::Inherit,
-            path => Written::File(path.into()),
-        };
         let command = |runnable: &Runnable| TimedCommand {
             command: runnable.command(),
             file: None,
-            input: input.clone(),
-            output: output.clone(),
+            input: how.input.clone(),
+            output: how.output.clone(),
             timeout: how.timeout,
             keep_stderr: false,
         };
@@ -216,7 +205,7 @@ impl Execute for Runner<'_> {
                     .next("a longer --timeout"));
             }
         };
-        if !run.left_behind.is_empty() && self.how.ignore_failure.is_none() {
+        if !run.left_behind.is_empty() && !self.how.failures_count {
             self.progress.clear();
             return Err(Failure::new(format!(
                 "`{name}` left {} running when it exited: their time is missing from its measurement and would disturb others; \
