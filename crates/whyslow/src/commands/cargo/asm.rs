@@ -61,7 +61,7 @@ pub(crate) struct CargoAsmArgs {
 /// Builds, then shows.
 pub(crate) fn run(args: &CargoAsmArgs, volume: Volume) -> Result<Exit> {
     refuse_other_machines(&args.build)?;
-    let metadata = Metadata::load(&args.build)?;
+    let metadata = Metadata::load(&args.build, None)?;
     if let Some(package) = target::only_library(&args.target, &metadata) {
         return if args.llvm || args.mir {
             intermediate(args, &package.name, [library_words(Some(&package.name))], volume)
@@ -120,7 +120,7 @@ fn library(args: &CargoAsmArgs, package: &str, volume: Volume) -> Result<Exit> {
         format!("--emit=mir={}", mir.display()),
         "-Ccodegen-units=1".to_owned(),
     ];
-    if let Err(code) = build::run_with(&args.build, library_words(Some(package)), &for_rustc, volume)? {
+    if let Err(code) = build::run_with(&args.build, None, library_words(Some(package)), &for_rustc, volume)? {
         return Ok(Exit::Cargo(code));
     }
     let linked = folder.path().join(format!("{package}.so"));
@@ -174,7 +174,7 @@ fn intermediate<const N: usize>(
         // A new file name each time; otherwise cargo considers the build fresh.
         let file = folder.path().join(format!("{number}.{kind}"));
         let for_rustc = [format!("--emit={kind}={}", file.display()), "-Ccodegen-units=1".to_owned()];
-        match build::run_with(&args.build, words, &for_rustc, volume)? {
+        match build::run_with(&args.build, None, words, &for_rustc, volume)? {
             Ok(_) => {}
             Err(code) if number == 0 => return Ok(Exit::Cargo(code)),
             // The package has no library.

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde::Deserialize;
 
 use super::target::Choice;
-use super::{BuildArgs, cargo, cargo_cannot_start};
+use super::{BuildArgs, Checkout, cargo, cargo_cannot_start};
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 
@@ -67,18 +67,19 @@ pub(super) fn run(
     targets: Vec<String>,
     volume: Volume,
 ) -> Result<std::result::Result<Build, i32>> {
-    run_with(args, targets, &[], volume)
+    run_with(args, None, targets, &[], volume)
 }
 
-/// Like [`run`], with arguments that `cargo rustc` passes to rustc.
+/// Like [`run`], of a checkout, and with arguments that `cargo rustc` passes to rustc.
 pub(super) fn run_with(
     args: &BuildArgs,
+    at: Option<&Checkout>,
     targets: Vec<String>,
     for_rustc: &[String],
     volume: Volume,
 ) -> Result<std::result::Result<Build, i32>> {
-    let mut command = cargo(args);
-    command.args(cargo_args(args, targets)).stdout(Stdio::piped());
+    let mut command = cargo(at);
+    command.args(cargo_args(args, at, targets)).stdout(Stdio::piped());
     if volume == Volume::Quiet {
         command.arg("--quiet");
     }
@@ -97,7 +98,7 @@ pub(super) fn run_with(
 }
 
 /// cargo's arguments.
-fn cargo_args(args: &BuildArgs, targets: Vec<String>) -> Vec<String> {
+fn cargo_args(args: &BuildArgs, at: Option<&Checkout>, targets: Vec<String>) -> Vec<String> {
     let mut words = targets;
     words.push("--message-format=json-render-diagnostics".to_owned());
     words.extend(profile_args(args));
@@ -111,7 +112,8 @@ fn cargo_args(args: &BuildArgs, targets: Vec<String>) -> Vec<String> {
         ("--locked", args.locked),
     ];
     words.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| (*flag).to_owned()));
-    let paths = [("--manifest-path", &args.manifest_path), ("--target-dir", &args.target_dir)];
+    let target_dir = at.map(|checkout| &checkout.target_dir).or(args.target_dir.as_ref());
+    let paths = [("--manifest-path", args.manifest_path.as_ref()), ("--target-dir", target_dir)];
     for (option, path) in paths {
         if let Some(path) = path {
             words.extend([option.to_owned(), path.to_string_lossy().into_owned()]);

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde::Deserialize;
 
-use super::{BuildArgs, cargo, cargo_cannot_start};
+use super::{BuildArgs, Checkout, cargo, cargo_cannot_start};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 
@@ -60,8 +60,8 @@ pub(super) struct PackageTarget {
 
 impl Metadata {
     /// Runs `cargo metadata`.
-    pub(super) fn load(build: &BuildArgs) -> Result<Self> {
-        let mut command = cargo(build);
+    pub(super) fn load(build: &BuildArgs, at: Option<&Checkout>) -> Result<Self> {
+        let mut command = cargo(at);
         command.args(["metadata", "--no-deps", "--format-version", "1", "--quiet"]);
         if let Some(path) = &build.manifest_path {
             command.arg("--manifest-path").arg(path);

@@ -107,9 +107,13 @@ pub(crate) struct BuildArgs {
     /// Do not change Cargo.lock
     #[arg(long)]
     locked: bool,
-    /// The folder to run cargo in, if it is not the current one.
-    #[arg(skip)]
-    folder: Option<PathBuf>,
+}
+
+/// A checkout to build instead of the current folder.
+struct Checkout {
+    folder: PathBuf,
+    /// cargo's output folder.
+    target_dir: PathBuf,
 }
 
 /// Builds, then records.
@@ -144,7 +148,7 @@ pub(crate) fn run_stat(args: CargoStatArgs, volume: Volume) -> Result<Exit> {
 /// Builds the target. Returns what to run and its name. The inner error is cargo's exit code.
 fn build(args: WhatArgs, volume: Volume) -> Result<std::result::Result<(Target, OsString), i32>> {
     refuse_other_machines(&args.build)?;
-    let metadata = Metadata::load(&args.build)?;
+    let metadata = Metadata::load(&args.build, None)?;
     let choice = target::choose(&args.target, &metadata)?;
     let build = match build::run(&args.build, choice.build_args(), volume)? {
         Ok(build) => build,
@@ -201,11 +205,11 @@ fn command(
 }
 
 /// The cargo that started whyslow, or the one in PATH.
-fn cargo(build: &BuildArgs) -> std::process::Command {
+fn cargo(at: Option<&Checkout>) -> std::process::Command {
     let mut command =
         whyslow_capture::restored_command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    if let Some(folder) = &build.folder {
-        command.current_dir(folder);
+    if let Some(checkout) = at {
+        command.current_dir(&checkout.folder);
     }
     command
 }

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &CargoBenchArgs, volume: Volume) -> Result<Exit> {
     for file in exports.iter().flatten() {
         file.check()?;
     }
-    let metadata = Metadata::load(&args.build)?;
+    let metadata = Metadata::load(&args.build, None)?;
     if !metadata.selected(args.package.as_deref()).iter().any(|package| package.may_have_benches()) {
         return Err(Failure::new("there are no benchmarks: no [[bench]] target, and no #[bench] function")
             .next(

@@ -12,7 +12,7 @@ use super::super::super::bench::execute::stderr_tail;
 use super::super::super::bench::git::Trees;
 use super::super::build::{self, Build, Executable};
 use super::super::metadata::{Metadata, Package};
-use super::super::{BuildArgs, environment};
+use super::super::{Checkout, environment};
 use super::CargoBenchArgs;
 use crate::cli::Volume;
 use crate::failure::{Failure, Result, warn};
@@ -69,7 +69,7 @@ pub(super) fn build(
 ) -> Result<std::result::Result<[Side; SIDES], i32>> {
     let mut sides = <[Side; SIDES]>::default();
     let Some(trees) = trees else {
-        match build_one(args, &args.build, volume)? {
+        match build_one(args, None, volume)? {
             Ok(side) => sides[HEAD] = side,
             Err(code) => return Ok(Err(code)),
         }
@@ -86,9 +86,8 @@ pub(super) fn build(
         if place == HEAD {
             trees.share(&target_dirs[0], &target_dirs[1]);
         }
-        let target_dir = Some(target_dirs[place].clone());
-        let build = BuildArgs { folder: Some(folder), target_dir, ..args.build.clone() };
-        match build_one(args, &build, volume)? {
+        let checkout = Checkout { folder, target_dir: target_dirs[place].clone() };
+        match build_one(args, Some(&checkout), volume)? {
             Ok(side) => sides[place] = side,
             Err(code) => return Ok(Err(code)),
         }
@@ -108,10 +107,10 @@ fn keep_lock(folder: &Path) {
 
 fn build_one(
     args: &CargoBenchArgs,
-    how: &BuildArgs,
+    at: Option<&Checkout>,
     volume: Volume,
 ) -> Result<std::result::Result<Side, i32>> {
-    let metadata = Metadata::load(how)?;
+    let metadata = Metadata::load(&args.build, at)?;
     let mut words = vec!["build".to_owned()];
     if args.benches.is_empty() {
         words.push("--benches".to_owned());
@@ -122,7 +121,7 @@ fn build_one(
     if let Some(package) = &args.package {
         words.extend(["--package".to_owned(), package.clone()]);
     }
-    let built = match build::run(how, words, volume)? {
+    let built = match build::run_with(&args.build, at, words, &[], volume)? {
         Ok(built) => built,
         Err(code) => return Ok(Err(code)),
     };
