@@ -21,10 +21,12 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("whyslow-symbols", &[&["whyslow-capture", "whyslow-analyze"]]),
     ("whyslow-analyze", &[LIVE, READERS, &["whyslow-explain", "whyslow-render"]]),
     ("whyslow-explain", &[LIVE, READERS, &["whyslow-render"]]),
-    ("whyslow-answers", &[LIVE, READERS, &["whyslow-render"]]),
+    ("whyslow-answers", &[LIVE, READERS, SHOWN, &["whyslow-render"]]),
     ("whyslow-render", &[LIVE, READERS]),
     ("whyslow-formats", &[&["whyslow-capture", "whyslow-agent-host", "whyslow-heap", "whyslow-render"]]),
 ];
+/// Arguments and terminals: what only a front end knows.
+const SHOWN: &[&str] = &["clap", "anstyle", "anstream", "terminal_size"];
 /// Every crate of ours.
 const OURS: &[&str] = &["whyslow*"];
 /// What reads the files of programs and of other tools.
