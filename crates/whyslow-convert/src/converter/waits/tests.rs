@@ -309,7 +309,7 @@ fn uses_the_kernels_run_queue_delay_without_wakeup_records() {
         come_back(&mut recorded, PID, 4 * MS);
         leave(&mut recorded, PID, false, 5 * MS);
         queued.iter().for_each(|ms| {
-            recorded.converter.take(&Input::Queued { tid: PID, queued_ns: ms * MS, time_ns: 16 * MS })
+            recorded.converter.take(&Input::Queued { tid: PID, queued_ns: ms * MS, time_ns: 16 * MS });
         });
         come_back(&mut recorded, PID, 15 * MS);
         recorded.converter.end(20 * MS);
