@@ -1,11 +1,10 @@
 //! The programs of `lab/corpus`: what their first lines say, how they are built, and what is found in them.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Found, Judged, Judgement, Lab, gain};
+use super::{Found, Judged, Judgement, Lab, PATIENCE, bounded, gain};
 use crate::process::{self, cargo, root};
 
 /// A program with one planted inefficiency, or with none.
@@ -120,8 +119,7 @@ pub(super) fn run(lab: &Lab, program: &Program) -> Result<Row> {
     let mut findings = Vec::new();
     let halves: &[&str] = if program.planted.is_empty() { &["fast"] } else { &["slow", "fast"] };
     let answer = |half: &str| {
-        let mut command = process::command(&program.executable);
-        let output = whyslow_lab_harness::run(command.arg(half), Duration::from_secs(120))?;
+        let output = whyslow_lab_harness::run(bounded(&program.executable).arg(half), PATIENCE)?;
         ensure!(output.status.success(), "{} {half}: {}", program.name, output.status);
         anyhow::Ok(output.stdout)
     };

@@ -1,19 +1,18 @@
 //! How many times as fast a program is without its planted inefficiency.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::{Lab, PATIENCE};
+use super::{Lab, PATIENCE, bounded};
 
 /// Runs of each half, in turn.
 const RUNS: &str = "3";
 
 /// The ratio of the medians of CPU time, or of elapsed time.
 pub(super) fn measure(lab: &Lab, program: &Path, elapsed: bool) -> Result<f64> {
-    let mut bench = Command::new(&lab.whyslow);
+    let mut bench = bounded(&lab.whyslow);
     bench.args(["bench", "--runs", RUNS, "--format", "json"]);
     for half in ["slow", "fast"] {
         bench.arg(format!("{} {half}", program.display()));

@@ -17,8 +17,10 @@ use crate::process::{self, cargo, root, target_folder};
 
 /// Samples per second and CPU.
 const RATE: &str = "4999";
-/// No program takes longer than this, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// The CPU time after which a process is ended. Elapsed time is no bound: a busy machine stretches it.
+const CPU_SECONDS: &str = "100";
+/// Only a process that waits for ever takes longer than this.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// A finding of `whyslow explain`.
 #[derive(Debug, Clone)]
@@ -62,13 +64,17 @@ impl Lab {
         process::must(cargo().args(["build", "--quiet", "--workspace", "--bin", "whyslow"]))?;
         let folder = target_folder().join("lab/findings");
         std::fs::create_dir_all(&folder)?;
-        Ok(Self { whyslow: target_folder().join("debug/whyslow"), folder })
+        // A copy, so that a build meanwhile does not change what is measured.
+        let whyslow = folder.join("whyslow");
+        let _ = std::fs::remove_file(&whyslow);
+        std::fs::copy(target_folder().join("debug/whyslow"), &whyslow)?;
+        Ok(Self { whyslow, folder })
     }
 
     /// Records a command and returns its findings.
     fn explain(&self, options: &[String], program: &Path, arguments: &[&str]) -> Result<Vec<Found>> {
         let file = self.folder.join("run.whyslow");
-        let mut record = Command::new(&self.whyslow);
+        let mut record = bounded(&self.whyslow);
         let is_command = options.first().is_some_and(|option| !option.starts_with('-'));
         let usual = if is_command { &["-q"][..] } else { &["-q", "record", "-F", RATE] };
         record.args(usual).args(options).arg("-o").arg(&file).arg("--").arg(program).args(arguments);
@@ -86,6 +92,13 @@ impl Lab {
     }
 }
 
+/// A command whose processes have [`CPU_SECONDS`] each.
+fn bounded(program: &Path) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &format!("ulimit -t {CPU_SECONDS}; exec \"$0\" \"$@\"")]).arg(program);
+    shell
+}
+
 fn found(json: &Value) -> Found {
     let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
     Found {
@@ -97,6 +110,12 @@ fn found(json: &Value) -> Found {
         line: json["line"].as_u64().unwrap_or(0),
         max_speedup: json["max_speedup"].as_f64(),
     }
+}
+
+/// Prints why a program could not be judged, and returns its name.
+fn failure(name: &str, error: &anyhow::Error) -> String {
+    eprintln!("{name}: FAILED: {error:#}");
+    name.to_owned()
 }
 
 /// How many threads ran or were queued for a CPU in the last minute, on average.
@@ -111,25 +130,36 @@ pub(crate) fn run(names: &[&str]) -> Result<bool> {
     let load_before = load()?;
     let is_asked = |name: &str| names.is_empty() || names.contains(&name);
     let mut rows = Vec::new();
+    // One program that fails does not end the run.
+    let mut failed = Vec::new();
     for program in corpus::build(&lab)?.iter().filter(|program| is_asked(&program.name)) {
-        let row = corpus::run(&lab, program)?;
-        eprintln!("{}", page::in_words(&row));
-        rows.push(row);
+        match corpus::run(&lab, program) {
+            Ok(row) => {
+                eprintln!("{}", page::in_words(&row));
+                rows.push(row);
+            }
+            Err(error) => failed.push(failure(&program.name, &error)),
+        }
     }
     let (mut judged, mut skipped) = (Vec::new(), Vec::new());
     for program in real::PROGRAMS.iter().filter(|program| is_asked(program.name)) {
-        let Some(findings) = real::run(&lab, program)? else {
-            eprintln!("{}: skipped, it is not installed", program.name);
-            skipped.push(program.name);
-            continue;
-        };
-        eprintln!("{}: {}", program.name, page::list(&findings));
-        judged.push((program.name, findings));
+        match real::run(&lab, program) {
+            Ok(Some(findings)) => {
+                eprintln!("{}: {}", program.name, page::list(&findings));
+                judged.push((program.name, findings));
+            }
+            Ok(None) => {
+                eprintln!("{}: skipped, it is not installed", program.name);
+                skipped.push(program.name);
+            }
+            Err(error) => failed.push(failure(program.name, &error)),
+        }
     }
+    ensure!(failed.is_empty() || !names.is_empty(), "no page, because these failed: {}", failed.join(", "));
     if names.is_empty() {
         let loads = [load_before, load()?];
         let page = page::write(&rows, &judged, &skipped, &loads)?;
         std::fs::write(root().join("docs/findings/accuracy.md"), page)?;
     }
-    Ok(true)
+    Ok(failed.is_empty())
 }

@@ -36,7 +36,7 @@ const fn built(
 /// The programs. Each runs for about a second.
 pub(super) const PROGRAMS: &[Real] = &[
     real("gzip", "gzip -9 -c text > /dev/null", &[]),
-    real("xz", "xz -3 -T1 -c text > /dev/null", &[]),
+    real("xz", "xz -3 -T1 -c part > /dev/null", &[]),
     real("bzip2", "bzip2 -c text > /dev/null", &[]),
     real("zstd", "zstd -q -12 -c text > /dev/null", &[]),
     real("sort", "LC_ALL=C sort --parallel=1 text text text > /dev/null", &[]),
@@ -116,7 +116,8 @@ pub(super) const PROGRAMS: &[Real] = &[
 /// Files that the programs work on.
 const INPUTS: &str = r#"
 [ -f text ] || gawk 'BEGIN { srand(7); for (i = 0; i < 300000; i++) { line = ""; for (j = 0; j < 8; j++) { w = int(rand() * rand() * 20000); line = line sprintf("%c%c%d ", 97 + w % 26, 97 + w % 7, w) } print line } }' > text
-[ -f graph ] || gawk 'BEGIN { srand(7); print "digraph {"; for (i = 1; i < 260; i++) print "n" int(rand() * i), "-> n" i; print "}" }' > graph
+[ -f part ] || head -c 1500000 text > part
+[ -f graph ] || gawk 'BEGIN { srand(7); print "digraph {"; for (i = 1; i < 1000; i++) { print "n" int(rand() * i), "-> n" i; if (i % 4 == 0) print "n" int(rand() * i), "-> n" i } print "}" }' > graph
 [ -f json ] || gawk 'BEGIN { printf "["; for (i = 0; i < 150000; i++) printf "%s{\"a\":%d,\"b\":\"text %d\",\"c\":[1,2,3]}", i ? "," : "", i % 11, i; print "]" }' > json
 [ -f source.c ] || gawk 'BEGIN { for (i = 0; i < 1500; i++) printf "int f%d(int *a, int n) { int s = 0; for (int i = 0; i < n; i++) s += a[i] * %d; return s; }\n", i, i }' > source.c
 [ -d project ] || { mkdir project; printf 'cmake_minimum_required(VERSION 3.10)\nproject(p C CXX)\nfind_package(Threads)\nforeach(i RANGE 40000)\n  string(REGEX REPLACE "a([0-9]+)" "\\\\1" x "a${i}")\n  list(APPEND all "${x}")\nendforeach()\n' > project/CMakeLists.txt; }

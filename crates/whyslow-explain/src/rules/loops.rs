@@ -50,7 +50,7 @@ rules! {
     "a hot loop checks for integer overflow in every iteration",
     "use wrapping_add and similar methods if wrapping is intended, or turn overflow-checks off in the release profile",
     Some("use unsigned types if wrapping is intended, or build the release without -ftrapv and -fsanitize=signed-integer-overflow");
-    DIVISION Division InCode::of_weight(&[Kind::Division, Kind::SquareRoot]),
+    DIVISION Division InCode::of_weight(&[Kind::Division, Kind::SquareRoot]).least(0.15),
     "divisions or square roots in a hot loop take tens of cycles each",
     "divide by constants or powers of two, multiply by the reciprocal, use u32 instead of u64, or move the division out of the loop",
     Some("divide by constants or powers of two, multiply by the reciprocal, use 32-bit types instead of 64-bit ones, or move the division out of the loop");

@@ -1,6 +1,6 @@
 //! Resolves settings by name, in a list instead of a map.
 //! planted: linear-search
-//! also: sip-hash
+//! also: sip-hash, formatting
 use std::collections::HashMap;
 
 struct Setting {
