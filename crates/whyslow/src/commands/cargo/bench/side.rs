@@ -1,9 +1,11 @@
 //! One build of all benchmarks: its executables, their harnesses, and the benchmarks they list.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use whyslow_bench::harness::Harness;
+use whyslow_bench::note::words;
 use whyslow_bench::suite::{BASE, HEAD, SIDES};
 use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, Written};
 use whyslow_profile::ExitStatus;
@@ -33,6 +35,8 @@ pub(super) struct Harnessed {
     pub(super) harness: Harness,
     /// Its benchmarks.
     pub(super) names: Vec<String>,
+    /// Those that failed when they were listed, and why.
+    pub(super) broken: BTreeMap<String, String>,
     /// The command that starts it, without arguments.
     pub(super) command: Command,
 }
@@ -176,38 +180,43 @@ fn harnessed(
         warn(&format!("{target}: left out: its harness is not criterion, divan or libtest"));
         return Ok(None);
     };
-    match ask(stopwatch, &command, harness.list_args(), None)? {
-        Ok(printed) => {
-            let names = harness.listed(&printed);
-            Ok((!names.is_empty()).then_some(Harnessed { target, harness, names, command }))
-        }
+    let (names, broken) = match ask(stopwatch, &command, harness.list_args(), None)? {
+        Ok(printed) => (harness.listed(&printed), BTreeMap::new()),
         Err(why) => match one_by_one(stopwatch, &command, harness)? {
-            names if names.is_empty() => {
-                Err(Failure::new(format!("{target}: cannot list its benchmarks{why}")))
+            (names, _) if names.is_empty() => {
+                return Err(Failure::new(format!("{target}: cannot list its benchmarks: {why}")));
             }
-            names => Ok(Some(Harnessed { target, harness, names, command })),
+            listed => listed,
         },
-    }
+    };
+    Ok((!names.is_empty()).then_some(Harnessed { target, harness, names, broken, command }))
 }
 
 /// The benchmarks of an executable of which one fails: each function is asked on its own. One that fails keeps its
-/// name, so that it is reported.
-fn one_by_one(stopwatch: &Stopwatch, command: &Command, harness: Harness) -> Result<Vec<String>> {
-    let Some(args) = harness.functions_args() else { return Ok(Vec::new()) };
+/// name, so that it is reported with its reason.
+fn one_by_one(
+    stopwatch: &Stopwatch,
+    command: &Command,
+    harness: Harness,
+) -> Result<(Vec<String>, BTreeMap<String, String>)> {
+    let (mut names, mut broken) = (Vec::new(), BTreeMap::new());
+    let Some(args) = harness.functions_args() else { return Ok((names, broken)) };
     let functions = ask(stopwatch, command, args, None)?.unwrap_or_default();
-    let mut names = Vec::new();
     for function in Harness::functions(&functions) {
         let args = harness.list_function_args(&function);
         let listed = ask(stopwatch, command, &args.iter().map(String::as_str).collect::<Vec<_>>(), None)?;
-        match listed.map(|printed| harness.listed(&printed)) {
-            Ok(listed) => names.extend(listed),
-            Err(_) => names.push(function),
+        match listed {
+            Ok(printed) => names.extend(harness.listed(&printed)),
+            Err(why) => {
+                broken.insert(function.clone(), why);
+                names.push(function);
+            }
         }
     }
-    Ok(names)
+    Ok((names, broken))
 }
 
-/// The output of an executable; the inner error is the end of its stderr.
+/// The output of an executable; the inner error says how it failed.
 fn ask(
     stopwatch: &Stopwatch,
     command: &Command,
@@ -216,18 +225,42 @@ fn ask(
 ) -> Result<std::result::Result<String, String>> {
     let file = tempfile::NamedTempFile::new()
         .map_err(|error| Failure::new(format!("cannot create a file for its output: {error}")))?;
-    let command = Command { args: args.iter().map(Into::into).collect(), ..command.clone() };
+    let command = Command { args: args.iter().map(Into::into).collect(), ..brief(command) };
     let output = Written::File(file.path().to_owned());
     let run = stopwatch
         .run(&TimedCommand { command, file: None, input: Input::Null, output, timeout, keep_stderr: true })
         .map_err(explain)?;
-    Ok(match run.end {
-        RunEnd::ByItself(ExitStatus::Code(0)) => Ok(std::fs::read_to_string(file.path()).unwrap_or_default()),
-        RunEnd::Interrupted => {
-            return Err(Failure::new("stopped before anything was measured: no results"));
-        }
-        RunEnd::ByItself(_) | RunEnd::TimedOut => Err(stderr_tail(&run.stderr)),
+    Ok(match end(run.end, &run.stderr) {
+        End::Succeeded => Ok(std::fs::read_to_string(file.path()).unwrap_or_default()),
+        End::Interrupted => return Err(Failure::new("stopped before anything was measured: no results")),
+        End::Failed(why) => Err(why),
     })
+}
+
+/// The command, with the reason at the end of its stderr instead of a backtrace.
+pub(super) fn brief(command: &Command) -> Command {
+    let mut command = command.clone();
+    command.env.push(("RUST_BACKTRACE".into(), "0".into()));
+    command
+}
+
+/// How a run of an executable ended.
+pub(super) enum End {
+    Succeeded,
+    Interrupted,
+    /// With the reason.
+    Failed(String),
+}
+
+pub(super) fn end(end: RunEnd, stderr: &str) -> End {
+    match end {
+        RunEnd::ByItself(ExitStatus::Code(0)) => End::Succeeded,
+        RunEnd::Interrupted => End::Interrupted,
+        RunEnd::ByItself(exit) => {
+            End::Failed(format!("it ended with {}{}", words(exit), stderr_tail(stderr)))
+        }
+        RunEnd::TimedOut => End::Failed("it timed out".to_owned()),
+    }
 }
 
 /// The benchmarks of both sides, sorted by target, because cargo lists targets in the order in which it built
@@ -270,6 +303,7 @@ mod tests {
             target: (*target).to_owned(),
             harness: Harness::Libtest,
             names: names.iter().map(|name| (*name).to_owned()).collect(),
+            broken: BTreeMap::new(),
             command: Command::default(),
         });
         Side { executables: executables.collect(), target_directory: PathBuf::new() }

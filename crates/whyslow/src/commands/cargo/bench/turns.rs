@@ -4,15 +4,12 @@ use std::fs;
 
 use whyslow_bench::foreign::criterion;
 use whyslow_bench::harness::{Effort, Harness};
-use whyslow_bench::note::words;
 use whyslow_bench::padding;
 use whyslow_bench::suite::{Measure, Turn};
-use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, Written};
-use whyslow_profile::ExitStatus;
+use whyslow_capture::{Command, Input, Stopwatch, TimedCommand, Written};
 
-use super::super::super::bench::execute::stderr_tail;
 use super::super::super::bench::progress::Line;
-use super::side::{Listed, Side};
+use super::side::{End, Listed, Side, brief, end};
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::recording::explain;
@@ -52,16 +49,17 @@ impl Measure for Turns<'_> {
         let Some(executable) = one.places[side].map(|place| &self.sides[side].executables[place]) else {
             return Ok(Turn::Failed("the benchmark is missing".to_owned()));
         };
+        if let Some(why) = executable.broken.get(&one.name) {
+            return Ok(Turn::Failed(why.clone()));
+        }
         self.line.show(&format!("round {} of {}: {}", round + 1, self.rounds, one.name));
         let (home, printed) = (self.folder.path().join("criterion"), self.folder.path().join("printed"));
         // Criterion must not compare with an earlier run.
         let _ = fs::remove_dir_all(&home);
         let args = executable.harness.measuring_args(&one.name, self.effort);
         let mut command =
-            Command { args: args.into_iter().map(Into::into).collect(), ..executable.command.clone() };
+            Command { args: args.into_iter().map(Into::into).collect(), ..brief(&executable.command) };
         command.env.push(("CRITERION_HOME".into(), home.clone().into()));
-        // The end of stderr should be the reason, not a backtrace.
-        command.env.push(("RUST_BACKTRACE".into(), "0".into()));
         command.env.push(padding::variable(padding));
         let output = Written::File(printed.clone());
         let timed = TimedCommand {
@@ -73,17 +71,10 @@ impl Measure for Turns<'_> {
             keep_stderr: true,
         };
         let run = self.stopwatch.run(&timed).map_err(explain)?;
-        match run.end {
-            RunEnd::ByItself(ExitStatus::Code(0)) => {}
-            RunEnd::Interrupted => return Ok(Turn::Stop),
-            RunEnd::ByItself(exit) => {
-                return Ok(Turn::Failed(format!(
-                    "it ended with {}{}",
-                    words(exit),
-                    stderr_tail(&run.stderr)
-                )));
-            }
-            RunEnd::TimedOut => return Ok(Turn::Failed("it timed out".to_owned())),
+        match end(run.end, &run.stderr) {
+            End::Succeeded => {}
+            End::Interrupted => return Ok(Turn::Stop),
+            End::Failed(why) => return Ok(Turn::Failed(why)),
         }
         let ns = match executable.harness {
             Harness::Criterion { .. } => {
