@@ -81,9 +81,14 @@ test('memory counts for the code that requested it, not for the allocator', () =
 });
 
 test('estimated totals show their error', () => {
-  const facts = { ...model.profile.heapFacts!, intervals: new Map<string, [number, number]>([['allocations', [80, 130]]]) };
+  const facts = { ...model.profile.heapFacts!, intervals: new Map<string, [number, number]>([
+    ['allocations', [80, 130]], ['frees', [50, 1300]], ['bytes_allocated', [2048, 1e9]], ['peak_blocks', [100, 1300]],
+  ]) };
   assert.equal(margin(facts, 'allocations', 100), ' ±30.0 %');
   assert.equal(margin(facts, 'peak_bytes', 100), '', 'counted');
+  assert.equal(margin(facts, 'frees', 100), ' (at least 50)');
+  assert.equal(margin(facts, 'bytes_allocated', 4096), ' (at least 2.00 KiB)');
+  assert.equal(margin(facts, 'peak_blocks', 100), ' or more');
 });
 
 test('sites that grow often get advice', () => {

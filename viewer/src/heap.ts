@@ -120,13 +120,20 @@ export function advice({ numbers, capacity, grower, sparedReallocations, sparedB
   return `${grown}. ${reserve} would save ${spared}, ${cost}.`;
 }
 
+/** An upper end this many times the number says nothing. */
+const FAR = 10;
+
 /**
- * ` ±12.0 %` after an estimated total: the distance to the farther end of its interval; empty for counted
- * totals.
+ * ` ±12.0 %` after an estimated total: the distance to the farther end of its interval, or its lower end if the upper
+ * one says nothing; empty for counted totals.
  */
 export function margin(facts: HeapFacts, name: string, value: number): string {
   const ends = facts.intervals.get(name);
-  return ends && value > 0 ? ` ±${share(Math.max(ends[1] - value, value - ends[0]), value)}` : '';
+  if (!ends || value <= 0) return '';
+  const [low, high] = ends;
+  if (high <= FAR * value) return ` ±${share(Math.max(high - value, value - low), value)}`;
+  if (low >= value) return ' or more';
+  return ` (at least ${name.includes('bytes') ? bytes(low) : count(low)})`;
 }
 
 export interface Bar { label: string; blocks: number }

@@ -11,6 +11,9 @@
 //! The grain is what one sample more or less would change: about R bytes for small blocks, 0 for blocks that
 //! are always recorded. The histogram of a stack gives the sizes of its blocks. All of them are placed
 //! equally far above the lower edge of their bar, so that they add up to the stack's bytes.
+//!
+//! Blocks that were not recorded may be smaller than those of their stack that were: [`Grains::largest`] is the grain of
+//! the smallest blocks that are plausible in this program.
 
 use rustc_hash::FxHashMap;
 use whyslow_profile::{HistogramOf, Profile, StackId, Unit};
@@ -20,7 +23,11 @@ use whyslow_profile::{HistogramOf, Profile, StackId, Unit};
 pub(crate) struct Grains {
     every: f64,
     of_stack: FxHashMap<StackId, Grain>,
+    largest: Grain,
 }
+
+/// A program is assumed to have blocks as small as this, also if none was recorded.
+const SMALL: f64 = 16.0;
 
 /// In blocks and in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +46,8 @@ impl Grains {
                 bars.push((2f64.powi(i32::from(row.bar.max(1)) - 1), row.blocks as f64));
             }
         }
+        let seen = bars.iter().flatten().filter(|(_, blocks)| *blocks > 0.0);
+        let smallest = seen.map(|(edge, _)| *edge).fold(SMALL, f64::min);
         let mut of_stack = FxHashMap::default();
         for (site, mut bars) in profile.heap.sites.iter().zip(bars) {
             let (blocks, bytes) = (site.counts.allocations as f64, site.counts.bytes_allocated as f64);
@@ -53,7 +62,7 @@ impl Grains {
                 of_stack.insert(site.stack, Grain::of(every, &bars));
             }
         }
-        Some(Self { every, of_stack })
+        Some(Self { every, of_stack, largest: Grain::of(every, &[(smallest, 1.0)]) })
     }
 
     /// The same for a profile with other stack numbers.
@@ -70,15 +79,23 @@ impl Grains {
     /// What one sample on this stack stands for. An unknown stack may have blocks of one byte.
     pub(crate) fn grain(&self, stack: StackId, unit: Unit) -> f64 {
         let grain = self.of_stack.get(&stack).copied();
-        let grain = grain.unwrap_or_else(|| Grain::of(self.every, &[(1.0, 1.0)]));
-        match unit {
-            Unit::Bytes => grain.bytes,
-            Unit::Count | Unit::Nanoseconds => grain.blocks,
-        }
+        grain.unwrap_or_else(|| Grain::of(self.every, &[(1.0, 1.0)])).in_unit(unit)
+    }
+
+    /// What one sample of the program's smallest blocks stands for.
+    pub(crate) fn largest(&self, unit: Unit) -> f64 {
+        self.largest.in_unit(unit)
     }
 }
 
 impl Grain {
+    fn in_unit(self, unit: Unit) -> f64 {
+        match unit {
+            Unit::Bytes => self.bytes,
+            Unit::Count | Unit::Nanoseconds => self.blocks,
+        }
+    }
+
     /// The grain of blocks of these sizes, given as (size, count).
     fn of(every: f64, sizes: &[(f64, f64)]) -> Self {
         let (mut blocks, mut bytes, mut block_variance, mut byte_variance) = (0.0, 0.0, 0.0, 0.0);

@@ -78,14 +78,14 @@ impl HeapView<'_> {
     fn roughly(&self, unit: Unit, number: impl Fn(&HeapCounts) -> u64 + 'static) -> String {
         let interval = self.sites.intervals.as_ref();
         let interval = interval.map(|intervals| intervals.of_all(self.profile, &number, unit));
-        margin(interval, number(&self.sites.totals))
+        margin(interval, number(&self.sites.totals), unit)
     }
 
     /// The same for a number of one site.
     fn roughly_of(&self, row: &SiteRow, unit: Unit, number: impl Fn(&HeapCounts) -> u64 + 'static) -> String {
         let interval = self.sites.intervals.as_ref();
         let interval = interval.map(|intervals| intervals.of_row(self.profile, row, &number, unit));
-        margin(interval, number(&row.counts))
+        margin(interval, number(&row.counts), unit)
     }
 }
 
@@ -151,7 +151,8 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
         0 | 1 => String::new(),
         processes => format!(" in {processes} processes together"),
     };
-    let of_peak = margin(sites.intervals.as_ref().map(|known| known.of_peak(profile)), facts.peak_bytes);
+    let of_peak = sites.intervals.as_ref().map(|known| known.of_peak(profile));
+    let of_peak = margin(of_peak, facts.peak_bytes, Unit::Bytes);
     let mut most =
         format!("peak {}{of_peak}{together} at {}", bytes(facts.peak_bytes), duration(facts.peak_ns));
     if profile.meta.max_resident_bytes > 0 {
@@ -354,9 +355,15 @@ fn push_section(out: &mut String, title: &str, note: &str, shown: usize, all: us
     push_titled(out, &title, BOLD, &lines);
 }
 
-/// The error of an estimate as ` ±12.0 %`; empty for exact counts.
-fn margin(interval: Option<Interval>, number: u64) -> String {
-    let margin = |interval: Interval| format!(" ±{}", Percent(interval.relative(number)));
+/// The error of an estimate as ` ±12.0 %`; ` (at least 3)` or ` or more` if it has no useful upper end; empty for exact
+/// counts.
+fn margin(interval: Option<Interval>, number: u64, unit: Unit) -> String {
+    let margin = |interval: Interval| match (interval.relative(number), unit) {
+        (Some(share), _) => format!(" ±{}", Percent(share)),
+        (None, _) if interval.low >= number => " or more".to_owned(),
+        (None, Unit::Bytes) => format!(" (at least {})", bytes(interval.low)),
+        (None, _) => format!(" (at least {})", Count(interval.low)),
+    };
     interval.filter(|_| number > 0).map_or_else(String::new, margin)
 }
 
