@@ -10,7 +10,7 @@ pub fn record_again(profile: &Profile, options: &str) -> String {
         Some(what) if what.contains("machine") => format!("whyslow record {options} -a"),
         Some(_) => format!("whyslow record {options} -p PID"),
         None if words.is_empty() => format!("whyslow record {options} -- PROGRAM"),
-        None => format!("whyslow record {options} -- {}", command_line(words)),
+        None => format!("whyslow record {options} -- {}{}", command_line(words), input(profile)),
     }
 }
 
@@ -27,7 +27,12 @@ pub(crate) fn cargo_again(profile: &Profile, file: &str) -> Option<String> {
     let kind = if file.contains("/examples/") { "--example" } else { "--bin" };
     let arguments =
         if arguments.is_empty() { String::new() } else { format!(" -- {}", command_line(arguments)) };
-    Some(format!("cargo whyslow {kind} {}{arguments}", quoted(&last(file))))
+    Some(format!("cargo whyslow {kind} {}{arguments}{}", quoted(&last(file)), input(profile)))
+}
+
+/// ` < FILE`, if standard input was a file.
+fn input(profile: &Profile) -> String {
+    profile.meta.standard_input.as_ref().map_or_else(String::new, |file| format!(" < {}", quoted(file)))
 }
 
 #[cfg(test)]
@@ -42,6 +47,12 @@ mod tests {
             record_again(&profile, "--off-cpu")
         };
         assert_eq!(again(&["./app", "a b"]), "whyslow record --off-cpu -- ./app 'a b'");
+        profile.meta.standard_input = Some("my data".to_owned());
+        let mut again = |words: &[&str]| {
+            profile.meta.command = words.iter().map(|&word| word.to_owned()).collect();
+            record_again(&profile, "--off-cpu")
+        };
+        assert_eq!(again(&["./app"]), "whyslow record --off-cpu -- ./app < 'my data'");
         assert_eq!(again(&["(7 processes)"]), "whyslow record --off-cpu -p PID");
         assert_eq!(again(&["(the whole machine)"]), "whyslow record --off-cpu -a");
     }

@@ -10,6 +10,8 @@ use crate::instruction::{Lanes, Operation};
 pub enum Obstacle {
     /// Each index is checked.
     IndexChecks,
+    /// Each result is checked for overflow.
+    OverflowChecks,
     /// The loop may end the program.
     EarlyExit,
     /// Floating-point numbers are added in the order of the source.
@@ -21,6 +23,7 @@ impl Obstacle {
     pub fn id(self) -> &'static str {
         match self {
             Self::IndexChecks => "index-checks",
+            Self::OverflowChecks => "overflow-checks",
             Self::EarlyExit => "early-exit",
             Self::OrderOfSums => "order-of-sums",
         }
@@ -29,6 +32,7 @@ impl Obstacle {
     fn of(cause: Option<Cause>) -> Option<Self> {
         match cause? {
             Cause::IndexChecks => Some(Self::IndexChecks),
+            Cause::OverflowChecks => Some(Self::OverflowChecks),
             Cause::EarlyExit => Some(Self::EarlyExit),
             Cause::OrderOfSums => Some(Self::OrderOfSums),
             _ => None,

@@ -13,6 +13,9 @@ use crate::note::Note;
 pub struct Meta {
     /// The command line that was recorded, or the process that was attached to.
     pub command: Vec<String>,
+    /// The file that was its standard input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standard_input: Option<String>,
     /// The version of whyslow (or the name of the tool) that recorded it.
     pub recorder: String,
     /// Wall-clock time of the start, nanoseconds since 1970.

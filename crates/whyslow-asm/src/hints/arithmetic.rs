@@ -1,6 +1,7 @@
 //! Arithmetic hints: scalar loops, narrow vectors, slow operations, and dependency chains.
 
 use super::chain::{Chain, chains};
+use super::checks::OVERFLOW;
 use super::memory::strided;
 use super::{Advice, Cause, Hint, Kind, Place, count};
 use crate::callee::{Purpose, purpose};
@@ -323,6 +324,7 @@ fn scalar(
 ) -> Hint {
     let (why, advice) = match cause {
         Some(Cause::IndexChecks) => (" because each index is checked", INDEX_CHECKS),
+        Some(Cause::OverflowChecks) => (" because each result is checked for overflow", OVERFLOW),
         Some(Cause::EarlyExit) => (" because the loop may end the program", EARLY_EXIT),
         Some(Cause::OrderOfSums) => (" because the sum follows the order of the source", ORDER_OF_SUMS),
         _ => ("", without_cause),
@@ -378,9 +380,10 @@ fn early_end(place: &Place<'_>) -> Option<Cause> {
     let ends = exits(place).filter_map(|exit| ends_without_return(place, exit));
     let causes = ends.map(|end| match end.and_then(|row| place.body.call_at(row)?.name().map(purpose)) {
         Some(Purpose::NeverReturns) => Cause::EarlyExit,
+        Some(Purpose::OverflowPanic) => Cause::OverflowChecks,
         _ => Cause::IndexChecks,
     });
-    causes.max_by_key(|cause| *cause == Cause::IndexChecks)
+    causes.max_by_key(|cause| (*cause == Cause::IndexChecks, *cause == Cause::OverflowChecks))
 }
 
 /// The number of loop exits that do not end the program.

@@ -5,7 +5,7 @@ use super::{Advice, Cause, Hint, Kind, Place, count};
 use crate::callee::{Purpose, purpose};
 use crate::instruction::{Flow, Registers};
 
-const OVERFLOW: Advice = Advice::general("Build without overflow checks, or use arithmetic that wraps.")
+pub(super) const OVERFLOW: Advice = Advice::general("Build without overflow checks, or use arithmetic that wraps.")
     .rust(
         "Build without `overflow-checks`, or use `wrapping_add` and similar methods if wrapping is intended.",
     )

@@ -114,6 +114,8 @@ kinds! {
 pub enum Cause {
     /// A check of each index may leave the loop, so the compiler did not vectorise it.
     IndexChecks,
+    /// A check of each result for overflow may leave the loop, so the compiler did not vectorise it.
+    OverflowChecks,
     /// It may end the program in the middle of the loop, so the compiler did not vectorise it.
     EarlyExit,
     /// Floating-point numbers are added in the order of the source, so the compiler did not vectorise it.

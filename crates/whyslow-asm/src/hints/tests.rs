@@ -42,6 +42,23 @@ fn an_overflow_check_leads_to_the_panic_of_overflow() {
 }
 
 #[test]
+fn a_scalar_loop_names_the_check_that_keeps_it_scalar() {
+    // The loop of the test above, with `ud2` behind the call.
+    let bytes = [
+        0x48, 0x03, 0x04, 0xcf, 0x70, 0x09, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf1, 0x72, 0xf2, 0xc3, 0xe8, 0xec,
+        0x0f, 0, 0, 0x0f, 0x0b,
+    ];
+    for (name, cause) in [
+        ("core::panicking::panic_const::panic_const_add_overflow", Cause::OverflowChecks),
+        ("core::panicking::panic_bounds_check", Cause::IndexChecks),
+    ] {
+        let found = hints(&body(&bytes, name, 80), &Weights::unknown(), &Machine::default());
+        let scalar = found.iter().find(|hint| hint.kind == Kind::ScalarLoop);
+        assert_eq!(scalar.and_then(|hint| hint.cause), Some(cause), "{name}: {found:?}");
+    }
+}
+
+#[test]
 fn a_check_counts_even_if_all_samples_fall_after_it() {
     // 0: mov r8d, [rdx+r9]; 4: cmp rsi, r8; 7: jbe 17; 9: add eax, [rdi+r8*4]; d: add r9, 4; 11: cmp rcx, r9; 14: jne 0; 16: ret;
     // 17: call 0x2000

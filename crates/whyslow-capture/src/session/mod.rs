@@ -146,12 +146,21 @@ fn describe(target: &Target, started: &Started, cpus: usize) -> Meta {
     let allowed = started.suspended.as_ref().map(|child| machine::allowed_cpus(child.pid).len());
     Meta {
         command: target.words(),
+        standard_input: matches!(target, Target::Command(_)).then(input_file).flatten(),
         recorder: format!("whyslow {}", env!("CARGO_PKG_VERSION")),
         stack_bytes: started.cpu.stack_bytes(),
         sampling: started.cpu.sampling(),
         host: host::describe(allowed.unwrap_or(cpus)),
         ..Meta::default()
     }
+}
+
+/// The file that the program reads as its standard input, as a shell in this folder would name it.
+fn input_file() -> Option<String> {
+    let path = std::fs::read_link("/proc/self/fd/0").ok()?;
+    let is_file = std::fs::metadata(&path).is_ok_and(|file| file.is_file());
+    let folder = std::env::current_dir().unwrap_or_default();
+    is_file.then(|| path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned())
 }
 
 /// Adds the processes that are recorded from the start.

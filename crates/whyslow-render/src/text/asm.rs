@@ -124,6 +124,7 @@ fn verdict(listing: &Listing, at: usize) -> Option<String> {
     let Vectors { bytes, available, in_part, obstacle } = listing.vectors(at)?;
     let why = match obstacle {
         Some(Obstacle::IndexChecks) => ", because each index is checked",
+        Some(Obstacle::OverflowChecks) => ", because each result is checked for overflow",
         Some(Obstacle::EarlyExit) => ", because it may end the program",
         Some(Obstacle::OrderOfSums) => ", because the order of sums is fixed",
         _ => "",
