@@ -128,6 +128,8 @@ fn load() -> Result<String> {
 pub(crate) fn run(names: &[&str]) -> Result<bool> {
     let lab = Lab::new()?;
     let load_before = load()?;
+    // The tree may change while the programs run.
+    let commit = process::output(process::command("git").args(["rev-parse", "--short", "HEAD"]))?;
     let is_asked = |name: &str| names.is_empty() || names.contains(&name);
     let mut rows = Vec::new();
     // One program that fails does not end the run.
@@ -158,7 +160,7 @@ pub(crate) fn run(names: &[&str]) -> Result<bool> {
     ensure!(failed.is_empty() || !names.is_empty(), "no page, because these failed: {}", failed.join(", "));
     if names.is_empty() {
         let loads = [load_before, load()?];
-        let page = page::write(&rows, &judged, &skipped, &loads)?;
+        let page = page::write(&rows, &judged, &skipped, &loads, commit.trim())?;
         std::fs::write(root().join("docs/findings/accuracy.md"), page)?;
     }
     Ok(failed.is_empty())

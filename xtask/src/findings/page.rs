@@ -74,6 +74,7 @@ pub(super) fn write(
     real: &[(&str, Vec<Judged>)],
     skipped: &[&str],
     [before, after]: &[String; 2],
+    commit: &str,
 ) -> Result<String> {
     let mut scores: BTreeMap<&str, Score> = BTreeMap::new();
     let of_corpus = rows.iter().flat_map(|row| &row.findings);
@@ -101,7 +102,6 @@ pub(super) fn write(
     let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let date = process::output(process::command("date").args(["-u", "+%Y-%m-%d"]))?;
-    let commit = process::output(process::command("git").args(["rev-parse", "--short", "HEAD"]))?;
     let mut page = String::new();
     let _ = write!(
         page,
@@ -116,7 +116,7 @@ pub(super) fn write(
         host.trim(),
         cpu.trim_start_matches([' ', '\t', ':']),
         date.trim(),
-        commit.trim(),
+        commit,
         planted,
         percent(hits, planted),
         rows.len() as u32 - planted,
@@ -185,7 +185,7 @@ pub(super) fn write(
         );
     }
     if !skipped.is_empty() {
-        let _ = writeln!(page, "\nSkipped, because they are not installed: {}.", skipped.join(", "));
+        let _ = writeln!(page, "\nSkipped, because they could not be installed: {}.", skipped.join(", "));
     }
     Ok(page)
 }

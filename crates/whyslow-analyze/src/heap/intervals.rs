@@ -279,7 +279,8 @@ mod tests {
         ];
         for (sites, every) in programs {
             let held = coverage(sites, every);
-            assert!(held.iter().all(|held| *held >= 95.0), "{sites:?}: {held:?}");
+            // 4,000 trials tell the coverage within 1 %.
+            assert!(held.iter().all(|held| *held >= 94.0), "{sites:?}: {held:?}");
         }
     }
 

@@ -5,13 +5,11 @@ use super::{Advice, Cause, Hint, Kind, Place, count};
 use crate::callee::{Purpose, purpose};
 use crate::instruction::{Flow, Registers};
 
-pub(super) const OVERFLOW: Advice = Advice::general("Build without overflow checks, or use arithmetic that wraps.")
-    .rust(
-        "Build without `overflow-checks`, or use `wrapping_add` and similar methods if wrapping is intended.",
-    )
-    .native(
-        "Build without `-ftrapv` and `-fsanitize=undefined`, or use unsigned types if wrapping is intended.",
-    );
+pub(super) const OVERFLOW: Advice = Advice::general(
+    "Build without overflow checks, or use arithmetic that wraps.",
+)
+.rust("Build without `overflow-checks`, or use `wrapping_add` and similar methods if wrapping is intended.")
+.native("Build without `-ftrapv` and `-fsanitize=undefined`, or use unsigned types if wrapping is intended.");
 
 const JUMP_TABLE: Advice = Advice::general(
     "If the processor mispredicts this jump (`whyslow stat` counts branch misses), group equal cases together or handle the \
