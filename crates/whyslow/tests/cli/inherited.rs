@@ -120,12 +120,9 @@ fn programs_inherit_the_signals_that_whyslow_was_started_with() {
         let lines = std::fs::read_to_string(&lines).unwrap_or_default();
         let lines = lines.lines().filter(|line| line.starts_with(starts)).collect::<BTreeSet<_>>();
         let expected = format!("{starts}: {expected}");
-        assert_eq!(
-            lines,
-            BTreeSet::from([expected.as_str()]),
-            "whyslow {}: {outcome:#?}",
-            arguments.join(" ")
-        );
+        // Cargo starts the real programs too, and gives them no signals of its own.
+        let is_right = lines.contains(expected.as_str()) && (goes_on || lines.len() == 1);
+        assert!(is_right, "whyslow {}: {lines:?}: {outcome:#?}", arguments.join(" "));
     }
 }
 
