@@ -8,5 +8,8 @@ mod names;
 pub mod sanitize;
 pub mod scale;
 mod svg;
+mod table;
 pub mod text;
 pub mod units;
+
+pub use table::Table;

@@ -8,6 +8,7 @@ use whyslow_bench::gate::{Applies, Outcome, Row, RuleChange, State};
 use super::{amount, change};
 use crate::flame::text::push_xml;
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table, markdown_text};
 
 /// The name and version of the schema of `whyslow gate`.
 pub const GATE_SCHEMA: &str = "whyslow-gate/1";
@@ -27,7 +28,8 @@ pub struct GateView<'a> {
     pub rule_changes: &'a [RuleChange],
 }
 
-fn headline(view: &GateView<'_>) -> String {
+/// The outcome in words.
+pub(crate) fn headline(view: &GateView<'_>) -> String {
     let count = |state: fn(&Row) -> bool| view.rows.iter().filter(|row| state(row)).count();
     let failed = count(|row| row.state.fails());
     let undecided = count(|row| row.state == State::Undecided);
@@ -83,11 +85,20 @@ pub(crate) fn rule_words(change: &RuleChange) -> String {
 
 const HEADS: [&str; 6] = ["bench", "metric", "base", "head", "change", "verdict"];
 
-/// The headline and the table for a terminal; the first row is the header.
-pub(crate) fn table(view: &GateView<'_>) -> (String, Vec<Vec<String>>) {
-    let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
-    rows.extend(view.rows.iter().map(|row| cells(row).to_vec()));
-    (headline(view), rows)
+/// One row per bench and metric.
+pub(crate) fn table(view: &GateView<'_>) -> Table {
+    let [bench, metric, base, head, change, verdict] = HEADS;
+    let mut columns = vec![Column::rest(bench, bench, 20).gap(0), Column::words(metric, metric)];
+    columns.extend([base, head, change].map(|title| Column::number(title, title)));
+    columns.push(Column::words(verdict, verdict));
+    let mut table = Table::new(columns);
+    for row in view.rows {
+        let [.., verdict] = cells(row);
+        let cells = cells(row).into_iter().take(HEADS.len() - 1).map(Cell::text);
+        let verdict = Cell::text(verdict).strong(row.state.fails());
+        table.push(cells.chain([verdict]).collect());
+    }
+    table
 }
 
 /// Renders a gate as Markdown for a pull request.
@@ -102,15 +113,9 @@ pub fn gate_markdown(view: &GateView<'_>) -> String {
         headline(view),
         clean(view.base).replace('`', "'")
     );
-    let _ = writeln!(out, "| {} |\n|:---|:---|---:|---:|---:|:---|", HEADS.join(" | "));
-    for row in view.rows {
-        let strong = row.state.fails();
-        let cells = cells(row).map(|cell| escaped(&cell));
-        let last = if strong { format!("**{}**", cells[5]) } else { cells[5].clone() };
-        let _ = writeln!(out, "| {} | {last} |", cells[..5].join(" | "));
-    }
+    out.push_str(&table(view).markdown());
     for change in view.rule_changes {
-        let _ = writeln!(out, "\n{}.", escaped(&rule_words(change)));
+        let _ = writeln!(out, "\n{}.", markdown_text(&rule_words(change)));
     }
     if !view.artefacts.is_empty() {
         let _ = writeln!(
@@ -122,18 +127,6 @@ pub fn gate_markdown(view: &GateView<'_>) -> String {
                 .collect::<Vec<_>>()
                 .join(", ")
         );
-    }
-    out
-}
-
-/// Escapes text for a cell of a Markdown table.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if matches!(character, '|' | '*' | '_' | '`' | '<' | '[' | '\\' | '@' | '#') {
-            out.push('\\');
-        }
-        out.push(character);
     }
     out
 }

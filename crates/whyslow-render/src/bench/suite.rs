@@ -1,13 +1,11 @@
 //! Benchmarks of two builds as a Markdown table, and the phrases that the terminal text shares with it.
 
-use std::fmt::Write as _;
-
 use whyslow_bench::suite::{BASE, Benchmark, HEAD, Standing, Suite};
 use whyslow_stats::{mean, median, variance};
 use whyslow_words::{duration, number_of};
 
-use super::tables::markdown_code;
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 use crate::units::Percent;
 
 /// Formats a time per iteration, which can be a fraction of a nanosecond: `0.339 ns`, `73.74 ns`, `1.2 ms`.
@@ -90,44 +88,36 @@ pub(crate) fn confidence_words(suite: &Suite) -> String {
 
 /// Renders a suite as a Markdown table for a pull request.
 pub fn suite_markdown(suite: &Suite) -> String {
-    let mut out = String::new();
     let targets = has_targets(suite);
     let name = |benchmark: &Benchmark| {
         let of = if targets { format!("{}: ", benchmark.target) } else { String::new() };
-        markdown_code(&clean(&format!("{of}{}", benchmark.name)))
+        Cell::verbatim(format!("{of}{}", benchmark.name))
     };
-    match &suite.base {
-        Some(base) => {
-            let _ = writeln!(
-                out,
-                "| benchmark | {} | {} | ratio | verdict |",
-                markdown_code(&clean(base)),
-                markdown_code(&clean(&suite.head))
-            );
-            out.push_str("|:---|---:|---:|---:|:---|\n");
-            for benchmark in &suite.benchmarks {
-                let [before, after] = [BASE, HEAD].map(|side| median_words(&benchmark.series.sides_ns[side]));
-                let (ratio, standing) =
-                    (suite_ratio_words(benchmark), standing_words(benchmark).replace('|', "\\|"));
-                let _ = writeln!(out, "| {} | {before} | {after} | {ratio} | {standing} |", name(benchmark));
-            }
-            let _ = writeln!(out, "\n{} {}", outcome_words(suite), confidence_words(suite));
+    let of = |id: &str, title: &str| Column::number(id, title);
+    let Some(base) = &suite.base else {
+        let columns =
+            vec![Column::words("benchmark", "benchmark"), of("median", "median"), of("spread", "spread")];
+        let mut table = Table::new(columns);
+        for benchmark in &suite.benchmarks {
+            let values = &benchmark.series.sides_ns[HEAD];
+            let words = [median_words(values), spread_words(values)].map(Cell::text);
+            table.push([name(benchmark)].into_iter().chain(words).collect());
         }
-        None => {
-            out.push_str("| benchmark | median | spread |\n|:---|---:|---:|\n");
-            for benchmark in &suite.benchmarks {
-                let values = &benchmark.series.sides_ns[HEAD];
-                let _ = writeln!(
-                    out,
-                    "| {} | {} | {} |",
-                    name(benchmark),
-                    median_words(values),
-                    spread_words(values)
-                );
-            }
-        }
+        return table.markdown();
+    };
+    let mut table = Table::new(vec![
+        Column::words("benchmark", "benchmark"),
+        of("base", base).title_is_name(),
+        of("head", &suite.head).title_is_name(),
+        of("ratio", "ratio"),
+        Column::words("verdict", "verdict"),
+    ]);
+    for benchmark in &suite.benchmarks {
+        let [before, after] = [BASE, HEAD].map(|side| median_words(&benchmark.series.sides_ns[side]));
+        let words = [before, after, suite_ratio_words(benchmark), standing_words(benchmark)].map(Cell::text);
+        table.push([name(benchmark)].into_iter().chain(words).collect());
     }
-    out
+    format!("{}\n{} {}\n", table.markdown(), outcome_words(suite), confidence_words(suite))
 }
 
 #[cfg(test)]

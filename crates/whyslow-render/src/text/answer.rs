@@ -1,15 +1,30 @@
 //! The text of any answer.
 
-use whyslow_answers::{Answer, Body, Query, Ranking};
+use whyslow_analyze::heap::Sites;
+use whyslow_answers::{Answer, Body, PartOfHeap, Query, Ranking};
 
+use super::critical::critical_path_table;
+use super::functions::function_table;
+use super::groups::group_table;
+use super::heap::heap_table;
+use super::lines::line_table;
+use super::locks::lock_table;
+use super::own::{hot_line_table, own_table};
+use super::parallelism::level_table;
+use super::spans::span_table;
+use super::syscalls::syscall_table;
+use super::tasks::task_table;
+use super::threads::thread_table;
+use super::waits::wait_table;
 use super::{
     HeapView, Page, TreeView, callers, critical_path, functions, groups, heap, heap_part, hot_lines,
     leaks_of, lines, locks, own_functions, parallelism, programs, quality, spans, summary::summary, syscalls,
     tasks, threads, tree, verdict_lines, waits,
 };
+use crate::table::Table;
 
 /// Default number of rows.
-const ROWS: usize = 40;
+pub const ROWS: usize = 40;
 /// This many lost lines fit a screen with their callers.
 const LEAKS: usize = 20;
 
@@ -62,13 +77,48 @@ fn body(answer: &Answer<'_>, page: Page) -> String {
     }
 }
 
-fn heap_of(answer: &Answer<'_>, page: Page) -> String {
-    let Answer { profile, query, quality, sites, body, .. } = answer;
-    let part = match body {
+/// The main table of an answer, at most `limit` rows of it, with complete names; `None` for views that are no
+/// table: trees and the quality.
+pub fn table(answer: &Answer<'_>, limit: usize) -> Option<Table> {
+    let profile = answer.profile;
+    let page = Page::new(profile, answer.metric, usize::MAX).with_full_names(true);
+    Some(match &answer.body {
+        Body::Functions(body) => match answer.query.ranking {
+            Ranking::Own => own_table(profile, &body.own, limit, true, page),
+            Ranking::SelfTime | Ranking::Total => function_table(profile, &body.functions, limit, true, page),
+        },
+        Body::Lines(body) => line_table(profile, body, page),
+        Body::HotLines(body) => hot_line_table(profile, body, limit, page),
+        Body::Threads(body) => thread_table(profile, body, limit, page),
+        Body::Groups(by, body) => group_table(profile, body, *by, limit, page),
+        Body::Spans(body) => span_table(body, limit, page),
+        Body::Waits(body) => wait_table(body, profile, limit, page),
+        Body::Locks(body) => lock_table(body, profile, limit, page),
+        Body::CriticalPath(body) => critical_path_table(body, profile, limit, page),
+        Body::Tasks(body, _) => task_table(body, profile, limit, page),
+        Body::Parallelism(body) => level_table(body, profile, limit, page),
+        Body::Syscalls(body) => syscall_table(body, profile, limit, page),
+        Body::Heap(_) | Body::Leaks(_) => heap_table(profile, sites_of(answer)?, limit, page),
+        Body::Summary(_) | Body::Tree(_) | Body::Callers(_) | Body::Quality { .. } => return None,
+    })
+}
+
+/// The part of the heap that an answer is about, if it is not the whole.
+fn part_of<'a>(answer: &'a Answer<'_>) -> Option<&'a PartOfHeap> {
+    match &answer.body {
         Body::Heap(heap) | Body::Leaks(heap) => heap.part.as_ref(),
         _ => None,
-    };
-    let Some(sites) = part.map(|part| &part.sites).or(sites.as_ref()) else { return String::new() };
+    }
+}
+
+fn sites_of<'a>(answer: &'a Answer<'_>) -> Option<&'a Sites> {
+    part_of(answer).map(|part| &part.sites).or(answer.sites.as_ref())
+}
+
+fn heap_of(answer: &Answer<'_>, page: Page) -> String {
+    let Answer { profile, query, quality, body, .. } = answer;
+    let part = part_of(answer);
+    let Some(sites) = sites_of(answer) else { return String::new() };
     let Query { limit, histograms, .. } = **query;
     let view = HeapView { profile, sites, quality, limit, histograms, saved: query.file.as_deref() };
     match (body, part) {

@@ -5,10 +5,12 @@ use whyslow_bench::run::MetricUnit;
 use whyslow_bench::{Comparison, Metric};
 use whyslow_stats::verdict::Verdict;
 
-use super::layout::{BOLD, DIM, cut, number_of, push_line, push_rows, push_wrapped, styled, wrap};
+use super::cells::NAME;
+use super::layout::{BOLD, DIM, cut, number_of, push_line, push_wrapped, styled, wrap};
 use super::remark::{remark_lines, severity_style};
 use crate::bench::{BenchView, GateView, amount, change, gate, ratio_words};
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 use crate::units::Percent;
 
 const NARROWEST: usize = 60;
@@ -44,16 +46,15 @@ pub fn bench(view: &BenchView<'_>, width: usize) -> String {
 
 /// Renders the result of a gate.
 pub fn gate(view: &GateView<'_>, width: usize) -> String {
-    let (headline, rows) = gate::table(view);
     let severity = match view.outcome {
         Outcome::Pass => whyslow_words::Severity::Fine,
         Outcome::Regression => whyslow_words::Severity::Serious,
         Outcome::Undecided => whyslow_words::Severity::Warning,
     };
     let mut out = String::new();
-    push_rows(&mut out, &rows, 2);
+    out.push_str(&gate::table(view).heading(DIM).text(width.max(NARROWEST)));
     out.push('\n');
-    push_wrapped(&mut out, severity_style(severity), &headline, width.max(NARROWEST));
+    push_wrapped(&mut out, severity_style(severity), &gate::headline(view), width.max(NARROWEST));
     for change in view.rule_changes {
         push_wrapped(
             &mut out,
@@ -90,27 +91,29 @@ fn name(view: &BenchView<'_>, command: usize, width: usize) -> String {
 }
 
 fn commands(out: &mut String, view: &BenchView<'_>, width: usize) {
-    let heads = ["", "wall, median", "± 1 σ", "min", "max", "CPU", "memory"];
-    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let mut columns = vec![Column::rest("command", "", NAME).gap(0)];
+    let titles = ["wall, median", "± 1 σ", "min", "max", "CPU", "memory"];
+    columns.extend(titles.map(|title| Column::number(title, title)));
+    let mut table = Table::new(columns).heading(DIM);
     for command in view.order() {
         let of = |metric: Metric| view.summary(command, &metric);
-        let time = |value: f64| view.amount(value, MetricUnit::Nanoseconds);
-        let mut row = vec![cut(&clean(view.name(command)), width.saturating_sub(60).max(24))];
+        let time = |value: f64| Cell::text(view.amount(value, MetricUnit::Nanoseconds));
+        let mut cells = vec![Cell::verbatim(view.name(command))];
         match of(Metric::Wall) {
-            Some(wall) => row.extend([
+            Some(wall) => cells.extend([
                 time(wall.median),
-                Percent(wall.deviation / wall.mean).to_string(),
+                Cell::share(wall.deviation / wall.mean),
                 time(wall.min),
                 time(wall.max),
             ]),
-            None => row.extend(["-"; 4].map(str::to_owned)),
+            None => cells.extend(["-"; 4].map(Cell::text)),
         }
-        row.push(of(Metric::Cpu).map_or_else(|| "-".to_owned(), |cpu| time(cpu.median)));
+        cells.push(of(Metric::Cpu).map_or_else(|| Cell::text("-"), |cpu| time(cpu.median)));
         let memory = of(Metric::MaxResident).map(|memory| amount(memory.median, MetricUnit::Bytes));
-        row.push(memory.unwrap_or_else(|| "small".to_owned()));
-        rows.push(row);
+        cells.push(Cell::text(memory.unwrap_or_else(|| "small".to_owned())));
+        table.push(cells);
     }
-    push_rows(out, &rows, 1);
+    out.push_str(&table.text(width));
 }
 
 /// Prints the verdict of a comparison.
@@ -131,38 +134,38 @@ fn verdict(out: &mut String, view: &BenchView<'_>, comparison: &Comparison, widt
 
 /// Prints the other metrics that changed or are undecided.
 fn details(out: &mut String, view: &BenchView<'_>, width: usize) {
-    let rows_of = |candidate: usize| {
-        let rows = view
-            .answer
-            .comparisons
-            .iter()
-            .filter(move |one| one.candidate == candidate && !one.decides && one.ratio.is_some());
-        rows.map(|one| {
+    for comparison in view.deciding() {
+        let mut columns = vec![Column::words("metric", "").gap(0)];
+        columns.extend(["baseline", "this", "ratio", ""].map(|title| Column::number(title, title)));
+        let mut table = Table::new(columns).heading(DIM);
+        let is_of = |one: &&Comparison| one.candidate == comparison.candidate;
+        let others = view.answer.comparisons.iter().filter(is_of);
+        for one in others.filter(|one| !one.decides && one.ratio.is_some()) {
             let of = |command: usize| {
                 let summary = view.summary(command, &one.metric);
                 summary
                     .map_or_else(|| "-".to_owned(), |summary| view.amount(summary.median, one.metric.unit()))
             };
-            vec![
-                clean(one.metric.label()).into_owned(),
-                of(one.baseline),
-                of(one.candidate),
-                ratio_words(one),
-                one.word().to_owned(),
-            ]
-        })
-    };
-    for comparison in view.deciding() {
-        let mut rows = vec![["", "baseline", "this", "ratio", ""].map(str::to_owned).to_vec()];
-        rows.extend(rows_of(comparison.candidate));
-        if rows.len() == 1 {
+            table.push(
+                [
+                    one.metric.label().to_owned(),
+                    of(one.baseline),
+                    of(one.candidate),
+                    ratio_words(one),
+                    one.word().to_owned(),
+                ]
+                .map(Cell::text)
+                .to_vec(),
+            );
+        }
+        if table.is_empty() {
             continue;
         }
         out.push('\n');
         if view.measured.commands.len() > 2 {
             push_line(out, &styled(BOLD, name(view, comparison.candidate, width)));
         }
-        push_rows(out, &rows, 1);
+        out.push_str(&table.text(width));
     }
 }
 
@@ -267,23 +270,13 @@ fn factor_words(factor: f64, how: &str) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::bench::testing::with_view;
+    use crate::text::plain;
 
     fn shown(times_ns: &[f64], rounds: usize) -> String {
-        with_view(times_ns, rounds, |view| without_colours(&bench(view, 100)))
-    }
-
-    /// Removes colours from a text.
-    pub(in crate::text) fn without_colours(text: &str) -> String {
-        let mut out = String::new();
-        let mut parts = text.split('\x1b');
-        out.push_str(parts.next().unwrap_or_default());
-        for part in parts {
-            out.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
-        }
-        out
+        with_view(times_ns, rounds, |view| plain(&bench(view, 100)))
     }
 
     #[test]

@@ -3,21 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use whyslow_analyze::{CriticalPath, Did, PathRow, PathStep, Reason, Site, has_wakers};
+use whyslow_analyze::{CallTree, CriticalPath, Did, PathRow, PathStep, Reason, Site, has_wakers};
 use whyslow_profile::{Profile, ThreadId};
 use whyslow_words::Percent;
 
-use super::layout::{
-    BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,
-    styled, wide_enough,
-};
+use super::cells::{self, NAME};
+use super::layout::{BOLD, DIM, PLAIN, Page, push_line, push_wrapped, styled};
 use super::locks::{ThreadGroup, group_name, thread_name};
-use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 use crate::units::duration;
 
-const SHARE: usize = 8;
-const NUMBER: usize = 10;
-const WHAT: usize = 13;
 /// Maximum number of stretches shown, and the minimum share of each.
 const STRETCHES: usize = 20;
 const LEAST: f64 = 0.005;
@@ -54,46 +49,41 @@ pub fn critical_path(path: &CriticalPath, profile: &Profile, limit: usize, page:
         return out;
     }
     out.push('\n');
-    let rows = rows_of(path, profile);
-    let shown = &rows[..rows.len().min(limit)];
-    let threads: Vec<String> = shown.iter().map(|row| group_name(profile, &row.threads)).collect();
-    let thread_column = threads.iter().map(|name| columns(name)).max().unwrap_or(0).clamp(6, 28);
-    let times: Vec<String> = shown.iter().map(|row| duration(row.total_ns)).collect();
-    let number = wide_enough(times.iter().map(String::as_str), NUMBER);
-    let rest = page.width.saturating_sub(SHARE + number + WHAT + thread_column + 6);
-    let header = format!(
-        "{}{}  {}{}  function",
-        right("share", SHARE),
-        right("time", number),
-        left("state", WHAT),
-        left("thread", thread_column)
-    );
-    push_line(&mut out, &styled(BOLD, header));
-    for ((row, thread), time) in shown.iter().zip(&threads).zip(&times) {
-        let function = match row.site {
-            Some(site) => {
-                let name = page.fit(&label_name(profile, site.label), rest * 3 / 5);
-                let place = site.file.map(|file| place(&clean(profile.text(file)), site.line, rest * 2 / 5));
-                place.map_or(name.clone(), |place| format!("{name}  {place}"))
-            }
-            None if row.did == Did::Ran => "(no sample)".to_owned(),
-            None => "(other threads had the CPUs)".to_owned(),
-        };
-        let line = format!(
-            "{}{}  {}{}  {function}",
-            right(&share(row.total_ns).to_string(), SHARE),
-            right(time, number),
-            left(word(row.did), WHAT),
-            left(&page.fit(thread, thread_column), thread_column)
-        );
-        push_line(&mut out, line.trim_end());
-    }
-    if rows.len() > limit {
-        let more = number_of((rows.len() - limit) as u64, "more line", "more lines");
-        push_line(&mut out, &styled(DIM, format!("and {more}")));
-    }
-    push_way(&mut out, path, profile);
+    out.push_str(&critical_path_table(path, profile, limit, page).text(page.width));
+    push_way(&mut out, path, profile, page);
     out
+}
+
+/// The lines of code on the path, at most `limit` of them.
+pub(super) fn critical_path_table(path: &CriticalPath, profile: &Profile, limit: usize, page: Page) -> Table {
+    let mut table = Table::new(vec![
+        Column::share("share", "share"),
+        Column::number("total_ns", "time").least(8),
+        Column::words("state", "state").least(12),
+        Column::words("thread", "thread").gap(1).most(28),
+        Column::rest("function", "function", NAME),
+        Column::place("file", "line", "").from(0),
+    ])
+    .full_names(page.full_names);
+    let rows = rows_of(path, profile);
+    for row in rows.iter().take(limit) {
+        let [function, place] = match row.site {
+            Some(site) => {
+                [Cell::name(CallTree::name(profile, site.label)), cells::place(profile, site.file, site.line)]
+            }
+            None if row.did == Did::Ran => [Cell::nothing().shown("(no sample)"), Cell::nothing()],
+            None => [Cell::nothing().shown("(other threads had the CPUs)"), Cell::nothing()],
+        };
+        table.push(vec![
+            Cell::part(row.total_ns, path.total_ns),
+            Cell::duration(row.total_ns),
+            Cell::text(word(row.did)),
+            Cell::verbatim(group_name(profile, &row.threads)),
+            function,
+            place,
+        ]);
+    }
+    table.limited(rows.len(), limit, "more line", "more lines")
 }
 
 /// The part of the path at one line, of threads of one name.
@@ -191,7 +181,7 @@ fn joined(stretches: impl IntoIterator<Item = Stretch>) -> Vec<Stretch> {
     joined
 }
 
-fn push_way(out: &mut String, path: &CriticalPath, profile: &Profile) {
+fn push_way(out: &mut String, path: &CriticalPath, profile: &Profile, page: Page) {
     let mut stretches = joined(path.steps.iter().map(Stretch::of));
     if stretches.len() < 2 {
         return;
@@ -205,18 +195,18 @@ fn push_way(out: &mut String, path: &CriticalPath, profile: &Profile) {
     stretches.truncate(STRETCHES);
     out.push('\n');
     push_line(out, &styled(BOLD, "the path in order of time"));
+    let mut table = Table::new(vec![
+        Column::number("start", "").gap(0).least(13),
+        Column::number("length", "").least(10),
+        Column::rest("did", "", 0),
+    ]);
     for stretch in &mut stretches {
-        let line = format!(
-            "{}  {}  {}: {}",
-            right(&format!("at {}", duration(stretch.start_ns)), NUMBER + 3),
-            right(&duration(stretch.end_ns - stretch.start_ns), NUMBER),
-            thread_name(profile, stretch.thread),
-            stretch.words()
-        );
-        push_line(out, &line);
+        table.push(vec![
+            Cell::text(format!("at {}", duration(stretch.start_ns))),
+            Cell::duration(stretch.end_ns - stretch.start_ns),
+            Cell::text(format!("{}: {}", thread_name(profile, stretch.thread), stretch.words())),
+        ]);
     }
-    if left_out > 0 {
-        let more = number_of(left_out as u64, "shorter or later stretch", "shorter or later stretches");
-        push_line(out, &styled(DIM, format!("and {more}")));
-    }
+    let (one, many) = ("shorter or later stretch", "shorter or later stretches");
+    out.push_str(&table.limited(left_out, 0, one, many).text(page.width));
 }

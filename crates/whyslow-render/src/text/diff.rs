@@ -6,14 +6,15 @@ use whyslow_analyze::{CallTree, Label, Quality, is_start_up};
 use whyslow_profile::{CodeKind, Profile, Unit};
 use whyslow_words::{Fact, Percent};
 
+use super::cells::{self, NAME};
 use super::layout::{
-    BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, left, place, push_line, push_titled, right,
-    styled, wrap,
+    BOLD, DIM, Page, columns, cut, flow, kind_style, label_name, push_line, push_titled, styled, wrap,
 };
 use super::quality::headline;
 use super::remark::remark_lines;
 use super::summary::command_line;
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 use crate::units::{Count, value};
 
 /// Default number of rows in the main table, and in the other tables.
@@ -25,8 +26,8 @@ const UNDECIDED_ROWS: usize = 3;
 /// The heading of intervals.
 const INTERVAL: &str = "95 %";
 
-/// Two spaces and the widest verdict.
-const VERDICT: usize = 11;
+/// The widest verdict.
+const VERDICT: usize = 9;
 
 /// The contents of the screen.
 #[derive(Debug, Clone, Copy)]
@@ -139,49 +140,35 @@ fn totals(diff: &Diff, page: Page) -> String {
         total.what == diff.metric || total.what == "definitely-lost" || change.before.max(change.after) > 0
     };
     let shown = diff.totals.iter().filter(notable).collect::<Vec<_>>();
-    let what = |total: &Total| total_name(&total.what);
-    let what_width = shown.iter().map(|total| columns(&what(total))).max().unwrap_or(0);
     let sampled = shown.iter().any(|total| total.change.margin.is_some());
-    let cells = |relatives: bool| {
-        let [error, last] = match diff.runs {
-            1 => [if sampled { "±" } else { "" }, ""],
-            _ => ["ratio", INTERVAL],
-        };
-        let header = ["before", "after", "change", error, last].map(str::to_owned);
-        let rows = shown.iter().map(|total| {
-            let [before, after, change] = numbers(&total.change, total.unit, [true, true]);
-            if diff.runs > 1 {
-                let [ratio, interval] = ratio_cells(&total.change);
-                return [before, after, change, ratio, if relatives { interval } else { String::new() }];
-            }
-            let relative = if relatives { relative(&total.change) } else { String::new() };
-            [before, after, change, margin(&total.change, total.unit), relative]
-        });
-        aligned(std::iter::once(header).chain(rows).collect())
+    let judges = sampled && diff.runs > 1;
+    let [error, last] = match diff.runs {
+        1 => [if sampled { "±" } else { "" }, ""],
+        _ => ["ratio", INTERVAL],
     };
-    let mut lines = cells(true);
-    let verdict_width = if sampled && diff.runs > 1 { VERDICT } else { 0 };
+    let mut columns = vec![Column::words("what", "").gap(0)];
+    columns.extend(["before", "after", "change"].map(|title| Column::number(title, title)));
+    columns.push(Column::number("error", error));
     // A narrow page leaves out the relative change.
-    if lines.iter().any(|line| what_width + columns(line) + verdict_width > page.width) {
-        lines = cells(false);
-    }
-    let mut out = String::new();
-    for (at, line) in lines.iter().enumerate() {
-        let Some(total) = at.checked_sub(1).map(|at| shown[at]) else {
-            push_line(&mut out, &styled(BOLD, format!("{}{line}", left("", what_width)).trim_end()));
-            continue;
-        };
-        let words = left(&what(total), what_width);
-        let words = if total.what == diff.metric { styled(BOLD, words) } else { words };
+    columns.push(Column::number("relative", last).spare(1));
+    columns.extend(judges.then(|| Column::words("verdict", "")));
+    let mut table = Table::new(columns);
+    for total in shown {
         let change = &total.change;
-        let verdict = if change.margin.is_some() && diff.runs > 1 {
-            format!("  {}", verdict(change.proven()))
-        } else {
-            String::new()
-        };
-        push_line(&mut out, &format!("{words}{line}{verdict}"));
+        let what = Cell::text(total_name(&total.what));
+        let mut cells = vec![if total.what == diff.metric { what.style(BOLD) } else { what }];
+        cells.extend(number_cells(change, total.unit, [true, true]));
+        cells.extend(match diff.runs {
+            1 => [margin(change, total.unit), relative(change)].map(Cell::text),
+            _ => ratio_cells(change).map(Cell::text),
+        });
+        cells.extend(judges.then(|| match change.margin {
+            Some(_) => verdict(change.proven()),
+            None => Cell::nothing(),
+        }));
+        table.push(cells);
     }
-    out
+    table.text(page.width)
 }
 
 fn rows(view: &DiffView<'_>, page: Page) -> String {
@@ -258,104 +245,86 @@ fn words_of_change(diff: &Diff) -> [&'static str; 2] {
 }
 
 fn lines(view: &DiffView<'_>, rows: &[(&DiffRow, Change)], page: Page) -> String {
-    let mut out = String::new();
     if rows.is_empty() {
-        return out;
+        return String::new();
     }
-    let sampled = rows.iter().any(|(_, change)| change.margin.is_some());
-    let cells = rows.iter().map(|(row, change)| (*change, [row.before.is_some(), row.after.is_some()]));
-    let numbers = number_lines(view.diff, &cells.collect::<Vec<_>>(), sampled);
-    let judges = sampled && view.diff.runs > 1;
-    let verdict_width = if judges { VERDICT } else { 0 };
-    let used = numbers.first().map_or(0, |line| columns(line)) + verdict_width + 2;
-    let rest = page.width.saturating_sub(used);
-    let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
-    let places = rows.iter().map(|(row, _)| place_words(view, row, place_width)).collect::<Vec<_>>();
-    let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
-    let name_width = rest.saturating_sub(if widest > 0 { widest + 2 } else { 0 });
-    let names = rows.iter().map(|(row, _)| page.fit(&found(view, row).1, name_width)).collect::<Vec<_>>();
-    let widest_name = names.iter().map(|name| columns(name)).max().unwrap_or(0);
-    let name_column = widest_name.clamp(8, name_width.max(8));
-    let places_header = if widest > 0 { "where" } else { "" };
-    let header = format!(
-        "{}{}  {}  {places_header}",
-        numbers[0],
-        left("", verdict_width),
-        left("function", name_column)
-    );
-    push_line(&mut out, &styled(BOLD, header.trim_end()));
-    for ((((row, change), numbers), name), place) in rows.iter().zip(&numbers[1..]).zip(&names).zip(&places) {
-        let word = change.proven().label();
-        let padding = " ".repeat(verdict_width.saturating_sub(columns(word) + 2));
-        let judged = if judges { format!("  {}{padding}", verdict(change.proven())) } else { String::new() };
-        let (profile, _, found) = found(view, row);
-        let style = found.map_or(DIM, |found| kind_style(CallTree::kind(profile, found.label)));
-        let mut line = format!("{numbers}{judged}  {}", styled(style, name));
-        if !place.is_empty() {
-            let padding = " ".repeat(name_column.saturating_sub(columns(name)));
-            line.push_str(&format!("{padding}  {}", styled(DIM, place)));
-        }
-        push_line(&mut out, &line);
+    let numbers = Numbers::of(view.diff, rows.iter().map(|(_, change)| change));
+    let mut columns = numbers.columns();
+    columns.push(Column::rest("function", "function", NAME));
+    columns.push(Column::place("file", "line", "where").from(20));
+    let mut table = Table::new(columns).full_names(page.full_names);
+    for (row, change) in rows {
+        let (profile, name, place) = found(view, row);
+        let style = place.map_or(DIM, |place| kind_style(CallTree::kind(profile, place.label)));
+        let mut cells = numbers.cells(change, [row.before.is_some(), row.after.is_some()]);
+        cells.push(Cell::name(name).style(style));
+        let known = place.and_then(|place| Some((place.file?, place.line)));
+        let place = known.map_or_else(Cell::nothing, |(file, line)| cells::place(profile, Some(file), line));
+        cells.push(place.style(DIM));
+        table.push(cells);
     }
-    out
+    table.text(page.width)
 }
 
-/// The numbers of changes in columns, under a heading. Each change has flags for the sides that have it.
-fn number_lines(diff: &Diff, rows: &[(Change, [bool; 2])], sampled: bool) -> Vec<String> {
-    let several = diff.runs > 1;
-    let [error, interval] = match several {
-        true => ["ratio", INTERVAL],
-        false => [if sampled { "±" } else { "" }, ""],
-    };
-    let header = ["before", "after", "change", error, interval].map(str::to_owned);
-    let cells = rows.iter().map(|(change, there)| {
-        let [before, after, difference] = numbers(change, diff.unit, *there);
-        let [error, interval] = match there {
-            [true, true] if several => ratio_cells(change),
-            [false, _] if several => ["new".to_owned(), String::new()],
-            [_, false] if several => ["removed".to_owned(), String::new()],
-            _ => [if sampled { margin(change, diff.unit) } else { share(*there, change) }, String::new()],
+/// The numbers of changes in columns: before, after, difference, and how sure it is.
+struct Numbers<'a> {
+    diff: &'a Diff,
+    /// Whether some change is sampled.
+    sampled: bool,
+}
+
+impl<'a> Numbers<'a> {
+    fn of<'b>(diff: &'a Diff, mut changes: impl Iterator<Item = &'b Change>) -> Self {
+        Self { diff, sampled: changes.any(|change| change.margin.is_some()) }
+    }
+
+    /// Whether each row has a verdict.
+    fn judges(&self) -> bool {
+        self.sampled && self.diff.runs > 1
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let [error, interval] = match self.diff.runs {
+            1 => [if self.sampled { "±" } else { "" }, ""],
+            _ => ["ratio", INTERVAL],
         };
-        [before, after, difference, error, interval]
-    });
-    aligned(std::iter::once(header).chain(cells).collect())
+        let titles = [("before", "before"), ("after", "after"), ("change", "change"), ("error", error)];
+        let titles = titles.into_iter().chain([("interval", interval)]);
+        let columns = titles.map(|(id, title)| Column::number(id, title));
+        columns.chain(self.judges().then(|| Column::words("verdict", "").least(VERDICT))).collect()
+    }
+
+    /// The cells of a change, with flags for the sides that have it.
+    fn cells(&self, change: &Change, there: [bool; 2]) -> Vec<Cell> {
+        let Diff { unit, runs, .. } = *self.diff;
+        let [error, interval] = match there {
+            [true, true] if runs > 1 => ratio_cells(change),
+            [false, _] if runs > 1 => ["new".to_owned(), String::new()],
+            [_, false] if runs > 1 => ["removed".to_owned(), String::new()],
+            _ => [if self.sampled { margin(change, unit) } else { share(there, change) }, String::new()],
+        };
+        let mut cells = number_cells(change, unit, there).to_vec();
+        cells.extend([error, interval].map(Cell::text));
+        cells.extend(self.judges().then(|| verdict(change.proven())));
+        cells
+    }
 }
 
 /// Renders changes with one text each as a separate table.
-fn texts(view: &DiffView<'_>, heading: &str, rows: &[(Change, String)], page: Page) -> String {
-    let mut out = String::new();
+fn texts(view: &DiffView<'_>, heading: &str, rows: Vec<(Change, Cell)>, page: Page) -> String {
     if rows.is_empty() {
-        return out;
+        return String::new();
     }
-    let sampled = rows.iter().any(|(change, _)| change.margin.is_some());
-    let changes = rows.iter().map(|(change, _)| (*change, [change.before > 0, change.after > 0]));
-    let numbers = number_lines(view.diff, &changes.collect::<Vec<_>>(), sampled);
-    let judges = sampled && view.diff.runs > 1;
-    let verdict_width = if judges { VERDICT } else { 0 };
-    let header = format!("{}{}  {heading}", numbers[0], left("", verdict_width));
-    push_line(&mut out, &styled(BOLD, header.trim_end()));
-    for ((change, text), numbers) in rows.iter().zip(&numbers[1..]) {
-        let word = change.proven().label();
-        let padding = " ".repeat(verdict_width.saturating_sub(columns(word) + 2));
-        let judged = if judges { format!("  {}{padding}", verdict(change.proven())) } else { String::new() };
-        let room = page.width.saturating_sub(columns(numbers) + verdict_width + 2);
-        push_line(&mut out, &format!("{numbers}{judged}  {}", ending(text, room)));
+    let numbers = Numbers::of(view.diff, rows.iter().map(|(change, _)| change));
+    let mut columns = numbers.columns();
+    columns.push(Column::rest("text", heading, NAME));
+    let mut table = Table::new(columns).full_names(page.full_names);
+    for (change, text) in rows {
+        let mut cells = numbers.cells(&change, [change.before > 0, change.after > 0]);
+        cells.push(text);
+        table.push(cells);
     }
-    out
-}
-
-/// The end of a text, cut to fit.
-fn ending(text: &str, room: usize) -> String {
-    if columns(text) <= room {
-        return text.to_owned();
-    }
-    let mut rest = text;
-    while columns(rest) + 1 > room {
-        let mut letters = rest.chars();
-        letters.next();
-        rest = letters.as_str();
-    }
-    format!("…{rest}")
+    table.text(page.width)
 }
 
 /// Renders the paths whose ends changed.
@@ -366,7 +335,7 @@ fn path_table(view: &DiffView<'_>, paths: &Paths, page: Page) -> String {
     let row = |node: &u32| {
         let names = paths.names(*node).into_iter().filter(|name| !is_start_up(name));
         let short = names.map(|name| crate::names::short_name(&clean(&name))).collect::<Vec<_>>();
-        (paths.own[*node as usize], short.join(" > "))
+        (paths.own[*node as usize], Cell::path(short.join(" > ")))
     };
     let rows = nodes.iter().take(shown).map(row).collect::<Vec<_>>();
     let mut out = String::from("\n");
@@ -377,26 +346,25 @@ fn path_table(view: &DiffView<'_>, paths: &Paths, page: Page) -> String {
         claims => format!("{} {}", Count(claims as u64), words_of_change(view.diff)[0]),
     };
     push_line(&mut out, &format!("{} {words}", styled(BOLD, title)));
-    out.push_str(&texts(view, "path", &rows, page));
+    out.push_str(&texts(view, "path", rows, page));
     out
 }
 
 /// Renders a function between its callers and callees.
 fn neighbours(view: &DiffView<'_>, focus: &Focus, page: Page) -> String {
     let mut out = String::from("\n");
-    let itself = [(focus.own, "self".to_owned()), (focus.total, "total".to_owned())];
+    let itself = vec![(focus.own, Cell::text("self")), (focus.total, Cell::text("total"))];
     push_line(&mut out, &styled(BOLD, "function in focus:"));
-    out.push_str(&texts(view, "", &itself, page));
+    out.push_str(&texts(view, "", itself, page));
     for (title, heading, rows) in
         [("called by:", "caller", &focus.callers), ("calls:", "callee", &focus.callees)]
     {
-        let row = |(label, change): &(Label, Change)| {
-            (*change, page.fit(&label_name(&focus.profile, *label), page.width / 2))
-        };
+        let row =
+            |(label, change): &(Label, Change)| (*change, Cell::name(CallTree::name(&focus.profile, *label)));
         let rows = rows.iter().take(view.limit.unwrap_or(FEWER_ROWS)).map(row).collect::<Vec<_>>();
         if !rows.is_empty() {
             push_line(&mut out, &styled(BOLD, title));
-            out.push_str(&texts(view, heading, &rows, page));
+            out.push_str(&texts(view, heading, rows, page));
         }
     }
     out
@@ -429,18 +397,6 @@ fn moves(view: &DiffView<'_>, page: Page) -> String {
         push_titled(&mut out, "moved: ", BOLD, &wrap(&words, page.width.saturating_sub(7)));
     }
     out
-}
-
-/// Right-aligns cells in columns as wide as needed, two spaces apart; empty columns take no room.
-fn aligned<const N: usize>(cells: Vec<[String; N]>) -> Vec<String> {
-    let mut widths = [0; N];
-    for row in &cells {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(if cell.is_empty() { 0 } else { columns(cell) + 2 });
-        }
-    }
-    let line = |row: [String; N]| row.iter().zip(widths).map(|(cell, width)| right(cell, width)).collect();
-    cells.into_iter().map(line).collect()
 }
 
 /// Renders the functions that only one side has, in a sentence.
@@ -488,10 +444,18 @@ pub(super) fn found<'a>(view: &DiffView<'a>, row: &DiffRow) -> (&'a Profile, Str
     (profile, place.map_or(String::new(), |place| label_name(profile, place.label)), place)
 }
 
-fn place_words(view: &DiffView<'_>, row: &DiffRow, width: usize) -> String {
-    let (profile, _, found) = found(view, row);
-    let known = found.and_then(|found| Some((found.file?, found.line)));
-    known.map_or(String::new(), |(file, line)| place(&clean(profile.text(file)), line, width))
+/// Before, after and the difference, in cells.
+pub(super) fn number_cells(change: &Change, unit: Unit, there: [bool; 2]) -> [Cell; 3] {
+    let [before, after, difference] = numbers(change, unit, there);
+    let side = |value: u64, text: String, there: bool| match there {
+        true => Cell::amount(value, unit).shown(text),
+        false => Cell::nothing().shown(text),
+    };
+    [
+        side(change.before, before, there[0]),
+        side(change.after, after, there[1]),
+        Cell::number(change.difference() as f64, difference),
+    ]
 }
 
 /// Before, after and the difference; a dash for a side without a value.
@@ -550,14 +514,14 @@ fn share(there: [bool; 2], change: &Change) -> String {
     }
 }
 
-fn verdict(verdict: Verdict) -> String {
+fn verdict(verdict: Verdict) -> Cell {
     let style = match verdict {
         Verdict::More => AnsiColor::Red.on_default(),
         Verdict::Less => AnsiColor::Green.on_default(),
         Verdict::Same => Style::new(),
         Verdict::Undecided | Verdict::Moved => DIM,
     };
-    styled(style, verdict.label())
+    Cell::text(verdict.label()).style(style)
 }
 
 #[cfg(test)]

@@ -1,20 +1,13 @@
 //! The table of functions.
 
 use whyslow_analyze::heap::is_heap_metric;
-use whyslow_analyze::{CallTree, FunctionTable, Label, Share};
+use whyslow_analyze::{CallTree, FunctionTable, Share};
 use whyslow_profile::Profile;
 
-use super::layout::{
-    BOLD, DIM, PLAIN, Page, columns, kind_style, label_name, left, number_of, place, push_line, push_wrapped,
-    right, styled,
-};
+use super::cells::{NAME, definition, function, kind, kind_column};
+use super::layout::{PLAIN, Page, number_of, push_wrapped};
 use super::ratios;
-use crate::sanitize::clean;
-use crate::units::{Percent, value};
-
-const SHARE: usize = 8;
-const TIME: usize = 10;
-const KIND: usize = 11;
+use crate::table::{Cell, Column, Table};
 
 /// Renders the functions of a table in its order, at most `limit` of them.
 pub fn functions(profile: &Profile, table: &FunctionTable, limit: usize, page: Page) -> String {
@@ -28,14 +21,7 @@ pub fn functions(profile: &Profile, table: &FunctionTable, limit: usize, page: P
     push_wrapped(&mut out, PLAIN, &intro, page.width);
     ratios::push_meaning(&mut out, &table.ratios, page);
     out.push('\n');
-    out.push_str(&rows(profile, table, limit, true, page));
-    let more = table.rows.len().saturating_sub(limit);
-    if more > 0 {
-        push_line(
-            &mut out,
-            &styled(DIM, format!("and {}", number_of(more as u64, "more function", "more functions"))),
-        );
-    }
+    out.push_str(&function_table(profile, table, limit, true, page).text(page.width));
     out
 }
 
@@ -52,67 +38,54 @@ pub(super) fn intro(profile: &Profile, value: u64, samples: u64, what: Option<&s
     what.map_or(intro.clone(), |what| format!("{intro}; {what}"))
 }
 
-/// Renders the header and the first rows of a table; with `times`, also the self values.
-pub(super) fn rows(
-    profile: &Profile,
-    table: &FunctionTable,
-    limit: usize,
-    times: bool,
-    page: Page,
-) -> String {
+/// Renders the header and the first rows of a table, without self values.
+pub(super) fn rows(profile: &Profile, table: &FunctionTable, limit: usize, page: Page) -> String {
     if limit == 0 || table.rows.is_empty() {
         return String::new();
     }
-    let time = if times { TIME + columns(&ratios::header(&table.ratios, page)) } else { 0 };
-    let rest = page.width.saturating_sub(2 * SHARE + time + 2 + KIND);
-    let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
-    let name_width = rest.saturating_sub(if place_width > 0 { place_width + 2 } else { 0 });
-    let shown = &table.rows[..table.rows.len().min(limit)];
-    // Names get the room that places do not need, and vice versa.
-    let places = shown.iter().map(|row| definition(profile, row.label, place_width)).collect::<Vec<_>>();
-    let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
-    let widest = if widest > 0 { widest.max("where".len()) } else { 0 };
-    let name_width = name_width + (place_width - widest.min(place_width));
-    let names =
-        shown.iter().map(|row| page.fit(&label_name(profile, row.label), name_width)).collect::<Vec<_>>();
-    let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0).max(8);
-
-    let mut out = String::new();
-    let mut header = format!("{}{}", right("self", SHARE), right("total", SHARE));
-    if times {
-        header.push_str(&right("self", TIME));
-        header.push_str(&ratios::header(&table.ratios, page));
-    }
-    header.push_str(&format!("  {}{}  ", left("kind", KIND), left("function", name_column)));
-    if widest > 0 {
-        header.push_str("where");
-    }
-    push_line(&mut out, &styled(BOLD, header.trim_end()));
-    for ((row, name), place) in shown.iter().zip(&names).zip(&places) {
-        let kind = CallTree::kind(profile, row.label);
-        let style = kind_style(kind);
-        let own = Percent(table.self_share(row).value);
-        let total = Percent(table.total_share(row).value);
-        let mut line = format!("{own:>SHARE$}{total:>SHARE$}");
-        if times {
-            line.push_str(&right(&value(row.self_value, page.unit), TIME));
-            line.push_str(&ratios::cells(&table.ratios, row.label, page));
-        }
-        let padding = " ".repeat(name_column.saturating_sub(columns(name)));
-        let kind = styled(style, left(kind.label(), KIND));
-        let name = styled(style, name);
-        line.push_str(&format!("  {kind}{name}"));
-        if !place.is_empty() {
-            line.push_str(&format!("{padding}  {}", styled(DIM, place)));
-        }
-        push_line(&mut out, &line);
-    }
-    out
+    function_table(profile, table, limit, false, page).without_more().text(page.width)
 }
 
-/// The place where a function is defined.
-pub(super) fn definition(profile: &Profile, label: Label, width: usize) -> String {
-    let Label::Function(id) = label else { return String::new() };
-    let function = &profile.functions[id.index()];
-    function.file.map_or(String::new(), |file| place(&clean(profile.text(file)), function.line, width))
+/// Functions with self and total, at most `limit` of them; with `times`, people also see the self values.
+pub(super) fn function_table(
+    profile: &Profile,
+    functions: &FunctionTable,
+    limit: usize,
+    times: bool,
+    page: Page,
+) -> Table {
+    let self_value = Column::amount("self", "self", page.unit).least(8);
+    let mut columns = vec![
+        Column::share("self_share", "self"),
+        Column::share("total_share", "total"),
+        if times { self_value } else { self_value.in_data() },
+        Column::amount("total", "total", page.unit).in_data(),
+        Column::number("self_samples", "samples").in_data(),
+        Column::number("total_samples", "samples").in_data(),
+    ];
+    columns.extend(ratios::columns(&functions.ratios, times, page));
+    columns.extend([
+        kind_column(),
+        Column::rest("name", "function", NAME).gap(1),
+        Column::place("file", "line", "where"),
+    ]);
+    let mut table = Table::new(columns).full_names(page.full_names);
+    for row in functions.rows.iter().take(limit) {
+        let mut cells = vec![
+            Cell::share(functions.self_share(row).value),
+            Cell::share(functions.total_share(row).value),
+            Cell::amount(row.self_value, page.unit),
+            Cell::amount(row.total_value, page.unit),
+            Cell::count(row.self_samples),
+            Cell::count(row.total_samples),
+        ];
+        cells.extend(ratios::cells(&functions.ratios, row.label));
+        cells.extend([
+            kind(CallTree::kind(profile, row.label)),
+            function(profile, row.label),
+            definition(profile, row.label),
+        ]);
+        table.push(cells);
+    }
+    table.limited(functions.rows.len(), limit, "more function", "more functions")
 }

@@ -5,11 +5,11 @@ use whyslow_analyze::is_counted;
 use whyslow_analyze::{CallTree, Grade, Label};
 use whyslow_profile::{CodeKind, Metric, Origin, Profile, Subject, Unit};
 use whyslow_words::Severity;
-pub(super) use whyslow_words::number_of;
+pub(crate) use whyslow_words::number_of;
 
 use super::remark::severity_style;
 use crate::names::{beginning, shorten};
-pub(super) use crate::names::{columns, cut, place};
+pub(crate) use crate::names::{columns, cut, place};
 use crate::sanitize::clean;
 use crate::units::{bytes, value};
 
@@ -51,12 +51,12 @@ impl Page {
     }
 
     /// A function's name in at most this many columns, unless names are shown in full.
-    pub(super) fn fit(self, name: &str, width: usize) -> String {
+    pub(crate) fn fit(self, name: &str, width: usize) -> String {
         if self.full_names { name.to_owned() } else { shorten(name, width) }
     }
 
     /// Formats a sum over the whole selection: `2.00 s`, `1.19 MiB of live-at-peak`, `382 page-faults`.
-    pub(super) fn whole(self, profile: &Profile, sum: u64) -> String {
+    pub(crate) fn whole(self, profile: &Profile, sum: u64) -> String {
         let count = sum;
         let sum = value(sum, self.unit);
         match profile.metrics.get(self.metric) {
@@ -92,12 +92,12 @@ fn fresh_memory(name: &str, faults: u64) -> Option<String> {
     }
 }
 
-pub(super) const PLAIN: Style = Style::new();
-pub(super) const BOLD: Style = Style::new().bold();
-pub(super) const DIM: Style = Style::new().dimmed();
+pub(crate) const PLAIN: Style = Style::new();
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// The colour of a kind of code.
-pub(super) fn kind_style(kind: CodeKind) -> Style {
+pub(crate) fn kind_style(kind: CodeKind) -> Style {
     match kind {
         CodeKind::Yours => AnsiColor::Green.on_default().bold(),
         CodeKind::Dependency => AnsiColor::Cyan.on_default(),
@@ -108,7 +108,7 @@ pub(super) fn kind_style(kind: CodeKind) -> Style {
     }
 }
 
-pub(super) fn grade_style(grade: Grade) -> Style {
+pub(crate) fn grade_style(grade: Grade) -> Style {
     match grade {
         Grade::Poor => severity_style(Severity::Serious),
         Grade::Fair => severity_style(Severity::Warning),
@@ -117,32 +117,27 @@ pub(super) fn grade_style(grade: Grade) -> Style {
 }
 
 /// Adds a style to text; the caller's stream removes styles where they are not wanted.
-pub(super) fn styled(style: Style, text: impl std::fmt::Display) -> String {
+pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
 /// The name of a label, safe to print.
-pub(super) fn label_name(profile: &Profile, label: Label) -> String {
+pub(crate) fn label_name(profile: &Profile, label: Label) -> String {
     clean(&CallTree::name(profile, label)).into_owned()
 }
 
 /// Pads text on the right up to a width.
-pub(super) fn left(text: &str, width: usize) -> String {
+pub(crate) fn left(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
 /// Pads text on the left up to a width.
-pub(super) fn right(text: &str, width: usize) -> String {
+pub(crate) fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// The width of a right-aligned column with these cells, two columns apart from the one before.
-pub(super) fn wide_enough<'a>(cells: impl IntoIterator<Item = &'a str>, least: usize) -> usize {
-    cells.into_iter().map(|cell| columns(cell) + 2).max().unwrap_or(0).max(least)
-}
-
 /// Breaks text into lines of at most `width` columns, at spaces and inside words that are wider.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let words = text.split_whitespace().flat_map(|mut word| {
         let mut pieces = Vec::new();
         while columns(word) > width {
@@ -160,7 +155,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Puts pieces, each with its width, on as few lines as possible, with a gap between them.
-pub(super) fn flow(pieces: impl Iterator<Item = (String, usize)>, gap: &str, width: usize) -> Vec<String> {
+pub(crate) fn flow(pieces: impl Iterator<Item = (String, usize)>, gap: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<(String, usize)> = Vec::new();
     for (piece, piece_width) in pieces {
         match lines.last_mut() {
@@ -176,7 +171,7 @@ pub(super) fn flow(pieces: impl Iterator<Item = (String, usize)>, gap: &str, wid
 }
 
 /// Appends lines after a title, indented by its width.
-pub(super) fn push_titled(out: &mut String, title: &str, style: Style, lines: &[String]) {
+pub(crate) fn push_titled(out: &mut String, title: &str, style: Style, lines: &[String]) {
     for (index, line) in lines.iter().enumerate() {
         let lead = if index == 0 { styled(style, title) } else { " ".repeat(columns(title)) };
         push_line(out, &format!("{lead}{line}"));
@@ -184,29 +179,12 @@ pub(super) fn push_titled(out: &mut String, title: &str, style: Style, lines: &[
 }
 
 /// Appends wrapped text in a style.
-pub(super) fn push_wrapped(out: &mut String, style: Style, text: &str, width: usize) {
+pub(crate) fn push_wrapped(out: &mut String, style: Style, text: &str, width: usize) {
     wrap(text, width).iter().for_each(|line| push_line(out, &styled(style, line)));
 }
 
 /// Appends a line without trailing spaces.
-pub(super) fn push_line(out: &mut String, line: &str) {
+pub(crate) fn push_line(out: &mut String, line: &str) {
     out.push_str(line.trim_end());
     out.push('\n');
-}
-
-/// Appends a table: the first `at_left` columns are left-aligned, the others right-aligned. The first row is
-/// the header.
-pub(super) fn push_rows(out: &mut String, rows: &[Vec<String>], at_left: usize) {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..count)
-        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|cell| columns(cell)).max().unwrap_or(0))
-        .collect();
-    for (index, row) in rows.iter().enumerate() {
-        let cells =
-            row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| {
-                if at < at_left { left(cell, *width) } else { right(cell, *width) }
-            });
-        let line = cells.collect::<Vec<_>>().join("  ");
-        push_line(out, &styled(if index == 0 { DIM } else { PLAIN }, line.trim_end()));
-    }
 }

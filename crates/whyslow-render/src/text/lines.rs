@@ -5,8 +5,9 @@ use whyslow_analyze::{LineRow, Lines};
 use whyslow_profile::{Profile, StringId};
 use whyslow_words::Percent;
 
-use super::layout::{BOLD, DIM, PLAIN, Page, cut, label_name, place, push_line, push_wrapped, styled};
-use crate::sanitize::{clean, clean_source};
+use super::layout::{BOLD, DIM, PLAIN, Page, label_name, place, push_line, push_wrapped, styled};
+use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 use crate::units::value;
 
 const SHARE: usize = 8;
@@ -37,54 +38,90 @@ pub fn lines(profile: &Profile, lines: &Lines, page: Page) -> String {
     }
     for rows in lines.rows.chunk_by(|a, b| a.file == b.file) {
         out.push('\n');
-        write_file(&mut out, profile, lines, rows, page);
+        out.push_str(&file_table(profile, lines, rows, page).text(page.width));
     }
     out
 }
 
-fn write_file(out: &mut String, profile: &Profile, lines: &Lines, rows: &[LineRow], page: Page) {
+/// The lines of a function that have samples.
+pub(super) fn line_table(profile: &Profile, lines: &Lines, page: Page) -> Table {
+    let mut table = Table::new(columns("source", page));
+    for row in &lines.rows {
+        table.push(cells(profile, lines, row.file, row.line, Some(row), page));
+    }
+    table
+}
+
+/// The lines of one file, with the lines around them.
+fn file_table(profile: &Profile, lines: &Lines, rows: &[LineRow], page: Page) -> Table {
     let file = rows[0].file;
-    let header = format!("{:>SHARE$}{:>SHARE$}{:>LINE$}  ", "self", "total", "line");
-    let shown = file.map_or("unknown file".to_owned(), |file| {
-        place(&clean(profile.text(file)), 0, page.width - header.len())
+    let title = file.map_or("unknown file".to_owned(), |file| {
+        place(&clean(profile.text(file)), 0, page.width - (2 * SHARE + LINE + 2))
     });
-    push_line(out, &styled(BOLD, format!("{header}{shown}")));
-    let hottest = lines.hottest.map(|index| &lines.rows[index]);
+    let mut table = Table::new(columns(&title, page));
     let mut previous = 0;
     for line in lines_to_show(profile, file, rows) {
         if previous > 0 && line > previous + 1 {
-            push_line(out, &styled(DIM, format!("{:>width$}", "⋮", width = 2 * SHARE + LINE)));
+            table.push_only("line", Cell::nothing().shown("⋮")).styled(DIM);
         }
         previous = line;
         let row = rows.iter().find(|row| row.line == line);
-        let share = |part: u64| {
-            let share = part as f64 / lines.total_value.max(1) as f64;
-            if part == 0 { String::new() } else { Percent(share).to_string() }
-        };
-        let own = share(row.map_or(0, |row| row.self_value));
-        let total = share(row.map_or(0, |row| row.total_value));
-        let number = if line == 0 { "?".to_owned() } else { line.to_string() };
-        let is_hottest = row.is_some() && row == hottest;
-        let mark = if is_hottest { "▶" } else { " " };
-        let text = file
-            .and_then(|file| profile.sources.get(file, line))
-            .map(|text| clean_source(profile.text(text)));
-        let text = match (text, line) {
-            (Some(text), _) => text,
-            (None, 0) => "(unknown line)".to_owned(),
-            (None, _) => "(source text not in the profile)".to_owned(),
-        };
-        let numbers = format!("{own:>SHARE$}{total:>SHARE$}{number:>LINE$}{mark} ");
-        let text = cut(&text, page.width.saturating_sub(2 * SHARE + LINE + 2));
-        match (is_hottest, row) {
-            (true, _) => push_line(
-                out,
-                &styled(AnsiColor::Red.on_default().bold(), format!("{numbers}{text}").trim_end()),
-            ),
-            (false, Some(_)) => push_line(out, &format!("{numbers}{text}")),
-            (false, None) => push_line(out, &styled(DIM, format!("{numbers}{text}").trim_end())),
+        let shown = table.push(cells(profile, lines, file, line, row, page));
+        match row {
+            Some(_) if is_hottest(lines, row) => shown.styled(AnsiColor::Red.on_default().bold()),
+            Some(_) => {}
+            None => shown.styled(DIM),
         }
     }
+    table
+}
+
+fn columns(title: &str, page: Page) -> Vec<Column> {
+    vec![
+        Column::share("self_share", "self"),
+        Column::share("total_share", "total"),
+        Column::amount("self", "self", page.unit).in_data(),
+        Column::amount("total", "total", page.unit).in_data(),
+        Column::words("file", "file").in_data(),
+        Column::number("line", "line").gap(1).least(LINE - 1),
+        Column::words("mark", "").gap(0).to_people(),
+        Column::rest("text", title, 0).gap(1),
+    ]
+}
+
+fn is_hottest(lines: &Lines, row: Option<&LineRow>) -> bool {
+    row.is_some() && row == lines.hottest.map(|index| &lines.rows[index])
+}
+
+/// A line, with its cost if it has samples.
+fn cells(
+    profile: &Profile,
+    lines: &Lines,
+    file: Option<StringId>,
+    line: u32,
+    row: Option<&LineRow>,
+    page: Page,
+) -> Vec<Cell> {
+    let share = |part: u64| {
+        let share = Cell::part(part, lines.total_value);
+        if part == 0 { share.shown("") } else { share }
+    };
+    let (own, total) = row.map_or((0, 0), |row| (row.self_value, row.total_value));
+    let text = match file.and_then(|file| profile.sources.get(file, line)) {
+        Some(text) => Cell::source(profile.text(text)),
+        None if line == 0 => Cell::nothing().shown("(unknown line)"),
+        None => Cell::nothing().shown("(source text not in the profile)"),
+    };
+    vec![
+        share(own),
+        share(total),
+        Cell::amount(own, page.unit),
+        Cell::amount(total, page.unit),
+        file.map_or_else(Cell::nothing, |file| Cell::verbatim(profile.text(file))),
+        if line == 0 { Cell::nothing().shown("?") } else { Cell::id(line) },
+        Cell::text(if is_hottest(lines, row) { "▶" } else { " " }),
+        text,
+    ]
 }
 
 /// The lines with samples, and the lines around them that have source text.

@@ -3,15 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use whyslow_analyze::{LockRow, LockSite, LockTable, Site, has_wakers};
+use whyslow_analyze::{CallTree, LockRow, LockSite, LockTable, Site, has_wakers};
 use whyslow_profile::{ProcessId, Profile, ThreadId};
-use whyslow_words::Percent;
 
-use super::layout::{
-    BOLD, DIM, PLAIN, Page, label_name, left, number_of, place, push_line, push_wrapped, right, styled,
-    wide_enough,
-};
+use super::cells::{self, NAME};
+use super::layout::{BOLD, DIM, PLAIN, Page, label_name, number_of, place, push_line, push_wrapped, styled};
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 use crate::units::duration;
 
 /// Lines of code shown for each lock.
@@ -46,23 +44,7 @@ pub fn locks(table: &LockTable, profile: &Profile, limit: usize, page: Page) -> 
     if !table.graph.is_empty() {
         out.push('\n');
         push_line(&mut out, &styled(BOLD, "contention between threads"));
-        let edges = edges_of(table, profile);
-        let times: Vec<String> = edges.iter().map(|edge| duration(edge.total_ns)).collect();
-        let width = wide_enough(times.iter().take(EDGES).map(String::as_str), SHARE + 2);
-        for (edge, time) in edges.iter().zip(&times).take(EDGES) {
-            let line = format!(
-                "{}  {} waited for {}, {}",
-                right(time, width),
-                group_name(profile, &edge.waiters),
-                group_name(profile, &edge.holders),
-                number_of(edge.count, "time", "times")
-            );
-            push_line(&mut out, &line);
-        }
-        if edges.len() > EDGES {
-            let more = number_of((edges.len() - EDGES) as u64, "more pair", "more pairs");
-            push_line(&mut out, &styled(DIM, format!("and {more} of threads")));
-        }
+        out.push_str(&edge_table(&edges_of(table, profile), profile).text(page.width));
     }
     if table.rows.iter().all(|row| row.holders.is_empty()) {
         out.push('\n');
@@ -149,29 +131,80 @@ fn push_lock(out: &mut String, row: &LockRow, profile: &Profile, page: Page) {
         duration(row.max_ns)
     );
     push_line(out, &numbers);
+    let mut table = Table::new(vec![
+        Column::words("what", "").least(WHAT),
+        Column::share("share", ""),
+        Column::rest("site", "", NAME),
+    ]);
     for (what, sites) in [("waited in", &row.waiters), ("released in", &row.holders)] {
         let sites = sites_of(profile, sites);
         for (at, (site, threads, total_ns)) in sites.iter().take(SITES).enumerate() {
-            let what = if at == 0 { what } else { "" };
-            let share = Percent(*total_ns as f64 / row.total_ns.max(1) as f64).to_string();
-            let by = if threads.is_empty() {
-                String::new()
-            } else {
-                format!(", by {}", group_name(profile, threads))
+            let by = match threads.is_empty() {
+                true => String::new(),
+                false => format!(", by {}", group_name(profile, threads)),
             };
-            let line = format!(
-                "  {}{}  {}{by}",
-                left(what, WHAT),
-                right(&share, SHARE),
-                site_words(profile, site.site, page)
-            );
-            push_line(out, &line);
+            table.push(vec![
+                Cell::text(what).repeats(at > 0),
+                Cell::part(*total_ns, row.total_ns),
+                Cell::text(format!("{}{by}", site_words(profile, site.site, page))),
+            ]);
         }
         if sites.len() > SITES {
             let more = number_of((sites.len() - SITES) as u64, "more line", "more lines");
-            push_line(out, &styled(DIM, format!("  {}and {more}", left("", WHAT + SHARE + 2))));
+            table.push_only("site", Cell::text(format!("and {more}")).style(DIM));
         }
     }
+    out.push_str(&table.text(page.width));
+}
+
+/// The graph of waits between threads.
+fn edge_table(edges: &[Edge], profile: &Profile) -> Table {
+    let mut table =
+        Table::new(vec![Column::number("total_ns", "").least(SHARE), Column::rest("edge", "", NAME)]);
+    for edge in edges.iter().take(EDGES) {
+        let words = format!(
+            "{} waited for {}, {}",
+            group_name(profile, &edge.waiters),
+            group_name(profile, &edge.holders),
+            number_of(edge.count, "time", "times")
+        );
+        table.push(vec![Cell::duration(edge.total_ns), Cell::text(words)]);
+    }
+    table.limited(edges.len(), EDGES, "more pair of threads", "more pairs of threads")
+}
+
+/// The locks with their numbers, at most `limit`.
+pub(super) fn lock_table(locks: &LockTable, profile: &Profile, limit: usize, page: Page) -> Table {
+    let mut table = Table::new(vec![
+        Column::number("total_ns", "total"),
+        Column::number("count", "waits"),
+        Column::number("mean_ns", "mean"),
+        Column::number("p50_ns", "p50"),
+        Column::number("p99_ns", "p99"),
+        Column::number("max_ns", "max"),
+        Column::words("kind", "kind"),
+        Column::words("lock", "lock"),
+        Column::number("address", "address"),
+        Column::rest("function", "first waited for in", NAME),
+        Column::place("file", "line", "line"),
+    ])
+    .full_names(page.full_names);
+    for row in locks.rows.iter().take(limit) {
+        table.push(vec![
+            Cell::duration(row.total_ns),
+            Cell::count(row.count),
+            Cell::duration(row.mean_ns()),
+            Cell::duration(row.p50_ns),
+            Cell::duration(row.p99_ns),
+            Cell::duration(row.max_ns),
+            Cell::text(row.kind.to_string()),
+            Cell::maybe(row.name.map(|name| Cell::verbatim(name.words(profile)))),
+            Cell::maybe(row.address.map(|address| Cell::verbatim(format!("{address:#x}")))),
+            Cell::name(CallTree::name(profile, row.site.label)),
+            cells::place(profile, row.site.file, row.site.line),
+        ]);
+    }
+    table.limited(locks.rows.len(), limit, "more lock", "more locks")
 }
 
 /// Formats a line of code as `function (file:line)`.

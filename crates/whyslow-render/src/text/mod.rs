@@ -5,13 +5,14 @@ mod answer;
 mod asm;
 mod bench;
 mod callers;
+mod cells;
 mod critical;
 mod diff;
 mod explain;
 mod functions;
 mod groups;
 mod heap;
-mod layout;
+pub(crate) mod layout;
 mod lines;
 mod locks;
 mod own;
@@ -31,7 +32,7 @@ mod tree;
 mod verify;
 mod waits;
 
-pub use answer::answer;
+pub use answer::{ROWS, answer, table};
 pub use asm::{AsmView, asm};
 pub use bench::{bench, gate};
 pub use callers::callers;
@@ -67,3 +68,5 @@ pub use waits::waits;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::plain;

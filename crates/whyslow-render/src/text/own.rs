@@ -1,24 +1,14 @@
 //! Functions and lines of the user's code, each with the library code it calls.
 
-use whyslow_analyze::{By, CallTree, HotLine, HotLines, Label, Nearness, OwnRow, OwnTable};
+use whyslow_analyze::{By, CallTree, HotLines, Label, Nearness, OwnRow, OwnTable};
 use whyslow_profile::{CodeKind, ModuleKind, Profile, SpecialFrame, bracketed, is_bracketed};
 
-use super::functions::{definition, intro};
-use super::layout::{
-    BOLD, DIM, PLAIN, Page, columns, cut, kind_style, label_name, left, number_of, place, push_line,
-    push_wrapped, right, styled,
-};
+use super::cells::{NAME, definition, kind, kind_column, place};
+use super::functions::intro;
+use super::layout::{DIM, PLAIN, Page, kind_style, label_name, push_wrapped};
 use super::ratios;
-use crate::sanitize::{clean, clean_source};
-use crate::units::{Percent, value};
-
-const SHARE: usize = 8;
-const TIME: usize = 10;
-const KIND: usize = 11;
-/// Spaces between two columns of text.
-const GAP: usize = 2;
-/// Narrower columns are left out.
-const NARROWEST: usize = 12;
+use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 
 /// The meaning of `own`.
 pub(super) const MEANING: &str = "own: your function plus the libraries it calls";
@@ -31,92 +21,70 @@ pub fn own_functions(profile: &Profile, table: &OwnTable, limit: usize, page: Pa
     push_wrapped(&mut out, DIM, &format!("{MEANING}; see --by self, --by total"), page.width);
     ratios::push_meaning(&mut out, &table.ratios, page);
     out.push('\n');
-    out.push_str(&own_rows(profile, table, limit, true, page));
-    push_more(&mut out, table.rows.len(), limit, "more function", "more functions");
+    out.push_str(&own_table(profile, table, limit, true, page).text(page.width));
     out
 }
 
-fn push_more(out: &mut String, all: usize, limit: usize, one: &str, many: &str) {
-    if all > limit {
-        push_line(out, &styled(DIM, format!("and {}", number_of((all - limit) as u64, one, many))));
-    }
-}
-
-/// Renders the header and the first rows; with `numbers`, also self and the value.
-pub(super) fn own_rows(
-    profile: &Profile,
-    table: &OwnTable,
-    limit: usize,
-    numbers: bool,
-    page: Page,
-) -> String {
-    let shown = &table.rows[..table.rows.len().min(limit)];
-    if shown.is_empty() {
+/// Renders the header and the first rows, without self and the value.
+pub(super) fn own_rows(profile: &Profile, table: &OwnTable, limit: usize, page: Page) -> String {
+    if limit == 0 || table.rows.is_empty() {
         return String::new();
     }
-    let share = |part: u64| Percent(part as f64 / table.total_value.max(1) as f64).to_string();
+    own_table(profile, table, limit, false, page).without_more().text(page.width)
+}
+
+/// The functions that time is charged to, at most `limit` of them; with `numbers`, people also see self and the
+/// value.
+pub(super) fn own_table(profile: &Profile, own: &OwnTable, limit: usize, numbers: bool, page: Page) -> Table {
+    let rows = &own.rows[..own.rows.len().min(limit)];
+    let shown = |column: Column, is_shown: bool| if is_shown { column } else { column.in_data() };
     // The kind column is needed only if some function is not the user's.
-    let kinds = shown.iter().any(|row| row.nearness != Nearness::Own);
-    let mut header = right("own", SHARE);
-    if numbers {
-        header.push_str(&format!("{}{}", right("self", SHARE), right("own", TIME)));
-        header.push_str(&ratios::header(&table.ratios, page));
+    let kinds = rows.iter().any(|row| row.nearness != Nearness::Own);
+    let mut columns = vec![
+        Column::share("own_share", "own"),
+        shown(Column::share("self_share", "self"), numbers),
+        shown(Column::amount("own", "own", page.unit).least(8), numbers),
+        Column::amount("self", "self", page.unit).in_data(),
+        Column::number("own_samples", "samples").in_data(),
+        Column::number("self_samples", "samples").in_data(),
+    ];
+    columns.extend(ratios::columns(&own.ratios, numbers, page));
+    columns.extend([
+        shown(kind_column(), kinds),
+        Column::rest("name", "function", NAME).gap(if kinds { 1 } else { 2 }),
+        Column::place("hottest_file", "hottest_line", "hottest line").part(2, 7).from(48),
+        Column::share("mostly_in_share", "mostly in").gap(2).heads_next(),
+        Column::words("mostly_in", "").gap(1).leftover().least(12),
+    ]);
+    let mut table = Table::new(columns).full_names(page.full_names);
+    let has_lines = rows.iter().any(|row| row.line.is_some());
+    for row in rows {
+        let code = CallTree::kind(profile, row.label);
+        let mut cells = vec![
+            Cell::part(row.own_value, own.total_value),
+            Cell::part(row.self_value, own.total_value),
+            Cell::amount(row.own_value, page.unit),
+            Cell::amount(row.self_value, page.unit),
+            Cell::count(row.own_samples),
+            Cell::count(row.self_samples),
+        ];
+        cells.extend(ratios::cells(&own.ratios, row.label));
+        let (most, most_value) = match row.beneath {
+            Some(beneath) if beneath.value > row.self_value => {
+                (name_in_crate(profile, beneath.label), beneath.value)
+            }
+            _ => ("itself".to_owned(), row.self_value),
+        };
+        cells.extend([
+            kind(code),
+            Cell::name(name_in_crate(profile, row.label)).style(kind_style(code)),
+            hottest_line(profile, row, has_lines).style(DIM),
+            Cell::part(most_value, own.total_value),
+            Cell::name(most),
+        ]);
+        table.push(cells);
     }
-    header.push_str("  ");
-    if kinds {
-        header.push_str(&left("kind", KIND));
-    }
-    let room = page.width.saturating_sub(columns(&header));
-    let names = shown.iter().map(|row| name_in_crate(profile, row.label)).collect::<Vec<_>>();
-    let mut places = shown.iter().map(|row| hottest_line(profile, row, room / 4)).collect::<Vec<_>>();
-    // Beside lines, a function without one shows its file.
-    if places.iter().any(|place| !place.is_empty()) {
-        for (place, row) in places.iter_mut().zip(shown).filter(|(place, _)| place.is_empty()) {
-            *place = module_of(profile, row.label, room / 4);
-        }
-    }
-    let mosts = shown.iter().map(|row| Most::of(profile, row, share)).collect::<Vec<_>>();
-    let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
-    let widths = Widths::share_out(
-        room,
-        widest(&mut names.iter().map(|name| columns(name))),
-        widest(&mut places.iter().map(|place| columns(place))),
-        widest(&mut mosts.iter().map(Most::columns)),
-    );
-    let names = names.iter().map(|name| page.fit(name, widths.name)).collect::<Vec<_>>();
-    let mosts = mosts.iter().map(|most| most.text(widths.most, page)).collect::<Vec<_>>();
-    // Shortened names may need less room.
-    let name_column = widest(&mut names.iter().map(|name| columns(name))).max("function".len());
-    let cells = |name: String, name_width: usize, place: &str, most: &str| {
-        let mut text = name + &" ".repeat(name_column.saturating_sub(name_width) + GAP);
-        if widths.place > 0 {
-            text.push_str(&styled(DIM, left(place, widths.place + GAP)));
-        }
-        if widths.most > 0 {
-            text.push_str(most);
-        }
-        text
-    };
-    let mut out = String::new();
-    let title = cut("hottest line", widths.place);
-    header.push_str(&cells("function".to_owned(), "function".len(), &title, &cut("mostly in", widths.most)));
-    push_line(&mut out, &styled(BOLD, header.trim_end()));
-    for (((row, name), place), most) in shown.iter().zip(&names).zip(&places).zip(&mosts) {
-        let kind = CallTree::kind(profile, row.label);
-        let mut text = right(&share(row.own_value), SHARE);
-        if numbers {
-            text.push_str(&right(&share(row.self_value), SHARE));
-            text.push_str(&right(&value(row.own_value, page.unit), TIME));
-            text.push_str(&ratios::cells(&table.ratios, row.label, page));
-        }
-        text.push_str("  ");
-        if kinds {
-            text.push_str(&styled(kind_style(kind), left(kind.label(), KIND)));
-        }
-        text.push_str(&cells(styled(kind_style(kind), name), columns(name), place, most));
-        push_line(&mut out, &text);
-    }
-    out
+    table.limited(own.rows.len(), limit, "more function", "more functions")
 }
 
 /// A function's name, with its crate if debug info names the function without a path.
@@ -146,76 +114,25 @@ fn is_c(profile: &Profile, label: Label) -> bool {
     function.raw_name == function.name || profile.text(function.raw_name) == profile.text(function.name)
 }
 
-/// The file that a function without lines is in: `[libz.so.1]`; `[jit]` for compiled code in memory.
-fn module_of(profile: &Profile, label: Label, width: usize) -> String {
-    let Label::Function(id) = label else { return String::new() };
-    let module = profile.functions[id.index()].module.and_then(|row| profile.modules.get(row.index()));
-    let path = module.map_or("", |module| profile.text(module.path));
-    let file = path.rsplit('/').next().unwrap_or(path);
-    if module.is_some_and(|module| module.kind == ModuleKind::Jit) {
-        SpecialFrame::Jit.text().to_owned()
-    } else if file.is_empty() || is_bracketed(file) {
-        String::new()
-    } else {
-        cut(&bracketed(&clean(file)), width)
-    }
-}
-
-/// The hottest line of a function, or its definition if no line is known.
-fn hottest_line(profile: &Profile, row: &OwnRow, width: usize) -> String {
-    match row.line {
-        Some(hottest) => place(&clean(profile.text(hottest.file)), hottest.line, width),
-        None => definition(profile, row.label, width),
-    }
-}
-
-/// The function that has most of another function's own time: itself or a callee.
-struct Most {
-    share: String,
-    name: String,
-}
-
-impl Most {
-    fn of(profile: &Profile, row: &OwnRow, share: impl Fn(u64) -> String) -> Self {
-        match row.beneath {
-            Some(beneath) if beneath.value > row.self_value => {
-                Self { share: share(beneath.value), name: name_in_crate(profile, beneath.label) }
+/// The hottest line of a function, its definition if no line is known, or beside lines of other functions the file
+/// that it is in: `[libz.so.1]`; `[jit]` for compiled code in memory.
+fn hottest_line(profile: &Profile, row: &OwnRow, has_lines: bool) -> Cell {
+    match (row.line, row.label) {
+        (Some(hottest), _) => place(profile, Some(hottest.file), hottest.line),
+        (None, Label::Function(id)) if profile.functions[id.index()].file.is_none() => {
+            let module = profile.functions[id.index()].module;
+            let module = module.and_then(|row| profile.modules.get(row.index())).filter(|_| has_lines);
+            let path = module.map_or("", |module| profile.text(module.path));
+            let file = path.rsplit('/').next().unwrap_or(path);
+            match module {
+                Some(module) if module.kind == ModuleKind::Jit => {
+                    Cell::nothing().shown(SpecialFrame::Jit.text())
+                }
+                Some(_) if !file.is_empty() && !is_bracketed(file) => Cell::nothing().shown(bracketed(file)),
+                _ => Cell::nothing(),
             }
-            _ => Self { share: share(row.self_value), name: "itself".to_owned() },
         }
-    }
-
-    fn columns(&self) -> usize {
-        SHARE + columns(&self.name)
-    }
-
-    fn text(&self, width: usize, page: Page) -> String {
-        let share = right(&self.share, SHARE - 1);
-        format!("{share} {}", page.fit(&self.name, width.saturating_sub(columns(&share) + 1)))
-    }
-}
-
-/// The widths of the text columns; 0 for a column that is left out.
-struct Widths {
-    name: usize,
-    place: usize,
-    most: usize,
-}
-
-impl Widths {
-    /// Gives each column the width it needs; if the room is too small, the longest column shrinks.
-    fn share_out(room: usize, name: usize, place: usize, most: usize) -> Self {
-        let gap = |width: usize| if width > 0 { width + GAP } else { 0 };
-        let place = if place > 0 && room >= 5 * NARROWEST { place.max("hottest line".len()) } else { 0 };
-        let most = most.max("mostly in".len());
-        let rest = room.saturating_sub(gap(place) + GAP);
-        // Function names take more than half of the room only if the other columns need less.
-        let half = rest * 9 / 16;
-        let most = most.min(rest.saturating_sub(name.min(half)));
-        if most < NARROWEST {
-            return Self { name: room.saturating_sub(gap(place)), place, most: 0 };
-        }
-        Self { name: rest - most, place, most }
+        (None, label) => definition(profile, label),
     }
 }
 
@@ -230,36 +147,7 @@ pub fn hot_lines(profile: &Profile, lines: &HotLines, limit: usize, page: Page) 
     };
     push_wrapped(&mut out, DIM, meaning, page.width);
     out.push('\n');
-    let shown = &lines.rows[..lines.rows.len().min(limit)];
-    let numbers = 2 * SHARE + GAP;
-    let room = page.width.saturating_sub(numbers);
-    let names = shown.iter().map(|row| page.fit(&name_in_crate(profile, row.label), room * 3 / 10));
-    let names = names.collect::<Vec<_>>();
-    let places = shown.iter().map(|row| place_of(profile, row, room * 3 / 10)).collect::<Vec<_>>();
-    let widest = |texts: &[String], title: &str| {
-        texts.iter().map(|text| columns(text)).max().unwrap_or(0).max(columns(title))
-    };
-    let (name_width, place_width) = (widest(&names, "function"), widest(&places, "line"));
-    let header = format!(
-        "{}{}  {}{}source",
-        right("own", SHARE),
-        right("self", SHARE),
-        left("line", place_width + GAP),
-        left("function", name_width + GAP)
-    );
-    push_line(&mut out, &styled(BOLD, header));
-    let share = |part: u64| Percent(part as f64 / lines.total_value.max(1) as f64).to_string();
-    for ((row, name), place) in shown.iter().zip(&names).zip(&places) {
-        let style = kind_style(CallTree::kind(profile, row.label));
-        let source = row.text.map_or(String::new(), |text| clean_source(profile.text(text)));
-        let used = numbers + place_width + name_width + 2 * GAP;
-        let source = cut(source.trim_start(), page.width.saturating_sub(used));
-        let (own, itself) = (share(row.own_value), share(row.self_value));
-        let numbers = format!("{}{}  ", right(&own, SHARE), right(&itself, SHARE));
-        let (place, name) = (left(place, place_width + GAP), left(name, name_width + GAP));
-        push_line(&mut out, &format!("{numbers}{place}{}{source}", styled(style, name)));
-    }
-    push_more(&mut out, lines.rows.len(), limit, "more line", "more lines");
+    out.push_str(&hot_line_table(profile, lines, limit, page).text(page.width));
     if lines.rows.iter().all(|row| row.line == 0) {
         out.push('\n');
         let why = "No line numbers: the code was built without debug info.";
@@ -268,6 +156,34 @@ pub fn hot_lines(profile: &Profile, lines: &HotLines, limit: usize, page: Page) 
     out
 }
 
-fn place_of(profile: &Profile, row: &HotLine, width: usize) -> String {
-    row.file.map_or_else(|| "?".to_owned(), |file| place(&clean(profile.text(file)), row.line, width))
+/// The most expensive lines, at most `limit` of them.
+pub(super) fn hot_line_table(profile: &Profile, lines: &HotLines, limit: usize, page: Page) -> Table {
+    let mut table = Table::new(vec![
+        Column::share("own_share", "own"),
+        Column::share("self_share", "self"),
+        Column::amount("own", "own", page.unit).in_data(),
+        Column::amount("self", "self", page.unit).in_data(),
+        Column::number("own_samples", "samples").in_data(),
+        Column::number("self_samples", "samples").in_data(),
+        Column::place("file", "line", "line").part(3, 10).most(usize::MAX).from(0),
+        Column::words("function", "function").part(3, 10),
+        Column::rest("text", "source", 0),
+    ])
+    .full_names(page.full_names);
+    for row in lines.rows.iter().take(limit) {
+        let at = place(profile, row.file, row.line);
+        table.push(vec![
+            Cell::part(row.own_value, lines.total_value),
+            Cell::part(row.self_value, lines.total_value),
+            Cell::amount(row.own_value, page.unit),
+            Cell::amount(row.self_value, page.unit),
+            Cell::count(row.own_samples),
+            Cell::count(row.self_samples),
+            if row.file.is_some() { at } else { Cell::nothing().shown("?") },
+            Cell::name(name_in_crate(profile, row.label))
+                .style(kind_style(CallTree::kind(profile, row.label))),
+            Cell::source(row.text.map_or("", |text| profile.text(text).trim_start())),
+        ]);
+    }
+    table.limited(lines.rows.len(), limit, "more line", "more lines")
 }

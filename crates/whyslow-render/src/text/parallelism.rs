@@ -1,20 +1,15 @@
 //! The number of busy threads over time, as text.
 
-use whyslow_analyze::{BusyFunction, Parallelism};
+use whyslow_analyze::{CallTree, Parallelism};
 use whyslow_explain::Finding;
 use whyslow_profile::Profile;
-use whyslow_words::Percent;
 
+use super::cells::{self, NAME};
 use super::explain::findings_of_view;
-use super::layout::{
-    BOLD, DIM, PLAIN, Page, label_name, place, push_line, push_wrapped, right, styled, wide_enough,
-};
-use crate::sanitize::clean;
+use super::layout::{DIM, PLAIN, Page, push_line, push_wrapped, styled};
+use crate::table::{Cell, Column, Table};
 use crate::units::duration;
 
-const THREADS: usize = 8;
-const SHARE: usize = 9;
-const TIME: usize = 10;
 /// Functions shown per level.
 const MOST_FUNCTIONS: usize = 3;
 /// Width of a place.
@@ -33,43 +28,45 @@ pub fn parallelism(parallelism: &Parallelism, found: &[Finding], profile: &Profi
     push_wrapped(&mut out, PLAIN, intro, page.width);
     out.push_str(&findings_of_view(profile, found, page));
     out.push('\n');
-    let times: Vec<String> = parallelism.levels.iter().map(|level| duration(level.ns)).collect();
-    let time = wide_enough(times.iter().map(String::as_str), TIME);
-    push_line(
-        &mut out,
-        &styled(
-            BOLD,
-            format!(
-                "{}{}{}  running functions",
-                right("threads", THREADS),
-                right("share", SHARE),
-                right("time", time)
-            ),
-        ),
-    );
-    let lead = THREADS + SHARE + time + 2;
-    for (threads, level) in parallelism.levels.iter().enumerate().filter(|(_, level)| level.ns > 0) {
-        let numbers = format!(
-            "{}{}{}  ",
-            right(&threads.to_string(), THREADS),
-            right(&Percent(parallelism.share(threads)).to_string(), SHARE),
-            right(&duration(level.ns), time)
-        );
-        let functions = if threads == 0 { &[] } else { level.notable(MOST_FUNCTIONS) };
-        if functions.is_empty() {
-            push_line(&mut out, &numbers);
-        }
-        for (index, function) in functions.iter().enumerate() {
-            let before = if index == 0 { numbers.clone() } else { " ".repeat(lead) };
-            let share = right(&Percent(function.share).to_string(), SHARE - 1);
-            let at = function_place(function, profile, PLACE);
-            let width = page.width.saturating_sub(lead + SHARE + 1 + at.chars().count() + 2);
-            let name = page.fit(&label_name(profile, function.label), width);
-            push_line(&mut out, &format!("{before}{share}  {name}  {at}"));
-        }
-    }
+    out.push_str(&level_table(parallelism, profile, MOST_FUNCTIONS, page).text(page.width));
     out.push_str(&curve(parallelism, page));
     out
+}
+
+/// The time with each number of busy threads, and at most `most` functions that ran.
+pub(super) fn level_table(parallelism: &Parallelism, profile: &Profile, most: usize, page: Page) -> Table {
+    let mut table = Table::new(vec![
+        Column::share("threads", "threads"),
+        Column::share("share", "share").gap(2),
+        Column::number("ns", "time").least(8),
+        Column::share("function_share", "running functions").gap(2).least(8).heads_next(),
+        Column::rest("function", "", NAME),
+        Column::place("file", "line", "").most(PLACE),
+    ])
+    .full_names(page.full_names);
+    for (threads, level) in parallelism.levels.iter().enumerate().filter(|(_, level)| level.ns > 0) {
+        let numbers = |repeats: bool| {
+            [
+                Cell::count(threads as u64).repeats(repeats),
+                Cell::share(parallelism.share(threads)).repeats(repeats),
+                Cell::duration(level.ns).repeats(repeats),
+            ]
+        };
+        let functions = if threads == 0 { &[] } else { level.notable(most) };
+        if functions.is_empty() {
+            let nothing = [Cell::nothing(), Cell::nothing(), Cell::nothing()];
+            table.push(numbers(false).into_iter().chain(nothing).collect());
+        }
+        for (index, function) in functions.iter().enumerate() {
+            let function = [
+                Cell::share(function.share),
+                Cell::name(CallTree::name(profile, function.label)),
+                cells::place(profile, function.file, function.line),
+            ];
+            table.push(numbers(index > 0).into_iter().chain(function).collect());
+        }
+    }
+    table
 }
 
 /// A line of characters whose heights are the numbers of busy threads.
@@ -99,8 +96,4 @@ fn curve(parallelism: &Parallelism, page: Page) -> String {
     );
     push_line(&mut out, &styled(DIM, words));
     out
-}
-
-fn function_place(function: &BusyFunction, profile: &Profile, width: usize) -> String {
-    function.file.map_or(String::new(), |file| place(&clean(profile.text(file)), function.line, width))
 }

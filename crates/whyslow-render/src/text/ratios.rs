@@ -2,8 +2,9 @@
 
 use whyslow_analyze::{Label, Ratio, RatioKind, Ratios};
 
-use super::layout::{DIM, Page, columns, push_wrapped, right};
+use super::layout::{DIM, Page, push_wrapped};
 use crate::sanitize::clean;
+use crate::table::{Cell, Column};
 
 /// Number of columns that fit next to the names.
 fn most_columns(page: Page) -> usize {
@@ -22,27 +23,31 @@ fn title(kind: &RatioKind) -> String {
     }
 }
 
-fn width(title: &str) -> usize {
-    columns(title).max(5) + 2
-}
-
-fn titles(ratios: &Ratios, page: Page) -> Vec<String> {
-    ratios.columns.iter().map(title).take(most_columns(page)).collect()
-}
-
-/// The column headings; empty without counters.
-pub(super) fn header(ratios: &Ratios, page: Page) -> String {
-    titles(ratios, page).iter().map(|title| right(title, width(title))).collect()
+/// The columns; none without counters. `shown` to people, as far as they fit.
+pub(super) fn columns(ratios: &Ratios, shown: bool, page: Page) -> impl Iterator<Item = Column> {
+    ratios.columns.iter().enumerate().map(move |(at, kind)| {
+        let id = match kind {
+            RatioKind::Ipc => "ipc".to_owned(),
+            RatioKind::PerThousandInstructions(event) => format!("{event}_per_thousand_instructions"),
+        };
+        let column = Column::number(&id, &title(kind)).least(5);
+        if shown && at < most_columns(page) { column } else { column.in_data() }
+    })
 }
 
 /// The cells of a function.
-pub(super) fn cells(ratios: &Ratios, label: Label, page: Page) -> String {
-    let cells = titles(ratios, page).into_iter().zip(ratios.of(label));
-    cells.map(|(title, ratio)| right(&cell(ratio), width(&title))).collect()
+pub(super) fn cells(ratios: &Ratios, label: Label) -> impl Iterator<Item = Cell> + '_ {
+    let known = |ratio: Option<Ratio>| match ratio {
+        Some(ratio) if ratio.is_known() || ratio.value == 0.0 => {
+            Cell::number(ratio.value, words(Some(ratio)))
+        }
+        other => Cell::nothing().shown(words(other)),
+    };
+    ratios.of(label).map(known)
 }
 
 /// Formats a ratio: `1.25`, or `?` with too few samples.
-fn cell(ratio: Option<Ratio>) -> String {
+fn words(ratio: Option<Ratio>) -> String {
     match ratio {
         None => "-".to_owned(),
         Some(Ratio { value: 0.0, .. }) => "0".to_owned(),
@@ -60,13 +65,13 @@ pub(super) fn push_meaning(out: &mut String, ratios: &Ratios, page: Page) {
     }
     let all =
         ratios.columns.iter().zip(&ratios.whole).take(most_columns(page)).map(|(kind, whole)| match kind {
-            RatioKind::Ipc => format!("IPC: instructions per cycle, {} overall", cell(*whole)),
+            RatioKind::Ipc => format!("IPC: instructions per cycle, {} overall", words(*whole)),
             RatioKind::PerThousandInstructions(event) => {
                 format!(
                     "{}: {} per thousand instructions, {} overall",
                     title(kind),
                     clean(event),
-                    cell(*whole)
+                    words(*whole)
                 )
             }
         });

@@ -5,10 +5,11 @@ use whyslow_stats::growth::{Exponent, Shapes};
 use whyslow_stats::pairs::Interval;
 use whyslow_words::Severity;
 
-use super::layout::{BOLD, DIM, cut, number_of, push_line, push_rows, push_wrapped, styled};
+use super::layout::{BOLD, DIM, number_of, push_line, push_wrapped, styled};
 use super::remark::severity_style;
 use crate::names::place;
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 use crate::units::Percent;
 
 const NARROWEST: usize = 60;
@@ -76,7 +77,7 @@ pub fn scale(growth: &Growth, width: usize) -> String {
         push_line(&mut out, &styled(DIM, words));
     }
     functions(&mut out, "with callees", &growth.with_callees, width);
-    numbers(&mut out, growth);
+    numbers(&mut out, growth, width);
     out
 }
 
@@ -147,8 +148,10 @@ fn functions(out: &mut String, head: &str, functions: &[Grown], width: usize) {
         return;
     }
     out.push('\n');
-    let mut rows =
-        vec![[head, "share", "at 10 n", "exponent", "largest sizes", "shape"].map(str::to_owned).to_vec()];
+    let mut columns = vec![Column::rest("function", head, 24).gap(0)];
+    let titles = ["share", "at 10 n", "exponent", "largest sizes", "shape"];
+    columns.extend(titles.map(|title| Column::number(title, title)));
+    let mut table = Table::new(columns).heading(DIM);
     for function in functions.iter().take(ROWS) {
         let shape = match &function.shapes {
             Some(Shapes::OneOf(all)) => {
@@ -159,39 +162,41 @@ fn functions(out: &mut String, head: &str, functions: &[Grown], width: usize) {
             Some(Shapes::None) => "none fits".to_owned(),
             None => String::new(),
         };
-        rows.push(vec![
-            cut(&clean(&function.name), (width / 3).max(24)),
+        let words = [
             Percent(function.share).to_string(),
             function.projected_share.map_or("-".to_owned(), projected),
             function.exponent.as_ref().map_or(String::new(), power),
             function.exponent.map_or(String::new(), |exponent| format!("n^{:.2}", exponent.at_the_top)),
             shape,
-        ]);
+        ];
+        table.push([Cell::verbatim(&function.name)].into_iter().chain(words.map(Cell::text)).collect());
     }
-    push_rows(out, &rows, 1);
+    out.push_str(&table.text(width));
     if functions.len() > ROWS {
         let rest = number_of((functions.len() - ROWS) as u64, "function", "functions");
         push_line(out, &styled(DIM, format!("… and {rest}; --format json has all of them")));
     }
 }
 
-fn numbers(out: &mut String, growth: &Growth) {
+fn numbers(out: &mut String, growth: &Growth, width: usize) {
     if growth.numbers.is_empty() {
         return;
     }
     out.push('\n');
-    let mut rows = vec![["", "at the largest size", "exponent"].map(str::to_owned).to_vec()];
+    let mut columns = vec![Column::words("number", "").gap(0)];
+    columns.extend(["at the largest size", "exponent"].map(|title| Column::number(title, title)));
+    let mut table = Table::new(columns).heading(DIM);
     for number in &growth.numbers {
+        let top = number.at_top as u64;
         let value = match number.name.as_str() {
-            name if name.ends_with("time") => crate::units::duration(number.at_top as u64),
-            name if name.ends_with("bytes") || name.ends_with("resident") => {
-                crate::units::bytes(number.at_top as u64)
-            }
-            _ => crate::units::Count(number.at_top as u64).to_string(),
+            name if name.ends_with("time") => Cell::duration(top),
+            name if name.ends_with("bytes") || name.ends_with("resident") => Cell::bytes(top),
+            _ => Cell::count(top),
         };
-        rows.push(vec![number.name.clone(), value, number.exponent.as_ref().map_or(String::new(), power)]);
+        let exponent = number.exponent.as_ref().map_or(String::new(), power);
+        table.push(vec![Cell::text(&number.name), value, Cell::text(exponent)]);
     }
-    push_rows(out, &rows, 1);
+    out.push_str(&table.text(width));
 }
 
 /// `16k`, `1.5M`, `300`.

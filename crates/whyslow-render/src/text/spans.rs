@@ -1,59 +1,50 @@
 //! The table of spans.
 
-use whyslow_analyze::{SpanRow, SpanTable};
-use whyslow_words::Percent;
+use whyslow_analyze::SpanTable;
 
-use super::layout::{BOLD, DIM, PLAIN, Page, cut, number_of, push_line, push_wrapped, right, styled};
-use crate::sanitize::clean;
-use crate::units::{Count, duration, value};
+use super::cells::NAME;
+use super::layout::{PLAIN, Page, push_wrapped};
+use crate::table::{Cell, Column, Table};
 
-const SHARE: usize = 8;
-const NUMBER: usize = 10;
-/// The minimum width of a name.
-const NAME: usize = 20;
+/// The spans by name, at most `limit` names.
+pub(super) fn span_table(spans: &SpanTable, limit: usize, page: Page) -> Table {
+    let number = |id, title| Column::number(id, title).least(8);
+    let mut table = Table::new(vec![
+        Column::share("share", "share"),
+        Column::amount("used", "used", page.unit).least(8),
+        number("count", "count"),
+        number("total_ns", "total"),
+        // If the columns do not fit, the mean and the percentiles go first.
+        number("mean_ns", "mean").spare(1),
+        number("p50_ns", "p50").spare(2),
+        number("p95_ns", "p95").spare(3),
+        number("max_ns", "max").spare(4),
+        Column::rest("name", "span", NAME),
+    ]);
+    for row in spans.rows.iter().take(limit) {
+        table.push(vec![
+            Cell::part(row.value, spans.total_value),
+            Cell::amount(row.value, page.unit),
+            Cell::count(row.count),
+            Cell::duration(row.total_ns),
+            Cell::duration(row.mean_ns()),
+            Cell::duration(row.p50_ns),
+            Cell::duration(row.p95_ns),
+            Cell::duration(row.max_ns),
+            Cell::verbatim(&row.name),
+        ]);
+    }
+    table.full_names(page.full_names).limited(spans.rows.len(), limit, "more name", "more names")
+}
 
-/// Formats a number of a row.
-type Number = fn(&SpanRow, Page) -> String;
-
-/// The columns between the share and the name.
-const COLUMNS: [(&str, Number); 7] = [
-    ("used", |row, page| value(row.value, page.unit)),
-    ("count", |row, _| Count(row.count).to_string()),
-    ("total", |row, _| duration(row.total_ns)),
-    ("mean", |row, _| duration(row.mean_ns())),
-    ("p50", |row, _| duration(row.p50_ns)),
-    ("p95", |row, _| duration(row.p95_ns)),
-    ("max", |row, _| duration(row.max_ns)),
-];
-
-/// Renders the spans by name, at most `limit` names.
-pub fn spans(table: &SpanTable, limit: usize, page: Page) -> String {
+/// Renders the spans, or why there are none.
+pub fn spans(spans: &SpanTable, limit: usize, page: Page) -> String {
+    if !spans.rows.is_empty() {
+        return span_table(spans, limit, page).text(page.width);
+    }
     let mut out = String::new();
-    if table.rows.is_empty() {
-        let none = "no spans: the program has no marks (the crate whyslow-mark adds them), or the filters exclude them";
-        push_wrapped(&mut out, PLAIN, none, page.width);
-        return out;
-    }
-    let share = |part: u64| Percent(part as f64 / table.total_value.max(1) as f64);
-    let rows = table.rows.iter().take(limit).map(|row| (clean(&row.name), row)).collect::<Vec<_>>();
-    // If the columns do not fit, the mean and the percentiles go first.
-    let mut columns = COLUMNS.to_vec();
-    for spare in ["mean", "p50", "p95", "max"] {
-        if SHARE + NUMBER * columns.len() + 2 + NAME > page.width {
-            columns.retain(|(title, _)| *title != spare);
-        }
-    }
-    let width = page.width.saturating_sub(SHARE + NUMBER * columns.len() + 2);
-    let titles = columns.iter().map(|(title, _)| right(title, NUMBER)).collect::<String>();
-    push_line(&mut out, &styled(BOLD, format!("{}{titles}  span", right("share", SHARE))));
-    for (name, row) in rows {
-        let numbers = columns.iter().map(|(_, number)| right(&number(row, page), NUMBER)).collect::<String>();
-        let share = right(&share(row.value).to_string(), SHARE);
-        push_line(&mut out, &format!("{share}{numbers}  {}", cut(&name, width)));
-    }
-    if table.rows.len() > limit {
-        let more = number_of((table.rows.len() - limit) as u64, "more name", "more names");
-        push_line(&mut out, &styled(DIM, format!("and {more}")));
-    }
+    let none =
+        "no spans: the program has no marks (the crate whyslow-mark adds them), or the filters exclude them";
+    push_wrapped(&mut out, PLAIN, none, page.width);
     out
 }

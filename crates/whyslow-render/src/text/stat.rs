@@ -3,9 +3,10 @@
 use whyslow_analyze::stat::{Interval, Number, NumberUnit, Spread, ThreadRow};
 use whyslow_words::{Remark, number_of};
 
-use super::layout::{BOLD, DIM, PLAIN, columns, left, push_line, push_rows, right, styled, wrap};
+use super::layout::{BOLD, DIM, PLAIN, columns, push_line, right, styled, wrap};
 use super::remark::remark_lines;
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 use crate::units::{Count, Percent, bytes, duration};
 
 /// The contents of `whyslow stat`.
@@ -30,7 +31,7 @@ pub fn stat(view: &StatView<'_>, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
     if view.runs > 1 {
-        several_runs(&mut out, view);
+        several_runs(&mut out, view, width);
     } else {
         one_run(&mut out, view.spreads, width);
     }
@@ -49,21 +50,19 @@ pub fn stat(view: &StatView<'_>, width: usize) -> String {
 
 /// Renders name, number and suggestion.
 fn one_run(out: &mut String, spreads: &[Spread], width: usize) {
-    let rows: Vec<(String, String, &Number)> =
-        spreads.iter().map(|spread| (label(&spread.number), shown(&spread.number), &spread.number)).collect();
-    let labels = rows.iter().map(|(label, ..)| columns(label)).max().unwrap_or(0);
-    let values = rows.iter().map(|(_, value, _)| columns(value)).max().unwrap_or(0);
-    let indent = labels + values + 4;
-    for (label, value, number) in rows {
-        let words = clean(&suggestion(number)).into_owned();
-        let mut lines = wrap(&words, width.saturating_sub(indent).max(20)).into_iter();
-        let first = lines.next().unwrap_or_default();
-        let lead = format!("{}  {}", left(&label, labels), styled(BOLD, right(&value, values)));
-        push_line(out, &format!("{lead}  {}", styled(DIM, first)));
-        for line in lines {
-            push_line(out, &format!("{}{}", " ".repeat(indent), styled(DIM, line)));
-        }
+    let mut table = Table::new(vec![
+        Column::words("name", "").gap(0),
+        Column::number("value", ""),
+        Column::wrapped("suggestion", ""),
+    ]);
+    for Spread { number, .. } in spreads {
+        table.push(vec![
+            Cell::text(&number.label),
+            Cell::text(shown(number)).style(BOLD),
+            Cell::text(suggestion(number)).style(DIM),
+        ]);
     }
+    out.push_str(&table.text(width));
 }
 
 fn label(number: &Number) -> String {
@@ -109,8 +108,10 @@ fn amount(value: f64, unit: &NumberUnit) -> String {
 }
 
 /// Renders name, mean, the error of the mean, median, min and max.
-fn several_runs(out: &mut String, view: &StatView<'_>) {
-    let mut table = vec![["", "mean", "± 95 %", "median", "min", "max"].map(str::to_owned)];
+fn several_runs(out: &mut String, view: &StatView<'_>, width: usize) {
+    let mut columns = vec![Column::words("name", "").gap(0)];
+    columns.extend(["mean", "± 95 %", "median", "min", "max"].map(|title| Column::number(title, title)));
+    let mut table = Table::new(columns).heading(DIM);
     for spread in view.spreads {
         let of = |value| amount(value, &spread.number.unit);
         let margin = match spread.margin {
@@ -119,9 +120,8 @@ fn several_runs(out: &mut String, view: &StatView<'_>) {
             None => String::new(),
         };
         let mean = shown(&spread.number);
-        let row =
-            [label(&spread.number), mean, margin, of(spread.median), of(spread.min()), of(spread.max())];
-        table.push(row);
+        let row = [mean, margin, of(spread.median), of(spread.min()), of(spread.max())].map(Cell::text);
+        table.push([Cell::text(&spread.number.label)].into_iter().chain(row).collect());
     }
     push_line(
         out,
@@ -131,27 +131,20 @@ fn several_runs(out: &mut String, view: &StatView<'_>) {
         ),
     );
     out.push('\n');
-    push_table(out, &table);
-}
-
-/// Appends a table: the first column is left-aligned, the others right-aligned. The first row is the header.
-fn push_table<const N: usize>(out: &mut String, table: &[[String; N]]) {
-    let rows: Vec<Vec<String>> = table.iter().map(|row| row.to_vec()).collect();
-    push_rows(out, &rows, 1);
+    out.push_str(&table.text(width));
 }
 
 fn threads(out: &mut String, threads: &[ThreadRow], width: usize) {
-    let mut rows = vec![vec!["thread".to_owned(), "tid".to_owned()]];
-    if let Some(first) = threads.first() {
-        rows[0].extend(first.numbers.iter().map(label));
-    }
+    let mut columns = vec![Column::rest("thread", "thread", 12).gap(0), Column::number("tid", "tid")];
+    let numbers = threads.first().map_or(&[][..], |first| &first.numbers);
+    columns.extend(numbers.iter().map(|number| Column::number(&number.name, &label(number))));
+    let mut table = Table::new(columns).heading(DIM);
     for thread in threads.iter().take(THREADS) {
-        let name = super::layout::cut(&clean(&thread.name), width / 3);
-        let mut row = vec![name, thread.tid.to_string()];
-        row.extend(thread.numbers.iter().map(shown));
-        rows.push(row);
+        let numbers = thread.numbers.iter().map(|number| Cell::text(shown(number)));
+        let names = [Cell::verbatim(&thread.name), Cell::id(thread.tid)];
+        table.push(names.into_iter().chain(numbers).collect());
     }
-    push_rows(out, &rows, 1);
+    out.push_str(&table.text(width));
     if threads.len() > THREADS {
         let rest = number_of((threads.len() - THREADS) as u64, "thread", "threads");
         push_line(
@@ -220,12 +213,15 @@ pub fn events(groups: &[EventGroup<'_>], remarks: &[Remark], width: usize) -> St
         for line in wrap(&clean(group.words.as_deref().unwrap_or_default()), width - 2) {
             push_line(&mut out, &format!("  {}", styled(DIM, line)));
         }
-        let names = names.min(width / 2);
+        let mut table = Table::new(vec![
+            Column::words("name", "").least(names.min(width / 2)).most(width / 2),
+            Column::wrapped("description", ""),
+        ]);
         for (name, description, not) in &group.rows {
-            let not = not.as_ref().map(|not| format!(" [{}]", clean(not))).unwrap_or_default();
-            let words = format!("{}{not}", clean(description));
-            push_line(&mut out, &format!("  {}  {}", left(&clean(name), names), styled(DIM, words)));
+            let not = not.as_ref().map(|not| format!(" [{not}]")).unwrap_or_default();
+            table.push(vec![Cell::verbatim(name), Cell::text(format!("{description}{not}")).style(DIM)]);
         }
+        out.push_str(&table.text(width));
     }
     if !remarks.is_empty() {
         out.push('\n');

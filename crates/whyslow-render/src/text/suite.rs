@@ -2,16 +2,16 @@
 
 use whyslow_bench::suite::{BASE, Benchmark, HEAD, Suite};
 
-use super::layout::{BOLD, DIM, cut, number_of, push_line, push_rows, push_wrapped, styled};
+use super::cells::NAME;
+use super::layout::{BOLD, DIM, number_of, push_line, push_wrapped, styled};
 use crate::bench::suite::{
     confidence_words, has_targets, median_words, outcome_words, spread_words, standing_words,
     suite_ratio_words,
 };
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 
 const NARROWEST: usize = 60;
-/// Width of the columns after the name.
-const COLUMNS: usize = 64;
 
 /// Renders the benchmarks, target by target, and the confidence of the verdicts.
 pub fn suite(suite: &Suite, width: usize) -> String {
@@ -33,7 +33,7 @@ pub fn suite(suite: &Suite, width: usize) -> String {
         if several {
             push_line(&mut out, &styled(BOLD, clean(&of_target[0].target)));
         }
-        push_rows(&mut out, &rows(suite, of_target, width), 1);
+        out.push_str(&table(suite, of_target, width).text(width));
     }
     if suite.base.is_some() {
         out.push('\n');
@@ -43,50 +43,42 @@ pub fn suite(suite: &Suite, width: usize) -> String {
     out
 }
 
-fn rows(suite: &Suite, benchmarks: &[Benchmark], width: usize) -> Vec<Vec<String>> {
-    let heads: &[&str] = match &suite.base {
-        Some(_) => &["", "base", "now", "ratio", ""],
-        None => &["", "median", "± 1 σ", "rounds", ""],
+fn table(suite: &Suite, benchmarks: &[Benchmark], width: usize) -> Table {
+    let titles = match &suite.base {
+        Some(_) => ["base", "now", "ratio", ""],
+        None => ["median", "± 1 σ", "rounds", ""],
     };
-    let mut rows = vec![heads.iter().map(|head| (*head).to_owned()).collect::<Vec<_>>()];
+    let mut columns = vec![Column::rest("benchmark", "", NAME).gap(0)];
+    columns.extend(titles.map(|title| Column::number(title, title).most(width / 2)));
+    let mut table = Table::new(columns).heading(DIM);
     for benchmark in benchmarks {
         let of = |side: usize| &benchmark.series.sides_ns[side];
-        let name = cut(&clean(&benchmark.name), width.saturating_sub(COLUMNS).max(24));
-        let standing = cut(&standing_words(benchmark), width / 2);
-        rows.push(match &suite.base {
+        let standing = standing_words(benchmark);
+        let numbers = match &suite.base {
             Some(_) => {
-                vec![
-                    name,
-                    median_words(of(BASE)),
-                    median_words(of(HEAD)),
-                    suite_ratio_words(benchmark),
-                    standing,
-                ]
+                [median_words(of(BASE)), median_words(of(HEAD)), suite_ratio_words(benchmark), standing]
             }
-            None => {
-                let standing = if benchmark.series.failed.is_some() { standing } else { String::new() };
-                vec![
-                    name,
-                    median_words(of(HEAD)),
-                    spread_words(of(HEAD)),
-                    of(HEAD).len().to_string(),
-                    standing,
-                ]
-            }
-        });
+            None => [
+                median_words(of(HEAD)),
+                spread_words(of(HEAD)),
+                of(HEAD).len().to_string(),
+                if benchmark.series.failed.is_some() { standing } else { String::new() },
+            ],
+        };
+        table.push([Cell::verbatim(&benchmark.name)].into_iter().chain(numbers.map(Cell::text)).collect());
     }
-    rows
+    table
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::tests::without_colours;
     use crate::bench::suite::tests::suite;
+    use crate::text::plain;
 
     #[test]
     fn a_table_with_verdicts() {
         let built = suite(&[[100.0, 90.0], [5.0, 5.0], [1000.0, 1100.0]]);
-        insta::assert_snapshot!(without_colours(&super::suite(&built, 100)));
+        insta::assert_snapshot!(plain(&super::suite(&built, 100)));
     }
 
     #[test]
@@ -94,6 +86,6 @@ mod tests {
         let mut built = suite(&[[100.0, 90.0]]);
         (built.base, built.benchmarks[0].standing) = (None, whyslow_bench::suite::Standing::Alone);
         built.benchmarks[1].target = "other".to_owned();
-        insta::assert_snapshot!(without_colours(&super::suite(&built, 100)));
+        insta::assert_snapshot!(plain(&super::suite(&built, 100)));
     }
 }

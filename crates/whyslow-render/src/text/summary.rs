@@ -74,10 +74,10 @@ pub(super) fn summary(summary: &Summary, answer: &Answer<'_>, page: Page) -> Str
     let mut functions = match &summary.spent {
         Spent::Waiting(table) => wait_rows(table, view.profile, limit, page),
         Spent::WaitingUnseen => String::new(),
-        Spent::Running if by_own => own_rows(view.profile, &summary.own, limit, false, page),
+        Spent::Running if by_own => own_rows(view.profile, &summary.own, limit, page),
         Spent::Running => {
             let with_samples = summary.functions.rows.iter().take_while(|row| row.self_value > 0).count();
-            rows(view.profile, &summary.functions, limit.min(with_samples), false, page)
+            rows(view.profile, &summary.functions, limit.min(with_samples), page)
         }
     };
     if ran && by_own && !functions.is_empty() && lines(&functions) <= room {

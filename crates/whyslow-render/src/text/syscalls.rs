@@ -2,35 +2,19 @@
 
 use whyslow_analyze::{CallTree, SyscallRow, SyscallTable};
 use whyslow_explain::Finding;
-use whyslow_profile::Profile;
-use whyslow_words::{Fact, Percent};
+use whyslow_profile::{Profile, StringId};
+use whyslow_words::Fact;
 
+use super::cells::{NAME, place};
 use super::explain::findings_of_view;
-use super::layout::{
-    BOLD, DIM, PLAIN, Page, columns, label_name, left, number_of, place, push_line, push_wrapped, right,
-    styled, wide_enough,
-};
+use super::layout::{DIM, PLAIN, Page, number_of, push_wrapped};
 use super::remark::remark_lines;
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
 use crate::units::{Count, bytes, duration};
 
-const SHARE: usize = 8;
-/// The minimum width of a name.
-const NAME: usize = 20;
 /// Maximum number of files, and of errors, listed per row.
 const MOST_NAMED: usize = 3;
-/// Formats a number of a row.
-type Number = fn(&SyscallRow) -> String;
-
-/// The columns between the share and the call.
-const COLUMNS: [(&str, Number); 6] = [
-    ("total", |row| duration(row.cost.total_ns)),
-    ("calls", |row| Count(row.cost.count).to_string()),
-    ("bytes", |row| if row.cost.bytes > 0 { bytes(row.cost.bytes) } else { String::new() }),
-    ("p50", |row| duration(row.cost.quantile_ns(50))),
-    ("p99", |row| duration(row.cost.quantile_ns(99))),
-    ("max", |row| duration(row.cost.max_ns)),
-];
 
 /// Renders the lines that make system calls, at most `limit` rows.
 pub fn syscalls(
@@ -41,7 +25,6 @@ pub fn syscalls(
     page: Page,
 ) -> String {
     let mut out = String::new();
-    let share = |part: u64| part as f64 / table.all.total_ns.max(1) as f64;
     let mut intro = format!(
         "{} took {} in all, including waiting",
         number_of(table.all.count, "system call", "system calls"),
@@ -60,69 +43,58 @@ pub fn syscalls(
         return out;
     }
     out.push('\n');
-    let shown = &table.rows[..table.rows.len().min(limit)];
-    let calls: Vec<String> = shown.iter().map(|row| clean(profile.text(row.call)).into_owned()).collect();
-    let call_width = calls.iter().map(|call| columns(call)).max().unwrap_or(0).max("call".len());
-    let mut numbers: Vec<(usize, &str, Vec<String>)> = COLUMNS
-        .iter()
-        .map(|(title, number)| {
-            let cells: Vec<String> = shown.iter().map(number).collect();
-            (wide_enough(cells.iter().map(String::as_str).chain([*title]), 0), *title, cells)
-        })
-        .collect();
-    let taken = |numbers: &[(usize, &str, Vec<String>)]| {
-        SHARE + numbers.iter().map(|(width, ..)| width).sum::<usize>() + 4 + call_width
-    };
-    // If the columns do not fit, the longest call goes first, then the percentiles.
-    for spare in ["max", "p50", "p99"] {
-        if taken(&numbers) + 2 * NAME > page.width {
-            numbers.retain(|(_, title, _)| *title != spare);
-        }
-    }
-    let rest = page.width.saturating_sub(taken(&numbers));
-    let place_width = (rest * 2 / 5).min(40);
-    let places = shown.iter().map(|row| match row.file {
-        Some(file) => place(&clean(profile.text(file)), row.line, place_width),
-        None => String::new(),
-    });
-    let places: Vec<String> = places.collect();
-    let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
-    let name_width = rest.saturating_sub(widest + 2);
-    let names: Vec<String> =
-        shown.iter().map(|row| page.fit(&label_name(profile, row.label), name_width)).collect();
-    let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0).max("function".len());
-    let titles = numbers.iter().map(|(width, title, _)| right(title, *width)).collect::<String>();
-    let header = format!(
-        "{}{titles}  {}  {}  line",
-        right("share", SHARE),
-        left("call", call_width),
-        left("function", name_column)
-    );
-    push_line(&mut out, &styled(BOLD, header));
-    for (at, (((row, call), name), place)) in shown.iter().zip(&calls).zip(&names).zip(&places).enumerate() {
-        let numbers = numbers.iter().map(|(width, _, cells)| right(&cells[at], *width)).collect::<String>();
-        let part = share(row.cost.total_ns);
-        let line = format!(
-            "{}{numbers}  {}  {}  {place}",
-            right(&Percent(part).to_string(), SHARE),
-            left(call, call_width),
-            left(name, name_column)
-        );
-        push_line(&mut out, line.trim_end());
-        let indented = |out: &mut String, text: &str| {
-            let mut lines = String::new();
-            push_wrapped(&mut lines, DIM, text, page.width.saturating_sub(SHARE + 2).max(NAME));
-            lines.lines().for_each(|line| push_line(out, &format!("{}{line}", " ".repeat(SHARE + 2))));
-        };
-        if let Some(about) = about(row, profile) {
-            indented(&mut out, &about);
-        }
-    }
-    if table.rows.len() > limit {
-        let more = number_of((table.rows.len() - limit) as u64, "more place", "more places");
-        push_line(&mut out, &styled(DIM, format!("and {more}")));
-    }
+    out.push_str(&syscall_table(table, profile, limit, page).text(page.width));
     out
+}
+
+/// The lines that make system calls, at most `limit` of them.
+pub(super) fn syscall_table(syscalls: &SyscallTable, profile: &Profile, limit: usize, page: Page) -> Table {
+    let mut table = Table::new(vec![
+        Column::share("share", "share"),
+        Column::number("total_ns", "total"),
+        Column::number("count", "calls"),
+        Column::number("failed", "failed").in_data(),
+        Column::number("bytes", "bytes"),
+        // If the columns do not fit, the longest call goes first, then the percentiles.
+        Column::number("p50_ns", "p50").spare(2),
+        Column::number("p99_ns", "p99").spare(3),
+        Column::number("max_ns", "max").spare(1),
+        Column::words("call", "call"),
+        Column::rest("function", "function", NAME),
+        Column::place("file", "line", "line").from(0),
+        Column::words("targets", "targets").in_data(),
+        Column::words("errors", "errors").in_data(),
+    ])
+    .full_names(page.full_names)
+    .notes_at(1, 0);
+    for row in syscalls.rows.iter().take(limit) {
+        let bytes = Cell::bytes(row.cost.bytes);
+        let cells = vec![
+            Cell::part(row.cost.total_ns, syscalls.all.total_ns),
+            Cell::duration(row.cost.total_ns),
+            Cell::count(row.cost.count),
+            Cell::count(row.cost.failed),
+            if row.cost.bytes > 0 { bytes } else { bytes.shown("") },
+            Cell::duration(row.cost.quantile_ns(50)),
+            Cell::duration(row.cost.quantile_ns(99)),
+            Cell::duration(row.cost.max_ns),
+            Cell::text(profile.text(row.call)),
+            Cell::name(CallTree::name(profile, row.label)),
+            place(profile, row.file, row.line),
+            Cell::verbatim(listed(row.targets.iter().map(|(target, cost)| (*target, cost.count)), profile)),
+            Cell::verbatim(listed(row.errors.iter().copied(), profile)),
+        ];
+        let shown = table.push(cells);
+        if let Some(about) = about(row, profile) {
+            shown.note(DIM, about);
+        }
+    }
+    table.limited(syscalls.rows.len(), limit, "more place", "more places")
+}
+
+/// `3 ENOENT; 1 EINTR`, for data.
+fn listed(counts: impl Iterator<Item = (StringId, u64)>, profile: &Profile) -> String {
+    counts.map(|(name, count)| format!("{count} {}", profile.text(name))).collect::<Vec<_>>().join("; ")
 }
 
 /// The files and errors of a row.

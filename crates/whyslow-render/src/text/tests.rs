@@ -15,7 +15,7 @@ use whyslow_words::Severity;
 use super::*;
 
 /// The text without its styles.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find('\x1b') {
@@ -205,7 +205,7 @@ fn busy_threads_over_time() {
 
      threads    share      time  running functions
            1   40.0 %    400 ms   100.0 %  app::parse  app.rs:12
-           2   60.0 %    600 ms   100.0 %  app::work  app.rs:20
+           2   60.0 %    600 ms   100.0 %  app::work   app.rs:20
 
     ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄████████████████████████████████████████████████
     1.00 s in all, 12.5 ms per character; peak: 2.0 threads
@@ -318,11 +318,11 @@ fn summary_with_every_warning_fits_one_screen() {
       fix: stop whyslow with Ctrl-C, not `kill -9`; what was recorded is right
     +3 more: whyslow report app.whyslow quality
 
-         own  function                    hottest line    mostly in
-      45.0 %  app::…::Parser::next_token  src/parse.rs:3   30.0 % Chars::next
-      30.0 %  app::leaf                   src/work.rs:5    30.0 % itself
-      24.0 %  app::eval                   src/eval.rs:7    20.0 % Map::get
-       1.0 %  app::run                    src/main.rs:4     1.0 % [libz.so.1]
+         own  function                        hottest line    mostly in
+      45.0 %  app::parse::Parser::next_token  src/parse.rs:3   30.0 % Chars::next
+      30.0 %  app::leaf                       src/work.rs:5    30.0 % itself
+      24.0 %  app::eval                       src/eval.rs:7    20.0 % Map::get
+       1.0 %  app::run                        src/main.rs:4     1.0 % [libz.so.1]
               own: your function plus the libraries it calls; see --by self
 
     hottest path: app::main → app::run → app::parse::Parser::next_token 45.0 %

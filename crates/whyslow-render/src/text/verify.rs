@@ -4,11 +4,13 @@ use whyslow_analyze::diff::{Change, DiffRow, Focus, Verdict, Verification};
 use whyslow_profile::Unit;
 use whyslow_words::Percent;
 
-use super::diff::{DiffView, found, numbers, ratio_cells, relative, total_name};
-use super::layout::{BOLD, Page, columns, label_name, left, push_line, right, styled, wrap};
+use super::cells::NAME;
+use super::diff::{DiffView, found, number_cells, numbers, ratio_cells, relative, total_name};
+use super::layout::{Page, label_name, push_line, wrap};
 use super::remark::remark_lines;
 use crate::names::short_name;
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table, markdown_text};
 use crate::units::{times, value};
 
 /// Number of changed rows in the table.
@@ -44,56 +46,18 @@ pub fn verify(view: &VerifyView<'_>, page: Page) -> String {
         push_line(&mut out, &line);
     }
     out.push('\n');
-    let rows = table(view);
-    let mut widths = [0; COLUMNS];
-    for row in &rows {
-        row.iter().zip(&mut widths).for_each(|(cell, width)| *width = (*width).max(columns(cell)));
-    }
-    for (at, row) in rows.iter().enumerate() {
-        let cells = row.iter().zip(widths).enumerate().filter(|(_, (_, width))| *width > 0);
-        let cells = cells.map(|(column, (cell, width))| match column {
-            0 => left(cell, width),
-            _ => right(cell, width),
-        });
-        let line = cells.collect::<Vec<_>>().join("  ");
-        push_line(&mut out, &if at == 0 { styled(BOLD, line) } else { line });
-    }
-    out
+    out + &table(view).text(page.width)
 }
 
 /// Renders them as Markdown.
 pub fn verify_markdown(view: &VerifyView<'_>) -> String {
     let mut out = String::new();
-    push_line(&mut out, &escaped(&summary(view)));
+    push_line(&mut out, &markdown_text(&summary(view)));
     for caveat in &view.diff.diff.caveats {
-        out.push_str(&format!("\n> {}\n", escaped(&caveat.to_string())));
+        out.push_str(&format!("\n> {}\n", markdown_text(&caveat.to_string())));
     }
     out.push('\n');
-    let rows = table(view);
-    let used =
-        (0..COLUMNS).filter(|column| rows.iter().any(|row| !row[*column].is_empty())).collect::<Vec<_>>();
-    for (at, row) in rows.iter().enumerate() {
-        let cells = used.iter().map(|column| escaped(&row[*column])).collect::<Vec<_>>();
-        push_line(&mut out, &format!("| {} |", cells.join(" | ")));
-        if at == 0 {
-            let lines =
-                used.iter().map(|column| if *column == 0 { "---" } else { "---:" }).collect::<Vec<_>>();
-            push_line(&mut out, &format!("|{}|", lines.join("|")));
-        }
-    }
-    out
-}
-
-/// Escapes text for Markdown.
-fn escaped(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if "\\`*_<>|[]#".contains(letter) {
-            shown.push('\\');
-        }
-        shown.push(letter);
-    }
-    shown
+    out + &table(view).markdown()
 }
 
 /// The answer in one paragraph.
@@ -266,18 +230,19 @@ fn is_aim(view: &VerifyView<'_>, row: &DiffRow) -> bool {
     view.aim.is_some_and(|aim| aim.names.contains(&found(&view.diff, row).1))
 }
 
-const COLUMNS: usize = 7;
 /// A smaller share is not hot.
 const HOT: f64 = 0.01;
 
-/// The cells of the table, including its header.
-fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
+/// The totals, the target, and the functions that changed.
+fn table(view: &VerifyView<'_>) -> Table {
     let VerifyView { verification, .. } = *view;
     let diff = view.diff.diff;
     let error = if diff.runs > 1 { "95 %" } else { "±" };
-    let mut rows = vec![["", "before", "after", "change", "ratio", error, "verdict"].map(str::to_owned)];
+    let mut columns = vec![Column::rest("what", "", NAME).gap(0)];
+    columns.extend(["before", "after", "change", "ratio"].map(|title| Column::number(title, title)));
+    columns.extend([Column::number("error", error), Column::number("verdict", "verdict")]);
+    let mut table = Table::new(columns);
     let mut push = |name: String, change: &Change, unit: Unit, there: [bool; 2]| {
-        let [before, after, difference] = numbers(change, unit, there);
         let [ratio, interval] = match (there, diff.runs) {
             // A few samples of a function that may also have run on the other side.
             ([_, false] | [false, _], _) if !change.verdict.is_claim() => Default::default(),
@@ -290,7 +255,10 @@ fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
             }
             _ => ratio_cells(change),
         };
-        rows.push([name, before, after, difference, ratio, interval, change.proven().label().to_owned()]);
+        let mut cells = vec![Cell::text(name)];
+        cells.extend(number_cells(change, unit, there));
+        cells.extend([ratio, interval, change.proven().label().to_owned()].map(Cell::text));
+        table.push(cells);
     };
     for total in diff.totals.iter().filter(|total| total.what == diff.metric || total.what == "wall-time") {
         push(total_name(&total.what), &total.change, total.unit, [true; 2]);
@@ -311,5 +279,5 @@ fn table(view: &VerifyView<'_>) -> Vec<[String; COLUMNS]> {
             named.push(name);
         }
     }
-    rows
+    table
 }

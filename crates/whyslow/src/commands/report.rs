@@ -1,4 +1,4 @@
-//! `whyslow report`: the views of a profile, as text or JSON.
+//! `whyslow report`: the views of a profile, as text, JSON or tables for other programs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use whyslow_answers::views::{self, View};
 use whyslow_answers::{Answer, Detail, Query, Ranking};
 use whyslow_profile::Profile;
-use whyslow_render::{json, text};
+use whyslow_render::{Table, json, text};
 
-use crate::cli::{Format, ProfileArg, Volume};
+use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::filters::Filters;
@@ -27,6 +27,7 @@ Examples:
   whyslow report app.whyslow heap --histograms    sizes, lifetimes, threads
   whyslow report app.whyslow heap --process cc1   the heap of one program
   whyslow report app.whyslow tree --metric live-at-peak   memory at the peak
+  whyslow report app.whyslow waits --format csv   a table for a spreadsheet
   whyslow report app.whyslow --time 2s..3s --thread worker --format json";
 
 /// Show functions, call tree, source lines, threads, waits or the heap
@@ -46,7 +47,7 @@ pub(crate) struct ReportArgs {
     /// Show every frame in trees, also start-up and runtime frames
     #[arg(long, alias = "whole")]
     unfolded: bool,
-    /// Show at most this many rows; 0 shows all [default: 40; heap: 5 of each; JSON: all]
+    /// Show at most this many rows; 0 shows all [default: 40; heap: 5 of each; JSON, CSV: all]
     #[arg(short = 'n', long, value_name = "ROWS")]
     limit: Option<usize>,
     /// Rank by own (your code plus the libraries it calls), self or total
@@ -64,11 +65,21 @@ pub(crate) struct ReportArgs {
     /// For `waits` and `locks`: leave out shorter waits, such as 1ms
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
     min_wait: Option<Duration>,
-    /// Output format
+    /// Output format; trees and `quality` are no tables for csv and markdown
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
     #[command(flatten)]
     filters: Filters,
+}
+
+/// How to print a view.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ReportFormat {
+    #[default]
+    Text,
+    Json,
+    Csv,
+    Markdown,
 }
 
 /// The help of the argument VIEW.
@@ -127,10 +138,21 @@ pub(crate) fn run(args: &ReportArgs, volume: Volume) -> Result<Exit> {
         note_others(function, &found, others);
     }
     output::print(&match args.format {
-        Format::Text => text::answer(&answer, terminal::width(std::io::stdout()), args.full_names),
-        Format::Json => as_json(path, &answer)?,
+        ReportFormat::Text => text::answer(&answer, terminal::width(std::io::stdout()), args.full_names),
+        ReportFormat::Json => as_json(path, &answer)?,
+        ReportFormat::Csv => as_table(path, &answer, usize::MAX)?.csv(),
+        ReportFormat::Markdown => as_table(path, &answer, text::ROWS)?.markdown(),
     })?;
     Ok(Exit::Success)
+}
+
+/// The table of an answer, with at most the given number of rows unless the query has a limit.
+fn as_table(path: &Path, answer: &Answer<'_>, rows: usize) -> Result<Table> {
+    text::table(answer, answer.query.limit.unwrap_or(rows)).ok_or_else(|| {
+        let (file, view) = (shell::file(path), answer.query.view.name);
+        Failure::new(format!("the view `{view}` is no table"))
+            .next(format!("whyslow report {file} {view} --format json"))
+    })
 }
 
 fn as_json(path: &Path, answer: &Answer<'_>) -> Result<String> {
@@ -149,8 +171,8 @@ impl ReportArgs {
     fn query(&self, profile: &mut Profile, volume: Volume) -> Result<Query> {
         let path = &self.profile.file;
         let detail = match self.format {
-            Format::Text => Detail::Screen,
-            Format::Json => Detail::Complete,
+            ReportFormat::Json => Detail::Complete,
+            ReportFormat::Text | ReportFormat::Csv | ReportFormat::Markdown => Detail::Screen,
         };
         let filters = self.filters.resolved();
         let view = self.view.unwrap_or_else(|| views::default_of(profile, detail, filters.narrowing()));

@@ -219,3 +219,54 @@ fn shows_modules_and_crates() {
         assert_eq!(json[format!("{view}_left_out")], 1);
     }
 }
+
+/// The rows of a CSV without quotes, by column.
+fn csv(args: &[&str]) -> Vec<std::collections::BTreeMap<String, String>> {
+    let text = report(&[args, &["--format", "csv"]].concat()).stdout;
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    lines.map(|row| head.iter().cloned().zip(row).collect()).collect()
+}
+
+#[test]
+fn csv_has_the_numbers_and_names_of_json() {
+    let (rows, json) = (csv(&["--by", "self"]), json(&["--by", "self"]));
+    let functions = json["functions"].as_array().unwrap();
+    assert_eq!(rows.len(), functions.len());
+    for (row, function) in rows.iter().zip(functions) {
+        for field in ["name", "kind", "file"] {
+            assert_eq!(row[field], function[field].as_str().unwrap_or_default(), "{field}");
+        }
+        for field in ["self_share", "total_share", "self_ns", "total_ns", "self_samples", "line"] {
+            let number = row[field].parse::<f64>().ok();
+            assert_eq!(number, function[field].as_f64(), "{field} of {}", row["name"]);
+        }
+    }
+    assert_eq!(csv(&["-n", "1"]).len(), 1);
+    assert!(csv(&["spans"]).iter().any(|row| row["name"] == "load" && row["count"] == "2"));
+}
+
+#[test]
+fn every_view_that_is_a_table_is_csv_and_markdown() {
+    for view in ["functions", "lines", "threads", "modules", "crates", "spans", "parallelism"] {
+        let rows = csv(&[view]);
+        assert!(!rows.is_empty() && rows.iter().all(|row| row.len() > 2), "{view}: {rows:?}");
+        let text = report(&[view, "--format", "markdown"]).stdout;
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].starts_with("| ") && lines[1].starts_with('|') && lines[1].contains("---:|"),
+            "{text}"
+        );
+        assert_eq!(lines.len(), rows.len() + 2, "{view}: {text}");
+    }
+    assert!(csv(&["lines", "parse"]).iter().any(|row| row["file"] == "app.rs" && row["line"] == "10"));
+    assert!(report(&["lines", "parse", "--format", "markdown"]).stdout.contains("| 10 |"));
+}
+
+#[test]
+fn views_that_are_no_tables_name_the_format_that_they_have() {
+    for view in [&["tree"][..], &["callers", "parse"], &["quality"]] {
+        let outcome = folder().whyslow([&["report", "x.whyslow"], view, &["--format", "csv"]].concat());
+        outcome.fails(125, &["is no table", "--format json"]);
+    }
+}

@@ -12,10 +12,10 @@ use whyslow_profile::{HeapCounts, HeapFacts, Profile, Unit};
 use whyslow_words::{Fact, Percent};
 
 pub use self::part::heap_part;
-pub(super) use self::sections::line_words;
 use self::sections::{
     called_by, growth_chains, leaks, over_time, own_notes, processes, site_table, unused, way_in,
 };
+pub(super) use self::sections::{heap_table, line_words};
 use super::layout::{
     BOLD, DIM, Page, columns, cut, label_name, number_of, push_line, push_titled, styled, wrap,
 };

@@ -1,21 +1,22 @@
 //! The sections of the heap report.
 
-use whyslow_analyze::heap::{Grower, SiteOrder, SiteRow, Trail, TrailStep, live_over_time};
+use whyslow_analyze::heap::{Grower, SiteOrder, SiteRow, Sites, Trail, TrailStep, live_over_time};
 use whyslow_analyze::{CallTree, Label, Overview, StackFrame, Warning, no_leak_check};
-use whyslow_profile::{HeapFacts, HeapProcess, LeakCheck, Profile, StringId, Unit};
+use whyslow_profile::{HeapCounts, HeapFacts, HeapProcess, LeakCheck, Profile, StringId, Unit};
 use whyslow_words::{Fact, Percent, Severity};
 
 use super::{HeapView, blocks_of, push_indented, push_section};
 use crate::names::shorten;
 use crate::sanitize::clean;
+use crate::table::{Cell, Column, Table};
+use crate::text::cells::{self, NAME};
 use crate::text::layout::{
-    BOLD, DIM, Page, columns, kind_style, label_name, place, push_line, push_titled, right, styled, wrap,
+    BOLD, DIM, Page, columns, label_name, place, push_line, push_titled, right, styled, wrap,
 };
 use crate::text::remark::{push_fix, severity_style};
 use crate::units::{Count, bytes, duration};
 
 const VALUE: usize = 12;
-const SHARE: usize = 9;
 /// Maximum width of a name and place in a sentence.
 const IN_SENTENCE: usize = 40;
 /// Width of the sparkline of live bytes.
@@ -30,40 +31,65 @@ pub(super) fn site_table(
     notes: &[String],
     page: Page,
 ) -> String {
-    let second_width = 2 + cells.iter().map(|[_, _, second]| columns(second)).max().unwrap_or(0);
-    let value_width = VALUE.max(2 + cells.iter().map(|[value, ..]| columns(value)).max().unwrap_or(0));
-    let rest = page.width.saturating_sub(value_width + SHARE + second_width + 2);
-    let place_width = if page.width >= 70 { (rest * 2 / 5).min(40) } else { 0 };
-    let places = rows.iter().take(cells.len()).map(|row| place_of(profile, row.file, row.line, place_width));
-    let places = places.collect::<Vec<_>>();
-    let widest = places.iter().map(|place| columns(place)).max().unwrap_or(0);
-    let name_width = rest.saturating_sub(if widest > 0 { widest + 2 } else { 0 });
-    let names =
-        rows.iter().take(cells.len()).map(|row| page.fit(&label_name(profile, row.label), name_width));
-    let names = names.collect::<Vec<_>>();
-    let name_column = names.iter().map(|name| columns(name)).max().unwrap_or(0);
-    let indent = " ".repeat(VALUE + SHARE + 2);
-    let mut out = String::new();
-    for (at, (((row, [value, share, second]), name), place)) in
-        rows.iter().zip(cells).zip(&names).zip(&places).enumerate()
-    {
-        let padding = " ".repeat(name_column.saturating_sub(columns(name)));
-        let style = kind_style(CallTree::kind(profile, row.label));
-        let numbers =
-            format!("{}{}{}", right(value, value_width), right(share, SHARE), right(second, second_width));
-        let mut line = format!("{numbers}  {}", styled(style, name));
-        if !place.is_empty() {
-            line.push_str(&format!("{padding}  {}", styled(DIM, place)));
-        }
-        push_line(&mut out, &line);
+    let mut table = Table::new(vec![
+        Column::number("value", "").least(10),
+        Column::share("share", "").gap(2),
+        Column::number("second", ""),
+        Column::rest("function", "", NAME),
+        Column::place("file", "line", ""),
+    ])
+    .full_names(page.full_names)
+    .notes_at(2, 0);
+    for (at, (row, numbers)) in rows.iter().zip(cells).enumerate() {
+        let names =
+            [cells::function(profile, row.label), cells::place(profile, row.file, row.line).style(DIM)];
+        let shown = table.push(numbers.clone().map(Cell::text).into_iter().chain(names).collect());
         if let Some(note) = notes.get(at).filter(|note| !note.is_empty()) {
-            let lines = wrap(note, page.width.saturating_sub(columns(&indent)));
-            for line in lines {
-                push_line(&mut out, &format!("{indent}{}", styled(DIM, line)));
-            }
+            shown.note(DIM, note);
         }
     }
-    out
+    table.text(page.width)
+}
+
+/// The sites with all their numbers, most bytes at the peak first, at most `limit` of them.
+pub(in crate::text) fn heap_table(profile: &Profile, sites: &Sites, limit: usize, page: Page) -> Table {
+    /// The numbers that people see; data have all.
+    const SHOWN: [(&str, &str); 5] = [
+        ("peak_bytes", "at peak"),
+        ("bytes_allocated", "allocated"),
+        ("allocations", "allocations"),
+        ("live_at_exit_bytes", "at exit"),
+        ("definitely_lost_bytes", "lost"),
+    ];
+    let numbers = HeapCounts::COLUMNS.iter().map(|id| match SHOWN.iter().find(|(shown, _)| shown == id) {
+        Some((_, title)) => Column::number(id, title),
+        None => Column::number(id, id).in_data(),
+    });
+    let names = [
+        Column::words("kind", "kind"),
+        Column::rest("function", "function", NAME),
+        Column::place("file", "line", "where"),
+        Column::words("own_function", "for").in_data(),
+        Column::place("own_file", "own_line", "at").in_data(),
+    ];
+    let mut table = Table::new(numbers.chain(names).collect()).full_names(page.full_names);
+    for row in sites.rows.iter().take(limit) {
+        let own = row.own.as_ref();
+        let names = [
+            cells::kind(CallTree::kind(profile, row.label)),
+            cells::function(profile, row.label),
+            cells::place(profile, row.file, row.line),
+            Cell::maybe(own.map(|own| cells::function(profile, own.label))),
+            Cell::maybe(own.map(|own| cells::place(profile, own.file, own.line))),
+        ];
+        let numbers = HeapCounts::COLUMNS.iter().zip(row.counts.numbers()).map(|(id, number)| match *id {
+            id if id.ends_with("_ns") => Cell::duration(number),
+            id if id.contains("bytes") || id == "largest_grown" => Cell::bytes(number),
+            _ => Cell::count(number),
+        });
+        table.push(numbers.chain(names).collect());
+    }
+    table.limited(sites.rows.len(), limit, "more line", "more lines")
 }
 
 /// The note below each row: the user's line that it allocates for, unless that was already printed for all

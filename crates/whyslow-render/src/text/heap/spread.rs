@@ -2,16 +2,16 @@
 
 use whyslow_analyze::heap::{histogram, threads};
 use whyslow_profile::{HeapFacts, HistogramOf, Profile, ThreadId};
-use whyslow_words::Percent;
 
 use super::HeapView;
 use crate::sanitize::clean;
-use crate::text::layout::{BOLD, DIM, Page, columns, cut, left, number_of, push_line, right, styled};
-use crate::units::{Count, bytes, duration};
+use crate::table::{Cell, Column, Table};
+use crate::text::layout::{BOLD, DIM, Page, cut, number_of, push_line, styled};
+use crate::units::{bytes, duration};
 
 const BAR: usize = 40;
 const LABEL: usize = 24;
-const NUMBER: usize = 14;
+const NUMBER: usize = 12;
 const NAME: usize = 24;
 /// Default number of threads and of pairs of threads.
 const ROWS: usize = 10;
@@ -27,7 +27,7 @@ pub(super) fn spread(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> Stri
         duration,
         page,
     );
-    push_threads(&mut out, view);
+    push_threads(&mut out, view, page);
     push_transfers(&mut out, view);
     if !facts.allocators.is_empty() {
         let names = facts.allocators.iter().map(|name| clean(name)).collect::<Vec<_>>().join(", ");
@@ -41,8 +41,14 @@ fn push_bars(out: &mut String, title: &str, bars: &[u64], unit: fn(u64) -> Strin
     let Some(first) = bars.iter().position(|blocks| *blocks > 0) else { return };
     let all = bars.iter().fold(0u64, |sum, blocks| sum.saturating_add(*blocks));
     let most = bars.iter().copied().max().unwrap_or(1).max(1);
-    let width = BAR.min(page.width.saturating_sub(LABEL + NUMBER + 12));
+    let width = BAR.min(page.width.saturating_sub(LABEL + NUMBER + 14));
     push_line(out, &format!("\n{}", styled(BOLD, format!("{title}:"))));
+    let mut table = Table::new(vec![
+        Column::number("size", "").gap(0).least(LABEL),
+        Column::number("blocks", "").least(NUMBER),
+        Column::share("share", "").gap(2),
+        Column::rest("bar", "", 0),
+    ]);
     for (bar, blocks) in bars.iter().enumerate().skip(first) {
         let power =
             |of: usize| u32::try_from(of).ok().and_then(|of| 1u64.checked_shl(of)).unwrap_or(u64::MAX);
@@ -51,49 +57,42 @@ fn push_bars(out: &mut String, title: &str, bars: &[u64], unit: fn(u64) -> Strin
             bar => format!("{} – {}", unit(power(bar - 1)), unit(power(bar))),
         };
         let length = (u128::from(*blocks) * width as u128).div_ceil(u128::from(most)) as usize;
-        let share = Percent(*blocks as f64 / all.max(1) as f64);
-        let numbers =
-            format!("{}{}{share:>9}", right(&label, LABEL), right(&Count(*blocks).to_string(), NUMBER));
-        match length {
-            0 => push_line(out, &numbers),
-            _ => push_line(out, &format!("{numbers}  {}", styled(DIM, "█".repeat(length)))),
-        }
+        table.push(vec![
+            Cell::text(label),
+            Cell::count(*blocks),
+            Cell::part(*blocks, all),
+            Cell::text("█".repeat(length)).style(DIM),
+        ]);
     }
+    out.push_str(&table.text(page.width));
 }
 
-fn push_threads(out: &mut String, view: &HeapView<'_>) {
+fn push_threads(out: &mut String, view: &HeapView<'_>, page: Page) {
     let rows = threads(view.profile);
     if rows.len() < 2 {
         return;
     }
     let limit = view.limit.unwrap_or(ROWS);
-    let names = rows.iter().take(limit).map(|row| thread_name(view.profile, row.thread)).collect::<Vec<_>>();
-    let width = names.iter().map(|name| columns(name)).max().unwrap_or(0).max("threads".len());
-    let header = format!(
-        "{}{:>12}{:>14}{:>12}{:>20}{:>20}",
-        left("threads", width),
-        "allocated",
-        "blocks",
-        "at peak",
-        "freed by others",
-        "freed for others"
-    );
-    push_line(out, &format!("\n{}", styled(BOLD, header)));
-    for (row, name) in rows.iter().zip(&names) {
-        push_line(
-            out,
-            &format!(
-                "{}{:>12}{:>14}{:>12}{:>20}{:>20}",
-                left(name, width),
-                bytes(row.bytes_allocated),
-                Count(row.allocations),
-                bytes(row.peak_bytes),
-                Count(row.freed_elsewhere),
-                Count(row.freed_for_others)
-            ),
-        );
+    let mut table = Table::new(vec![
+        Column::words("thread", "threads").gap(0),
+        Column::number("bytes_allocated", "allocated").least(10),
+        Column::number("allocations", "blocks").least(12),
+        Column::number("peak_bytes", "at peak").least(10),
+        Column::number("freed_elsewhere", "freed by others").least(18).spare(2),
+        Column::number("freed_for_others", "freed for others").least(18).spare(1),
+    ]);
+    for row in rows.iter().take(limit) {
+        table.push(vec![
+            Cell::verbatim(thread_name(view.profile, row.thread)),
+            Cell::bytes(row.bytes_allocated),
+            Cell::count(row.allocations),
+            Cell::bytes(row.peak_bytes),
+            Cell::count(row.freed_elsewhere),
+            Cell::count(row.freed_for_others),
+        ]);
     }
-    push_more(out, rows.len(), limit, "more thread", "more threads");
+    let table = table.limited(rows.len(), limit, "more thread", "more threads");
+    out.push_str(&format!("\n{}", table.text(page.width)));
 }
 
 fn push_transfers(out: &mut String, view: &HeapView<'_>) {
@@ -110,12 +109,9 @@ fn push_transfers(out: &mut String, view: &HeapView<'_>) {
         let size = format!("{} in {}", bytes(row.bytes), number_of(row.blocks, "block", "blocks"));
         push_line(out, &format!("  {to} frees memory of {from}: {size}"));
     }
-    push_more(out, rows.len(), limit, "more pair", "more pairs");
-}
-
-fn push_more(out: &mut String, all: usize, limit: usize, one: &str, many: &str) {
-    if all > limit {
-        push_line(out, &styled(DIM, format!("and {}", number_of((all - limit) as u64, one, many))));
+    if rows.len() > limit {
+        let more = number_of((rows.len() - limit) as u64, "more pair", "more pairs");
+        push_line(out, &styled(DIM, format!("and {more}")));
     }
 }
 
