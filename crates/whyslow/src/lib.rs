@@ -33,19 +33,19 @@ mod terminal;
 mod values;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use exit::Exit;
 use failure::Result;
 
-/// Runs `whyslow` with these arguments; the first is the program's name.
+/// Runs `whyslow` with these arguments; the first is the program's name. As `cargo-whyslow`, which is a launcher or a
+/// link, it is `cargo whyslow`.
 pub fn whyslow(args: Vec<OsString>) -> ExitCode {
-    end(commands::lab::program(&args).unwrap_or_else(|| cli::parse(args).and_then(cli::run)))
-}
-
-/// Runs `cargo whyslow` with these arguments; the first is the program's name.
-pub fn cargo_whyslow(args: Vec<OsString>) -> ExitCode {
-    end(commands::lab::program(&args).unwrap_or_else(|| cli::parse_cargo(args).and_then(cli::run)))
+    let is_cargo =
+        args.first().and_then(|name| Path::new(name).file_name()) == Some("cargo-whyslow".as_ref());
+    let parse = if is_cargo { cli::parse_cargo } else { cli::parse };
+    end(commands::lab::program(&args).unwrap_or_else(|| parse(args).and_then(cli::run)))
 }
 
 fn end(result: Result<Exit>) -> ExitCode {

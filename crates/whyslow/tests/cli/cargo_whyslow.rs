@@ -1,5 +1,6 @@
 //! `cargo whyslow` on small packages without dependencies.
 
+use std::ffi::OsStr;
 use std::fs;
 
 use crate::harness::{Folder, Outcome, can_record, outcome};
@@ -249,4 +250,25 @@ fn asm_shows_a_library_without_a_program() {
     asm(&["doubled"])
         .fails(125, &["pack::doubled has no code of its own here: it is inlined into", "pack::total"]);
     asm(&["no_such_function"]).fails(125, &["no function has \"no_such_function\" in its name"]);
+}
+
+#[test]
+fn a_link_to_whyslow_is_cargo_whyslow() {
+    let folder = Folder::new();
+    let link = folder.path().join("cargo-whyslow");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_whyslow"), &link).unwrap();
+    let help = |program: &OsStr| {
+        outcome(folder.command_of(program).args(["whyslow", "--help"])).succeeds().stdout.clone()
+    };
+    assert_eq!(help(link.as_os_str()), help(env!("CARGO_BIN_EXE_cargo-whyslow").as_ref()));
+}
+
+#[test]
+fn without_whyslow_the_launcher_says_how_to_get_it() {
+    let folder = Folder::new();
+    let alone = folder.path().join("cargo-whyslow");
+    fs::copy(env!("CARGO_BIN_EXE_cargo-whyslow"), &alone).unwrap();
+    let mut command = folder.command_of(alone);
+    outcome(command.args(["whyslow", "--help"]).env("PATH", folder.path()))
+        .fails(125, &["whyslow cannot be started", "cargo install --path crates/whyslow"]);
 }
