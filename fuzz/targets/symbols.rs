@@ -37,7 +37,7 @@ fn profile() -> Profile {
     let mut profile = Profile { sealed: true, ..Profile::default() };
     let name = profile.strings.push("/fuzzed/program");
     profile.processes.push(Process { pid: 1, parent: None, name, start_ns: 0, end_ns: None });
-    profile.threads.push(Thread { process: 0.into(), tid: 1, name, start_ns: 0, end_ns: None });
+    profile.threads.push(Thread { process: 0.into(), tid: 1, name, start_ns: 0, end_ns: None, times: None });
     profile.modules.push(Module {
         path: name,
         build_id: None,

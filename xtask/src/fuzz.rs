@@ -20,7 +20,7 @@ struct Target {
     prefix: &'static [u8],
 }
 
-const TARGETS: [Target; 6] = [
+const TARGETS: [Target; 8] = [
     Target { name: "profile", seeds: &["crates/whyslow-profile/tests/golden"], prefix: &[] },
     // The format is detected.
     Target { name: "import", seeds: &["crates/whyslow-formats/tests/samples"], prefix: &[0xff] },
@@ -31,6 +31,8 @@ const TARGETS: [Target; 6] = [
     },
     Target { name: "symbols", seeds: &["target/lab"], prefix: &[] },
     Target { name: "agent_wire", seeds: &[], prefix: &[] },
+    Target { name: "asm", seeds: &[], prefix: &[] },
+    Target { name: "marks", seeds: &[], prefix: &[] },
     Target { name: "suppressions", seeds: &["crates/whyslow-heap/src/leaks/suppressions"], prefix: &[] },
 ];
 

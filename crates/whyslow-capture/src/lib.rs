@@ -55,6 +55,12 @@ pub use whyslow_heap::Config as HeapOptions;
 use whyslow_profile::file::Writer;
 use whyslow_profile::{ExitStatus, Meta, ModuleId};
 
+/// What fuzzing needs from inside.
+#[cfg(feature = "testing")]
+pub mod testing {
+    pub use crate::marks::testing::read_marks;
+}
+
 /// Describes this machine as recordings do.
 pub fn this_host() -> whyslow_profile::Host {
     host::describe(whyslow_proc::machine::allowed_cpus(std::process::id()).len())

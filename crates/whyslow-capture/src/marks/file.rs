@@ -6,7 +6,7 @@
 //! process that mapped it, so that another user's file cannot be substituted.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{Read, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
@@ -56,13 +56,17 @@ impl MarkerFile {
     }
 
     /// Takes new lines as start, end and name.
-    pub(super) fn read(&mut self, mut take: impl FnMut(u64, u64, &str)) {
+    pub(super) fn read(&mut self, take: impl FnMut(u64, u64, &str)) {
         let Some(mut file) = self.open() else { return };
-        if file.seek(SeekFrom::Start(self.read)).is_err() {
-            return;
+        if file.seek(SeekFrom::Start(self.read)).is_ok() {
+            self.read_from(&mut file, take);
         }
+    }
+
+    /// Takes the lines of what was appended.
+    pub(super) fn read_from(&mut self, appended: &mut impl Read, mut take: impl FnMut(u64, u64, &str)) {
         let mut buffer = [0; 32 << 10];
-        while let Ok(length @ 1..) = file.read(&mut buffer) {
+        while let Ok(length @ 1..) = appended.read(&mut buffer) {
             self.read += length as u64;
             let mut rest = &buffer[..length];
             while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {

@@ -2,6 +2,8 @@
 
 mod file;
 mod pipe;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 
 use std::ffi::OsStr;
 

@@ -5,11 +5,12 @@
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use whyslow_mark::place;
 use whyslow_mark::wire::RECORD_MOST;
@@ -79,7 +80,7 @@ impl Folder {
             }
             other => other?,
         }
-        Ok(Pipe { file: self.open_pipe(&name)?, pid, greeted: false, ended: false, bytes: Vec::new() })
+        Ok(Pipe::new(self.open_pipe(&name)?, pid))
     }
 
     /// Opens and locks a pipe: the lock shows other recorders that it is in use.
@@ -133,6 +134,10 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
+    pub(super) fn new(file: File, pid: u32) -> Self {
+        Self { file, pid, greeted: false, ended: false, bytes: Vec::new() }
+    }
+
     /// Whether it is the pipe of this process and not of an earlier one with the same number.
     pub(super) fn is_of(&self, pid: u32) -> bool {
         self.pid == pid && !self.ended
@@ -140,11 +145,13 @@ impl Pipe {
 
     /// Reads the available bytes.
     pub(super) fn fill(&mut self) {
-        let mut buffer = [0; 16 * RECORD_MOST];
-        while self.bytes.len() < READ_MAX
-            && let Ok(read @ 1..) = self.file.read(&mut buffer)
-        {
-            self.bytes.extend_from_slice(&buffer[..read]);
+        loop {
+            self.bytes.reserve(16 * RECORD_MOST);
+            // It is called often, and mostly there is nothing.
+            let read = rustix::io::read(&self.file, spare_capacity(&mut self.bytes));
+            if !matches!(read, Ok(1..)) || self.bytes.len() >= READ_MAX {
+                break;
+            }
         }
     }
 
