@@ -1,18 +1,21 @@
 //! Run-queue delay of woken threads, where no record shows the wakeup: the kernel adds it up per thread.
 
-use whyslow_convert::{Converter, Input, Task, World};
+use rustc_hash::FxHashMap;
+use whyslow_convert::{Input, Task};
+use whyslow_proc::accounts::QueuedTime;
 use whyslow_proc::monotonic_ns;
-use whyslow_proc::process::thread_queued_ns;
 
 use crate::RecordError;
 use crate::source::{LiveConverter, Source};
 
 /// Time between two readings of all threads.
 const PAUSE_NS: u64 = 100_000_000;
-/// Threads read at a time, at about 10 µs each. If there are more, they take turns.
+/// Threads read at a time, at up to 10 µs each. If there are more, they take turns.
 const MAX: usize = 100;
 /// Threads with new waits read after a drain.
 const MAX_WAITING: usize = 16;
+/// Threads whose file stays open.
+const MAX_OPEN: usize = 64;
 
 /// Reads the kernel's scheduler statistics of the recorded threads.
 #[derive(Debug, Default)]
@@ -22,34 +25,41 @@ pub(crate) struct Queues {
     next_ns: u64,
     /// The thread that was read last.
     last: u32,
+    /// The open files, by thread.
+    open: FxHashMap<u32, QueuedTime>,
 }
 
 impl Source for Queues {
     /// Reads the statistics, to compare later ones with.
     fn start(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
-        for Task { pid, tid } in converter.living() {
-            if let Some(queued_ns) = thread_queued_ns(pid, tid) {
-                converter.take(&Input::QueuedAtStart { tid, queued_ns });
+        for task in converter.living() {
+            if let Some(queued_ns) = self.read(task) {
+                converter.take(&Input::QueuedAtStart { tid: task.tid, queued_ns });
             }
         }
         Ok(())
     }
 
-    /// Reads those of a thread that may be about to exit, and from time to time those of all threads.
+    /// Reads those of the main thread for the last time.
     fn before_reaping(&mut self, converter: &mut LiveConverter) {
-        let mut tasks: Vec<Task> = self.child.map(Task::first_of).into_iter().collect();
+        let child = self.child.map(Task::first_of);
+        self.read_all(child, converter);
+    }
+
+    /// Reads those of threads with waits since their last reading, and from time to time those of all threads.
+    fn look(&mut self, converter: &mut LiveConverter) {
+        let mut tasks = converter.threads_to_read(MAX_WAITING);
         let now = monotonic_ns();
         if now >= self.next_ns {
             self.next_ns = now + PAUSE_NS;
-            tasks.extend(self.turn(converter.living()));
+            let living = converter.living();
+            let lives = |tid: u32| living.binary_search_by_key(&tid, |task| task.tid).is_ok();
+            self.open.retain(|tid, _| lives(*tid));
+            let all = self.turn(living);
+            tasks.retain(|task| !all.contains(task));
+            tasks.extend(all);
         }
-        read_all(&tasks, converter);
-    }
-
-    /// Reads those of threads with waits since their last reading.
-    fn look(&mut self, converter: &mut LiveConverter) {
-        let tasks = converter.threads_to_read(MAX_WAITING);
-        read_all(&tasks, converter);
+        self.read_all(tasks, converter);
     }
 }
 
@@ -67,15 +77,29 @@ impl Queues {
         self.last = tasks.last().map_or(0, |task| task.tid);
         tasks
     }
-}
 
-fn read_all<W: World>(tasks: &[Task], converter: &mut Converter<W>) {
-    for Task { pid, tid } in tasks {
-        // What is counted while it is read belongs to the next reading.
-        let time = monotonic_ns();
-        if let Some(queued_ns) = thread_queued_ns(*pid, *tid) {
-            converter.take(&Input::Queued { tid: *tid, queued_ns, time_ns: time });
+    fn read_all(&mut self, tasks: impl IntoIterator<Item = Task>, converter: &mut LiveConverter) {
+        for task in tasks {
+            // What is counted while it is read belongs to the next reading.
+            let time_ns = monotonic_ns();
+            if let Some(queued_ns) = self.read(task) {
+                converter.take(&Input::Queued { tid: task.tid, queued_ns, time_ns });
+            }
         }
+    }
+
+    fn read(&mut self, Task { pid, tid }: Task) -> Option<u64> {
+        if let Some(known) = self.open.get(&tid).and_then(QueuedTime::read_ns) {
+            return Some(known);
+        }
+        // Another thread may have the number of one that has exited.
+        self.open.remove(&tid);
+        let file = QueuedTime::open(pid, tid)?;
+        let queued_ns = file.read_ns()?;
+        if self.open.len() < MAX_OPEN {
+            self.open.insert(tid, file);
+        }
+        Some(queued_ns)
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) trait Source: Debug {
         interval
     }
 
-    /// Reads what disappears when the program is reaped, which may happen next.
+    /// Reads what disappears when the program is reaped, if a signal has arrived that may announce its exit.
     fn before_reaping(&mut self, _converter: &mut LiveConverter) {}
 
     /// Hands over what was observed up to a time.

@@ -267,7 +267,7 @@ impl<W: World> Completion<'_, W> {
         let ended = self.run(walk, code, image);
         let stack = self.finish(ended, walk, code, image)?;
         let drain = image.drain;
-        images.trail.keep(walk, None, code.space.version(), Some(drain));
+        images.trail.keep(walk, None, code.space.version(), Some((drain, self.dump.edge_start())));
         Some(stack)
     }
 
@@ -294,7 +294,7 @@ impl<W: World> Completion<'_, W> {
         if StackImage::still_stands(self.world, self.pid, self.dump)
             && let Some(stack) = self.finish(ended, walk, code, image)
         {
-            images.trail.keep(walk, None, code.space.version(), Some(self.drain));
+            images.trail.keep(walk, None, code.space.version(), Some((self.drain, self.dump.edge_start())));
             return Read::Complete(stack);
         }
         images.drop_newest();

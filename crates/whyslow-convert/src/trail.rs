@@ -50,6 +50,8 @@ pub(crate) struct Trail {
     space: u64,
     /// The image that its outermost part came from.
     image: Option<u64>,
+    /// From this address on, all its words are the image's.
+    agreed_from: u64,
 }
 
 /// Where a walk meets the trail of the previous one.
@@ -59,6 +61,8 @@ pub(crate) struct Met {
     frames: usize,
     /// Whether its outermost part is from an image.
     pub(crate) joined: bool,
+    /// From this address on, the dump agrees with that image.
+    edge: u64,
 }
 
 /// A trail while a dump is compared with it.
@@ -86,22 +90,26 @@ impl Trail {
         Follower { trail: self, dump, image, left: left.into(), same: Cell::new(None), met: Cell::new(None) }
     }
 
-    /// Keeps a walk whose stacks are known: its own frames on top of the part of the trail that it met.
+    /// Keeps a walk whose stacks are known: its own frames on top of the part of the trail that it met. If it used an
+    /// image, that one, and the address from which on its dump agrees with the image.
     pub(crate) fn keep<A: Convertible>(
         &mut self,
         walk: &Walk<A>,
         met: Option<Met>,
         space: u64,
-        image: Option<u64>,
+        image: Option<(u64, u64)>,
     ) {
         match met {
             Some(met) => {
                 self.frames.truncate(met.frames);
                 self.words.truncate(self.frames.last().map_or(0, |frame| frame.words as usize));
+                self.agreed_from = self.agreed_from.max(met.edge);
             }
             None => {
                 self.clear();
-                (self.space, self.image) = (space, image);
+                self.space = space;
+                (self.image, self.agreed_from) =
+                    image.map_or((None, u64::MAX), |(image, edge)| (Some(image), edge));
             }
         }
         // Frames inside one with another kind of rule depend on more than these words.
@@ -154,7 +162,8 @@ impl<'a, F: Fn() -> Option<&'a StackImage>> Follower<'a, F> {
         if self.left.get() == 0 || self.same.get().is_none_or(|same| frame.words > same) {
             return None;
         }
-        self.met.set(Some(Met { frames: left, joined: self.trail.image.is_some() }));
+        let joined = self.trail.image.is_some();
+        self.met.set(Some(Met { frames: left, joined, edge: self.dump.edge_start() }));
         Some(left)
     }
 
@@ -169,8 +178,11 @@ impl<'a, F: Fn() -> Option<&'a StackImage>> Follower<'a, F> {
             self.left.set(0);
             return 0;
         };
+        // Most words are the image's, and need no comparison with it.
+        let agreed_from = self.trail.agreed_from.max(self.dump.edge_start());
         let read = |address: u64| self.dump.read(address).or_else(|| image.read(address));
-        words.take_while(|word| read(word.address) == Some(word.value)).count() as u32
+        let is_same = |word: &&Word| word.address >= agreed_from || read(word.address) == Some(word.value);
+        words.take_while(is_same).count() as u32
     }
 
     /// Where the walk met the trail, if it did.

@@ -152,6 +152,26 @@ impl IoFile {
     }
 }
 
+/// The run-queue delay of a thread. The file stays open: opening it takes five times as long as reading it.
+#[derive(Debug)]
+pub struct QueuedTime(fs::File);
+
+impl QueuedTime {
+    /// Opens that of a running thread.
+    pub fn open(pid: u32, tid: u32) -> Option<Self> {
+        fs::File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok().map(Self)
+    }
+
+    /// The delay up to now, in nanoseconds. `None` once the thread has exited; for a main thread, once its process is
+    /// reaped.
+    pub fn read_ns(&self) -> Option<u64> {
+        let mut text = [0; 64];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..length]).ok()?;
+        text.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+}
+
 /// The kernel's accounting of the whole machine since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MachineAccount {
@@ -257,6 +277,27 @@ mod tests {
         assert!(io.read().is_some(), "it is not reaped yet");
         child.wait().unwrap();
         assert_eq!(io.read(), None);
+    }
+
+    #[test]
+    fn the_delay_of_a_thread_is_known_until_it_exits() {
+        let pid = std::process::id();
+        let (tid, this) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tid.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).unwrap();
+            let _ = ended.recv();
+        });
+        let queued = QueuedTime::open(pid, this.recv().unwrap()).unwrap();
+        let first = queued.read_ns().unwrap();
+        assert!(queued.read_ns().is_some_and(|later| later >= first));
+        drop(end);
+        thread.join().unwrap();
+        // The kernel wakes whoever joins a thread a moment before the thread is gone.
+        while queued.read_ns().is_some() {
+            std::thread::yield_now();
+        }
+        assert!(QueuedTime::open(pid, 0).is_none());
     }
 
     #[test]

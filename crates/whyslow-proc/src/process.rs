@@ -239,12 +239,6 @@ pub fn first_thread_ns(pid: u32) -> Option<[u64; 2]> {
     Some([numbers.next()?, numbers.next()?])
 }
 
-/// The run-queue delay of any thread until it exits; of the main thread until the process is reaped.
-pub fn thread_queued_ns(pid: u32, tid: u32) -> Option<u64> {
-    let times = fs::read_to_string(folder(pid).join(format!("task/{tid}/schedstat"))).ok()?;
-    times.split_whitespace().nth(1)?.parse().ok()
-}
-
 /// The bytes of a process that are in memory.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     let statm = fs::read_to_string(folder(pid).join("statm")).ok()?;

@@ -296,12 +296,15 @@ impl Session {
             // Once all tasks of an event have exited, its descriptor is always ready; polling it would spin.
             waits.retain(|wait| wait.revents & (libc::POLLHUP | libc::POLLERR) == 0);
 
-            if self.paused_ns.is_none() {
+            // A signal that arrives from now on is read in the next round.
+            let fd = self.signals.fd();
+            let has_signals = waits.iter().any(|wait| wait.fd == fd && wait.revents != 0);
+            if has_signals && self.paused_ns.is_none() {
                 for source in &mut self.sources {
                     source.before_reaping(&mut self.converter);
                 }
             }
-            let end = self.follow_orders(deadline);
+            let end = self.follow_orders(has_signals, deadline);
             if end.is_none() {
                 eager_left = if self.drain(whyslow_proc::monotonic_ns().saturating_sub(SETTLE_NS)) {
                     EAGER_AFTER_READ
@@ -330,8 +333,9 @@ impl Session {
     }
 
     /// Does what was ordered: by signals, by the duration, by the exit of processes, or from outside.
-    fn follow_orders(&mut self, deadline: Option<Instant>) -> Option<End> {
-        let end = self.subject.signals_received(&self.signals).or_else(|| self.subject.is_over(deadline));
+    fn follow_orders(&mut self, has_signals: bool, deadline: Option<Instant>) -> Option<End> {
+        let end = has_signals.then(|| self.subject.signals_received(&self.signals)).flatten();
+        let end = end.or_else(|| self.subject.is_over(deadline));
         let mut end = match end {
             Some(End::Stopped) => {
                 self.control.give(Order::Stop);

@@ -101,6 +101,28 @@ fn a_walk_is_reused_only_where_all_words_are_equal() {
     assert_eq!(together.stacks(), alone);
 }
 
+/// The image was read later than the first sample, whose inner frames it does not have.
+#[test]
+fn words_that_only_the_dump_had_are_compared_with_the_image() {
+    let functions = |third: u64| {
+        [0x1100, 0x1101, third].into_iter().chain(0x1103..0x1109).chain([0x1abc]).collect::<Vec<u64>>()
+    };
+    let sampled = TestStack::new(SP, &functions(0x1102), FRAME, 0);
+    let read = TestStack::new(SP, &functions(0x1902), FRAME, 0);
+    let deeper = [vec![0x1200, 0x1201, 0x1202], functions(0x1902)].concat();
+    let deeper = TestStack::new(SP - 3 * FRAME as u64, &deeper, FRAME, 0);
+    let mut together = recorded();
+    has(&mut together, &[&read]);
+    together.sample(APP, 1, sampled.dump(COPIED));
+    together.sample(APP, 2, deeper.dump(COPIED));
+    let counters = &together.converter.tables.counters;
+    assert_eq!((counters.completed_by_read, counters.completed_by_join), (1, 1));
+    let mut alone = recorded();
+    has(&mut alone, &[&deeper]);
+    alone.sample(APP, 2, deeper.dump(COPIED));
+    assert_eq!(together.stacks()[1..], alone.stacks()[..]);
+}
+
 /// The memory for stacks is limited, so its size must be known.
 #[test]
 fn accounts_for_the_memory_of_kept_stacks() {
