@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use whyslow_profile::{Carrier, CodeKind, Profile, StackId};
 
-use crate::growing::{Cursor, Growing, Outward, Repeat};
+use crate::growing::{Cursor, Growing, Outward, Repeats};
 use crate::labels::{self, Label, Labels};
 use crate::selection::{Selection, Weights};
 
@@ -106,35 +106,54 @@ impl CallTree {
 
     /// The same, without the children whose value is less than `least`.
     pub fn children_from(&self, least: u64) -> Children {
-        let kept = || {
-            let rows = (0u32..).zip(&self.parent).zip(&self.total_value).skip(1);
-            rows.filter(|(_, total)| **total >= least).map(|((node, &parent), _)| (node, parent))
-        };
+        let mut nodes: Vec<u32> = (1u32..)
+            .zip(&self.total_value[1..])
+            .filter(|(_, total)| **total >= least)
+            .map(|(node, _)| node)
+            .collect();
+        let parent = |node: u32| self.parent[node as usize];
+        let weight = |node: u32| std::cmp::Reverse(self.total_value[node as usize]);
+        if nodes.len() < self.len() / SPARSE {
+            nodes.sort_by_key(|&node| (parent(node), weight(node)));
+            let (mut parents, mut starts) = (Vec::new(), Vec::new());
+            for (at, &node) in (0u32..).zip(&nodes) {
+                if parents.last() != Some(&parent(node)) {
+                    parents.push(parent(node));
+                    starts.push(at);
+                }
+            }
+            starts.push(nodes.len() as u32);
+            return Children { parents: Some(parents), starts, nodes };
+        }
         let mut starts = vec![0u32; self.len() + 1];
-        for (_, parent) in kept() {
-            starts[parent as usize + 1] += 1;
+        for &node in &nodes {
+            starts[parent(node) as usize + 1] += 1;
         }
         for node in 0..self.len() {
             starts[node + 1] += starts[node];
         }
         let mut next = starts.clone();
-        let mut nodes = vec![0; starts[self.len()] as usize];
-        for (node, parent) in kept() {
-            let at = &mut next[parent as usize];
-            nodes[*at as usize] = node;
+        let mut sorted = vec![0; nodes.len()];
+        for node in nodes {
+            let at = &mut next[parent(node) as usize];
+            sorted[*at as usize] = node;
             *at += 1;
         }
         for range in starts.windows(2) {
-            nodes[range[0] as usize..range[1] as usize]
-                .sort_by_key(|&node| std::cmp::Reverse(self.total_value[node as usize]));
+            sorted[range[0] as usize..range[1] as usize].sort_by_key(|&node| weight(node));
         }
-        Children { starts, nodes }
+        Children { parents: None, starts, nodes: sorted }
     }
 }
+
+/// If fewer than one in this many nodes are listed, only their parents have an entry.
+const SPARSE: usize = 4;
 
 /// The children of every node of a [`CallTree`], heaviest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Children {
+    /// The nodes with an entry in `starts`, in order; `None` if every node has one.
+    parents: Option<Vec<u32>>,
     starts: Vec<u32>,
     nodes: Vec<u32>,
 }
@@ -142,8 +161,14 @@ pub struct Children {
 impl Children {
     /// The children of one node.
     pub fn of(&self, node: u32) -> &[u32] {
-        let node = node as usize;
-        &self.nodes[self.starts[node] as usize..self.starts[node + 1] as usize]
+        let row = match &self.parents {
+            None => node as usize,
+            Some(parents) => match parents.binary_search(&node) {
+                Ok(row) => row,
+                Err(_) => return &[],
+            },
+        };
+        &self.nodes[self.starts[row] as usize..self.starts[row + 1] as usize]
     }
 }
 
@@ -154,7 +179,7 @@ pub(crate) fn merge(
     weights: &Weights,
     options: &TreeOptions,
     fold: bool,
-) -> (CallTree, Vec<Repeat>) {
+) -> (CallTree, Repeats) {
     let labels = Labels::new(profile);
     let mut growing = Growing::new(&labels, options, fold);
     if options.inverted {
@@ -165,7 +190,7 @@ pub(crate) fn merge(
             && options.max_depth == usize::MAX
             && let Some(codes) = labels.distinct_by_location(profile, options.inline)
         {
-            return (growing.copy(profile, weights, &used, &codes), Vec::new());
+            return (growing.copy(profile, weights, &used, &codes), Repeats::default());
         }
         growing.reserve(used.iter().filter(|used| **used).count());
         let mut ends = vec![Cursor::default(); profile.stacks.len()];
@@ -272,6 +297,22 @@ mod tests {
         profile.functions[d] = profile.functions[a].clone();
         let tree = CallTree::build(&profile, &Selection::default(), &TreeOptions::default());
         assert_eq!(text(&profile, &tree), ["all 0/18", " main 0/18", "  a 2/13", "   b 11/11", "  c 5/5"]);
+    }
+
+    #[test]
+    fn few_children_are_listed_as_many_are() {
+        let folded = (1..200).map(|at| format!("main;f{};g{at} {}\n", at % 7, at % 31)).collect::<String>();
+        let profile = testing::profile(&folded);
+        let tree = CallTree::build(&profile, &Selection::default(), &TreeOptions::default());
+        let all = tree.children();
+        for least in [1, 20, 25, 30, 31, 1_000, 100_000] {
+            let few = tree.children_from(least * SAMPLE_NS);
+            for node in 0..tree.len() as u32 {
+                let heavy = |child: &u32| tree.total_value[*child as usize] >= least * SAMPLE_NS;
+                let expected = all.of(node).iter().copied().filter(heavy).collect::<Vec<_>>();
+                assert_eq!(few.of(node), expected, "node {node}, from {least}");
+            }
+        }
     }
 
     #[test]

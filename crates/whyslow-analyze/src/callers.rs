@@ -239,7 +239,9 @@ mod tests {
             "_start;__libc_start_main;std::rt::lang_start;main;f;core::iter::map;core::iter::fold;core::ops::function::call;g 4",
         );
         let callers = Callers::folded(&profile, &Selection::default(), "f", true).unwrap();
-        let shown = |outline: &Outline| outline.folds.iter().map(|fold| fold.frames).collect::<Vec<_>>();
+        let shown = |outline: &Outline| {
+            (0..outline.tree.len() as u32).map(|node| outline.folds.of(node).frames).collect::<Vec<_>>()
+        };
         assert_eq!(shown(&callers.callers), [0, 0, 3]);
         assert_eq!(shown(&callers.callees), [0, 3, 0]);
         assert_eq!(callers.total_value, 4 * SAMPLE_NS);

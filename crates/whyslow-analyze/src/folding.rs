@@ -12,7 +12,7 @@
 use whyslow_profile::{Carrier, LocationId, Profile, StackId};
 
 use crate::call_tree::{CallTree, TreeOptions};
-use crate::growing::{Cursor, Growing, Repeat};
+use crate::growing::{Ends, Growing, Repeats};
 use crate::labels::{self, Label, Labels};
 use crate::selection::Weights;
 
@@ -37,6 +37,25 @@ impl Fold {
         let speaks = Carrier::all().filter(has).any(|carrier| !carrier.says_nothing());
         let words = Carrier::all().filter(has).filter(|carrier| !(speaks && carrier.says_nothing()));
         words.map(Carrier::word).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What the nodes of a folded tree stand for. Few are folded.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Folds {
+    /// Up to the last node that is folded.
+    of_nodes: Vec<Fold>,
+}
+
+impl Folds {
+    /// What a node stands for.
+    pub fn of(&self, node: u32) -> Fold {
+        self.of_nodes.get(node as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether anything is folded, recursion aside.
+    pub fn any(&self) -> bool {
+        self.of_nodes.iter().any(|fold| fold.frames > 0)
     }
 }
 
@@ -74,11 +93,10 @@ impl<'a> Folding<'a> {
     pub(crate) fn fold(&self, whole: &CallTree, options: &TreeOptions) -> Folded {
         if self.family.iter().all(Option::is_none) {
             let (tree, repeats, node_of) = self.fold_recursion(whole, options);
-            let folds = vec![Fold::default(); tree.len()];
-            return Folded { tree, repeats, folds, node_of };
+            return Folded { tree, repeats, folds: Folds::default(), node_of };
         }
         let regions = self.fold_regions(whole, options);
-        if regions.folds.iter().all(|fold| fold.frames == 0) {
+        if !regions.folds.any() {
             let Regions { tree, repeats, folds, node_of, .. } = regions;
             return Folded { tree, repeats, folds, node_of };
         }
@@ -115,15 +133,15 @@ impl<'a> Folding<'a> {
     }
 
     /// The tree with only its recursion folded.
-    fn fold_recursion(&self, whole: &CallTree, options: &TreeOptions) -> (CallTree, Vec<Repeat>, Vec<u32>) {
+    fn fold_recursion(&self, whole: &CallTree, options: &TreeOptions) -> (CallTree, Repeats, Vec<u32>) {
         let mut growing = Growing::new(self.labels, options, true);
         growing.reserve(whole.len());
-        let mut ends = vec![Cursor::default(); whole.len()];
+        let mut ends = Ends::new(whole.len(), options);
         // Whether several nodes of the whole tree have been merged. Otherwise a node's children are new,
         // since no two children of a node have the same label.
         let mut merged = vec![false; whole.len()];
         for node in 1..whole.len() {
-            let mut at = ends[whole.parent[node] as usize];
+            let mut at = ends.of(whole.parent[node]);
             let (code, before) = (self.labels.code(whole.label[node]), growing.len());
             if merged[at.node as usize] {
                 let _ = growing.step(&mut at, code, whole.inlined[node]);
@@ -131,12 +149,14 @@ impl<'a> Folding<'a> {
                 growing.step_new(&mut at, code, whole.inlined[node]);
             }
             merged[at.node as usize] |= growing.len() == before;
-            ends[node] = at;
+            ends.push(whole.parent[node], at);
             growing.add(at.node, whole.self_value[node]);
         }
         growing.add(0, whole.self_value[0]);
+        drop(merged);
+        let node_of = ends.into_nodes();
         let (tree, repeats) = growing.finish();
-        (tree, repeats, nodes(&ends))
+        (tree, repeats, node_of)
     }
 
     /// One node per region and family.
@@ -144,7 +164,7 @@ impl<'a> Folding<'a> {
         let in_region = self.regions(whole);
         let mut growing = Growing::new(self.labels, options, true);
         growing.reserve(whole.len());
-        let mut ends = vec![Cursor::default(); whole.len()];
+        let mut ends = Ends::new(whole.len(), options);
         // The family of each node's region, and its frames so far.
         let mut inside: Vec<Option<(Carrier, u32)>> = vec![None; whole.len()];
         let mut folds: Vec<Fold> = Vec::new();
@@ -152,7 +172,7 @@ impl<'a> Folding<'a> {
         let mut only: Vec<Option<Label>> = Vec::new();
         for node in 1..whole.len() {
             let parent = whole.parent[node] as usize;
-            let mut at = ends[parent];
+            let mut at = ends.of(whole.parent[node]);
             match in_region[node].then(|| self.family_of(whole, node)).flatten() {
                 None => {
                     let _ = growing.step(&mut at, self.labels.code(whole.label[node]), whole.inlined[node]);
@@ -177,14 +197,13 @@ impl<'a> Folding<'a> {
                     folds[place].families |= bit(family);
                 }
             }
-            ends[node] = at;
+            ends.push(whole.parent[node], at);
             growing.add(at.node, whole.self_value[node]);
         }
         growing.add(0, whole.self_value[0]);
+        let node_of = ends.into_nodes();
         let (tree, repeats) = growing.finish();
-        folds.resize(tree.len(), Fold::default());
-        only.resize(tree.len(), None);
-        Regions { tree, repeats, folds, node_of: nodes(&ends), only }
+        Regions { tree, repeats, folds: Folds { of_nodes: folds }, node_of, only }
     }
 
     /// Joins a folded node with its folded child if nothing else below it is worth showing, and undoes
@@ -193,60 +212,55 @@ impl<'a> Folding<'a> {
         let Regions { tree, repeats, folds, only, node_of } = regions;
         let joins = |node: usize| {
             let parent = tree.parent[node] as usize;
-            folds[node].frames > 0
-                && folds[parent].frames > 0
-                && repeats[node].times < 2
+            folds.of(node as u32).frames > 0
+                && folds.of(parent as u32).frames > 0
+                && repeats.of(node as u32).times < 2
                 && tree.total_value[parent] - tree.total_value[node] <= self.small
         };
         let mut label = tree.label.clone();
-        let mut joined = folds.clone();
+        let mut joined: Vec<Fold> = (0u32..).map(|node| folds.of(node)).take(tree.len()).collect();
         for node in (1..tree.len()).rev().filter(|&node| joins(node)) {
             let parent = tree.parent[node] as usize;
             joined[parent].frames += joined[node].frames;
             joined[parent].families |= joined[node].families;
         }
         for node in 1..tree.len() {
-            if let (1, Some(function)) = (joined[node].frames, only[node]) {
+            if let (1, Some(Some(function))) = (joined[node].frames, only.get(node).copied()) {
                 label[node] = function;
                 joined[node] = Fold::default();
             }
         }
         let mut growing = Growing::new(self.labels, options, false);
-        let mut ends = vec![Cursor::default(); tree.len()];
-        let mut of_nodes = vec![(Repeat::default(), Fold::default())];
+        let mut ends = Ends::new(tree.len(), options);
+        let mut all = Repeats::default();
+        let mut folds = vec![Fold::default()];
         for node in 1..tree.len() {
-            let mut at = ends[tree.parent[node] as usize];
+            let mut at = ends.of(tree.parent[node]);
             if !joins(node) {
                 let _ = growing.step(&mut at, self.labels.code(label[node]), tree.inlined[node]);
-                let place = at.node as usize;
-                of_nodes.resize(of_nodes.len().max(place + 1), Default::default());
-                let (repeat, fold) = &mut of_nodes[place];
-                if repeats[node].times > repeat.times {
-                    *repeat = repeats[node];
+                let (place, repeat) = (at.node as usize, repeats.of(node as u32));
+                if repeat.times > all.of(at.node).times {
+                    *all.of_mut(at.node) = repeat;
                 }
-                fold.frames = fold.frames.max(joined[node].frames);
-                fold.families |= joined[node].families;
+                folds.resize(folds.len().max(place + 1), Fold::default());
+                folds[place].frames = folds[place].frames.max(joined[node].frames);
+                folds[place].families |= joined[node].families;
             }
-            ends[node] = at;
+            ends.push(tree.parent[node], at);
             growing.add(at.node, tree.self_value[node]);
         }
         growing.add(0, tree.self_value[0]);
-        let (repeats, folds) = of_nodes.into_iter().unzip();
-        let node_of = node_of.iter().map(|&node| ends[node as usize].node).collect();
-        Folded { tree: growing.finish().0, repeats, folds, node_of }
+        let node_of = node_of.iter().map(|&node| ends.of(node).node).collect();
+        let folds = Folds { of_nodes: folds };
+        Folded { tree: growing.finish().0, repeats: all, folds, node_of }
     }
-}
-
-/// The nodes at which paths end.
-fn nodes(ends: &[Cursor]) -> Vec<u32> {
-    ends.iter().map(|end| end.node).collect()
 }
 
 /// A folded tree.
 pub(crate) struct Folded {
     pub(crate) tree: CallTree,
-    pub(crate) repeats: Vec<Repeat>,
-    pub(crate) folds: Vec<Fold>,
+    pub(crate) repeats: Repeats,
+    pub(crate) folds: Folds,
     /// For each node of the whole tree, its node here.
     pub(crate) node_of: Vec<u32>,
 }
@@ -254,11 +268,11 @@ pub(crate) struct Folded {
 /// A tree with folded regions.
 struct Regions {
     tree: CallTree,
-    repeats: Vec<Repeat>,
-    folds: Vec<Fold>,
+    repeats: Repeats,
+    folds: Folds,
     /// For each node of the whole tree, its node here.
     node_of: Vec<u32>,
-    /// The function of a folded node that stands for a single function.
+    /// The function of a folded node that stands for a single function, up to the last one.
     only: Vec<Option<Label>>,
 }
 
@@ -275,13 +289,13 @@ mod tests {
         let outline = Outline::folded(&profile, &Selection::default().weigh(&profile), &options);
         let shown = outline.items(0.0).into_iter().map(|item| {
             let at = item.node as usize;
-            let fold = outline.folds[at];
+            let fold = outline.folds.of(item.node);
             let name = match fold.frames {
                 0 => CallTree::name(&profile, outline.tree.label[at]).into_owned(),
                 frames => format!("[{} {frames}]", fold.words()),
             };
             let (own, total) = (outline.tree.self_value[at], outline.tree.total_value[at]);
-            let times = outline.repeats[at].times;
+            let times = outline.repeats.of(item.node).times;
             let repeat = if times > 1 { format!(" ×{times}") } else { String::new() };
             let indent = " ".repeat(item.depth as usize);
             format!("{indent}{name} {}/{}{repeat}", own / SAMPLE_NS, total / SAMPLE_NS)

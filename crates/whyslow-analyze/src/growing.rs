@@ -23,6 +23,94 @@ pub struct Repeat {
     pub more: bool,
 }
 
+/// How often the last frames of nodes repeat. Few nodes do.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Repeats {
+    /// Up to the last node that has any.
+    of_nodes: Vec<Repeat>,
+}
+
+impl Repeats {
+    /// How often the last frames of a node's path repeat.
+    pub fn of(&self, node: u32) -> Repeat {
+        self.of_nodes.get(node as usize).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn of_mut(&mut self, node: u32) -> &mut Repeat {
+        let node = node as usize;
+        if node >= self.of_nodes.len() {
+            self.of_nodes.resize(node + 1, Repeat::default());
+        }
+        &mut self.of_nodes[node]
+    }
+
+    /// Whether there is any recursion.
+    pub fn any(&self) -> bool {
+        self.of_nodes.iter().any(|repeat| repeat.times > 1)
+    }
+}
+
+/// The cursors after the frames of a tree, one per node. A cursor that is not in a recursion is only a node, and those
+/// that leave a recursion share their state.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    nodes: Vec<u32>,
+    states: Vec<u32>,
+    distinct: Vec<(Repeat, u32)>,
+    /// Empty if the depth of the tree is not limited.
+    depths: Vec<u32>,
+}
+
+impl Ends {
+    /// The cursor of the root, with room for this many nodes.
+    pub(crate) fn new(nodes: usize, options: &TreeOptions) -> Self {
+        let (mut of_nodes, mut states) = (Vec::with_capacity(nodes), Vec::with_capacity(nodes));
+        of_nodes.push(0);
+        states.push(0);
+        let depths = if options.max_depth == usize::MAX { Vec::new() } else { vec![0] };
+        Self { nodes: of_nodes, states, distinct: vec![Default::default()], depths }
+    }
+
+    pub(crate) fn of(&self, node: u32) -> Cursor {
+        let node = node as usize;
+        let (repeat, since_repeat) = self.distinct[self.states[node] as usize];
+        Cursor {
+            node: self.nodes[node],
+            depth: self.depths.get(node).copied().unwrap_or(0),
+            repeat,
+            since_repeat,
+        }
+    }
+
+    /// Adds the cursor of the next node, which is below `parent`.
+    pub(crate) fn push(&mut self, parent: u32, cursor: Cursor) {
+        let state = match cursor.repeat.frames {
+            0 => 0,
+            _ => {
+                // Beyond the longest cycle, it makes no difference how far away the recursion is.
+                let state = (cursor.repeat, cursor.since_repeat.min(LONGEST_CYCLE as u32));
+                let before = self.states[parent as usize];
+                if self.distinct[before as usize] != state {
+                    self.distinct.push(state);
+                    self.distinct.len() as u32 - 1
+                } else {
+                    before
+                }
+            }
+        };
+        self.nodes.push(cursor.node);
+        self.states.push(state);
+        if !self.depths.is_empty() {
+            self.depths.push(cursor.depth);
+        }
+    }
+
+    /// The nodes of the cursors.
+    pub(crate) fn into_nodes(self) -> Vec<u32> {
+        self.nodes
+    }
+}
+
 /// Locations per stack in the first round of [`Growing::outwards`]; each round doubles it.
 const FIRST_ROUND: usize = 4;
 
@@ -69,7 +157,7 @@ pub(crate) struct Growing<'a> {
     tree: CallTree,
     /// The label number of each node.
     codes: Vec<u32>,
-    repeats: Vec<Repeat>,
+    repeats: Repeats,
     links: Vec<Links>,
     /// Node by parent node (high half) and label number (low half), for nodes with many children.
     nodes: FxHashMap<u64, u32>,
@@ -91,7 +179,7 @@ impl<'a> Growing<'a> {
             fold,
             tree,
             codes: vec![labels.code(Label::Root)],
-            repeats: vec![Repeat::default()],
+            repeats: Repeats::default(),
             links: vec![Links::default()],
             nodes: FxHashMap::default(),
         }
@@ -103,7 +191,6 @@ impl<'a> Growing<'a> {
         self.codes.reserve(nodes);
         self.tree.inlined.reserve(nodes);
         self.tree.self_value.reserve(nodes);
-        self.repeats.reserve(nodes);
         self.links.reserve(nodes);
     }
 
@@ -201,7 +288,9 @@ impl<'a> Growing<'a> {
         }
         let round = (0..at.since_repeat).fold(at.node, |node, _| self.tree.parent[node as usize]);
         at.repeat.more = true;
-        self.repeats[round as usize].more |= self.repeats[round as usize].times > 1;
+        if self.repeats.of(round).times > 1 {
+            self.repeats.of_mut(round).more = true;
+        }
         true
     }
 
@@ -244,9 +333,9 @@ impl<'a> Growing<'a> {
         if !(0..round).all(is_function) {
             return true;
         }
-        let most = &mut self.repeats[at.node as usize];
+        let most = self.repeats.of(at.node);
         if times > most.times {
-            *most = Repeat { more: most.more || at.repeat.more, ..at.repeat };
+            *self.repeats.of_mut(at.node) = Repeat { more: most.more || at.repeat.more, ..at.repeat };
         }
         true
     }
@@ -300,7 +389,6 @@ impl<'a> Growing<'a> {
         self.tree.parent.push(parent);
         self.tree.inlined.push(inlined);
         self.tree.self_value.push(0);
-        self.repeats.push(Repeat::default());
         node
     }
 
@@ -312,11 +400,19 @@ impl<'a> Growing<'a> {
         used: &[bool],
         codes: &[u32],
     ) -> CallTree {
-        let mut nodes = vec![0u32; used.len()];
+        let count = used.iter().filter(|used| **used).count();
+        self.tree.parent.reserve_exact(count);
+        self.tree.self_value.reserve_exact(count);
+        self.codes.reserve_exact(count);
+        // The nodes of stacks: the next ones, if all are used.
+        let mut nodes = if count == used.len() { Vec::new() } else { vec![0u32; used.len()] };
         for stack in (0..used.len()).filter(|&stack| used[stack]) {
             let id = StackId::from(stack);
-            nodes[stack] = self.codes.len() as u32;
-            self.tree.parent.push(profile.stacks.parent(id).map_or(0, |parent| nodes[parent.index()]));
+            if let Some(node) = nodes.get_mut(stack) {
+                *node = self.codes.len() as u32;
+            }
+            let node_of = |id: StackId| nodes.get(id.index()).copied().unwrap_or(id.0 + 1);
+            self.tree.parent.push(profile.stacks.parent(id).map_or(0, node_of));
             self.codes.push(codes[profile.stacks.location(id).index()]);
             self.tree.self_value.push(weights.value[stack]);
         }
@@ -325,7 +421,7 @@ impl<'a> Growing<'a> {
     }
 
     /// Adds up the totals.
-    pub(crate) fn finish(self) -> (CallTree, Vec<Repeat>) {
+    pub(crate) fn finish(self) -> (CallTree, Repeats) {
         let mut tree = self.tree;
         tree.label = self.codes.iter().map(|code| self.labels.label(*code)).collect();
         let mut total = tree.self_value.clone();

@@ -142,7 +142,7 @@ fn follow(profile: &Profile, outline: &Outline, guide: &Outline, top: Label) -> 
         path.steps.push(HotStep {
             label,
             inlined: tree.inlined[node as usize],
-            repeat: outline.repeats[node as usize],
+            repeat: outline.repeats.of(node),
             self_value: tree.self_value[node as usize],
             total_value: tree.total_value[node as usize],
             leading_value: value,
@@ -170,7 +170,7 @@ fn heaviest_branch(profile: &Profile, outline: &Outline) -> Option<HotPath> {
         path.steps.push(HotStep {
             label,
             inlined: tree.inlined[child as usize],
-            repeat: outline.repeats[child as usize],
+            repeat: outline.repeats.of(child),
             self_value: tree.self_value[child as usize],
             total_value: below,
             leading_value: below,

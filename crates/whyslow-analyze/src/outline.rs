@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use whyslow_profile::Profile;
 
 use crate::call_tree::{CallTree, Children, TreeOptions, merge};
-use crate::folding::{Fold, Folded, Folding};
-use crate::growing::Repeat;
+use crate::folding::{Folded, Folding, Folds};
+use crate::growing::Repeats;
 use crate::labels::Labels;
 use crate::selection::{Selection, Weights};
 
@@ -16,10 +16,10 @@ use crate::selection::{Selection, Weights};
 pub struct Outline {
     /// The tree.
     pub tree: CallTree,
-    /// How often the frames that end at a node repeat; indexed by node.
-    pub repeats: Vec<Repeat>,
-    /// What is folded into a node in addition to recursion; indexed by node.
-    pub folds: Vec<Fold>,
+    /// How often the frames that end at a node repeat.
+    pub repeats: Repeats,
+    /// What is folded into a node in addition to recursion.
+    pub folds: Folds,
     /// For each node of the tree that was folded, its node here; empty if nothing was folded.
     pub node_of: Vec<u32>,
     /// The children of each node, computed on demand.
@@ -69,9 +69,8 @@ impl Outline {
         Self { tree, repeats, folds, node_of, children: OnceLock::new() }
     }
 
-    pub(crate) fn from_parts((tree, repeats): (CallTree, Vec<Repeat>)) -> Self {
-        let folds = vec![Fold::default(); tree.len()];
-        Self { tree, repeats, folds, node_of: Vec::new(), children: OnceLock::new() }
+    pub(crate) fn from_parts((tree, repeats): (CallTree, Repeats)) -> Self {
+        Self { tree, repeats, folds: Folds::default(), node_of: Vec::new(), children: OnceLock::new() }
     }
 
     /// The children of each node, heaviest first.
@@ -118,6 +117,7 @@ impl Outline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growing::Repeat;
     use crate::testing;
 
     fn lines(folded: &str, options: &TreeOptions, min_share: f64) -> Vec<String> {
@@ -128,7 +128,7 @@ mod tests {
             let name = CallTree::name(&profile, outline.tree.label[at]);
             let indent = " ".repeat(item.depth as usize);
             let (own, total) = (outline.tree.self_value[at], outline.tree.total_value[at]);
-            let repeat = match outline.repeats[at] {
+            let repeat = match outline.repeats.of(item.node) {
                 Repeat { times: 0, .. } => String::new(),
                 Repeat { frames, times, more } => {
                     format!(" {frames}×{times}{}", if more { "+" } else { "" })

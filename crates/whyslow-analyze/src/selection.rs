@@ -250,8 +250,9 @@ impl Selection {
             // A stack with a value but no counted sample has at least one.
             weights.count.iter_mut().zip(counts).for_each(|(count, counted)| *count = counted.max(*count));
         }
-        let sampled = (0..stacks).filter(|stack| !profile.is_not_sampled(StackId::from(*stack)));
-        weights.total_count = sampled.fold(0, |sum, stack| sum.saturating_add(weights.count[stack]));
+        let counts = (0..).map(StackId).zip(&weights.count).filter(|(_, count)| **count > 0);
+        let sampled = counts.filter(|(stack, _)| !profile.is_not_sampled(*stack));
+        weights.total_count = sampled.fold(0, |sum, (_, count)| sum.saturating_add(*count));
         weights
     }
 

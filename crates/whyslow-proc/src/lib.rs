@@ -43,6 +43,11 @@ pub fn monotonic_ns() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
+/// Whether the address space of this process is limited, as by `ulimit -v`.
+pub fn is_address_space_limited() -> bool {
+    rustix::process::getrlimit(rustix::process::Resource::As).current.is_some()
+}
+
 /// The effective user id of this process.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()

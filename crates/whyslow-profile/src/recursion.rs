@@ -188,16 +188,26 @@ impl Tree for Rebuilt<'_> {
     }
 }
 
+/// Whether a stack has more than [`EXACT`] frames. Few profiles have one, and there may be millions of stacks.
+fn has_deep_stacks(stacks: &Stacks) -> bool {
+    let mut depths: Vec<u8> = Vec::with_capacity(stacks.len());
+    (0..stacks.len()).map(StackId::from).any(|stack| {
+        let depth = stacks.parent(stack).map_or(0, |parent| depths[parent.index()]).saturating_add(1);
+        depths.push(depth);
+        usize::from(depth) > EXACT
+    })
+}
+
 /// Leaves recursion out of all stacks of a profile, as recording does.
 pub fn leave_out_recursion(profile: &mut Profile) {
+    if !has_deep_stacks(&profile.stacks) {
+        return;
+    }
     let mut depths: Vec<usize> = Vec::with_capacity(profile.stacks.len());
     for stack in (0..profile.stacks.len()).map(StackId::from) {
         depths.push(profile.stacks.parent(stack).map_or(0, |parent| depths[parent.index()]) + 1);
     }
     let deepest = depths.into_iter().max().unwrap_or(0);
-    if deepest <= EXACT {
-        return;
-    }
     profile.meta.counters.deepest_stack = profile.meta.counters.deepest_stack.max(deepest as u64);
     let old = std::mem::take(&mut profile.stacks);
     let (stacks, ids) = (Stacks::default(), FxHashMap::default());

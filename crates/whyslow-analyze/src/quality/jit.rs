@@ -243,7 +243,8 @@ struct Passes {
 }
 
 impl Passes {
-    fn of(profile: &Profile) -> Self {
+    /// `None` if the profile has neither.
+    fn of(profile: &Profile) -> Option<Self> {
         let is_jit: Vec<bool> = profile.modules.iter().map(|module| module.kind == ModuleKind::Jit).collect();
         let interprets = |row: usize| {
             let file = module_file_name(profile, ModuleId::from(row));
@@ -251,6 +252,9 @@ impl Passes {
             known.is_some_and(|known| !matches!(known.script, Script::Compiled))
         };
         let interprets: Vec<bool> = (0..profile.modules.len()).map(interprets).collect();
+        if !is_jit.iter().chain(&interprets).any(|row| *row) {
+            return None;
+        }
         let stacks = &profile.stacks;
         let (mut through, mut named) = (vec![false; stacks.len()], vec![false; stacks.len()]);
         let mut passes = Self {
@@ -283,21 +287,23 @@ impl Passes {
                 passes.interpreter[stack] = None;
             }
         }
-        passes
+        Some(passes)
     }
 }
 
 /// For each stack, whether it runs a script whose functions are not visible: an interpreter's, or nameless code
 /// made at run time. What its runtime does there is the script's doing.
 pub fn runs_hidden_script(profile: &Profile) -> Vec<bool> {
-    let Passes { unnamed, interpreter, .. } = Passes::of(profile);
+    let Some(Passes { unnamed, interpreter, .. }) = Passes::of(profile) else {
+        return vec![false; profile.stacks.len()];
+    };
     unnamed.into_iter().zip(interpreter).map(|(unnamed, by)| unnamed || by.is_some()).collect()
 }
 
 /// The interpreters that samples pass through without showing what they run, with the value of these samples,
 /// heaviest first.
 pub(super) fn interpreters(profile: &Profile, weights: &Weights) -> Vec<(Runtime, u64)> {
-    let passes = Passes::of(profile);
+    let Some(passes) = Passes::of(profile) else { return Vec::new() };
     let mut found: Vec<(Runtime, u64)> = Vec::new();
     for (module, &value) in passes.interpreter.iter().zip(&weights.value) {
         let Some(module) = module.filter(|_| value > 0) else { continue };
@@ -315,7 +321,7 @@ pub(super) fn interpreters(profile: &Profile, weights: &Weights) -> Vec<(Runtime
 /// The code of each runtime in the main metric, heaviest first.
 pub(super) fn runtimes(profile: &Profile, weights: &Weights) -> Vec<RuntimeCode> {
     let stacks = &profile.stacks;
-    let Passes { unnamed, lost_at, .. } = Passes::of(profile);
+    let Some(Passes { unnamed, lost_at, .. }) = Passes::of(profile) else { return Vec::new() };
     let matters = |stack: usize| (unnamed[stack] || lost_at[stack]) && weights.value[stack] > 0;
     if !(0..stacks.len()).any(matters) {
         return Vec::new();

@@ -3,13 +3,13 @@
 mod heap;
 mod jit;
 mod modules;
+mod shares;
 mod truncation;
 mod waits;
 mod warning;
 
 use whyslow_profile::{
-    HeapNote, KernelView, LocationId, Note, Profile, RecordingNote, Sampler, Sampling, StackId, Subject,
-    Trigger, Unit,
+    HeapNote, KernelView, Note, Profile, RecordingNote, Sampler, Sampling, Subject, Trigger, Unit,
 };
 
 pub use heap::HeapQuality;
@@ -18,9 +18,9 @@ pub use waits::WaitQuality;
 pub(crate) use waits::wait_error;
 pub use warning::{BuiltWith, ModuleShare, Warning};
 
+use self::shares::StackShares;
 use crate::command::record_again;
 use crate::counting::is_counted;
-use crate::labels::{Label, Labels, is_named};
 use crate::selection::{Selection, Weights};
 use crate::units::share;
 use crate::waits::{Spent, wait_metric};
@@ -473,79 +473,6 @@ fn lost_of(profile: &Profile, samples: u64, expected: Option<u64>) -> u64 {
             lost.min(expected.saturating_sub(samples))
         }
         _ => lost,
-    }
-}
-
-/// Shares of the samples by what is missing from their stacks.
-struct StackShares {
-    truncated: f64,
-    /// A part of a deep recursion is left out.
-    left_out: f64,
-    unresolved: f64,
-    nameless: f64,
-    /// The innermost frame is in no known module and has no name.
-    no_module: f64,
-    /// The innermost frame is in the kernel.
-    kernel: f64,
-    /// whyslow's own code in the program, or the kernel called by it.
-    agent: f64,
-    /// Time without samples; the other shares are of the rest.
-    not_sampled: f64,
-}
-
-impl StackShares {
-    fn of(profile: &Profile, weights: &Weights) -> Self {
-        let labels = Labels::new(profile);
-        let stacks = &profile.stacks;
-        let mut truncated_stack = vec![false; stacks.len()];
-        let mut left_out_stack = vec![false; stacks.len()];
-        let mut named_stack = vec![false; stacks.len()];
-        let mut agent_stack = vec![false; stacks.len()];
-        let owners: Vec<modules::Owner> = modules::owners(profile);
-        let (mut truncated, mut unresolved, mut nameless, mut no_module, mut kernel) = (0, 0, 0, 0, 0);
-        let (mut agent, mut not_sampled, mut left_out) = (0, 0, 0);
-        for stack in 0..stacks.len() {
-            let id = StackId::from(stack);
-            let location = stacks.location(id);
-            if profile.is_not_sampled(id) {
-                not_sampled += weights.value[stack];
-                continue;
-            }
-            let named = is_named(profile, location);
-            (truncated_stack[stack], named_stack[stack]) = match stacks.parent(id) {
-                Some(parent) => (truncated_stack[parent.index()], named || named_stack[parent.index()]),
-                None => (location == LocationId::TRUNCATED, named),
-            };
-            left_out_stack[stack] = profile.is_left_out(location)
-                || stacks.parent(id).is_some_and(|parent| left_out_stack[parent.index()]);
-            let owner = profile.locations.module[location.index()].and_then(|row| owners.get(row.index()));
-            agent_stack[stack] = match owner {
-                Some(modules::Owner::Agent) => true,
-                Some(modules::Owner::Kernel) => stacks.parent(id).is_some_and(|row| agent_stack[row.index()]),
-                _ => false,
-            };
-            let value = weights.value[stack];
-            let add = |sum: &mut u64, counts: bool| *sum = sum.saturating_add(if counts { value } else { 0 });
-            add(&mut truncated, truncated_stack[stack]);
-            add(&mut left_out, left_out_stack[stack]);
-            add(&mut nameless, !named_stack[stack]);
-            let leaf = labels.label(labels.innermost(profile, location, true));
-            add(&mut unresolved, !named);
-            add(&mut no_module, leaf == Label::Unknown);
-            add(&mut agent, agent_stack[stack]);
-            add(&mut kernel, crate::labels::kind(profile, leaf) == whyslow_profile::CodeKind::Kernel);
-        }
-        let of_all = |part| share(part, weights.total_value - not_sampled);
-        Self {
-            truncated: of_all(truncated),
-            left_out: of_all(left_out),
-            unresolved: of_all(unresolved),
-            nameless: of_all(nameless),
-            no_module: of_all(no_module),
-            kernel: of_all(kernel),
-            agent: of_all(agent),
-            not_sampled: share(not_sampled, weights.total_value),
-        }
     }
 }
 

@@ -61,8 +61,11 @@ pub(super) fn warn(
     of_cpu_time: bool,
     warnings: &mut Vec<Warning>,
 ) {
+    if profile.modules.is_empty() {
+        return;
+    }
     let mut value = vec![0u64; profile.modules.len()];
-    for stack in 0..profile.stacks.len() {
+    for stack in (0..profile.stacks.len()).filter(|&stack| weights.value[stack] > 0) {
         let location = profile.stacks.location(StackId::from(stack));
         if let Some(module) = profile.locations.module[location.index()] {
             let sum = &mut value[module.index()];

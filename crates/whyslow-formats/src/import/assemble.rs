@@ -14,6 +14,7 @@ use super::{ImportError, Imported};
 /// The maximum bytes of text in a profile, and the maximum rows of a table: ids have 32 bits.
 const MOST_TEXT: usize = 3 << 30;
 const MOST_ROWS: usize = u32::MAX as usize - 1;
+const MOST_STACKS: usize = LastCalled::SEVERAL as usize - 1;
 
 /// Longer texts are truncated: they have to fit into a chunk of the file.
 const LONGEST_TEXT: usize = 1 << 20;
@@ -58,11 +59,24 @@ pub(crate) struct Assembly {
 type FrameKey = (FunctionId, Option<StringId>, u32);
 type LocationKey = (Option<ModuleId>, RelativeAddress, Box<[FrameKey]>);
 
-/// The last callee of a stack; its only one until there are several.
+/// The last callee of a stack, and whether there are several: in 32 bits, since there are millions of stacks.
 #[derive(Debug, Clone, Copy, Default)]
-struct LastCalled {
-    stack: Option<(LocationId, StackId)>,
-    several: bool,
+struct LastCalled(u32);
+
+impl LastCalled {
+    const SEVERAL: u32 = 1 << 31;
+
+    fn new(stack: StackId, several: bool) -> Self {
+        Self((stack.0 + 1) | if several { Self::SEVERAL } else { 0 })
+    }
+
+    fn stack(self) -> Option<StackId> {
+        (self.0 & !Self::SEVERAL).checked_sub(1).map(StackId)
+    }
+
+    fn several(self) -> bool {
+        self.0 & Self::SEVERAL != 0
+    }
 }
 
 impl Assembly {
@@ -245,21 +259,24 @@ impl Assembly {
         let row = parent.map_or(0, |parent| parent.index() + 1);
         let last = self.last_called[row];
         let key = |location: LocationId| (parent.map_or(u32::MAX, |parent| parent.0), location);
-        let known = match last.stack {
-            Some((same, id)) if same == location => return id,
-            Some((other, id)) => {
-                if !last.several {
-                    self.stacks.insert(key(other), id);
+        let known = match last.stack() {
+            Some(before) => {
+                let other = self.profile.stacks.location(before);
+                if other == location {
+                    return before;
+                }
+                if !last.several() {
+                    self.stacks.insert(key(other), before);
                 }
                 self.stacks.get(&key(location)).copied()
             }
             None => None,
         };
-        if known.is_none() && self.profile.stacks.len() >= MOST_ROWS {
+        if known.is_none() && self.profile.stacks.len() >= MOST_STACKS {
             self.overflow = true;
             return StackId(0);
         }
-        let several = last.stack.is_some();
+        let several = last.stack().is_some();
         let id = known.unwrap_or_else(|| {
             let id = self.profile.stacks.push(parent, location);
             self.last_called.push(LastCalled::default());
@@ -268,7 +285,7 @@ impl Assembly {
             }
             id
         });
-        self.last_called[row] = LastCalled { stack: Some((location, id)), several };
+        self.last_called[row] = LastCalled::new(id, several);
         id
     }
 

@@ -5,6 +5,8 @@
 //! second is the one that flame graphs show. The first becomes a separate metric. Lines that are not stacks
 //! are skipped and counted.
 
+mod values;
+
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -12,6 +14,7 @@ use whyslow_profile::{
     Frame, ImportNote, LocationId, Metric, ModuleId, ModuleKind, SpecialFrame, StackId, Unit,
 };
 
+use self::values::{Columns, ValueFormat, split_value};
 use super::assemble::{Assembly, FunctionText};
 use super::{Format, ImportError, ImportOptions, Imported, lines, others, parallel};
 
@@ -60,11 +63,23 @@ fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
     let decoded = utf16(bytes);
     let parts = parts(without_mark(decoded.as_deref().unwrap_or(bytes)));
+    // The first lines show the format of the values. If later ones differ, everything is read again.
+    let first = parts.first().map_or(&[][..], |part| lines::whole(&part[..part.len().min(FIRST_LINES)]));
+    let mut format = Columns::of(first).format();
+    loop {
+        let (imported, found) = read_as(format, &parts);
+        if found == format {
+            return imported;
+        }
+        format = found;
+    }
+}
+
+/// Reads all parts with this format of the values, and returns the format that they have.
+fn read_as(format: ValueFormat, parts: &[&[u8]]) -> (Result<Imported, ImportError>, ValueFormat) {
+    let ValueFormat { scale, two } = format;
     let mut assembly = Assembly::new("folded stacks");
     assembly.note(ImportNote::FoldedStacks);
-    let mut columns = Columns::default();
-    parallel::in_order(&parts, |part| Columns::of(part), |part| columns.add(&part));
-    let (scale, two) = (columns.scale(), columns.are_two());
     // Fractional values are not sample counts.
     let metric =
         assembly.metric(Metric::of_name(if scale > 1.0 { "weight" } else { "samples" }, Unit::Count));
@@ -77,14 +92,16 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     if scale > 1.0 {
         assembly.note(ImportNote::Fractions { scale: scale as u64 });
     }
+    let mut columns = Columns::default();
     let mut frames = Frames::default();
     let mut left_out = lines::LeftOut::default();
     let mut stacks = 0u64;
     let mut lines_before = 0;
     parallel::in_order(
-        &parts,
-        |part| Part::parse(part, scale, two),
+        parts,
+        |part| Part::parse(part, format),
         |part| {
+            columns.add(&part.columns);
             frames.begin(&part);
             for line in &part.lines {
                 let node = match line.stack {
@@ -108,24 +125,32 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
             lines_before += part.line_count;
         },
     );
-    if stacks == 0 {
+    let imported = if stacks == 0 {
         let empty = || ImportError::unusable(Format::Folded, "no stacks");
-        return Err(left_out.error(Format::Folded).unwrap_or_else(empty));
-    }
-    left_out.note().into_iter().for_each(|note| assembly.note(note));
-    assembly.finish()
+        Err(left_out.error(Format::Folded).unwrap_or_else(empty))
+    } else {
+        left_out.note().into_iter().for_each(|note| assembly.note(note));
+        assembly.finish()
+    };
+    (imported, columns.format())
 }
 
-/// About how many bytes one thread reads at a time.
-const PART: usize = 1 << 20;
+/// Bytes that the format of the values is first taken from.
+const FIRST_LINES: usize = 16 << 10;
+
+/// How many bytes one thread reads at a time: each part looks every name up anew, but all threads should have some.
+fn part_size(len: usize) -> usize {
+    (len / 32).clamp(1 << 20, 8 << 20)
+}
 
 /// The text in parts of whole lines.
 fn parts(mut text: &[u8]) -> Vec<&[u8]> {
-    let mut parts = Vec::with_capacity(text.len() / PART + 1);
-    while text.len() > PART
-        && let Some(end) = memchr::memchr(b'\n', &text[PART..])
+    let size = part_size(text.len());
+    let mut parts = Vec::with_capacity(text.len() / size + 1);
+    while text.len() > size
+        && let Some(end) = memchr::memchr(b'\n', &text[size..])
     {
-        let (part, rest) = text.split_at(PART + end + 1);
+        let (part, rest) = text.split_at(size + end + 1);
         parts.push(part);
         text = rest;
     }
@@ -133,96 +158,6 @@ fn parts(mut text: &[u8]) -> Vec<&[u8]> {
         parts.push(text);
     }
     parts
-}
-
-/// The format of the values, as all lines together show it.
-#[derive(Default)]
-struct Columns {
-    stacks: u64,
-    /// Stacks that end in two numbers.
-    with_two: u64,
-    /// The maximum number of digits after the decimal point.
-    digits: u32,
-}
-
-impl Columns {
-    fn of(text: &[u8]) -> Self {
-        let mut columns = Self::default();
-        for (_, line) in content(text) {
-            let Some((rest, value)) = split_value(line) else { continue };
-            // In a comparison, the first value too.
-            let first = split_value(rest);
-            columns.add(&Self {
-                stacks: 1,
-                with_two: first.is_some_and(|(stack, _)| !stack.trim_ascii().is_empty()).into(),
-                digits: value.digits().max(first.map_or(0, |(_, first)| first.digits())),
-            });
-        }
-        columns
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.stacks += other.stacks;
-        self.with_two += other.with_two;
-        self.digits = self.digits.max(other.digits);
-    }
-
-    /// The factor for all values, so that none of them is rounded away: 1 for whole numbers, else a power of
-    /// ten.
-    fn scale(&self) -> f64 {
-        10_f64.powi(self.digits.min(MOST_DIGITS).cast_signed())
-    }
-
-    /// Whether every stack ends in two numbers. A single stack may do so because its last function's name
-    /// ends in a number.
-    fn are_two(&self) -> bool {
-        self.stacks > 0 && self.with_two == self.stacks
-    }
-}
-
-/// Further digits after the decimal point are rounded.
-const MOST_DIGITS: u32 = 6;
-
-/// A value as it is written.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Value {
-    Whole(u64),
-    /// With this many digits after the decimal point, not all of them 0.
-    Real(f64, u32),
-}
-
-impl Value {
-    fn digits(self) -> u32 {
-        match self {
-            Self::Whole(_) => 0,
-            Self::Real(_, digits) => digits,
-        }
-    }
-
-    fn scaled(self, scale: f64) -> u64 {
-        match self {
-            // Numbers beyond 2^53 are not exact as floating-point numbers.
-            Self::Whole(value) => value.saturating_mul(scale as u64),
-            Self::Real(value, _) => (value * scale).round() as u64,
-        }
-    }
-}
-
-/// Splits a line into the stack and its value.
-fn split_value(line: &[u8]) -> Option<(&[u8], Value)> {
-    let line = line.trim_ascii_end();
-    let at = memchr::memrchr2(b' ', b'\t', line)?;
-    let value = std::str::from_utf8(&line[at + 1..]).ok()?;
-    let digits = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let value = match value.parse() {
-        Ok(value) => Value::Whole(value),
-        Err(_) if digits => {
-            let fraction = value.split_once('.').map_or("", |(_, fraction)| fraction.trim_end_matches('0'));
-            Value::Real(value.parse().ok()?, fraction.len() as u32)
-        }
-        Err(_) => return None,
-    };
-    Some((&line[..at], value))
 }
 
 /// Some lines as numbers, independent of all other parts.
@@ -233,6 +168,7 @@ struct Part<'a> {
     texts: Vec<&'a [u8]>,
     /// The rows in `texts` of the frames of plain stacks, one after the other.
     frames: Vec<u32>,
+    columns: Columns,
 }
 
 struct Line<'a> {
@@ -255,8 +191,9 @@ enum Stack<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn parse(text: &'a [u8], scale: f64, two: bool) -> Self {
-        let mut part = Self { line_count: 0, lines: Vec::new(), texts: Vec::new(), frames: Vec::new() };
+    fn parse(text: &'a [u8], ValueFormat { scale, two }: ValueFormat) -> Self {
+        let (lines, texts, frames) = (Vec::new(), Vec::new(), Vec::new());
+        let mut part = Self { line_count: 0, lines, texts, frames, columns: Columns::default() };
         let mut names = Names::default();
         for (number, line) in content(text) {
             let (mut value, mut earlier) = (0, 0);
@@ -264,7 +201,9 @@ impl<'a> Part<'a> {
                 None => Stack::None("no value at the end of the line"),
                 Some((mut stack, last)) => {
                     value = last.scaled(scale);
-                    if two && let Some((rest, first)) = split_value(stack) {
+                    let first = split_value(stack);
+                    part.columns.add_values(last, first);
+                    if two && let Some((rest, first)) = first {
                         (stack, earlier) = (rest, first.scaled(scale));
                     }
                     names.stack(&mut part, stack)
@@ -453,7 +392,7 @@ fn split_mark(name: &str) -> (&str, Mark) {
 mod tests {
     use super::*;
     use crate::{FoldedOptions, write_folded};
-    use whyslow_profile::CodeKind;
+    use whyslow_profile::{CodeKind, Profile};
 
     fn import(text: &str) -> Imported {
         read(text.as_bytes(), &ImportOptions::default()).expect("it is folded")
@@ -464,6 +403,28 @@ mod tests {
         let options = FoldedOptions { mark_inlined: true, ..FoldedOptions::default() };
         write_folded(&imported.profile, &Default::default(), &options, &mut out).expect("memory takes it");
         String::from_utf8(out).expect("UTF-8")
+    }
+
+    #[test]
+    fn the_last_line_can_change_how_all_values_are_read() {
+        let sums = |text: &str| {
+            let Profile { samples, metrics, strings, .. } = import(text).profile;
+            let name = |row: usize| strings.get(metrics[row].name).to_owned();
+            let sums = samples.iter().map(|samples| samples.value.iter().sum::<u64>()).enumerate();
+            sums.map(|(row, sum)| (name(row), sum)).collect::<Vec<_>>()
+        };
+        let whole = "main;a 1\n".repeat(FIRST_LINES);
+        assert_eq!(sums(&whole), [("samples".to_owned(), FIRST_LINES as u64)]);
+        let fraction = format!("{whole}main;b 0.5\n");
+        assert_eq!(sums(&fraction), [("weight".to_owned(), 10 * FIRST_LINES as u64 + 5)]);
+        let two = "main;a 1 2\n".repeat(FIRST_LINES);
+        let both = [
+            ("samples".to_owned(), 2 * FIRST_LINES as u64),
+            ("samples-before".to_owned(), FIRST_LINES as u64),
+        ];
+        assert_eq!(sums(&two), both);
+        let one = format!("{two}main;b 7\n");
+        assert_eq!(sums(&one), [("samples".to_owned(), 2 * FIRST_LINES as u64 + 7)]);
     }
 
     #[test]

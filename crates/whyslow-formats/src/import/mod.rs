@@ -290,6 +290,10 @@ pub fn import_bytes(
     };
     let unpacked = source::unpack(bytes, format.is_text(), options)?;
     let bytes = unpacked.as_deref().unwrap_or(bytes);
+    if !source::has_room_for(bytes, format.is_text()) {
+        let what = format!("{} MB, and there is not enough memory to read it", bytes.len() >> 20);
+        return Err(ImportError::TooLarge { what });
+    }
     let imported = format.read(bytes, options)?;
     if imported.is_empty() {
         let notes = imported.profile.meta.notes.iter().map(|note| remark_of(note).text);

@@ -94,8 +94,7 @@ pub fn diff_svg(paths: &Paths, options: &FlameOptions) -> String {
 
 /// Draws a folded tree, with a button that shows the unfolded one.
 pub fn folded_svg(outline: &Outline, whole: &CallTree, profile: &Profile, options: &FlameOptions) -> String {
-    let folds = outline.folds.iter().any(|fold| fold.frames > 0);
-    if !folds && outline.repeats.iter().all(|repeat| repeat.times < 2) {
+    if !outline.folds.any() && !outline.repeats.any() {
         return svg(whole, profile, options);
     }
     let whole_times = options.times.as_ref();
@@ -119,10 +118,10 @@ impl<'a> Drawn<'a> {
     }
 
     fn fold(&self, node: u32) -> Fold {
-        self.outline.map_or_else(Fold::default, |outline| outline.folds[node as usize])
+        self.outline.map_or_else(Fold::default, |outline| outline.folds.of(node))
     }
 
     fn repeat(&self, node: u32) -> Repeat {
-        self.outline.map_or_else(Repeat::default, |outline| outline.repeats[node as usize])
+        self.outline.map_or_else(Repeat::default, |outline| outline.repeats.of(node))
     }
 }

@@ -373,8 +373,8 @@ fn nodes<'a>(context: &Context<'a>, outline: &Outline, whole: u64, min_share: f6
                 named: Named::new(context.profile, tree.label[at]),
                 cost: context.cost(tree.self_value[at], tree.total_value[at], whole),
                 inlined: tree.inlined[at],
-                repeats: outline.repeats[at].times.max(1),
-                repeat_frames: outline.repeats[at].frames.max(1),
+                repeats: outline.repeats.of(item.node).times.max(1),
+                repeat_frames: outline.repeats.of(item.node).frames.max(1),
             },
         });
     }

@@ -60,7 +60,7 @@ pub(super) fn push_legend(out: &mut String, folds: bool) {
 
 /// Whether any node of an outline has folded frames.
 pub(super) fn has_folds(outline: &Outline) -> bool {
-    outline.folds.iter().any(|fold| fold.frames > 0)
+    outline.folds.any()
 }
 
 /// The relation of a node's children to it.
@@ -219,8 +219,8 @@ impl Drawing<'_> {
     /// A node's name in colour, and its width.
     fn node_name(&self, node: u32, room: usize) -> (String, usize) {
         let label = self.outline.tree.label[node as usize];
-        let repeat = repeat_note(self.outline.repeats[node as usize]);
-        let fold = self.outline.folds[node as usize];
+        let repeat = repeat_note(self.outline.repeats.of(node));
+        let fold = self.outline.folds.of(node);
         if fold.frames > 0 {
             let text = format!("{}{repeat}", fold_note(fold));
             return (styled(DIM, &text), columns(&text));

@@ -55,6 +55,17 @@ fn a_compressed_file_that_does_not_fit_in_memory_is_an_error() {
 }
 
 #[test]
+fn a_text_file_that_does_not_fit_in_memory_is_an_error() {
+    let folder = Folder::new();
+    let stack = |at: usize| format!("main;a_{at}{} 1\n", ";f_with_a_long_name".repeat(10));
+    folder.file("large.folded", (0..300_000).map(stack).collect::<String>());
+    let mut limited = folder.command_of("sh");
+    limited.args(["-c", "ulimit -v 200000; exec \"$0\" flame large.folded"]);
+    let outcome = outcome(limited.arg(env!("CARGO_BIN_EXE_whyslow")));
+    outcome.fails(125, &["large.folded: ", "not enough memory"]);
+}
+
+#[test]
 fn a_missing_file_suggests_existing_ones() {
     let folder = Folder::new();
     folder.whyslow(["report", "x.whyslow"]).fails(125, &["x.whyslow: no such file", "whyslow ./app"]);
