@@ -36,6 +36,8 @@ int main(int argc, char **argv) {
     if (file)
         fclose(file);
     if (then) {
+        // A compiler finds its parts by its own name.
+        argv[0] = (char *)then;
         execv(then, argv);
         perror(then);
         return 1;

@@ -262,7 +262,7 @@ impl Host {
     /// Frees completely read rings of exited threads.
     fn close_rings(&mut self) {
         let Self { programs: Programs { areas, processes, .. }, purposes, .. } = self;
-        let closed: Vec<_> = purposes.rings().flat_map(|rings| rings.close_done()).collect();
+        let closed: Vec<_> = purposes.rings().flat_map(super::rings::RingSet::close_done).collect();
         for ring in closed {
             areas.ring_closed(ring.slot, ring.number);
             if processes.ring_closed(ring.process, ring.tid) {

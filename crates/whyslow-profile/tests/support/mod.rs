@@ -251,7 +251,7 @@ fn meta(r: &mut Random) -> Meta {
     Meta {
         heap: r.maybe(|r| HeapFacts { peak_bytes: r.number(), peak_ns: r.number(), ..HeapFacts::default() }),
         command: (0..r.below(4)).map(|_| r.text()).collect(),
-        standard_input: r.maybe(|r| r.text()),
+        standard_input: r.maybe(Random::text),
         recorder: r.text(),
         started_unix_ns: r.number(),
         duration_ns: r.number(),

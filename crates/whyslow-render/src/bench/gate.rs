@@ -88,9 +88,12 @@ const HEADS: [&str; 6] = ["bench", "metric", "base", "head", "change", "verdict"
 /// One row per bench and metric.
 pub(crate) fn table(view: &GateView<'_>) -> Table {
     let [bench, metric, base, head, change, verdict] = HEADS;
-    let mut columns = vec![Column::rest(bench, bench, 20).gap(0), Column::words(metric, metric)];
-    columns.extend([base, head, change].map(|title| Column::number(title, title)));
-    columns.push(Column::words(verdict, verdict));
+    let mut columns = vec![Column::words(bench, bench).most(40).gap(0), Column::words(metric, metric)];
+    // On a narrow page the verdict matters more than the numbers behind it.
+    columns.push(Column::number(base, base).spare(0));
+    columns.push(Column::number(head, head).spare(1));
+    columns.push(Column::number(change, change).spare(2));
+    columns.push(Column::wrapped(verdict, verdict).least(30));
     let mut table = Table::new(columns);
     for row in view.rows {
         let [.., verdict] = cells(row);

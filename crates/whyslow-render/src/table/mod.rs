@@ -275,7 +275,7 @@ impl Column {
     }
 
     /// Shows the column in text and Markdown only.
-    pub(crate) fn to_people(self) -> Self {
+    pub(crate) fn for_people(self) -> Self {
         Self { shown: Shown::ToPeople, ..self }
     }
 

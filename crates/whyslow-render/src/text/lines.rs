@@ -84,7 +84,7 @@ fn columns(title: &str, page: Page) -> Vec<Column> {
         Column::amount("total", "total", page.unit).in_data(),
         Column::words("file", "file").in_data(),
         Column::number("line", "line").gap(1).least(LINE - 1),
-        Column::words("mark", "").gap(0).to_people(),
+        Column::words("mark", "").gap(0).for_people(),
         Column::rest("text", title, 0).gap(1),
     ]
 }

@@ -13,7 +13,11 @@ fn main() -> ExitCode {
     let beside = beside.filter(|path| path.is_file()).map_or_else(|| "whyslow".into(), OsString::from);
     let mut whyslow = whyslow_capture::restored_command(&beside);
     let error = whyslow.arg0("cargo-whyslow").args(std::env::args_os().skip(1)).exec();
-    eprintln!("whyslow: {} cannot be started: {error}", beside.display());
-    eprintln!("try: cargo install --path crates/whyslow, which installs whyslow and cargo-whyslow");
+    let reason = error.to_string();
+    let reason = reason.split(" (os error").next().unwrap_or_default();
+    eprintln!(
+        "whyslow: error: cannot start {}: {reason}; try: cargo install --path crates/whyslow, which installs it",
+        beside.display()
+    );
     ExitCode::from(FAILED)
 }

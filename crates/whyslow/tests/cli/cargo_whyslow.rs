@@ -269,6 +269,8 @@ fn without_whyslow_the_launcher_says_how_to_get_it() {
     let alone = folder.path().join("cargo-whyslow");
     fs::copy(env!("CARGO_BIN_EXE_cargo-whyslow"), &alone).unwrap();
     let mut command = folder.command_of(alone);
-    outcome(command.args(["whyslow", "--help"]).env("PATH", folder.path()))
-        .fails(125, &["whyslow cannot be started", "cargo install --path crates/whyslow"]);
+    outcome(command.args(["whyslow", "--help"]).env("PATH", folder.path())).fails(
+        125,
+        &["cannot start whyslow: No such file or directory", "try: cargo install --path crates/whyslow"],
+    );
 }

@@ -466,7 +466,7 @@ fn verify_prints_a_paragraph_and_a_table() {
     let markdown = verify(&["--format", "markdown"]);
     assert!(
         markdown.contains(
-            "|  | before | after | change | ratio | 95 % | verdict |\n|---|---:|---:|---:|---:|---:|---:|\n"
+            "|  | before | after | change | ratio | 95 % | verdict |\n|:---|---:|---:|---:|---:|---:|---:|\n"
         ),
         "{markdown}"
     );

@@ -79,7 +79,7 @@ fn signals_files_and_limits_are_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let report = |command: &mut std::process::Command| {
         let said = text(&run(command, PATIENCE).unwrap().stdout);
-        let is_ours = |line: &&str| line.contains("LD_PRELOAD") || line.contains("WHYSLOW_HEAP");
+        let is_ours = |line: &&str| line.contains("LD_PRELOAD") || line.contains("WHYSLOW_AGENT");
         said.lines().filter(|line| !is_ours(line)).map(without_internal_signals).collect::<Vec<_>>()
     };
     let mut without = std::process::Command::new(&program);
