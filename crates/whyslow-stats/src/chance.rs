@@ -103,10 +103,10 @@ mod tests {
     #[test]
     fn a_mean_that_was_only_seen_by_chance_may_be_small() {
         assert_eq!(least_mean_if_seen(1.0, 0.025), 0.0);
-        // P(2 or more | mean 0.0502) = 0.00122 = 0.025 × P(1 or more).
-        assert!((least_mean_if_seen(2.0, 0.025) - 0.0502).abs() < 2e-4);
+        // P(2 or more | mean 0.05042) = 0.001229 = 0.025 × P(1 or more).
+        assert!((least_mean_if_seen(2.0, 0.025) - 0.050_424).abs() < 1e-6);
         // Without the condition: 4.795.
-        assert!((least_mean_if_seen(10.0, 0.025) - 4.79).abs() < 0.02);
+        assert!((least_mean_if_seen(10.0, 0.025) - 4.788_557).abs() < 1e-4);
         let (few, many) = (least_mean_if_seen(39.999, 0.025), least_mean_if_seen(40.0, 0.025));
         assert!((few / many - 1.0).abs() < 1e-3, "{few} {many}");
     }

@@ -79,15 +79,18 @@ fn find(
 }
 
 /// The targets on which reads and writes take turns: requests and replies. A buffer does not make them fewer, and
-/// whoever keeps a request in one waits for ever.
+/// whoever keeps a request in one waits for ever. A file that is written and read back answers nothing.
 fn conversations<'p>(profile: &'p Profile, table: &SyscallTable) -> FxHashSet<&'p str> {
     const LEAST_PART: u64 = 4;
+    let is_file = |name: &str| name.starts_with('/') && !name.starts_with("/dev/");
     let mut counts: FxHashMap<&str, (u64, u64)> = FxHashMap::default();
     for row in &table.rows {
         let call = profile.text(row.call);
         let writes = ["sendto", "sendmsg"].contains(&call) || FILE_WRITES.contains(&call);
         let reads = ["recvfrom", "recvmsg"].contains(&call) || FILE_READS.contains(&call);
-        for (target, cost) in row.targets.iter().filter(|_| reads || writes) {
+        let targets =
+            row.targets.iter().filter(|(name, _)| (reads || writes) && !is_file(profile.text(*name)));
+        for (target, cost) in targets {
             let count = counts.entry(profile.text(*target)).or_default();
             *(if writes { &mut count.1 } else { &mut count.0 }) += cost.count;
         }

@@ -110,7 +110,7 @@ fn finds_blocked_workers_and_awaited_operations() {
 
     let report = run(whyslow(folder.path()).args(["report", "run.whyslow", "waits"]), PATIENCE).unwrap();
     let said = String::from_utf8_lossy(&report.stdout).into_owned();
-    assert!(said.contains("blocking call on a tokio worker"), "{said}");
+    assert!(said.contains("[blocking-in-async]") && said.contains("read_on_worker"), "{said}");
 }
 
 #[test]
