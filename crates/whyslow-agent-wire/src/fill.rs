@@ -1,4 +1,4 @@
-//! The fill pattern of new blocks for [`crate::area::flag::UNUSED`], and counting how many bytes of it are
+//! The fill pattern of new blocks for [`crate::record::op::UNUSED`], and counting how many bytes of it are
 //! unchanged.
 
 /// The byte at an offset in a filled block. It does not depend on the block's address because a reallocation
