@@ -71,7 +71,7 @@ test('rows have the frames’ context menu, by pointer and keyboard', async () =
   assert.match(await facts(), /· 60\.0 ms/);
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Functions', 'the focus is back in the table');
   await open('tab=heap', 'heap', heap);
-  await page.locator('#panel table tbody tr').first().click({ button: 'right' });
+  await page.locator('#panel table tbody tr').first().dispatchEvent('contextmenu');
   assert.equal(await page.locator('.menu').count(), 1);
 });
 
