@@ -253,7 +253,7 @@ describe('the critical path panel', () => {
       '40.0 % | 40.0 ms | ran | worker | waits::work app.rs:28',
       '5.00 % | 5.00 ms | queued | main | (queued for a CPU)',
     ]);
-    assert.match(await page.textContent('.locks > .status'), /55\.0 ms running \(55\.0 %\), 45\.0 ms waiting/);
+    assert.match(await page.textContent('.locks .tools [role=status]'), /55\.0 ms running \(55\.0 %\), 45\.0 ms waiting/);
     assert.deepEqual((await way()).map(row => row.split(/\s+/).join(' ')), ['0 ns worker 80.0 ms 40.0 ms', '80.0 ms main 20.0 ms 15.0 ms']);
   });
 
@@ -262,7 +262,7 @@ describe('the critical path panel', () => {
     await page.locator('.locks-about tbody button').last().click();
     await settled();
     assert.match(await page.textContent('.brushed'), /20\.0 ms/);
-    assert.match(await page.textContent('.locks > .status'), /15\.0 ms running \(75\.0 %\)/);
+    assert.match(await page.textContent('.locks .tools [role=status]'), /15\.0 ms running \(75\.0 %\)/);
     assert.deepEqual(problems, []);
   });
 });
