@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use whyslow_lab_harness::{ChurnPaths, Truth, Variant, build_or_skip, lab_folder, programs, run};
+use whyslow_lab_harness::{
+    ChurnPaths, Truth, Variant, build_or_skip, build_runtime_or_skip, lab_folder, programs, run,
+};
 
 /// A short run of a program, and the claims its output must contain.
 struct Case {
@@ -20,7 +22,11 @@ const CASES: &[Case] = &[
     Case { name: "bigframe", arguments: &["20"], shares: &[("spin", 1.0)], counts: &[] },
     Case { name: "branches", arguments: &["1000", "2"], shares: &[("leaf", 1.0)], counts: &[("frames", 1001)] },
     Case { name: "causal_barrier", arguments: &["--units", "10"], shares: &[], counts: &[("units", 10)] },
+    Case { name: "causal_latency", arguments: &["--units", "10", "--scale", "after=0.5"], shares: &[], counts: &[("units", 10)] },
     Case { name: "causal_lock", arguments: &["--units", "20", "--scale", "long_section=0.5"], shares: &[], counts: &[] },
+    Case { name: "causal_pthread", arguments: &["lock", "--units", "20", "--scale", "outside=0.5"], shares: &[], counts: &[] },
+    Case { name: "causal_pthread", arguments: &["barrier", "--units", "10", "--scale", "work_a=0.5"], shares: &[], counts: &[("units", 10)] },
+    Case { name: "causal_queue", arguments: &["--units", "10"], shares: &[], counts: &[("units", 10)] },
     Case { name: "causal_sequence", arguments: &["--units", "5", "--scale", "front=0"], shares: &[], counts: &[("units", 5)] },
     Case { name: "causal_sleeper", arguments: &["--units", "10"], shares: &[], counts: &[("units", 10)] },
     Case { name: "chain", arguments: &["20"], shares: &[("first", 0.2), ("second", 0.3), ("third", 0.5)], counts: &[] },
@@ -92,6 +98,24 @@ fn every_program_runs_and_claims_its_known_answer() {
             let file = format!("marker-{}.txt", truth.counts["pid"]);
             std::fs::remove_file(lab_folder().join(file)).unwrap();
         }
+    }
+}
+
+#[test]
+fn causal_programs_on_runtimes_do_the_units_that_are_asked_for() {
+    for (name, scale) in [
+        ("causal_parking_lot", "long_section=0.5"),
+        ("causal_rayon", "heavy_task=0"),
+        ("causal_tokio", "slow_handler=0.5"),
+    ] {
+        let Some(program) = build_runtime_or_skip(name) else { return };
+        let mut command = Command::new(program);
+        command.args(["--units", "10", "--scale", scale]);
+        let output = run(&mut command, Duration::from_secs(60)).expect("it ends in time");
+        assert!(output.status.success(), "{name}: {output:?}");
+        // Several threads may each finish one more.
+        let counts = Truth::parse(&String::from_utf8_lossy(&output.stdout)).counts;
+        assert!((10..15).contains(&counts["units"]) && counts["ns_per_unit"] > 0, "{name}: {counts:?}");
     }
 }
 
