@@ -2,6 +2,7 @@
 //! round.
 
 mod answers;
+mod causal;
 mod formats;
 mod goals;
 mod heap;
@@ -44,6 +45,8 @@ struct Options {
     verdicts: bool,
     /// Only how long answers take.
     answers: bool,
+    /// Only causal profiling.
+    causal: bool,
 }
 
 impl Options {
@@ -59,6 +62,7 @@ impl Options {
             waits: false,
             verdicts: false,
             answers: false,
+            causal: false,
         };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
@@ -71,6 +75,7 @@ impl Options {
                 "--waits" => options.waits = true,
                 "--verdicts" => options.verdicts = true,
                 "--answers" => options.answers = true,
+                "--causal" => options.causal = true,
                 "--rounds" => options.rounds = value()?.parse()?,
                 "--program" => options.programs.push((*value()?).to_owned()),
                 "--tool" => options.tools.push((*value()?).to_owned()),
@@ -108,6 +113,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     if options.answers {
         return only(&options, &command, &[], answers::HEADING, answers::section);
+    }
+    if options.causal {
+        let only_some = options.programs.clone();
+        let section = move |bench: &Bench, quick, rounds, command: &str| {
+            causal::section(bench, quick, rounds, command, &only_some)
+        };
+        return only(&options, &command, &[], causal::HEADING, section);
     }
     let path = tools::prepare()?;
     let milliseconds = if options.quick { 500 } else { 4000 };
@@ -147,6 +159,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let verdicts = verdicts::section(&bench, options.quick, options.rounds, &command);
     eprintln!("answers");
     let answers = answers::section(&bench, options.quick, options.rounds, &command);
+    eprintln!("causal");
+    let causal = causal::section(&bench, options.quick, options.rounds, &command, &[]);
     let extra = report::Extra {
         memory: &memory,
         formats: &formats,
@@ -155,6 +169,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         waits: &waits,
         verdicts: &verdicts,
         answers: &answers,
+        causal: &causal,
     };
     let markdown =
         report::markdown(&results, &extra, &tools::versions(&bench.path), &command, options.rounds);
@@ -171,7 +186,7 @@ fn only(
     command: &str,
     tools: &[&str],
     heading: &str,
-    section: fn(&Bench, bool, usize, &str) -> String,
+    section: impl Fn(&Bench, bool, usize, &str) -> String,
 ) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("whyslow-bench-").tempdir()?;
     let bench = Bench::new(folder.path(), tools::prepare_only(tools)?)?;

@@ -10,7 +10,7 @@ use super::tools::{
     FLAMEGRAPH, PERF, PLAIN, SAMPLY, SAMPLY_SYMBOLS, TOOLS, Tool, WHYSLOW, WHYSLOW_COLD, WHYSLOW_REBUILT,
     WHYSLOW_RECORD,
 };
-use super::{answers, heap, samplers, verdicts, waits};
+use super::{answers, causal, heap, samplers, verdicts, waits};
 use crate::process;
 
 /// All rounds of one tool on one program.
@@ -35,6 +35,7 @@ pub(super) struct Extra<'a> {
     pub(super) waits: &'a str,
     pub(super) verdicts: &'a str,
     pub(super) answers: &'a str,
+    pub(super) causal: &'a str,
 }
 
 /// One of the costs of a run.
@@ -116,6 +117,7 @@ pub(super) fn markdown(
         (waits::HEADING, extra.waits),
         (verdicts::HEADING, extra.verdicts),
         (answers::HEADING, extra.answers),
+        (causal::HEADING, extra.causal),
     ];
     for (heading, text) in sections {
         let _ = writeln!(out, "{heading}\n\n{}\n", text.trim_end());

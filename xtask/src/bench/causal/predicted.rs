@@ -1,0 +1,95 @@
+//! What `whyslow causal` says of a function.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use whyslow_lab_harness::last_segment;
+use whyslow_stats::pairs::Interval;
+
+use super::cases::{Case, Measure};
+use crate::bench::measure::Bench;
+use crate::process;
+
+/// How long a run of `whyslow causal` may take.
+const BUDGET: &str = "30s";
+
+/// The answer of one run.
+#[derive(Debug)]
+pub(super) struct Prediction {
+    /// The virtual speed-up in percent, and what it saves. Empty if the run says that there is not enough data.
+    points: Vec<(u32, Interval)>,
+}
+
+/// What a prediction says at one speed-up.
+pub(super) enum Outcome {
+    Answer(Interval),
+    None,
+}
+
+impl Prediction {
+    pub(super) fn at(&self, percent: u32) -> Outcome {
+        let found = self.points.iter().find(|(at, _)| *at == percent);
+        found.map_or(Outcome::None, |(_, interval)| Outcome::Answer(*interval))
+    }
+
+    /// Reads the JSON of `whyslow causal`. `None` where the function has no result that decides.
+    fn parse(answer: &Value, function: &str, point: &str) -> Option<Self> {
+        let results = answer["results"].as_array()?;
+        let is_wanted = |result: &&Value| {
+            let name = result["function"].as_str().unwrap_or_default();
+            let progress = result["progress"].as_str().unwrap_or(point);
+            last_segment(name) == function && last_segment(progress) == point
+        };
+        let result = results.iter().find(is_wanted)?;
+        let interval = |point: &Value| {
+            let percent = (point["speedup"].as_f64()? * 100.0).round() as u32;
+            let (estimate, low) = (point["effect"].as_f64()?, point["low"].as_f64()?);
+            Some((percent, Interval { estimate, low, high: point["high"].as_f64()? }))
+        };
+        let decided = result["verdict"].as_str() != Some("undecided");
+        let points = result["points"].as_array()?.iter().filter(|_| decided).filter_map(interval);
+        Some(Self { points: points.collect() })
+    }
+}
+
+/// Runs `whyslow causal` once. A refusal, for example of a busy machine, is an answer without points.
+pub(super) fn run(bench: &Bench, case: &Case, program: &Path, function: &str) -> Result<Prediction> {
+    let mut command = process::command("whyslow");
+    command.env("PATH", &bench.path).current_dir(&bench.folder);
+    command.args(["causal", "-q", "--format", "json", "--budget", BUDGET, "--function", function]);
+    let point = match case.measure {
+        Measure::Unit => {
+            command.args(["--progress", "progress_unit"]);
+            "progress_unit"
+        }
+        Measure::Latency => "request",
+    };
+    command.arg("--").arg(program).args(case.arguments).args(["--seconds", "1000"]);
+    let output = command.output().context("cannot run whyslow")?;
+    let Ok(answer) = serde_json::from_slice::<Value>(&output.stdout) else {
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+        return Ok(Prediction { points: Vec::new() });
+    };
+    Ok(Prediction::parse(&answer, function, point).unwrap_or(Prediction { points: Vec::new() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_result_of_a_function_is_found_and_an_undecided_one_has_no_points() {
+        let point = json!({ "speedup": 0.25, "effect": 0.1, "low": 0.05, "high": 0.15 });
+        let result =
+            |function, verdict| json!({ "function": function, "verdict": verdict, "points": [point] });
+        let answer = json!({ "results": [result("app::parse", "effect"), result("check", "undecided")] });
+        let parsed = |function| Prediction::parse(&answer, function, "progress_unit");
+        assert!(matches!(parsed("parse").unwrap().at(25), Outcome::Answer(found) if found.high == 0.15));
+        assert!(matches!(parsed("parse").unwrap().at(50), Outcome::None));
+        assert!(matches!(parsed("check").unwrap().at(25), Outcome::None));
+        assert!(parsed("other").is_none());
+    }
+}
