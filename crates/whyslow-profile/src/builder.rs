@@ -6,9 +6,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::Profile;
+use crate::causal::{Causal, CausalPoint, CausalTarget, Experiment, Visits};
 use crate::heap::Heap;
 use crate::ids::{
-    CounterId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId, ThreadId,
+    CounterId, ExperimentId, LocationId, MetricId, ModuleId, PointId, ProcessId, RelativeAddress, StackId,
+    StringId, TargetId, ThreadId,
 };
 use crate::meta::Meta;
 use crate::metric::Metric;
@@ -84,6 +86,11 @@ pub struct Builder {
     pub(crate) counter_values: CounterValues,
     pub(crate) syscalls: Vec<Syscalls>,
     pub(crate) heap: Heap,
+    pub(crate) points: Pending<CausalPoint>,
+    pub(crate) targets: Vec<CausalTarget>,
+    pub(crate) dirty_targets: Vec<TargetId>,
+    pub(crate) experiments: Pending<Experiment>,
+    pub(crate) visits: Vec<Visits>,
 }
 
 impl Default for Builder {
@@ -115,6 +122,11 @@ impl Default for Builder {
             counter_values: CounterValues::default(),
             syscalls: Vec::new(),
             heap: Heap::default(),
+            points: Pending::default(),
+            targets: Vec::new(),
+            dirty_targets: Vec::new(),
+            experiments: Pending::default(),
+            visits: Vec::new(),
         }
     }
 }
@@ -302,10 +314,42 @@ impl Builder {
         self.heap = heap;
     }
 
+    /// Adds a progress point.
+    pub fn progress_point(&mut self, point: CausalPoint) -> PointId {
+        PointId(self.points.push(point))
+    }
+
+    /// Adds a target of experiments.
+    pub fn causal_target(&mut self, target: CausalTarget) -> TargetId {
+        let id = TargetId::from(self.targets.len());
+        self.targets.push(target);
+        self.dirty_targets.push(id);
+        id
+    }
+
+    /// Changes the row of a target.
+    pub fn update_causal_target(&mut self, id: TargetId, change: impl FnOnce(&mut CausalTarget)) {
+        change(&mut self.targets[id.index()]);
+        self.dirty_targets.push(id);
+    }
+
+    /// Adds an experiment, when it has ended.
+    pub fn experiment(&mut self, experiment: Experiment) -> ExperimentId {
+        ExperimentId(self.experiments.push(experiment))
+    }
+
+    /// Adds the visits of a progress point during an experiment.
+    pub fn visits(&mut self, visits: Visits) {
+        self.visits.push(visits);
+    }
+
     /// The whole profile, sealed and without symbols; `None` if part of it was already written to a file.
     pub fn into_profile(self, meta: Meta) -> Option<Profile> {
         let written = self.strings.first > 0 || self.locations.first > 1 || self.stacks.first > 0;
-        if written || self.modules.first > 0 || self.metrics.first > 0 || self.counters.first > 0 {
+        if written || self.points.first > 0 || self.experiments.first > 0 {
+            return None;
+        }
+        if self.modules.first > 0 || self.metrics.first > 0 || self.counters.first > 0 {
             return None;
         }
         let mut profile = Profile { meta, sealed: true, ..Profile::default() };
@@ -332,6 +376,12 @@ impl Builder {
         profile.counter_values = self.counter_values;
         profile.syscalls = self.syscalls;
         profile.heap = self.heap;
+        profile.causal = Causal {
+            points: self.points.rows,
+            targets: self.targets,
+            experiments: self.experiments.rows,
+            visits: self.visits,
+        };
         Some(profile)
     }
 
@@ -340,14 +390,15 @@ impl Builder {
         self.samples.iter().map(Samples::len).sum()
     }
 
-    /// Drops all unwritten samples, spans, counter values and system calls, for when writing has failed for
-    /// good.
+    /// Drops all unwritten samples, spans, counter values, system calls and visits, for when writing has
+    /// failed for good.
     pub fn discard_samples(&mut self) {
         self.samples.iter_mut().for_each(Samples::clear);
         self.wait_details.clear();
         self.spans.clear();
         self.counter_values.clear();
         self.syscalls.clear();
+        self.visits.clear();
     }
 
     /// Forgets the rows that have been written.
@@ -367,6 +418,10 @@ impl Builder {
         self.counter_values.clear();
         self.syscalls.clear();
         self.heap = Heap::default();
+        self.points.clear();
+        self.dirty_targets.clear();
+        self.experiments.clear();
+        self.visits.clear();
         if self.stack_ids.len() > STACKS_REMEMBERED {
             self.stack_ids = FxHashMap::default();
             self.remembered = Vec::new();

@@ -48,6 +48,12 @@ row_ids! {
     pub MetricId,
     /// A row of `Profile::counters`.
     pub CounterId,
+    /// A row of `Causal::points`.
+    pub PointId,
+    /// A row of `Causal::targets`.
+    pub TargetId,
+    /// A row of `Causal::experiments`.
+    pub ExperimentId,
 }
 
 impl LocationId {

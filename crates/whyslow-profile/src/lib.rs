@@ -16,6 +16,7 @@
 //! counter   = name, unit, process; with values over time
 //! syscalls  = thread, stack, call, file, error; count, time, bytes: added up while recording
 //! heap site = stack, counts; one row per allocating stack of a heap recording
+//! causal    = progress points, targets, experiments, and how often each point was visited in each of them
 //! ```
 //!
 //! A recorder fills a [`Builder`] and streams it to a [`file::Writer`]; everything after that works on a
@@ -27,6 +28,7 @@ mod async_form;
 pub mod batch;
 mod builder;
 mod carrier;
+pub mod causal;
 mod facts;
 pub mod file;
 pub mod heap;
@@ -48,20 +50,21 @@ use std::path::{Component, Path, PathBuf};
 pub use async_form::AsyncForm;
 pub use builder::Builder;
 pub use carrier::{Carrier, Role, function_path};
+pub use causal::{Causal, CausalPoint, CausalTarget, Experiment, PointKind, TargetKind, Visits};
 pub use facts::Family;
 pub use heap::{
     Growth, GrowthBar, Heap, HeapCounts, HeapFacts, HeapProcess, HeapSite, HeapSnapshot, HeapTransfer,
     HistogramBar, HistogramOf, LeakCheck,
 };
 pub use ids::{
-    CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,
-    ThreadId,
+    CounterId, ExperimentId, FunctionId, LocationId, MetricId, ModuleId, PointId, ProcessId, RelativeAddress,
+    StackId, StringId, TargetId, ThreadId,
 };
 pub use meta::{Counters, ExitStatus, Host, KernelView, Meta, Sampling, StillRunning};
 pub use metric::{Metric, Origin, OverTime, Sampler, Subject, Trigger};
 pub use note::{
-    HeapNote, ImportNote, IoCalls, LeftOutSamples, NoLeakCheck, NoSyscalls, Note, RecordingNote, Unwatched,
-    WhyLeftOut,
+    CausalNote, HeapNote, ImportNote, IoCalls, LeftOutSamples, NoLeakCheck, NoSyscalls, Note, RecordingNote,
+    Unwatched, WhyLeftOut,
 };
 pub use pool::Pool;
 pub use recursion::{EXACT as EXACT_FRAMES, Outer, leave_out_recursion};
@@ -125,6 +128,8 @@ pub struct Profile {
     pub syscalls: Vec<Syscalls>,
     /// The rows of each allocating stack of a heap recording.
     pub heap: Heap,
+    /// The experiments of causal profiling.
+    pub causal: Causal,
     /// Source lines around hot code.
     pub sources: SourceLines,
     /// Machine code of the hot functions.

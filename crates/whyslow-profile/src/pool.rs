@@ -5,9 +5,10 @@ use std::collections::hash_map::Entry;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Profile;
+use crate::causal::{CausalPoint, CausalTarget, Experiment, Visits};
 use crate::ids::{
-    CounterId, FunctionId, LocationId, MetricId, ModuleId, ProcessId, RelativeAddress, StackId, StringId,
-    ThreadId,
+    CounterId, ExperimentId, FunctionId, LocationId, MetricId, ModuleId, PointId, ProcessId, RelativeAddress,
+    StackId, StringId, TargetId, ThreadId,
 };
 use crate::meta::{Counters, Host, KernelView, Meta, Sampling};
 use crate::metric::{Metric, Origin, Sampler, Subject, Trigger};
@@ -24,7 +25,8 @@ use crate::tables::{
 /// ```
 ///
 /// Equal texts, modules, locations, functions and stacks of all runs become one row; processes and threads
-/// remain separate. The heap is left out: peaks and leaks of several runs do not add up.
+/// remain separate. The heap is left out: peaks and leaks of several runs do not add up. Experiments follow each
+/// other, and keep to their own baselines by the number of their run.
 #[derive(Debug, Default)]
 pub struct Pool {
     profile: Profile,
@@ -86,6 +88,7 @@ impl Pool {
         let places = self.add_names(run);
         self.add_tasks(run, &places);
         self.add_values(run, &places);
+        self.add_causal(run, &places);
         self.add_sources(run, &places);
         self.add_meta(run);
     }
@@ -275,6 +278,43 @@ impl Pool {
         }
     }
 
+    /// Experiments. Equal points and targets become one row.
+    fn add_causal(&mut self, run: &Profile, places: &Places) {
+        let pool = &mut self.profile.causal;
+        let points = run.causal.points.iter().map(|point| {
+            let (name, file) = (places.string(point.name), places.text(point.file));
+            let point = CausalPoint { name, file, ..*point };
+            let known = pool.points.iter().position(|known| *known == point);
+            known.map_or_else(|| push(&mut pool.points, point), PointId::from)
+        });
+        let points = points.collect::<Vec<_>>();
+        let targets = run.causal.targets.iter().map(|target| {
+            let (function, file) = (places.string(target.function), places.text(target.file));
+            let target = CausalTarget { function, file, ..*target };
+            match pool.targets.iter().position(|known| same_code(known, &target)) {
+                Some(at) => {
+                    pool.targets[at] = added(&pool.targets[at], &target);
+                    TargetId::from(at)
+                }
+                None => push(&mut pool.targets, target),
+            }
+        });
+        let targets = targets.collect::<Vec<_>>();
+        let first = pool.experiments.len();
+        let first_run = pool.experiments.iter().map(|row| row.run.saturating_add(1)).max().unwrap_or(0);
+        pool.experiments.extend(run.causal.experiments.iter().map(|row| Experiment {
+            start_ns: places.time(row.start_ns),
+            target: row.target.map(|target| targets[target.index()]),
+            run: first_run.saturating_add(row.run),
+            ..*row
+        }));
+        pool.visits.extend(run.causal.visits.iter().map(|row| Visits {
+            experiment: ExperimentId::from(first + row.experiment.index()),
+            point: points[row.point.index()],
+            ..*row
+        }));
+    }
+
     /// Source lines, variable names and machine code. If two runs differ, the first one's are kept.
     fn add_sources(&mut self, run: &Profile, places: &Places) {
         for row in &run.sources.rows {
@@ -353,6 +393,20 @@ impl Pool {
             }
         }
     }
+}
+
+fn same_code(a: &CausalTarget, b: &CausalTarget) -> bool {
+    let code = |of: &CausalTarget| (of.kind, of.function, of.file, of.line);
+    code(a) == code(b)
+}
+
+/// A target with the samples of two recordings. Its share is that of their sum.
+fn added(a: &CausalTarget, b: &CausalTarget) -> CausalTarget {
+    let samples = a.samples.saturating_add(b.samples);
+    let all = |of: &CausalTarget| if of.share > 0.0 { of.samples as f64 / of.share } else { 0.0 };
+    let all = all(a) + all(b);
+    let share = if all > 0.0 { (samples as f64 / all).min(1.0) } else { a.share.max(b.share) };
+    CausalTarget { share, samples, ..*a }
 }
 
 /// The origin that holds for the values of both.

@@ -61,6 +61,8 @@ pub enum About {
     Build,
     /// What threads wait for.
     Waits,
+    /// Experiments of causal profiling.
+    Experiments,
 }
 
 impl About {
@@ -80,6 +82,7 @@ impl About {
             Self::Machine => "machine",
             Self::Build => "build",
             Self::Waits => "waits",
+            Self::Experiments => "experiments",
         }
     }
 }

@@ -6,18 +6,19 @@ use whyslow_analyze::stat::CountNote;
 use whyslow_analyze::{SyscallNote, Warning};
 use whyslow_bench::BenchNote;
 use whyslow_formats::export::LeftOut;
-use whyslow_profile::{Family, HeapNote, ImportNote, RecordingNote};
+use whyslow_profile::{CausalNote, Family, HeapNote, ImportNote, RecordingNote};
 
 use crate::commands::doctor::CHECK_IDS;
 
 /// Ids that are both a warning about one recording and a caveat about one of two.
 const OF_BOTH: [&str; 4] = ["incomplete", "debug-build", "kernel-hidden", "no-leak-check"];
 
-fn families() -> [&'static [&'static str]; 11] {
+fn families() -> [&'static [&'static str]; 12] {
     [
         Warning::IDS,
         RecordingNote::IDS,
         HeapNote::IDS,
+        CausalNote::IDS,
         ImportNote::IDS,
         Caveat::IDS,
         LeftOut::IDS,

@@ -1,6 +1,7 @@
 //! The remarks of what recorders and importers note in a profile. Their types are those of another crate, so each
 //! family is a function here instead of a [`Fact`](whyslow_words::Fact).
 
+mod causal_notes;
 mod heap_notes;
 mod import_notes;
 mod leak_check;
@@ -20,6 +21,7 @@ pub fn remark_of(note: &Note) -> Remark {
     match note {
         Note::Recording(note) => recording_notes::remark(note),
         Note::Heap(note) => heap_notes::remark(note),
+        Note::Causal(note) => causal_notes::remark(note),
         Note::Import(note) => import_notes::remark(note),
         Note::Text(text) => Remark::note(SENTENCE, About::Recording, text.clone()),
     }

@@ -32,6 +32,10 @@ pub(super) const HEAP_SITES: Kind = *b"HSIT";
 pub(super) const HEAP_HISTOGRAMS: Kind = *b"HHST";
 pub(super) const HEAP_GROWTH: Kind = *b"HGRO";
 pub(super) const HEAP_TRANSFERS: Kind = *b"HTRF";
+pub(super) const CAUSAL_POINTS: Kind = *b"CPNT";
+pub(super) const CAUSAL_TARGETS: Kind = *b"CTGT";
+pub(super) const EXPERIMENTS: Kind = *b"CEXP";
+pub(super) const VISITS: Kind = *b"CVIS";
 
 const CHUNK_HEADER_LEN: usize = 16;
 /// The largest chunk that is read. Writers split their tables well below this.

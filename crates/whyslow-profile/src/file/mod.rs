@@ -17,6 +17,7 @@
 //! must read as a default if it is missing. A change that cannot be made this way raises [`VERSION`], and
 //! readers keep accepting every older version.
 
+mod causal;
 mod chunk;
 mod column;
 mod heap;

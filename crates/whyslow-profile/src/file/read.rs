@@ -6,7 +6,9 @@ use std::path::Path;
 
 use super::chunk::{self, Chunk, NoChunk};
 use super::column::{ColumnReader, Malformed};
-use super::{HEADER_LEN, MAGIC, ReadError, VERSION, heap, syscalls, tables, targets, version1, waits};
+use super::{
+    HEADER_LEN, MAGIC, ReadError, VERSION, causal, heap, syscalls, tables, targets, version1, waits,
+};
 use crate::{Profile, Sampler, Samples, Trigger};
 
 /// Reads a profile. Memory use is limited to a multiple of the file's size.
@@ -143,6 +145,10 @@ fn apply(chunk: &Chunk<'_>, profile: &mut Profile, file_only: &mut FileOnly) -> 
         chunk::HEAP_HISTOGRAMS => heap::read_histograms,
         chunk::HEAP_GROWTH => heap::read_growth,
         chunk::HEAP_TRANSFERS => heap::read_transfers,
+        chunk::CAUSAL_POINTS => causal::read_points,
+        chunk::CAUSAL_TARGETS => causal::read_targets,
+        chunk::EXPERIMENTS => causal::read_experiments,
+        chunk::VISITS => causal::read_visits,
         _ => return Ok(()),
     };
     let raw = chunk.unpack()?;

@@ -53,7 +53,7 @@ fn task_number(value: u64) -> Result<u32, Malformed> {
     u32::try_from(value).map_err(|_| "a process or thread number is too large")
 }
 
-fn line(value: u64) -> u32 {
+pub(super) fn line(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::chunk::{self, Encoder, Kind};
-use super::{HEADER_LEN, MAGIC, VERSION, heap, syscalls, tables, targets, waits};
+use super::{HEADER_LEN, MAGIC, VERSION, causal, heap, syscalls, tables, targets, waits};
 use crate::builder::Builder;
 use crate::ids::{LocationId, MetricId};
 use crate::{CounterValues, Heap, Meta, Profile, Samples, Trigger, WaitDetails};
@@ -44,6 +44,8 @@ impl Writer {
         builder.dirty_processes.dedup();
         builder.dirty_threads.sort_unstable();
         builder.dirty_threads.dedup();
+        builder.dirty_targets.sort_unstable();
+        builder.dirty_targets.dedup();
         self.refuse_after_symbols()?;
         self.all_or_nothing(|writer| writer.builder_tables(builder))?;
         self.strings += builder.strings.rows.len();
@@ -101,7 +103,18 @@ impl Writer {
         self.table(chunk::COUNTERS, &b.counters.rows, |rows| tables::write_counters(rows.iter()))?;
         self.counter_values(&b.counter_values)?;
         self.table(chunk::SYSCALLS, &b.syscalls, syscalls::write)?;
+        self.causal_tables(b)?;
         self.heap(&b.heap)
+    }
+
+    fn causal_tables(&mut self, b: &Builder) -> io::Result<()> {
+        self.table(chunk::CAUSAL_POINTS, &b.points.rows, causal::write_points)?;
+        self.table(chunk::CAUSAL_TARGETS, &b.dirty_targets, |rows| {
+            let rows = rows.iter().map(|id| (id.0, &b.targets[id.index()]));
+            causal::write_targets(&rows.collect::<Vec<_>>())
+        })?;
+        self.table(chunk::EXPERIMENTS, &b.experiments.rows, causal::write_experiments)?;
+        self.table(chunk::VISITS, &b.visits, causal::write_visits)
     }
 
     fn heap_sites(&mut self, heap: &Heap) -> io::Result<()> {
@@ -307,6 +320,11 @@ fn write_to(file: File, profile: &Profile) -> io::Result<()> {
     writer.table(chunk::COUNTERS, &profile.counters, |rows| tables::write_counters(rows.iter()))?;
     writer.counter_values(&profile.counter_values)?;
     writer.table(chunk::SYSCALLS, &profile.syscalls, syscalls::write)?;
+    let causal = &profile.causal;
+    writer.table(chunk::CAUSAL_POINTS, &causal.points, causal::write_points)?;
+    writer.numbered_table(chunk::CAUSAL_TARGETS, 0, &causal.targets, causal::write_targets)?;
+    writer.table(chunk::EXPERIMENTS, &causal.experiments, causal::write_experiments)?;
+    writer.table(chunk::VISITS, &causal.visits, causal::write_visits)?;
     writer.heap(&profile.heap)?;
     writer.append_symbols(profile)?;
     // An incomplete profile remains incomplete.

@@ -6,6 +6,7 @@
 //! ```
 //! A note that a later version has added reads as a [`Note::Text`] with its id and its fields.
 
+mod causal;
 mod heap;
 mod import;
 mod recording;
@@ -13,6 +14,7 @@ mod recording;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+pub use causal::CausalNote;
 pub use heap::{HeapNote, NoLeakCheck, Unwatched, WhyLeftOut};
 pub use import::{ImportNote, LeftOutSamples};
 pub use recording::{IoCalls, NoSyscalls, RecordingNote};
@@ -24,6 +26,8 @@ pub enum Note {
     Recording(RecordingNote),
     /// About a heap recording.
     Heap(HeapNote),
+    /// About the experiments of causal profiling.
+    Causal(CausalNote),
     /// About another tool's recording.
     Import(ImportNote),
     /// A sentence from a file of another version.
@@ -42,6 +46,7 @@ impl Serialize for Note {
         match self {
             Self::Recording(note) => note.serialize(serializer),
             Self::Heap(note) => note.serialize(serializer),
+            Self::Causal(note) => note.serialize(serializer),
             Self::Import(note) => note.serialize(serializer),
             Self::Text(text) => Sentence::Text { text: text.clone() }.serialize(serializer),
         }
@@ -53,6 +58,7 @@ impl<'de> Deserialize<'de> for Note {
         let value = Value::deserialize(deserializer)?;
         let known = RecordingNote::deserialize(&value).map(Self::Recording);
         let known = known.or_else(|_| HeapNote::deserialize(&value).map(Self::Heap));
+        let known = known.or_else(|_| CausalNote::deserialize(&value).map(Self::Causal));
         let known = known.or_else(|_| ImportNote::deserialize(&value).map(Self::Import));
         let known =
             known.or_else(|_| Sentence::deserialize(&value).map(|Sentence::Text { text }| Self::Text(text)));
@@ -69,6 +75,12 @@ impl From<RecordingNote> for Note {
 impl From<HeapNote> for Note {
     fn from(note: HeapNote) -> Self {
         Self::Heap(note)
+    }
+}
+
+impl From<CausalNote> for Note {
+    fn from(note: CausalNote) -> Self {
+        Self::Causal(note)
     }
 }
 
@@ -143,7 +155,8 @@ mod tests {
 
     #[test]
     fn no_id_is_used_twice() {
-        let mut ids = [RecordingNote::IDS, HeapNote::IDS, ImportNote::IDS, &["text"]].concat();
+        let mut ids =
+            [RecordingNote::IDS, HeapNote::IDS, CausalNote::IDS, ImportNote::IDS, &["text"]].concat();
         ids.sort_unstable();
         assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
     }

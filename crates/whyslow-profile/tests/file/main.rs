@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod causal;
 mod compatibility;
 mod cut_off;
 mod golden;

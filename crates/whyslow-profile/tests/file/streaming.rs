@@ -4,7 +4,8 @@ use std::fs::File;
 
 use proptest::prelude::*;
 use whyslow_profile::{
-    Builder, Frame, Function, FunctionId, LocationId, MetricId, Profile, StackId, StringId, Trigger, file,
+    Builder, CausalTarget, Frame, Function, FunctionId, LocationId, MetricId, Profile, StackId, StringId,
+    Trigger, file,
 };
 
 use crate::support::{self, Random};
@@ -89,6 +90,23 @@ fn stream(profile: &Profile, path: &std::path::Path, r: &mut Random) -> file::Wr
     }
     for row in &profile.syscalls {
         builder.syscalls(row.clone());
+        flush(&mut builder);
+    }
+    for target in &profile.causal.targets {
+        let id = builder.causal_target(CausalTarget { samples: 0, ..*target });
+        flush(&mut builder);
+        builder.update_causal_target(id, |row| row.samples = target.samples);
+    }
+    for point in &profile.causal.points {
+        builder.progress_point(*point);
+        flush(&mut builder);
+    }
+    for experiment in &profile.causal.experiments {
+        builder.experiment(*experiment);
+        flush(&mut builder);
+    }
+    for row in &profile.causal.visits {
+        builder.visits(*row);
         flush(&mut builder);
     }
     builder.heap(profile.heap.clone());

@@ -38,6 +38,12 @@ fn survives(bytes: &[u8]) -> bool {
             }
         }
     }
+    for row in &profile.causal.visits {
+        let experiment = &profile.causal.experiments[row.experiment.index()];
+        let target = experiment.target.map(|target| &profile.causal.targets[target.index()]);
+        let _ = target.map(|target| profile.text(target.function));
+        let _ = profile.text(profile.causal.points[row.point.index()].name);
+    }
     for mut process in profile.processes.iter().take(100) {
         while let Some(parent) = process.parent {
             process = &profile.processes[parent.index()];

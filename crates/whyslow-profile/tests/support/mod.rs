@@ -1,12 +1,14 @@
 //! Shared by the file tests: profiles generated from a seed, and a second, independent parser of the chunks.
 
 use whyslow_profile::{
-    BranchTarget, Code, CodeKind, Counter, CounterId, ExitStatus, Frame, Function, FunctionId, Growth,
-    GrowthBar, HeapCounts, HeapFacts, HeapNote, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host,
-    ImportNote, KernelView, Lengths, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised,
-    Origin, OverTime, Process, ProcessId, Profile, RecordingNote, RelativeAddress, Sampler, Samples,
+    BranchTarget, Causal, CausalNote, CausalPoint, CausalTarget, Code, CodeKind, Counter, CounterId,
+    ExitStatus, Experiment, ExperimentId, Frame, Function, FunctionId, Growth, GrowthBar, HeapCounts,
+    HeapFacts, HeapNote, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, ImportNote, KernelView,
+    Lengths, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised, Origin, OverTime,
+    PointId, PointKind, Process, ProcessId, Profile, RecordingNote, RelativeAddress, Sampler, Samples,
     Sampling, SourceLine, Span, StackId, Static, StillRunning, StringId, Subject, SymbolState, Syscalls,
-    Thread, ThreadId, ThreadTimes, Trigger, Unit, WaitDetail, WhyLeftOut, WokenBy,
+    TargetId, TargetKind, Thread, ThreadId, ThreadTimes, Trigger, Unit, Visits, WaitDetail, WhyLeftOut,
+    WokenBy,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -216,6 +218,7 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
         let (from, to) = (ThreadId::from(from), ThreadId::from(to));
         p.heap.transfers.push(HeapTransfer { from, to, blocks: r.number(), bytes: r.number() });
     }
+    p.causal = causal(r, texts, size);
     p.statics = (0..r.below(size))
         .map(|_| Static {
             module: module(r),
@@ -245,6 +248,52 @@ pub(crate) fn profile(seed: u64, size: usize) -> Profile {
         })
         .collect();
     p
+}
+
+fn causal(r: &mut Random, texts: usize, size: usize) -> Causal {
+    let mut causal = Causal::default();
+    let text = |r: &mut Random| StringId::from(r.below(texts));
+    let share = |r: &mut Random| r.pick(&[0.0, 0.25, 0.1 + 0.2, f64::MIN_POSITIVE, 1.0]);
+    let Causal { points, targets, experiments, visits } = &mut causal;
+    points.extend((0..r.below(size)).map(|_| CausalPoint {
+        kind: r.pick(PointKind::ALL),
+        name: text(r),
+        file: r.maybe(text),
+        line: r.next() as u32,
+    }));
+    targets.extend((0..r.below(size)).map(|_| CausalTarget {
+        kind: r.pick(TargetKind::ALL),
+        function: text(r),
+        file: r.maybe(text),
+        line: r.next() as u32,
+        share: share(r),
+        samples: r.number(),
+    }));
+    experiments.extend((0..r.below(size)).map(|_| Experiment {
+        start_ns: r.number(),
+        length_ns: r.number(),
+        target: r.maybe(|r| (!targets.is_empty()).then(|| TargetId::from(r.below(targets.len())))).flatten(),
+        speedup: share(r),
+        delay_ns: r.number(),
+        hits: r.number(),
+        samples: r.number(),
+        queued: r.pick(&[0.0, 0.3, 17.5, f64::MAX]),
+        busy_threads: r.next() as u32,
+        run: r.next() as u32,
+    }));
+    if points.is_empty() || experiments.is_empty() {
+        return causal;
+    }
+    visits.extend((0..r.below(size)).map(|_| Visits {
+        experiment: ExperimentId::from(r.below(experiments.len())),
+        point: PointId::from(r.below(points.len())),
+        count: r.number(),
+        first_ns: r.number(),
+        last_ns: r.number(),
+        arrivals: r.number(),
+        in_flight_ns: r.number(),
+    }));
+    causal
 }
 
 fn meta(r: &mut Random) -> Meta {
@@ -283,10 +332,11 @@ fn meta(r: &mut Random) -> Meta {
 }
 
 fn note(r: &mut Random) -> Note {
-    match r.below(4) {
+    match r.below(5) {
         0 => Note::Text(r.text()),
         1 => RecordingNote::PooledWithoutHeap { files: (0..r.below(3)).map(|_| r.text()).collect() }.into(),
-        2 => {
+        2 => CausalNote::CausalUnvisited { points: vec![r.text()] }.into(),
+        3 => {
             HeapNote::ProgramLeftOut { program: r.text(), why: WhyLeftOut::Refused { why: r.text() } }.into()
         }
         _ => ImportNote::UnreadableLines { lines: r.number(), first: r.number(), what: r.text() }.into(),

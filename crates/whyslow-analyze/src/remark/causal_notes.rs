@@ -1,0 +1,101 @@
+//! The messages of notes about causal profiling.
+
+use whyslow_profile::CausalNote;
+use whyslow_words::{About, Count, Percent, Remark, Severity, duration, number_of};
+
+/// The remark for a note.
+pub(super) fn remark(of: &CausalNote) -> Remark {
+    let severity = match of {
+        CausalNote::CausalOverloaded { .. } => Severity::Serious,
+        CausalNote::CausalFewInScope { .. }
+        | CausalNote::CausalCoarseTimers { .. }
+        | CausalNote::CausalUnvisited { .. }
+        | CausalNote::CausalFineGrained { .. } => Severity::Warning,
+        _ => Severity::Note,
+    };
+    let fix = fix(of);
+    Remark { severity, fix, ..Remark::note(of.id(), About::Experiments, text(of)) }
+}
+
+fn permille(thousandths: u64) -> Percent {
+    Percent(thousandths as f64 / 1000.0)
+}
+
+fn text(of: &CausalNote) -> String {
+    match of {
+        CausalNote::CausalOverloaded { queued_permille, limit_permille, busy_threads, cpus } => {
+            let cpus = number_of(*cpus, "CPU", "CPUs");
+            let threads = number_of(*busy_threads, "busy thread", "busy threads");
+            format!(
+                "the machine is overloaded: threads queued for a CPU for {} of the time (limit {}), although the program has \
+                 {threads} and there are {cpus}. Experiments say nothing under such load",
+                permille(*queued_permille),
+                permille(*limit_permille)
+            )
+        }
+        CausalNote::CausalFewInScope { samples, of, scope } => {
+            let scope = match scope.as_str() {
+                "own" => "your own code".to_owned(),
+                "all" => "code with lines".to_owned(),
+                name => format!("crate {name}"),
+            };
+            let samples = number_of(*samples, "sample is", "samples are");
+            format!("only {samples} in {scope}, of {}: too few to choose targets by", Count(*of))
+        }
+        CausalNote::CausalCoarseTimers { per_second } => {
+            let samples = number_of(*per_second, "sample", "samples");
+            format!(
+                "perf events are not permitted: experiments used CPU timers with {samples} per second and thread. Intervals are \
+                 wider, and short critical sections are not resolved"
+            )
+        }
+        CausalNote::CausalThreadsBeyondCpus { threads, cpus } => {
+            let cpus = number_of(*cpus, "CPU", "CPUs");
+            format!(
+                "{} busy threads share {cpus}: waiting for a CPU counts as waiting for the others",
+                Count(*threads)
+            )
+        }
+        CausalNote::CausalWholeRuns { runs } => {
+            format!(
+                "there is no progress point: {} were compared",
+                number_of(*runs, "whole run", "whole runs")
+            )
+        }
+        CausalNote::CausalUnvisited { points } => {
+            format!("progress points that were never visited: {}", points.join(", "))
+        }
+        CausalNote::CausalFineGrained { per_second, period_ns } => format!(
+            "threads block {} times per second, but samples are {} apart: effects of code between two waits are blurred",
+            Count(*per_second),
+            duration(*period_ns)
+        ),
+        CausalNote::CausalBudgetEnded { undecided } => {
+            format!("the budget ended with {} undecided", number_of(*undecided, "target", "targets"))
+        }
+        CausalNote::CausalDelays { delayed_permille } => {
+            format!(
+                "the delays of the experiments slowed the program down by {}",
+                permille(*delayed_permille)
+            )
+        }
+    }
+}
+
+fn fix(of: &CausalNote) -> Option<String> {
+    let fix = match of {
+        CausalNote::CausalOverloaded { .. } => "stop other programs, or use a machine with free CPUs",
+        CausalNote::CausalFewInScope { .. } => {
+            "build with line tables (Cargo: debug = \"line-tables-only\"), or widen the scope with --scope all"
+        }
+        CausalNote::CausalCoarseTimers { .. } => "allow perf events: `whyslow doctor` says how",
+        CausalNote::CausalWholeRuns { .. } => {
+            "name a function that runs once per request or item: --progress FUNCTION"
+        }
+        CausalNote::CausalUnvisited { .. } => "choose a function that the program calls again and again",
+        CausalNote::CausalFineGrained { .. } => "sample more often, or count progress per batch",
+        CausalNote::CausalBudgetEnded { .. } => "allow more time: --budget 300s",
+        CausalNote::CausalThreadsBeyondCpus { .. } | CausalNote::CausalDelays { .. } => return None,
+    };
+    Some(fix.to_owned())
+}
