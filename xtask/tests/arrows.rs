@@ -18,6 +18,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("whyslow-unwind", &[LIVE]),
     ("whyslow-convert", &[&["whyslow-capture", "whyslow-agent-host", "whyslow-heap"]]),
     ("whyslow-profile", &[LIVE, &["libc", "whyslow-elf", "whyslow-convert", "whyslow-analyze"]]),
+    ("whyslow-causal", &[LIVE, READERS, SHOWN, &["whyslow-analyze", "whyslow-answers", "whyslow-render"]]),
     ("whyslow-symbols", &[&["whyslow-capture", "whyslow-analyze"]]),
     ("whyslow-analyze", &[LIVE, READERS, &["whyslow-explain", "whyslow-render"]]),
     ("whyslow-explain", &[LIVE, READERS, &["whyslow-render"]]),

@@ -1,0 +1,23 @@
+//! Causal profiling: what would speeding up a line buy? Pure functions over the tables of experiments; nothing
+//! here runs, delays or measures a program.
+//!
+//! ```text
+//! schedule   which experiment comes next, which targets are decided, how many experiments are missing
+//! estimate   what the experiments say: a curve with intervals and a verdict, per progress point and target
+//! observe    experiments as differences to the baselines around them; load and outliers
+//! interval   robust intervals of those differences
+//! ```
+//! An *effect* is the share of the time per visit of a progress point that a speed-up saves: 0.11 means that
+//! each visit takes 11 % less time. All shares are of 1.
+
+mod estimate;
+mod interval;
+mod observe;
+pub mod schedule;
+
+pub use estimate::{Curve, Estimates, PointEstimates, Row, Verdict, estimate};
+pub use observe::{Overload, QUEUED_LIMIT, period_ns, visits_per_experiment};
+pub use schedule::{Next, Progress, Schedule};
+
+/// Effects below this do not matter, even if they are certain: 3 points.
+pub const LEAST_EFFECT: f64 = 0.03;
