@@ -6,7 +6,7 @@ use whyslow_profile::Profile;
 /// Uses a profile as every report does: everything that a reader accepts must be safe to work with.
 pub fn use_profile(profile: &Profile) {
     let _ = (Overview::of(profile), Quality::of(profile));
-    for metric in 0..profile.metrics.len() {
+    for metric in profile.metric_ids() {
         let selection = Selection { metric, ..Selection::default() };
         let _ = FunctionTable::build(profile, &selection, true, SortBy::SelfValue);
     }

@@ -284,8 +284,8 @@ fn events_are_counted_by_stack() {
 
         let profile = whyslow_profile::file::read(&path.with_extension("whyslow")).unwrap();
         let sum = |name: &str| {
-            let row = profile.metrics.iter().position(|metric| profile.text(metric.name) == name).unwrap();
-            profile.samples[row].value.iter().sum::<u64>()
+            let metric = profile.metric_named(name).unwrap();
+            profile.samples[metric.index()].value.iter().sum::<u64>()
         };
         assert_eq!((sum("events"), sum("units")), (9, 115));
         assert!(profile.threads.iter().any(|thread| profile.text(thread.name) == "worker"));

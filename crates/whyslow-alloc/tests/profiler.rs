@@ -184,8 +184,8 @@ fn dhats_file_is_exact_and_valid() {
     assert_eq!(format.word(), "dhat");
     let total = |name: &str| {
         let profile = &imported.profile;
-        let row = profile.metrics.iter().position(|metric| profile.text(metric.name) == name).unwrap();
-        profile.samples[row].value.iter().sum::<u64>()
+        let metric = profile.metric_named(name).unwrap();
+        profile.samples[metric.index()].value.iter().sum::<u64>()
     };
     assert_eq!(total("bytes-allocated"), sum(json["pps"].as_array().unwrap().iter(), "tb"));
     assert_eq!(total("live-at-exit"), sum(json["pps"].as_array().unwrap().iter(), "eb"));
@@ -246,8 +246,8 @@ fn the_whyslow_file_has_everything() {
     assert!(totals.freed_elsewhere >= 1);
 
     let samples = |profile: &Profile, name: &str| {
-        let row = profile.metrics.iter().position(|metric| profile.text(metric.name) == name).unwrap();
-        profile.samples[row].value.iter().sum::<u64>()
+        let metric = profile.metric_named(name).unwrap();
+        profile.samples[metric.index()].value.iter().sum::<u64>()
     };
     assert_eq!(samples(&profile, metric::BYTES_ALLOCATED), totals.bytes_allocated);
     assert_eq!(samples(&profile, metric::ALLOCATIONS), totals.allocations);

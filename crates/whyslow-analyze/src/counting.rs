@@ -1,15 +1,15 @@
 //! Whether numbers were counted or sampled, and how many samples a row stands for.
 
-use whyslow_profile::{Profile, Subject};
+use whyslow_profile::{MetricId, Profile, Subject};
 
 /// Whether no value of a metric is a sample.
-pub fn is_counted(profile: &Profile, metric: usize) -> bool {
-    profile.metrics.get(metric).is_some_and(|metric| !metric.origin.is_sampled())
+pub fn is_counted(profile: &Profile, metric: MetricId) -> bool {
+    profile.metrics.get(metric.index()).is_some_and(|metric| !metric.origin.is_sampled())
 }
 
 /// The metric whose values are sample counts: other tools add up the samples of equal stacks.
-pub(crate) fn sample_counts(profile: &Profile) -> Option<usize> {
-    profile.metrics.iter().position(|metric| metric.of == Subject::Samples)
+pub(crate) fn sample_counts(profile: &Profile) -> Option<MetricId> {
+    profile.metric_of(Subject::Samples)
 }
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ mod tests {
             (table.total_samples, Quality::of(profile).samples, Overview::of(profile).samples)
         };
         assert_eq!(samples(&profile), (150, 150, 150));
-        let selection = Selection { metric: 1, ..Selection::default() };
+        let selection = Selection { metric: MetricId(1), ..Selection::default() };
         let table = FunctionTable::build(&profile, &selection, true, SortBy::Total);
         assert_eq!((table.total_samples, table.rows[1].self_samples), (150, 100));
     }
@@ -49,9 +49,9 @@ mod tests {
     #[test]
     fn counted_values_are_not_judged_as_samples() {
         let mut profile = testing::profile("main;a 3\n[truncated];b 2");
-        assert!(!is_counted(&profile, 0));
+        assert!(!is_counted(&profile, MetricId(0)));
         profile.metrics[0].origin = Origin::Simulated;
-        assert!(is_counted(&profile, 0));
+        assert!(is_counted(&profile, MetricId(0)));
         let quality = Quality::of(&profile);
         assert!(quality.counted && quality.warnings.is_empty(), "{:?}", quality.warnings);
     }

@@ -30,7 +30,7 @@ impl Overview {
         let last = samples.and_then(|samples| samples.time_ns.iter().max().copied()).unwrap_or(0);
         let seen =
             samples.map_or(0, |samples| samples.value.iter().fold(0, |sum: u64, v| sum.saturating_add(*v)));
-        let counts = sample_counts(profile).map(|row| &profile.samples[row].value);
+        let counts = sample_counts(profile).map(|metric| &profile.samples[metric.index()].value);
         let counted = counts.map_or(0, |counts| counts.iter().fold(0, |sum: u64, v| sum.saturating_add(*v)));
         let timed = main.is_none_or(|(metric, _)| metric.unit == Unit::Nanoseconds);
         let accounted = meta.user_time_ns.saturating_add(meta.system_time_ns);

@@ -81,9 +81,9 @@ impl Ratios {
         parts: impl Fn(&Selection) -> (FxHashMap<Label, Part>, Part),
     ) -> Self {
         let named = |is: &dyn Fn(&str) -> bool| {
-            let rows = profile.metrics.iter().enumerate();
+            let rows = profile.metric_ids().zip(&profile.metrics);
             let rows = rows.filter(|(_, row)| row.unit == Unit::Count && is(plain(profile.text(row.name))));
-            rows.map(|(at, _)| at).collect::<Vec<usize>>()
+            rows.map(|(metric, _)| metric).collect::<Vec<_>>()
         };
         let [instructions, ..] = named(&|name| name == "instructions")[..] else { return Self::default() };
         let cycles = named(&|name| matches!(name, "cycles" | "cpu-cycles")).first().copied();
@@ -98,7 +98,7 @@ impl Ratios {
             ratios.add(RatioKind::Ipc, &below, &of(cycles), 1.0);
         }
         for metric in misses {
-            let name = profile.text(profile.metrics[metric].name).to_owned();
+            let name = profile.text(profile.metrics[metric.index()].name).to_owned();
             ratios.add(RatioKind::PerThousandInstructions(name), &of(metric), &below, 1000.0);
         }
         ratios

@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use regex::Regex;
 use whyslow_profile::heap::metric;
-use whyslow_profile::{CodeKind, Process, Profile, Samples, Span, StackId, Subject, Thread, ThreadId};
+use whyslow_profile::{
+    CodeKind, MetricId, Process, Profile, Samples, Span, StackId, Subject, Thread, ThreadId,
+};
 
 use crate::counting::sample_counts;
 use crate::function_filter::FunctionFilter;
@@ -18,8 +20,8 @@ use whyslow_words::duration;
 /// Which samples count. The default is every sample of the first metric.
 #[derive(Debug, Default, Clone)]
 pub struct Selection {
-    /// The metric: a row of `Profile::metrics`.
-    pub metric: usize,
+    /// The metric.
+    pub metric: MetricId,
     /// Only these threads; empty means all.
     pub threads: Vec<Pattern>,
     /// Only threads of these processes; empty means all.
@@ -80,10 +82,10 @@ impl FromStr for Pattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// There is no such metric row.
-    #[error("there is no metric number {metric}; the profile has {have}")]
+    #[error("there is no metric number {}; the profile has {have}", .metric.0)]
     NoMetric {
         /// The requested row.
-        metric: usize,
+        metric: MetricId,
         /// How many metrics there are.
         have: usize,
     },
@@ -204,8 +206,8 @@ impl Weights {
 }
 
 impl Selection {
-    /// The row of the metric with this name, for [`Selection::metric`].
-    pub fn metric_named(profile: &Profile, name: &str) -> Result<usize, SelectionError> {
+    /// The metric with this name.
+    pub fn metric_named(profile: &Profile, name: &str) -> Result<MetricId, SelectionError> {
         profile.metric_named(name).ok_or_else(|| {
             let mut have =
                 profile.metrics.iter().map(|row| profile.text(row.name).to_owned()).collect::<Vec<_>>();
@@ -278,7 +280,7 @@ impl Selection {
 
     /// The samples that pass every filter, in order.
     pub fn samples(&self, profile: &Profile) -> Samples {
-        let Some(samples) = profile.samples.get(self.metric) else { return Samples::default() };
+        let Some(samples) = profile.samples.get(self.metric.index()) else { return Samples::default() };
         if self.is_everything() {
             return samples.clone();
         }
@@ -298,7 +300,7 @@ impl Selection {
 
     /// Visits the samples that pass the filters by thread, process, time and span.
     fn each_sample(&self, profile: &Profile, mut visit: impl FnMut(usize, StackId, u64)) {
-        let Some(samples) = profile.samples.get(self.metric) else { return };
+        let Some(samples) = profile.samples.get(self.metric.index()) else { return };
         let counted = Rows::new(self, profile);
         let rows = samples.time_ns.iter().zip(&samples.thread).zip(&samples.stack).zip(&samples.value);
         for (((time, thread), stack), value) in rows {
@@ -375,7 +377,8 @@ impl Selection {
 
     /// Returns an error if one of the filters matches nothing, whatever samples there are.
     pub fn check_filters(&self, profile: &Profile) -> Result<(), SelectionError> {
-        if self.metric >= profile.samples.len() && (self.metric > 0 || !self.is_everything()) {
+        let metric = self.metric.index();
+        if metric >= profile.samples.len() && (metric > 0 || !self.is_everything()) {
             return Err(SelectionError::NoMetric { metric: self.metric, have: profile.samples.len() });
         }
         for pattern in &self.threads {
@@ -434,7 +437,7 @@ impl<'a> Rows<'a> {
             inside: (!spans.is_empty()).then(inside),
             are_stretches: profile
                 .metrics
-                .get(selection.metric)
+                .get(selection.metric.index())
                 .is_some_and(|metric| matches!(metric.of, Subject::Wait | Subject::Wall)),
         }
     }
@@ -532,7 +535,7 @@ mod tests {
         assert_eq!(selected(&Selection { processes: pattern("100"), ..all() }), 31);
         assert_eq!(selected(&Selection { processes: pattern("nobody"), ..all() }), 0);
         assert_eq!(selected(&Selection { time_ns: Some(4 * SAMPLE_NS..6 * SAMPLE_NS), ..all() }), 2);
-        assert_eq!(selected(&Selection { metric: 7, ..all() }), 0);
+        assert_eq!(selected(&Selection { metric: MetricId(7), ..all() }), 0);
     }
 
     #[test]
@@ -587,7 +590,7 @@ mod tests {
         let none = Selection { threads: pattern("main"), kinds: vec![CodeKind::Kernel], ..all() };
         assert!(why(&none).contains("no samples match all filters"));
         assert_eq!(none.check_filters(&profile), Ok(()), "each filter matches something");
-        assert!(why(&Selection { metric: 3, ..all() }).contains("metric number 3"));
+        assert!(why(&Selection { metric: MetricId(3), ..all() }).contains("metric number 3"));
         assert_eq!(all().check(&profile), Ok(()));
         assert_eq!(all().check(&Profile::default()), Ok(()));
     }
@@ -595,7 +598,7 @@ mod tests {
     #[test]
     fn a_metric_is_found_by_its_name() {
         let profile = testing::heap_profile("main;a : allocations=1 bytes_allocated=8");
-        assert_eq!(Selection::metric_named(&profile, "allocations"), Ok(1));
+        assert_eq!(Selection::metric_named(&profile, "allocations"), Ok(MetricId(1)));
         let why = Selection::metric_named(&profile, "cpu-time").unwrap_err().to_string();
         assert_eq!(
             why,

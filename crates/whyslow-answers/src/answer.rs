@@ -9,7 +9,7 @@ use whyslow_analyze::{
     WaitTable, wait_metric,
 };
 use whyslow_explain::Finding;
-use whyslow_profile::{HeapProcess, Profile};
+use whyslow_profile::{HeapProcess, MetricId, Profile};
 
 use crate::query::{Detail, Query};
 use crate::refusal::Refusal;
@@ -23,7 +23,7 @@ pub struct Answer<'a> {
     /// What was asked.
     pub query: &'a Query,
     /// The metric that it is about: a row of `Profile::metrics`.
-    pub metric: usize,
+    pub metric: MetricId,
     /// How far to trust it.
     pub quality: Quality,
     /// The allocating lines of everything that was recorded: in complete answers, and in views of the heap.

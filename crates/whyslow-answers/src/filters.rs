@@ -6,7 +6,7 @@ use whyslow_analyze::heap::{LIVE, live_at};
 use whyslow_analyze::{
     ELAPSED_TIME, FunctionFilter, Pattern, Selection, SpanPattern, SpanThreads, elapsed_time,
 };
-use whyslow_profile::{CodeKind, Profile};
+use whyslow_profile::{CodeKind, MetricId, Profile};
 
 use crate::refusal::{FilterError, FilterName};
 
@@ -61,9 +61,9 @@ impl MetricChoice {
         self.live_at_ns.is_some() || self.name.as_deref() == Some(LIVE)
     }
 
-    /// The row of the metric. A computed metric is added to the profile; live bytes without a time are those at
+    /// The metric. A computed metric is added to the profile; live bytes without a time are those at
     /// `end_ns`.
-    pub fn resolve(&self, profile: &mut Profile, end_ns: u64) -> Result<usize, FilterError> {
+    pub fn resolve(&self, profile: &mut Profile, end_ns: u64) -> Result<MetricId, FilterError> {
         let name = match (self.name.as_deref(), self.live_at_ns) {
             (None, None) => return Ok(profile.main_metric()),
             (None | Some(LIVE), Some(_)) => LIVE,

@@ -6,7 +6,7 @@ use whyslow_analyze::{
     SyscallTable, Threads, Together, has_syscalls, wait_metric,
 };
 use whyslow_explain::{Explanation, Finding, Waiting};
-use whyslow_profile::{HeapCounts, Profile, Subject};
+use whyslow_profile::{HeapCounts, MetricId, Profile, Subject};
 
 use crate::findings::whole_explanation;
 use crate::query::Query;
@@ -18,7 +18,7 @@ pub struct Summary {
     /// Whether the heap was recorded and nothing else: the heap is the answer.
     pub is_of_heap: bool,
     /// The metric that the answer is about: waits if the program waits, else the main metric.
-    pub metric: usize,
+    pub metric: MetricId,
     /// Times, threads and processes.
     pub overview: Overview,
     /// What the time is spent on.
@@ -51,7 +51,7 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventTotal {
     /// Its metric.
-    pub metric: usize,
+    pub metric: MetricId,
     /// The sum over the program.
     pub value: u64,
     /// The function of the user's with the most, and its share.
@@ -116,17 +116,18 @@ impl EventTotal {
     fn all(profile: &Profile) -> Vec<Self> {
         /// More lines would leave no room for functions.
         const MOST: usize = 4;
-        let is_additional = |metric: &usize| {
-            *metric != profile.main_metric() && profile.metrics[*metric].of == Subject::Event
+        let is_additional = |metric: &MetricId| {
+            *metric != profile.main_metric() && profile.metrics[metric.index()].of == Subject::Event
         };
-        (0..profile.metrics.len())
+        profile
+            .metric_ids()
             .filter(is_additional)
             .take(MOST)
             .map(|metric| Self::of(profile, metric))
             .collect()
     }
 
-    fn of(profile: &Profile, metric: usize) -> Self {
+    fn of(profile: &Profile, metric: MetricId) -> Self {
         let weights = Selection { metric, ..Selection::default() }.weigh(profile);
         let own = OwnTable::build(profile, &weights, &Charges::of_metric(profile, true, metric));
         let most = own.rows.first().map(|row| (row.label, own.own_share(row)));

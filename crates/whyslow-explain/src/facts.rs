@@ -7,7 +7,7 @@ use whyslow_analyze::heap::{Sites, has_heap};
 use whyslow_analyze::{
     Charges, Reason, Selection, SyscallTable, WaitTable, Weights, has_syscalls, wait_metric,
 };
-use whyslow_profile::{Profile, StackId, Subject};
+use whyslow_profile::{MetricId, Profile, StackId, Subject};
 
 use crate::{Question, cpu_metric};
 
@@ -92,7 +92,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The same selection for another metric.
-    pub(crate) fn selection(&self, metric: usize) -> Selection {
+    pub(crate) fn selection(&self, metric: MetricId) -> Selection {
         Selection { metric, ..self.question.selection.clone() }
     }
 
@@ -106,7 +106,7 @@ impl<'a> Facts<'a> {
     /// Whether findings about one of these subjects are requested.
     pub(crate) fn is_about(&self, subjects: &[Subject]) -> bool {
         let Question { profile, selection, only_metric, .. } = *self.question;
-        let metric = profile.metrics.get(selection.metric);
+        let metric = profile.metrics.get(selection.metric.index());
         !only_metric || metric.is_some_and(|metric| subjects.contains(&metric.of))
     }
 }

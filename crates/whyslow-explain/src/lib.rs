@@ -39,7 +39,7 @@ pub use shape::Shape;
 pub use topic::Topic;
 pub use waiting::Waiting;
 use whyslow_analyze::Selection;
-use whyslow_profile::{Profile, Subject};
+use whyslow_profile::{MetricId, Profile, Subject};
 
 /// What to explain.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ pub struct Explanation {
     /// The overall shape of the profile.
     pub shape: Shape,
     /// The metric that the shape is about.
-    pub metric: usize,
+    pub metric: MetricId,
 }
 
 /// Runs all rules.
@@ -129,10 +129,12 @@ pub fn findings_about(topic: Topic, question: &Question<'_>) -> Vec<Finding> {
 }
 
 /// The CPU time metric. `None` if another metric was requested.
-fn cpu_metric(profile: &Profile, selection: &Selection, only_metric: bool) -> Option<usize> {
-    let is_cpu = |row: &usize| profile.metrics.get(*row).is_some_and(|metric| metric.of == Subject::Cpu);
+fn cpu_metric(profile: &Profile, selection: &Selection, only_metric: bool) -> Option<MetricId> {
+    let is_cpu = |metric: &MetricId| {
+        profile.metrics.get(metric.index()).is_some_and(|metric| metric.of == Subject::Cpu)
+    };
     if only_metric {
         return Some(selection.metric).filter(is_cpu);
     }
-    Some(selection.metric).filter(is_cpu).or_else(|| (0..profile.metrics.len()).find(is_cpu))
+    Some(selection.metric).filter(is_cpu).or_else(|| profile.metric_of(Subject::Cpu))
 }

@@ -574,7 +574,7 @@ fn is_needed(profile: &Profile, weights: &Weights, frames: &Frames) -> bool {
 /// Whether the pattern has more than one round in a process.
 fn is_repeated(profile: &Profile, selection: &Selection, frames: &Frames, rows: &[Row]) -> bool {
     let (Ok(ends), Some(samples)) =
-        (RegexSet::new(frames.rounds_end_in), profile.samples.get(selection.metric))
+        (RegexSet::new(frames.rounds_end_in), profile.samples.get(selection.metric.index()))
     else {
         return true;
     };
@@ -623,7 +623,7 @@ pub(crate) fn entered_from(profile: &Profile, weights: &Weights, entry: &str) ->
 /// How many threads have samples on these stacks.
 pub(crate) fn threads_of(profile: &Profile, selection: &Selection, stacks: &[StackId]) -> usize {
     let stacks = stacks.iter().copied().collect::<FxHashSet<_>>();
-    let Some(samples) = profile.samples.get(selection.metric) else { return 0 };
+    let Some(samples) = profile.samples.get(selection.metric.index()) else { return 0 };
     let rows = samples.stack.iter().zip(&samples.thread).filter(|(stack, _)| stacks.contains(stack));
     rows.map(|(_, thread)| *thread).collect::<FxHashSet<_>>().len()
 }

@@ -56,6 +56,13 @@ row_ids! {
     pub ExperimentId,
 }
 
+impl Default for MetricId {
+    /// The first metric.
+    fn default() -> Self {
+        Self(0)
+    }
+}
+
 impl LocationId {
     /// The placeholder at the root of a truncated stack.
     pub const TRUNCATED: Self = Self(0);

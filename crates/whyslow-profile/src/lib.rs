@@ -154,14 +154,34 @@ impl Profile {
         self.statics.iter().find(covers)
     }
 
+    /// All metrics, in order.
+    pub fn metric_ids(&self) -> impl Iterator<Item = MetricId> + use<> {
+        (0..self.metrics.len()).map(MetricId::from)
+    }
+
+    /// The first metric of which this is true.
+    pub fn metric_where(&self, is_one: impl FnMut(&Metric) -> bool) -> Option<MetricId> {
+        self.metrics.iter().position(is_one).map(MetricId::from)
+    }
+
+    /// The first metric of this subject.
+    pub fn metric_of(&self, subject: Subject) -> Option<MetricId> {
+        self.metric_where(|metric| metric.of == subject)
+    }
+
+    /// The metric with this name.
+    pub fn metric_named(&self, name: &str) -> Option<MetricId> {
+        self.metric_where(|metric| self.text(metric.name) == name)
+    }
+
     /// The metric to show first: CPU time if recorded, otherwise the first one.
-    pub fn main_metric(&self) -> usize {
-        self.metrics.iter().position(|metric| metric.of == Subject::Cpu).unwrap_or(0)
+    pub fn main_metric(&self) -> MetricId {
+        self.metric_of(Subject::Cpu).unwrap_or_default()
     }
 
     /// The samples of the main metric, if there is one.
     pub fn main_samples(&self) -> Option<(&Metric, &Samples)> {
-        let row = self.main_metric();
+        let row = self.main_metric().index();
         self.metrics.get(row).zip(self.samples.get(row))
     }
 
@@ -179,21 +199,16 @@ impl Profile {
         }
     }
 
-    /// The metric with this name.
-    pub fn metric_named(&self, name: &str) -> Option<usize> {
-        self.metrics.iter().position(|metric| self.text(metric.name) == name)
-    }
-
-    /// Adds a metric with its samples, or replaces those of the metric with its name. Returns its row.
-    pub fn set_metric(&mut self, metric: Metric<&str>, samples: Samples) -> usize {
-        let row = self.metric_named(metric.name).unwrap_or_else(|| {
+    /// Adds a metric with its samples, or replaces those of the metric with its name.
+    pub fn set_metric(&mut self, metric: Metric<&str>, samples: Samples) -> MetricId {
+        let id = self.metric_named(metric.name).unwrap_or_else(|| {
             let name = self.strings.push(metric.name);
             self.metrics.push(metric.renamed(name));
             self.samples.push(Samples::default());
-            self.metrics.len() - 1
+            MetricId::from(self.metrics.len() - 1)
         });
-        self.samples[row] = samples;
-        row
+        self.samples[id.index()] = samples;
+        id
     }
 
     /// The location of each stack from the leaf outwards.

@@ -124,7 +124,8 @@ impl Pool {
         let cpu_seconds = meta.user_time_ns.saturating_add(meta.system_time_ns) as f64 / 1e9;
         let main = self.profile.main_metric();
         if cpu_seconds > 0.0
-            && let Some(Metric { origin: Origin::Sampled(sampler), .. }) = self.profile.metrics.get_mut(main)
+            && let Some(Metric { origin: Origin::Sampled(sampler), .. }) =
+                self.profile.metrics.get_mut(main.index())
         {
             sampler.rate_hz = (self.expected_samples / cpu_seconds).round() as u32;
         }

@@ -9,14 +9,13 @@ use crate::tables::{Samples, Unit};
 impl Profile {
     /// Adds the metric `wall-time` if the two others exist.
     pub fn add_wall_time(&mut self) {
-        let of = |subject| {
-            self.metrics.iter().position(|metric| metric.of == subject && metric.unit == Unit::Nanoseconds)
-        };
+        let of =
+            |subject| self.metric_where(|metric| metric.of == subject && metric.unit == Unit::Nanoseconds);
         let (Some(cpu), Some(wait), None) = (of(Subject::Cpu), of(Subject::Wait), of(Subject::Wall)) else {
             return;
         };
-        let mut all = rows(&self.samples[cpu]);
-        all.extend(rows(&self.samples[wait]));
+        let mut all = rows(&self.samples[cpu.index()]);
+        all.extend(rows(&self.samples[wait.index()]));
         all.sort_by_key(|(time, ..)| *time);
         let mut samples = Samples::default();
         for (time, thread, stack, value) in all {

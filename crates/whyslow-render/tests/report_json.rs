@@ -13,7 +13,7 @@ use whyslow_analyze::{
 };
 use whyslow_answers::views::SUMMARY;
 use whyslow_answers::{Detail, Query};
-use whyslow_profile::{GrowthBar, KernelView, LeakCheck, NoLeakCheck, Profile, Trigger, Unit};
+use whyslow_profile::{GrowthBar, KernelView, LeakCheck, MetricId, NoLeakCheck, Profile, Trigger, Unit};
 use whyslow_render::json::{self, Context};
 
 fn program() -> Profile {
@@ -34,7 +34,8 @@ fn views(profile: &Profile) -> Vec<Value> {
     let everything = Selection::default();
     let quality = Quality::of(profile);
     let sites = Sites::build(profile);
-    let context = Context { profile, metric: 0, quality: &quality, sites: Some(&sites), site_limit: 3 };
+    let context =
+        Context { profile, metric: MetricId(0), quality: &quality, sites: Some(&sites), site_limit: 3 };
     let table = FunctionTable::build(profile, &everything, true, SortBy::SelfValue);
     let outline = Outline::build(profile, &everything, &TreeOptions::default());
     let threads = Threads::build(profile, &everything);

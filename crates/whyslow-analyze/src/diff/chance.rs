@@ -29,7 +29,7 @@ pub(super) enum Chance {
 
 impl Chance {
     pub(super) fn of(profile: &Profile, selection: &Selection) -> Self {
-        match profile.metrics.get(selection.metric).map(|metric| metric.origin).unwrap_or_default() {
+        match profile.metrics.get(selection.metric.index()).map(|metric| metric.origin).unwrap_or_default() {
             Origin::Unknown | Origin::Sampled(_) => Self::of_samples(profile, selection),
             Origin::Estimated => Self::of_heap(profile),
             Origin::Counted | Origin::Simulated => Self::None,

@@ -49,7 +49,7 @@ pub struct Side<'p> {
 
 impl<'p> Side<'p> {
     fn metric(&self) -> Option<&'p Metric> {
-        self.profile.metrics.get(self.selection.metric)
+        self.profile.metrics.get(self.selection.metric.index())
     }
 }
 

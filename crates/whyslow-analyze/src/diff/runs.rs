@@ -57,7 +57,7 @@ impl<'p> Runs<'p> {
 
     pub(super) fn metric(&self) -> Option<&'p Metric> {
         let first = self.first();
-        first.profile.metrics.get(first.selection.metric)
+        first.profile.metrics.get(first.selection.metric.index())
     }
 
     /// The mean total weight of a run.

@@ -254,7 +254,7 @@ mod tests {
     fn names_functions_that_allocate_through_a_wrapper() {
         let profile =
             testing::heap_profile("app::f;dep::read;xmalloc;malloc : allocations=1 bytes_allocated=4");
-        let charges = Charges::of_metric(&profile, true, 0);
+        let charges = Charges::of_metric(&profile, true, profile.main_metric());
         let table = OwnTable::build(&profile, &Selection::default().weigh(&profile), &charges);
         let beneath = table.rows[0].beneath.unwrap();
         assert_eq!(labels::name(&profile, beneath.label), "dep::read");

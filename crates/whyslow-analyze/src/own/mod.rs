@@ -10,7 +10,7 @@ pub use functions::{Beneath, OwnLine, OwnRow, OwnTable};
 pub use lines::{By, HotLine, HotLines};
 
 use rustc_hash::FxHashSet;
-use whyslow_profile::{CodeKind, Frame, LocationId, ModuleKind, Profile, StackId, StringId};
+use whyslow_profile::{CodeKind, Frame, LocationId, MetricId, ModuleKind, Profile, StackId, StringId};
 
 use crate::heap::{Wrappers, is_heap_metric};
 use crate::labels::{self, Label};
@@ -140,7 +140,7 @@ impl Charges {
     }
 
     /// The charges for a metric.
-    pub fn of_metric(profile: &Profile, inline: bool, metric: usize) -> Self {
+    pub fn of_metric(profile: &Profile, inline: bool, metric: MetricId) -> Self {
         if is_heap_metric(profile, metric) {
             Self::of_heap(profile, inline, &Wrappers::find(profile))
         } else {

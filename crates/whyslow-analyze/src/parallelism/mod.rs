@@ -14,7 +14,7 @@ mod steps;
 pub use elapsed::{Concurrency, ELAPSED_TIME, concurrency, elapsed_time};
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, StringId, Subject, ThreadId, Unit};
+use whyslow_profile::{MetricId, Profile, StringId, Subject, ThreadId, Unit};
 
 use self::steps::{State, Steps};
 use crate::labels::{Label, Labels};
@@ -125,10 +125,10 @@ impl Parallelism {
 }
 
 /// The metric of CPU time.
-pub(crate) fn cpu_time(profile: &Profile) -> Option<usize> {
+pub(crate) fn cpu_time(profile: &Profile) -> Option<MetricId> {
     let is_time =
         |metric: &whyslow_profile::Metric| metric.of == Subject::Cpu && metric.unit == Unit::Nanoseconds;
-    profile.metrics.iter().position(is_time)
+    profile.metric_where(is_time)
 }
 
 /// The time of a sample. Without waits it is the end of the time that the sample stands for.

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use whyslow_profile::{Profile, Samples};
+use whyslow_profile::{MetricId, Profile, Samples};
 
 use crate::selection::Selection;
 use crate::waits::{Reason, Reasons};
@@ -61,7 +61,12 @@ pub(super) struct Steps {
 
 impl Steps {
     /// For the selected threads and time. `wait` is the metric of waits, if they were recorded.
-    pub(super) fn of(profile: &Profile, selection: &Selection, cpu: usize, wait: Option<usize>) -> Self {
+    pub(super) fn of(
+        profile: &Profile,
+        selection: &Selection,
+        cpu: MetricId,
+        wait: Option<MetricId>,
+    ) -> Self {
         let life = 0..lasted(profile);
         let within = selection
             .time_ns
@@ -72,10 +77,15 @@ impl Steps {
         let mut changes = Changes { within: within.clone(), changes: Vec::new() };
         match wait {
             Some(wait) => {
-                exact(profile, &counts, (&profile.samples[cpu], &profile.samples[wait]), &mut changes);
+                exact(
+                    profile,
+                    &counts,
+                    (&profile.samples[cpu.index()], &profile.samples[wait.index()]),
+                    &mut changes,
+                );
             }
             None => {
-                let samples = &profile.samples[cpu];
+                let samples = &profile.samples[cpu.index()];
                 let mut known = vec![0; counts.len()];
                 for row in (0..samples.len()).filter(|row| counts[samples.thread[*row].index()]) {
                     let (end, known) = (samples.time_ns[row], &mut known[samples.thread[row].index()]);

@@ -9,7 +9,7 @@ mod waits;
 mod warning;
 
 use whyslow_profile::{
-    HeapNote, KernelView, Note, Profile, RecordingNote, Sampler, Sampling, Subject, Trigger, Unit,
+    HeapNote, KernelView, MetricId, Note, Profile, RecordingNote, Sampler, Sampling, Subject, Trigger, Unit,
 };
 
 pub use heap::HeapQuality;
@@ -160,12 +160,12 @@ impl Quality {
 
     /// Judges one metric. An event that was recorded in addition to CPU time is judged by its own samples,
     /// which are lost and throttled separately from those of CPU time. Waits are judged by their stacks.
-    pub fn of_metric(profile: &Profile, metric: usize) -> Self {
+    pub fn of_metric(profile: &Profile, metric: MetricId) -> Self {
         let quality = Self::of(profile);
-        if profile.metrics.get(metric).is_some_and(|row| row.of == Subject::Wait) {
+        if profile.metrics.get(metric.index()).is_some_and(|row| row.of == Subject::Wait) {
             return quality.of_waits(profile, metric);
         }
-        let Some(row) = profile.metrics.get(metric).filter(|row| row.of == Subject::Event) else {
+        let Some(row) = profile.metrics.get(metric.index()).filter(|row| row.of == Subject::Event) else {
             return quality;
         };
         if metric == profile.main_metric() {
@@ -352,7 +352,7 @@ impl Quality {
             // Samples of CPU time and of waits share the ring buffers.
             let others = match self.waits {
                 Some(_) => profile.main_samples().map(|(_, samples)| samples),
-                None => wait_metric(profile).map(|metric| &profile.samples[metric]),
+                None => wait_metric(profile).map(|metric| &profile.samples[metric.index()]),
             };
             let others = others.map_or(0, |samples| samples.len() as u64);
             // So do system calls, with two records each.

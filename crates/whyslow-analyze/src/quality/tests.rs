@@ -1,6 +1,6 @@
 //! Warnings and grades of artificial profiles.
 
-use whyslow_profile::{Lengths, Metric, Module, SpecialFrame, Syscalls, WaitFrame};
+use whyslow_profile::{Lengths, Metric, MetricId, Module, SpecialFrame, Syscalls, WaitFrame};
 
 use super::*;
 use crate::testing;
@@ -38,7 +38,7 @@ fn a_clean_profile_is_good() {
 
 /// Waits of a program that hardly computes: 4 ms with complete stacks, 3 with truncated ones, 2 without, 1
 /// queued for a CPU.
-fn waits() -> (Profile, usize) {
+fn waits() -> (Profile, MetricId) {
     let mut profile = testing::profile(
         "main;std::thread::sleep;sys_hrtimer_nanosleep 4
          [truncated];a;sys_futex_wait 3
@@ -119,7 +119,7 @@ fn lost_share_includes_records_of_system_calls() {
 #[test]
 fn program_that_never_waits_has_good_wait_quality() {
     let (mut profile, metric) = waits();
-    profile.samples[metric] = Default::default();
+    profile.samples[metric.index()] = Default::default();
     let quality = Quality::of_metric(&profile, metric);
     assert_eq!((quality.grade, quality.waits.unwrap().waits), (Grade::Good, 0));
     assert_eq!(quality.warnings, []);

@@ -1,6 +1,6 @@
 //! The quality of recorded waits: for how many the stack is known.
 
-use whyslow_profile::{Note, Profile, RecordingNote, Sampling, Trigger};
+use whyslow_profile::{MetricId, Note, Profile, RecordingNote, Sampling, Trigger};
 
 use super::{Quality, StackShares, Warning};
 use crate::selection::Selection;
@@ -38,8 +38,8 @@ pub(crate) fn wait_error(estimated_ns: u64, total_ns: u64, sample: u64) -> f64 {
 }
 
 impl WaitQuality {
-    fn of(profile: &Profile, metric: usize) -> Self {
-        let samples = &profile.samples[metric];
+    fn of(profile: &Profile, metric: MetricId) -> Self {
+        let samples = &profile.samples[metric.index()];
         let reasons = row_reasons(profile, metric).unwrap_or_default();
         let (mut waits, mut whole, mut total_ns, mut whole_ns, mut no_stack_ns) = (0, 0, 0u64, 0, 0);
         for (row, reason) in
@@ -88,7 +88,7 @@ impl WaitQuality {
 
 impl Quality {
     /// The same profile judged by its waits: without warnings about CPU samples.
-    pub(super) fn of_waits(self, profile: &Profile, metric: usize) -> Self {
+    pub(super) fn of_waits(self, profile: &Profile, metric: MetricId) -> Self {
         let weights = Selection { metric, ..Selection::default() }.weigh(profile);
         let shares = StackShares::of(profile, &weights);
         let waits = WaitQuality::of(profile, metric);

@@ -47,7 +47,7 @@ impl Observed {
     /// From a recording, by one of its metrics, with other totals of the run.
     pub fn of(profile: &Profile, selection: &Selection, size: f64, numbers: Vec<(String, f64)>) -> Self {
         let weights = selection.weigh(profile);
-        let metric = profile.metrics.get(selection.metric);
+        let metric = profile.metrics.get(selection.metric.index());
         // What one sample stands for; counted values stand for themselves.
         let grain = match metric {
             Some(metric) if is_sampled(metric) => {

@@ -1,7 +1,7 @@
 //! The place of each stack, for callers that add up samples themselves.
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, StackId};
+use whyslow_profile::{MetricId, Profile, StackId};
 
 use super::{BlockedWorker, Place, Places, cpu_time};
 use crate::labels::{Label, Labels};
@@ -66,9 +66,9 @@ impl TaskStacks {
 }
 
 /// For each stack, whether a metric has a sample on it.
-fn sampled(profile: &Profile, metric: Option<usize>) -> Vec<bool> {
+fn sampled(profile: &Profile, metric: Option<MetricId>) -> Vec<bool> {
     let mut found = vec![false; profile.stacks.len()];
-    let stacks = metric.into_iter().flat_map(|metric| &profile.samples[metric].stack);
+    let stacks = metric.into_iter().flat_map(|metric| &profile.samples[metric.index()].stack);
     stacks.for_each(|stack| found[stack.index()] = true);
     found
 }

@@ -82,7 +82,7 @@ impl CriticalPath {
     /// The path to the end of the selected time: on the first selected thread, or, if that is idle, on the
     /// first thread of the selected process that ran most.
     pub fn build(profile: &Profile, selection: &Selection, charges: &Charges) -> Option<Self> {
-        let waits = profile.samples.get(selection.metric)?;
+        let waits = profile.samples.get(selection.metric.index())?;
         let range = selection.time_ns.clone().unwrap_or(0..profile.meta.duration_ns);
         let mut lanes: Vec<Vec<Single>> = vec![Vec::new(); profile.threads.len()];
         for wait in singles(profile, waits) {
@@ -303,7 +303,7 @@ fn sampled_on(
 
 #[cfg(test)]
 mod tests {
-    use whyslow_profile::{Metric, StackId, WaitDetail};
+    use whyslow_profile::{Metric, MetricId, StackId, WaitDetail};
 
     use super::*;
     use crate::testing::profile;
@@ -347,7 +347,7 @@ mod tests {
     }
 
     fn path(profile: &Profile, selection: Selection) -> CriticalPath {
-        let selection = Selection { metric: 1, ..selection };
+        let selection = Selection { metric: MetricId(1), ..selection };
         CriticalPath::build(profile, &selection, &Charges::new(profile, true)).unwrap()
     }
 

@@ -34,7 +34,7 @@ pub(super) fn can_be_idle(reason: Reason) -> bool {
 
 /// The waits of idle threads: the thread and the stack.
 pub(super) fn idle_waits(profile: &Profile, reasons: &mut Reasons<'_>) -> FxHashSet<(ThreadId, StackId)> {
-    let Some(waits) = wait_metric(profile).and_then(|metric| profile.samples.get(metric)) else {
+    let Some(waits) = wait_metric(profile).and_then(|metric| profile.samples.get(metric.index())) else {
         return FxHashSet::default();
     };
     let helpers: Vec<bool> = profile.threads.iter().map(|thread| is_helper(profile, thread)).collect();

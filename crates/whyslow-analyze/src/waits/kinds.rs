@@ -2,7 +2,7 @@
 //! for each.
 
 use rustc_hash::FxHashSet;
-use whyslow_profile::{Profile, Samples, Subject};
+use whyslow_profile::{MetricId, Profile, Samples, Subject};
 
 use super::reason::Reasons;
 use super::{Reason, wait_metric};
@@ -81,19 +81,23 @@ impl TimeKind {
 
 /// For each row of a metric's samples the wait reason, `None` where the thread ran. `None` altogether for
 /// metrics without waits.
-pub fn row_reasons(profile: &Profile, metric: usize) -> Option<Vec<Option<Reason>>> {
-    reasons_of(profile, metric, profile.samples.get(metric)?)
+pub fn row_reasons(profile: &Profile, metric: MetricId) -> Option<Vec<Option<Reason>>> {
+    reasons_of(profile, metric, profile.samples.get(metric.index())?)
 }
 
 /// The same for some of the metric's rows.
-pub(super) fn reasons_of(profile: &Profile, metric: usize, samples: &Samples) -> Option<Vec<Option<Reason>>> {
-    let of = profile.metrics.get(metric)?.of;
+pub(super) fn reasons_of(
+    profile: &Profile,
+    metric: MetricId,
+    samples: &Samples,
+) -> Option<Vec<Option<Reason>>> {
+    let of = profile.metrics.get(metric.index())?.of;
     let key = |row: usize| (samples.time_ns[row], samples.thread[row], samples.stack[row]);
     let waits: FxHashSet<_> = match of {
         Subject::Wait => FxHashSet::default(),
         // A thread can both wait and run at the same stack: only the rows distinguish them.
         Subject::Wall => {
-            let waits = profile.samples.get(wait_metric(profile)?)?;
+            let waits = profile.samples.get(wait_metric(profile)?.index())?;
             (0..waits.len()).map(|row| (waits.time_ns[row], waits.thread[row], waits.stack[row])).collect()
         }
         _ => return None,
@@ -123,9 +127,9 @@ mod tests {
         waits.push(1_500_000, ThreadId(0), lock, 700);
         profile.samples.push(waits);
         profile.add_wall_time();
-        assert_eq!(row_reasons(&profile, 0), None, "CPU time has no waits");
-        assert_eq!(row_reasons(&profile, 1), Some(vec![Some(Reason::Lock)]));
-        let wall = row_reasons(&profile, 2).expect("there is wall time");
+        assert_eq!(row_reasons(&profile, MetricId(0)), None, "CPU time has no waits");
+        assert_eq!(row_reasons(&profile, MetricId(1)), Some(vec![Some(Reason::Lock)]));
+        let wall = row_reasons(&profile, MetricId(2)).expect("there is wall time");
         let rows: Vec<_> = profile.samples[2].stack.iter().copied().zip(wall).collect();
         // The same stack once as a sample of CPU time and once as a wait.
         assert_eq!(rows.iter().filter(|row| **row == (lock, None)).count(), 1);

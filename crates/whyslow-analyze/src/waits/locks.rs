@@ -297,7 +297,8 @@ impl LockTable {
     pub fn build(profile: &Profile, selection: &Selection, charges: &Charges, min_ns: u64) -> Self {
         let waits = singles(profile, &selection.samples(profile));
         let waits = waits.iter().filter(|wait| wait.reason == Reason::Lock);
-        let all = profile.samples.get(selection.metric).map_or(Vec::new(), |all| singles(profile, all));
+        let all =
+            profile.samples.get(selection.metric.index()).map_or(Vec::new(), |all| singles(profile, all));
         let mut kinds = Kinds::new(profile, &all, charges);
         let releases = Releases::of(profile, &all, charges, &mut kinds);
         let mut sums: FxHashMap<Key, Sum> = FxHashMap::default();

@@ -13,7 +13,7 @@ mod together;
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::{Profile, StringId, Subject, ThreadId};
+use whyslow_profile::{MetricId, Profile, StringId, Subject, ThreadId};
 
 pub use self::critical::{CriticalPath, Did, PathRow, PathStep, has_wakers};
 pub use self::kinds::{TimeKind, row_reasons};
@@ -64,8 +64,8 @@ pub struct WaitTable {
 }
 
 /// The metric of waits, if they were recorded.
-pub fn wait_metric(profile: &Profile) -> Option<usize> {
-    profile.metrics.iter().position(|metric| metric.of == Subject::Wait)
+pub fn wait_metric(profile: &Profile) -> Option<MetricId> {
+    profile.metric_of(Subject::Wait)
 }
 
 impl WaitTable {

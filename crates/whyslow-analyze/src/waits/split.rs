@@ -72,7 +72,7 @@ fn add(to: &mut [u64; TimeKind::ALL.len()], more: [u64; TimeKind::ALL.len()]) {
 
 #[cfg(test)]
 mod tests {
-    use whyslow_profile::{Metric, Samples, ThreadId};
+    use whyslow_profile::{Metric, MetricId, Samples, ThreadId};
 
     use super::*;
     use crate::testing::profile;
@@ -100,7 +100,8 @@ mod tests {
     #[test]
     fn splits_nodes_by_kind_of_time_also_when_folded() {
         let profile = waits();
-        let (selection, options) = (Selection { metric: 2, ..Selection::default() }, TreeOptions::default());
+        let (selection, options) =
+            (Selection { metric: MetricId(2), ..Selection::default() }, TreeOptions::default());
         let weights = selection.weigh(&profile);
         let whole = CallTree::from_weights(&profile, &weights, &options);
         let split = TimeSplit::of(&profile, &selection, &weights, &whole, &options).expect("it has waits");
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn splits_callers_by_what_they_called() {
         let profile = waits();
-        let selection = Selection { metric: 2, ..Selection::default() };
+        let selection = Selection { metric: MetricId(2), ..Selection::default() };
         let options = TreeOptions { inverted: true, ..TreeOptions::default() };
         let weights = selection.weigh(&profile);
         let whole = CallTree::from_weights(&profile, &weights, &options);
@@ -150,7 +151,7 @@ mod tests {
         let mut profile = waits();
         profile.samples[0].value[0] = 1_000_000;
         profile.samples[2].value[0] = 1_000_000;
-        let selection = Selection { metric: 2, ..Selection::default() };
+        let selection = Selection { metric: MetricId(2), ..Selection::default() };
         let options = TreeOptions { inverted: true, ..TreeOptions::default() };
         let weights = selection.weigh(&profile);
         let whole = CallTree::from_weights(&profile, &weights, &options);
@@ -161,8 +162,8 @@ mod tests {
     #[test]
     fn cpu_time_is_not_split() {
         let profile = waits();
-        let of = |metric| {
-            let selection = Selection { metric, ..Selection::default() };
+        let of = |row| {
+            let selection = Selection { metric: MetricId(row), ..Selection::default() };
             let options = TreeOptions::default();
             let weights = selection.weigh(&profile);
             let tree = CallTree::from_weights(&profile, &weights, &options);

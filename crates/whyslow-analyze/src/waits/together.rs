@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use whyslow_profile::Profile;
+use whyslow_profile::{MetricId, Profile};
 
 use super::Reason;
 use super::kinds::TimeKind;
@@ -36,8 +36,8 @@ enum State {
 
 impl Together {
     /// From the recorded waits of all threads.
-    pub fn of(profile: &Profile, metric: usize) -> Self {
-        let Some(waits) = profile.samples.get(metric) else { return Self::default() };
+    pub fn of(profile: &Profile, metric: MetricId) -> Self {
+        let Some(waits) = profile.samples.get(metric.index()) else { return Self::default() };
         let life = |thread: usize| {
             let thread = &profile.threads[thread];
             (thread.start_ns, thread.end_ns.unwrap_or(profile.meta.duration_ns).max(thread.start_ns))

@@ -473,7 +473,7 @@ fn peak_by_one_line(rule: &'static Rule, facts: &Facts<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use whyslow_analyze::testing::{add_heap, heap_profile, profile};
-    use whyslow_profile::{GrowthBar, Profile};
+    use whyslow_profile::{GrowthBar, MetricId, Profile};
 
     use super::super::testing::{evidence, found, line, of_rule, percent};
     use super::*;
@@ -722,7 +722,7 @@ mod tests {
         assert_eq!((count(&all, false), count(&all, true)), (1, 0));
         let late = whyslow_analyze::Selection { time_ns: Some(5..6), ..all.clone() };
         assert_eq!(count(&late, false), 0);
-        let of_heap = whyslow_analyze::Selection { metric: 1, ..all };
+        let of_heap = whyslow_analyze::Selection { metric: MetricId(1), ..all };
         assert_eq!(count(&of_heap, true), 1);
     }
 }

@@ -115,7 +115,9 @@ fn entry_lines(facts: &Facts<'_>, process: ProcessId, share: f64) -> Vec<(Place,
     let profile = facts.question.profile;
     let Question { selection, only_metric, .. } = *facts.question;
     let metric = cpu_metric(profile, selection, only_metric);
-    let Some(samples) = metric.and_then(|metric| profile.samples.get(metric)) else { return Vec::new() };
+    let Some(samples) = metric.and_then(|metric| profile.samples.get(metric.index())) else {
+        return Vec::new();
+    };
     let mut lines: FxHashMap<Place, u64> = FxHashMap::default();
     let is_of_process = |row: &usize| profile.threads[samples.thread[*row].index()].process == process;
     let mut total = 0;

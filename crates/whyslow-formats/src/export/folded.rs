@@ -56,7 +56,7 @@ pub fn write_folded(
     }
     // One tree per name, each over a copy that holds only that name's samples.
     let mut groups: BTreeMap<String, Samples> = BTreeMap::new();
-    let Some(samples) = profile.samples.get(selection.metric) else { return Ok(()) };
+    let Some(samples) = profile.samples.get(selection.metric.index()) else { return Ok(()) };
     for row in 0..samples.len() {
         let id = samples.thread[row];
         let thread = &profile.threads[id.index()];
@@ -74,7 +74,7 @@ pub fn write_folded(
     }
     let mut part = profile.clone();
     for (name, samples) in groups {
-        part.samples[selection.metric] = samples;
+        part.samples[selection.metric.index()] = samples;
         let mut root = String::new();
         push_name(&mut root, &name);
         write_tree(&part, selection, options, &root, out)?;

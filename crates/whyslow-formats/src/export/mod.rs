@@ -48,7 +48,7 @@ impl<'p> Export<'p> {
     }
 
     fn metric(&self) -> Option<&'p Metric> {
-        self.profile.metrics.get(self.selection.metric)
+        self.profile.metrics.get(self.selection.metric.index())
     }
 
     fn metric_name(&self) -> &'p str {
@@ -76,9 +76,9 @@ impl<'p> Export<'p> {
 
     /// The metrics that a format of one metric leaves out.
     fn other_metrics(&self) -> Option<LeftOut> {
-        let others = self.profile.metrics.iter().enumerate().filter(|&(row, _)| row != self.selection.metric);
-        let others: Vec<String> =
-            others.map(|(_, metric)| self.profile.text(metric.name).to_owned()).collect();
+        let others = self.profile.metric_ids().zip(&self.profile.metrics);
+        let others = others.filter(|(metric, _)| *metric != self.selection.metric);
+        let others: Vec<String> = others.map(|(_, row)| self.profile.text(row.name).to_owned()).collect();
         (!others.is_empty()).then_some(LeftOut::Metrics(others))
     }
 

@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use rustc_hash::FxHashMap;
 use whyslow_analyze::Selection;
 use whyslow_profile::heap::metric;
-use whyslow_profile::{LocationId, Metric, ModuleId, ModuleKind, StackId, ThreadId, Unit};
+use whyslow_profile::{LocationId, Metric, MetricId, ModuleId, ModuleKind, StackId, ThreadId, Unit};
 
 use super::places::{Place, module_of, places};
 use super::{Export, LeftOut};
@@ -152,7 +152,7 @@ enum Holds {
     /// The number of samples of the chosen metric.
     Samples,
     /// The value of this metric.
-    Metric(usize),
+    Metric(MetricId),
     /// The blocks that were live at the end.
     LiveBlocks,
 }
@@ -174,31 +174,28 @@ fn columns(export: &Export<'_>) -> Vec<Column> {
     let of_heap =
         |name: &str| HEAP.iter().any(|&(metric_name, _)| metric_name == name) || NOT_IN_PPROF.contains(&name);
     let is_heap = |metric: &Metric| profile.meta.heap.is_some() && of_heap(profile.text(metric.name));
-    let others = || profile.metrics.iter().enumerate().filter(|(_, metric)| !is_heap(metric));
+    let others = || profile.metric_ids().zip(&profile.metrics).filter(|(_, row)| !is_heap(row));
     let name = |metric: &Metric| kind_name(profile.text(metric.name));
     let mut columns = Vec::new();
     if others().next().is_some() || profile.metrics.is_empty() {
-        let taken = others().any(|(_, metric)| name(metric) == "samples");
+        let taken = others().any(|(_, row)| name(row) == "samples");
         let count = if taken { "sample_count" } else { "samples" };
         columns.push(Column { name: count.to_owned(), unit: Unit::Count, holds: Holds::Samples });
     }
-    columns.extend(others().map(|(row, metric)| Column {
-        name: name(metric),
-        unit: metric.unit,
-        holds: Holds::Metric(row),
+    columns.extend(others().map(|(metric, row)| Column {
+        name: name(row),
+        unit: row.unit,
+        holds: Holds::Metric(metric),
     }));
     for (metric_name, pprof_type) in HEAP {
-        let found = profile
-            .metrics
-            .iter()
-            .position(|metric| is_heap(metric) && profile.text(metric.name) == metric_name);
-        let Some(row) = found else { continue };
+        let found = profile.metric_where(|row| is_heap(row) && profile.text(row.name) == metric_name);
+        let Some(metric) = found else { continue };
         if pprof_type == "inuse_space" {
             let name = LIVE_BLOCKS.to_owned();
             columns.push(Column { name, unit: Unit::Count, holds: Holds::LiveBlocks });
         }
-        let unit = profile.metrics[row].unit;
-        columns.push(Column { name: pprof_type.to_owned(), unit, holds: Holds::Metric(row) });
+        let unit = profile.metrics[metric.index()].unit;
+        columns.push(Column { name: pprof_type.to_owned(), unit, holds: Holds::Metric(metric) });
     }
     columns
 }

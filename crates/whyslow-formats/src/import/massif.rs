@@ -231,9 +231,9 @@ n1: 500 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
  n0: 500 0x1091F0: main (main.c:22)
 ";
 
-    fn folded(imported: &Imported, metric: usize) -> Vec<String> {
+    fn folded(imported: &Imported, row: u32) -> Vec<String> {
         let mut out = Vec::new();
-        let selection = whyslow_analyze::Selection { metric, ..Default::default() };
+        let selection = whyslow_analyze::Selection { metric: MetricId(row), ..Default::default() };
         write_folded(&imported.profile, &selection, &FoldedOptions::default(), &mut out).expect("memory");
         let mut lines: Vec<String> =
             String::from_utf8(out).expect("UTF-8").lines().map(str::to_owned).collect();

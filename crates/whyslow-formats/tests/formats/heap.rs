@@ -10,7 +10,7 @@ use whyslow_formats::export::{
     Export, LeftOut, write_dhat, write_firefox, write_heaptrack, write_massif, write_pprof, write_speedscope,
 };
 use whyslow_formats::import::Format;
-use whyslow_profile::{HeapCounts, ModuleKind, Profile, Unit, heap::metric};
+use whyslow_profile::{HeapCounts, MetricId, ModuleKind, Profile, Unit, heap::metric};
 
 use crate::heap_script::{Script, parser};
 use crate::support::{from_bytes, totals};
@@ -73,8 +73,8 @@ fn dhat_rules(file: &Value) -> Result<(), String> {
 }
 
 fn sum(profile: &Profile, name: &str) -> u64 {
-    let row = profile.metrics.iter().position(|metric| profile.text(metric.name) == name).unwrap();
-    profile.samples[row].value.iter().sum()
+    let metric = profile.metric_named(name).unwrap();
+    profile.samples[metric.index()].value.iter().sum()
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn heaptrack_and_massif_files_are_read_back_with_the_same_totals() {
         [counts.allocations, counts.bytes_allocated, counts.peak_bytes, counts.live_at_exit_bytes]
     };
     assert_eq!(numbers(&back), numbers(&profile));
-    assert_eq!(totals(&back, 0)["push"], totals(&profile, 0)["push"]);
+    assert_eq!(totals(&back, MetricId(0))["push"], totals(&profile, MetricId(0))["push"]);
     let (text, _) = written(&profile, write_massif);
     let back = from_bytes(text.as_bytes(), Format::Massif).profile;
     assert_eq!(sum(&back, "live-at-peak"), profile.heap.totals().peak_bytes);
@@ -108,7 +108,7 @@ fn dhat_follows_the_rules_of_its_viewer_and_keeps_totals() {
     assert_eq!(sum(&back, "live-at-exit"), of(|counts| counts.live_at_exit_bytes));
     assert_eq!(back.heap.totals().peak_blocks, of(|counts| counts.peak_blocks));
     assert_eq!(back.heap.totals().live_at_exit_blocks, of(|counts| counts.live_at_exit_blocks));
-    assert_eq!(totals(&back, 0)["push"], totals(&profile, 0)["push"]);
+    assert_eq!(totals(&back, MetricId(0))["push"], totals(&profile, MetricId(0))["push"]);
     let frames: Vec<&str> = file["ftbl"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(frames.iter().any(|frame| frame.ends_with(": grow (vec.rs:40)")), "{frames:?}");
     assert!(frames.iter().any(|frame| frame.ends_with(": push (vec.rs:9)")), "inlined frames are separate");
@@ -384,18 +384,23 @@ fn heap_formats_reject_a_profile_without_heap_data() {
 #[test]
 fn other_formats_take_every_metric_of_a_heap() {
     let profile = parser();
-    for row in 0..profile.metrics.len() {
-        let selection = Selection { metric: row, ..Selection::default() };
+    for metric in profile.metric_ids() {
+        let selection = Selection { metric, ..Selection::default() };
         for (format, write) in
             [(Format::Firefox, write_firefox as Write), (Format::Speedscope, write_speedscope)]
         {
             let mut bytes = Vec::new();
             write(&Export::new(&profile, &selection, true), &mut bytes).unwrap();
             let back = from_bytes(&bytes, format).profile;
-            let metric = &profile.metrics[row];
+            let row = &profile.metrics[metric.index()];
             // Without a unit, the importer counts a sample as a millisecond.
-            if metric.unit == Unit::Bytes {
-                assert_eq!(totals(&back, 0), totals(&profile, row), "{format} {}", profile.text(metric.name));
+            if row.unit == Unit::Bytes {
+                assert_eq!(
+                    totals(&back, MetricId(0)),
+                    totals(&profile, metric),
+                    "{format} {}",
+                    profile.text(row.name)
+                );
             }
         }
     }
@@ -416,12 +421,9 @@ fn pprof_has_the_four_types_of_a_heap() {
     ] {
         assert_eq!(sum(&back, name), total, "{name}");
     }
-    let row = |profile: &Profile, name: &str| {
-        profile.metrics.iter().position(|metric| profile.text(metric.name) == name).unwrap()
-    };
     assert_eq!(
-        totals(&back, row(&back, "alloc-space")),
-        totals(&profile, row(&profile, metric::BYTES_ALLOCATED))
+        totals(&back, back.metric_named("alloc-space").unwrap()),
+        totals(&profile, profile.metric_named(metric::BYTES_ALLOCATED).unwrap())
     );
 }
 

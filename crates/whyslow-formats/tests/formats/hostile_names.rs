@@ -8,7 +8,7 @@ use whyslow_formats::export::{
     Export, LeftOut, write_csv, write_firefox, write_perf_script, write_pprof, write_speedscope,
 };
 use whyslow_formats::import::Format;
-use whyslow_profile::Profile;
+use whyslow_profile::{MetricId, Profile};
 
 use crate::support::{from_bytes, totals};
 
@@ -77,7 +77,7 @@ fn formats_with_quoting_keep_every_name() {
         (Format::Speedscope, written(&profile, write_speedscope)),
     ] {
         let back = from_bytes(&bytes, format).profile;
-        let (back, profile) = (totals(&back, 0), totals(&profile, 0));
+        let (back, profile) = (totals(&back, MetricId(0)), totals(&profile, MetricId(0)));
         for (name, row) in &profile {
             assert_eq!(back.get(name), Some(row), "{format}: {name:.40?}");
         }

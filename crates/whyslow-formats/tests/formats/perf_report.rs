@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use whyslow_analyze::{CallTree, Selection, TreeOptions};
 use whyslow_formats::import::{self, ImportOptions};
-use whyslow_profile::Profile;
+use whyslow_profile::{MetricId, Profile};
 
 use crate::support::totals;
 
@@ -81,7 +81,7 @@ fn the_top_functions_agree_with_perf_report() {
         whyslow_symbols::symbolize(&mut imported.profile, &symbols);
         let profile = &imported.profile;
         let all: u64 = profile.samples[0].value.iter().sum();
-        let totals = totals(profile, 0);
+        let totals = totals(profile, MetricId(0));
         let reported = reported(&data);
         let top: Vec<&str> = reported.iter().take(2).map(|(_, name)| name.as_str()).collect();
         assert_eq!(top, ["spin::heavy", "spin::light"], "{arguments:?}: {reported:?}");

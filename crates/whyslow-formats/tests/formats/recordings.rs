@@ -1,7 +1,7 @@
 //! Imports recordings of perf, Valgrind, Chrome and V8.
 
 use whyslow_formats::import::{self, Format, ImportOptions, Imported};
-use whyslow_profile::{CodeKind, ImportNote, KernelView, ModuleKind, Note, Profile, Unit};
+use whyslow_profile::{CodeKind, ImportNote, KernelView, MetricId, ModuleKind, Note, Profile, Unit};
 
 use crate::support::{imported, totals};
 
@@ -111,7 +111,7 @@ fn perf_script_text() {
     let imported = imported("perf-script.txt", Format::PerfScript);
     let expected = [("cpu-time", Unit::Nanoseconds, 50, 202_990_858), ("page-faults", Unit::Count, 5, 631)];
     assert_eq!(metrics(&imported), expected);
-    let totals = totals(&imported.profile, 0);
+    let totals = totals(&imported.profile, MetricId(0));
     assert_eq!(totals["ratio::alpha"], (75_366_795, 80_391_920));
     let function = |name: &str| {
         let profile = &imported.profile;
@@ -126,7 +126,7 @@ fn perf_script_text() {
 fn folded_stacks() {
     let imported = imported("folded.txt", Format::Folded);
     assert_eq!(metrics(&imported), [("samples", Unit::Count, 15, 3_042_126_297)]);
-    assert_eq!(totals(&imported.profile, 0)["ratio::alpha"].0, 1_505_516_509);
+    assert_eq!(totals(&imported.profile, MetricId(0))["ratio::alpha"].0, 1_505_516_509);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn callgrind_output_agrees_with_callgrind_annotate() {
     let found: Vec<_> =
         metrics(&imported).into_iter().map(|(name, unit, _, sum)| (name, unit, sum)).collect();
     assert_eq!(found, expected);
-    let totals = totals(&imported.profile, 0);
+    let totals = totals(&imported.profile, MetricId(0));
     // callgrind_annotate, without and with --inclusive=yes
     assert_eq!(totals["main"], (365, 99_011));
     assert_eq!(totals["mid"], (1_000, 96_525));
@@ -152,7 +152,7 @@ fn callgrind_output_agrees_with_callgrind_annotate() {
 fn cachegrind_output_agrees_with_cg_annotate() {
     let imported = imported("cachegrind.out.1", Format::Cachegrind);
     assert_eq!(metrics(&imported)[0].3, 222_538);
-    let totals = totals(&imported.profile, 0);
+    let totals = totals(&imported.profile, MetricId(0));
     assert_eq!((totals["leaf"], totals["main"]), ((97_235, 97_235), (365, 365)));
     assert!(!totals.contains_key("[truncated stack]"));
 }
@@ -165,8 +165,8 @@ fn chrome_traces_and_v8_profiles() {
         [("wall-time", Unit::Nanoseconds, 6, 150_000), ("cpu-time", Unit::Nanoseconds, 2, 40_000)]
     );
     assert_eq!((trace.profile.spans.len(), trace.profile.counters.len()), (6, 2));
-    assert_eq!(totals(&trace.profile, 0)["outer"], (120_000, 150_000));
+    assert_eq!(totals(&trace.profile, MetricId(0))["outer"], (120_000, 150_000));
     let v8 = imported("v8.cpuprofile", Format::ChromeTrace);
     // The last of its samples lasts until `endTime`.
-    assert_eq!(totals(&v8.profile, 0)["main"], (820_000, 850_000));
+    assert_eq!(totals(&v8.profile, MetricId(0))["main"], (820_000, 850_000));
 }

@@ -11,7 +11,7 @@ use whyslow_formats::export::{
 };
 use whyslow_formats::import::{self, Format, ImportOptions};
 use whyslow_formats::{FoldedOptions, write_folded};
-use whyslow_profile::{Counter, CounterId, Metric, Profile, Samples, Span, ThreadId, Unit};
+use whyslow_profile::{Counter, CounterId, Metric, MetricId, Profile, Samples, Span, ThreadId, Unit};
 
 use crate::support::{from_bytes, sample, totals};
 
@@ -34,13 +34,13 @@ fn written(profile: &Profile, write: Write) -> Vec<u8> {
 
 #[track_caller]
 fn survives(profile: &Profile) {
-    for metric in 0..profile.metrics.len() {
+    for metric in profile.metric_ids() {
         let selection = Selection { metric, ..Selection::default() };
         let expected = totals(profile, metric);
         for (format, write) in FORMATS {
             let mut bytes = Vec::new();
             let notes = write(&Export::new(profile, &selection, true), &mut bytes).unwrap();
-            let name = profile.text(profile.metrics[metric].name);
+            let name = profile.text(profile.metrics[metric.index()].name);
             if notes.iter().any(
                 |left| matches!(left, LeftOut::Metrics(names) if names.iter().any(|other| other == name)),
             ) {
@@ -49,10 +49,10 @@ fn survives(profile: &Profile) {
             }
             let back = from_bytes(&bytes, format).profile;
             assert_eq!(
-                totals(&back, 0),
+                totals(&back, MetricId(0)),
                 expected,
                 "{format}, {}",
-                profile.text(profile.metrics[metric].name)
+                profile.text(profile.metrics[metric.index()].name)
             );
         }
         let mut bytes = Vec::new();
@@ -61,7 +61,7 @@ fn survives(profile: &Profile) {
         let readable = |name: &str| name.replace(';', ":");
         let expected: BTreeMap<String, (u64, u64)> =
             expected.into_iter().map(|(name, value)| (readable(&name), value)).collect();
-        assert_eq!(totals(&back, 0), expected, "folded");
+        assert_eq!(totals(&back, MetricId(0)), expected, "folded");
     }
 }
 
@@ -92,7 +92,7 @@ fn slices_of_a_trace_add_up_to_the_samples() {
     let profile = timed();
     let bytes = written(&profile, write_chrome_trace);
     let back = from_bytes(&bytes, Format::ChromeTrace).profile;
-    assert_eq!(totals(&back, 0), totals(&profile, 0));
+    assert_eq!(totals(&back, MetricId(0)), totals(&profile, MetricId(0)));
     let names = |profile: &Profile| -> Vec<String> {
         profile.threads.iter().map(|thread| profile.text(thread.name).to_owned()).collect()
     };
@@ -104,7 +104,7 @@ fn costs_of_functions_survive_in_callgrinds_format() {
     let profile = timed();
     let bytes = written(&profile, write_callgrind);
     let back = from_bytes(&bytes, Format::Callgrind).profile;
-    assert_eq!(totals(&back, 0), totals(&profile, 0));
+    assert_eq!(totals(&back, MetricId(0)), totals(&profile, MetricId(0)));
     let Ok(annotate) = annotated(&bytes) else { return };
     assert!(annotate.contains("PROGRAM TOTALS"), "{annotate}");
     assert!(
@@ -214,7 +214,7 @@ fn pprof_keeps_every_metric() {
     let back = from_bytes(&written(&profile, write_pprof), Format::Pprof).profile;
     let names: Vec<&str> = back.metrics.iter().map(|metric| back.text(metric.name)).collect();
     assert_eq!(names, ["cpu-time", "samples", "allocated-bytes"]);
-    assert_eq!(totals(&back, 2), totals(&profile, 1));
+    assert_eq!(totals(&back, MetricId(2)), totals(&profile, MetricId(1)));
     let threads: Vec<&str> = back.threads.iter().map(|thread| back.text(thread.name)).collect();
     assert_eq!(threads, ["main", "worker"]);
     assert_eq!(back.text(back.processes[0].name), "app");

@@ -3,7 +3,7 @@
 use whyslow_analyze::{Quality, Selection};
 use whyslow_formats::export::{Export, write_dhat};
 use whyslow_formats::import::{self, Format, ImportError, ImportOptions};
-use whyslow_profile::{ImportNote, Note, Profile, Unit};
+use whyslow_profile::{ImportNote, MetricId, Note, Profile, Unit};
 
 use crate::support::{from_bytes, imported, lines, sample, totals};
 
@@ -38,7 +38,7 @@ fn samplys_file_has_threads_modules_and_cpu_time() {
         .map(|module| (profile.text(module.path), module.build_id.map(|id| profile.text(id))))
         .collect();
     assert_eq!(modules[1], ("/tmp/fmt/app", Some("a763f21ae0fa42def93d9dd80032630d6c9a6106")));
-    assert_eq!(totals(profile, 0).keys().collect::<Vec<_>>(), ["[app]", "[libc.so.6]"]);
+    assert_eq!(totals(profile, MetricId(0)).keys().collect::<Vec<_>>(), ["[app]", "[libc.so.6]"]);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn samplys_symbol_file_is_used() {
          "symbol_table":[{"rva":93000,"symbol":1,"frames":[{"function":2,"file":3,"line":2},{"function":1,"file":3,"line":3}]}]}]}"#;
     std::fs::write(folder.path().join("run.syms.json"), symbols).unwrap();
     let (_, imported) = import::import(&path, None, &ImportOptions::default()).unwrap();
-    let totals = totals(&imported.profile, 0);
+    let totals = totals(&imported.profile, MetricId(0));
     assert!(totals["app::mix"].0 > 0 && totals["app::hash_all"].0 == 0, "{totals:?}");
     assert_eq!(totals["app::mix"].1, totals["app::hash_all"].1);
 }
@@ -62,7 +62,7 @@ fn shared_tables_of_newer_versions_give_the_same_profile() {
         imported("samply.json", Format::Firefox).profile,
         imported("firefox-70.json", Format::Firefox).profile,
     );
-    assert_eq!(totals(&old, 0), totals(&new, 0));
+    assert_eq!(totals(&old, MetricId(0)), totals(&new, MetricId(0)));
     assert_eq!(old.samples[0].time_ns, new.samples[0].time_ns);
     let spans: Vec<_> = new
         .spans
@@ -101,8 +101,11 @@ fn pprof_has_metrics_inlined_lines_and_threads() {
     let imported = imported("pprof.pb", Format::Pprof);
     let profile = &imported.profile;
     assert_eq!(metrics(profile), [("cpu-time", Unit::Nanoseconds), ("samples", Unit::Count)]);
-    assert_eq!(lines(profile, 0), ["main 10000000/40000000", "parse 0/30000000", "read 30000000/30000000"]);
-    assert_eq!(lines(profile, 1), ["main 1/4", "parse 0/3", "read 3/3"]);
+    assert_eq!(
+        lines(profile, MetricId(0)),
+        ["main 10000000/40000000", "parse 0/30000000", "read 30000000/30000000"]
+    );
+    assert_eq!(lines(profile, MetricId(1)), ["main 1/4", "parse 0/3", "read 3/3"]);
     let labelled = ("app", 0, "worker request=GET /", 0);
     assert_eq!(threads(profile)[1], ("app", 0, "all threads", 0));
     assert_eq!(threads(profile)[0], labelled);
@@ -154,7 +157,7 @@ fn pprof_shows_a_metric_that_has_values() {
     ]);
     let profile = from_bytes(&file, Format::Pprof).profile;
     assert_eq!(metrics(&profile), [("samples", Unit::Count), ("cpu-time", Unit::Nanoseconds)]);
-    assert_eq!(lines(&profile, 0), ["f 5/5"]);
+    assert_eq!(lines(&profile, MetricId(0)), ["f 5/5"]);
 }
 
 #[test]
@@ -178,7 +181,10 @@ fn the_base_of_a_pprof_comparison_is_a_metric_of_its_own() {
     let imported = from_bytes(&file, Format::Pprof);
     let profile = &imported.profile;
     assert_eq!(metrics(profile), [("samples", Unit::Count), ("samples-before", Unit::Count)]);
-    assert_eq!((lines(profile, 0), lines(profile, 1)), (vec!["f 5/5".to_owned()], vec!["f 3/3".to_owned()]));
+    assert_eq!(
+        (lines(profile, MetricId(0)), lines(profile, MetricId(1))),
+        (vec!["f 5/5".to_owned()], vec!["f 3/3".to_owned()])
+    );
     assert_eq!((imported.left_out, threads(profile).len()), (0, 1));
 }
 
@@ -195,7 +201,10 @@ fn pprof_may_be_packed() {
 fn speedscope_has_samples_and_events() {
     let profile = imported("speedscope.json", Format::Speedscope).profile;
     assert_eq!(metrics(&profile), [("time", Unit::Nanoseconds)]);
-    assert_eq!(lines(&profile, 0), ["main 3070000/6100000", "parse 1000000/3000000", "read 2030000/2030000"]);
+    assert_eq!(
+        lines(&profile, MetricId(0)),
+        ["main 3070000/6100000", "parse 1000000/3000000", "read 2030000/2030000"]
+    );
     assert_eq!(threads(&profile).iter().map(|row| row.2).collect::<Vec<_>>(), ["thread one", "thread two"]);
     // Two threads, both from 0: 1 ms, 2 ms, 3 ms, and 20 µs, 30 µs, 50 µs.
     assert_eq!(profile.samples[0].time_ns, [0, 0, 20_000, 50_000, 1_000_000, 3_000_000]);
@@ -233,12 +242,15 @@ fn dhat_has_totals_peak_and_end() {
         ]
     );
     assert_eq!(
-        lines(&profile, 0),
+        lines(&profile, MetricId(0)),
         ["brief 0/6400", "copy 0/9400", "kept 0/3000", "main 0/9400", "malloc 9400/9400"]
     );
-    assert_eq!(lines(&profile, 1)[1], "copy 0/101");
-    assert_eq!(lines(&profile, 5)[0], "brief 0/64");
-    assert_eq!(lines(&profile, 6), ["copy 0/3000", "kept 0/3000", "main 0/3000", "malloc 3000/3000"]);
+    assert_eq!(lines(&profile, MetricId(1))[1], "copy 0/101");
+    assert_eq!(lines(&profile, MetricId(5))[0], "brief 0/64");
+    assert_eq!(
+        lines(&profile, MetricId(6)),
+        ["copy 0/3000", "kept 0/3000", "main 0/3000", "malloc 3000/3000"]
+    );
     assert_eq!(profile.meta.command, ["./heap"]);
 }
 
@@ -250,8 +262,8 @@ fn an_imported_heap_works_in_every_view() {
         let facts = profile.meta.heap.as_ref().unwrap();
         let totals = profile.heap.totals();
         let sum = |name: &str| -> u64 {
-            let row = metrics(profile).iter().position(|metric| metric.0 == name).unwrap();
-            profile.samples[row].value.iter().sum()
+            let metric = profile.metric_named(name).unwrap();
+            profile.samples[metric.index()].value.iter().sum()
         };
         assert_eq!(facts.peak_bytes, totals.peak_bytes, "{name}");
         assert_eq!(sum("bytes-allocated"), totals.bytes_allocated, "{name}");
@@ -275,7 +287,7 @@ fn an_imported_heap_works_in_every_view() {
             )
         };
         assert_eq!(numbers(&back), numbers(profile), "{name}");
-        assert_eq!(self::totals(&back, 0), self::totals(profile, 0), "{name}");
+        assert_eq!(self::totals(&back, MetricId(0)), self::totals(profile, MetricId(0)), "{name}");
     }
 }
 
@@ -287,15 +299,15 @@ fn heaptrack_import_agrees_with_heaptrack_print() {
     let counts = profile.heap.totals();
     assert_eq!((counts.allocations, counts.temporary), (106, 100));
     assert_eq!(profile.meta.heap.as_ref().unwrap().peak_bytes, 5 * 3000 + 64 + 72_704);
-    assert_eq!(totals(&profile, 0)["kept"], (0, 15_000));
-    assert_eq!(totals(&profile, 0)["brief"], (0, 6_400));
+    assert_eq!(totals(&profile, MetricId(0))["kept"], (0, 15_000));
+    assert_eq!(totals(&profile, MetricId(0))["brief"], (0, 6_400));
 }
 
 #[test]
 fn massifs_peak_is_divided_among_its_call_sites() {
     let profile = imported("massif.out.1", Format::Massif).profile;
     assert_eq!(metrics(&profile)[0], ("live-at-peak", Unit::Bytes));
-    assert_eq!(totals(&profile, 0)["kept"].1, 15_000);
+    assert_eq!(totals(&profile, MetricId(0))["kept"].1, 15_000);
     assert_eq!(profile.text(profile.counters[0].name), "heap-live");
     assert_eq!(profile.counter_values.value.iter().max(), Some(&15_064));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use whyslow_analyze::{CallTree, Selection, TreeOptions};
 use whyslow_formats::import::{self, Format, ImportOptions, Imported};
-use whyslow_profile::Profile;
+use whyslow_profile::{MetricId, Profile};
 
 /// The path of a sample file.
 pub(crate) fn sample(name: &str) -> PathBuf {
@@ -29,7 +29,7 @@ pub(crate) fn from_bytes(bytes: &[u8], format: Format) -> Imported {
 }
 
 /// Self and total value per function name, over the samples of a metric; recursion counts once.
-pub(crate) fn totals(profile: &Profile, metric: usize) -> BTreeMap<String, (u64, u64)> {
+pub(crate) fn totals(profile: &Profile, metric: MetricId) -> BTreeMap<String, (u64, u64)> {
     let selection = Selection { metric, ..Selection::default() };
     let tree = CallTree::build(profile, &selection, &TreeOptions::default());
     let mut totals = BTreeMap::<String, (u64, u64)>::new();
@@ -51,6 +51,6 @@ pub(crate) fn totals(profile: &Profile, metric: usize) -> BTreeMap<String, (u64,
 }
 
 /// Self and total as one line per function.
-pub(crate) fn lines(profile: &Profile, metric: usize) -> Vec<String> {
+pub(crate) fn lines(profile: &Profile, metric: MetricId) -> Vec<String> {
     totals(profile, metric).iter().map(|(name, (own, total))| format!("{name} {own}/{total}")).collect()
 }

@@ -62,7 +62,7 @@ fn survives(bytes: &[u8], format: Format) -> Result<(), ImportError> {
             return Err(error);
         }
     };
-    for metric in 0..profile.metrics.len() {
+    for metric in profile.metric_ids() {
         let selection = Selection { metric, ..Selection::default() };
         FunctionTable::build(&profile, &selection, true, SortBy::Total);
         let export = Export::new(&profile, &selection, true);

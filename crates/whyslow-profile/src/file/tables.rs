@@ -289,8 +289,8 @@ pub(super) fn read_scales(
     let (metric, worth) = (columns.numbers("metric")?, columns.numbers("ns_per_cycle")?);
     scales.resize(profile.metrics.len(), None);
     for at in 0..columns.rows() {
-        let metric = row(metric[at], scales.len())?;
-        scales[metric as usize] = Some(f64::from_bits(worth[at]));
+        let metric = MetricId(row(metric[at], scales.len())?);
+        scales[metric.index()] = Some(f64::from_bits(worth[at]));
     }
     Ok(())
 }
@@ -334,10 +334,10 @@ pub(super) fn read_stacks(columns: &ColumnReader<'_>, profile: &mut Profile) -> 
     Ok(())
 }
 
-pub(super) fn write_samples(metric: u32, samples: &Samples, rows: std::ops::Range<usize>) -> Bytes {
+pub(super) fn write_samples(metric: MetricId, samples: &Samples, rows: std::ops::Range<usize>) -> Bytes {
     let mut columns = ColumnWriter::default();
     columns
-        .numbers("metric", rows.clone().map(|_| u64::from(metric)))
+        .numbers("metric", rows.clone().map(|_| u64::from(metric.0)))
         .numbers("time", samples.time_ns[rows.clone()].iter().copied())
         .numbers("thread", samples.thread[rows.clone()].iter().map(|id| u64::from(id.0)))
         .numbers("stack", samples.stack[rows.clone()].iter().map(|id| u64::from(id.0)))
@@ -350,10 +350,10 @@ pub(super) fn read_samples(columns: &ColumnReader<'_>, profile: &mut Profile) ->
     let (thread, stack) = (columns.numbers("thread")?, columns.numbers("stack")?);
     let value = columns.numbers("value")?;
     for at in 0..columns.rows() {
-        let table = row(metric[at], profile.samples.len())?;
+        let metric = MetricId(row(metric[at], profile.samples.len())?);
         let thread = ThreadId(row(thread[at], profile.threads.len())?);
         let stack = StackId(row(stack[at], profile.stacks.len())?);
-        profile.samples[table as usize].push(time[at], thread, stack, value[at]);
+        profile.samples[metric.index()].push(time[at], thread, stack, value[at]);
     }
     Ok(())
 }

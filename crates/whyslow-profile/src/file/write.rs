@@ -177,7 +177,7 @@ impl Writer {
     }
 
     fn samples(&mut self, metrics: &[Samples]) -> io::Result<()> {
-        for (metric, samples) in (0u32..).zip(metrics) {
+        for (metric, samples) in (0..).map(MetricId).zip(metrics) {
             for start in (0..samples.len()).step_by(ROWS_PER_CHUNK) {
                 let rows = start..samples.len().min(start + ROWS_PER_CHUNK);
                 self.chunk(chunk::SAMPLES, &tables::write_samples(metric, samples, rows))?;
@@ -304,8 +304,9 @@ fn write_to(file: File, profile: &Profile) -> io::Result<()> {
     })?;
     writer.table(chunk::METRICS, &profile.metrics, |rows| tables::write_metrics(rows.iter()))?;
     // In memory, values triggered by the cycle counter are already nanoseconds.
-    let counts_cycles = |row: &usize| profile.metrics[*row].origin.sampler().trigger == Trigger::Cycles;
-    let scales = (0..profile.metrics.len()).filter(counts_cycles).map(|row| (MetricId::from(row), 1.0));
+    let counts_cycles =
+        |metric: &MetricId| profile.metrics[metric.index()].origin.sampler().trigger == Trigger::Cycles;
+    let scales = profile.metric_ids().filter(counts_cycles).map(|metric| (metric, 1.0));
     writer.table(chunk::SCALES, &scales.collect::<Vec<_>>(), tables::write_scales)?;
     let locations = profile.locations.module.iter().copied().zip(profile.locations.address.iter().copied());
     let locations = locations.skip(1).collect::<Vec<_>>();

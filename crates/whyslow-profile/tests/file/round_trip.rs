@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use whyslow_profile::{
-    Builder, LocationId, Meta, Metric, Process, Profile, Sampler, Samples, StackId, StringId, Thread,
-    ThreadId, Trigger, Unit, file,
+    Builder, LocationId, Meta, Metric, MetricId, Process, Profile, Sampler, Samples, StackId, StringId,
+    Thread, ThreadId, Trigger, Unit, file,
 };
 
 use crate::support;
@@ -78,7 +78,7 @@ fn cycles_are_nanoseconds_after_reading_and_after_writing_again() {
     let once = file::read_bytes(&recorded_cycles(&[3_000_000, 1, huge], Some(0.5), true)).unwrap();
     assert_eq!(once.samples[1].value[..2], [1_500_000, 1]);
     assert_eq!(once.samples[0].value, [7], "only its own samples are cycles");
-    assert_eq!((once.main_metric(), once.main_sampler().rate_hz), (1, 1000));
+    assert_eq!((once.main_metric(), once.main_sampler().rate_hz), (MetricId(1), 1000));
     let twice = file::read_bytes(&support::file_bytes(&once)).unwrap();
     assert!(twice == once);
 }

@@ -55,7 +55,7 @@ struct Hot<'p> {
 
 impl<'p> Hot<'p> {
     fn of(profile: &'p Profile, codes: &[&Code]) -> Self {
-        let metric = profile.metrics.iter().position(|metric| metric.of == Subject::Cpu);
+        let metric = profile.metric_of(Subject::Cpu);
         let weigh = |metric| Selection { metric, ..Selection::default() }.weigh(profile).value;
         let values: Vec<u64> = metric.map(weigh).unwrap_or_default();
         let mut own = vec![0_u64; codes.len()];

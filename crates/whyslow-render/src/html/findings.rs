@@ -7,7 +7,7 @@ use whyslow_profile::{Profile, Subject};
 
 use super::container::{Columns, NONE};
 use super::heap::function;
-use super::payload::collect;
+use super::payload::{collect, shown_row};
 use super::texts::Texts;
 use crate::text;
 
@@ -100,21 +100,16 @@ fn push_places<'p>(
     columns.u32(format!("{table}.line"), collect(places, |place| place.map_or(0, |place| place.line)));
 }
 
-/// The viewer's number for the metric of a cost: the main metric is first there.
+/// The viewer's number of the metric of a cost.
 fn metric_of(profile: &Profile, of: Cost) -> u32 {
-    let about = |subject| profile.metrics.iter().position(|metric| metric.of == subject);
-    let named = |name| profile.metrics.iter().position(|metric| profile.text(metric.name) == name);
-    let row = match of {
+    let about = |subject| profile.metric_of(subject);
+    let named = |name| profile.metric_named(name);
+    let metric = match of {
         Cost::Cpu | Cost::Elapsed => about(Subject::Cpu),
         Cost::Time => about(Subject::Wall).or_else(|| about(Subject::Wait)),
         Cost::Allocations => named(metric::ALLOCATIONS),
         Cost::Bytes => named(metric::BYTES_ALLOCATED),
         Cost::Peak => named(metric::LIVE_AT_PEAK),
     };
-    let main = profile.main_metric();
-    row.map_or(NONE, |row| match row {
-        row if row == main => 0,
-        row if row < main => row as u32 + 1,
-        row => row as u32,
-    })
+    metric.map_or(NONE, |metric| shown_row(profile, metric))
 }

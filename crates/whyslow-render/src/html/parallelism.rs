@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use whyslow_analyze::{Charges, Parallelism, wait_metric};
-use whyslow_profile::Profile;
+use whyslow_profile::{MetricId, Profile};
 
 use super::container::{Columns, NONE};
 use super::heap::function;
@@ -30,7 +30,7 @@ impl ParallelismHead {
 pub(super) fn push_charges<'p>(
     profile: &'p Profile,
     charges: &Charges,
-    cpu: Option<usize>,
+    cpu: Option<MetricId>,
     columns: &mut Columns<'p>,
     texts: &mut Texts<'_>,
 ) {
@@ -38,7 +38,7 @@ pub(super) fn push_charges<'p>(
     let mut rows = Vec::new();
     let mut of_stacks = vec![NONE; profile.stacks.len()];
     let metrics = cpu.into_iter().chain(wait_metric(profile));
-    let sampled = metrics.flat_map(|metric| profile.samples[metric].stack.iter().copied());
+    let sampled = metrics.flat_map(|metric| profile.samples[metric.index()].stack.iter().copied());
     for stack in sampled.chain(profile.syscalls.iter().map(|row| row.stack)) {
         let frame = charges.of(stack).frame;
         let line = lines.entry((frame.label, frame.file, frame.line)).or_insert_with(|| {

@@ -1,6 +1,5 @@
 //! The viewer's payload for a profile. `viewer/PAYLOAD.md` describes every column.
 
-use std::cmp::Ordering;
 use std::io::{self, Write};
 use std::rc::Rc;
 
@@ -8,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 use whyslow_analyze::{CallTree, Charges, Label, Overview, Quality, concurrency, wait_metric};
-use whyslow_profile::{Carrier, LocationId, Profile, Role, Samples, StackId};
+use whyslow_profile::{Carrier, LocationId, MetricId, Profile, Role, Samples, StackId};
 
 use super::code::{push_code, where_samples_fall};
 use super::container::{Columns, Description, NONE};
@@ -192,20 +191,26 @@ fn stacks<'p>(profile: &'p Profile, columns: &mut Columns<'p>) {
     columns.u32("stacks.location", rows().map(|row| stacks.location(row).0));
 }
 
-/// The state of a viewer that shows this metric, for [`Page::opened_with`](super::Page::opened_with): the
-/// payload has the main metric first.
-pub fn view_of_metric(profile: &Profile, metric: usize) -> String {
+/// The metrics in the order of the payload: the main one first.
+fn shown(profile: &Profile) -> impl Iterator<Item = MetricId> + use<> {
     let main = profile.main_metric();
-    let shown = match metric.cmp(&main) {
-        Ordering::Less => metric + 1,
-        Ordering::Equal => 0,
-        Ordering::Greater => metric,
-    };
+    let (first, others): (Vec<_>, Vec<_>) = profile.metric_ids().partition(|metric| *metric == main);
+    first.into_iter().chain(others)
+}
+
+/// The viewer's number of a metric: its row in the payload.
+pub(super) fn shown_row(profile: &Profile, metric: MetricId) -> u32 {
+    (0..).zip(shown(profile)).find(|(_, shown)| *shown == metric).map_or(0, |(row, _)| row)
+}
+
+/// The state of a viewer that shows this metric, for [`Page::opened_with`](super::Page::opened_with).
+pub fn view_of_metric(profile: &Profile, metric: MetricId) -> String {
+    let shown = shown_row(profile, metric);
     // The viewer writes numbers in base 36.
     let mut digits = Vec::new();
     let mut rest = shown;
     while rest > 0 {
-        digits.push(char::from_digit((rest % 36) as u32, 36).unwrap_or('0'));
+        digits.push(char::from_digit(rest % 36, 36).unwrap_or('0'));
         rest /= 36;
     }
     if shown == 0 { String::new() } else { format!("m={}", digits.iter().rev().collect::<String>()) }
@@ -213,17 +218,8 @@ pub fn view_of_metric(profile: &Profile, metric: usize) -> String {
 
 /// Adds the metrics, the main one first, each with a table of samples in order of time.
 fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Texts<'_>) {
-    let mut rows: Vec<_> = profile
-        .metrics
-        .iter()
-        .zip(&profile.samples)
-        .enumerate()
-        .map(|(at, (row, of))| (row, of, at))
-        .collect();
-    let main = profile.main_metric();
-    if main < rows.len() {
-        rows[..=main].rotate_right(1);
-    }
+    let of = |metric: MetricId| (&profile.metrics[metric.index()], &profile.samples[metric.index()], metric);
+    let rows: Vec<_> = shown(profile).map(of).collect();
     let concurrency = concurrency(profile);
     let charges = Charges::new(profile, true);
     push_charges(profile, &charges, concurrency.as_ref().map(|(cpu, _)| *cpu), columns, texts);
@@ -232,28 +228,28 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
     columns.u8("metrics.unit", collect(&rows, |(row, ..)| row.unit.code()));
     columns.u8("metrics.of", collect(&rows, |(row, ..)| row.of.code()));
     columns.u8("metrics.sampled", collect(&rows, |(row, ..)| u8::from(row.origin.is_sampled())));
-    for (metric, (_, samples, recorded)) in rows.into_iter().enumerate() {
+    for (row, (_, samples, metric)) in rows.into_iter().enumerate() {
         let order = order(samples);
-        let column = |name: &str| format!("samples.{metric}.{name}");
+        let column = |name: &str| format!("samples.{row}.{name}");
         columns.u32(column("time_delta"), time_deltas(samples, order.clone()));
         let each = |order: Option<Rc<[u32]>>| {
             (0..samples.len()).map(move |row| order.as_ref().map_or(row, |order| order[row] as usize))
         };
         columns.u32(column("thread"), each(order.clone()).map(|row| samples.thread[row].0));
         columns.u32(column("stack"), each(order.clone()).map(|row| samples.stack[row].0));
-        if let Some((_, concurrency)) = concurrency.as_ref().filter(|(cpu, _)| *cpu == recorded) {
+        if let Some((_, concurrency)) = concurrency.as_ref().filter(|(cpu, _)| *cpu == metric) {
             let rows = each(order.clone()).map(|row| concurrency[row]).collect::<Vec<_>>();
             columns.u32(column("running"), collect(&rows, |row| row.running));
             columns.u32(column("busy"), collect(&rows, |row| row.busy));
         }
-        if let Some(reasons) = reasons(profile, recorded) {
+        if let Some(reasons) = reasons(profile, metric) {
             columns.u8(column("reason"), each(order.clone()).map(move |row| reasons[row]));
         }
-        if let Some(details) = Details::of(profile, recorded) {
+        if let Some(details) = Details::of(profile, metric) {
             details.push(columns, column, &each(order.clone()).collect::<Vec<_>>());
         }
-        if wait_metric(profile) == Some(recorded) {
-            push_locks(profile, recorded, columns, texts, column, &each(order.clone()).collect::<Vec<_>>());
+        if wait_metric(profile) == Some(metric) {
+            push_locks(profile, metric, columns, texts, column, &each(order.clone()).collect::<Vec<_>>());
         }
         columns.f64(column("value"), each(order).map(|row| samples.value[row] as f64));
     }
@@ -353,8 +349,8 @@ mod tests {
             profile.metrics.insert(row, metric);
             profile.samples.insert(row, samples.clone());
         }
-        assert_eq!(profile.main_metric(), 2);
-        let view = |metric| view_of_metric(&profile, metric);
+        assert_eq!(profile.main_metric(), MetricId(2));
+        let view = |metric| view_of_metric(&profile, MetricId(metric));
         assert_eq!([view(2), view(0), view(1), view(3), view(36)], ["", "m=1", "m=2", "m=3", "m=10"]);
     }
 

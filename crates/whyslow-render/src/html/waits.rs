@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use whyslow_analyze::{Charges, LockRow, LockTable, Reason, Selection, TimeKind, row_reasons, wait_metric};
-use whyslow_profile::{Profile, ThreadId, WaitDetail, WokenBy};
+use whyslow_profile::{MetricId, Profile, ThreadId, WaitDetail, WokenBy};
 
 use super::container::{Columns, NONE};
 use super::heap::function;
@@ -43,7 +43,7 @@ impl WaitHead {
 
 /// For each row of a metric's samples: 0 if the thread ran, else 1 + the row of the wait's reason. `None` for
 /// metrics without waits.
-pub(super) fn reasons(profile: &Profile, metric: usize) -> Option<Vec<u8>> {
+pub(super) fn reasons(profile: &Profile, metric: MetricId) -> Option<Vec<u8>> {
     let code = |reason| 1 + Reason::ALL.iter().position(|known| *known == reason).unwrap_or(0) as u8;
     Some(row_reasons(profile, metric)?.into_iter().map(|reason| reason.map_or(0, code)).collect())
 }
@@ -51,13 +51,13 @@ pub(super) fn reasons(profile: &Profile, metric: usize) -> Option<Vec<u8>> {
 /// Further facts about single waits.
 pub(super) struct Details<'p> {
     profile: &'p Profile,
-    metric: usize,
+    metric: MetricId,
     row_of: FxHashMap<(ThreadId, u64), usize>,
 }
 
 impl<'p> Details<'p> {
     /// The facts about the waits of a metric, if there are any.
-    pub(super) fn of(profile: &'p Profile, metric: usize) -> Option<Self> {
+    pub(super) fn of(profile: &'p Profile, metric: MetricId) -> Option<Self> {
         let details = &profile.wait_details;
         if details.is_empty() || wait_metric(profile) != Some(metric) {
             return None;
@@ -68,7 +68,7 @@ impl<'p> Details<'p> {
 
     /// Adds a column for each fact, with the rows of the metric's samples in this order.
     pub(super) fn push(&self, columns: &mut Columns<'p>, name: impl Fn(&str) -> String, rows: &[usize]) {
-        let samples = &self.profile.samples[self.metric];
+        let samples = &self.profile.samples[self.metric.index()];
         let found = collect(rows, |&row| {
             let key = (samples.thread[row], samples.time_ns[row]);
             self.row_of.get(&key).map(|&at| self.profile.wait_details.row(at))
@@ -88,7 +88,7 @@ impl<'p> Details<'p> {
 /// lock.
 pub(super) fn push_locks<'p>(
     profile: &'p Profile,
-    metric: usize,
+    metric: MetricId,
     columns: &mut Columns<'p>,
     texts: &mut Texts<'_>,
     name: impl Fn(&str) -> String,
@@ -99,7 +99,7 @@ pub(super) fn push_locks<'p>(
     if locks.rows.is_empty() {
         return;
     }
-    let of_waits = locks.of_waits(profile, &charges, &profile.samples[metric]);
+    let of_waits = locks.of_waits(profile, &charges, &profile.samples[metric.index()]);
     columns.u32(name("lock"), collect(rows, |&row| of_waits[row].unwrap_or(NONE)));
     let rows = &locks.rows;
     columns.u32("locks.kind", collect(rows, |row| texts.add(row.kind.to_owned())));

@@ -29,7 +29,7 @@ use whyslow_analyze::{
     CallTree, Callers, FunctionRow, FunctionTable, HotPath, HotStep, Label, Lines, Outline, Overview,
     OwnTable, Quality, Ratio, RatioKind, Ratios, Share, SpanTable, Threads,
 };
-use whyslow_profile::{Carrier, ExitStatus, Host, Profile, StringId, Unit};
+use whyslow_profile::{Carrier, ExitStatus, Host, MetricId, Profile, StringId, Unit};
 
 pub use self::answer::answer;
 pub use self::asm::{ASM_SCHEMA, asm};
@@ -111,8 +111,8 @@ struct MetricJson<'a> {
 }
 
 impl<'a> MetricJson<'a> {
-    fn of(profile: &'a Profile, metric: usize) -> Self {
-        let metric = profile.metrics.get(metric);
+    fn of(profile: &'a Profile, metric: MetricId) -> Self {
+        let metric = profile.metrics.get(metric.index());
         Self {
             name: metric.map_or("", |metric| profile.text(metric.name)),
             unit: metric.map_or(Unit::Nanoseconds, |metric| metric.unit).label(),
@@ -126,7 +126,7 @@ pub struct Context<'a> {
     /// The profile.
     pub profile: &'a Profile,
     /// The selected metric.
-    pub metric: usize,
+    pub metric: MetricId,
     /// The quality of the profile.
     pub quality: &'a Quality,
     /// The allocation sites, if the heap was recorded.
@@ -151,7 +151,7 @@ impl<'a> Context<'a> {
     }
 
     fn unit(&self) -> Unit {
-        self.profile.metrics.get(self.metric).map_or(Unit::Nanoseconds, |metric| metric.unit)
+        self.profile.metrics.get(self.metric.index()).map_or(Unit::Nanoseconds, |metric| metric.unit)
     }
 
     fn cost(&self, own: u64, total: u64, whole: u64) -> Cost {

@@ -3,7 +3,7 @@
 use whyslow_analyze::heap::is_heap_metric;
 use whyslow_analyze::{CallTree, Label, record_again};
 use whyslow_explain::{Change, Evidence, Explanation, Finding, Outcome, Place, Shape, Waiting};
-use whyslow_profile::{Profile, Unit};
+use whyslow_profile::{MetricId, Profile, Unit};
 use whyslow_words::{Percent, number_of};
 
 use super::layout::{
@@ -312,9 +312,9 @@ pub(super) fn waiting_words(profile: &Profile, waiting: &Waiting, file: &str) ->
 }
 
 /// What a share of this metric is a share of: `time`, `allocated bytes`.
-pub(crate) fn cost_noun(profile: &Profile, metric: usize) -> String {
+pub(crate) fn cost_noun(profile: &Profile, metric: MetricId) -> String {
     let hides = || (0..profile.stacks.len()).any(|stack| profile.is_not_sampled(stack.into()));
-    match profile.metrics.get(metric) {
+    match profile.metrics.get(metric.index()) {
         Some(metric) if metric.unit != Unit::Nanoseconds => match profile.text(metric.name) {
             "bytes-allocated" => "allocated bytes".to_owned(),
             "bytes-freed" => "freed bytes".to_owned(),

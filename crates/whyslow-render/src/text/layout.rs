@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use whyslow_analyze::is_counted;
 use whyslow_analyze::{CallTree, Grade, Label};
-use whyslow_profile::{CodeKind, Metric, Origin, Profile, Subject, Unit};
+use whyslow_profile::{CodeKind, Metric, MetricId, Origin, Profile, Subject, Unit};
 use whyslow_words::Severity;
 pub(crate) use whyslow_words::number_of;
 
@@ -19,7 +19,7 @@ pub struct Page {
     /// Columns of the terminal.
     pub width: usize,
     /// The metric: a row of `Profile::metrics`.
-    pub metric: usize,
+    pub metric: MetricId,
     /// The unit of the values.
     pub unit: Unit,
     /// Whether values are exact counts instead of samples.
@@ -33,8 +33,8 @@ impl Page {
     const NARROWEST: usize = 60;
 
     /// Creates a page for one metric of a profile.
-    pub fn new(profile: &Profile, metric: usize, width: usize) -> Self {
-        let unit = profile.metrics.get(metric).map_or(Unit::Nanoseconds, |metric| metric.unit);
+    pub fn new(profile: &Profile, metric: MetricId, width: usize) -> Self {
+        let unit = profile.metrics.get(metric.index()).map_or(Unit::Nanoseconds, |metric| metric.unit);
         Self {
             width: width.max(Self::NARROWEST),
             metric,
@@ -59,7 +59,7 @@ impl Page {
     pub(crate) fn whole(self, profile: &Profile, sum: u64) -> String {
         let count = sum;
         let sum = value(sum, self.unit);
-        match profile.metrics.get(self.metric) {
+        match profile.metrics.get(self.metric.index()) {
             Some(metric) if is_event(metric) && self.unit == Unit::Count => {
                 let name = clean(profile.text(metric.name));
                 let touched = fresh_memory(&name, count).unwrap_or_default();

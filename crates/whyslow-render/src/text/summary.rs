@@ -161,7 +161,7 @@ fn event_line(event: &EventTotal, view: View<'_>) -> String {
         line.push_str(&format!("; {} in {}", Percent(share.value), page.fit(&name, 40)));
     }
     if let Some(file) = file {
-        let name = quoted(profile.text(profile.metrics[event.metric].name));
+        let name = quoted(profile.text(profile.metrics[event.metric.index()].name));
         line.push_str(&format!(": whyslow report {file} --metric {name}"));
     }
     line

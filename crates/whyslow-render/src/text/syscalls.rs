@@ -167,7 +167,7 @@ mod tests {
     use whyslow_analyze::heap::Sites;
     use whyslow_analyze::{Charges, Quality, Selection, testing};
     use whyslow_explain::{Allowed, Question, Topic, findings_about};
-    use whyslow_profile::{Lengths, Metric, Samples, Syscalls, Unit};
+    use whyslow_profile::{Lengths, Metric, MetricId, Samples, Syscalls, Unit};
 
     use super::*;
     use crate::text::tests::plain;
@@ -231,7 +231,7 @@ mod tests {
 
     fn shown(profile: &Profile, limit: usize, width: usize) -> String {
         let found = found(profile);
-        let text = syscalls(&table(profile), &found, profile, limit, Page::new(profile, 0, width));
+        let text = syscalls(&table(profile), &found, profile, limit, Page::new(profile, MetricId(0), width));
         plain(&text)
     }
 
@@ -269,7 +269,7 @@ mod tests {
         let found = found(&profile);
         let context = crate::json::Context {
             profile: &profile,
-            metric: 0,
+            metric: MetricId(0),
             quality: &quality,
             sites: Some(&sites),
             site_limit: 1,

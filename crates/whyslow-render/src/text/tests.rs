@@ -8,7 +8,7 @@ use whyslow_analyze::{
 };
 use whyslow_answers::{Detail, Query, Ranking, views};
 use whyslow_profile::{
-    KernelView, Module, ModuleId, ModuleKind, Origin, Profile, Sampler, Span, ThreadId, Trigger,
+    KernelView, MetricId, Module, ModuleId, ModuleKind, Origin, Profile, Sampler, Span, ThreadId, Trigger,
 };
 use whyslow_words::Severity;
 
@@ -103,7 +103,7 @@ fn a_table_of_queueing_alone_has_no_blocked_thread() {
     let charges = Charges::new(&profile, true);
     let mut table = whyslow_analyze::WaitTable::build(&profile, &Selection::default(), &charges, 0);
     table.rows.iter_mut().for_each(|row| row.reason = whyslow_analyze::Reason::Cpu);
-    let text = plain(&waits(&table, &[], &profile, 9, Page::new(&profile, 0, 200)));
+    let text = plain(&waits(&table, &[], &profile, 9, Page::new(&profile, MetricId(0), 200)));
     assert!(text.starts_with("no thread was blocked; threads queued for a CPU 5.00 ms (5 times);"), "{text}");
 }
 
@@ -192,7 +192,7 @@ fn busy_threads_over_time() {
     let built = Parallelism::build(&profile, &Selection::default(), &Charges::new(&profile, true)).unwrap();
     let query = Query::whole(&views::PARALLELISM, Detail::Screen, &profile);
     let found = query.answer(&profile).unwrap().findings;
-    insta::assert_snapshot!(plain(&parallelism(&built, &found, &profile, Page::new(&profile, 0, 80))), @"
+    insta::assert_snapshot!(plain(&parallelism(&built, &found, &profile, Page::new(&profile, MetricId(0), 80))), @"
     running threads over time, estimated from CPU samples; for exact numbers:
     whyslow record --off-cpu
     finding: one thread works while all others wait for it [poor-parallelism]
@@ -411,7 +411,7 @@ fn summary_of_nothing() {
 /// Renders every view as text.
 fn every_view(profile: &Profile, width: usize) -> Vec<String> {
     let everything = Selection::default();
-    let page = Page::new(profile, 0, width);
+    let page = Page::new(profile, MetricId(0), width);
     let weights = everything.weigh(profile);
     let charges = Charges::new(profile, true);
     let own = OwnTable::build(profile, &weights, &charges);
@@ -495,7 +495,7 @@ proptest! {
 fn whole_names_are_shown_on_request() {
     let name = format!("app::{}", "very_long_".repeat(30));
     let profile = testing::profile(&format!("{name} 5"));
-    let page = Page::new(&profile, 0, 80).with_full_names(true);
+    let page = Page::new(&profile, MetricId(0), 80).with_full_names(true);
     let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
     assert!(plain(&functions(&profile, &table, 9, page)).contains(&name));
 }
@@ -505,7 +505,7 @@ fn intro_counts_agree_with_nouns_and_empty_tables_have_no_error() {
     let shown = |folded: &str| {
         let profile = testing::profile(folded);
         let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
-        plain(&functions(&profile, &table, 1, Page::new(&profile, 0, 80)))
+        plain(&functions(&profile, &table, 1, Page::new(&profile, MetricId(0), 80)))
     };
     assert!(shown("").starts_with("0 ns in 0 samples\n"), "{}", shown(""));
     assert!(shown("main;f 1").starts_with("1.00 ms in 1 sample; sampling error"), "{}", shown("main;f 1"));
@@ -515,7 +515,7 @@ fn intro_counts_agree_with_nouns_and_empty_tables_have_no_error() {
 #[test]
 fn the_verdict_names_the_two_worst_problems() {
     let mut profile = program();
-    let page = Page::new(&profile, 0, 80);
+    let page = Page::new(&profile, MetricId(0), 80);
     let shown = |profile: &Profile| plain(&verdict_lines(&Quality::of(profile), page));
     assert_eq!(shown(&profile), "good: 2,000 samples, 100.0 % of stacks complete, 0 lost\n");
     profile.meta.counters.lost_samples = 400;
@@ -535,7 +535,7 @@ fn table_of_own_functions_and_lines() {
     let weights = Selection::default().weigh(&profile);
     let charges = Charges::new(&profile, true);
     let table = OwnTable::build(&profile, &weights, &charges);
-    let page = Page::new(&profile, 0, 110);
+    let page = Page::new(&profile, MetricId(0), 110);
     insta::assert_snapshot!(plain(&own_functions(&profile, &table, 3, page)), @r"
     2.00 s in 2,000 samples; sampling error of a 50 % share: ±2.2 points
     own: your function plus the libraries it calls; see --by self, --by total
@@ -564,7 +564,7 @@ fn cpu_counters_are_columns_in_the_function_table() {
     let everything = Selection::default();
     let mut own = OwnTable::build(&profile, &everything.weigh(&profile), &Charges::new(&profile, true));
     own.ratios = Ratios::own(&profile, &everything, true);
-    insta::assert_snapshot!(plain(&own_functions(&profile, &own, 9, Page::new(&profile, 0, 120))), @r"
+    insta::assert_snapshot!(plain(&own_functions(&profile, &own, 9, Page::new(&profile, MetricId(0), 120))), @r"
     202 ms in 202 samples; sampling error of a 50 % share: ±6.9 points
     own: your function plus the libraries it calls; see --by self, --by total
     IPC: instructions per cycle, 1.32 overall; cache/k: cache-misses per thousand instructions, 10.1 overall; ?: too few
@@ -577,7 +577,7 @@ fn cpu_counters_are_columns_in_the_function_table() {
     ");
     let mut table = FunctionTable::build(&profile, &everything, true, SortBy::Total);
     table.ratios = Ratios::functions(&profile, &everything, true, SortBy::Total);
-    let text = plain(&functions(&profile, &table, 9, Page::new(&profile, 0, 100)));
+    let text = plain(&functions(&profile, &table, 9, Page::new(&profile, MetricId(0), 100)));
     let main = text.lines().find(|line| line.ends_with("main")).unwrap_or_else(|| panic!("{text}"));
     assert!(main.contains("   1.32     10.1  "), "{text}");
 }
@@ -587,7 +587,7 @@ fn page_faults_show_bytes_and_events_show_their_name() {
     let mut profile = testing::profile("main;fill 10");
     testing::add_event(&mut profile, "page-faults:u", Origin::Counted, |_| 256);
     testing::add_event(&mut profile, "sched:sched_switch", Origin::Counted, |_| 1);
-    let whole = |metric| Page::new(&profile, metric, 100).whole(&profile, 2560);
+    let whole = |row| Page::new(&profile, MetricId(row), 100).whole(&profile, 2560);
     assert_eq!(whole(1), "2,560 page-faults:u, 10.0 MiB of new memory with 4 KiB pages");
     assert_eq!(whole(2), "2,560 sched:sched_switch");
     assert_eq!(whole(0), "2.56 µs", "CPU time is as before");
@@ -597,7 +597,7 @@ fn page_faults_show_bytes_and_events_show_their_name() {
 fn table_of_functions() {
     let profile = program();
     let table = FunctionTable::build(&profile, &Selection::default(), true, SortBy::Total);
-    let text = plain(&functions(&profile, &table, 8, Page::new(&profile, 0, 110)));
+    let text = plain(&functions(&profile, &table, 8, Page::new(&profile, MetricId(0), 110)));
     insta::assert_snapshot!(text, @r#"
     2.00 s in 2,000 samples; sampling error of a 50 % share: ±2.2 points
 
@@ -618,7 +618,7 @@ fn table_of_functions() {
 fn top_down_tree() {
     let profile = program();
     let outline = folded(&profile, &TreeOptions::default());
-    let text = plain(&tree(&profile, &outline, TreeView::default(), Page::new(&profile, 0, 80)));
+    let text = plain(&tree(&profile, &outline, TreeView::default(), Page::new(&profile, MetricId(0), 80)));
     insta::assert_snapshot!(text, @r#"
     2.00 s; callees below each function; branches of 1.0 % or more
 
@@ -647,8 +647,9 @@ fn executor_frames_are_folded_unless_unfolded() {
         format!("rayon-{}: {start};{ways};app::render;app::pixel 10", path % 2)
     });
     let profile = testing::profile(&stacks.collect::<Vec<_>>().join("\n"));
-    let text =
-        |outline: &Outline| plain(&tree(&profile, outline, TreeView::default(), Page::new(&profile, 0, 80)));
+    let text = |outline: &Outline| {
+        plain(&tree(&profile, outline, TreeView::default(), Page::new(&profile, MetricId(0), 80)))
+    };
     insta::assert_snapshot!(text(&folded(&profile, &TreeOptions::default())), @r#"
     320 ms; callees below each function; branches of 1.0 % or more
 
@@ -660,7 +661,7 @@ fn executor_frames_are_folded_unless_unfolded() {
     let whole = text(&Outline::build(&profile, &Selection::default(), &TreeOptions::default()));
     assert!(whole.lines().count() > 15 && !whole.contains("frames]"), "{whole}");
     let built = Threads::build(&profile, &Selection::default());
-    insta::assert_snapshot!(plain(&threads(&profile, &built, 1, Page::new(&profile, 0, 80))), @r#"
+    insta::assert_snapshot!(plain(&threads(&profile, &built, 1, Page::new(&profile, MetricId(0), 80))), @r#"
       share    used  samples  threads  thread name
     100.0 %  320 ms      320        2  rayon-*
 
@@ -688,7 +689,7 @@ fn several_programs_are_summed_up() {
     let text = one_screen(&profile, 80);
     assert!(text.contains("\nprograms: cc1 62.0 % (2 processes), as 34.0 %, app 4.0 %\n"), "{text}");
     let built = Threads::build(&profile, &Selection::default());
-    insta::assert_snapshot!(plain(&threads(&profile, &built, 2, Page::new(&profile, 0, 80))), @r#"
+    insta::assert_snapshot!(plain(&threads(&profile, &built, 2, Page::new(&profile, MetricId(0), 80))), @r#"
      share     used  samples  processes  program
     62.0 %  62.0 ms       62          2  cc1
     34.0 %  34.0 ms       34          1  as
@@ -713,7 +714,7 @@ fn inverted_tree() {
     let options = TreeOptions { inverted: true, ..TreeOptions::default() };
     let outline = folded(&profile, &options);
     let view = TreeView { inverted: true, min_share: 0.05 };
-    let text = plain(&tree(&profile, &outline, view, Page::new(&profile, 0, 120)));
+    let text = plain(&tree(&profile, &outline, view, Page::new(&profile, MetricId(0), 120)));
     insta::assert_snapshot!(text, @r#"
     2.00 s; callers below each function; branches of 5.0 % or more
 
@@ -732,7 +733,7 @@ fn inverted_tree() {
 fn callers_and_callees() {
     let profile = program();
     let built = Callers::folded(&profile, &Selection::default(), "next_token", true).unwrap();
-    insta::assert_snapshot!(plain(&callers(&profile, &built, 0.01, Page::new(&profile, 0, 100))), @r#"
+    insta::assert_snapshot!(plain(&callers(&profile, &built, 0.01, Page::new(&profile, MetricId(0), 100))), @r#"
     app::parse::Parser::next_token
     self 15.0 % (300 ms), total 45.0 % (900 ms), 900 samples
 
@@ -753,7 +754,7 @@ fn callers_and_callees() {
 fn lines_with_source() {
     let profile = program();
     let built = Lines::build(&profile, &Selection::default(), "next_token").unwrap();
-    insta::assert_snapshot!(plain(&lines(&profile, &built, Page::new(&profile, 0, 80))), @r#"
+    insta::assert_snapshot!(plain(&lines(&profile, &built, Page::new(&profile, MetricId(0), 80))), @r#"
     app::parse::Parser::next_token
     self 15.0 %, total 45.0 % (900 ms); shares below are of the function's total
 
@@ -769,7 +770,7 @@ fn lines_with_source() {
 #[test]
 fn lines_without_source_or_debug_info() {
     let profile = program();
-    let page = Page::new(&profile, 0, 80);
+    let page = Page::new(&profile, MetricId(0), 80);
     let built = Lines::build(&profile, &Selection::default(), "app::eval").unwrap();
     insta::assert_snapshot!(plain(&lines(&profile, &built, page)), @r#"
     app::eval
@@ -788,13 +789,14 @@ fn table_of_threads() {
     let mut profile = program();
     profile.threads[1].end_ns = Some(1_200 * SAMPLE_NS);
     let built = Threads::build(&profile, &Selection::default());
-    insta::assert_snapshot!(plain(&threads(&profile, &built, 10, Page::new(&profile, 0, 100))), @r#"
+    insta::assert_snapshot!(plain(&threads(&profile, &built, 10, Page::new(&profile, MetricId(0), 100))), @r#"
      share    used  samples  thread  tid  pid  start     end
     70.0 %  1.40 s    1,400  main    100  100   0 ns       -
     30.0 %  600 ms      600  worker  101  100   0 ns  1.20 s
     "#);
     assert!(
-        plain(&threads(&profile, &built, 1, Page::new(&profile, 0, 100))).ends_with("and 1 more thread\n")
+        plain(&threads(&profile, &built, 1, Page::new(&profile, MetricId(0), 100)))
+            .ends_with("and 1 more thread\n")
     );
 }
 
@@ -810,15 +812,15 @@ fn tables_of_threads_fit_the_page() {
     profile.processes[0].pid = 4_194_300;
     let built = Threads::build(&profile, &Selection::default());
     for width in [60, 80, 96, 200] {
-        let text = plain(&threads(&profile, &built, 10, Page::new(&profile, 0, width)));
+        let text = plain(&threads(&profile, &built, 10, Page::new(&profile, MetricId(0), width)));
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= width, "{widest} columns on a page of {width}:\n{text}");
         assert!(text.contains("4194301"), "{text}");
         assert_eq!(text.contains("start"), width >= 80, "{text}");
     }
-    let narrow = plain(&threads(&profile, &built, 10, Page::new(&profile, 0, 80)));
+    let narrow = plain(&threads(&profile, &built, 10, Page::new(&profile, MetricId(0), 80)));
     assert!(narrow.contains("tokio-runtim…"), "{narrow}");
-    let whole = Page::new(&profile, 0, 80).with_full_names(true);
+    let whole = Page::new(&profile, MetricId(0), 80).with_full_names(true);
     assert!(plain(&threads(&profile, &built, 10, whole)).contains("tokio-runtime-worker-of-the-third-pool"));
 }
 
@@ -930,7 +932,7 @@ fn hostile_names_are_escaped() {
     profile.meta.notes = vec![whyslow_profile::Note::Text("\x1b[31m".to_owned())];
     profile.meta.imported_from = Some("\x1b[31m".to_owned());
     let everything = Selection::default();
-    let page = Page::new(&profile, 0, 80);
+    let page = Page::new(&profile, MetricId(0), 80);
     let outline = Outline::build(&profile, &everything, &TreeOptions::default());
     let name = "ev\x1b[2Jil\r\n\u{202e}::x";
     let texts = [
@@ -958,7 +960,7 @@ fn a_very_deep_tree_is_drawn_on_a_small_stack() {
     let profile = testing::profile(&deep);
     let work = move || {
         let outline = Outline::build(&profile, &Selection::default(), &TreeOptions::default());
-        tree(&profile, &outline, TreeView::default(), Page::new(&profile, 0, 80))
+        tree(&profile, &outline, TreeView::default(), Page::new(&profile, MetricId(0), 80))
     };
     std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap().join().unwrap();
 }
@@ -975,7 +977,7 @@ fn table_of_spans() {
     }
     let shown = |limit| {
         let table = SpanTable::build(&profile, &Selection::default());
-        plain(&super::spans(&table, limit, Page::new(&profile, 0, 100)))
+        plain(&super::spans(&table, limit, Page::new(&profile, MetricId(0), 100)))
     };
     insta::assert_snapshot!(shown(9), @r"
      share      used     count     total      mean       p50       p95       max  span
@@ -985,5 +987,5 @@ fn table_of_spans() {
     ");
     assert!(shown(1).ends_with("and 2 more names\n"));
     let none = SpanTable::build(&program(), &Selection::default());
-    assert!(super::spans(&none, 9, Page::new(&profile, 0, 100)).starts_with("no spans"));
+    assert!(super::spans(&none, 9, Page::new(&profile, MetricId(0), 100)).starts_with("no spans"));
 }

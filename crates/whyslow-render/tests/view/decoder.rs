@@ -75,9 +75,9 @@ impl Payload {
         self.u32(name).into_iter().map(|number| (number != NONE).then(|| text(number))).collect()
     }
 
-    /// The times of a metric's samples in microseconds.
-    pub(crate) fn times(&self, metric: usize) -> Vec<u64> {
-        let deltas = self.u32(&format!("samples.{metric}.time_delta"));
+    /// The times of the samples of the metric in this row in microseconds.
+    pub(crate) fn times(&self, row: usize) -> Vec<u64> {
+        let deltas = self.u32(&format!("samples.{row}.time_delta"));
         let summed = deltas.into_iter().scan(0u64, |time, delta| {
             *time += u64::from(delta);
             Some(*time)

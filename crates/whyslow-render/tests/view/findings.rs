@@ -2,7 +2,7 @@
 
 use whyslow_analyze::{Selection, testing};
 use whyslow_explain::{Allowed, Explanation, Question, RuleId, explain};
-use whyslow_profile::{Metric, Profile, Samples, ThreadId};
+use whyslow_profile::{Metric, MetricId, Profile, Samples, ThreadId};
 use whyslow_render::html::{Explained, Page, write_page, write_payload};
 
 use crate::decoder::{NONE, Payload};
@@ -108,7 +108,7 @@ fn the_metric_of_a_finding_has_the_viewers_number() {
     profile.set_metric(Metric::off_cpu_time(), samples);
     profile.metrics.rotate_left(1);
     profile.samples.rotate_left(1);
-    assert_eq!(profile.main_metric(), 1);
+    assert_eq!(profile.main_metric(), MetricId(1));
     let explanation = explained(&profile, &Allowed::default());
     let payload = payload(&profile, Some(&explanation));
     let metrics = payload.u32("findings.metric");

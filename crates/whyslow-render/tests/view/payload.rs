@@ -3,7 +3,8 @@
 use whyslow_analyze::heap::Sites;
 use whyslow_analyze::{Quality, testing};
 use whyslow_profile::{
-    Growth, GrowthBar, HeapCounts, HistogramBar, HistogramOf, LocationId, Profile, StackId, StringId,
+    Growth, GrowthBar, HeapCounts, HistogramBar, HistogramOf, LocationId, MetricId, Profile, StackId,
+    StringId,
 };
 use whyslow_render::html::{Page, write_payload};
 use whyslow_render::json;
@@ -43,8 +44,13 @@ fn the_header_says_what_was_recorded() {
     );
     let quality = Quality::of(&profile);
     let sites = Sites::build(&profile);
-    let context =
-        json::Context { profile: &profile, metric: 0, quality: &quality, sites: Some(&sites), site_limit: 0 };
+    let context = json::Context {
+        profile: &profile,
+        metric: MetricId(0),
+        quality: &quality,
+        sites: Some(&sites),
+        site_limit: 0,
+    };
     let report: serde_json::Value =
         serde_json::from_str(&json::to_string(&json::quality(&context, 0)).unwrap()).unwrap();
     assert_eq!(header["quality"], report["quality"]);

@@ -115,7 +115,7 @@ pub(crate) fn draw_diff(sides: &Sides, paths: &Paths, output: &Output, volume: V
 /// The title and subtitle of a flame graph of changes.
 fn diff_options(sides: &Sides, paths: &Paths) -> FlameOptions {
     let [before, after] = [&sides.before, &sides.after].map(|runs| title(&runs[0].profile));
-    let metric = sides.before[0].profile.metrics.get(sides.before[0].selection.metric);
+    let metric = sides.before[0].profile.metrics.get(sides.before[0].selection.metric.index());
     let unit = metric.map_or_else(Default::default, |metric| metric.unit);
     let name = metric.map_or("", |metric| sides.before[0].profile.text(metric.name));
     let whole = &paths.total[0];
@@ -166,7 +166,8 @@ fn drawn(
 ) -> String {
     let weights = selection.weigh(profile);
     let whole = CallTree::from_weights(profile, &weights, tree);
-    let unit = profile.metrics.get(selection.metric).map_or_else(Default::default, |metric| metric.unit);
+    let unit =
+        profile.metrics.get(selection.metric.index()).map_or_else(Default::default, |metric| metric.unit);
     let times = TimeSplit::of(profile, selection, &weights, &whole, tree);
     let options = FlameOptions { unit, times, ..options.clone() };
     if folded {
@@ -189,7 +190,7 @@ fn subtitle(profile: &Profile, selection: &Selection) -> String {
     let plain =
         anstream::adapter::strip_str(&verdict(&Quality::of_metric(profile, selection.metric))).to_string();
     let seconds = overview.duration_ns as f64 / 1e9;
-    let metric = profile.metrics.get(selection.metric);
+    let metric = profile.metrics.get(selection.metric.index());
     if let Some(metric) =
         metric.filter(|metric| metric.unit != Unit::Nanoseconds || is_heap_metric(profile, selection.metric))
     {

@@ -225,7 +225,7 @@ fn observe(
     let metric = Selection::metric_named(profile, wanted)
         .map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
     let selection = Selection { metric, ..Selection::default() };
-    let metric = &profile.metrics[selection.metric];
+    let metric = &profile.metrics[selection.metric.index()];
     let sampled = !matches!(metric.origin, Origin::Counted | Origin::Simulated);
     let meta = &profile.meta;
     let mut numbers = Vec::new();

@@ -14,7 +14,7 @@ use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Paths};
 use whyslow_answers::Filters;
 use whyslow_bench::stored::read_stored;
-use whyslow_profile::Profile;
+use whyslow_profile::{MetricId, Profile};
 use whyslow_render::html::{
     BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, view_of_metric, write_page,
     write_payload,
@@ -163,7 +163,7 @@ fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
 pub(crate) fn with_page<R>(
     path: &Path,
     profile: &Profile,
-    metric: usize,
+    metric: MetricId,
     show: impl FnOnce(&Page<'_>) -> R,
 ) -> R {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use whyslow_analyze::{CallTree, FunctionTable, Selection, SortBy};
 use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, skip};
-use whyslow_profile::{Note, Origin, Profile, RecordingNote, Subject, file};
+use whyslow_profile::{MetricId, Note, Origin, Profile, RecordingNote, Subject, file};
 
 use crate::heap_recorded::as_nobody;
 use crate::recorded::{PATIENCE, has_perf_events, notes, refused, whyslow};
@@ -28,7 +28,7 @@ fn finished(command: &mut Command, folder: &std::path::Path) -> (Profile, Truth)
     (profile, Truth::parse(&String::from_utf8_lossy(&output.stdout)))
 }
 
-fn metric(profile: &Profile, name: &str) -> usize {
+fn metric(profile: &Profile, name: &str) -> MetricId {
     profile.metric_named(name).unwrap_or_else(|| panic!("{name}: {:?}", notes(profile)))
 }
 
@@ -72,9 +72,13 @@ fn page_faults_are_where_fresh_memory_is_touched() {
         assert_all(&profile, "page-faults", function, truth.counts[function]);
     }
     assert_eq!(sum(&profile, "major-faults", Some("touch_pages")), 0, "nothing is read from disk for it");
-    let row = &profile.metrics[metric(&profile, "page-faults")];
+    let row = &profile.metrics[metric(&profile, "page-faults").index()];
     assert_eq!((row.of, row.origin), (Subject::Event, Origin::Counted));
-    assert_eq!(profile.metrics[profile.main_metric()].of, Subject::Cpu, "CPU time is recorded as before");
+    assert_eq!(
+        profile.metrics[profile.main_metric().index()].of,
+        Subject::Cpu,
+        "CPU time is recorded as before"
+    );
 }
 
 /// More events than any recorder keeps up with: the missing ones are known and reported.
@@ -152,7 +156,7 @@ fn a_period_samples_one_in_many_with_that_weight() {
     }
     let Some((profile, truth)) = record(&["-c", "10", "-e", "uprobe:probed"]) else { return };
     let (seen, calls) = (sum(&profile, "uprobe:probed", None), truth.counts["probed"]);
-    let rows = profile.samples[metric(&profile, "uprobe:probed")].len() as u64;
+    let rows = profile.samples[metric(&profile, "uprobe:probed").index()].len() as u64;
     assert_eq!(seen, rows * 10);
     // Each of the two instances and each CPU ends with an incomplete period of ten.
     let parts = 2 * 10 * cpus();

@@ -140,8 +140,8 @@ fn samples_of_a_snapshot_add_up_to_its_sites() {
         ("live-at-exit", totals.live_at_exit_bytes),
         ("temporary-allocations", totals.temporary),
     ] {
-        let row = profile.metrics.iter().position(|row| profile.text(row.name) == metric).unwrap();
-        assert_eq!(profile.samples[row].value.iter().sum::<u64>(), expected, "{metric}");
+        let id = profile.metric_named(metric).unwrap();
+        assert_eq!(profile.samples[id.index()].value.iter().sum::<u64>(), expected, "{metric}");
     }
     held.end();
 }

@@ -128,7 +128,9 @@ fn counts_every_call_with_its_line_its_file_and_its_error() {
     let calls: u64 = rows.iter().map(|row| row["count"].as_u64().unwrap()).sum();
     assert_eq!(json["samples"].as_u64(), Some(calls));
     // The same sums are in the three metrics.
-    let sum = |name: &str| -> u64 { profile.samples[profile.metric_named(name).unwrap()].value.iter().sum() };
+    let sum = |name: &str| -> u64 {
+        profile.samples[profile.metric_named(name).unwrap().index()].value.iter().sum()
+    };
     let all = table(&profile).all;
     assert_eq!(
         [sum(Metric::SYSCALLS), sum(Metric::SYSCALL_TIME), sum(Metric::SYSCALL_BYTES)],
@@ -143,7 +145,7 @@ fn waits_and_system_calls_are_recorded_together() {
     }
     let Some(Recorded { profile, truth, .. }) = record(&["--off-cpu"], LINES) else { return };
     assert_every_call_is_there(&profile, &truth);
-    assert!(!profile.samples[profile.metric_named(Metric::OFF_CPU_TIME).unwrap()].is_empty());
+    assert!(!profile.samples[profile.metric_named(Metric::OFF_CPU_TIME).unwrap().index()].is_empty());
 }
 
 /// No call is missing, however fast they are; only their lines are distributed.

@@ -7,7 +7,7 @@ use whyslow_analyze::{
     CallTree, Charges, CriticalPath, Did, LockTable, Reason, Selection, WaitRow, WaitTable, wait_metric,
 };
 use whyslow_lab_harness::{Truth, Variant, build_or_skip, run, standard_error};
-use whyslow_profile::{Note, Profile, RecordingNote, Subject, ThreadId, file};
+use whyslow_profile::{MetricId, Note, Profile, RecordingNote, Subject, ThreadId, file};
 
 use crate::heap_recorded::as_nobody;
 use crate::recorded::{PATIENCE, has_perf_events, refused, whyslow};
@@ -93,7 +93,8 @@ fn an_ordinary_user_gets_them_too() {
     let profile = read(folder.path());
     assert_each_kind_is_found(&profile, &Truth::parse(&String::from_utf8_lossy(&output.stdout)), 0.05);
     let metric = wait_metric(&profile).unwrap();
-    let truncated = profile.samples[metric].stack.iter().filter(|stack| profile.is_truncated(**stack));
+    let truncated =
+        profile.samples[metric.index()].stack.iter().filter(|stack| profile.is_truncated(**stack));
     assert_eq!(truncated.count(), 0);
 }
 
@@ -170,7 +171,7 @@ fn every_recording_has_running_queued_and_blocked_time() {
     }
     let ran_ns: u64 =
         profile.threads.iter().filter_map(|thread| thread.times).map(|times| times.ran_ns).sum();
-    let sampled_ns: u64 = profile.samples[profile.main_metric()].value.iter().sum();
+    let sampled_ns: u64 = profile.samples[profile.main_metric().index()].value.iter().sum();
     // One sample per millisecond: four standard deviations, plus the kernel's rounding.
     let chance = 4.0 * (ran_ns as f64 * 1e6).sqrt() + 5e6;
     assert!((ran_ns as f64 - sampled_ns as f64).abs() < chance, "{ran_ns} ns ran, {sampled_ns} sampled");
@@ -262,13 +263,13 @@ fn running_and_waiting_add_up_to_the_life_of_a_thread() {
     let Some((profile, _)) = record("waits", &["60"]) else { return };
     let main = &profile.threads[0];
     let life_ns = main.end_ns.unwrap() - main.start_ns;
-    let of_main = |metric: usize| -> u64 {
-        let samples = &profile.samples[metric];
+    let of_main = |metric: MetricId| -> u64 {
+        let samples = &profile.samples[metric.index()];
         let rows = samples.thread.iter().zip(&samples.value).filter(|(thread, _)| thread.index() == 0);
         rows.map(|(_, value)| value).sum()
     };
     let waited_ns = of_main(wait_metric(&profile).unwrap());
-    let cpu = profile.metrics.iter().position(|metric| metric.of == Subject::Cpu).unwrap();
+    let cpu = profile.metric_of(Subject::Cpu).unwrap();
     // CPU time is sampled; there is little of it here.
     let sum = (waited_ns + of_main(cpu)) as f64 / life_ns as f64;
     assert!((sum - 1.0).abs() < 0.05, "{sum} of {life_ns} ns");

@@ -69,8 +69,8 @@ const FIELDS: [(&str, Field); 4] = [
 /// The samples of the timeline's metrics.
 fn series(profile: &Profile) -> impl Iterator<Item = (&whyslow_profile::Samples, Field)> {
     FIELDS.into_iter().filter_map(|(name, field)| {
-        let row = profile.metrics.iter().position(|metric| profile.text(metric.name) == name)?;
-        Some((profile.samples.get(row)?, field))
+        let metric = profile.metric_named(name)?;
+        Some((profile.samples.get(metric.index())?, field))
     })
 }
 

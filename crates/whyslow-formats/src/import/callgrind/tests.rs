@@ -1,5 +1,7 @@
 //! Imports with known results.
 
+use whyslow_profile::MetricId;
+
 use super::*;
 use crate::{FoldedOptions, write_folded};
 
@@ -52,9 +54,9 @@ fn import(text: &str) -> Imported {
     read(text.as_bytes(), &ImportOptions::default()).expect("it is callgrind's")
 }
 
-fn folded(imported: &Imported, metric: usize) -> Vec<String> {
+fn folded(imported: &Imported, row: u32) -> Vec<String> {
     let mut out = Vec::new();
-    let selection = whyslow_analyze::Selection { metric, ..Default::default() };
+    let selection = whyslow_analyze::Selection { metric: MetricId(row), ..Default::default() };
     write_folded(&imported.profile, &selection, &FoldedOptions::default(), &mut out)
         .expect("memory takes it");
     let mut lines: Vec<String> = String::from_utf8(out).expect("UTF-8").lines().map(str::to_owned).collect();
@@ -114,9 +116,9 @@ fn recursion_ends_and_own_costs_stay_exact() {
 #[test]
 fn calls_are_counted() {
     let imported = import(SAMPLE);
-    let calls = imported.profile.metrics.len() - 1;
-    assert_eq!(imported.profile.text(imported.profile.metrics[calls].name), "calls");
-    assert_eq!(folded(&imported, calls), ["a;leaf 5", "b;leaf 9", "main;a 1", "main;b 2"]);
+    let calls = imported.profile.metric_ids().last().unwrap();
+    assert_eq!(imported.profile.metric_named("calls"), Some(calls));
+    assert_eq!(folded(&imported, calls.0), ["a;leaf 5", "b;leaf 9", "main;a 1", "main;b 2"]);
 }
 
 /// A program with far more call paths than there are stacks: `layers` layers of `wide` functions, each of

@@ -21,8 +21,8 @@ fn import(text: &str) -> Imported {
     read(text.as_bytes(), &ImportOptions::default()).expect("it is perf script text")
 }
 
-/// The stacks of a metric, outermost first. Inlined frames have a plus.
-fn stacks(imported: &Imported, metric: usize) -> Vec<String> {
+/// The stacks of the metric in this row, outermost first. Inlined frames have a plus.
+fn stacks(imported: &Imported, row: usize) -> Vec<String> {
     let profile = &imported.profile;
     let name = |location: LocationId| {
         let frames = profile.frames.of(location).iter();
@@ -34,7 +34,7 @@ fn stacks(imported: &Imported, metric: usize) -> Vec<String> {
             None => "?".to_owned(),
         }
     };
-    let samples = &profile.samples[metric];
+    let samples = &profile.samples[row];
     (0..samples.len())
         .map(|row| {
             let mut names: Vec<String> = profile.locations_of(samples.stack[row]).map(name).collect();

@@ -2,13 +2,13 @@
 
 use whyslow_analyze::diff::Side;
 use whyslow_analyze::{Selection, testing};
-use whyslow_profile::Trigger;
 use whyslow_profile::heap::metric;
+use whyslow_profile::{MetricId, Trigger};
 
 use super::*;
 use crate::text::tests::plain;
 
-fn screen(before: &Profile, after: &Profile, metric: usize, limit: Option<usize>, width: usize) -> String {
+fn screen(before: &Profile, after: &Profile, metric: MetricId, limit: Option<usize>, width: usize) -> String {
     let selection = Selection { metric, ..Selection::default() };
     let side = |profile| Side { profile, selection: &selection };
     let diff = Diff::build(side(before), side(after), true);
@@ -51,7 +51,7 @@ fn heaps() -> [Profile; 2] {
 #[test]
 fn a_counted_heap_is_compared_line_by_line() {
     let [before, after] = heaps();
-    insta::assert_snapshot!(screen(&before, &after, 0, None, 100), @r"
+    insta::assert_snapshot!(screen(&before, &after, MetricId(0), None, 100), @r"
     before: before.whyslow, ./app
             good: every allocation counted, 100.0 % of stacks complete, 0 lost
     after:  after.whyslow, ./app
@@ -101,7 +101,7 @@ fn the_limit_sets_the_number_of_rows() {
 #[test]
 fn unchanged_rows_are_counted_not_listed() {
     let [before, _] = heaps();
-    let text = screen(&before, &before, 0, None, 100);
+    let text = screen(&before, &before, MetricId(0), None, 100);
     assert!(text.ends_with("\nlines by bytes-allocated: 4 unchanged\n"), "{text}");
 }
 
@@ -121,7 +121,7 @@ fn sampled_functions_of_one_run_have_intervals_and_no_verdicts() {
     );
     testing::sampled_by(&mut after, Trigger::Unknown, 99);
     after.meta.command.push("--fast".to_owned());
-    insta::assert_snapshot!(screen(&before, &after, 0, None, 100), @r"
+    insta::assert_snapshot!(screen(&before, &after, MetricId(0), None, 100), @r"
     before: before.whyslow, ./app
             good: 882 samples, 100.0 % of stacks complete, 0 lost
     after:  after.whyslow, ./app --fast
@@ -160,7 +160,7 @@ fn names_cannot_change_the_terminal_and_lines_fit() {
         "main;evil\x1b7::very::long::path::of::modules::and::functions::until::the::end@/a/b/c/d/e/f.rs:3 90";
     let [before, after] = ["main 3".to_owned(), hostile.to_owned()].map(|folded| testing::profile(&folded));
     for width in [80, 100] {
-        let text = screen(&before, &after, 0, None, width);
+        let text = screen(&before, &after, MetricId(0), None, width);
         assert!(!text.contains('\x1b') && text.contains("evil"), "{text}");
         let wide = text.lines().filter(|line| line.chars().count() > width);
         assert_eq!(wide.collect::<Vec<_>>(), [""; 0]);

@@ -2,8 +2,8 @@
 
 use whyslow_analyze::{Selection, testing};
 use whyslow_profile::{
-    GrowthBar, HeapProcess, HeapSnapshot, HeapTransfer, HistogramBar, HistogramOf, LeakCheck, NoLeakCheck,
-    ThreadId,
+    GrowthBar, HeapProcess, HeapSnapshot, HeapTransfer, HistogramBar, HistogramOf, LeakCheck, MetricId,
+    NoLeakCheck, ThreadId,
 };
 
 use super::*;
@@ -95,7 +95,7 @@ fn screen(profile: &Profile, width: usize, change: impl FnOnce(&mut HeapView<'_>
         saved: Some("app.whyslow"),
     };
     change(&mut view);
-    plain(&heap(&view, Page::new(profile, 0, width)))
+    plain(&heap(&view, Page::new(profile, MetricId(0), width)))
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn a_part_shows_only_per_thread_counts() {
         live_at_exit_blocks: 1,
         executed: false,
     };
-    let text = plain(&heap_part(&view, &[process], Page::new(&profile, 0, 80)));
+    let text = plain(&heap_part(&view, &[process], Page::new(&profile, MetricId(0), 80)));
     for line in [
         "cc (7): 2 allocations, 4.88 KiB in all",
         "own peak 4.00 KiB, 8 B live at exit in 1 block",

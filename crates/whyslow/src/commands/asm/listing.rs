@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use whyslow_asm::{Body, Language, Listing, Machine, Measure, SourceFrame, Weights, hints};
-use whyslow_profile::{Host, LocationId, ModuleId, Profile};
+use whyslow_profile::{Host, LocationId, MetricId, ModuleId, Profile};
 
 use super::source::{Binary, kept_body, source_file};
 use crate::failure::{Failure, Result};
@@ -15,12 +15,12 @@ pub(super) struct Sampled<'p> {
     /// The value of each stack.
     pub(super) values: &'p [u64],
     /// The row of the metric.
-    pub(super) metric: usize,
+    pub(super) metric: MetricId,
 }
 
 impl Sampled<'_> {
     fn measure(&self) -> Measure {
-        let metric = &self.profile.metrics[self.metric];
+        let metric = &self.profile.metrics[self.metric.index()];
         Measure {
             metric: self.profile.text(metric.name).to_owned(),
             unit: metric.unit,

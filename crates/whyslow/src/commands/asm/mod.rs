@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use whyslow_analyze::{FunctionTable, SortBy};
 use whyslow_asm::{Listing, Syntax};
-use whyslow_profile::Profile;
+use whyslow_profile::{MetricId, Profile};
 use whyslow_render::json;
 use whyslow_render::text::{AsmView, asm as asm_text};
 
@@ -111,7 +111,7 @@ impl From<SyntaxArg> for Syntax {
 
 /// A profile with the value of each stack, or a file with code.
 enum Subject {
-    Profile { profile: Box<Profile>, functions: FunctionTable, values: Vec<u64>, metric: usize },
+    Profile { profile: Box<Profile>, functions: FunctionTable, values: Vec<u64>, metric: MetricId },
     Binary(Binary),
 }
 
