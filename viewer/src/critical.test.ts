@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { manyWaits, waits } from '../test/waits.mjs';
 import { criticalPath, knowsWakers, RAN } from './critical.ts';
 import { Model } from './model.ts';
+import { chargeWords } from './places.ts';
 import { decode } from './payload.ts';
 import { START } from './state.ts';
 import { pathMarks, pathWords, rowsOfThreads } from './timeline/path.ts';
@@ -18,7 +19,7 @@ test('the path continues in the thread that ended a wait', () => {
   // file every other millisecond.
   assert.deepEqual(path.parts.map(({ thread, start, end, ran }) => [model.threadName(thread), start / MS, end / MS, ran / MS]), [['worker', 0, 80, 40], ['main', 80, 100, 15]]);
   assert.deepEqual([path.total / MS, path.ran / MS], [100, 55]);
-  const rows = path.rows.map(({ did, place, total }) => [did === RAN ? 'ran' : model.profile.reasons[did]!.word, place, total / MS]);
+  const rows = path.rows.map(({ did, charge, total }) => [did === RAN ? 'ran' : model.profile.reasons[did]!.word, chargeWords(model, charge), total / MS]);
   assert.deepEqual(rows.sort(), [['cpu', '', 5], ['file', 'waits::read app.rs:30', 40], ['ran', 'waits::compute app.rs:40', 15], ['ran', 'waits::work app.rs:28', 40]]);
 });
 

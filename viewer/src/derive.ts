@@ -2,10 +2,9 @@
 // until an input changes, so every panel may call these in every render.
 
 import { addUp, buildShape, countSamples, functionValues, invert, movedWeights, rowsOf, samplesPerStack, shapeOf, spanMask, stackWeights, weightIn, type CallTree, type Rows, type Selection, type Shape } from './aggregate.ts';
-import { foldCarriers } from './carriers.ts';
 import { nodeAt, pathOf } from './flame/path.ts';
 import { framesOf } from './findings.ts';
-import { foldRecursion } from './fold.ts';
+import { fold, type Folded } from './fold.ts';
 import type { Model } from './model.ts';
 import { NONE, type SampleTable } from './payload.ts';
 import { Pattern, PatternError } from './regex.ts';
@@ -152,15 +151,7 @@ const allWeights = remembered<Float64Array>(2, state => String(state.metric), (m
 });
 
 /** A tree without values, with recursion and carriers folded. */
-export interface FoldedShape extends Shape {
-  /** Rounds on the deepest stack per node; 0 without recursion. */
-  times: Uint32Array;
-  /** Frames in one round per node. */
-  frames: Uint8Array;
-  /** Frames on the deepest stack that a folded node represents; 0 for a plain frame. */
-  hidden: Uint32Array;
-  /** Their families, one bit each. */
-  families: Uint32Array;
+export interface FoldedShape extends Shape, Omit<Folded, 'nodeOf'> {
   /** Node of the tree without folding → its node here. */
   nodeOfWhole: Uint32Array;
 }
@@ -170,31 +161,21 @@ export type FoldedTree = CallTree & Omit<FoldedShape, keyof Shape | 'nodeOfWhole
 /** A function with a larger share of self weight is always shown; the same limit as in `whyslow report`. */
 const NOTABLE = 0.01;
 
-function fold(model: Model, state: State, keep: number | undefined): FoldedShape {
-  const whole = shape(model, state);
-  const all = addUp(whole, allWeights(model, state));
-  const { self } = functionValues(whole, all, model.functionCount);
-  const small = all.total[0]! * NOTABLE;
-  const of = new Int8Array(model.functionCount).fill(-1);
-  if (!state.whole) for (let fn = 0; fn < of.length; fn++) if (self[fn]! <= small && fn !== keep) of[fn] = model.carrier(fn);
-  const { nodeOf, hidden, families, ...tree } = foldCarriers(whole, all.total, {
-    of, small, joins: (family, around) => model.joins(family, around), fn: family => model.carrierFunction(family),
-  });
-  const round = foldRecursion(tree);
-  const nodes = round.parent.length;
-  const out = { hidden: new Uint32Array(nodes), families: new Uint32Array(nodes) };
-  hidden.forEach((frames, node) => {
-    const at = round.nodeOf[node]!;
-    out.hidden[at] = Math.max(out.hidden[at]!, frames);
-    out.families[at]! |= families[node]!;
-  });
-  const nodeOfWhole = nodeOf.map(node => round.nodeOf[node]!);
-  const nodeOfStack = whole.nodeOfStack.map(node => (node === NONE ? NONE : nodeOfWhole[node]!));
-  return { ...shapeOf({ ...round, nodeOfStack }, model.functionCount), times: round.times, frames: round.frames, nodeOfWhole, ...out };
+function foldTree(model: Model, state: State, keep: number | undefined): FoldedShape {
+  const whole = shape(model, state), all = addUp(whole, allWeights(model, state)), self = new Float64Array(model.functionCount);
+  all.self.forEach((value, node) => { if (node > 0) self[whole.fn[node]!]! += value; });
+  const small = Math.floor(all.total[0]! * NOTABLE);
+  const family = Int8Array.from(self, (own, fn) => (state.whole || own > small || fn === keep ? -1 : model.carrier(fn)));
+  const { nodeOf, ...tree } = fold(whole, all.self, {
+    family, joins: (family, around) => model.joins(family, around), fn: family => model.carrierFunction(family),
+    isFunction: fn => model.isFunction(fn), isLeftOut: fn => model.isLeftOut(fn),
+  }, small);
+  const nodeOfStack = whole.nodeOfStack.map(node => (node === NONE ? NONE : nodeOf[node]!));
+  return { ...tree, ...shapeOf({ ...tree, nodeOfStack }, model.functionCount), nodeOfWhole: nodeOf };
 }
 
 /** The tree as shown: recursion is always folded, carriers unless whole stacks are on. */
-const foldedShape = remembered<FoldedShape>(3, foldKey, (model, state) => fold(model, state, undefined));
+const foldedShape = remembered<FoldedShape>(3, foldKey, (model, state) => foldTree(model, state, undefined));
 
 /** The same with values. */
 export const foldedTree = remembered<FoldedTree>(2, state => `${foldKey(state)} ${selectionKey(state)}`, (model, state) =>
@@ -203,7 +184,7 @@ export const foldedTree = remembered<FoldedTree>(2, state => `${foldKey(state)} 
 /** The same, with the selected function in it even if it is a carrier. */
 export const treeAroundFunction = remembered<FoldedTree>(2, state => `${foldKey(state)} ${selectionKey(state)} ${state.fn}`, (model, state) =>
   state.fn === undefined || model.carrier(state.fn) < 0 ? foldedTree(model, state)
-    : addUp(fold(model, state, state.fn), weights(model, state)) as FoldedTree);
+    : addUp(foldTree(model, state, state.fn), weights(model, state)) as FoldedTree);
 
 /** The shape of the flame graph when it shows callees. */
 export const flameShape = (model: Model, state: State): Shape => (state.whole ? shape(model, state) : foldedShape(model, state));
@@ -233,11 +214,11 @@ export const functionTable = remembered<{ self: Float64Array; total: Float64Arra
 export const ownValues = remembered<{ own: Float64Array | undefined }>(2, treeKey, (model, state) => {
   const { charges } = model.profile;
   if (!charges.count || model.isHeapMetric(state.metric)) return { own: undefined };
-  const { nodeOfStack } = shape(model, state), values = weights(model, state), same = state.generics ? model.generic : model.sameAs;
+  const { nodeOfStack } = shape(model, state), values = weights(model, state);
   const own = new Float64Array(model.functionCount);
   for (let stack = 0; stack < values.length; stack++) {
     const charge = charges.ofStack[stack]!;
-    if (values[stack] !== 0 && charge !== NONE && nodeOfStack[stack] !== NONE) own[same[charges.function[charge]!]!]! += values[stack]!;
+    if (values[stack] !== 0 && charge !== NONE && nodeOfStack[stack] !== NONE) own[state.generics ? model.generic[charges.function[charge]!]! : charges.function[charge]!]! += values[stack]!;
   }
   return { own: own.some(value => value > 0) ? own : undefined };
 });

@@ -7,7 +7,7 @@ import { heap } from '../test/heap.mjs';
 import { random, small } from '../test/make-payload.mjs';
 import { callTree, whole } from './derive.ts';
 import { nodeAt } from './flame/path.ts';
-import { advice, requestedByKind, requesterKinds, bars, inFlame, margin, ordersOf, sites, sorted } from './heap.ts';
+import { requestedByKind, requesterKinds, bars, inFlame, margin, ordersOf, sites, sorted } from './heap.ts';
 import { sitesIn } from './heaptime.ts';
 import { difference } from './live.ts';
 import { Model } from './model.ts';
@@ -91,12 +91,8 @@ test('estimated totals show their error', () => {
   assert.equal(margin(facts, 'peak_blocks', 100), ' or more');
 });
 
-test('sites that grow often get advice', () => {
-  const [parse, cache] = sites(model);
-  assert.equal(advice(parse!), 'Each Vec grew 10.0 times on average. with_capacity for 64.0 KiB would save all of these reallocations, with nothing unused in a typical block.');
-  assert.equal(advice({ ...parse!, capacity: 1024, sparedReallocations: 400, sparedBytes: 2048, typicalUnused: 512 }),
-    'Each Vec grew 10.0 times on average. with_capacity for 1.00 KiB would save 400 reallocations and copying 2.00 KiB, but leave 512 B unused in a typical block.');
-  assert.equal(advice(cache!), '');
+test('sites that grow often have advice', () => {
+  assert.deepEqual(sites(model).map(({ advice }) => advice).filter(Boolean), ['`with_capacity` for 64.0 KiB would save all of these reallocations, with nothing unused in a typical block']);
 });
 
 test('histograms of a site and of the whole program', () => {

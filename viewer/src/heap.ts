@@ -19,12 +19,8 @@ export interface Site {
   row: number;
   numbers: Numbers;
   growth: number;
-  grower: number;
-  /** The capacity in bytes that would have avoided growing; NaN when nothing grew. */
-  capacity: number;
-  sparedReallocations: number;
-  sparedBytes: number;
-  typicalUnused: number;
+  /** What to do about its growth, in words; empty if there is nothing. */
+  advice: string;
 }
 
 export interface Order {
@@ -84,8 +80,7 @@ const ordersIn = (isSnapshot: boolean, live = liveWords(isSnapshot)): readonly O
 export const sites = (model: Model): Site[] => {
   const { heap } = model.profile;
   return Array.from({ length: heap.count }, (_, row) => ({
-    row, numbers: column => heap.counts[column][row]!, growth: heap.growth[row]!, grower: heap.grower[row]!, capacity: heap.capacity[row]!,
-    sparedReallocations: heap.sparedReallocations[row]!, sparedBytes: heap.sparedBytes[row]!, typicalUnused: heap.typicalUnused[row]!,
+    row, numbers: column => heap.counts[column][row]!, growth: heap.growth[row]!, advice: model.text(heap.advice[row]!),
   }));
 };
 
@@ -101,23 +96,6 @@ export function sorted(sites: readonly Site[], order: Order): Site[] {
 export function ordersOf(sites: readonly Site[], isSnapshot: boolean): Order[] {
   const orders = ordersIn(isSnapshot).filter(order => order.id === 'peak' || sites.some(has(order)));
   return isSnapshot ? orders.sort((a, b) => Number(b.id === 'exit') - Number(a.id === 'exit')) : orders;
-}
-
-const GROWERS = ['block', 'Vec', 'String'];
-
-/**
- * The capacity that would keep a site's blocks from growing, what it saves and what it costs; empty where
- * none helps.
- */
-export function advice({ numbers, capacity, grower, sparedReallocations, sparedBytes, typicalUnused }: Site): string {
-  if (!(capacity > 0)) return '';
-  const what = GROWERS[grower] ?? 'block';
-  const grown = `Each ${what} grew ${(numbers('grown') / Math.max(1, numbers('growth_chains'))).toFixed(1)} times on average`;
-  const reserve = grower === 0 ? `Allocating ${bytes(capacity)} at first` : `with_capacity for ${bytes(capacity)}`;
-  const spared = sparedReallocations >= numbers('grown') ? 'all of these reallocations'
-    : `${count(sparedReallocations)} reallocations and copying ${bytes(sparedBytes)}`;
-  const cost = typicalUnused > 0 ? `but leave ${bytes(typicalUnused)} unused in a typical block` : 'with nothing unused in a typical block';
-  return `${grown}. ${reserve} would save ${spared}, ${cost}.`;
 }
 
 /** An upper end this many times the number says nothing. */

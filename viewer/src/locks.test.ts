@@ -6,6 +6,7 @@ import { locks, waits } from '../test/waits.mjs';
 import { lockName, lockRows, lockSite, lockSites, waitGraph } from './locks.ts';
 import { Model } from './model.ts';
 import { decode, NONE } from './payload.ts';
+import { chargeWords } from './places.ts';
 import { START } from './state.ts';
 
 const MS = 1e6;
@@ -36,10 +37,10 @@ test('a wait without a length counts in the time that it is in, as it does witho
 test('lists where threads waited, and which threads held the lock', () => {
   const model = new Model(decode(locks()));
   const { waiters, holders } = lockSites(model, START, 0);
-  assert.deepEqual(waiters.map(({ place, count, total }) => [place, count, total / MS]), [['locks::update app.rs:20', 10, 20], ['locks::read app.rs:21', 5, 20]]);
-  assert.deepEqual(holders.map(({ place, thread, count }) => [place, thread, count]), [['locks::hold app.rs:60', 0, 10], ['locks::update app.rs:22', 1, 5]]);
+  assert.deepEqual(waiters.map(({ charge, count, total }) => [chargeWords(model, charge), count, total / MS]), [['locks::update app.rs:20', 10, 20], ['locks::read app.rs:21', 5, 20]]);
+  assert.deepEqual(holders.map(({ charge, thread, count, total }) => [chargeWords(model, charge), thread, count, total / MS]), [['locks::hold app.rs:60', 0, 15, 25], ['locks::update app.rs:22', 1, 5, 15]], 'EVIL waits for main until worker has the lock');
   assert.deepEqual(lockSites(model, START, 1).holders, []);
-  assert.deepEqual(waitGraph(model, START, undefined).map(({ waiter, holder, total }) => [waiter, holder, total / MS]), [[1, 0, 20], [2, 1, 20]]);
+  assert.deepEqual(waitGraph(model, START, undefined).map(({ waiter, holder, total }) => [waiter, holder, total / MS]), [[1, 0, 20], [2, 1, 15], [2, 0, 5]]);
   assert.deepEqual(waitGraph(model, START, 1), []);
 });
 

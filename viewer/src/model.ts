@@ -72,7 +72,7 @@ export class Model {
     this.unknown = functions.count + modules.count;
     this.truncated = this.unknown + 1;
     this.root = this.unknown + 2;
-    this.sameAs = this.findSame();
+    this.sameAs = Uint32Array.from({ length: this.root + 1 }, (_, at) => functions.same[at] ?? at);
     this.generic = this.findGenerics();
     this.others = this.root + 1 + this.groupNames.length + profile.carriers.length;
     this.functionCount = this.others + 1;
@@ -114,6 +114,11 @@ export class Model {
       return kind === 3 ? KIND.kernel : kind === 4 ? KIND.runtime : KIND.unknown;
     }
     return of > this.root && of < this.others ? KIND.runtime : KIND.unknown;
+  }
+
+  /** Whether a function is one, or a family of carriers: code without a symbol may be several functions. */
+  isFunction(fn: number): boolean {
+    return fn < this.profile.functions.count || fn > this.root;
   }
 
   /** Whether a function stands for recursive calls that are left out of deep stacks. */
@@ -275,20 +280,6 @@ export class Model {
     const ranks = new Uint32Array(order.length);
     order.forEach((fn, rank) => { ranks[fn] = rank; });
     return ranks;
-  }
-
-  private findSame(): Uint32Array {
-    const { functions } = this.profile;
-    const same = new Uint32Array(this.root + 1).map((_, at) => at);
-    const first = new Map<string, number>();
-    for (let fn = 0; fn < functions.count; fn++) {
-      const file = functions.file[fn]!;
-      const key = `${functions.name[fn]} ${file} ${functions.line[fn]} ${file === NONE ? functions.module[fn] : ''}`;
-      const known = first.get(key);
-      if (known === undefined) first.set(key, fn);
-      else same[fn] = known;
-    }
-    return same;
   }
 
   private findGenerics(): Uint32Array {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addUp, shapeOf } from './aggregate.ts';
 import type { FoldedTree } from './derive.ts';
-import { foldRecursion } from './fold.ts';
+import { fold as foldTree } from './fold.ts';
 import { calleesOf, callersOf, inverted, topDown, type Outline } from './outline.ts';
 import { matchesInverted, matchesTopDown } from './treematches.ts';
 import { Paths, heaviestPath, pathsBelow, rowsOf } from './outlinerows.ts';
@@ -38,9 +38,9 @@ function tree(folded: string): FoldedTree {
     self[at]! += value;
   }
   const shape = { parent: Uint32Array.from(parent), fn: Uint32Array.from(fn), inlined: new Uint8Array(parent.length) };
-  const fold = foldRecursion(shape), nodes = fold.parent.length;
+  const fold = foldTree(shape, Float64Array.from(self), { family: new Int8Array(names.length).fill(-1), joins: () => false, fn: () => 0, isFunction: () => true, isLeftOut: () => false }, 0);
   const values = addUp(shapeOf({ ...fold, nodeOfStack: fold.nodeOf }, names.length), Float64Array.from(self));
-  return { ...values, times: fold.times, frames: fold.frames, hidden: new Uint32Array(nodes), families: new Uint32Array(nodes) };
+  return { ...fold, ...values };
 }
 
 function lines(outline: Outline): string[] {

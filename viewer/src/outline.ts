@@ -16,6 +16,8 @@ export interface Branch {
   /** Rounds of recursion folded into the row, and the frames of a round. */
   readonly times: number;
   readonly frames: number;
+  /** Whether a stack has more rounds, which are left out of the profile. */
+  readonly more: boolean;
   /**
    * Frames on the deepest stack that the row stands for because they only carry other code, and their
    * families.
@@ -125,6 +127,7 @@ interface Group {
   inlined: boolean;
   times: number;
   frames: number;
+  more: boolean;
   hidden: number;
   families: number;
   nodes: number[];
@@ -141,7 +144,7 @@ class Groups {
     const fn = this.tree.fn[node]!;
     let group = this.byFunction.get(fn);
     if (group === undefined) {
-      group = { fn, self: 0, total: 0, inlined: true, times: 0, frames: 0, hidden: 0, families: 0, nodes: [], weights: [] };
+      group = { fn, self: 0, total: 0, inlined: true, times: 0, frames: 0, more: false, hidden: 0, families: 0, nodes: [], weights: [] };
       this.byFunction.set(fn, group);
     }
     group.self += self;
@@ -149,6 +152,7 @@ class Groups {
     group.families |= this.tree.families[node]!;
     group.total += total;
     group.inlined &&= this.tree.inlined[node] === 1;
+    group.more ||= this.tree.more[node] === 1;
     if (this.tree.times[node]! > group.times) {
       group.times = this.tree.times[node]!;
       group.frames = this.tree.frames[node]!;

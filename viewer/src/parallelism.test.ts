@@ -7,8 +7,9 @@ import { parallel } from '../test/parallel.mjs';
 import { functionTable, whole } from './derive.ts';
 import { findingsAbout, TOPIC } from './findings.ts';
 import { Model } from './model.ts';
-import { chargePlace, hasParallelism, parallelism } from './parallelism.ts';
+import { hasParallelism, parallelism } from './parallelism.ts';
 import { decode, PayloadError } from './payload.ts';
+import { chargeLine } from './places.ts';
 import { START, type State } from './state.ts';
 
 const MS = 1e6;
@@ -16,7 +17,7 @@ const model = (options: Parameters<typeof parallel>[0] = {}) => new Model(decode
 const found = (of: Model, state: Partial<State> = {}) => parallelism(of, { ...START, ...state })!;
 const levels = (of: Model, state: Partial<State> = {}) => found(of, state).levels.map(({ ns }) => ns / MS);
 const functions = (of: Model, level: number, state: Partial<State> = {}) =>
-  found(of, state).levels[level]!.functions.map(({ fn, charge, elapsed }) => [of.name(fn), chargePlace(of, charge), elapsed / MS]);
+  found(of, state).levels[level]!.functions.map(({ fn, charge, elapsed }) => [of.name(fn), chargeLine(of, charge), elapsed / MS]);
 
 test('from samples: levels, what ran alone, and what is found', () => {
   const of = model(), { exact, duration, levels: all } = found(of);

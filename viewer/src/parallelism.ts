@@ -9,6 +9,7 @@ import { selection } from './derive.ts';
 import { cpuMetric } from './elapsed.ts';
 import type { Model } from './model.ts';
 import { NONE, type Profile, type SampleTable } from './payload.ts';
+import { chargeOf } from './places.ts';
 import { timeRange, type State } from './state.ts';
 import { firstEndingAfter, waitsOf, type Waits } from './waits.ts';
 
@@ -127,24 +128,14 @@ function addSampled({ threads }: Profile, { time, thread, value }: SampleTable, 
   }
 }
 
-/** Charge → the first one that looks the same to the user. */
-function sameCharges({ sameAs, profile: { charges } }: Model): Uint32Array {
-  const first = new Map<string, number>();
-  return Uint32Array.from(charges.function, (fn, charge) => {
-    const key = `${sameAs[fn]} ${charges.file[charge]} ${charges.line[charge]}`;
-    if (!first.has(key)) first.set(key, charge);
-    return first.get(key)!;
-  });
-}
-
 interface Chosen { threads: Uint8Array | undefined; counts: (thread: number) => boolean; range: readonly [number, number] | undefined; mask: Uint8Array | undefined }
 
 function addFunctions(model: Model, samples: SampleTable, { threads, counts, range, mask }: Chosen, steps: Steps, exact: boolean, levels: Level[]): void {
-  const { stacks, charges, locations, modules } = model.profile, same = sameCharges(model), sums = new Map<number, number>();
+  const { stacks, charges, locations, modules } = model.profile, sums = new Map<number, number>();
   const [first, last] = rowsOf(samples, range), isAll = threads === undefined && samples.busy !== undefined;
   /**
-   * What runs is busy, even where a wait is recorded as ending slightly late. The recorder knows the times
-   * of all threads to the nanosecond, the viewer does not.
+   * What runs is busy, even where a wait is recorded as ending slightly late. Without waits, only the recorder
+   * knows the times of all threads to the nanosecond.
    */
   const threadsAt = (row: number, instant: number): { busy: number; runs: number } => {
     if (instant < steps.at[0]!) return { busy: 1, runs: 1 };
@@ -153,7 +144,7 @@ function addFunctions(model: Model, samples: SampleTable, { threads, counts, ran
     return { busy: Math.max(1, steps.busy[step]!), runs: Math.max(1, steps.runs[step]!) };
   };
   for (let row = first; row < last; row++) {
-    const stack = samples.stack[row]!, charge = stack === NONE ? NONE : charges.ofStack[stack]!;
+    const stack = samples.stack[row]!, charge = chargeOf(model, stack);
     if (charge === NONE || !counts(samples.thread[row]!) || (mask && mask[row] !== 1)) continue;
     // Without waits, a sample is at the end of the time that it represents.
     const value = samples.value[row]!, instant = exact ? samples.time[row]! : Math.max(0, samples.time[row]! - Math.floor(value / 2));
@@ -161,19 +152,19 @@ function addFunctions(model: Model, samples: SampleTable, { threads, counts, ran
     if (level >= levels.length) continue;
     const module = locations.module[stacks.location[stack]!]!;
     if (module === NONE || modules.kind[module] !== NOT_SAMPLED) levels[level]!.samples++;
-    const key = level * charges.count + same[charge]!;
+    const key = level * charges.count + charge;
     sums.set(key, (sums.get(key) ?? 0) + value / runs);
   }
   const found = new Map<string, BusyFunction & { most: number; level: number }>();
   for (const [key, elapsed] of sums) {
-    const level = Math.floor(key / charges.count), charge = key % charges.count, fn = model.sameAs[charges.function[charge]!]!;
+    const level = Math.floor(key / charges.count), charge = key % charges.count, fn = charges.function[charge]!;
     const known = found.get(`${level} ${fn}`);
     if (!known) {
       found.set(`${level} ${fn}`, { fn, charge, elapsed, share: 0, most: elapsed, level });
       continue;
     }
     known.elapsed += elapsed;
-    if (elapsed > known.most) [known.most, known.charge] = [elapsed, charge];
+    if (elapsed > known.most || (elapsed === known.most && charges.line[charge]! < charges.line[known.charge]!)) [known.most, known.charge] = [elapsed, charge];
   }
   for (const { level, fn, charge, elapsed } of found.values()) levels[level]!.functions.push({ fn, charge, elapsed, share: 0 });
   for (const { functions } of levels) {
@@ -181,10 +172,4 @@ function addFunctions(model: Model, samples: SampleTable, { threads, counts, ran
     for (const row of functions) [row.share, row.elapsed] = [row.elapsed / whole, Math.floor(row.elapsed)];
     functions.sort((a, b) => b.share - a.share || a.fn - b.fn);
   }
-}
-
-/** `src/app.rs:12`, the line of a charge; empty when unknown. */
-export function chargePlace(model: Model, charge: number): string {
-  const { file, line } = model.profile.charges, path = model.text(file[charge]!);
-  return path && line[charge] ? `${path}:${line[charge]}` : path;
 }

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { container, hostile, HOSTILE, Payload, realistic, small } from '../test/make-payload.mjs';
+import { container, hostile, HOSTILE, realistic, small } from '../test/make-payload.mjs';
 import { base64 } from './load.ts';
 import { Model } from './model.ts';
 import { decode, NONE, PayloadError } from './payload.ts';
@@ -117,12 +117,4 @@ test('base64 is decoded in pieces of any size', () => {
     assert.deepEqual(base64(Buffer.from(bytes).toString('base64')), bytes);
   }
   assert.throws(() => base64('!!!!'), PayloadError);
-});
-
-test('functions with the same name, file and line are one', () => {
-  const p = new Payload();
-  p.fn('a', 'x', 'yours', 'f.rs', 1);
-  p.row('functions', { name: p.text('a'), short: p.text('a'), generic: NONE, crate: NONE, kind: 1, file: p.text('f.rs'), line: 1, module: NONE, carrier: 0 });
-  p.fn('a', 'x', 'yours', 'f.rs', 2);
-  assert.deepEqual([...new Model(decode(p.container())).sameAs.slice(0, 3)], [0, 0, 2]);
 });

@@ -105,10 +105,11 @@ export interface Profile extends FindingTables, CodeTables, SyscallTables {
   quality: Quality;
   strings: { bytes: Uint8Array; ends: Uint32Array };
   processes: { count: number; pid: Uint32Array; parent: Uint32Array; name: Uint32Array; start: Float64Array; end: Float64Array };
-  threads: { count: number; process: Uint32Array; tid: Uint32Array; name: Uint32Array; start: Float64Array; end: Float64Array };
+  /** `starter` stands for the thread that started a thread, or is NONE. */
+  threads: { count: number; process: Uint32Array; tid: Uint32Array; name: Uint32Array; start: Float64Array; end: Float64Array; starter: Uint32Array };
   modules: { count: number; path: Uint32Array; kind: Uint8Array };
   functions: {
-    count: number; name: Uint32Array; short: Uint32Array; generic: Uint32Array; crate: Uint32Array; kind: Uint8Array; file: Uint32Array; line: Uint32Array; module: Uint32Array;
+    count: number; name: Uint32Array; short: Uint32Array; generic: Uint32Array; same: Uint32Array; crate: Uint32Array; kind: Uint8Array; file: Uint32Array; line: Uint32Array; module: Uint32Array;
     /** 0 for code that is not a carrier, else 1 + the row of `carriers`. */
     carrier: Uint8Array;
   };
@@ -151,7 +152,8 @@ export interface Profile extends FindingTables, CodeTables, SyscallTables {
     count: number; function: Uint32Array; file: Uint32Array; line: Uint32Array; stack: Uint32Array; stacks: Uint32Array; growth: Uint8Array;
     /** The line of the user's own code that it allocates for: NONE, NONE and 0 when there is no other one. */
     ownFunction: Uint32Array; ownFile: Uint32Array; ownLine: Uint32Array;
-    grower: Uint8Array; capacity: Float64Array; sparedReallocations: Float64Array; sparedBytes: Float64Array; typicalUnused: Float64Array; counts: Record<HeapColumn, Float64Array>;
+    /** What to do about growth, in words, or NONE. */
+    advice: Uint32Array; counts: Record<HeapColumn, Float64Array>;
   };
   /** The site of every allocating stack. */
   heapStacks: { count: number; stack: Uint32Array; site: Uint32Array };
@@ -214,11 +216,11 @@ export function decodeProfile({ header: given, columns }: Container): Profile {
     },
     threads: {
       count: threadCount, process: u32('threads.process', threadCount), tid: u32('threads.tid', threadCount),
-      name: u32('threads.name', threadCount), start: f64('threads.start', threadCount, 0), end: f64('threads.end', threadCount),
+      name: u32('threads.name', threadCount), start: f64('threads.start', threadCount, 0), end: f64('threads.end', threadCount), starter: u32('threads.starter', threadCount),
     },
     modules: { count: moduleCount, path: u32('modules.path', moduleCount), kind: u8('modules.kind', moduleCount) },
     functions: {
-      count: functionCount, name: u32('functions.name', functionCount), short: u32('functions.short', functionCount), generic: u32('functions.generic', functionCount), crate: u32('functions.crate', functionCount),
+      count: functionCount, name: u32('functions.name', functionCount), short: u32('functions.short', functionCount), generic: u32('functions.generic', functionCount), same: columns.has('functions.same') ? u32('functions.same', functionCount) : Uint32Array.from({ length: functionCount }, (_, fn) => fn), crate: u32('functions.crate', functionCount),
       kind: u8('functions.kind', functionCount), file: u32('functions.file', functionCount),
       line: u32('functions.line', functionCount, 0), module: u32('functions.module', functionCount),
       carrier: u8('functions.carrier', functionCount),
@@ -271,8 +273,7 @@ export function decodeProfile({ header: given, columns }: Container): Profile {
       count: siteCount, function: u32('heap.function', siteCount), file: u32('heap.file', siteCount), line: u32('heap.line', siteCount, 0),
       stack: u32('heap.stack', siteCount), stacks: u32('heap.stacks', siteCount, 1), growth: u8('heap.growth', siteCount),
       ownFunction: u32('heap.own_function', siteCount), ownFile: u32('heap.own_file', siteCount), ownLine: u32('heap.own_line', siteCount, 0),
-      grower: u8('heap.grower', siteCount), capacity: f64('heap.capacity', siteCount),
-      sparedReallocations: f64('heap.spared_reallocations', siteCount, 0), sparedBytes: f64('heap.spared_bytes', siteCount, 0), typicalUnused: f64('heap.typical_unused', siteCount, 0),
+      advice: u32('heap.advice', siteCount),
       counts: byColumn(column => f64(`heap.${column}`, siteCount, 0)),
     },
     heapStacks: { count: allocatingCount, stack: u32('heap_stacks.stack', allocatingCount), site: u32('heap_stacks.site', allocatingCount) },
@@ -348,11 +349,10 @@ function readReason(reason: unknown, kinds: number): Reason {
 
 function readSamples(columns: Columns, metric: number): SampleTable {
   const count = columns.length(`samples.${metric}.stack`);
-  const delta = columns.u32(`samples.${metric}.time_delta`, count, 0);
-  const time = new Float64Array(count);
-  let now = 0;
-  for (let i = 0; i < count; i++) time[i] = now += delta[i]! * 1000;
   const of = (name: string): string => `samples.${metric}.${name}`;
+  const delta = columns.u32(of('time_delta'), count, 0), rest = columns.u32(of('nanoseconds'), count, 0);
+  const time = new Float64Array(count);
+  for (let i = 0, now = 0; i < count; i++) time[i] = (now += delta[i]! * 1000) + rest[i]!;
   return {
     time,
     reason: columns.has(of('reason')) ? columns.u8(of('reason'), count) : undefined,
@@ -379,10 +379,12 @@ function check(profile: Profile): void {
   within('processes.parent', processes.parent, processes.count, true);
   within('threads.process', threads.process, processes.count, true);
   within('threads.name', threads.name, texts, true);
+  within('threads.starter', threads.starter, threads.count, true);
   within('modules.path', modules.path, texts, true);
   within('functions.name', functions.name, texts, true);
   within('functions.short', functions.short, texts, true);
   within('functions.generic', functions.generic, texts, true);
+  within('functions.same', functions.same, functions.count, false);
   within('functions.crate', functions.crate, texts, true);
   within('functions.file', functions.file, texts, true);
   functions.carrier.forEach((code, row) => { if (code > profile.carriers.length) throw damaged('functions.carrier', row); });
@@ -432,6 +434,7 @@ function check(profile: Profile): void {
   // Code without symbols is numbered after the functions: modules, unknown, truncated.
   within('heap.function', heap.function, functions.count + modules.count + 2, false);
   within('heap.file', heap.file, texts, true);
+  within('heap.advice', heap.advice, texts, true);
   within('heap.stack', heap.stack, stacks.count, false);
   within('heap.own_function', heap.ownFunction, functions.count + modules.count + 2, true);
   within('heap.own_file', heap.ownFile, texts, true);

@@ -2,8 +2,10 @@
 
 import { NONE, type SampleTable } from './payload.ts';
 import type { Model } from './model.ts';
-import { merged, quantile, ThreadSums, windowsOf, type Window } from './spans.ts';
-import { timeRange, type State } from './state.ts';
+import { isIn, rowsOf, weightIn } from './aggregate.ts';
+import { quantile } from './bounds.ts';
+import { merged, ThreadSums, windowsOf, type SampleTimes, type Window } from './spans.ts';
+import { timeRange, type Range, type State } from './state.ts';
 
 export interface SpanName {
   name: string;
@@ -19,12 +21,21 @@ export interface SpanName {
   during: number;
 }
 
-const sums = new WeakMap<SampleTable, ThreadSums>();
+const sums = new WeakMap<SampleTable, { key: string; sums: ThreadSums }>();
 
-function sumsOf(samples: SampleTable): ThreadSums {
-  let known = sums.get(samples);
-  if (!known) sums.set(samples, known = new ThreadSums(samples));
-  return known;
+/** Sums of the samples; for intervals, of their parts in a time range. */
+function sumsOf(samples: SampleTable, range: Range | undefined): ThreadSums {
+  const key = String(samples.reason && range), known = sums.get(samples);
+  if (known?.key === key) return known.sums;
+  const found = new ThreadSums(samples.reason && range ? partsIn(samples, range) : samples);
+  sums.set(samples, { key, sums: found });
+  return found;
+}
+
+function partsIn(samples: SampleTable, range: Range): SampleTimes {
+  const [from, to] = rowsOf(samples, range), weight = weightIn(samples, range), inside = isIn(samples, range);
+  const rows = Uint32Array.from({ length: to - from }, (_, at) => from + at).filter(inside);
+  return { time: Float64Array.from(rows, row => samples.time[row]!), thread: Uint32Array.from(rows, row => samples.thread[row]!), value: Float64Array.from(rows, weight) };
 }
 
 /** The length of a span. One without an end lasts until the end of the recording. */
@@ -61,13 +72,14 @@ export function valueInside(model: Model, state: State, rows: readonly number[],
   const samples = model.profile.samples[state.metric];
   if (!samples) return 0;
   const { spans } = model.profile;
-  const range = timeRange(state) ?? [0, Infinity];
+  const range = timeRange(state);
   const windows = windowsOf(spans, rows).flatMap((window): Window[] => {
-    const clipped = { ...window, start: Math.max(window.start, range[0]), end: Math.min(window.end, range[1]) };
-    if (all) clipped.thread = NONE;
-    return clipped.thread === NONE && state.threads ? state.threads.map(thread => ({ ...clipped, thread })) : [clipped];
+    // An interval counts at its end, which can be after the range.
+    const clipped = range && !samples.reason ? { start: Math.max(window.start, range[0]), end: Math.min(window.end, range[1]) } : window;
+    const thread = all ? NONE : window.thread;
+    return (thread === NONE && state.threads ? state.threads : [thread]).map(thread => ({ ...clipped, thread }));
   });
-  const inThreads = sumsOf(samples);
+  const inThreads = sumsOf(samples, range);
   return merged(windows).reduce((sum, window) => sum + inThreads.within(window), 0);
 }
 
@@ -84,7 +96,7 @@ export function spanNames(model: Model, state: State): SpanName[] {
     const lengths = Float64Array.from(spans, span => spanLength(model, span)).sort();
     const total = lengths.reduce((sum, value) => sum + value, 0);
     return {
-      name, spans, total, mean: total / spans.length, p50: quantile(lengths, 0.5), p95: quantile(lengths, 0.95), max: lengths.at(-1)!,
+      name, spans, total, mean: total / spans.length, p50: quantile(lengths, 50), p95: quantile(lengths, 95), max: lengths.at(-1)!,
       inside: valueInside(model, state, spans), during: valueInside(model, state, spans, true),
     };
   });

@@ -16,11 +16,6 @@ export interface Window {
 /** Samples of one metric, sorted by time. */
 export type SampleTimes = Pick<SampleTable, 'time' | 'thread' | 'value'>;
 
-/** The smallest length that at least `share` of the spans do not exceed. */
-export function quantile(sorted: Float64Array, share: number): number {
-  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
-}
-
 /** The times of some spans. One without an end never ends. */
 export function windowsOf(spans: SpanTable, rows: Iterable<number>): Window[] {
   return Array.from(rows, span => ({ thread: spans.thread[span]!, start: spans.start[span]!, end: Number.isNaN(spans.end[span]!) ? Infinity : spans.end[span]! }));

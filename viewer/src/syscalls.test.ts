@@ -6,12 +6,13 @@ import { small } from '../test/make-payload.mjs';
 import { syscalls } from '../test/syscalls.mjs';
 import { Model } from './model.ts';
 import { decode } from './payload.ts';
+import { chargeWords } from './places.ts';
 import { START, type State } from './state.ts';
 import { quantile, syscallRows } from './syscalls.ts';
 
 const MS = 1e6;
 const model = new Model(decode(syscalls()));
-const shown = (state: State = START) => syscallRows(model, state).map(({ call, place, count, failed, total, max, bytes }) => [call, place, count, failed, total, max, bytes]);
+const shown = (state: State = START) => syscallRows(model, state).map(({ call, charge, count, failed, total, max, bytes }) => [call, chargeWords(model, charge), count, failed, total, max, bytes]);
 
 test('system calls are summed by call and line, most time first', () => {
   assert.deepEqual(shown(), [

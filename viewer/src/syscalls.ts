@@ -6,14 +6,14 @@ import type { Model } from './model.ts';
 import { NONE, type SampleTable } from './payload.ts';
 import { namedLike } from './spanrows.ts';
 import { timeRange, type State } from './state.ts';
-import { placeOfStack } from './waits.ts';
-import { chargePlace } from './waittable.ts';
+import { chargedFunction, chargeOf } from './places.ts';
 
 /** The calls of one kind from one line. Times are in nanoseconds. */
 export interface SyscallRow {
   call: string;
   onlyWaits: boolean;
-  place: string;
+  /** A row of `charges`, or NONE. */
+  charge: number;
   /** The function of the line; NONE when not known. */
   fn: number;
   count: number;
@@ -29,7 +29,7 @@ export interface SyscallRow {
   files: readonly (readonly [name: string, total: number])[];
 }
 
-interface Sum extends Pick<SyscallRow, 'call' | 'onlyWaits' | 'place' | 'fn' | 'count' | 'failed' | 'total' | 'max' | 'bytes'> {
+interface Sum extends Pick<SyscallRow, 'call' | 'onlyWaits' | 'charge' | 'fn' | 'count' | 'failed' | 'total' | 'max' | 'bytes'> {
   bars: Map<number, number>;
   errors: Map<number, number>;
   files: Map<number, number>;
@@ -37,20 +37,16 @@ interface Sum extends Pick<SyscallRow, 'call' | 'onlyWaits' | 'place' | 'fn' | '
 
 /** Most time first. A row counts in a time range when its last call returned in it. */
 export function syscallRows(model: Model, state: State): SyscallRow[] {
-  const { syscalls, syscallBars, charges } = model.profile;
+  const { syscalls, syscallBars } = model.profile;
   const isSelected = selected(model, state);
   const sums = new Map<string, Sum>();
   const sumOf = new Map<number, Sum>();
   for (let row = 0; row < syscalls.count; row++) {
     if (!isSelected(row)) continue;
-    const stack = syscalls.stack[row]!, charge = stack === NONE ? NONE : charges.ofStack[stack]!;
-    const fn = charge === NONE ? NONE : model.sameAs[charges.function[charge]!]!;
-    const line = charge === NONE ? `s${stack}` : `${fn} ${charges.file[charge]} ${charges.line[charge]}`;
-    const key = `${syscalls.call[row]} ${line}`;
+    const charge = chargeOf(model, syscalls.stack[row]!), key = `${syscalls.call[row]} ${charge}`;
     let sum = sums.get(key);
     if (!sum) {
-      const place = charge !== NONE ? chargePlace(model, charge) : stack === NONE ? '' : placeOfStack(model, stack);
-      sum = { call: model.text(syscalls.call[row]!), onlyWaits: syscalls.onlyWaits[row] === 1, place, fn, count: 0, failed: 0, total: 0, max: 0, bytes: 0, bars: new Map(), errors: new Map(), files: new Map() };
+      sum = { call: model.text(syscalls.call[row]!), onlyWaits: syscalls.onlyWaits[row] === 1, charge, fn: chargedFunction(model, charge), count: 0, failed: 0, total: 0, max: 0, bytes: 0, bars: new Map(), errors: new Map(), files: new Map() };
       sums.set(key, sum);
     }
     const calls = syscalls.calls[row]!, error = syscalls.error[row]!, file = syscalls.file[row]!;

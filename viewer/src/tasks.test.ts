@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import { small } from '../test/make-payload.mjs';
 import { tasks } from '../test/tasks.mjs';
 import { Model } from './model.ts';
-import { chargePlace } from './parallelism.ts';
 import { decode, PayloadError } from './payload.ts';
+import { chargeLine } from './places.ts';
 import { START } from './state.ts';
 import { tasksOf } from './tasks.ts';
 
@@ -30,7 +30,7 @@ test('calls that block a worker thread have their line', () => {
   const [blocked, ...more] = tasksOf(model, START).blocked;
   assert.deepEqual(more, []);
   const { executor, reason, call, charge, count, total, longest } = blocked!;
-  assert.deepEqual([executor, reason, model.name(call), chargePlace(model, charge), count, total / MS, longest / MS], ['tokio', 'file', 'std::fs::read', '/src/app.rs:40', 2, 80, 40]);
+  assert.deepEqual([executor, reason, model.name(call), chargeLine(model, charge), count, total / MS, longest / MS], ['tokio', 'file', 'std::fs::read', '/src/app.rs:40', 2, 80, 40]);
 });
 
 test('follows the selected time and thread', () => {

@@ -4,7 +4,7 @@
 import { rowsOf, weightIn } from './aggregate.ts';
 import { selection } from './derive.ts';
 import { cpuMetric } from './elapsed.ts';
-import type { Model } from './model.ts';
+import { KIND, type Model } from './model.ts';
 import { NONE, PLACE, type SampleTable } from './payload.ts';
 import type { State } from './state.ts';
 import { waitMetric } from './waits.ts';
@@ -12,8 +12,11 @@ import { waitMetric } from './waits.ts';
 /** Time on a CPU, its samples, and time in waits that block the thread. */
 export interface TaskCost { cpu: number; samples: number; blocked: number }
 
-/** From the task to the innermost async function. */
-export interface TaskChain extends TaskCost { functions: number[] }
+/**
+ * From the function that the executor polls to the innermost async function. `awaited` are those inside the task
+ * that are the user's, and the last one.
+ */
+export interface TaskChain extends TaskCost { functions: number[]; awaited: number[] }
 
 export interface TaskRow extends TaskCost { task: number; fn: number; executor: string; chains: TaskChain[] }
 
@@ -85,7 +88,8 @@ function rowsFrom(model: Model, costs: ReadonlyMap<number, TaskCost>): TaskRow[]
     row.cpu += cost.cpu;
     row.samples += cost.samples;
     row.blocked += cost.blocked;
-    row.chains.push({ ...cost, functions: functionsOf(model, chain) });
+    const functions = functionsOf(model, chain), inner = functions.slice(functions.indexOf(row.fn) + 1);
+    row.chains.push({ ...cost, functions, awaited: inner.filter((fn, at) => at === inner.length - 1 || model.kind(fn) === KIND.yours) });
   }
   const byFunctions = (a: number[], b: number[]): number => {
     const at = a.findIndex((fn, step) => fn !== b[step]);
@@ -103,12 +107,12 @@ function blockedWorkers(model: Model, state: State, wait: number): BlockedWorker
     const call = calls.get(stack), charge = charges.ofStack[stack]!, place = chains.ofStack[stack]!;
     if (call === undefined || charge === NONE || place < PLACE.chain || value < SHORTEST) return;
     const task = chains.task[place - PLACE.chain]!, reason = reasons[samples.reason![row]! - 1]?.word ?? '';
-    const key = [tasks.executor[task], call, model.sameAs[charges.function[charge]!], charges.file[charge], charges.line[charge], reason].join();
+    const key = [tasks.executor[task], call, charge, reason].join();
     let known = found.get(key);
     if (!known) found.set(key, known = { executor: model.text(tasks.executor[task]!), reason, call, charge, task, count: 0, total: 0, longest: 0 });
     known.count++;
     known.total += value;
     known.longest = Math.max(known.longest, value);
   });
-  return [...found.values()].filter(({ total }) => total >= LEAST).sort((a, b) => b.total - a.total || charges.function[a.charge]! - charges.function[b.charge]!);
+  return [...found.values()].filter(({ total }) => total >= LEAST).sort((a, b) => b.total - a.total || charges.function[a.charge]! - charges.function[b.charge]! || charges.line[a.charge]! - charges.line[b.charge]! || a.call - b.call);
 }

@@ -6,8 +6,9 @@ import { small } from '../test/make-payload.mjs';
 import { manyWaits, waits as known } from '../test/waits.mjs';
 import { Model } from './model.ts';
 import { decode, NONE, PayloadError } from './payload.ts';
+import { chargeOf, chargeWords } from './places.ts';
 import { cpuBoxes, runAt, runsBetween, runsOf } from './runs.ts';
-import { kindShares, placeOfStack, reasonWord, stretchAt, waitsBetween, waitsOf } from './waits.ts';
+import { kindShares, reasonWord, stretchAt, waitsBetween, waitsOf } from './waits.ts';
 
 const MS = 1e6, [RUNNING, QUEUED, THREADS, IO, OTHER, IDLE] = [0, 1, 2, 3, 4, 5] as const;
 const modelOf = (bytes: Uint8Array) => new Model(decode(bytes));
@@ -66,7 +67,7 @@ test('finds a thread’s state at a time', () => {
   assert.equal(stretchAt(waits, 0, 101 * MS), undefined);
   const lock = stretchAt(waits, 0, 60 * MS)!.wait;
   assert.equal(reasonWord(model, waits, lock), 'lock');
-  assert.equal(placeOfStack(model, waits.table.stack[waits.row[lock]!]!), 'waits::locked app.rs:20');
+  assert.equal(chargeWords(model, chargeOf(model, waits.table.stack[waits.row[lock]!]!)), 'waits::locked app.rs:20');
   assert.equal(stretchAt(waits, 2, 50 * MS)!.kind, IDLE);
   assert.deepEqual([waitsBetween(waits, 1, 0, 100 * MS), waitsBetween(waits, 1, 10.2 * MS, 10.8 * MS), waitsBetween(waits, 1, 11.2 * MS, 11.8 * MS)], [50, 1, 0]);
 });

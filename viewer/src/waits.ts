@@ -2,8 +2,8 @@
 // columns.
 
 import { lowerBound } from './aggregate.ts';
-import { KIND, type Model } from './model.ts';
-import { NONE, type SampleTable } from './payload.ts';
+import type { Model } from './model.ts';
+import type { SampleTable } from './payload.ts';
 import type { Range } from './state.ts';
 
 /** The code of `Subject` for waits. */
@@ -53,7 +53,7 @@ function findWaits(model: Model): Waits | undefined {
   };
   for (let i = 0; i < count; i++) {
     const thread = table.thread[i]!, at = next[thread]!++, end = table.time[i]!, code = table.reason![i]!;
-    // Times are whole microseconds: a wait must not start before the previous one ended.
+    // Where a recorder could not tell two waits apart, the later one starts at the end of the other.
     const before = at > first[thread]! ? waits.end[at - 1]! : -Infinity;
     waits.begin[at] = Math.min(end, Math.max(before, end - table.value[i]!));
     waits.end[at] = end;
@@ -117,10 +117,13 @@ export function kindShares(waits: Waits, threads: Iterable<number>, kinds: numbe
   return bins;
 }
 
+/** Between one nanosecond and the next. */
+const HALF = 0.5;
+
 /** The first wait of a thread that ends after a time; `first[thread + 1]` when there is none. */
 export function firstEndingAfter({ first, end }: Waits, thread: number, time: number): number {
   const from = first[thread]!;
-  return from + lowerBound(end.subarray(from, first[thread + 1]!), time + 1e-3);
+  return from + lowerBound(end.subarray(from, first[thread + 1]!), time + HALF);
 }
 
 /** A stretch of a thread's time; `wait` is a row of the waits, or -1 while it ran. */
@@ -139,33 +142,9 @@ export function stretchAt(waits: Waits, thread: number, time: number): Stretch |
 /** The number of waits of a thread between two times. */
 export function waitsBetween(waits: Waits, thread: number, from: number, to: number): number {
   const first = firstEndingAfter(waits, thread, from);
-  let low = first, high = waits.first[thread + 1]!;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (waits.begin[middle]! < to) low = middle + 1;
-    else high = middle;
-  }
-  return low - first;
+  return lowerBound(waits.begin.subarray(first, waits.first[thread + 1]!), to);
 }
 
 /** The reason of a wait: `lock`, `file`. */
 export const reasonWord = ({ profile }: Model, waits: Waits, wait: number): string =>
   profile.reasons[waits.table.reason![waits.row[wait]!]! - 1]?.word ?? '';
-
-/** The user's line of a stack, or else the innermost function outside the kernel: `read app.rs:12`. */
-export function placeOfStack(model: Model, stack: number): string {
-  const { stacks, locations, frames, functions } = model.profile;
-  let other = '';
-  for (let at = stack; at !== NONE; at = stacks.parent[at]!) {
-    const location = stacks.location[at]!;
-    for (let frame = locations.frames[location + 1]! - 1; frame >= locations.frames[location]!; frame--) {
-      const fn = frames.function[frame]!, kind = functions.kind[fn]!;
-      if (kind !== KIND.yours && (other || kind === KIND.kernel)) continue;
-      const file = model.text(frames.file[frame]!), line = frames.line[frame]!;
-      const words = `${model.short(fn).slice(0, 80)}${file ? ` ${file.slice(file.lastIndexOf('/') + 1).slice(0, 60)}${line ? `:${line}` : ''}` : ''}`;
-      if (kind === KIND.yours) return words;
-      other = words;
-    }
-  }
-  return other;
-}

@@ -7,6 +7,7 @@ import { locks, waits } from '../test/waits.mjs';
 import { weights } from './derive.ts';
 import { Model } from './model.ts';
 import { decode, NONE } from './payload.ts';
+import { chargeWords } from './places.ts';
 import { START } from './state.ts';
 import { moduleValues, timesOfThread, waitRows } from './waittable.ts';
 
@@ -14,7 +15,7 @@ const MS = 1e6;
 
 test('waits are summed by reason and line', () => {
   const model = new Model(decode(locks({ instants: [20 * MS] })));
-  const shown = (state = START) => waitRows(model, state).map(({ reason, place, count, total, longest, threads }) => [model.profile.reasons[reason]!.word, place, count, total / MS, longest / MS, threads]);
+  const shown = (state = START) => waitRows(model, state).map(({ reason, charge, count, total, longest, threads }) => [model.profile.reasons[reason]!.word, chargeWords(model, charge), count, total / MS, longest / MS, threads]);
   assert.deepEqual(shown(), [
     ['sleep', 'locks::nap app.rs:70', 1, 30, 30, 1], ['lock', 'locks::update app.rs:20', 11, 20, 2, 1], ['lock', 'locks::read app.rs:21', 5, 20, 4, 1], ['lock', 'locks::log app.rs:30', 1, 1, 1, 1],
   ]);

@@ -1,17 +1,19 @@
 // Waits in the selected time, by reason and by the user's line. Pure functions over columns.
 
 import { isIn, rowsOf, weightIn } from './aggregate.ts';
+import { quantile } from './bounds.ts';
 import { selection } from './derive.ts';
 import type { Model } from './model.ts';
-import { NONE } from './payload.ts';
 import type { State } from './state.ts';
-import { kindShares, placeOfStack, waitMetric, waitsOf } from './waits.ts';
+import { chargedFunction, chargeOf } from './places.ts';
+import { kindShares, waitMetric, waitsOf } from './waits.ts';
 
 /** The selected waits for one reason at one line, in nanoseconds. */
 export interface WaitRow {
   /** A row of `reasons`. */
   reason: number;
-  place: string;
+  /** A row of `charges`, or NONE. */
+  charge: number;
   /** The function of the line; NONE when not known. */
   fn: number;
   count: number;
@@ -23,41 +25,31 @@ export interface WaitRow {
   isIdle: boolean;
 }
 
-/** The smallest of the sorted values that at least `percent` percent of them do not exceed. */
-const quantile = (sorted: Float64Array, percent: number): number => sorted[Math.max(1, Math.ceil(sorted.length * percent / 100)) - 1] ?? 0;
-
 /** Most time first; idle threads of pools come last. */
 export function waitRows(model: Model, state: State): WaitRow[] {
   const metric = waitMetric(model), table = model.profile.samples[metric];
   if (!table?.reason) return [];
-  const { charges, reasons, timeKinds } = model.profile;
+  const { reasons, timeKinds } = model.profile;
   const { threads, range, mask } = selection(model, { ...state, metric });
   const [from, to] = rowsOf(table, range), weight = weightIn(table, range), inside = isIn(table, range);
-  const groups = new Map<string, { reason: number; charge: number; stack: number; values: number[]; threads: Set<number> }>();
+  const groups = new Map<string, { reason: number; charge: number; values: number[]; threads: Set<number> }>();
   for (let row = from; row < to; row++) {
     const reason = table.reason[row]! - 1;
     if (reason < 0 || (threads && threads[table.thread[row]!] !== 1) || (mask && mask[row] !== 1) || !inside(row)) continue;
-    const stack = table.stack[row]!, charge = stack === NONE ? NONE : charges.ofStack[stack]!;
-    const key = `${reason} ${charge === NONE ? `s${stack}` : charge}`;
+    const charge = chargeOf(model, table.stack[row]!), key = `${reason} ${charge}`;
     let group = groups.get(key);
-    if (!group) groups.set(key, group = { reason, charge, stack, values: [], threads: new Set() });
+    if (!group) groups.set(key, group = { reason, charge, values: [], threads: new Set() });
     group.values.push(weight(row));
     group.threads.add(table.thread[row]!);
   }
-  return [...groups.values()].map(({ reason, charge, stack, values, threads: of }): WaitRow => {
+  return [...groups.values()].map(({ reason, charge, values, threads: of }): WaitRow => {
     const sorted = Float64Array.from(values).sort();
     return {
-      reason, fn: charge === NONE ? NONE : model.sameAs[charges.function[charge]!]!, place: charge === NONE ? (stack === NONE ? '' : placeOfStack(model, stack)) : chargePlace(model, charge),
+      reason, charge, fn: chargedFunction(model, charge),
       count: sorted.length, total: sorted.reduce((sum, value) => sum + value, 0), p50: quantile(sorted, 50), p99: quantile(sorted, 99), longest: sorted.at(-1)!,
       threads: of.size, isIdle: timeKinds[reasons[reason]!.kind]?.state === 'idle',
     };
   }).sort((a, b) => Number(a.isIdle) - Number(b.isIdle) || b.total - a.total || a.reason - b.reason);
-}
-
-/** `read app.rs:12`. */
-export function chargePlace(model: Model, charge: number): string {
-  const { function: fn, file, line } = model.profile.charges, path = model.text(file[charge]!), name = path.slice(path.lastIndexOf('/') + 1);
-  return `${model.short(fn[charge]!)}${name && ` ${name}`}${name && line[charge] ? `:${line[charge]}` : ''}`;
 }
 
 /** The time of a thread in each kind of time, in the given range; undefined without waits. */

@@ -79,12 +79,12 @@ export function heap({ cpu = false, processes = false, snapshot = null } = {}) {
 
   const empty = Object.fromEntries(COLUMNS.map(column => [column, 0]));
   const line = (name, fn, file, line, growth, numbers, extra = {}) => p.row('heap', {
-    function: fn, file: p.text(file), line, stack: stacks[name], stacks: 1, growth, grower: 0, capacity: NaN, spared_reallocations: NaN, spared_bytes: NaN, typical_unused: NaN, own_function: NONE, own_file: NONE, own_line: 0, ...extra,
+    function: fn, file: p.text(file), line, stack: stacks[name], stacks: 1, growth, advice: NONE, own_function: NONE, own_file: NONE, own_line: 0, ...extra,
     ...empty, allocations: total.get(name), peak_bytes: atPeak.get(name) ?? 0, live_at_exit_bytes: live.get(name), ...numbers,
   });
   // parse: 500 blocks of 64 KiB until 600 ms; each Vec grew ten times to that size.
   line('parse', of.parse, 'src/parse.rs', 40, 3, { bytes_allocated: 500 * 65536, frees: 500, bytes_freed: 500 * 65536, peak_blocks: 500, max_bytes: 500 * 65536, max_blocks: 500,
-    lifetime_ns: 500 * 350 * MS, grown: 500, growth_chains: 50, bytes_copied: 500 * 32768, largest_grown: 65536, bytes_grown_to: 50 * 65536 }, { grower: 1, capacity: 65536, spared_reallocations: 500, spared_bytes: 500 * 32768, typical_unused: 0 });
+    lifetime_ns: 500 * 350 * MS, grown: 500, growth_chains: 50, bytes_copied: 500 * 32768, largest_grown: 65536, bytes_grown_to: 50 * 65536 }, { advice: p.text('`with_capacity` for 64.0 KiB would save all of these reallocations, with nothing unused in a typical block') });
   // cache: 10,000 blocks of 1 KiB that are never freed; 2,000 of them are lost.
   line('cache', of.cache, 'src/cache.rs', 12, 2, { bytes_allocated: 10000 * 1024, peak_blocks: 6000, max_bytes: 10000 * 1024, max_blocks: 10000, live_at_exit_blocks: 10000,
     lifetime_ns: 10000 * 500 * MS, definitely_lost_blocks: 2000, definitely_lost_bytes: 2000 * 1024, reachable_blocks: 8000, reachable_bytes: 8000 * 1024 });

@@ -110,6 +110,22 @@ export class Payload {
     this.chargeOf.set(stack, this.chargeRows.get(key));
     return stack;
   }
+  /** Charges the stacks without a charge to the user's innermost line, or else to the innermost frame. */
+  chargeAll() {
+    const { stacks, frames, functions } = this.tables, nearest = [];
+    const charges = this.tables.charges ??= { function: [], file: [], line: [] };
+    stacks.location.forEach((location, stack) => {
+      let at = stacks.parent[stack] === NONE ? undefined : nearest[stacks.parent[stack]];
+      for (let frame = this.frameStarts[location]; frame < this.frameStarts[location + 1]; frame++) {
+        const isOwn = functions.kind[frames.function[frame]] === KINDS.yours;
+        if (!at || isOwn || !at.isOwn) at = { isOwn, fn: frames.function[frame], file: frames.file[frame], line: frames.line[frame] };
+      }
+      nearest.push(at);
+      if (!at || this.chargeOf.has(stack)) return;
+      const known = charges.function.findIndex((fn, row) => fn === at.fn && charges.file[row] === at.file && charges.line[row] === at.line);
+      this.chargeOf.set(stack, known >= 0 ? known : this.row('charges', { function: at.fn, file: at.file, line: at.line }));
+    });
+  }
   /**
    * A stack in a task of async Rust: its executor, and the functions from the task to the innermost async
    * one.
@@ -143,10 +159,11 @@ export class Payload {
   sample(metric, time, thread, stack, value, reason = undefined, details = undefined) { this.samples[metric].push([time, thread, stack, value, reason, details]); }
 
   container() {
+    if (this.samples.some(rows => rows.some(row => row[4])) || this.tables.syscalls) this.chargeAll();
     const columns = {};
     const add = (name, type, values) => { columns[name] = { type, values: TYPES[type].from(values) }; };
     const types = { kind: 'u8', carrier: 'u8', unit: 'u8', of: 'u8', sampled: 'u8', start: 'f64', end: 'f64', address: 'f64', time: 'f64', value: 'f64' };
-    const ofHeap = { function: 'u32', file: 'u32', line: 'u32', own_function: 'u32', own_file: 'u32', own_line: 'u32', stack: 'u32', stacks: 'u32', growth: 'u8', grower: 'u8' };
+    const ofHeap = { function: 'u32', file: 'u32', line: 'u32', own_function: 'u32', own_file: 'u32', own_line: 'u32', stack: 'u32', stacks: 'u32', growth: 'u8', advice: 'u32' };
     const ofBars = { site: 'u32', of: 'u8', bar: 'u8', blocks: 'f64' };
     const ofCalls = { only_waits: 'u8', time: 'f64', count: 'f64', total: 'f64', max: 'f64', bytes: 'f64', calls: 'f64' };
     const ofFindings = { share: 'f64', low: 'f64', high: 'f64' };

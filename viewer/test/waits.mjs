@@ -56,7 +56,7 @@ export function waits({ cpus = 4 } = {}) {
 
 /**
  * Two locks in 100 ms. For a std Mutex, worker waits ten times 2 ms (app.rs:20) while main holds it (and
- * releases it at app.rs:60), and EVIL five times 4 ms (app.rs:21) while worker holds it. For a parking_lot
+ * releases it at app.rs:60), and EVIL five times 4 ms (app.rs:21): 1 ms while main and 3 ms while worker holds it. For a parking_lot
  * lock with an unknown address, main waits once for 1 ms; the holder is unknown.
  */
 export function locks({ instants = [] } = {}) {

@@ -108,6 +108,11 @@ pub(crate) fn carrier(profile: &Profile, label: Label) -> Option<Carrier> {
     }
 }
 
+/// For each function the first one that looks the same to a reader; itself if there is none before it.
+pub fn first_alike(profile: &Profile) -> Vec<u32> {
+    Labels::new(profile).same_as
+}
+
 /// Numbers the labels of a profile from 0, so tables over them are plain vectors.
 ///
 /// Functions that look the same to a reader (instances of one generic function: same name, file and line)

@@ -53,7 +53,7 @@ pub use functions::{FunctionRow, FunctionTable, Share, SortBy};
 pub use groups::{GroupBy, GroupRow, Groups};
 pub use growing::{Repeat, Repeats};
 pub use hot_path::{HotPath, HotStep, PathEnd, is_start_up};
-pub use labels::Label;
+pub use labels::{Label, first_alike};
 pub use lines::{LineRow, Lines};
 pub use outline::{Outline, OutlineItem};
 pub use overview::Overview;
@@ -73,10 +73,11 @@ pub use remark::{no_leak_check, remark_of};
 pub use selection::{Pattern, Selection, SelectionError, Weights};
 pub use spans::{SpanPattern, SpanRow, SpanTable, SpanThreads};
 pub use syscalls::{SyscallCost, SyscallNote, SyscallRow, SyscallTable, has_syscalls, only_waits};
-pub use tasks::{BlockedWorker, StackPlace, TaskChain, TaskCost, TaskRow, TaskStacks, TaskTable};
+pub use tasks::{BlockedWorker, StackPlace, TaskChain, TaskCost, TaskRow, TaskStacks, TaskTable, task_of};
 pub use threads::{NameRow, ProcessRow, ThreadRow, Threads};
 pub use units::value;
 pub use waits::{
     CriticalPath, Did, LockName, LockRow, LockSite, LockTable, PathRow, PathStep, Reason, Site, Spent,
-    TimeKind, TimeSplit, Together, WaitEdge, WaitRow, WaitTable, has_wakers, row_reasons, wait_metric,
+    TimeKind, TimeSplit, Together, WaitEdge, WaitRow, WaitTable, has_wakers, row_reasons, starter_of,
+    wait_metric,
 };

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use regex::Regex;
 use whyslow_profile::heap::metric;
 use whyslow_profile::{
-    CodeKind, MetricId, Process, Profile, Samples, Span, StackId, Subject, Thread, ThreadId,
+    CodeKind, MetricId, Origin, Process, Profile, Samples, Span, StackId, Subject, Thread, ThreadId,
 };
 
 use crate::counting::sample_counts;
@@ -435,10 +435,14 @@ impl<'a> Rows<'a> {
             threads: profile.threads.iter().map(counts).collect(),
             time_ns: time_ns.as_ref(),
             inside: (!spans.is_empty()).then(inside),
-            are_stretches: profile
-                .metrics
-                .get(selection.metric.index())
-                .is_some_and(|metric| matches!(metric.of, Subject::Wait | Subject::Wall)),
+            are_stretches: profile.metrics.get(selection.metric.index()).is_some_and(|metric| {
+                match metric.of {
+                    Subject::Wait => true,
+                    // A sample is a point in time, also where its value is elapsed time.
+                    Subject::Wall => !matches!(metric.origin, Origin::Sampled(_)),
+                    _ => false,
+                }
+            }),
         }
     }
 

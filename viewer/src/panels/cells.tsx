@@ -56,13 +56,15 @@ interface NameProps {
   /** Rounds of recursion in this row, and frames in a round. */
   times?: number;
   frames?: number;
+  /** Whether more rounds are left out of the profile. */
+  more?: boolean;
   /** Frames that the row stands for because they only carry other code, and their families. */
   hidden?: number;
   families?: number;
 }
 
 /** A function: the colour of its kind, its name, and tags for inlining and recursion. */
-export function Name({ model, fn, dark, inlined, times = 0, frames = 1, hidden = 0, families = 0 }: NameProps): JSX.Element {
+export function Name({ model, fn, dark, inlined, times = 0, frames = 1, more = false, hidden = 0, families = 0 }: NameProps): JSX.Element {
   const name = hidden > 0 ? model.foldName(families, hidden) : model.name(fn);
   const place = model.place(fn);
   const title = hidden > 0 ? 'Start-up or runtime frames. “Whole stacks” shows them' : [limited(name, TITLE_LENGTH), limited(place, TITLE_LENGTH), kindWord(model.kind(fn))].filter(Boolean).join('\n');
@@ -73,16 +75,14 @@ export function Name({ model, fn, dark, inlined, times = 0, frames = 1, hidden =
       {inlined && ' '}
       {inlined && <span class="tag" title="Inlined into the caller">inlined</span>}
       {times > 1 && ' '}
-      {times > 1 && <span class="tag" title={repeated(model, fn, times, frames)}>{frames > 1 ? `${frames} functions ` : ''}×{times}</span>}
+      {times > 1 && <span class="tag" title={repeated(times, frames, more)}>{frames > 1 ? `${frames} functions ` : ''}×{times}{more && '+'}</span>}
     </span>
   );
 }
 
-function repeated(model: Model, fn: number, times: number, frames: number): string {
-  if (frames > 1) return `The last ${frames} functions call each other, up to ${times} rounds deep`;
-  // Code without symbols may be many functions.
-  const isNamed = model.member(fn) < model.profile.functions.count;
-  return isNamed ? `Calls itself, up to ${times} calls deep` : `Up to ${times} frames of this code follow each other`;
+function repeated(times: number, frames: number, more: boolean): string {
+  const deep = more ? `${times} or more` : `up to ${times}`;
+  return frames > 1 ? `The last ${frames} functions call each other, ${deep} rounds deep` : `Calls itself, ${deep} calls deep`;
 }
 
 /** A value in the metric's unit; empty for zero, so that the other values stand out. */

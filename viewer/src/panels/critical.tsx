@@ -8,6 +8,7 @@ import { CPU_REASON, criticalPath, RAN, type PathPart } from '../critical.ts';
 import { duration, share } from '../format.ts';
 import type { Model } from '../model.ts';
 import type { Dispatch, PanelProps } from '../panel.ts';
+import { chargeWords } from '../places.ts';
 import { timeRange } from '../state.ts';
 import { isPathDrawn, PATH_SETTING } from '../timeline/path.ts';
 import { limited, Share, Text } from './cells.tsx';
@@ -37,7 +38,7 @@ export function CriticalPanel({ model, state, dispatch }: PanelProps) {
   const cursor = Number(state.panel['critical-row'] ?? -1);
   const choose = (at: number): void => dispatch({ panel: { ...state.panel, 'critical-row': String(at) } }, 'critical-row');
   const summary = path?.total
-    ? `Critical path of ${state.threads?.length ? limited(model.threadName(state.threads[0]!), 60) : 'the first thread'}: ${duration(path.ran)} running (${share(path.ran, path.total)}), ${duration(path.total - path.ran)} waiting. Only work on this path delays the end.`
+    ? `Critical path of ${limited(model.threadName(path.thread), 60)}: ${duration(path.ran)} running (${share(path.ran, path.total)}), ${duration(path.total - path.ran)} waiting. Only work on this path delays the end.`
     : 'No critical path in the selected time.';
   return (
     <div class="locks pane">
@@ -56,10 +57,10 @@ export function CriticalPanel({ model, state, dispatch }: PanelProps) {
           minWidth="700px"
           empty="No critical path in the selected time."
           row={at => {
-            const { did, thread, place, total } = rows[at]!;
-            const where = place || (did === RAN ? '(no samples)' : '(queued for a CPU)');
+            const { did, thread, charge, total } = rows[at]!;
+            const where = chargeWords(model, charge) || (did === RAN ? '(no samples)' : '(queued for a CPU)');
             return {
-              key: `${did} ${thread} ${place}`,
+              key: `${did} ${thread} ${charge}`,
               cells: [<Share value={total} whole={path!.total} />, duration(total), <Text text={word(model, did)} />, <Text text={model.threadName(thread)} />, <Text text={where} />],
             };
           }}

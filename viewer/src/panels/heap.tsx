@@ -6,7 +6,7 @@ import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { search } from '../derive.ts';
 import { bytes, count, duration, share } from '../format.ts';
-import { advice, bars, GROWTH_WORDS, inFlame, liveWords, margin, ordersOf, sites, sorted, type Bar, type Site } from '../heap.ts';
+import { bars, GROWTH_WORDS, inFlame, liveWords, margin, ordersOf, sites, sorted, type Bar, type Site } from '../heap.ts';
 import { isPart, sitesIn } from '../heaptime.ts';
 import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
@@ -161,7 +161,7 @@ function About({ model, site, totals }: { model: Model; site: Site | undefined; 
   const numbers = site?.numbers ?? totals;
   const sizes = useMemo(() => bars(model, site?.row, 'size'), [model, site?.row]);
   const lifetimes = useMemo(() => bars(model, site?.row, 'lifetime'), [model, site?.row]);
-  const tip = site && advice(site);
+  const tip = site?.advice;
   const blocks = (kind: 'definitely_lost' | 'indirectly_lost' | 'possibly_lost' | 'reachable' | 'suppressed'): string | undefined =>
     numbers(`${kind}_blocks`) ? `${bytes(numbers(`${kind}_bytes`))} in ${some(numbers(`${kind}_blocks`))}` : undefined;
   const own = site && model.profile.heap.ownFunction[site.row] !== NONE ? model.profile.heap.ownFunction[site.row]! : undefined;

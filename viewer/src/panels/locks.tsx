@@ -12,6 +12,7 @@ import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
 import type { PanelProps } from '../panel.ts';
 import { NONE } from '../payload.ts';
+import { chargeWords } from '../places.ts';
 import { timeRange, type State } from '../state.ts';
 import { waitMetric } from '../waits.ts';
 import { limited, Share, Text } from './cells.tsx';
@@ -29,7 +30,7 @@ const COLUMNS: readonly Column[] = [
   { id: 'longest', title: 'Longest', width: '4.4rem', numeric: true },
   { id: 'lock', title: 'Lock', width: '14.8rem', help: 'Type, variable and address, where known' },
   { id: 'site', title: 'First wait at' },
-  { id: 'holder', title: 'Held by', width: '6.2rem', help: 'The thread that kept others waiting longest: it ended their waits' },
+  { id: 'holder', title: 'Held by', width: '6.2rem', help: 'The thread that kept others waiting longest' },
 ];
 
 const threadOr = (model: Model, thread: number): string => (thread === NONE ? '' : model.threadName(thread));
@@ -99,9 +100,9 @@ function Sites({ title, sites, model }: { title: string; sites: readonly LockSit
   return (
     <table class="lock-table">
       <caption>{title}</caption>
-      <tbody>{sites.slice(0, MOST).map(({ place, thread, count: times, total }) => (
-        <tr key={`${thread} ${place}`}>
-          <th scope="row"><bdi>{limited(place || '[unknown]', 160)}</bdi>{thread !== NONE && <span class="quiet"> {limited(model.threadName(thread), 60)}</span>}</th>
+      <tbody>{sites.slice(0, MOST).map(({ charge, thread, count: times, total }) => (
+        <tr key={`${thread} ${charge}`}>
+          <th scope="row"><bdi>{limited(chargeWords(model, charge) || '[unknown]', 160)}</bdi>{thread !== NONE && <span class="quiet"> {limited(model.threadName(thread), 60)}</span>}</th>
           <td>{duration(total)}</td><td class="quiet">{count(times)}×</td>
         </tr>
       ))}</tbody>

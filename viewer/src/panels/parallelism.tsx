@@ -10,7 +10,8 @@ import { findingsAbout, TOPIC } from '../findings.ts';
 import { duration } from '../format.ts';
 import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
-import { chargePlace, parallelism, type Parallelism } from '../parallelism.ts';
+import { chargeLine } from '../places.ts';
+import { parallelism, type Parallelism } from '../parallelism.ts';
 import type { PanelProps } from '../panel.ts';
 import { timeRange } from '../state.ts';
 import { limited, Name, Place, Share } from './cells.tsx';
@@ -73,7 +74,7 @@ export function ParallelismPanel({ model, state, dispatch, dark }: PanelProps) {
               const { fn, charge, elapsed, share: part } = rows[at]!;
               return {
                 key: fn,
-                cells: [<Share value={part} whole={1} />, duration(elapsed), <Name model={model} fn={fn} dark={dark} />, <Place path={chargePlace(model, charge)} />],
+                cells: [<Share value={part} whole={1} />, duration(elapsed), <Name model={model} fn={fn} dark={dark} />, <Place path={chargeLine(model, charge)} />],
               };
             }}
           />

@@ -6,6 +6,7 @@ import { bytes, count, duration, share } from '../format.ts';
 import { useMatches } from '../matches.ts';
 import { NONE } from '../payload.ts';
 import type { PanelProps } from '../panel.ts';
+import { chargeWords } from '../places.ts';
 import { syscallRows, type SyscallRow } from '../syscalls.ts';
 import { Share, Text } from './cells.tsx';
 import { Rows, type Column } from './rows.tsx';
@@ -46,7 +47,7 @@ export function SyscallsPanel({ model, state, dispatch }: PanelProps) {
             key: at, className: row.onlyWaits ? 'quiet' : '',
             cells: [
               <Share value={row.total} whole={all} />, duration(row.total), count(row.count), row.bytes ? bytes(row.bytes) : '', duration(row.p50), duration(row.p99), duration(row.max),
-              <Text text={row.call} />, <Text text={row.place} />, <Text text={about(row)} className="quiet" />,
+              <Text text={row.call} />, <Text text={chargeWords(model, row.charge)} />, <Text text={about(row)} className="quiet" />,
             ],
           };
         }} />

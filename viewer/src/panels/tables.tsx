@@ -7,6 +7,7 @@ import { amount, count, duration } from '../format.ts';
 import { useMatches } from '../matches.ts';
 import { NONE } from '../payload.ts';
 import type { PanelProps } from '../panel.ts';
+import { chargeWords } from '../places.ts';
 import { timeRange, type State } from '../state.ts';
 import { timeColour } from '../timekinds.ts';
 import { waitMetric } from '../waits.ts';
@@ -43,12 +44,12 @@ export function WaitsPanel({ model, state, dispatch, dark }: PanelProps) {
       <div class="status quiet" role="status">{rows.length ? `Threads waited ${duration(all)}${idle ? `, and were idle for ${duration(idle)}` : ''}. Enter shows the stacks.` : 'No thread waited in the selected time.'}</div>
       <Rows label="Waits" columns={WAITS} count={rows.length} cursor={cursor} reveal={cursor} onCursor={setCursor} onOpen={show} minWidth="56rem" empty="No thread waited in the selected time."
         row={at => {
-          const { reason, place, count: waits, total, p50, p99, longest, threads, isIdle } = rows[at]!, { word, kind } = model.profile.reasons[reason]!;
+          const { reason, charge, count: waits, total, p50, p99, longest, threads, isIdle } = rows[at]!, { word, kind } = model.profile.reasons[reason]!;
           return {
             key: at, className: isIdle ? 'quiet' : '',
             cells: [
               isIdle ? null : <Share value={total} whole={all} />, duration(total), count(waits), duration(p50), duration(p99), duration(longest), count(threads),
-              <span class="name"><i class="kind" style={{ background: timeColour(kind, dark) }} /><span class="text">{word}</span></span>, <Text text={place} />,
+              <span class="name"><i class="kind" style={{ background: timeColour(kind, dark) }} /><span class="text">{word}</span></span>, <Text text={chargeWords(model, charge)} />,
             ],
           };
         }} />

@@ -9,7 +9,7 @@ import { search } from '../derive.ts';
 import { count, duration, share } from '../format.ts';
 import { useMatches } from '../matches.ts';
 import type { Model } from '../model.ts';
-import { chargePlace } from '../parallelism.ts';
+import { chargeLine } from '../places.ts';
 import type { Dispatch, PanelProps } from '../panel.ts';
 import { timeRange, transformed, type State } from '../state.ts';
 import { tasksOf, type BlockedWorker, type TaskRow, type Tasks } from '../tasks.ts';
@@ -23,7 +23,7 @@ const COLUMNS: readonly Column[] = [
   { id: 'share', title: 'Share', width: '4.6rem', numeric: true, help: 'Of all CPU time' },
   { id: 'cpu', title: 'CPU', width: '4.8rem', numeric: true },
   { id: 'blocked', title: 'Blocked', width: '4.8rem', numeric: true, help: 'Time in waits that block the thread: it cannot poll other tasks. Known only if waits were recorded' },
-  { id: 'task', title: 'Task', help: 'The outermost function that the executor polls' },
+  { id: 'task', title: 'Task', help: 'The outermost function of your code that the executor polls' },
   { id: 'executor', title: 'Polled by', width: '9rem' },
 ];
 
@@ -93,10 +93,10 @@ function Chains({ model, state, dispatch, row }: { model: Model; state: State; d
   return (
     <table class="lock-table">
       <caption>Await chains</caption>
-      <tbody>{row.chains.slice(0, MOST).map(({ functions, cpu, blocked }) => (
+      <tbody>{row.chains.slice(0, MOST).map(({ functions, awaited, cpu, blocked }) => (
         <tr key={functions.join()}>
-          <th scope="row">{functions.length > 1
-            ? <button title="Show only the innermost function in the flame graph" onClick={() => dispatch(only(state, functions.at(-1)!))}><bdi>{limited(functions.slice(1).map(fn => `→ ${model.name(fn)}`).join(' '), 400)}</bdi></button>
+          <th scope="row">{awaited.length > 0
+            ? <button title="Show only the innermost function in the flame graph" onClick={() => dispatch(only(state, functions.at(-1)!))}><bdi>{limited(awaited.map(fn => `→ ${model.name(fn)}`).join(' '), 400)}</bdi></button>
             : <span class="quiet">the task itself</span>}</th>
           <td>{share(cpu + blocked, whole)}</td><td class="quiet">{duration(cpu + blocked)}</td>
         </tr>
@@ -112,7 +112,7 @@ function Blocked({ model, blocked }: { model: Model; blocked: readonly BlockedWo
     <table class="lock-table">
       <caption>Calls that block a worker thread: it polls no other task during the call</caption>
       <tbody>{blocked.slice(0, MOST).map(({ executor, reason, call, charge, count: times, total, longest }) => {
-        const fn = model.sameAs[charges.function[charge]!]!, place = chargePlace(model, charge), file = place.slice(place.lastIndexOf('/') + 1);
+        const fn = charges.function[charge]!, place = chargeLine(model, charge), file = place.slice(place.lastIndexOf('/') + 1);
         return (
           <tr key={`${call} ${charge} ${reason}`}>
             <th scope="row"><bdi>{limited(call === fn ? `waits for ${reason}` : model.name(call), 160)}</bdi>

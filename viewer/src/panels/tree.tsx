@@ -172,7 +172,7 @@ export function TreeTable(props: Props): JSX.Element {
             >
               {branch.mayOpen ? (row.open ? '▾' : '▸') : ''}
             </span>
-            <Name model={model} fn={branch.fn} dark={props.dark} inlined={branch.inlined} times={branch.times} frames={branch.frames} hidden={branch.hidden} families={branch.families} />
+            <Name model={model} fn={branch.fn} dark={props.dark} inlined={branch.inlined} times={branch.times} frames={branch.frames} more={branch.more} hidden={branch.hidden} families={branch.families} />
           </span>
         );
         const cells = props.columns.flatMap(column => {

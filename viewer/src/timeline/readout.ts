@@ -6,7 +6,8 @@ import type { Model } from '../model.ts';
 import type { Range } from '../state.ts';
 import { NONE } from '../payload.ts';
 import { runAt, runsBetween } from '../runs.ts';
-import { placeOfStack, reasonWord, stretchAt, waitsBetween, type Stretch } from '../waits.ts';
+import { chargeOf, chargeWords } from '../places.ts';
+import { reasonWord, stretchAt, waitsBetween, type Stretch } from '../waits.ts';
 import { KIND_COUNT } from './activity.ts';
 import { counterRows, type ActivityCache } from './draw.ts';
 import type { TimeCache } from './states.ts';
@@ -53,7 +54,7 @@ function stateWords(times: TimeCache, thread: number, time: number): string {
   if (stretch.wait < 0) return `${name} · ${word} for ${long}`;
   const reason = reasonWord(model, waits, stretch.wait), row = waits.row[stretch.wait]!;
   const waker = waits.table.details?.waker[row] ?? NONE, stack = waits.table.stack[row]!;
-  const place = stack === NONE ? '' : placeOfStack(model, stack);
+  const place = chargeWords(model, chargeOf(model, stack));
   return `${name} · ${word}${kinds[stretch.kind]!.state === 'blocked' ? ` (${reason})` : ''} for ${long}${place && ` · ${place}`}${waker === NONE ? '' : ` · woken by ${model.threadName(waker).slice(0, 60)}`}`;
 }
 

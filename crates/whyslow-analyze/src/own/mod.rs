@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 use whyslow_profile::{CodeKind, Frame, LocationId, MetricId, ModuleKind, Profile, StackId, StringId};
 
 use crate::heap::{Wrappers, is_heap_metric};
-use crate::labels::{self, Label};
+use crate::labels::{self, Label, Labels};
 
 /// One frame of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,6 +158,7 @@ impl Charges {
     }
 
     fn ranked(profile: &Profile, inline: bool, nearness_of: impl Fn(Label) -> Nearness) -> Self {
+        let labels = Labels::new(profile);
         let mut frames: Vec<Charge> = Vec::with_capacity(profile.stacks.len());
         for index in 0..profile.stacks.len() {
             let stack = StackId::from(index);
@@ -167,6 +168,8 @@ impl Charges {
             for (depth, frame) in here {
                 let nearness = nearness_of(frame.label);
                 if best.is_none_or(|best| nearness <= best.nearness) {
+                    // Instances of a generic function at one line are one place.
+                    let frame = StackFrame { label: labels.label(labels.code(frame.label)), ..frame };
                     best = Some(Charge { frame, nearness, at: (stack, depth) });
                 }
             }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, StackId, StringId};
 
-use super::{Place, Places};
+use super::{Place, Places, task_of};
 use crate::labels::{Label, Labels};
 use crate::own::Charges;
 use crate::selection::Selection;
@@ -84,7 +84,8 @@ impl BlockedWorker {
             let place = *on_worker.entry(stack).or_insert_with(|| match places.of(stack) {
                 Place::Task { executor, on_worker: true, chain } => {
                     let reason = reasons.of(stack);
-                    Self::blocks(reason).then(|| (executor, chain[0], reason))
+                    let task = task_of(profile, &chain).filter(|_| Self::blocks(reason));
+                    task.map(|task| (executor, task, reason))
                 }
                 _ => None,
             });

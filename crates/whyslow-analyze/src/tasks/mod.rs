@@ -103,6 +103,12 @@ impl TaskCost {
     }
 }
 
+/// The task of a chain: its outermost function that is your code, or else its outermost one.
+pub fn task_of(profile: &Profile, chain: &[Label]) -> Option<Label> {
+    let is_own = |label: &&Label| labels::kind(profile, **label) == CodeKind::Yours;
+    chain.iter().find(is_own).or(chain.first()).copied()
+}
+
 /// The place of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -215,8 +221,7 @@ impl TaskTable {
     ) {
         let mut rows: FxHashMap<(&'static str, Label), TaskRow> = FxHashMap::default();
         for ((executor, functions), cost) in chains {
-            let is_own = |label: &&Label| labels::kind(profile, **label) == CodeKind::Yours;
-            let Some(&task) = functions.iter().find(is_own).or(functions.first()) else { continue };
+            let Some(task) = task_of(profile, &functions) else { continue };
             let row = rows.entry((executor, task)).or_insert_with(|| TaskRow {
                 executor,
                 task,

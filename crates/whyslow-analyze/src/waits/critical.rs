@@ -142,6 +142,17 @@ pub fn has_wakers(profile: &Profile) -> bool {
     profile.wait_details.woken_by.iter().any(|by| *by != WokenBy::Unknown)
 }
 
+/// The thread that stands for the one that started this one: the first of its process, or of the parent process.
+pub fn starter_of(profile: &Profile, thread: ThreadId) -> Option<ThreadId> {
+    let row = &profile.threads[thread.index()];
+    let process = &profile.processes[row.process.index()];
+    let wanted = if row.tid == process.pid { process.parent? } else { row.process };
+    let pid = profile.processes[wanted.index()].pid;
+    let is_first = |row: &Thread| row.process == wanted && row.tid == pid;
+    let first = profile.threads.iter().position(is_first).map(ThreadId::from);
+    first.filter(|first| *first != thread)
+}
+
 /// How long a thread ran in a time range.
 fn ran_in(thread: &Thread, waits: &[Single], range: &Range<u64>) -> u64 {
     let part = |start: u64, end: u64| end.min(range.end).saturating_sub(start.max(range.start));
@@ -169,7 +180,7 @@ impl Walk<'_> {
             let started = self.profile.threads[thread.index()].start_ns;
             let Some(wait) = self.last_before(thread, time) else {
                 self.step(thread, Did::Ran, started.max(self.from), time, None);
-                match self.starter_of(thread) {
+                match starter_of(self.profile, thread).filter(|starter| self.may_continue_in(*starter)) {
                     Some(starter) if started > self.from => (thread, time) = (starter, started.min(time)),
                     _ => return,
                 }
@@ -213,21 +224,6 @@ impl Walk<'_> {
     fn runs_at(&self, thread: ThreadId, time: u64) -> bool {
         let has_started = self.profile.threads[thread.index()].start_ns < time;
         has_started && self.last_before(thread, time).is_none_or(|wait| wait.end_ns < time)
-    }
-
-    /// The thread that stands for the one that started this one.
-    fn starter_of(&self, thread: ThreadId) -> Option<ThreadId> {
-        let row = &self.profile.threads[thread.index()];
-        let process = &self.profile.processes[row.process.index()];
-        let wanted = if row.tid == process.pid { process.parent? } else { row.process };
-        let pid = self.profile.processes[wanted.index()].pid;
-        let is_first = |row: &whyslow_profile::Thread| row.process == wanted && row.tid == pid;
-        self.profile
-            .threads
-            .iter()
-            .position(is_first)
-            .map(ThreadId::from)
-            .filter(|first| *first != thread && self.may_continue_in(*first))
     }
 
     fn step(&mut self, thread: ThreadId, did: Did, start: u64, end: u64, site: Option<Site>) {

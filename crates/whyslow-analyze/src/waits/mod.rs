@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use whyslow_profile::{MetricId, Profile, StringId, Subject, ThreadId};
 
-pub use self::critical::{CriticalPath, Did, PathRow, PathStep, has_wakers};
+pub use self::critical::{CriticalPath, Did, PathRow, PathStep, has_wakers, starter_of};
 pub use self::kinds::{TimeKind, row_reasons};
 pub use self::locks::{LockName, LockRow, LockSite, LockTable, Site, WaitEdge};
 pub use self::reason::Reason;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use whyslow_analyze::Label;
-use whyslow_analyze::heap::{Capacity, Ends, Grower, Intervals, SiteRow, Sites};
+use whyslow_analyze::heap::{Ends, Intervals, SiteRow, Sites};
 use whyslow_profile::{HeapCounts, HeapFacts, LeakCheck, Profile};
+use whyslow_words::Fact;
 
-use super::container::Columns;
+use super::container::{Columns, NONE};
 use super::payload::collect;
 use super::texts::Texts;
 
@@ -44,21 +45,15 @@ pub(super) fn heap<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &
     columns.u32("heap.function", collect(&rows, |row| function(profile, row.label)));
     columns.u32("heap.file", collect(&rows, |row| texts.maybe(row.file)));
     columns.u32("heap.line", collect(&rows, |row| row.line));
-    let own = |row: &SiteRow| row.own.map_or(u32::MAX, |own| function(profile, own.label));
+    let own = |row: &SiteRow| row.own.map_or(NONE, |own| function(profile, own.label));
     columns.u32("heap.own_function", collect(&rows, own));
     columns.u32("heap.own_file", collect(&rows, |row| texts.maybe(row.own.and_then(|own| own.file))));
     columns.u32("heap.own_line", collect(&rows, |row| row.own.map_or(0, |own| own.line)));
     columns.u32("heap.stack", collect(&rows, |row| row.stack.0));
     columns.u32("heap.stacks", collect(&rows, |row| row.rows.len() as u32));
     columns.u8("heap.growth", collect(&rows, |row| row.growth.code()));
-    columns.u8("heap.grower", collect(&rows, |row| grower(row.grower)));
-    let of_capacity = |number: fn(&Capacity) -> u64| {
-        collect(&rows, |row| row.advice.capacity().map_or(f64::NAN, |capacity| number(capacity) as f64))
-    };
-    columns.f64("heap.capacity", of_capacity(|capacity| capacity.bytes));
-    columns.f64("heap.spared_reallocations", of_capacity(|capacity| capacity.spared_reallocations));
-    columns.f64("heap.spared_bytes", of_capacity(|capacity| capacity.spared_bytes));
-    columns.f64("heap.typical_unused", of_capacity(|capacity| capacity.typical_unused));
+    let advice = |row: &SiteRow| row.capacity_advice().map_or(NONE, |advice| texts.add(advice.remark().text));
+    columns.u32("heap.advice", collect(&rows, advice));
     for (at, name) in HeapCounts::COLUMNS.iter().enumerate() {
         columns.f64(format!("heap.{name}"), collect(&rows, |row| row.counts.numbers()[at] as f64));
     }
@@ -104,13 +99,5 @@ pub(super) fn function(profile: &Profile, label: Label) -> u32 {
         Label::Unknown => unknown,
         Label::Truncated => unknown + 1,
         Label::Root | Label::Carried(_) => unknown + 2,
-    }
-}
-
-fn grower(grower: Grower) -> u8 {
-    match grower {
-        Grower::Block => 0,
-        Grower::Vec => 1,
-        Grower::String => 2,
     }
 }

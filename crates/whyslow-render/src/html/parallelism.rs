@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use whyslow_analyze::{Charges, Parallelism, wait_metric};
+use whyslow_analyze::heap::is_heap_metric;
+use whyslow_analyze::{Charges, Parallelism};
 use whyslow_profile::{MetricId, Profile};
 
 use super::container::{Columns, NONE};
@@ -25,21 +26,21 @@ impl ParallelismHead {
     }
 }
 
-/// Adds the lines of the user's code that CPU time (the metric `cpu`), waits and system calls are charged to,
-/// and the line of each stack.
+/// Adds the lines of the user's code that samples (but for the heap's), waits, wakers and system calls are
+/// charged to, and the line of each stack.
 pub(super) fn push_charges<'p>(
     profile: &'p Profile,
     charges: &Charges,
-    cpu: Option<MetricId>,
     columns: &mut Columns<'p>,
     texts: &mut Texts<'_>,
 ) {
     let mut lines = FxHashMap::default();
     let mut rows = Vec::new();
     let mut of_stacks = vec![NONE; profile.stacks.len()];
-    let metrics = cpu.into_iter().chain(wait_metric(profile));
-    let sampled = metrics.flat_map(|metric| profile.samples[metric.index()].stack.iter().copied());
-    for stack in sampled.chain(profile.syscalls.iter().map(|row| row.stack)) {
+    let metrics = (0..profile.samples.len()).filter(|row| !is_heap_metric(profile, MetricId::from(*row)));
+    let sampled = metrics.flat_map(|metric| profile.samples[metric].stack.iter().copied());
+    let wakers = profile.wait_details.waker_stack.iter().flatten().copied();
+    for stack in sampled.chain(wakers).chain(profile.syscalls.iter().map(|row| row.stack)) {
         let frame = charges.of(stack).frame;
         let line = lines.entry((frame.label, frame.file, frame.line)).or_insert_with(|| {
             rows.push(frame);

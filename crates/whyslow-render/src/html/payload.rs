@@ -6,8 +6,10 @@ use std::rc::Rc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
-use whyslow_analyze::{CallTree, Charges, Label, Overview, Quality, concurrency, wait_metric};
-use whyslow_profile::{Carrier, LocationId, MetricId, Profile, Role, Samples, StackId};
+use whyslow_analyze::{
+    CallTree, Charges, Label, Overview, Quality, concurrency, first_alike, starter_of, wait_metric,
+};
+use whyslow_profile::{Carrier, LocationId, MetricId, Profile, Role, Samples, StackId, Subject};
 
 use super::code::{push_code, where_samples_fall};
 use super::container::{Columns, Description, NONE};
@@ -146,6 +148,8 @@ fn programs<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Tex
     columns.u32("threads.name", collect(rows, |row| texts.of(row.name)));
     columns.f64("threads.start", rows.iter().map(|row| row.start_ns as f64));
     columns.f64("threads.end", rows.iter().map(|row| time_or_nan(row.end_ns)));
+    let starter = |thread: usize| starter_of(profile, thread.into()).map_or(NONE, |starter| starter.0);
+    columns.u32("threads.starter", (0..rows.len()).map(starter));
 
     let rows = &profile.modules;
     columns.u32("modules.path", collect(rows, |row| texts.of(row.path)));
@@ -160,6 +164,7 @@ pub(super) fn symbols<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts
     columns.u32("functions.short", collect(rows, |row| texts.add(short_name(text(row.name)))));
     let generic = collect(rows, |row| generic_name(text(row.name)).map_or(NONE, |name| texts.add(name)));
     columns.u32("functions.generic", generic);
+    columns.u32("functions.same", first_alike(profile));
     columns.u32("functions.crate", collect(rows, |row| texts.maybe(row.crate_name)));
     columns.u8("functions.kind", rows.iter().map(|row| row.kind.code()));
     columns.u32("functions.file", collect(rows, |row| texts.maybe(row.file)));
@@ -222,19 +227,25 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
     let rows: Vec<_> = shown(profile).map(of).collect();
     let concurrency = concurrency(profile);
     let charges = Charges::new(profile, true);
-    push_charges(profile, &charges, concurrency.as_ref().map(|(cpu, _)| *cpu), columns, texts);
+    push_charges(profile, &charges, columns, texts);
     push_tasks(profile, &charges, columns, texts);
     columns.u32("metrics.name", collect(&rows, |(row, ..)| texts.of(row.name)));
     columns.u8("metrics.unit", collect(&rows, |(row, ..)| row.unit.code()));
     columns.u8("metrics.of", collect(&rows, |(row, ..)| row.of.code()));
     columns.u8("metrics.sampled", collect(&rows, |(row, ..)| u8::from(row.origin.is_sampled())));
-    for (row, (_, samples, metric)) in rows.into_iter().enumerate() {
+    let has_waits = wait_metric(profile).is_some();
+    for (row, (kind, samples, metric)) in rows.into_iter().enumerate() {
         let order = order(samples);
         let column = |name: &str| format!("samples.{row}.{name}");
         columns.u32(column("time_delta"), time_deltas(samples, order.clone()));
         let each = |order: Option<Rc<[u32]>>| {
             (0..samples.len()).map(move |row| order.as_ref().map_or(row, |order| order[row] as usize))
         };
+        if has_waits && matches!(kind.of, Subject::Cpu | Subject::Wait | Subject::Wall) {
+            // Within a microsecond a thread can wake another and wait itself.
+            let rest = each(order.clone()).map(|row| (samples.time_ns[row] % 1000) as u32);
+            columns.u32(column("nanoseconds"), rest);
+        }
         columns.u32(column("thread"), each(order.clone()).map(|row| samples.thread[row].0));
         columns.u32(column("stack"), each(order.clone()).map(|row| samples.stack[row].0));
         if let Some((_, concurrency)) = concurrency.as_ref().filter(|(cpu, _)| *cpu == metric) {

@@ -1,7 +1,7 @@
 //! The viewer's payload for tasks of async Rust: the chains of awaits, and the task of each stack.
 
 use rustc_hash::FxHashMap;
-use whyslow_analyze::{Charges, StackPlace, TaskStacks};
+use whyslow_analyze::{Charges, Label, StackPlace, TaskStacks, task_of};
 use whyslow_profile::Profile;
 
 use super::container::Columns;
@@ -24,8 +24,9 @@ pub(super) fn push_tasks<'p>(
     let mut tasks = Vec::new();
     let (mut of_chains, mut starts, mut functions) = (Vec::new(), vec![0], Vec::new());
     for (executor, chain) in &stacks.chains {
-        let task = *rows.entry((*executor, chain[0])).or_insert_with(|| {
-            tasks.push((*executor, chain[0]));
+        let outermost = task_of(profile, chain).unwrap_or(Label::Unknown);
+        let task = *rows.entry((*executor, outermost)).or_insert_with(|| {
+            tasks.push((*executor, outermost));
             tasks.len() as u32 - 1
         });
         of_chains.push(task);
