@@ -71,8 +71,8 @@ test('rows have the frames’ context menu, by pointer and keyboard', async () =
   assert.match(await facts(), /· 60\.0 ms/);
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Functions', 'the focus is back in the table');
   await open('tab=heap', 'heap', heap);
-  await page.locator('#panel table tbody tr').first().dispatchEvent('contextmenu');
-  assert.equal(await page.locator('.menu').count(), 1);
+  await grid('Allocation sites').locator('tbody tr').first().dispatchEvent('contextmenu');
+  await page.locator('.menu').waitFor();
 });
 
 test('callers, callees and the tooltip show the line of the call', async () => {
