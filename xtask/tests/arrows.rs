@@ -10,6 +10,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("whyslow-words", &[OURS]),
     ("whyslow-names", &[OURS]),
     ("whyslow-stats", &[OURS]),
+    ("whyslow-numbers", &[OURS]),
     ("whyslow-processor", &[OURS]),
     ("whyslow-agent-wire", &[OURS, &["libc", "rustix"]]),
     ("whyslow-agent", &[LIVE, &["whyslow-profile", "whyslow-inject"]]),

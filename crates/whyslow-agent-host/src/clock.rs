@@ -3,26 +3,28 @@
 
 use std::time::Duration;
 
+use whyslow_numbers::ClockNs;
+
 use crate::ids::Tick;
 use crate::sys;
 
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     tick: Tick,
-    ns: u64,
+    time: ClockNs,
 }
 
 impl Pair {
     /// Reads both clocks at the same time: the least disturbed of a few attempts.
     fn read() -> Self {
-        let mut best = (u64::MAX, Self { tick: Tick(0), ns: 0 });
+        let mut best = (u64::MAX, Self { tick: Tick(0), time: ClockNs::MIN });
         for _ in 0..5 {
             let before = sys::now();
-            let ns = whyslow_proc::monotonic_ns();
+            let time = whyslow_proc::now();
             let after = sys::now();
             let width = after.since(before);
             if width < best.0 {
-                best = (width, Self { tick: before.plus(width / 2), ns });
+                best = (width, Self { tick: before.plus(width / 2), time });
             }
         }
         best.1
@@ -51,7 +53,7 @@ impl Clock {
         let now = Pair::read();
         let ticks = now.tick.since(self.first.tick);
         if ticks > 0 {
-            self.ns_per_tick = now.ns.saturating_sub(self.first.ns).max(1) as f64 / ticks as f64;
+            self.ns_per_tick = now.time.since(self.first.time).max(1) as f64 / ticks as f64;
         }
     }
 
@@ -68,11 +70,11 @@ impl Clock {
 
     /// The time of a tick.
     #[inline]
-    pub fn ns(&self, tick: Tick) -> u64 {
+    pub fn time(&self, tick: Tick) -> ClockNs {
         if tick >= self.first.tick {
-            self.first.ns.saturating_add(self.span_ns(tick.since(self.first.tick)))
+            self.first.time.plus(self.span_ns(tick.since(self.first.tick)))
         } else {
-            self.first.ns.saturating_sub(self.span_ns(self.first.tick.since(tick)))
+            self.first.time.minus(self.span_ns(self.first.tick.since(tick)))
         }
     }
 
@@ -91,11 +93,11 @@ mod tests {
         let mut clock = Clock::start();
         std::thread::sleep(Duration::from_millis(20));
         clock.adjust();
-        let before = whyslow_proc::monotonic_ns();
-        let now = clock.ns(sys::now());
-        let after = whyslow_proc::monotonic_ns();
+        let before = whyslow_proc::now();
+        let now = clock.time(sys::now());
+        let after = whyslow_proc::now();
         // Readings may be disturbed, so this check is much coarser than the clock.
-        assert!(now + 5_000_000 > before && now < after + 5_000_000, "{before} {now} {after}");
-        assert!(clock.ns(clock.first_tick()) <= before);
+        assert!(now.plus(5_000_000) > before && now < after.plus(5_000_000), "{before:?} {now:?} {after:?}");
+        assert!(clock.time(clock.first_tick()) <= before);
     }
 }

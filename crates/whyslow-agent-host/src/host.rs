@@ -132,7 +132,7 @@ impl Host {
         let Arrival { area, may_catch_crashes, allocators, notes, .. } = arrival;
         self.request(&area, may_catch_crashes);
         let (pid, own_pid) = (Pid(arrival.pid), OwnPid(arrival.own_pid));
-        let now = self.programs.clock.ns(sys::now());
+        let now = self.programs.clock.time(sys::now());
         // A process that sends a second hello has executed another program.
         if let Some(before) = self.programs.processes.living(pid) {
             self.programs.processes.executed(before);
@@ -214,7 +214,7 @@ impl Host {
                 }
                 // Rings come in number order, so a parent that is as new as its child is already known.
                 let parent = watched.last(parent);
-                let now = clock.ns(sys::now());
+                let now = clock.time(sys::now());
                 let process = watched.living(pid).unwrap_or_else(|| {
                     let outside = watched.same_numbers.then_some(Pid(pid.0));
                     let (row, _) = processes.add(outside, pid, parent.or(Some(watched.first)), now);
@@ -300,7 +300,7 @@ impl Host {
             let Self { programs, purposes, .. } = self;
             let end = programs.processes.end_of(row);
             purposes.iter_mut().for_each(|purpose| purpose.process_ended(programs, row, now, end));
-            programs.processes.end_counted(row, programs.clock.ns(now));
+            programs.processes.end_counted(row, programs.clock.time(now));
             programs.areas.process_ended(row);
         }
     }

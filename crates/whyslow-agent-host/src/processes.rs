@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 use whyslow_proc::process::{self, Stat};
 pub use whyslow_profile::batch::{ProcessSeen, ThreadSeen};
 
@@ -11,7 +12,7 @@ use crate::purpose::End;
 use crate::sys;
 
 /// Processes and threads. Rows are numbered over the whole recording, in the order in which they are handed
-/// out. Times are `CLOCK_MONOTONIC` nanoseconds.
+/// out.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// Processes.
@@ -19,7 +20,7 @@ pub struct Seen {
     /// Threads.
     pub threads: Vec<ThreadSeen>,
     /// Processes that exited, and when.
-    pub ended: Vec<(ProcessRow, u64)>,
+    pub ended: Vec<(ProcessRow, ClockNs)>,
 }
 
 #[derive(Debug)]
@@ -56,7 +57,7 @@ pub struct Processes {
     /// All processes ever seen, by row, and how many of them were handed out.
     seen_processes: Vec<ProcessSeen>,
     seen_threads: Vec<ThreadSeen>,
-    ends: Vec<(ProcessRow, u64)>,
+    ends: Vec<(ProcessRow, ClockNs)>,
     taken: (usize, usize, usize),
 }
 
@@ -68,7 +69,7 @@ impl Processes {
         pid: Option<Pid>,
         own_pid: OwnPid,
         first: Option<ProcessRow>,
-        now_ns: u64,
+        now: ClockNs,
     ) -> (ProcessRow, String) {
         let row = ProcessRow::from(self.processes.len());
         let parent = pid
@@ -84,7 +85,7 @@ impl Processes {
             pid: pid.map_or(own_pid.0, |pid| pid.0),
             parent,
             name,
-            start_ns: now_ns,
+            start_ns: now,
         });
         self.processes.push(Process {
             pid,
@@ -146,7 +147,12 @@ impl Processes {
     }
 
     /// The row of a thread that takes a ring, and whether the thread is new.
-    pub(crate) fn ring_opened(&mut self, process: ProcessRow, tid: OwnTid, now_ns: u64) -> (ThreadRow, bool) {
+    pub(crate) fn ring_opened(
+        &mut self,
+        process: ProcessRow,
+        tid: OwnTid,
+        now: ClockNs,
+    ) -> (ThreadRow, bool) {
         let pid = self.same_numbers(process);
         if let Some(process) = self.get_mut(process) {
             process.rings += 1;
@@ -154,7 +160,7 @@ impl Processes {
         let next = ThreadRow::from(self.seen_threads.len());
         let thread = self.threads.entry((process, tid)).or_insert_with(|| {
             let name = pid.and_then(|pid| process::thread_name(pid.0, tid.0)).unwrap_or_default();
-            self.seen_threads.push(ThreadSeen { process, tid: tid.0, name, start_ns: now_ns });
+            self.seen_threads.push(ThreadSeen { process, tid: tid.0, name, start_ns: now });
             Thread { row: next, rings: 0 }
         });
         thread.rings += 1;
@@ -251,8 +257,8 @@ impl Processes {
     }
 
     /// Notes that the exit of a process was counted at this time.
-    pub(crate) fn end_counted(&mut self, row: ProcessRow, time_ns: u64) {
-        self.ends.push((row, time_ns));
+    pub(crate) fn end_counted(&mut self, row: ProcessRow, time: ClockNs) {
+        self.ends.push((row, time));
     }
 
     /// The resident set size of all running processes, in bytes.

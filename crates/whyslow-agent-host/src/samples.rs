@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use whyslow_agent_wire::purpose::{Purpose as Kind, Purposes};
 use whyslow_agent_wire::sampler::{Board, REGISTERS, STACK_LEN, Slot, state};
+use whyslow_numbers::ClockNs;
 use whyslow_profile::RecordingNote;
 
 use crate::area::Area;
@@ -104,8 +105,8 @@ pub enum CpuRecord {
         pid: u32,
         /// The thread.
         tid: u32,
-        /// The time, by the kernel's monotonic clock.
-        time_ns: u64,
+        /// The time.
+        time_ns: ClockNs,
     },
     /// A thread has exited.
     Ended {
@@ -117,8 +118,8 @@ pub enum CpuRecord {
         name: String,
         /// The thread's total CPU time.
         cpu_ns: u64,
-        /// The time, by the kernel's monotonic clock.
-        time_ns: u64,
+        /// The time.
+        time_ns: ClockNs,
     },
     /// A process has forked.
     Forked {
@@ -126,16 +127,16 @@ pub enum CpuRecord {
         pid: u32,
         /// The process that it was forked from.
         parent: u32,
-        /// The time, by the kernel's monotonic clock.
-        time_ns: u64,
+        /// The time.
+        time_ns: ClockNs,
     },
 }
 
 /// The state of a thread when its timer fired.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CpuSample {
-    /// The time, by the kernel's monotonic clock.
-    pub time_ns: u64,
+    /// The time.
+    pub time_ns: ClockNs,
     /// The CPU time that the sample stands for.
     pub value_ns: u64,
     /// The process.
@@ -154,7 +155,7 @@ pub struct CpuSample {
 
 impl CpuRecord {
     /// The time of the record.
-    pub fn time_ns(&self) -> u64 {
+    pub fn time_ns(&self) -> ClockNs {
         match self {
             Self::Sample(sample) => sample.time_ns,
             Self::Begun { time_ns, .. } | Self::Ended { time_ns, .. } | Self::Forked { time_ns, .. } => {
@@ -257,7 +258,7 @@ fn read(areas: &[Numbered]) -> Vec<CpuRecord> {
 /// The record in a slot; `None` for a process without a known id.
 fn record(numbered: &Numbered, slot: &Slot, kind: u32) -> Option<CpuRecord> {
     let pid = numbered.outside(slot.pid.load(Relaxed))?;
-    let (tid, time_ns) = (slot.tid.load(Relaxed), slot.time_ns.load(Relaxed));
+    let (tid, time_ns) = (slot.tid.load(Relaxed), ClockNs::new(slot.time_ns.load(Relaxed)));
     if kind == state::FORKED {
         return Some(CpuRecord::Forked { pid, parent: numbered.outside(tid)?, time_ns });
     }
@@ -318,13 +319,13 @@ mod tests {
 
     fn taken(areas: &[Numbered]) -> Vec<String> {
         let words = |record: CpuRecord| match record {
-            CpuRecord::Forked { pid, parent, time_ns } => format!("{time_ns} {parent} forks {pid}"),
+            CpuRecord::Forked { pid, parent, time_ns } => format!("{} {parent} forks {pid}", time_ns.raw()),
             CpuRecord::Sample(CpuSample { time_ns, pid, tid, name, registers, stack, .. }) => {
-                format!("{time_ns} {pid}/{tid} {name} ip {:x} {stack:?}", registers[16])
+                format!("{} {pid}/{tid} {name} ip {:x} {stack:?}", time_ns.raw(), registers[16])
             }
-            CpuRecord::Begun { pid, tid, time_ns } => format!("{time_ns} {pid}/{tid} begins"),
+            CpuRecord::Begun { pid, tid, time_ns } => format!("{} {pid}/{tid} begins", time_ns.raw()),
             CpuRecord::Ended { pid, tid, name, cpu_ns, time_ns } => {
-                format!("{time_ns} {pid}/{tid} {name} ends after {cpu_ns}")
+                format!("{} {pid}/{tid} {name} ends after {cpu_ns}", time_ns.raw())
             }
         };
         read(areas).into_iter().map(words).collect()

@@ -57,7 +57,7 @@ pub(crate) fn wait_while_one(futexes: &[&AtomicU32], at_most: Duration) {
                 waiter
             };
             let waiters: Vec<futex::Wait> = several.iter().map(waiter).collect();
-            let until = Duration::from_nanos(whyslow_proc::monotonic_ns()) + at_most;
+            let until = Duration::from_nanos(whyslow_proc::now().raw()) + at_most;
             let flags = futex::WaitvFlags::empty();
             let result = futex::waitv(&waiters, flags, Some(&timespec(until)), futex::ClockId::Monotonic);
             if result == Err(rustix::io::Errno::NOSYS) {

@@ -9,8 +9,8 @@ use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
     Builder, Counter, Growth, GrowthBar, Heap, HeapCounts, HeapFacts, HeapNote, HeapSite, HeapTransfer,
     HistogramBar, HistogramOf, Host, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised,
-    Origin, Process, ProcessId, RecordingNote, RelativeAddress, StackId, SymbolState, Thread, ThreadId, Unit,
-    file,
+    Origin, Process, ProcessId, ProfileNs, RecordingNote, RelativeAddress, StackId, SymbolState, Thread,
+    ThreadId, Unit, file,
 };
 
 use crate::ad_hoc::EventRow;
@@ -140,7 +140,7 @@ fn add_samples(builder: &mut Builder, outcome: &Outcome, threads: &[ThreadId], s
     .map(|(name, unit)| builder.metric(Metric::of_name(name, unit)));
     let mut add = |metric, time_ns, thread: u32, site: u32, value| {
         if value > 0 {
-            builder.sample(metric, time_ns, threads[thread as usize], sites[site as usize], value);
+            builder.sample(metric, ProfileNs(time_ns), threads[thread as usize], sites[site as usize], value);
         }
     };
     for row in &outcome.rows {
@@ -163,7 +163,7 @@ fn add_events(builder: &mut Builder, rows: &[EventRow], threads: &[ThreadId], st
         let (thread, stack) = (threads[row.thread as usize], stacks.id(builder, row.stack));
         for (metric, value) in [(units, row.counted.units), (events, row.counted.events)] {
             if value > 0 {
-                builder.sample(metric, 0, thread, stack, value);
+                builder.sample(metric, ProfileNs(0), thread, stack, value);
             }
         }
     }
@@ -190,7 +190,7 @@ fn add_live(builder: &mut Builder, outcome: &Outcome, process: ProcessId) {
     }
     values.sort_by_key(|value| value.0);
     for (time_ns, value) in values {
-        builder.counter_value(live_counter, time_ns, value);
+        builder.counter_value(live_counter, ProfileNs(time_ns), value);
     }
 }
 
@@ -283,7 +283,7 @@ fn meta(recorded: &Recorded, unknown_stacks: bool) -> Meta {
 fn heap_facts(outcome: &Outcome) -> HeapFacts {
     HeapFacts {
         peak_bytes: outcome.totals.peak.bytes,
-        peak_ns: outcome.totals.peak_ns,
+        peak_ns: ProfileNs(outcome.totals.peak_ns),
         unknown_frees: outcome.totals.unknown_frees,
         temporary_within: 1,
         growth: Growth::Unknown.label().to_owned(),

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use whyslow_agent_host::{AgentHost, Finished};
 use whyslow_agent_wire::purpose::Purpose;
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{HeapNote, Note, RecordingNote};
 
 use crate::RecordError;
@@ -42,7 +43,7 @@ impl Source for AgentSource {
         self.watch.enter(program).map(Program::Running)
     }
 
-    fn drain(&mut self, _until_ns: u64, converter: &mut LiveConverter) {
+    fn drain(&mut self, _until: ClockNs, converter: &mut LiveConverter) {
         self.parts.iter_mut().for_each(|part| part.drain(self.watch.host(), converter));
     }
 

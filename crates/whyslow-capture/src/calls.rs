@@ -91,7 +91,7 @@ pub(crate) fn descriptor(pid: u32, descriptor: i32, sockets: &mut Sockets) -> Op
     let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
     let link = link.to_string_lossy();
     let inode = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')?.parse().ok());
-    let socket = inode.and_then(|inode| sockets.name(pid, inode, whyslow_proc::monotonic_ns()));
+    let socket = inode.and_then(|inode| sockets.name(pid, inode, whyslow_proc::now()));
     Some(socket.unwrap_or_else(|| words(&link)))
 }
 

@@ -27,12 +27,12 @@ impl LastMoment {
         fail_to_execute();
         let resident = crate::host::own_usage().max_resident_bytes;
         self.notes().resident_bytes.store(resident, Ordering::Relaxed);
-        self.notes().time_ns.store(whyslow_proc::monotonic_ns(), Ordering::Relaxed);
+        self.notes().time_ns.store(whyslow_proc::now().raw(), Ordering::Relaxed);
     }
 
     /// When the last child executed its program.
-    pub(crate) fn time_ns(&self) -> u64 {
-        self.notes().time_ns.load(Ordering::Relaxed)
+    pub(crate) fn time(&self) -> ClockNs {
+        ClockNs::new(self.notes().time_ns.load(Ordering::Relaxed))
     }
 
     /// The memory that the last child had until then.
@@ -42,6 +42,7 @@ impl LastMoment {
 }
 
 use page::fail_to_execute;
+use whyslow_numbers::ClockNs;
 
 #[expect(unsafe_code, reason = "memory that a forked child shares")]
 mod page {

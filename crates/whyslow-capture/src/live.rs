@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use whyslow_convert::{
     FileKey, FileMapping, Opened, ReadError, Running, RunningMapping, TaskRows, VDSO, World,
 };
+use whyslow_numbers::ClockNs;
 use whyslow_proc::{DELETED, Mapping, kernel, process};
 use whyslow_unwind::Image;
 
@@ -99,13 +100,13 @@ impl World for LiveWorld {
         })
     }
 
-    fn now_ns(&self) -> Option<u64> {
-        Some(whyslow_proc::monotonic_ns())
+    fn now_ns(&self) -> Option<ClockNs> {
+        Some(whyslow_proc::now())
     }
 
-    fn descriptor(&mut self, pid: u32, descriptor: i32) -> Option<(String, u64)> {
+    fn descriptor(&mut self, pid: u32, descriptor: i32) -> Option<(String, ClockNs)> {
         let name = calls::descriptor(pid, descriptor, &mut self.sockets)?;
-        Some((name, whyslow_proc::monotonic_ns()))
+        Some((name, whyslow_proc::now()))
     }
 
     fn process_started(&mut self, pid: u32) {

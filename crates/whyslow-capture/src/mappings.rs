@@ -1,12 +1,13 @@
 //! Feeds mappings from /proc to the converter.
 
 use whyslow_convert::{Converter, Input, Mapped, World};
+use whyslow_numbers::ClockNs;
 use whyslow_proc::Mapping;
 
 /// Feeds all mappings of a process to the converter.
 pub(crate) fn take_mappings<W: World>(
     pid: u32,
-    time_ns: u64,
+    time_ns: ClockNs,
     mappings: &[Mapping],
     converter: &mut Converter<W>,
 ) {

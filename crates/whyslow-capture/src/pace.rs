@@ -2,6 +2,8 @@
 //! often would spend its time copying them. Above the limit, stacks are switched on and off so that the
 //! average rate stays within it. The switches themselves are always recorded.
 
+use whyslow_numbers::ClockNs;
+
 /// Stacks per second over all threads: at about 5 µs each, that is a twentieth of a CPU.
 const MAX_PER_SECOND: u64 = 10_000;
 /// Too few to estimate a rate from.
@@ -19,42 +21,42 @@ pub(crate) enum Turn {
 /// Keeps the rate within the limit.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    since_ns: u64,
+    since: ClockNs,
     taken: u64,
-    paused_until: Option<u64>,
+    paused_until: Option<ClockNs>,
     /// Whether the events were ever paused.
     pub(crate) has_paused: bool,
 }
 
 impl Pace {
-    pub(crate) fn new(now_ns: u64) -> Self {
-        Self { since_ns: now_ns, taken: 0, paused_until: None, has_paused: false }
+    pub(crate) fn new(now: ClockNs) -> Self {
+        Self { since: now, taken: 0, paused_until: None, has_paused: false }
     }
 
     /// Forgets the rate so far.
-    pub(crate) fn restarted(&self, now_ns: u64) -> Self {
-        Self { has_paused: self.has_paused, ..Self::new(now_ns) }
+    pub(crate) fn restarted(&self, now: ClockNs) -> Self {
+        Self { has_paused: self.has_paused, ..Self::new(now) }
     }
 
     /// What to do after this many more stacks have arrived.
-    pub(crate) fn turn(&mut self, arrived: u64, now_ns: u64) -> Option<Turn> {
+    pub(crate) fn turn(&mut self, arrived: u64, now: ClockNs) -> Option<Turn> {
         if let Some(until) = self.paused_until {
-            if now_ns < until {
+            if now < until {
                 return None;
             }
-            *self = self.restarted(now_ns);
+            *self = self.restarted(now);
             return Some(Turn::Resume);
         }
         self.taken += arrived;
-        let elapsed_ns = now_ns.saturating_sub(self.since_ns);
+        let elapsed_ns = now.since(self.since);
         let fair_ns = self.taken * (1_000_000_000 / MAX_PER_SECOND);
         if self.taken >= MIN_STACKS && fair_ns > elapsed_ns {
-            self.paused_until = Some(now_ns + (fair_ns - elapsed_ns).min(LONGEST_PAUSE_NS));
+            self.paused_until = Some(now.plus((fair_ns - elapsed_ns).min(LONGEST_PAUSE_NS)));
             self.has_paused = true;
             return Some(Turn::Pause);
         }
         if elapsed_ns > WINDOW_NS {
-            (self.since_ns, self.taken) = (now_ns, 0);
+            (self.since, self.taken) = (now, 0);
         }
         None
     }
@@ -69,12 +71,12 @@ mod tests {
     /// The stacks recorded from a program that switches this often, in ten seconds with a drain every five
     /// milliseconds.
     fn taken(per_second: u64) -> (u64, bool) {
-        let mut pace = Pace::new(0);
+        let mut pace = Pace::new(ClockNs::MIN);
         let (mut taken, mut paused) = (0, false);
         for drain in 1..=2000 {
             let arrived = if paused { 0 } else { per_second / 200 };
             taken += arrived;
-            match pace.turn(arrived, drain * 5 * MS) {
+            match pace.turn(arrived, ClockNs::new(drain * 5 * MS)) {
                 Some(Turn::Pause) => paused = true,
                 Some(Turn::Resume) => paused = false,
                 None => {}
@@ -94,10 +96,11 @@ mod tests {
 
     #[test]
     fn a_pause_ends_at_any_rate() {
-        let mut pace = Pace::new(0);
-        assert_eq!(pace.turn(1_000_000, MS), Some(Turn::Pause));
-        assert_eq!(pace.turn(0, 2 * MS), None);
-        assert_eq!(pace.turn(0, 202 * MS), Some(Turn::Resume));
-        assert_eq!(pace.turn(10, 203 * MS), None);
+        let mut pace = Pace::new(ClockNs::MIN);
+        let at = |ms: u64| ClockNs::new(ms * MS);
+        assert_eq!(pace.turn(1_000_000, at(1)), Some(Turn::Pause));
+        assert_eq!(pace.turn(0, at(2)), None);
+        assert_eq!(pace.turn(0, at(202)), Some(Turn::Resume));
+        assert_eq!(pace.turn(10, at(203)), None);
     }
 }

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_convert::{Input, Task};
+use whyslow_numbers::ClockNs;
 use whyslow_proc::accounts::QueuedTime;
-use whyslow_proc::monotonic_ns;
 
 use crate::RecordError;
 use crate::source::{LiveConverter, Source};
@@ -22,7 +22,7 @@ const MAX_OPEN: usize = 64;
 pub(crate) struct Queues {
     /// The program that was started.
     child: Option<u32>,
-    next_ns: u64,
+    next: ClockNs,
     /// The thread that was read last.
     last: u32,
     /// The open files, by thread.
@@ -49,9 +49,9 @@ impl Source for Queues {
     /// Reads those of threads with waits since their last reading, and from time to time those of all threads.
     fn look(&mut self, converter: &mut LiveConverter) {
         let mut tasks = converter.threads_to_read(MAX_WAITING);
-        let now = monotonic_ns();
-        if now >= self.next_ns {
-            self.next_ns = now + PAUSE_NS;
+        let now = whyslow_proc::now();
+        if now >= self.next {
+            self.next = now.plus(PAUSE_NS);
             let living = converter.living();
             let lives = |tid: u32| living.binary_search_by_key(&tid, |task| task.tid).is_ok();
             self.open.retain(|tid, _| lives(*tid));
@@ -81,7 +81,7 @@ impl Queues {
     fn read_all(&mut self, tasks: impl IntoIterator<Item = Task>, converter: &mut LiveConverter) {
         for task in tasks {
             // What is counted while it is read belongs to the next reading.
-            let time_ns = monotonic_ns();
+            let time_ns = whyslow_proc::now();
             if let Some(queued_ns) = self.read(task) {
                 converter.take(&Input::Queued { tid: task.tid, queued_ns, time_ns });
             }

@@ -11,6 +11,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use whyslow_numbers::ClockNs;
 
 /// The tables are read again for an unknown socket, but not more often than this.
 const OFTEN_NS: u64 = 100_000_000;
@@ -21,15 +22,15 @@ const LISTENS: u8 = 10;
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     names: HashMap<u64, String>,
-    read_ns: Option<u64>,
+    read_ns: Option<ClockNs>,
 }
 
 impl Sockets {
     /// The name of the socket with this inode, which a process has.
-    pub(crate) fn name(&mut self, pid: u32, inode: u64, now_ns: u64) -> Option<String> {
-        let is_due = self.read_ns.is_none_or(|read_ns| now_ns.saturating_sub(read_ns) >= OFTEN_NS);
+    pub(crate) fn name(&mut self, pid: u32, inode: u64, now: ClockNs) -> Option<String> {
+        let is_due = self.read_ns.is_none_or(|read_ns| now.since(read_ns) >= OFTEN_NS);
         if !self.names.contains_key(&inode) && is_due {
-            self.read_ns = Some(now_ns);
+            self.read_ns = Some(now);
             self.names = read(pid);
         }
         self.names.get(&inode).cloned()
@@ -163,7 +164,7 @@ mod tests {
         let link = fs::read_link(format!("/proc/self/fd/{}", client.as_raw_fd())).unwrap();
         let inode =
             link.to_string_lossy().trim_matches(|letter: char| !letter.is_ascii_digit()).parse().unwrap();
-        let name = Sockets::default().name(std::process::id(), inode, 0);
+        let name = Sockets::default().name(std::process::id(), inode, ClockNs::MIN);
         assert_eq!(name, Some(format!("TCP socket to {address}")));
     }
 }

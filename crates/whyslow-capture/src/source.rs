@@ -17,6 +17,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use whyslow_convert::Converter;
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{Meta, Note};
 
 use crate::RecordError;
@@ -59,7 +60,7 @@ pub(crate) trait Source: Debug {
     fn before_reaping(&mut self, _converter: &mut LiveConverter) {}
 
     /// Hands over what was observed up to a time.
-    fn drain(&mut self, _until_ns: u64, _converter: &mut LiveConverter) {}
+    fn drain(&mut self, _until: ClockNs, _converter: &mut LiveConverter) {}
 
     /// Looks at the threads that the observations so far are about.
     fn look(&mut self, _converter: &mut LiveConverter) {}
@@ -85,7 +86,7 @@ pub(crate) trait Source: Debug {
 /// The end of a recording.
 #[derive(Debug)]
 pub(crate) struct Ending<'a> {
-    pub(crate) time_ns: u64,
+    pub(crate) time: ClockNs,
     pub(crate) converter: &'a mut LiveConverter,
     /// What is known about the recording, with the program's times and exit.
     pub(crate) meta: &'a mut Meta,

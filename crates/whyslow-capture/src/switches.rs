@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use whyslow_convert::{Input, Task};
-use whyslow_proc::monotonic_ns;
+use whyslow_numbers::ClockNs;
 use whyslow_proc::process::Status;
 use whyslow_profile::RecordingNote;
 
@@ -53,7 +53,7 @@ impl Accounts {
 /// A thread at the last moment when its accounts were exact.
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    time_ns: u64,
+    time_ns: ClockNs,
     accounts: Accounts,
     /// How often it gave up its CPU.
     waits: u64,
@@ -64,27 +64,27 @@ struct Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Interval {
     /// When it leaves its CPU; `None` if it had left it before.
-    out_ns: Option<u64>,
+    out_ns: Option<ClockNs>,
     /// When it runs again; `None` if it still waits at the end.
-    in_ns: Option<u64>,
+    in_ns: Option<ClockNs>,
 }
 
 /// Divides the time between two moments: the thread waits at the second one. It began `waits` waits since.
-fn intervals(before: &Known, now_ns: u64, accounts: &Accounts, waits: u64) -> Vec<Interval> {
-    let elapsed_ns = now_ns.saturating_sub(before.time_ns);
+fn intervals(before: &Known, now_ns: ClockNs, accounts: &Accounts, waits: u64) -> Vec<Interval> {
+    let elapsed_ns = now_ns.since(before.time_ns);
     let ran_ns = accounts.ran_ns.saturating_sub(before.accounts.ran_ns).min(elapsed_ns);
     let parts = waits + u64::from(before.blocked);
     let (off_ns, on_ns) = ((elapsed_ns - ran_ns) / parts.max(1), ran_ns / waits.max(1));
     let mut intervals = Vec::new();
     let mut time_ns = before.time_ns;
     if before.blocked {
-        time_ns += off_ns;
+        time_ns = time_ns.plus(off_ns);
         intervals.push(Interval { out_ns: None, in_ns: Some(time_ns) });
     }
     for wait in 0..waits {
-        time_ns += on_ns;
+        time_ns = time_ns.plus(on_ns);
         let out_ns = Some(time_ns);
-        time_ns += off_ns;
+        time_ns = time_ns.plus(off_ns);
         intervals.push(Interval { out_ns, in_ns: (wait + 1 < waits).then_some(time_ns) });
     }
     intervals
@@ -106,7 +106,7 @@ impl Source for PolledSwitches {
     /// Takes the accounts of threads, to compare later ones with.
     fn start(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
         self.known.clear();
-        let time_ns = monotonic_ns();
+        let time_ns = whyslow_proc::now();
         for task in converter.living() {
             if let Some(accounts) = self.accounts(task) {
                 converter.take(&Input::QueuedAtStart { tid: task.tid, queued_ns: accounts.queued_ns });
@@ -148,7 +148,7 @@ impl Source for PolledSwitches {
 
 impl PolledSwitches {
     fn read_one(&mut self, task: Task, converter: &mut LiveConverter) -> Option<()> {
-        let before_ns = monotonic_ns();
+        let before_ns = whyslow_proc::now();
         let accounts = self.accounts(task)?;
         self.works = true;
         let start_ns = converter.thread_start_ns(task.tid)?;
@@ -165,7 +165,7 @@ impl PolledSwitches {
             return None;
         }
         let waits = waits_of(task)?;
-        let now_ns = monotonic_ns();
+        let now_ns = whyslow_proc::now();
         let (tid, cpu, preempted) = (task.tid, None, false);
         let snapshot = self.snapshots.read_one(task)?;
         if self.accounts(task)? != accounts {
@@ -219,24 +219,28 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    fn at(ms: u64) -> ClockNs {
+        ClockNs::new(ms * MS)
+    }
+
     fn known(blocked: bool) -> Known {
-        Known { time_ns: 100 * MS, accounts: Accounts::default(), waits: 0, blocked }
+        Known { time_ns: at(100), accounts: Accounts::default(), waits: 0, blocked }
     }
 
     #[test]
     fn the_time_between_two_moments_is_divided_into_running_and_waiting() {
         let ran = |ms: u64| Accounts { ran_ns: ms * MS, ..Accounts::default() };
-        let one = intervals(&known(false), 110 * MS, &ran(3), 1);
-        assert_eq!(one, [Interval { out_ns: Some(103 * MS), in_ns: None }], "a wait that goes on is exact");
-        let again = intervals(&known(true), 110 * MS, &ran(4), 2);
+        let one = intervals(&known(false), at(110), &ran(3), 1);
+        assert_eq!(one, [Interval { out_ns: Some(at(103)), in_ns: None }], "a wait that goes on is exact");
+        let again = intervals(&known(true), at(110), &ran(4), 2);
         let expected = [
-            Interval { out_ns: None, in_ns: Some(102 * MS) },
-            Interval { out_ns: Some(104 * MS), in_ns: Some(106 * MS) },
-            Interval { out_ns: Some(108 * MS), in_ns: None },
+            Interval { out_ns: None, in_ns: Some(at(102)) },
+            Interval { out_ns: Some(at(104)), in_ns: Some(at(106)) },
+            Interval { out_ns: Some(at(108)), in_ns: None },
         ];
         assert_eq!(again, expected);
-        let much = intervals(&known(false), 110 * MS, &ran(50), 1);
-        assert_eq!(much, [Interval { out_ns: Some(110 * MS), in_ns: None }], "accounts of another moment");
+        let much = intervals(&known(false), at(110), &ran(50), 1);
+        assert_eq!(much, [Interval { out_ns: Some(at(110)), in_ns: None }], "accounts of another moment");
     }
 
     #[test]

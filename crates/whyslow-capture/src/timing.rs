@@ -166,17 +166,17 @@ impl Stopwatch {
         })?;
         let watch = if self.receives_sigchld { None } else { whyslow_proc::watch(pid).ok().flatten() };
         let deadline = timed.timeout.map(|timeout| start + timeout);
-        let (mut stopped, mut own_delay, mut end_ns);
+        let (mut stopped, mut own_delay, mut end);
         loop {
             let queued_before = self.queue.delay_ns();
             stopped = self.wait(watch.as_ref(), deadline);
-            end_ns = whyslow_proc::monotonic_ns();
+            end = whyslow_proc::now();
             own_delay = self.queue.delay_ns().saturating_sub(queued_before);
             if stopped.is_some() || has_ended(pid, watch.as_ref()) {
                 break;
             }
         }
-        let wall = end_ns.saturating_sub(self.last_moment.time_ns()).saturating_sub(own_delay);
+        let wall = end.since(self.last_moment.time()).saturating_sub(own_delay);
         let wall = Duration::from_nanos(wall);
         if stopped.is_some() {
             end_group(pid, watch.as_ref());

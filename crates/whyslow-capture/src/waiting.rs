@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use whyslow_convert::{Converter, Dump, Input, Task, UserStack, WaitSnapshot, World};
-use whyslow_proc::{monotonic_ns, process};
+use whyslow_numbers::ClockNs;
+use whyslow_proc::process;
 use whyslow_processor::Processor;
 use whyslow_profile::{RecordingNote, WaitFrame};
 use whyslow_unwind::AnyRegisters;
@@ -43,24 +44,24 @@ pub(crate) struct WaitSnapshots {
 #[derive(Debug, Default)]
 struct Budget {
     /// Snapshots before this time are paid for.
-    paid_until_ns: u64,
+    paid_until: ClockNs,
 }
 
 impl Budget {
     /// How many snapshots may be taken now.
-    fn left(&mut self, now_ns: u64) -> usize {
-        self.paid_until_ns = self.paid_until_ns.max(now_ns.saturating_sub(MAX as u64 * PAUSE_NS));
-        (now_ns.saturating_sub(self.paid_until_ns) / PAUSE_NS) as usize
+    fn left(&mut self, now: ClockNs) -> usize {
+        self.paid_until = self.paid_until.max(now.minus(MAX as u64 * PAUSE_NS));
+        (now.since(self.paid_until) / PAUSE_NS) as usize
     }
 
     fn spend(&mut self, snapshots: usize) {
-        self.paid_until_ns += snapshots as u64 * PAUSE_NS;
+        self.paid_until = self.paid_until.plus(snapshots as u64 * PAUSE_NS);
     }
 }
 
 /// Reports the state of threads when their recording starts or goes on. Takes snapshots of those that wait.
 pub(crate) fn begin_with<W: World>(tasks: impl Iterator<Item = Task>, converter: &mut Converter<W>) {
-    let time_ns = monotonic_ns();
+    let time_ns = whyslow_proc::now();
     let mut snapshots = WaitSnapshots::default();
     for Task { pid, tid } in tasks {
         match process::Stat::of_thread(pid, tid).map(|stat| stat.state) {
@@ -100,13 +101,13 @@ impl WaitSnapshots {
 
     /// Takes snapshots of threads that wait.
     pub(crate) fn take<W: World>(&mut self, converter: &mut Converter<W>) {
-        let now = monotonic_ns();
+        let now = whyslow_proc::now();
         let tasks = converter.threads_to_snapshot(self.budget.left(now), now);
         self.budget.spend(tasks.len());
         for task in tasks {
-            let from_ns = monotonic_ns();
+            let from_ns = whyslow_proc::now();
             if let Some(snapshot) = self.read_one(task) {
-                let taken = from_ns..monotonic_ns();
+                let taken = from_ns..whyslow_proc::now();
                 self.add(task, snapshot, taken, converter);
             }
         }
@@ -114,7 +115,7 @@ impl WaitSnapshots {
 
     /// Whether one more snapshot may be taken now.
     pub(crate) fn may_take(&mut self) -> bool {
-        let may = self.budget.left(monotonic_ns()) > 0;
+        let may = self.budget.left(whyslow_proc::now()) > 0;
         self.budget.spend(usize::from(may));
         may
     }
@@ -147,7 +148,7 @@ impl WaitSnapshots {
         &self,
         task: Task,
         Snapshot { waiting, read }: Snapshot,
-        taken: Range<u64>,
+        taken: Range<ClockNs>,
         converter: &mut Converter<W>,
     ) {
         let Task { pid, tid } = task;
@@ -300,11 +301,11 @@ mod tests {
 
     #[test]
     fn the_number_of_snapshots_is_limited_over_time() {
-        let (mut budget, now) = (Budget::default(), 1 << 40);
+        let (mut budget, now) = (Budget::default(), ClockNs::new(1 << 40));
         assert_eq!(budget.left(now), MAX, "after a pause");
         budget.spend(MAX);
         assert_eq!(budget.left(now), 0);
-        assert_eq!(budget.left(now + 10 * PAUSE_NS), 10);
+        assert_eq!(budget.left(now.plus(10 * PAUSE_NS)), 10);
     }
 
     #[test]

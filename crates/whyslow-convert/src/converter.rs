@@ -24,6 +24,7 @@ mod tasks;
 mod waits;
 
 use whyslow_elf::FileBytes;
+use whyslow_numbers::{ClockNs, ProfileNs, Start};
 use whyslow_profile::{Builder, Counters, MetricId, ModuleId};
 
 use self::accounts::Accounts;
@@ -58,7 +59,7 @@ pub struct Converter<W> {
     /// Set if the heap is recorded.
     heap: Option<HeapRows>,
     /// Samples, switches, wakeups and system calls before this time are left out.
-    taken_from_ns: u64,
+    taken_from_ns: ClockNs,
     /// Samples of the idle loop, which are dropped.
     idle_samples: u64,
 }
@@ -75,11 +76,10 @@ pub struct Converted<W> {
 impl<W: World> Converter<W> {
     /// Creates a converter that adds rows to these.
     pub fn new(world: W, rows: Builder, setup: &Setup) -> Self {
-        let Setup { start_ns, kernel_base, processor, limits, accounts, switches, waits, calls, heap } =
-            *setup;
+        let Setup { start, kernel_base, processor, limits, accounts, switches, waits, calls, heap } = *setup;
         Self {
             world,
-            tables: Tables { builder: rows, counters: Counters::default(), start_ns },
+            tables: Tables { builder: rows, counters: Counters::default(), start },
             tasks: Tasks::default(),
             mappings: Mappings::new(processor, kernel_base, limits),
             stacks: Stacks::default(),
@@ -87,7 +87,7 @@ impl<W: World> Converter<W> {
             waits: (switches || waits.is_some()).then(|| Waits::new(waits)),
             calls: calls.map(|metrics| Calls::new(processor, metrics)),
             heap: heap.map(HeapRows::new),
-            taken_from_ns: 0,
+            taken_from_ns: ClockNs::MIN,
             idle_samples: 0,
         }
     }
@@ -139,13 +139,8 @@ impl<W: World> Converter<W> {
     }
 
     /// Time 0 of the profile.
-    pub fn start_ns(&self) -> u64 {
-        self.tables.start_ns
-    }
-
-    /// Converts a time to the profile's.
-    pub fn since_start(&self, time: u64) -> u64 {
-        self.tables.since_start(time)
+    pub fn start(&self) -> Start {
+        self.tables.start
     }
 
     /// The sum of all sample values of a metric.
@@ -184,7 +179,7 @@ impl<W: World> Converter<W> {
     }
 
     /// At most this many threads that need a snapshot. They take turns.
-    pub fn threads_to_snapshot(&mut self, most: usize, now: u64) -> Vec<Task> {
+    pub fn threads_to_snapshot(&mut self, most: usize, now: ClockNs) -> Vec<Task> {
         self.waits.as_mut().map(|waits| waits.candidates(most, now)).unwrap_or_default()
     }
 
@@ -194,9 +189,9 @@ impl<W: World> Converter<W> {
     }
 
     /// When a thread started.
-    pub fn thread_start_ns(&self, tid: u32) -> Option<u64> {
+    pub fn thread_start_ns(&self, tid: u32) -> Option<ClockNs> {
         let thread = self.tasks.thread(tid)?;
-        Some(self.start_ns() + self.tables.builder.thread_row(thread.id).start_ns)
+        Some(self.start().clock(ProfileNs(self.tables.builder.thread_row(thread.id).start_ns)))
     }
 
     /// The threads that have not exited, by number.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::batch::{Batch, SiteEnd, Transfer};
 use whyslow_profile::{MetricId, WaitFrame};
 use whyslow_unwind::AnyRegisters;
@@ -25,13 +26,13 @@ impl Task {
     }
 }
 
-/// One event. Times are nanoseconds of the recording's clock.
+/// One event.
 #[derive(Debug)]
 pub enum Input<'a> {
     /// The recording begins: time 0 of the profile, for sources that learn it from their first record.
     Begins {
         /// When.
-        time_ns: u64,
+        time_ns: ClockNs,
     },
     /// A sample was taken.
     Sample(Sample<'a>),
@@ -42,7 +43,7 @@ pub enum Input<'a> {
         /// The thread.
         task: Task,
         /// When.
-        time_ns: u64,
+        time_ns: ClockNs,
         /// How much, in the unit of the metric.
         value: u64,
     },
@@ -67,7 +68,7 @@ pub enum Input<'a> {
         /// Whether it executed a program: then nothing is mapped any more, and no other thread is left.
         by_exec: bool,
         /// When.
-        time_ns: u64,
+        time_ns: ClockNs,
     },
     /// A thread started another, possibly in a new process.
     Forked {
@@ -76,14 +77,14 @@ pub enum Input<'a> {
         /// The thread that started it.
         parent: Task,
         /// When.
-        time_ns: u64,
+        time_ns: ClockNs,
     },
     /// A thread exited.
     Ended {
         /// Which.
         task: Task,
         /// When.
-        time_ns: u64,
+        time_ns: ClockNs,
     },
     /// A thread was switched onto a CPU or off it.
     Switched {
@@ -96,21 +97,21 @@ pub enum Input<'a> {
         /// Which CPU.
         cpu: Option<u32>,
         /// When.
-        time_ns: u64,
+        time_ns: ClockNs,
     },
     /// A thread already runs when its recording starts or goes on.
     Runs {
         /// Which.
         tid: u32,
         /// When.
-        time_ns: u64,
+        time_ns: ClockNs,
     },
     /// A thread already waits when its recording starts or goes on.
     Waits {
         /// Which.
         tid: u32,
         /// When.
-        time_ns: u64,
+        time_ns: ClockNs,
     },
     /// A snapshot of a waiting thread was taken.
     WaitSnapshot(WaitSnapshot<'a>),
@@ -128,7 +129,7 @@ pub enum Input<'a> {
         /// The delay of its life so far.
         queued_ns: u64,
         /// When.
-        time_ns: u64,
+        time_ns: ClockNs,
     },
     /// New rows of a recorded heap.
     Heap(&'a Batch),
@@ -143,7 +144,7 @@ pub enum Input<'a> {
         /// Of which CPU, if known.
         cpu: Option<u32>,
         /// The time of the first record that fit again.
-        time_ns: u64,
+        time_ns: ClockNs,
     },
     /// The kernel paused sampling to protect the machine.
     Throttled,
@@ -152,7 +153,7 @@ pub enum Input<'a> {
 impl Input<'_> {
     /// When a thread was observed, for inputs that a pause leaves out. Processes, mappings and losses are
     /// followed at any time.
-    pub(crate) fn observed_ns(&self) -> Option<u64> {
+    pub(crate) fn observed_ns(&self) -> Option<ClockNs> {
         match self {
             Self::Sample(sample) | Self::Leaves(sample) => Some(sample.time_ns),
             Self::Enters(enters) => Some(enters.time_ns),
@@ -186,7 +187,7 @@ pub struct Sample<'a> {
     /// The metric that was measured.
     pub metric: MetricId,
     /// When.
-    pub time_ns: u64,
+    pub time_ns: ClockNs,
     /// The sampled thread. Process 0 is the idle loop; thread -1 has already left its process.
     pub task: Task,
     /// Its weight, in the unit of the metric.
@@ -203,7 +204,7 @@ pub struct Enters<'a> {
     /// The thread.
     pub task: Task,
     /// When.
-    pub time_ns: u64,
+    pub time_ns: ClockNs,
     /// The kernel's number of the call.
     pub number: i64,
     /// Its arguments.
@@ -220,7 +221,7 @@ pub struct Returns {
     /// The thread.
     pub task: Task,
     /// When.
-    pub time_ns: u64,
+    pub time_ns: ClockNs,
     /// The kernel's number of the call.
     pub number: i64,
     /// Its result; negative for an error.
@@ -250,7 +251,7 @@ pub struct WaitSnapshot<'a> {
     /// What it waits for, according to the system.
     pub frame: WaitFrame,
     /// The time that it took.
-    pub taken: Range<u64>,
+    pub taken: Range<ClockNs>,
 }
 
 /// The user stack of a sample.
@@ -286,7 +287,7 @@ pub struct Mapped<'a> {
     /// The thread that created it, if known.
     pub tid: Option<u32>,
     /// When.
-    pub time_ns: u64,
+    pub time_ns: ClockNs,
     /// The path, or the kernel's name of the mapping.
     pub path: Cow<'a, str>,
     /// The major and minor number of its device; 0 if unknown.

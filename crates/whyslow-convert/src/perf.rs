@@ -9,6 +9,7 @@ use linux_perf_event_reader::{
     CommOrExecRecord, ContextSwitchRecord, CpuMode, Endianness, EventRecord, ForkOrExitRecord, Mmap2FileId,
     Mmap2Record, MmapRecord, RawData, RawEventRecord, RecordType, SampleRecord, TaskWasPreempted,
 };
+use whyslow_numbers::ClockNs;
 use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
 use whyslow_unwind::AnyRegisters;
@@ -77,7 +78,7 @@ impl Reader {
         if let (Role::Calls(call), RecordType::SAMPLE) = (event.role, record.record_type) {
             return self.read_call(record, call);
         }
-        let time_ns = record.timestamp().unwrap_or(0);
+        let time_ns = ClockNs::new(record.timestamp().unwrap_or(0));
         match record.parse() {
             Ok(EventRecord::Sample(sample)) => match event.role {
                 Role::Counts | Role::Calls(_) => Some(Input::Sample(self.sample(&sample, event)?)),
@@ -93,10 +94,14 @@ impl Reader {
                 Some(Input::Named { task: task(pid, tid), name: text(&name), by_exec: is_execve, time_ns })
             }
             Ok(EventRecord::Fork(ForkOrExitRecord { pid, tid, ppid, ptid, timestamp })) => {
-                Some(Input::Forked { task: task(pid, tid), parent: task(ppid, ptid), time_ns: timestamp })
+                Some(Input::Forked {
+                    task: task(pid, tid),
+                    parent: task(ppid, ptid),
+                    time_ns: ClockNs::new(timestamp),
+                })
             }
             Ok(EventRecord::Exit(ForkOrExitRecord { pid, tid, timestamp, .. })) => {
-                Some(Input::Ended { task: task(pid, tid), time_ns: timestamp })
+                Some(Input::Ended { task: task(pid, tid), time_ns: ClockNs::new(timestamp) })
             }
             Ok(EventRecord::Lost(lost)) => {
                 Some(Input::Lost { records: lost.count, cpu: cpu_of(record), time_ns })
@@ -108,7 +113,8 @@ impl Reader {
                     ContextSwitchRecord::Out { preempted, .. } => (false, preempted == TaskWasPreempted::Yes),
                 };
                 let tid = common.tid?.cast_unsigned();
-                Some(Input::Switched { tid, runs, preempted, cpu: common.cpu, time_ns: common.timestamp? })
+                let time_ns = ClockNs::new(common.timestamp?);
+                Some(Input::Switched { tid, runs, preempted, cpu: common.cpu, time_ns })
             }
             Ok(EventRecord::Throttle(_)) => Some(Input::Throttled),
             Ok(_) | Err(_) if record.record_type == RecordType::LOST_SAMPLES => {
@@ -150,7 +156,7 @@ impl Reader {
         };
         Some(Sample {
             metric: event.metric,
-            time_ns: sample.timestamp.unwrap_or(0),
+            time_ns: ClockNs::new(sample.timestamp.unwrap_or(0)),
             task: task(sample.pid?, sample.tid?),
             value: sample.period.unwrap_or(event.period),
             user,
@@ -198,7 +204,7 @@ fn dump<'a>(sp: u64, stack: RawData<'a>, dyn_size: u64, copy: &'a mut Vec<u8>) -
     Dump { sp, bytes, cut: dyn_size >= stack.len() && !bytes.is_empty() }
 }
 
-fn mapped(mmap: Mmap2Record<'_>, time_ns: u64) -> Mapped<'_> {
+fn mapped(mmap: Mmap2Record<'_>, time_ns: ClockNs) -> Mapped<'_> {
     let mut mapped = Mapped {
         pid: mmap.pid.cast_unsigned(),
         tid: Some(mmap.tid.cast_unsigned()),
@@ -224,7 +230,7 @@ fn mapped(mmap: Mmap2Record<'_>, time_ns: u64) -> Mapped<'_> {
 }
 
 /// A mapping in the older record format. The kernel's own mapping uses it too.
-fn mapped_in_old_form<'a>(mmap: &MmapRecord<'a>, time_ns: u64) -> Option<Input<'a>> {
+fn mapped_in_old_form<'a>(mmap: &MmapRecord<'a>, time_ns: ClockNs) -> Option<Input<'a>> {
     let path = text(&mmap.path);
     let (start, end) = (mmap.address, mmap.address.saturating_add(mmap.length));
     if mmap.cpu_mode == CpuMode::Kernel || mmap.pid == -1 {
@@ -367,10 +373,10 @@ mod tests {
         let mut reader = Reader::default();
         let body = bytes(&[TASK, 5, 1000]);
         let first = sample(&mut reader, RawData::Single(&body), USER_MODE, clock, &X86_64);
-        assert_eq!((first.metric, first.time_ns, first.value), (MetricId(0), 5, 1000));
+        assert_eq!((first.metric, first.time_ns.raw(), first.value), (MetricId(0), 5, 1000));
         let body = bytes(&[0x10, TASK, 6, 2, USER_MARK, 0x10]);
         let second = sample(&mut reader, RawData::Single(&body), USER_MODE, misses, &FOREIGN);
-        assert_eq!((second.metric, second.time_ns, second.value), (MetricId(1), 6, 7));
+        assert_eq!((second.metric, second.time_ns.raw(), second.value), (MetricId(1), 6, 7));
         assert!(matches!(second.user, UserStack::Frames([0x10])), "{second:?}");
     }
 
@@ -381,7 +387,7 @@ mod tests {
         let body = bytes(&[0, 12, TASK, 5000, 3]);
         let record = RawEventRecord::new(RecordType::LOST, 0, RawData::Single(&body), layout(format));
         let read = Reader::default().read(&record, &X86_64).map(|input| match input {
-            Input::Lost { records, cpu, time_ns } => (records, cpu, time_ns),
+            Input::Lost { records, cpu, time_ns } => (records, cpu, time_ns.raw()),
             other => panic!("{other:?}"),
         });
         assert_eq!(read, Some((12, Some(3), 5000)));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 use whyslow_processor::Processor;
 use whyslow_profile::{Builder, Meta, Metric, MetricId, Profile, Sampler, ThreadId};
 use whyslow_unwind::{Image, Registers, X86_64};
@@ -25,7 +26,7 @@ pub(crate) struct Fake {
     pub(crate) refusing: Vec<u32>,
     pub(crate) running: FxHashMap<u32, Running>,
     /// What descriptors refer to, and the time of the answer.
-    pub(crate) descriptors: FxHashMap<(u32, i32), (String, u64)>,
+    pub(crate) descriptors: FxHashMap<(u32, i32), (String, ClockNs)>,
     /// The notifications received, in order.
     pub(crate) reported: Vec<String>,
 }
@@ -74,7 +75,7 @@ impl World for Fake {
         self.running.get(&pid).cloned()
     }
 
-    fn descriptor(&mut self, pid: u32, descriptor: i32) -> Option<(String, u64)> {
+    fn descriptor(&mut self, pid: u32, descriptor: i32) -> Option<(String, ClockNs)> {
         self.descriptors.get(&(pid, descriptor)).cloned()
     }
 
@@ -123,6 +124,11 @@ impl TestStack {
     }
 }
 
+/// A time of the recording's clock.
+pub(crate) const fn at(ns: u64) -> ClockNs {
+    ClockNs::new(ns)
+}
+
 /// A recording whose events a test defines.
 pub(crate) struct Recorded {
     pub(crate) converter: Converter<Fake>,
@@ -148,7 +154,7 @@ impl Recorded {
         let task = Task { pid, tid };
         converter.take(&Input::Sample(Sample {
             metric: *metric,
-            time_ns,
+            time_ns: at(time_ns),
             task,
             value: 1,
             user,
@@ -170,7 +176,7 @@ impl Recorded {
         self.converter.take(&Input::Mapped(Mapped {
             pid,
             tid: Some(pid),
-            time_ns: 0,
+            time_ns: at(0),
             path: Cow::Borrowed(path),
             device: (8, 1),
             inode,
@@ -186,16 +192,16 @@ impl Recorded {
     /// Process or thread `parent` starts a thread.
     pub(crate) fn fork(&mut self, parent: u32, (pid, tid): (u32, u32), time_ns: u64) {
         let parent = Task { pid: parent, tid: parent };
-        self.converter.take(&Input::Forked { task: Task { pid, tid }, parent, time_ns });
+        self.converter.take(&Input::Forked { task: Task { pid, tid }, parent, time_ns: at(time_ns) });
     }
 
     pub(crate) fn exec(&mut self, (pid, tid): (u32, u32), name: &str, time_ns: u64) {
         let (task, name) = (Task { pid, tid }, Cow::Borrowed(name));
-        self.converter.take(&Input::Named { task, name, by_exec: true, time_ns });
+        self.converter.take(&Input::Named { task, name, by_exec: true, time_ns: at(time_ns) });
     }
 
     pub(crate) fn exit(&mut self, (pid, tid): (u32, u32), time_ns: u64) {
-        self.converter.take(&Input::Ended { task: Task { pid, tid }, time_ns });
+        self.converter.take(&Input::Ended { task: Task { pid, tid }, time_ns: at(time_ns) });
     }
 
     pub(crate) fn profile(self) -> Profile {

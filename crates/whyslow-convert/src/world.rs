@@ -1,5 +1,6 @@
 //! The converter's questions to the outside.
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{ProcessId, ThreadId};
 use whyslow_unwind::Image;
 
@@ -99,7 +100,7 @@ pub trait World {
     fn read_memory(&self, pid: u32, address: u64, into: &mut [u8]) -> Result<usize, ReadError>;
 
     /// The time now, on the clock of the records; `None` if they are not recorded now.
-    fn now_ns(&self) -> Option<u64> {
+    fn now_ns(&self) -> Option<ClockNs> {
         None
     }
 
@@ -108,7 +109,7 @@ pub trait World {
 
     /// What a descriptor of a process refers to now, and the current time: a path, or the system's name of
     /// something else.
-    fn descriptor(&mut self, _pid: u32, _descriptor: i32) -> Option<(String, u64)> {
+    fn descriptor(&mut self, _pid: u32, _descriptor: i32) -> Option<(String, ClockNs)> {
         None
     }
 

@@ -9,6 +9,7 @@ use whyslow_agent_host::{
 };
 use whyslow_agent_wire::area::heap_flag;
 use whyslow_agent_wire::purpose::Purpose as Kind;
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{HeapFacts, HeapNote, HeapProcess};
 
 use crate::checks::Checks;
@@ -135,13 +136,13 @@ impl Accounting {
     }
 
     /// The facts about the whole recording so far.
-    pub(crate) fn facts(&self, programs: &Programs) -> HeapFacts {
+    pub(crate) fn facts(&self, programs: &Programs) -> HeapFacts<ClockNs> {
         let (peak, totals) = (self.tally.peak(), self.tally.totals());
         HeapFacts {
             sample_bytes: self.config.sample_bytes,
             sample_error: self.tally.sample_error(),
             peak_bytes: peak.bytes,
-            peak_ns: programs.clock.ns(peak.tick),
+            peak_ns: programs.clock.time(peak.tick),
             unknown_frees: totals.unknown_frees,
             inherited_frees: totals.inherited_frees,
             lost_events: programs.lost_events().saturating_add(totals.lost_frees),

@@ -1,5 +1,6 @@
 //! Which processes were checked for leaks, which could not be checked, and why.
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{HeapNote, LeakCheck, NoLeakCheck};
 
 /// Maximum number of processes that notes name; the others are only counted.
@@ -40,7 +41,7 @@ impl Checks {
     }
 
     /// The result for the whole recording.
-    pub(crate) fn outcome(&self) -> LeakCheck {
+    pub(crate) fn outcome(&self) -> LeakCheck<ClockNs> {
         match &self.missed[..] {
             _ if self.done > 0 => LeakCheck::AtExit,
             [] => LeakCheck::NotDone,

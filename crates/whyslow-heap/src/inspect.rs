@@ -1,5 +1,6 @@
 //! The interface for inspecting a process at its exit or for a snapshot, to find leaks.
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{HeapCounts, HeapNote, LeakCheck};
 
 use crate::ids::StackRow;
@@ -12,7 +13,7 @@ pub struct Findings {
     /// Other columns are ignored.
     pub stacks: Vec<(StackRow, HeapCounts)>,
     /// Whether leaks were searched for, and if not, why. The caller knows when.
-    pub leaks: LeakCheck,
+    pub leaks: LeakCheck<ClockNs>,
     /// Notes for the reader of the profile.
     pub notes: Vec<HeapNote>,
 }

@@ -2,6 +2,7 @@
 //! processes of the recording, in the order in which the rows appear in the batches. Times are
 //! `CLOCK_MONOTONIC` nanoseconds.
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{Growth, GrowthBar, HeapCounts, HeapFacts, HeapNote};
 
 pub use whyslow_profile::batch::{
@@ -41,8 +42,8 @@ pub struct Outcome {
     pub sites: Vec<Site>,
     /// Blocks freed by another thread than their own.
     pub transfers: Vec<Transfer>,
-    /// Facts about the whole recording. `peak_ns` and snapshot times are `CLOCK_MONOTONIC` here.
-    pub facts: HeapFacts,
+    /// Facts about the whole recording.
+    pub facts: HeapFacts<ClockNs>,
     /// Notes for the reader of the profile, besides those about the programs.
     pub notes: Vec<HeapNote>,
 }

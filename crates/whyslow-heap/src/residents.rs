@@ -1,6 +1,7 @@
 //! Measures resident set sizes, less and less often.
 
 use whyslow_agent_host::{Processes, Programs};
+use whyslow_numbers::ClockNs;
 
 use crate::ids::Tick;
 use crate::outcome::{CounterKind, CounterRow};
@@ -26,7 +27,7 @@ impl Residents {
         let clock = &programs.clock;
         let passed = now.since(clock.first_tick());
         self.next = now.plus((passed / SHARE).max(clock.span_ticks(EVERY_NS)));
-        self.measured.extend(resident(&programs.processes, clock.ns(now)));
+        self.measured.extend(resident(&programs.processes, clock.time(now)));
     }
 
     /// The values since the last call.
@@ -36,7 +37,7 @@ impl Residents {
 }
 
 /// The resident set sizes of all running processes.
-pub(crate) fn resident(processes: &Processes, time_ns: u64) -> impl Iterator<Item = CounterRow> {
+pub(crate) fn resident(processes: &Processes, time_ns: ClockNs) -> impl Iterator<Item = CounterRow> {
     let row = move |(process, value)| CounterRow { process, kind: CounterKind::Resident, time_ns, value };
     processes.resident().into_iter().map(row)
 }

@@ -1,6 +1,7 @@
 //! The numbers of one allocating stack, over all threads.
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 use whyslow_profile::HeapCounts;
 
 use crate::bars::{Bars, Histogram};
@@ -190,7 +191,7 @@ impl SiteState {
     }
 
     /// Ends a bucket in which this site changed.
-    pub(crate) fn bucket_closed(&mut self, time_ns: u64) {
+    pub(crate) fn bucket_closed(&mut self, time_ns: ClockNs) {
         self.live_curve.add(time_ns, self.live.bytes);
     }
 

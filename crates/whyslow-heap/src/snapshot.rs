@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use whyslow_agent_host::{Host, Programs, Requests, Until};
 use whyslow_agent_wire::VERSION;
 use whyslow_agent_wire::snapshot::{MOST_TEXT, Reply, Request, status};
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{HeapCounts, HeapSnapshot, LeakCheck, NoLeakCheck};
 
 use crate::accounting::Accounting;
@@ -210,7 +211,7 @@ fn add_findings(outcome: &mut Outcome, findings: Findings) {
         }
         *counts = HeapCounts::from_numbers(sums);
     }
-    let time_ns = outcome.facts.snapshot.map_or(0, |snapshot| snapshot.time_ns);
+    let time_ns = outcome.facts.snapshot.map_or(ClockNs::MIN, |snapshot| snapshot.time_ns);
     outcome.facts.leaks = match findings.leaks {
         LeakCheck::AtExit | LeakCheck::AtSnapshot(_) => LeakCheck::AtSnapshot(time_ns),
         other => other,
@@ -266,7 +267,7 @@ impl Accounting {
             return None;
         }
         let now = sys::now();
-        let time_ns = programs.clock.ns(now);
+        let time_ns = programs.clock.time(now);
         let so_far = self.tally.so_far(row, &programs.processes.of_threads(), now);
         let seen = programs.processes.all();
         programs.note_left_out();

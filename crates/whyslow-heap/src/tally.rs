@@ -373,7 +373,7 @@ impl Tally {
             self.close_rows();
         }
         let (start_ns, end_ns) = self.calendar.bucket_ns(&self.rules.clock);
-        let peak_ns = self.rules.clock.ns(self.heights.peak().tick).clamp(start_ns, end_ns);
+        let peak_ns = self.rules.clock.time(self.heights.peak().tick).clamp(start_ns, end_ns);
         self.heights.bucket_closed(peak_ns, end_ns, self.calendar.counters());
         if self.threads.many_have_ended() {
             self.accounts.settle(&self.rules);

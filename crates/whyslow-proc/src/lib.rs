@@ -17,6 +17,8 @@
 //! system (on a recording from a file) puts a trait in front of them. Answers describe the time of the call.
 //! A process can exit at any time; that is an answer too, never a panic.
 
+use whyslow_numbers::ClockNs;
+
 pub mod accounts;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
@@ -37,10 +39,10 @@ pub use watch::{has_ended, send_signal, watch};
 /// The suffix that the kernel adds to the name of an unlinked file.
 pub const DELETED: &str = " (deleted)";
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
-pub fn monotonic_ns() -> u64 {
+/// The time now, of `CLOCK_MONOTONIC`.
+pub fn now() -> ClockNs {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+    ClockNs::new(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
 /// Whether the address space of this process is limited, as by `ulimit -v`.

@@ -1,6 +1,7 @@
 //! What a heap recording adds while it runs, in batches. Rows refer to each other by number. Numbers are unique over all
-//! processes of the recording, in the order in which the rows appear in the batches. Times are `CLOCK_MONOTONIC`
-//! nanoseconds.
+//! processes of the recording, in the order in which the rows appear in the batches.
+
+use whyslow_numbers::ClockNs;
 
 use crate::heap::{Growth, GrowthBar, HeapCounts};
 
@@ -25,7 +26,7 @@ pub struct ProcessSeen {
     /// Its command name.
     pub name: String,
     /// When it was first seen.
-    pub start_ns: u64,
+    pub start_ns: ClockNs,
 }
 
 /// A thread that allocated or freed.
@@ -38,7 +39,7 @@ pub struct ThreadSeen {
     /// Its name.
     pub name: String,
     /// When it was first seen.
-    pub start_ns: u64,
+    pub start_ns: ClockNs,
 }
 
 /// A file with code on a stack.
@@ -67,7 +68,7 @@ pub struct StackSeen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimelineRow {
     /// The start of the bucket.
-    pub time_ns: u64,
+    pub time_ns: ClockNs,
     /// The thread that allocated.
     pub thread: ThreadRow,
     /// The allocating stack.
@@ -101,7 +102,7 @@ pub struct CounterRow {
     /// The kind of the counter.
     pub kind: CounterKind,
     /// The time.
-    pub time_ns: u64,
+    pub time_ns: ClockNs,
     /// The value in bytes.
     pub value: u64,
 }
@@ -114,7 +115,7 @@ pub struct Batch {
     /// Threads.
     pub threads: Vec<ThreadSeen>,
     /// Processes that exited, and when.
-    pub ended: Vec<(ProcessRow, u64)>,
+    pub ended: Vec<(ProcessRow, ClockNs)>,
     /// Modules.
     pub modules: Vec<ModuleSeen>,
     /// Stacks.
@@ -154,7 +155,7 @@ pub struct SiteEnd<'a> {
     /// How blocks of this site grew, by size.
     pub chains: &'a [GrowthBar],
     /// When most bytes were live, and the bytes live then, by allocating thread.
-    pub peak: (u64, &'a [(ThreadRow, u64)]),
+    pub peak: (ClockNs, &'a [(ThreadRow, u64)]),
     /// When the recording ended, and the bytes live then, by allocating thread.
-    pub exit: (u64, &'a [(ThreadRow, u64)]),
+    pub exit: (ClockNs, &'a [(ThreadRow, u64)]),
 }

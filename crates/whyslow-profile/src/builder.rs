@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ProfileNs;
 
 use crate::Profile;
 use crate::causal::{Causal, CausalPoint, CausalTarget, Experiment, Visits};
@@ -275,8 +276,15 @@ impl Builder {
 
     /// Adds a sample.
     #[inline]
-    pub fn sample(&mut self, metric: MetricId, time_ns: u64, thread: ThreadId, stack: StackId, value: u64) {
-        self.samples[metric.index()].push(time_ns, thread, stack, value);
+    pub fn sample(
+        &mut self,
+        metric: MetricId,
+        time: ProfileNs,
+        thread: ThreadId,
+        stack: StackId,
+        value: u64,
+    ) {
+        self.samples[metric.index()].push(time.0, thread, stack, value);
     }
 
     /// Adds the details of a wait, in addition to its sample.
@@ -295,8 +303,8 @@ impl Builder {
     }
 
     /// Adds a value of a counter.
-    pub fn counter_value(&mut self, counter: CounterId, time_ns: u64, value: i64) {
-        self.counter_values.push(counter, time_ns, value);
+    pub fn counter_value(&mut self, counter: CounterId, time: ProfileNs, value: i64) {
+        self.counter_values.push(counter, time.0, value);
     }
 
     /// Adds a row of system calls.

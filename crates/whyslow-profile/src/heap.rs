@@ -6,6 +6,7 @@
 //! tables.
 
 use serde::{Deserialize, Serialize};
+use whyslow_numbers::{ClockNs, ProfileNs, Start};
 
 use crate::ids::{StackId, ThreadId};
 use crate::note::NoLeakCheck;
@@ -234,17 +235,22 @@ pub struct Heap {
 }
 
 /// Facts about a heap recording as a whole. Present in [`crate::Meta`] if the heap was recorded.
+///
+/// `Time` is a time of the clock while the heap is recorded; [`HeapFacts::since`] makes it one of the profile.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HeapFacts {
+#[serde(
+    default,
+    bound(serialize = "Time: Clone + Serialize", deserialize = "Time: Default + Deserialize<'de>")
+)]
+pub struct HeapFacts<Time = ProfileNs> {
     /// Average number of bytes between samples; `None` if every allocation was recorded.
     pub sample_bytes: Option<u64>,
     /// Relative standard error of the estimated bytes allocated, in sampling mode.
     pub sample_error: Option<f64>,
     /// The peak of live bytes.
     pub peak_bytes: u64,
-    /// The time of the peak, in nanoseconds since the recording began.
-    pub peak_ns: u64,
+    /// The time of the peak.
+    pub peak_ns: Time,
     /// Frees of blocks that were allocated before the recording began, or whose allocation was lost.
     pub unknown_frees: u64,
     /// Frees in a forked process of blocks that its parent allocated.
@@ -255,7 +261,7 @@ pub struct HeapFacts {
     pub temporary_within: u64,
     /// Whether leaks were checked, and if not, why.
     #[serde(flatten)]
-    pub leaks: LeakCheck,
+    pub leaks: LeakCheck<Time>,
     /// Processes whose leaks could not be checked, while those of others were. A note names each.
     pub processes_not_checked: u64,
     /// The trend of the whole program's live bytes over time.
@@ -273,7 +279,40 @@ pub struct HeapFacts {
     /// CPU time of the collector.
     pub collector_cpu_ns: u64,
     /// Set if the program was still running: "live at exit" then means live at this time.
-    pub snapshot: Option<HeapSnapshot>,
+    pub snapshot: Option<HeapSnapshot<Time>>,
+}
+
+impl HeapFacts<ClockNs> {
+    /// The facts as the profile of a recording with this start has them.
+    pub fn since(self, start: Start) -> HeapFacts {
+        HeapFacts {
+            peak_ns: start.since(self.peak_ns),
+            leaks: match self.leaks {
+                LeakCheck::NotDone => LeakCheck::NotDone,
+                LeakCheck::Impossible(why) => LeakCheck::Impossible(why),
+                LeakCheck::AtExit => LeakCheck::AtExit,
+                LeakCheck::AtSnapshot(time) => LeakCheck::AtSnapshot(start.since(time)),
+            },
+            snapshot: self
+                .snapshot
+                .map(|HeapSnapshot { pid, time_ns }| HeapSnapshot { pid, time_ns: start.since(time_ns) }),
+            sample_bytes: self.sample_bytes,
+            sample_error: self.sample_error,
+            peak_bytes: self.peak_bytes,
+            unknown_frees: self.unknown_frees,
+            inherited_frees: self.inherited_frees,
+            lost_events: self.lost_events,
+            temporary_within: self.temporary_within,
+            processes_not_checked: self.processes_not_checked,
+            growth: self.growth,
+            unused: self.unused,
+            processes: self.processes,
+            by_process: self.by_process,
+            allocators: self.allocators,
+            programs_left_out: self.programs_left_out,
+            collector_cpu_ns: self.collector_cpu_ns,
+        }
+    }
 }
 
 impl HeapFacts {
@@ -311,17 +350,18 @@ pub struct HeapProcess {
 /// A snapshot of a process in the middle of a recording. Live and lost blocks are those of this process
 /// alone; all other numbers cover the whole recording up to then.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeapSnapshot {
+pub struct HeapSnapshot<Time = ProfileNs> {
     /// The operating system's number of the process.
     pub pid: u32,
-    /// The time of the snapshot, in nanoseconds since the recording began.
-    pub time_ns: u64,
+    /// The time of the snapshot.
+    pub time_ns: Time,
 }
 
 /// Whether leaks were checked.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "StoredLeakCheck", into = "StoredLeakCheck")]
-pub enum LeakCheck {
+#[serde(from = "StoredLeakCheck<Time>", into = "StoredLeakCheck<Time>")]
+#[serde(bound(serialize = "Time: Clone + Serialize", deserialize = "Time: Default + Deserialize<'de>"))]
+pub enum LeakCheck<Time = ProfileNs> {
     /// Not requested, or not possible.
     #[default]
     NotDone,
@@ -329,32 +369,32 @@ pub enum LeakCheck {
     Impossible(NoLeakCheck),
     /// Done when the program exited.
     AtExit,
-    /// Done on request while the program ran, at this time in nanoseconds since the recording began.
-    AtSnapshot(u64),
+    /// Done on request while the program ran, at this time.
+    AtSnapshot(Time),
 }
 
 /// A leak check as two fields of the file. Earlier versions have only the first, in which the reason is a
 /// sentence.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct StoredLeakCheck {
-    leaks: StoredLeaks,
+struct StoredLeakCheck<Time> {
+    leaks: StoredLeaks<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     no_leak_check: Option<serde_json::Value>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum StoredLeaks {
+enum StoredLeaks<Time> {
     #[default]
     NotDone,
     Impossible(String),
     AtExit,
-    AtSnapshot(u64),
+    AtSnapshot(Time),
 }
 
-impl From<StoredLeakCheck> for LeakCheck {
-    fn from(stored: StoredLeakCheck) -> Self {
+impl<Time> From<StoredLeakCheck<Time>> for LeakCheck<Time> {
+    fn from(stored: StoredLeakCheck<Time>) -> Self {
         match (stored.leaks, stored.no_leak_check) {
             (StoredLeaks::AtExit, _) => Self::AtExit,
             (StoredLeaks::AtSnapshot(time_ns), _) => Self::AtSnapshot(time_ns),
@@ -365,8 +405,8 @@ impl From<StoredLeakCheck> for LeakCheck {
     }
 }
 
-impl From<LeakCheck> for StoredLeakCheck {
-    fn from(check: LeakCheck) -> Self {
+impl<Time> From<LeakCheck<Time>> for StoredLeakCheck<Time> {
+    fn from(check: LeakCheck<Time>) -> Self {
         let (leaks, no_leak_check) = match check {
             LeakCheck::NotDone => (StoredLeaks::NotDone, None),
             // A value of this type always serialises.
@@ -412,11 +452,11 @@ mod tests {
 
     #[test]
     fn a_reason_is_a_fact_or_a_sentence_of_an_earlier_version() {
-        let facts = |leaks| HeapFacts { leaks, peak_bytes: u64::MAX, ..HeapFacts::default() };
+        let facts = |leaks: LeakCheck| HeapFacts { leaks, peak_bytes: u64::MAX, ..HeapFacts::default() };
         for check in [
             LeakCheck::NotDone,
             LeakCheck::AtExit,
-            LeakCheck::AtSnapshot(u64::MAX),
+            LeakCheck::AtSnapshot(ProfileNs(u64::MAX)),
             LeakCheck::Impossible(NoLeakCheck::EndedBySignal { signal: 9 }),
             LeakCheck::Impossible(NoLeakCheck::Text { text: "a sentence".to_owned() }),
         ] {
@@ -424,14 +464,14 @@ mod tests {
             assert_eq!(serde_json::from_str::<HeapFacts>(&json).unwrap(), facts(check));
         }
         assert_eq!(leaks("{}"), LeakCheck::NotDone);
-        assert_eq!(leaks(r#"{"leaks":{"at_snapshot":7}}"#), LeakCheck::AtSnapshot(7));
+        assert_eq!(leaks(r#"{"leaks":{"at_snapshot":7}}"#), LeakCheck::AtSnapshot(ProfileNs(7)));
         let text = LeakCheck::Impossible(NoLeakCheck::Text { text: "it was killed".to_owned() });
         assert_eq!(leaks(r#"{"leaks":{"impossible":"it was killed"}}"#), text);
     }
 
     #[test]
     fn earlier_versions_read_a_reason_as_not_done() {
-        let facts = HeapFacts {
+        let facts: HeapFacts = HeapFacts {
             leaks: LeakCheck::Impossible(NoLeakCheck::EndedBySignal { signal: 9 }),
             ..HeapFacts::default()
         };

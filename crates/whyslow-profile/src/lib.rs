@@ -78,6 +78,7 @@ pub use tables::{
     Optimised, Process, Samples, SourceLine, SourceLines, Span, Stacks, Static, SymbolState, Thread,
     ThreadTimes, Unit, WaitDetail, WaitDetails, WokenBy,
 };
+pub use whyslow_numbers::ProfileNs;
 pub use wrapper::is_allocation_wrapper;
 
 /// Where a copy of a module's file can be in a folder: at its full path below it, or by its name alone.

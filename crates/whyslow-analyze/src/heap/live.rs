@@ -250,7 +250,8 @@ mod tests {
     fn snapshot_uses_the_counter_over_time() {
         let mut profile = program();
         profile.meta.duration_ns = 100 * MS - 1;
-        profile.meta.heap.as_mut().unwrap().snapshot = Some(HeapSnapshot { pid: 1, time_ns: 100 * MS });
+        profile.meta.heap.as_mut().unwrap().snapshot =
+            Some(HeapSnapshot { pid: 1, time_ns: whyslow_profile::ProfileNs(100 * MS) });
         assert_eq!(live_over_time(&profile, 4), [0; 0]);
         let name = profile.strings.push(counter::LIVE);
         profile.counters.push(Counter { name, unit: Unit::Bytes, process: None });

@@ -7,6 +7,7 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_convert::Task;
+use whyslow_numbers::ClockNs;
 
 /// The accounts of each group of threads.
 #[derive(Debug, Default)]
@@ -23,7 +24,7 @@ struct Kind {
     /// The time that their samples stand for.
     sampled_ns: u64,
     /// The thread that exited last, and when.
-    last: (Task, u64),
+    last: (Task, ClockNs),
 }
 
 /// CPU time that no sample stands for.
@@ -32,7 +33,7 @@ pub(super) struct Missing {
     /// A thread of the group.
     pub(super) task: Task,
     pub(super) cpu_ns: u64,
-    pub(super) time_ns: u64,
+    pub(super) time_ns: ClockNs,
 }
 
 impl Accounts {
@@ -44,7 +45,7 @@ impl Accounts {
     }
 
     /// Adds the total CPU time of a thread that has exited.
-    pub(super) fn ended(&mut self, task: Task, name: &str, cpu_ns: u64, time_ns: u64) {
+    pub(super) fn ended(&mut self, task: Task, name: &str, cpu_ns: u64, time_ns: ClockNs) {
         let sampled_ns = self.living.remove(&task).unwrap_or(0);
         let key = (task.pid, name.chars().filter(|c| !c.is_ascii_digit()).collect());
         let kind = self.kinds.entry(key).or_insert(Kind { cpu_ns: 0, sampled_ns: 0, last: (task, time_ns) });
@@ -89,12 +90,12 @@ mod tests {
             } else if tid % 20 == 1 {
                 accounts.sampled(thread(tid), 4 * MS);
             }
-            accounts.ended(thread(tid), &format!("{name}-{tid}"), cpu, u64::from(tid));
+            accounts.ended(thread(tid), &format!("{name}-{tid}"), cpu, ClockNs::new(u64::from(tid)));
         }
         let missing = accounts.missing(4 * MS);
         assert_eq!(
             missing,
-            [Missing { task: thread(399), cpu_ns: 200 * 2 * MS - 20 * 4 * MS, time_ns: 399 }]
+            [Missing { task: thread(399), cpu_ns: 200 * 2 * MS - 20 * 4 * MS, time_ns: ClockNs::new(399) }]
         );
     }
 
@@ -106,9 +107,9 @@ mod tests {
             if tid % 4 == 0 {
                 accounts.sampled(thread(tid), 4 * MS);
             }
-            accounts.ended(thread(tid), "worker", MS, 0);
+            accounts.ended(thread(tid), "worker", MS, ClockNs::MIN);
         }
-        accounts.ended(thread(2000), "alone", 11 * MS, 0);
+        accounts.ended(thread(2000), "alone", 11 * MS, ClockNs::MIN);
         assert_eq!(accounts.missing(4 * MS), []);
     }
 }

@@ -4,13 +4,14 @@
 use std::sync::{Mutex, PoisonError};
 
 use whyslow_agent_wire::handshake::{Hello, entered};
+use whyslow_numbers::ClockNs;
 use whyslow_proc::{Mapping, process};
 
 /// A change in a process.
 #[derive(Debug)]
 pub(super) struct Arrived {
     pub(super) pid: u32,
-    pub(super) time_ns: u64,
+    pub(super) time_ns: ClockNs,
     /// The program's name, if it has just started.
     pub(super) program: Option<String>,
     /// All its mappings.
@@ -27,7 +28,7 @@ impl Arrivals {
         let begins = hello.entered != entered::LOADED;
         let arrived = Arrived {
             pid,
-            time_ns: whyslow_proc::monotonic_ns(),
+            time_ns: whyslow_proc::now(),
             program: begins.then(|| process::name(pid).unwrap_or_default()),
             mappings: mappings.to_vec(),
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_agent_host::{AgentHost, CpuRecord, CpuSample, Finished, Samples};
 use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World};
+use whyslow_numbers::ClockNs;
 use whyslow_proc as proc;
 use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
@@ -79,7 +80,7 @@ impl TimerSource {
     }
 
     /// Reports a thread's name, unless it is known.
-    fn name<W: World>(&mut self, task: Task, name: &str, time_ns: u64, converter: &mut Converter<W>) {
+    fn name<W: World>(&mut self, task: Task, name: &str, time_ns: ClockNs, converter: &mut Converter<W>) {
         if self.names.get(&task).is_none_or(|known| known != name) {
             converter.take(&Input::Named { task, name: name.into(), by_exec: false, time_ns });
             self.names.insert(task, name.to_owned());

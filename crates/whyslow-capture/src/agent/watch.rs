@@ -11,6 +11,7 @@ use whyslow_agent_wire::handshake::Hello;
 use whyslow_agent_wire::purpose::{Purpose as Kind, Purposes};
 use whyslow_heap::Accounting;
 use whyslow_inject::{Entry, Injector, Planner, entry_of};
+use whyslow_numbers::Start;
 use whyslow_proc::Mapping;
 use whyslow_profile::Meta;
 
@@ -116,8 +117,8 @@ impl AgentWatch {
     }
 
     /// Starts the recording: from now on, other processes can request snapshots.
-    pub(crate) fn begin(&self, meta: &Meta, start_ns: u64) {
-        self.snapshots.begin(meta, start_ns);
+    pub(crate) fn begin(&self, meta: &Meta, start: Start) {
+        self.snapshots.begin(meta, start);
     }
 
     /// Starts the program with the agent in it.

@@ -105,7 +105,7 @@ pub fn count(
         }
         return Err(RecordError::System { what: "counting could not be started", error });
     }
-    let start = whyslow_proc::monotonic_ns();
+    let start = whyslow_proc::now();
     let mut subject = match (target, suspended) {
         (_, Some(child)) => Subject::Child(child.release()?),
         (Target::Processes(pids), None) => Subject::attached(pids),
@@ -144,7 +144,7 @@ pub fn count(
             && Instant::now() >= at
         {
             let reading = Reading {
-                at_ns: whyslow_proc::monotonic_ns().saturating_sub(start),
+                at_ns: whyslow_proc::now().since(start),
                 usage: accounts.so_far(),
                 counts: counters.read(),
             };
@@ -154,7 +154,7 @@ pub fn count(
             next = Some((at + interval).max(Instant::now()));
         }
     };
-    let duration_ns = whyslow_proc::monotonic_ns().saturating_sub(start);
+    let duration_ns = whyslow_proc::now().since(start);
     let (exit, usage) = match &end {
         End::Exited(exit, usage) if matches!(target, Target::Command(_)) => {
             (Some(*exit), accounts.at_exit(usage))

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use whyslow_agent_wire::record::MOST_FILLED;
 use whyslow_heap::leaks::{self, LeakError, LeakReport, LiveBlock, Subject};
 use whyslow_heap::{ExitInspector, Findings, StackRow, TakeBlocks};
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{HeapCounts, HeapNote, LeakCheck, NoLeakCheck};
 
 /// What to look for.
@@ -40,7 +41,7 @@ impl ExitInspector for Inspector {
 }
 
 /// An exiting process needs no reason; a snapshot request does.
-fn not_wanted(subject: &Subject) -> LeakCheck {
+fn not_wanted(subject: &Subject) -> LeakCheck<ClockNs> {
     match subject.waiting {
         Some(_) => LeakCheck::NotDone,
         None => LeakCheck::Impossible(NoLeakCheck::NotWanted),

@@ -7,7 +7,6 @@ use whyslow_profile::HeapFacts;
 
 use super::not_checked::explain;
 use super::rows::{self, outliving};
-use super::snapshot::since;
 use crate::agent_source::AgentPart;
 use crate::source::{Ending, LiveConverter};
 
@@ -26,10 +25,10 @@ impl AgentPart for HeapRecording {
         let finish = |heap: &mut Accounting, programs: &mut _| heap.finish(programs, finished.cpu_ns());
         let Some(mut outcome) = finished.with(finish) else { return };
         let sites = std::mem::take(&mut outcome.sites);
-        rows::finish(ending.converter, &outcome, sites.into_iter(), ending.time_ns);
+        rows::finish(ending.converter, &outcome, sites.into_iter(), ending.time);
         let outliving = outliving(ending.converter);
-        let leaks = explain(outcome.facts.leaks.clone(), ending.meta.exit);
-        let facts = since(ending.converter.start_ns(), std::mem::take(&mut outcome.facts));
+        let facts = std::mem::take(&mut outcome.facts).since(ending.converter.start());
+        let leaks = explain(facts.leaks.clone(), ending.meta.exit);
         ending.meta.heap = Some(HeapFacts { leaks, ..facts });
         let outliving = outliving.filter(|_| ending.meta.exit.is_some());
         ending.note(outcome.notes.into_iter().chain(outliving));

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 
 use whyslow_convert::{HeapMetrics, Input};
 use whyslow_heap::{Outcome, Site};
+use whyslow_numbers::ClockNs;
 use whyslow_proc::process;
 use whyslow_profile::batch::SiteEnd;
 use whyslow_profile::heap::metric;
@@ -32,7 +33,7 @@ pub(crate) fn finish(
     converter: &mut LiveConverter,
     outcome: &Outcome,
     sites: impl Iterator<Item = impl Borrow<Site>>,
-    end_ns: u64,
+    end: ClockNs,
 ) {
     converter.take(&Input::Heap(&outcome.batch));
     let (mut sizes, mut lifetimes) = (Vec::new(), Vec::new());
@@ -50,7 +51,7 @@ pub(crate) fn finish(
             lifetimes: &lifetimes,
             chains: &site.chains,
             peak: (outcome.facts.peak_ns, &site.peak_by_thread),
-            exit: (end_ns, &site.exit_by_thread),
+            exit: (end, &site.exit_by_thread),
         }));
     }
     for &transfer in &outcome.transfers {
@@ -82,13 +83,17 @@ mod tests {
         let heap = Some(metrics(&mut rows, &HeapOptions::default()));
         let mut converter = Converter::new(LiveWorld::default(), rows, &Setup { heap, ..Setup::default() });
         let pid = std::process::id();
-        let seen = |name: &str, start_ns| ProcessSeen { pid, parent: None, name: name.to_owned(), start_ns };
+        let seen = |name: &str, start| {
+            let start_ns = ClockNs::new(start);
+            ProcessSeen { pid, parent: None, name: name.to_owned(), start_ns }
+        };
         let processes = vec![seen("sh", 1), seen("app", 5)];
-        let executed = Batch { processes, ended: vec![(ProcessRow(0), 5)], ..Batch::default() };
+        let executed = Batch { processes, ended: vec![(ProcessRow(0), ClockNs::new(5))], ..Batch::default() };
         converter.take(&Input::Heap(&executed));
         assert_eq!(converter.heap_processes(), [(pid, "app".to_owned())]);
         assert!(outliving(&converter).is_some(), "it still runs");
-        converter.take(&Input::Heap(&Batch { ended: vec![(ProcessRow(1), 9)], ..Batch::default() }));
+        converter
+            .take(&Input::Heap(&Batch { ended: vec![(ProcessRow(1), ClockNs::new(9))], ..Batch::default() }));
         assert!(outliving(&converter).is_none());
         let profile = converter.finish().rows.into_profile(Meta::default()).unwrap();
         assert_eq!(profile.processes.iter().map(|row| row.end_ns).collect::<Vec<_>>(), [Some(9)]);

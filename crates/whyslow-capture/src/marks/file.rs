@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use rustix::fs::OFlags;
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::ThreadId;
 
 /// Longer lines are skipped.
@@ -56,7 +57,7 @@ impl MarkerFile {
     }
 
     /// Takes new lines as start, end and name.
-    pub(super) fn read(&mut self, take: impl FnMut(u64, u64, &str)) {
+    pub(super) fn read(&mut self, take: impl FnMut(ClockNs, ClockNs, &str)) {
         let Some(mut file) = self.open() else { return };
         if file.seek(SeekFrom::Start(self.read)).is_ok() {
             self.read_from(&mut file, take);
@@ -64,7 +65,11 @@ impl MarkerFile {
     }
 
     /// Takes the lines of what was appended.
-    pub(super) fn read_from(&mut self, appended: &mut impl Read, mut take: impl FnMut(u64, u64, &str)) {
+    pub(super) fn read_from(
+        &mut self,
+        appended: &mut impl Read,
+        mut take: impl FnMut(ClockNs, ClockNs, &str),
+    ) {
         let mut buffer = [0; 32 << 10];
         while let Ok(length @ 1..) = appended.read(&mut buffer) {
             self.read += length as u64;
@@ -104,11 +109,11 @@ impl MarkerFile {
     }
 }
 
-fn parse(line: &[u8]) -> Option<(u64, u64, String)> {
+fn parse(line: &[u8]) -> Option<(ClockNs, ClockNs, String)> {
     let line = String::from_utf8_lossy(line);
     let mut fields = line.splitn(3, ' ');
-    let start = fields.next()?.parse().ok()?;
-    let end = fields.next()?.parse().ok()?;
+    let start = ClockNs::new(fields.next()?.parse().ok()?);
+    let end = ClockNs::new(fields.next()?.parse().ok()?);
     let name = fields.next().filter(|name| !name.is_empty())?;
     (start <= end).then(|| (start, end, name.to_owned()))
 }
@@ -121,7 +126,7 @@ mod tests {
 
     fn lines(file: &mut MarkerFile) -> Vec<(u64, u64, String)> {
         let mut lines = Vec::new();
-        file.read(|start, end, name| lines.push((start, end, name.to_owned())));
+        file.read(|start, end, name| lines.push((start.raw(), end.raw(), name.to_owned())));
         lines
     }
 

@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use rustc_hash::FxHashMap;
 use whyslow_convert::TaskRows;
 use whyslow_mark::wire::{Kind, Record, VERSION};
+use whyslow_numbers::{ClockNs, Start};
 use whyslow_proc::process;
 use whyslow_profile::{
     Builder, Counter, CounterId, ProcessId, RecordingNote, Span, StringId, ThreadId, Unit,
@@ -44,7 +45,7 @@ pub(crate) struct Marks {
     names: FxHashMap<Box<str>, StringId>,
     counters: FxHashMap<(Option<ProcessId>, String), CounterId>,
     is_live: bool,
-    start_ns: u64,
+    start: Start,
     taken: u64,
     text_bytes: usize,
     lost: u64,
@@ -54,27 +55,47 @@ pub(crate) struct Marks {
 /// A mark that waits until all records up to its time have arrived.
 #[derive(Debug)]
 struct Mark {
-    kind: Kind,
+    what: Marked,
     tid: u32,
-    start_ns: u64,
-    end_ns: u64,
     name: String,
     detail: String,
 }
 
-impl Mark {
+#[derive(Debug, Clone, Copy)]
+enum Marked {
+    /// A stretch of time.
+    Span { start: ClockNs, end: ClockNs },
+    /// A value of a counter.
+    Value { time: ClockNs, value: i64 },
+}
+
+impl Marked {
+    /// What a record marks.
+    fn of(record: &Record<'_>) -> Self {
+        let time = ClockNs::new(record.start_ns);
+        match record.kind {
+            Kind::Counter => Self::Value { time, value: record.end_ns.cast_signed() },
+            Kind::Hello | Kind::Span | Kind::Moment => {
+                Self::Span { start: time, end: ClockNs::new(record.end_ns) }
+            }
+        }
+    }
+
     /// When it was emitted.
-    fn time(&self) -> u64 {
-        if self.kind == Kind::Counter { self.start_ns } else { self.end_ns }
+    fn time(self) -> ClockNs {
+        match self {
+            Self::Span { end, .. } => end,
+            Self::Value { time, .. } => time,
+        }
     }
 }
 
 impl Marks {
     /// Collects the marks of processes reported with [`Marks::process_started`]. `runtime` is the program's
     /// `XDG_RUNTIME_DIR`.
-    pub(crate) fn live(start_ns: u64, runtime: Option<&OsStr>) -> Self {
+    pub(crate) fn live(start: Start, runtime: Option<&OsStr>) -> Self {
         let mut marks = Self::default();
-        (marks.is_live, marks.start_ns) = (true, start_ns);
+        (marks.is_live, marks.start) = (true, start);
         match Folder::open(runtime) {
             Ok(folder) => {
                 folder.remove_stale();
@@ -162,10 +183,8 @@ impl Marks {
                 }
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 waiting.push(Mark {
-                    kind: record.kind,
+                    what: Marked::of(&record),
                     tid: record.tid,
-                    start_ns: record.start_ns,
-                    end_ns: record.end_ns,
                     name: text(record.name),
                     detail: text(record.detail),
                 });
@@ -177,16 +196,16 @@ impl Marks {
     }
 
     /// Adds a mark of the recorder itself, which belongs to no thread.
-    pub(crate) fn add_own(&mut self, name: &str, start_ns: u64, end_ns: u64) {
-        let (kind, name, detail) = (Kind::Span, name.to_owned(), String::new());
-        self.waiting.push(Mark { kind, tid: NO_THREAD, start_ns, end_ns, name, detail });
+    pub(crate) fn add_own(&mut self, name: &str, start: ClockNs, end: ClockNs) {
+        let (what, name, detail) = (Marked::Span { start, end }, name.to_owned(), String::new());
+        self.waiting.push(Mark { what, tid: NO_THREAD, name, detail });
     }
 
     /// Adds the marks up to a time to the profile.
-    pub(crate) fn add(&mut self, until: u64, builder: &mut Builder, tasks: TaskRows<'_>) {
+    pub(crate) fn add(&mut self, until: ClockNs, builder: &mut Builder, tasks: TaskRows<'_>) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.retain(|mark| {
-            let now = mark.time() <= until;
+            let now = mark.what.time() <= until;
             if now {
                 self.add_one(mark, builder, tasks(mark.tid));
             }
@@ -196,11 +215,14 @@ impl Marks {
     }
 
     fn add_one(&mut self, mark: &Mark, builder: &mut Builder, owner: Option<(ThreadId, ProcessId)>) {
-        if mark.kind == Kind::Counter {
-            self.add_value(mark, builder, owner.map(|(_, process)| process));
-        } else {
-            let thread = owner.map(|(thread, _)| thread);
-            self.add_span(builder, thread, (mark.start_ns, mark.end_ns), &mark.name, &mark.detail);
+        match mark.what {
+            Marked::Value { time, value } => {
+                self.add_value(builder, owner.map(|(_, process)| process), &mark.name, (time, value));
+            }
+            Marked::Span { start, end } => {
+                let thread = owner.map(|(thread, _)| thread);
+                self.add_span(builder, thread, (start, end), &mark.name, &mark.detail);
+            }
         }
     }
 
@@ -208,36 +230,40 @@ impl Marks {
         &mut self,
         builder: &mut Builder,
         thread: Option<ThreadId>,
-        (start, end): (u64, u64),
+        (start, end): (ClockNs, ClockNs),
         name: &str,
         detail: &str,
     ) {
         // Spans that ended before the recording started are not part of it.
-        if end < self.start_ns || start > end || !self.has_room(name.len() + detail.len()) {
+        if end < self.start.time() || start > end || !self.has_room(name.len() + detail.len()) {
             return;
         }
         let name = self.name(builder, name);
         let detail = (!detail.is_empty()).then(|| builder.string_once(detail));
-        let since_start = |time: u64| time.saturating_sub(self.start_ns);
-        let (start_ns, end_ns) = (since_start(start), since_start(end));
+        let (start_ns, end_ns) = (self.start.since(start).0, self.start.since(end).0);
         builder.span(Span { name, thread, start_ns, end_ns, detail });
     }
 
-    fn add_value(&mut self, mark: &Mark, builder: &mut Builder, process: Option<ProcessId>) {
-        let key = (process, mark.name.clone());
+    fn add_value(
+        &mut self,
+        builder: &mut Builder,
+        process: Option<ProcessId>,
+        name: &str,
+        (time, value): (ClockNs, i64),
+    ) {
+        let key = (process, name.to_owned());
         let known = self.counters.get(&key).copied();
         if !self.has_room(0) || (known.is_none() && self.counters.len() >= COUNTERS_MAX) {
             self.lost += 1;
             return;
         }
         let counter = known.unwrap_or_else(|| {
-            let name = builder.string(&mark.name);
+            let name = builder.string(name);
             let counter = builder.counter(Counter { name, unit: Unit::Count, process });
             self.counters.insert(key, counter);
             counter
         });
-        let time = mark.start_ns.saturating_sub(self.start_ns);
-        builder.counter_value(counter, time, mark.end_ns.cast_signed());
+        builder.counter_value(counter, self.start.since(time), value);
     }
 
     /// Whether one more mark fits into the recording. Counts it as lost if not.

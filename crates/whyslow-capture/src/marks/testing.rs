@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 
 use rustix::pipe::{PipeFlags, pipe_with};
+use whyslow_numbers::{ClockNs, ProfileNs};
 use whyslow_profile::{
     Builder, LocationId, Meta, Metric, Process, ProcessId, Profile, Sampler, Thread, ThreadId,
 };
@@ -22,7 +23,7 @@ pub fn read_marks(pipe: &[u8], file: &[u8], piece: usize) -> Profile {
     let thread = builder.thread(Thread { process, tid: PID, name, start_ns: 0, end_ns: None, times: None });
     let stack = builder.stack(None, LocationId::TRUNCATED);
     let metric = builder.metric(Metric::cpu_time(Sampler::default()));
-    builder.sample(metric, 0, thread, stack, 1);
+    builder.sample(metric, ProfileNs(0), thread, stack, 1);
     let known = (thread, process);
     let tasks = |tid: u32| -> Option<(ThreadId, ProcessId)> { (tid % 2 == 1).then_some(known) };
 
@@ -37,9 +38,9 @@ pub fn read_marks(pipe: &[u8], file: &[u8], piece: usize) -> Profile {
         }
         writer.write_all(bytes).expect("room in the pipe");
         marks.collect();
-        marks.add(1 << (number % 64), &mut builder, &tasks);
+        marks.add(ClockNs::new(1 << (number % 64)), &mut builder, &tasks);
     }
-    marks.add(u64::MAX, &mut builder, &tasks);
+    marks.add(ClockNs::MAX, &mut builder, &tasks);
     let mut lines = MarkerFile::new("/marker-1.txt", Some(thread), 0);
     for mut appended in file.chunks(piece) {
         lines.read_from(&mut appended, |start, end, name| {

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use perf_event_open_sys::{self as perf, bindings as sys};
 use whyslow_events::{Attr, Count};
+use whyslow_numbers::ClockNs;
 
 use super::Record;
 use super::events::{enable, id_of, parse_info, redirect};
@@ -189,7 +190,7 @@ impl CounterRings {
 
     /// Hands over the records so far.
     pub(crate) fn drain(&mut self, take: impl FnMut(&Record<'_>)) {
-        self.merge.drain(u64::MAX, &self.layouts, take);
+        self.merge.drain(ClockNs::MAX, &self.layouts, take);
     }
 }
 

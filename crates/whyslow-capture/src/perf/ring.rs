@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use linux_perf_event_reader::{RawData, RawEventRecord, RecordType};
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use rustix::mm::{MapFlags, ProtFlags};
+use whyslow_numbers::ClockNs;
 
 use super::layouts::Layouts;
 use crate::arch;
@@ -153,7 +154,7 @@ impl Drop for Ring {
 #[derive(Debug, Default)]
 pub(crate) struct Merge {
     rings: Vec<Ring>,
-    next_time: Vec<Option<u64>>,
+    next_time: Vec<Option<ClockNs>>,
 }
 
 impl Merge {
@@ -163,7 +164,12 @@ impl Merge {
 
     /// Hands over all records up to a time, oldest first. Later ones remain in the ring: another ring may
     /// still get an older one.
-    pub(crate) fn drain(&mut self, until: u64, layouts: &Layouts, mut take: impl FnMut(&Record<'_>)) -> u64 {
+    pub(crate) fn drain(
+        &mut self,
+        until: ClockNs,
+        layouts: &Layouts,
+        mut take: impl FnMut(&Record<'_>),
+    ) -> u64 {
         for (ring, next) in self.rings.iter_mut().zip(&mut self.next_time) {
             ring.refresh();
             *next = next_time(ring, layouts);
@@ -191,8 +197,8 @@ impl Merge {
 }
 
 /// The time of a ring's next record; records without one come first.
-fn next_time(ring: &Ring, layouts: &Layouts) -> Option<u64> {
-    ring.peek(layouts).map(|(record, _)| record.timestamp().unwrap_or(0))
+fn next_time(ring: &Ring, layouts: &Layouts) -> Option<ClockNs> {
+    ring.peek(layouts).map(|(record, _)| ClockNs::new(record.timestamp().unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -250,7 +256,7 @@ mod tests {
             (RecordType::SAMPLE, &[CLOCK + 100, TASK, 40, 2000]),
         ]);
         let mut seen = Vec::new();
-        let records = Merge::new(vec![first, second]).drain(35, &layouts, |record| {
+        let records = Merge::new(vec![first, second]).drain(ClockNs::new(35), &layouts, |record| {
             let time = record.timestamp();
             match record.parse() {
                 Ok(linux_perf_event_reader::EventRecord::Sample(sample)) => {

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashSet;
 use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World};
+use whyslow_numbers::ClockNs;
 use whyslow_proc::Mapping;
 use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
@@ -35,7 +36,7 @@ pub(crate) const MAX_HZ: u32 = 100;
 /// A sample of a stopped thread.
 #[derive(Debug)]
 struct StackSample {
-    time_ns: u64,
+    time_ns: ClockNs,
     task: Task,
     /// The CPU time that it stands for.
     value_ns: u64,
@@ -49,19 +50,19 @@ struct StackSample {
 #[derive(Debug)]
 enum Seen {
     /// A process that a recorded one has started.
-    Process { pid: u32, parent: u32, time_ns: u64 },
+    Process { pid: u32, parent: u32, time_ns: ClockNs },
     /// A new thread.
-    Thread { task: Task, name: String, time_ns: u64 },
+    Thread { task: Task, name: String, time_ns: ClockNs },
     /// A process that has executed another program.
-    Program { pid: u32, name: String, time_ns: u64 },
+    Program { pid: u32, name: String, time_ns: ClockNs },
     /// The mappings of a process, after they have changed.
-    Mappings { pid: u32, mappings: Vec<Mapping>, time_ns: u64 },
+    Mappings { pid: u32, mappings: Vec<Mapping>, time_ns: ClockNs },
     /// A sample of a thread that ran.
     Sample(StackSample),
     /// A thread that has exited.
-    Ended { task: Task, time_ns: u64 },
+    Ended { task: Task, time_ns: ClockNs },
     /// CPU time of a process that no sample stands for.
-    Missed { pid: u32, cpu_ns: u64, time_ns: u64 },
+    Missed { pid: u32, cpu_ns: u64, time_ns: ClockNs },
 }
 
 /// Observations that were not taken yet.
@@ -101,7 +102,7 @@ impl Source for PtraceSource {
         Ok(())
     }
 
-    fn drain(&mut self, _until_ns: u64, converter: &mut LiveConverter) {
+    fn drain(&mut self, _until: ClockNs, converter: &mut LiveConverter) {
         self.read.clear();
         let seen = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
         for seen in &seen {

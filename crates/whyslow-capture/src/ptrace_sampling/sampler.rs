@@ -84,7 +84,7 @@ impl Rounds {
         }
         let mut seen = Vec::new();
         self.sample_stopped(&mut seen);
-        let time_ns = whyslow_proc::monotonic_ns();
+        let time_ns = whyslow_proc::now();
         let period_ns = self.interval.as_nanos() as u64;
         seen.extend(self.processes.iter().filter_map(|process| {
             process.missed_ns(period_ns).map(|cpu_ns| Seen::Missed { pid: process.pid, cpu_ns, time_ns })
@@ -98,7 +98,7 @@ impl Rounds {
 
     /// Asks each running thread to stop.
     fn stop_running_threads(&mut self, seen: &mut Vec<Seen>) {
-        let (now, time_ns) = (Instant::now(), whyslow_proc::monotonic_ns());
+        let (now, time_ns) = (Instant::now(), whyslow_proc::now());
         let mut born = Vec::new();
         for process in &mut self.processes {
             for child in process.refresh(now, time_ns, seen) {
@@ -106,7 +106,7 @@ impl Rounds {
             }
             process.threads.retain_mut(|thread| {
                 let Some(runs) = thread.may_run() else {
-                    seen.push(Seen::Ended { task: thread.task, time_ns: whyslow_proc::monotonic_ns() });
+                    seen.push(Seen::Ended { task: thread.task, time_ns: whyslow_proc::now() });
                     return false;
                 };
                 if runs && thread.stopping.is_none() {
@@ -176,7 +176,7 @@ fn own_cpu_time() -> Duration {
 }
 
 fn seed() -> u64 {
-    whyslow_proc::monotonic_ns() | 1
+    whyslow_proc::now().raw() | 1
 }
 
 /// Asks a thread to stop. Fails for one that is exiting or traced by another process.
@@ -221,7 +221,7 @@ fn copy(tracee: &Tracee, thread: &mut Thread) -> Option<StackSample> {
         return None;
     }
     (thread.covered_ns, thread.is_new) = (cpu_ns, false);
-    let time_ns = whyslow_proc::monotonic_ns();
+    let time_ns = whyslow_proc::now();
     Some(StackSample {
         time_ns,
         task: thread.task,

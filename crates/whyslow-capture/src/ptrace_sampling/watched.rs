@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use whyslow_convert::Task;
+use whyslow_numbers::ClockNs;
 use whyslow_proc::tracee::Tracee;
 use whyslow_proc::{Mapping, process};
 
@@ -122,7 +123,7 @@ impl Process {
     }
 
     /// Checks for changes. Returns the child processes that it has started.
-    pub(super) fn refresh(&mut self, now: Instant, time_ns: u64, seen: &mut Vec<Seen>) -> Vec<u32> {
+    pub(super) fn refresh(&mut self, now: Instant, time_ns: ClockNs, seen: &mut Vec<Seen>) -> Vec<u32> {
         let pid = self.pid;
         self.last_ns = process::cpu_time_ns(pid).unwrap_or(self.last_ns);
         for tid in process::threads(pid).unwrap_or_default() {

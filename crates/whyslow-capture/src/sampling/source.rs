@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linux_perf_event_reader::RecordType;
 use whyslow_convert::{Input, Task, perf};
+use whyslow_numbers::ClockNs;
 use whyslow_proc::process;
 use whyslow_profile::{MetricId, RecordingNote};
 
@@ -106,7 +107,7 @@ impl EventSource {
 impl Source for EventSource {
     fn start(&mut self, converter: &mut LiveConverter) -> Result<(), RecordError> {
         let leaving = self.events.has(|role| role == EventRole::Leaves);
-        self.pace = leaving.then(|| Pace::new(converter.start_ns()));
+        self.pace = leaving.then(|| Pace::new(converter.start().time()));
         if !self.on_exec {
             let cannot = |error| RecordError::System { what: "sampling could not be started", error };
             self.events.enable().map_err(cannot)?;
@@ -129,7 +130,7 @@ impl Source for EventSource {
         self.is_paused = false;
         self.pause_others(false);
         if let Some(pace) = &mut self.pace {
-            *pace = pace.restarted(whyslow_proc::monotonic_ns());
+            *pace = pace.restarted(whyslow_proc::now());
         }
         waiting::begin_with(converter.living().into_iter(), converter);
         Ok(())
@@ -145,12 +146,12 @@ impl Source for EventSource {
         if has_calls { interval.min(EAGER) } else { interval }
     }
 
-    fn drain(&mut self, until_ns: u64, converter: &mut LiveConverter) {
+    fn drain(&mut self, until: ClockNs, converter: &mut LiveConverter) {
         let Self { events, recorded, reader, readings, .. } = self;
         recorded.search(process::parents);
         let layouts = &events.layouts;
         let mut left = 0;
-        events.merge.drain(until_ns, layouts, |record| {
+        events.merge.drain(until, layouts, |record| {
             let Reading { event, request, samples } = &mut readings[layouts.event(record)];
             // Losses of requested events are known from their counts, and are not lost CPU time samples.
             if request.is_some() && record.record_type == RecordType::LOST {
@@ -174,8 +175,7 @@ impl Source for EventSource {
         if self.is_paused {
             return;
         }
-        if let Some(turn) = self.pace.as_mut().and_then(|pace| pace.turn(left, whyslow_proc::monotonic_ns()))
-        {
+        if let Some(turn) = self.pace.as_mut().and_then(|pace| pace.turn(left, whyslow_proc::now())) {
             // Wakeups without stacks continue to be recorded.
             for event in self.events.open.iter().filter(|event| event.role.is_paced()) {
                 event.pause(turn == Turn::Pause);

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use whyslow_convert::{Converter, Setup, WaitStacks};
+use whyslow_numbers::{ClockNs, Start};
 use whyslow_proc::{machine, process};
 use whyslow_profile::file::Writer;
 use whyslow_profile::{Builder, Counters, Meta, Note, RecordingNote, StillRunning};
@@ -65,15 +66,15 @@ pub(crate) fn record(
     };
     let own_before = host::own_usage();
 
-    let start_ns = whyslow_proc::monotonic_ns();
-    let marks = Marks::live(start_ns, target.runtime_folder().as_deref());
+    let time_0 = Start::at(whyslow_proc::now());
+    let marks = Marks::live(time_0, target.runtime_folder().as_deref());
     let mut rows = Builder::new();
     let (metrics, setup) =
         Metrics::create(options, &started.cpu, &started.sample_target, &requests, &mut rows);
-    let setup = Setup { start_ns, kernel_base: kernel_base.unwrap_or(0), ..setup };
+    let setup = Setup { start: time_0, kernel_base: kernel_base.unwrap_or(0), ..setup };
     let mut converter = Converter::new(LiveWorld::new(marks), rows, &setup);
     if let Some(agent) = &started.agent {
-        agent.begin(&meta, start_ns);
+        agent.begin(&meta, time_0);
     }
     let writer = match Writer::new(file, &meta) {
         Ok(writer) => writer,
@@ -106,16 +107,16 @@ pub(crate) fn record(
         control,
         watch,
         written: 0,
-        paused_ns: None,
+        paused: None,
     };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     let priority = host::RaisedPriority::new();
     let end = session.run(deadline);
-    let end_ns = whyslow_proc::monotonic_ns();
-    session.stop(end_ns);
+    let end_time = whyslow_proc::now();
+    session.stop(end_time);
     drop(priority);
 
-    meta.duration_ns = end_ns.saturating_sub(start_ns);
+    meta.duration_ns = time_0.since(end_time).0;
     let is_program = matches!(target, Target::Command(_));
     if is_program {
         meta.still_running = still_running(&session.converter, child_pid);
@@ -124,7 +125,7 @@ pub(crate) fn record(
     // The resources of the program are not those of the whole machine.
     let usage = set_end(&mut meta, end).filter(|_| is_program);
     meta.counters = session.converter.counters().clone();
-    session.finish_sources(&mut meta, end_ns, usage.as_ref());
+    session.finish_sources(&mut meta, end_time, usage.as_ref());
     meta.notes.extend(notes_of_waits(&session.converter, waits).map(Note::from));
     meta.notes.extend(no_wakers.then_some(RecordingNote::WakersNotRecorded).map(Note::from));
     meta.notes.extend(session.converter.world_mut().marks.notes().into_iter().map(Note::from));
@@ -274,7 +275,7 @@ struct Session {
     /// The number of samples before those that the converter holds.
     written: u64,
     /// Since when the recording is paused.
-    paused_ns: Option<u64>,
+    paused: Option<ClockNs>,
 }
 
 impl Session {
@@ -299,14 +300,14 @@ impl Session {
             // A signal that arrives from now on is read in the next round.
             let fd = self.signals.fd();
             let has_signals = waits.iter().any(|wait| wait.fd == fd && wait.revents != 0);
-            if has_signals && self.paused_ns.is_none() {
+            if has_signals && self.paused.is_none() {
                 for source in &mut self.sources {
                     source.before_reaping(&mut self.converter);
                 }
             }
             let end = self.follow_orders(has_signals, deadline);
             if end.is_none() {
-                eager_left = if self.drain(whyslow_proc::monotonic_ns().saturating_sub(SETTLE_NS)) {
+                eager_left = if self.drain(whyslow_proc::now().minus(SETTLE_NS)) {
                     EAGER_AFTER_READ
                 } else {
                     eager_left.saturating_sub(1)
@@ -325,7 +326,7 @@ impl Session {
 
     /// The time until the next drain.
     fn interval(&mut self, eager: bool) -> Duration {
-        if self.paused_ns.is_some() {
+        if self.paused.is_some() {
             return CALM;
         }
         let interval = if eager { EAGER } else { CALM };
@@ -348,8 +349,8 @@ impl Session {
                 Order::Pause => self.pause(),
                 Order::Resume => self.resume(),
                 Order::Mark(name) => {
-                    let time_ns = whyslow_proc::monotonic_ns();
-                    self.converter.world_mut().marks.add_own(&name, time_ns, time_ns);
+                    let now = whyslow_proc::now();
+                    self.converter.world_mut().marks.add_own(&name, now, now);
                 }
                 Order::Stop => end = end.or(Some(End::Stopped)),
             }
@@ -359,71 +360,71 @@ impl Session {
 
     /// Ends everything that is under way, as the end of the recording does.
     fn pause(&mut self) {
-        if self.paused_ns.is_some() {
+        if self.paused.is_some() {
             return;
         }
-        let now_ns = whyslow_proc::monotonic_ns().saturating_sub(SETTLE_NS);
-        self.drain(now_ns);
-        self.converter.pause(now_ns);
+        let now = whyslow_proc::now().minus(SETTLE_NS);
+        self.drain(now);
+        self.converter.pause(now);
         for source in &mut self.sources {
             source.pause();
         }
-        self.paused_ns = Some(now_ns);
+        self.paused = Some(now);
     }
 
     /// Begins again, as with processes that already run.
     fn resume(&mut self) {
-        let Some(since_ns) = self.paused_ns.take() else { return };
-        let now_ns = whyslow_proc::monotonic_ns();
-        self.drain(now_ns.saturating_sub(SETTLE_NS));
-        self.converter.resume(now_ns);
+        let Some(since) = self.paused.take() else { return };
+        let now = whyslow_proc::now();
+        self.drain(now.minus(SETTLE_NS));
+        self.converter.resume(now);
         for source in &mut self.sources {
             // A source that cannot go on gives no more samples; those so far are kept.
             let _ = source.resume(&mut self.converter);
         }
-        self.converter.world_mut().marks.add_own(PAUSED, since_ns, now_ns);
+        self.converter.world_mut().marks.add_own(PAUSED, since, now);
     }
 
     /// Takes what was observed up to a time. Returns whether a live stack had to be read for it.
-    fn drain(&mut self, until_ns: u64) -> bool {
-        let Self { sources, converter, paused_ns, .. } = self;
+    fn drain(&mut self, until: ClockNs) -> bool {
+        let Self { sources, converter, paused, .. } = self;
         converter.begin_drain();
         converter.world_mut().marks.collect();
         for source in &mut *sources {
-            source.drain(until_ns, converter);
+            source.drain(until, converter);
         }
-        converter.end_drain(until_ns);
-        if paused_ns.is_none() {
+        converter.end_drain(until);
+        if paused.is_none() {
             for source in sources {
                 source.look(converter);
             }
         }
-        converter.add_rows(|world, builder, tasks| world.marks.add(until_ns, builder, tasks));
+        converter.add_rows(|world, builder, tasks| world.marks.add(until, builder, tasks));
         converter.has_read_live()
     }
 
     /// Stops the sources, takes the rest, and ends what is under way.
-    fn stop(&mut self, end_ns: u64) {
-        if let Some(since_ns) = self.paused_ns {
-            self.converter.world_mut().marks.add_own(PAUSED, since_ns, end_ns);
+    fn stop(&mut self, end: ClockNs) {
+        if let Some(since) = self.paused {
+            self.converter.world_mut().marks.add_own(PAUSED, since, end);
         }
         for source in &mut self.sources {
             source.stop();
         }
-        self.drain(u64::MAX);
-        self.converter.end(end_ns);
+        self.drain(ClockNs::MAX);
+        self.converter.end(end);
         self.read_marker_files();
     }
 
     /// Takes what the sources know only at the end.
-    fn finish_sources(&mut self, meta: &mut Meta, end_ns: u64, usage: Option<&Usage>) {
+    fn finish_sources(&mut self, meta: &mut Meta, end: ClockNs, usage: Option<&Usage>) {
         if let Some(usage) = usage {
             meta.user_time_ns = usage.user.as_nanos() as u64;
             meta.system_time_ns = usage.system.as_nanos() as u64;
             // 0 means unknown.
             meta.max_resident_bytes = usage.known_peak_bytes().unwrap_or(0);
         }
-        let mut ending = Ending { time_ns: end_ns, converter: &mut self.converter, meta, usage };
+        let mut ending = Ending { time: end, converter: &mut self.converter, meta, usage };
         for source in self.sources.drain(..) {
             source.finish(&mut ending);
         }
@@ -436,7 +437,7 @@ impl Session {
         for source in &mut self.sources {
             source.flush(&mut self.converter);
         }
-        self.converter.flush(whyslow_proc::monotonic_ns());
+        self.converter.flush(whyslow_proc::now());
         self.written += self.converter.rows().pending_samples() as u64;
         self.show_rows();
         if self.write_error.is_none() {
@@ -463,11 +464,11 @@ impl Session {
     }
 
     fn report(&self) {
-        let elapsed_ns = self.converter.since_start(whyslow_proc::monotonic_ns());
+        let elapsed_ns = self.converter.start().since(whyslow_proc::now()).0;
         self.control.report(Progress {
             elapsed: Duration::from_nanos(elapsed_ns),
             samples: self.written + self.converter.rows().pending_samples() as u64,
-            is_paused: self.paused_ns.is_some(),
+            is_paused: self.paused.is_some(),
         });
     }
 

@@ -3,6 +3,7 @@
 //! time follows from how long the thread was on a CPU.
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{MetricId, SpecialFrame, ThreadId};
 
 use super::setup::AccountSetup;
@@ -37,7 +38,7 @@ struct Missing {
 #[derive(Debug, Default)]
 struct CpuTime {
     /// Since when it is on a CPU.
-    since: Option<u64>,
+    since: Option<ClockNs>,
     /// Time on CPUs before that.
     ns: u64,
     /// The part of it that samples or earlier rows stand for.
@@ -47,17 +48,17 @@ struct CpuTime {
 
 impl CpuTime {
     /// Time on CPUs up to now.
-    fn until(&self, time: u64) -> u64 {
-        self.ns + self.since.map_or(0, |since| time.saturating_sub(since))
+    fn until(&self, time: ClockNs) -> u64 {
+        self.ns + self.since.map_or(0, |since| time.since(since))
     }
 
     /// The time that neither samples nor rows stand for.
-    fn missing(&self, time: u64) -> u64 {
+    fn missing(&self, time: ClockNs) -> u64 {
         self.until(time).saturating_sub(self.covered_ns)
     }
 
     /// It leaves its CPU.
-    fn stop(&mut self, time: u64) {
+    fn stop(&mut self, time: ClockNs) {
         self.ns = self.until(time);
         self.since = None;
     }
@@ -79,7 +80,7 @@ impl Accounts {
     }
 
     /// How long a thread was on CPUs.
-    pub(super) fn ran_ns(&self, thread: ThreadId, time: u64) -> u64 {
+    pub(super) fn ran_ns(&self, thread: ThreadId, time: ClockNs) -> u64 {
         self.threads.get(&thread).map_or(0, |cpu| cpu.until(time))
     }
 
@@ -89,12 +90,12 @@ impl Accounts {
     }
 
     /// A thread is on a CPU, at the latest since this time: it executes a program, or runs already.
-    pub(super) fn runs(&mut self, thread: ThreadId, time: u64) {
+    pub(super) fn runs(&mut self, thread: ThreadId, time: ClockNs) {
         self.threads.entry(thread).or_default().since.get_or_insert(time);
     }
 
     /// A thread was switched onto a CPU or off it.
-    pub(super) fn switched(&mut self, tables: &mut Tables, thread: ThreadId, runs: bool, time: u64) {
+    pub(super) fn switched(&mut self, tables: &mut Tables, thread: ThreadId, runs: bool, time: ClockNs) {
         let cpu = self.threads.entry(thread).or_default();
         if runs {
             cpu.since = Some(time);
@@ -109,7 +110,7 @@ impl Accounts {
     /// Threads with the same inherited events swap them at a context switch: a period that starts in one
     /// thread can end in another that has just started. The first thread's part of it belongs to its own
     /// account.
-    pub(super) fn weigh(&mut self, metric: MetricId, thread: ThreadId, time: u64, value: u64) -> u64 {
+    pub(super) fn weigh(&mut self, metric: MetricId, thread: ThreadId, time: ClockNs, value: u64) -> u64 {
         let value = self.weight(metric, thread, time, value);
         if self.totals.len() <= metric.index() {
             self.totals.resize(metric.index() + 1, 0);
@@ -119,7 +120,7 @@ impl Accounts {
         value
     }
 
-    fn weight(&mut self, metric: MetricId, thread: ThreadId, time: u64, value: u64) -> u64 {
+    fn weight(&mut self, metric: MetricId, thread: ThreadId, time: ClockNs, value: u64) -> u64 {
         let Some(rows) = self.rows.as_mut().filter(|rows| rows.metric == metric) else { return value };
         let (cpu, period_ns) = (self.threads.entry(thread).or_default(), rows.period_ns);
         // An attached thread may have been on its CPU before its events were open, and records can be lost.
@@ -137,14 +138,14 @@ impl Accounts {
     }
 
     /// Adds a row for the time without a sample before a sample, if it is long.
-    pub(super) fn add_gap(&mut self, tables: &mut Tables, metric: MetricId, thread: ThreadId, time: u64) {
+    pub(super) fn add_gap(&mut self, tables: &mut Tables, metric: MetricId, thread: ThreadId, time: ClockNs) {
         if self.rows.as_ref().is_some_and(|rows| rows.metric == metric) {
             self.add_missing(tables, thread, time, PERIODS_OF_ROW);
         }
     }
 
     /// A thread exits, or the recording ends.
-    pub(super) fn end(&mut self, tables: &mut Tables, thread: ThreadId, time: u64) {
+    pub(super) fn end(&mut self, tables: &mut Tables, thread: ThreadId, time: ClockNs) {
         let (Some(_), Some(cpu)) = (&self.rows, self.threads.get_mut(&thread)) else { return };
         cpu.stop(time);
         if !cpu.has_sample && cpu.ns > 0 {
@@ -154,7 +155,7 @@ impl Accounts {
     }
 
     /// Closes the account of a thread until it runs again.
-    pub(super) fn close(&mut self, tables: &mut Tables, thread: ThreadId, time: u64) {
+    pub(super) fn close(&mut self, tables: &mut Tables, thread: ThreadId, time: ClockNs) {
         if let Some(cpu) = self.threads.get_mut(&thread) {
             cpu.stop(time);
             self.add_missing(tables, thread, time, 0);
@@ -162,7 +163,7 @@ impl Accounts {
     }
 
     /// Adds a row for time without a sample if it is at least this many periods.
-    fn add_missing(&mut self, tables: &mut Tables, thread: ThreadId, time: u64, periods: u64) {
+    fn add_missing(&mut self, tables: &mut Tables, thread: ThreadId, time: ClockNs, periods: u64) {
         let (Some(rows), Some(cpu)) = (&self.rows, self.threads.get_mut(&thread)) else { return };
         let missing = cpu.missing(time);
         if missing == 0 || missing < periods * rows.period_ns {
@@ -180,7 +181,7 @@ impl Accounts {
 }
 
 /// Adds a row that is no sample.
-pub(super) fn add_row(tables: &mut Tables, metric: MetricId, thread: ThreadId, time: u64, value: u64) {
+pub(super) fn add_row(tables: &mut Tables, metric: MetricId, thread: ThreadId, time: ClockNs, value: u64) {
     let location = tables.builder.special(SpecialFrame::NotSampled);
     let stack = tables.builder.stack(None, location);
     tables.builder.sample(metric, tables.since_start(time), thread, stack, value);

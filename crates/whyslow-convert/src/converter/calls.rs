@@ -19,6 +19,7 @@ mod recent;
 mod text;
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 use whyslow_processor::Processor;
 use whyslow_profile::{
     LocationId, MetricId, Module, ModuleKind, RelativeAddress, StackId, StringId, ThreadId, bracketed,
@@ -52,7 +53,7 @@ pub(super) struct Calls {
     counts: Counts,
     threads: FxHashMap<ThreadId, InCall>,
     /// The time of the last record.
-    read_ns: u64,
+    read_ns: ClockNs,
     /// How often records were lost.
     losses: u64,
     /// Calls whose exit is missing.
@@ -85,7 +86,7 @@ struct InCall {
 struct Current {
     number: i64,
     arguments: [u64; 6],
-    begin_ns: u64,
+    begin_ns: ClockNs,
     stack: Option<StackId>,
     file: Option<FileId>,
     /// The path or address that it points to.
@@ -98,7 +99,7 @@ struct Current {
 struct Stacked {
     number: i64,
     arguments: [u64; 6],
-    time_ns: u64,
+    time_ns: ClockNs,
     stack: Option<StackId>,
     text: Option<String>,
 }
@@ -108,7 +109,7 @@ impl Calls {
     pub(super) fn new(processor: Processor, metrics: [MetricId; 3]) -> Self {
         let (kinds, threads) = Default::default();
         let (files, counts) = (Files::default(), Counts::new(metrics));
-        Self { processor, kinds, files, counts, threads, read_ns: 0, losses: 0, unpaired: 0 }
+        Self { processor, kinds, files, counts, threads, read_ns: ClockNs::MIN, losses: 0, unpaired: 0 }
     }
 
     /// The number of calls whose exit is missing because records were lost.
@@ -131,7 +132,7 @@ impl Calls {
         let call = self.threads.entry(thread.id).or_default();
         let stacked = call.stack.take().filter(|stacked| {
             let same = stacked.number == number && stacked.arguments == arguments;
-            same && time_ns.abs_diff(stacked.time_ns) < SAME_NS
+            same && time_ns.distance(stacked.time_ns) < SAME_NS
         });
         let (stack, text) = stacked.map_or((None, None), |stacked| (stacked.stack, stacked.text));
         self.read_ns = time_ns;
@@ -158,7 +159,7 @@ impl Calls {
         call.is_32_bit = is_32_bit;
         let of_current = |current: &&mut Current| {
             let same = current.number == number && current.arguments == arguments && current.stack.is_none();
-            same && time_ns.abs_diff(current.begin_ns) < SAME_NS
+            same && time_ns.distance(current.begin_ns) < SAME_NS
         };
         if let Some(current) = call.current.as_mut().filter(of_current) {
             (current.stack, current.text) = (stack, text);
@@ -213,7 +214,7 @@ impl Calls {
         tables: &mut Tables,
         thread: LiveThread,
         current: Current,
-        end_ns: u64,
+        end_ns: ClockNs,
         result: Option<i64>,
     ) {
         let is_32_bit = self.threads.get(&thread.id).is_some_and(|call| call.is_32_bit);
@@ -230,7 +231,7 @@ impl Calls {
         let stack = tables.builder.stack(stack, place);
         let length_ns = match meaning.does {
             Does::Exit => 0,
-            _ => end_ns.saturating_sub(current.begin_ns),
+            _ => end_ns.since(current.begin_ns),
         };
         let bytes = result.filter(|result| meaning.moves && *result > 0).map_or(0, i64::cast_unsigned);
         let key = Key { thread: thread.id, stack, call: name, file, error };
@@ -244,7 +245,7 @@ impl Calls {
         world: &impl World,
         tables: &mut Tables,
         thread: LiveThread,
-        time_ns: u64,
+        time_ns: ClockNs,
     ) {
         let Some(call) = self.threads.get_mut(&thread.id) else { return };
         let of_its_program = InCall { is_32_bit: call.is_32_bit, ..InCall::default() };
@@ -272,12 +273,12 @@ impl Calls {
     }
 
     /// A process has executed a program.
-    pub(super) fn executed(&mut self, pid: u32, time_ns: u64) {
+    pub(super) fn executed(&mut self, pid: u32, time_ns: ClockNs) {
         self.files.executed(pid, time_ns);
     }
 
     /// A process has exited.
-    pub(super) fn process_ended(&mut self, pid: u32, time_ns: u64) {
+    pub(super) fn process_ended(&mut self, pid: u32, time_ns: ClockNs) {
         self.files.forget(pid, time_ns);
     }
 
@@ -289,7 +290,7 @@ impl Calls {
 
     /// All records have been read.
     pub(super) fn end(&mut self, tables: &mut Tables) {
-        self.read_ns = u64::MAX;
+        self.read_ns = ClockNs::MAX;
         self.flush(tables);
     }
 

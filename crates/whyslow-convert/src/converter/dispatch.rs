@@ -1,5 +1,6 @@
 //! Which parts an input is about.
 
+use whyslow_numbers::{ClockNs, Start};
 use whyslow_profile::batch::Batch;
 use whyslow_profile::{ModuleKind, RelativeAddress, StackId, WokenBy};
 
@@ -20,7 +21,7 @@ impl<W: World> Converter<W> {
             return;
         }
         match *input {
-            Input::Begins { time_ns } => self.tables.start_ns = time_ns,
+            Input::Begins { time_ns } => self.tables.start = Start::at(time_ns),
             Input::Sample(ref sample) => self.sample(sample),
             Input::Unsampled { metric, task, time_ns, value } => {
                 let thread = self.ensure_thread(task, time_ns);
@@ -118,7 +119,7 @@ impl<W: World> Converter<W> {
         self.mappings.map(&mut self.world, &mut self.tables, *pid, mapped.file_mapping(), kind);
     }
 
-    fn lost(&mut self, records: u64, cpu: Option<u32>, time_ns: u64) {
+    fn lost(&mut self, records: u64, cpu: Option<u32>, time_ns: ClockNs) {
         self.tables.counters.lost_samples += records;
         if let Some(waits) = &mut self.waits {
             waits.lost(cpu, time_ns);
@@ -166,7 +167,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    fn switched(&mut self, tid: u32, runs: bool, preempted: bool, cpu: Option<u32>, time_ns: u64) {
+    fn switched(&mut self, tid: u32, runs: bool, preempted: bool, cpu: Option<u32>, time_ns: ClockNs) {
         let Some(thread) = self.tasks.thread(tid) else { return };
         let Self { waits, mappings, accounts, tables, .. } = self;
         match waits {
@@ -178,14 +179,14 @@ impl<W: World> Converter<W> {
     }
 
     /// A thread is on a CPU: it executes a program, or runs already.
-    pub(super) fn runs(&mut self, tid: u32, time_ns: u64) {
+    pub(super) fn runs(&mut self, tid: u32, time_ns: ClockNs) {
         if let Some(thread) = self.tasks.thread(tid).filter(|_| time_ns >= self.taken_from_ns) {
             self.accounts.runs(thread.id, time_ns);
         }
     }
 
     /// A thread already waits when its recording starts.
-    fn waits_already(&mut self, tid: u32, time_ns: u64) {
+    fn waits_already(&mut self, tid: u32, time_ns: ClockNs) {
         let is_taken = time_ns >= self.taken_from_ns;
         let (Some(waits), Some(thread)) = (&mut self.waits, self.tasks.thread(tid)) else { return };
         if is_taken {

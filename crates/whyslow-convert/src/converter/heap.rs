@@ -2,6 +2,7 @@
 //! profile.
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 use whyslow_profile::batch::{
     Batch, CounterKind, CounterRow, ProcessRow, SiteEnd, StackSeen, TimelineRow, Transfer,
 };
@@ -94,7 +95,7 @@ impl HeapRows {
             if self.processes[row + 1..].contains(&id) {
                 continue;
             }
-            let end_ns = Some(tables.since_start(time_ns));
+            let end_ns = Some(tables.since_start(time_ns).0);
             tables.builder.update_process(id, |row| row.end_ns = row.end_ns.or(end_ns));
         }
     }
@@ -183,7 +184,7 @@ impl HeapRows {
         &self,
         tables: &mut Tables,
         metric: MetricId,
-        time: u64,
+        time: ClockNs,
         stack: StackId,
         by_thread: &[(whyslow_profile::batch::ThreadRow, u64)],
     ) {

@@ -1,5 +1,6 @@
 //! Starts and ends: of processes, threads, rounds and the recording. Every part hears of them in the same order.
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{ModuleKind, ProcessId, ThreadId};
 
 use super::Converter;
@@ -10,18 +11,18 @@ use crate::world::{Running, World};
 impl<W: World> Converter<W> {
     /// Adds the recorded process before its first record.
     pub fn add_process(&mut self, pid: u32, name: &str) {
-        let start_ns = self.start_ns();
-        self.new_process(pid, None, name, start_ns);
-        self.new_thread(Task::first_of(pid), name, start_ns);
+        let start = self.start().time();
+        self.new_process(pid, None, name, start);
+        self.new_thread(Task::first_of(pid), name, start);
     }
 
     /// Adds a process that already runs, with its threads and mappings, as far as the world knows them.
     pub fn add_running_process(&mut self, pid: u32) {
         let Running { name, threads, mappings } = self.world.running(pid).unwrap_or_default();
-        let (name, start_ns) = (name.unwrap_or_else(|| nameless(pid)), self.start_ns());
-        self.new_process(pid, None, &name, start_ns);
+        let (name, start) = (name.unwrap_or_else(|| nameless(pid)), self.start().time());
+        self.new_process(pid, None, &name, start);
         for (tid, own) in threads {
-            self.new_thread(Task { pid, tid }, own.as_ref().unwrap_or(&name), start_ns);
+            self.new_thread(Task { pid, tid }, own.as_ref().unwrap_or(&name), start);
         }
         for row in mappings {
             let Self { world, tables, tasks, mappings, .. } = self;
@@ -33,7 +34,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    fn new_process(&mut self, pid: u32, parent: Option<u32>, name: &str, time: u64) {
+    fn new_process(&mut self, pid: u32, parent: Option<u32>, name: &str, time: ClockNs) {
         let row = parent.and_then(|parent| self.tasks.process(parent));
         self.tasks.add_process(&mut self.tables, pid, row, name, time);
         self.mappings.process_started(pid, parent);
@@ -41,14 +42,14 @@ impl<W: World> Converter<W> {
         self.world.process_started(pid);
     }
 
-    fn new_thread(&mut self, task: Task, name: &str, time: u64) {
+    fn new_thread(&mut self, task: Task, name: &str, time: ClockNs) {
         if let Some(replaced) = self.tasks.add_thread(&mut self.tables, task, name, time) {
             self.forget_thread(replaced);
         }
     }
 
     /// Ensures that a thread has its state. Adds a row only if no record was about the thread yet.
-    pub(super) fn ensure_thread(&mut self, task: Task, time: u64) -> Option<LiveThread> {
+    pub(super) fn ensure_thread(&mut self, task: Task, time: ClockNs) -> Option<LiveThread> {
         if let Some(known) = self.tasks.thread_of(task) {
             return Some(known);
         }
@@ -73,7 +74,7 @@ impl<W: World> Converter<W> {
     }
 
     /// Adds a process that was not announced.
-    pub(super) fn ensure_process(&mut self, pid: u32, time: u64) {
+    pub(super) fn ensure_process(&mut self, pid: u32, time: ClockNs) {
         if self.tasks.process(pid).is_none() {
             self.add_running_process(pid);
             self.tasks.seen(pid, time);
@@ -81,7 +82,13 @@ impl<W: World> Converter<W> {
     }
 
     /// The row of the process that had a number at a time. Adds one if no kernel record announced it.
-    pub(super) fn process_at(&mut self, pid: u32, parent: Option<u32>, name: &str, time: u64) -> ProcessId {
+    pub(super) fn process_at(
+        &mut self,
+        pid: u32,
+        parent: Option<u32>,
+        name: &str,
+        time: ClockNs,
+    ) -> ProcessId {
         if let Some(id) = self.tasks.process_at(&self.tables, pid, time) {
             return id;
         }
@@ -92,7 +99,7 @@ impl<W: World> Converter<W> {
     }
 
     /// The row of a thread, in the same way.
-    pub(super) fn thread_at(&mut self, task: Task, name: &str, time: u64) -> ThreadId {
+    pub(super) fn thread_at(&mut self, task: Task, name: &str, time: ClockNs) -> ThreadId {
         if let Some(id) = self.tasks.thread_at(&self.tables, task, time) {
             return id;
         }
@@ -100,7 +107,7 @@ impl<W: World> Converter<W> {
         self.tasks.add_row_of_thread(&mut self.tables, task, process, name, time)
     }
 
-    pub(super) fn forked(&mut self, task: Task, parent: Task, time: u64) {
+    pub(super) fn forked(&mut self, task: Task, parent: Task, time: ClockNs) {
         let Task { pid, tid } = task;
         // A thread keeps its parent's name until it gets its own.
         let name = self.tasks.name_of(&self.tables, parent.tid);
@@ -132,7 +139,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    pub(super) fn named(&mut self, task: Task, name: &str, by_exec: bool, time: u64) {
+    pub(super) fn named(&mut self, task: Task, name: &str, by_exec: bool, time: ClockNs) {
         let Task { pid, tid } = task;
         if by_exec && self.tasks.process(pid).is_some() {
             self.executed(task, time);
@@ -151,7 +158,7 @@ impl<W: World> Converter<W> {
 
     /// A thread executes a program, so it is on a CPU. If it is one of several, it continues under the number of the
     /// first one, and all others exit. No record announces the end of its old number.
-    fn executed(&mut self, task: Task, time: u64) {
+    fn executed(&mut self, task: Task, time: ClockNs) {
         self.mappings.executed(task.pid);
         self.stacks.process_changed(task.pid);
         for other in self.tasks.others(&self.tables, task) {
@@ -165,7 +172,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    pub(super) fn ended(&mut self, task: Task, time: u64) {
+    pub(super) fn ended(&mut self, task: Task, time: ClockNs) {
         self.end_thread(task.tid, time);
         // Threads can continue after the first one has exited.
         if !self.tasks.end_process(&mut self.tables, task, time) || task.pid != task.tid {
@@ -180,7 +187,7 @@ impl<W: World> Converter<W> {
         self.world.process_ended(task.pid);
     }
 
-    fn end_thread(&mut self, tid: u32, time: u64) {
+    fn end_thread(&mut self, tid: u32, time: ClockNs) {
         let Some(thread) = self.tasks.thread(tid) else { return };
         self.store_times(thread, time);
         self.accounts.end(&mut self.tables, thread.id, time);
@@ -190,13 +197,13 @@ impl<W: World> Converter<W> {
     }
 
     /// Ends the wait of a thread, and stores its times.
-    fn store_times(&mut self, thread: LiveThread, time: u64) {
+    fn store_times(&mut self, thread: LiveThread, time: ClockNs) {
         let Self { waits: Some(waits), accounts, tables, mappings, .. } = self else { return };
         waits.ends(mappings, thread, None, time);
         waits.store_times(tables, thread, accounts.ran_ns(thread.id, time));
     }
 
-    fn end_call(&mut self, thread: LiveThread, time: u64) {
+    fn end_call(&mut self, thread: LiveThread, time: ClockNs) {
         if let Self { calls: Some(calls), world, tables, .. } = self {
             calls.thread_ends(world, tables, thread, time);
         }
@@ -226,14 +233,14 @@ impl<W: World> Converter<W> {
     }
 
     /// All records up to a time have arrived.
-    pub fn end_drain(&mut self, until: u64) {
+    pub fn end_drain(&mut self, until: ClockNs) {
         if let Some(waits) = &mut self.waits {
             waits.end_round(until);
         }
     }
 
     /// Adds the rows of waits and calls that are complete.
-    pub fn flush(&mut self, now: u64) {
+    pub fn flush(&mut self, now: ClockNs) {
         if let Some(calls) = &mut self.calls {
             calls.flush(&mut self.tables);
         }
@@ -244,23 +251,23 @@ impl<W: World> Converter<W> {
 
     /// Ends the waits, system calls and accounts of all threads, and leaves out what happens until
     /// [`Self::resume`]. Processes, threads and mappings are still followed.
-    pub fn pause(&mut self, time_ns: u64) {
+    pub fn pause(&mut self, time_ns: ClockNs) {
         for thread in self.tasks.all() {
             self.accounts.close(&mut self.tables, thread.id, time_ns);
         }
         self.end_waits(time_ns);
         self.end_calls(time_ns);
-        self.taken_from_ns = u64::MAX;
+        self.taken_from_ns = ClockNs::MAX;
     }
 
     /// Takes everything from this time on. The states of threads must be reported anew, as for threads that
     /// already run when their recording starts.
-    pub fn resume(&mut self, time_ns: u64) {
+    pub fn resume(&mut self, time_ns: ClockNs) {
         self.taken_from_ns = time_ns;
     }
 
     /// Ends what is under way at the end of the recording: accounts, waits and system calls.
-    pub fn end(&mut self, time_ns: u64) {
+    pub fn end(&mut self, time_ns: ClockNs) {
         let mut running = self.tasks.living(&self.tables);
         running.sort_unstable_by_key(|thread| thread.id);
         for thread in running {
@@ -270,7 +277,7 @@ impl<W: World> Converter<W> {
         self.end_calls(time_ns);
     }
 
-    fn end_waits(&mut self, time: u64) {
+    fn end_waits(&mut self, time: ClockNs) {
         for thread in self.tasks.living(&self.tables) {
             self.store_times(thread, time);
         }
@@ -279,7 +286,7 @@ impl<W: World> Converter<W> {
         }
     }
 
-    fn end_calls(&mut self, time: u64) {
+    fn end_calls(&mut self, time: ClockNs) {
         for thread in self.tasks.all() {
             self.end_call(thread, time);
         }

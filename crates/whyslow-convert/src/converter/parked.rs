@@ -7,6 +7,8 @@
 //! The layout is the compiler's, as seen with parking_lot_core 0.9.12. What is read must look like
 //! it: no other lock waits with these values.
 
+use whyslow_numbers::ClockNs;
+
 use crate::input::Dump;
 use crate::world::World;
 
@@ -23,7 +25,7 @@ const LEAST_ADDRESS: u64 = 0x10000;
 pub(super) struct Parked {
     pub(super) key: u64,
     /// When it was read, if that was after the thread had left its CPU.
-    pub(super) read_ns: Option<u64>,
+    pub(super) read_ns: Option<ClockNs>,
 }
 
 /// The key of a thread that waits on a futex: from the copy of its stack, which often has the thread's own

@@ -1,5 +1,6 @@
 //! What a source decides before its first input.
 
+use whyslow_numbers::Start;
 use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
 
@@ -10,7 +11,7 @@ use super::mappings::Limits;
 pub struct Setup {
     /// Time 0 of the profile, on the clock of the inputs. A source that learns it from its first record sends
     /// [`crate::Input::Begins`].
-    pub start_ns: u64,
+    pub start: Start,
     /// The address of the kernel's `_text`; 0 if unknown.
     pub kernel_base: u64,
     /// The processor of the recording.
@@ -33,7 +34,7 @@ impl Default for Setup {
     /// Samples of this machine.
     fn default() -> Self {
         Self {
-            start_ns: 0,
+            start: Start::default(),
             kernel_base: 0,
             processor: Processor::HOST,
             limits: Limits::NONE,

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::{ClockNs, ProfileNs};
 use whyslow_profile::{Builder, Process, ProcessId, Thread, ThreadId};
 
 use super::tables::Tables;
@@ -28,7 +29,7 @@ struct ProcessState {
     id: ProcessId,
     threads: usize,
     /// Since when it is known, if no record announced its start.
-    seen_ns: Option<u64>,
+    seen_ns: Option<ClockNs>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -138,10 +139,10 @@ impl Tasks {
         pid: u32,
         parent: Option<ProcessId>,
         name: &str,
-        time: u64,
+        time: ClockNs,
     ) {
         let name = tables.builder.string(name);
-        let start_ns = tables.since_start(time);
+        let start_ns = tables.since_start(time).0;
         let id = tables.builder.process(Process { pid, parent, name, start_ns, end_ns: None });
         self.rows.add_process(pid, id);
         self.processes.insert(pid, ProcessState { id, threads: 0, seen_ns: None });
@@ -153,11 +154,11 @@ impl Tasks {
         tables: &mut Tables,
         task: Task,
         name: &str,
-        time: u64,
+        time: ClockNs,
     ) -> Option<ThreadId> {
         let process = self.processes.get_mut(&task.pid)?;
         process.threads += 1;
-        let (process, name, start_ns) = (process.id, tables.builder.string(name), tables.since_start(time));
+        let (process, name, start_ns) = (process.id, tables.builder.string(name), tables.since_start(time).0);
         let thread = Thread { process, tid: task.tid, name, start_ns, end_ns: None, times: None };
         let id = tables.builder.thread(thread);
         self.rows.add_thread(task, id);
@@ -191,19 +192,19 @@ impl Tasks {
     }
 
     /// A process is known since a time, although no record announced its start.
-    pub(super) fn seen(&mut self, pid: u32, time: u64) {
+    pub(super) fn seen(&mut self, pid: u32, time: ClockNs) {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.seen_ns = Some(time);
         }
     }
 
     /// The row of the process that had a number at a time.
-    pub(super) fn process_at(&self, tables: &Tables, pid: u32, time: u64) -> Option<ProcessId> {
+    pub(super) fn process_at(&self, tables: &Tables, pid: u32, time: ClockNs) -> Option<ProcessId> {
         self.rows.process_at(&tables.builder, pid, tables.since_start(time))
     }
 
     /// The row of the thread that had a number at a time.
-    pub(super) fn thread_at(&self, tables: &Tables, task: Task, time: u64) -> Option<ThreadId> {
+    pub(super) fn thread_at(&self, tables: &Tables, task: Task, time: ClockNs) -> Option<ThreadId> {
         self.rows.thread_at(&tables.builder, task, tables.since_start(time))
     }
 
@@ -214,9 +215,9 @@ impl Tasks {
         task: Task,
         process: ProcessId,
         name: &str,
-        time: u64,
+        time: ClockNs,
     ) -> ThreadId {
-        let (name, start_ns) = (tables.builder.string(name), tables.since_start(time));
+        let (name, start_ns) = (tables.builder.string(name), tables.since_start(time).0);
         let thread = Thread { process, tid: task.tid, name, start_ns, end_ns: None, times: None };
         let id = tables.builder.thread(thread);
         self.rows.add_thread(task, id);
@@ -241,7 +242,7 @@ impl Tasks {
         tables: &mut Tables,
         pid: u32,
         parent: u32,
-        start: u64,
+        start: ClockNs,
         name: &str,
     ) -> bool {
         let parent = self.process(parent);
@@ -253,7 +254,7 @@ impl Tasks {
         }
         let is_nameless = tables.builder.text(row.name) == nameless(pid);
         let name = if is_nameless { tables.builder.string(name) } else { row.name };
-        let start_ns = tables.since_start(start);
+        let start_ns = tables.since_start(start).0;
         tables.builder.update_process(id, |row| {
             (row.start_ns, row.name, row.parent) = (start_ns, name, parent);
         });
@@ -267,13 +268,13 @@ impl Tasks {
         &self,
         tables: &mut Tables,
         task: Task,
-        start: u64,
+        start: ClockNs,
         name: &str,
         adopted: bool,
     ) -> bool {
         let Some(id) = self.row_of(tables, task) else { return false };
         let row = tables.builder.thread_row(id);
-        let start_ns = tables.since_start(start);
+        let start_ns = tables.since_start(start).0;
         let is_other = !adopted && (row.start_ns == 0 || row.start_ns < start_ns);
         if row.end_ns.is_some() || is_other {
             return false;
@@ -322,8 +323,8 @@ impl Tasks {
     }
 
     /// A thread has exited.
-    pub(super) fn end_thread(&mut self, tables: &mut Tables, tid: u32, time: u64) {
-        let end_ns = Some(tables.since_start(time));
+    pub(super) fn end_thread(&mut self, tables: &mut Tables, tid: u32, time: ClockNs) {
+        let end_ns = Some(tables.since_start(time).0);
         let Some(thread) = self.threads.get(&tid) else { return };
         tables.builder.update_thread(thread.id, |row| row.end_ns = end_ns);
         self.ended.push_back((self.round, tid, thread.id));
@@ -331,8 +332,8 @@ impl Tasks {
 
     /// A process ends with its first thread, or with the last one that goes on after it. Returns whether the process is
     /// known.
-    pub(super) fn end_process(&self, tables: &mut Tables, task: Task, time: u64) -> bool {
-        let end_ns = Some(tables.since_start(time));
+    pub(super) fn end_process(&self, tables: &mut Tables, task: Task, time: ClockNs) -> bool {
+        let end_ns = Some(tables.since_start(time).0);
         let Some(process) = self.processes.get(&task.pid) else { return false };
         if task.pid == task.tid || tables.builder.process_row(process.id).end_ns.is_some() {
             tables.builder.update_process(process.id, |row| row.end_ns = end_ns);
@@ -380,15 +381,15 @@ impl Rows {
     }
 
     /// The process that had a number at a time.
-    fn process_at(&self, builder: &Builder, pid: u32, time: u64) -> Option<ProcessId> {
+    fn process_at(&self, builder: &Builder, pid: u32, time: ProfileNs) -> Option<ProcessId> {
         let before = self.processes_before.get(&pid).into_iter().flatten();
-        last_started(before, *self.processes.get(&pid)?, |id| builder.process_row(id).start_ns <= time)
+        last_started(before, *self.processes.get(&pid)?, |id| builder.process_row(id).start_ns <= time.0)
     }
 
     /// The thread that had a number at a time.
-    fn thread_at(&self, builder: &Builder, task: Task, time: u64) -> Option<ThreadId> {
+    fn thread_at(&self, builder: &Builder, task: Task, time: ProfileNs) -> Option<ThreadId> {
         let before = self.threads_before.get(&task).into_iter().flatten();
-        last_started(before, *self.threads.get(&task)?, |id| builder.thread_row(id).start_ns <= time)
+        last_started(before, *self.threads.get(&task)?, |id| builder.thread_row(id).start_ns <= time.0)
     }
 }
 

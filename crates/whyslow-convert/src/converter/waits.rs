@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{SpecialFrame, StackId, ThreadId, ThreadTimes, WaitFrame, WokenBy};
 
 use self::alike::Place;
@@ -88,7 +89,7 @@ struct Away {
     /// The lock that it is queued for, if it waits on its own futex.
     parked: Option<Parked>,
     /// Since when it is off its CPU, and whether it is only queued for one.
-    since: Option<(u64, bool)>,
+    since: Option<(ClockNs, bool)>,
     /// The CPU that it left.
     cpu: Option<u32>,
     /// The wakeup that ended its wait.
@@ -99,17 +100,17 @@ struct Away {
 #[derive(Debug, Default)]
 struct Snapshots {
     /// Those that no record has placed yet, with the time that each took.
-    taken: Vec<(Range<u64>, Place)>,
+    taken: Vec<(Range<ClockNs>, Place)>,
     /// The end of the last wait without one.
-    missed_ns: Option<u64>,
+    missed_ns: Option<ClockNs>,
     /// Whether the thread is a candidate.
     listed: bool,
 }
 
 impl Snapshots {
     /// The snapshot that was taken in a wait. Drops those of earlier times.
-    fn of_wait(&mut self, wait: Range<u64>) -> Option<Place> {
-        let inside = |taken: &Range<u64>| wait.start <= taken.start && taken.end <= wait.end;
+    fn of_wait(&mut self, wait: Range<ClockNs>) -> Option<Place> {
+        let inside = |taken: &Range<ClockNs>| wait.start <= taken.start && taken.end <= wait.end;
         let place = self.taken.iter().find(|(taken, _)| inside(taken)).map(|(_, place)| *place);
         self.taken.retain(|(taken, _)| taken.start >= wait.end);
         place
@@ -128,7 +129,7 @@ pub(super) struct Leaving {
 /// A wakeup, and who did it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wakeup {
-    pub(super) time: u64,
+    pub(super) time: ClockNs,
     pub(super) by: WokenBy,
     pub(super) thread: Option<ThreadId>,
     pub(super) stack: Option<StackId>,
@@ -142,7 +143,7 @@ pub(super) struct Snapshot {
     pub(super) argument: u64,
     pub(super) parked: Option<Parked>,
     pub(super) frame: WaitFrame,
-    pub(super) taken: Range<u64>,
+    pub(super) taken: Range<ClockNs>,
 }
 
 impl Waits {
@@ -184,7 +185,7 @@ impl Waits {
     }
 
     /// Records were lost.
-    pub(super) fn lost(&mut self, cpu: Option<u32>, time: u64) {
+    pub(super) fn lost(&mut self, cpu: Option<u32>, time: ClockNs) {
         self.losses.add(cpu, time);
     }
 
@@ -207,7 +208,7 @@ impl Waits {
 
     /// At most this many threads that need a snapshot: those that wait without one as far as is known, and
     /// those whose waits were too short for the records to arrive in time. They take turns.
-    pub(super) fn candidates(&mut self, most: usize, now: u64) -> Vec<Task> {
+    pub(super) fn candidates(&mut self, most: usize, now: ClockNs) -> Vec<Task> {
         let mut tasks = Vec::new();
         for _ in 0..self.candidates.len() {
             if tasks.len() == most {
@@ -220,7 +221,7 @@ impl Waits {
                 Some((since, false)) => thread.away.stack.is_none() && last.is_none_or(|last| last < since),
                 _ => false,
             };
-            let missed = thread.snapshots.missed_ns.is_some_and(|missed| now < missed + MISSED_NS);
+            let missed = thread.snapshots.missed_ns.is_some_and(|missed| now < missed.plus(MISSED_NS));
             let waits_known = matches!(thread.away.since, Some((_, false)));
             if waits_unseen || missed && !waits_known {
                 tasks.push(thread.task);
@@ -252,11 +253,11 @@ impl Waits {
     }
 
     /// A thread has left its CPU.
-    pub(super) fn begins(&mut self, thread: LiveThread, preempted: bool, cpu: Option<u32>, time: u64) {
+    pub(super) fn begins(&mut self, thread: LiveThread, preempted: bool, cpu: Option<u32>, time: ClockNs) {
         let away = &mut self.thread(thread).away;
         (away.since, away.cpu) = (Some((time, preempted)), cpu);
         // An earlier wakeup was for a wait that never started.
-        away.woken = away.woken.filter(|woken| !preempted && woken.time + WOKEN_ON_LEAVING_NS >= time);
+        away.woken = away.woken.filter(|woken| !preempted && woken.time.plus(WOKEN_ON_LEAVING_NS) >= time);
         if !preempted
             && self.rows.as_ref().is_some_and(|rows| rows.stacks_from() == WaitStackSource::Snapshots)
         {
@@ -280,11 +281,11 @@ impl Waits {
     }
 
     /// A thread is on a CPU again, or the recording ends.
-    pub(super) fn ends(&mut self, code: &Mappings, thread: LiveThread, on: Option<u32>, time: u64) {
+    pub(super) fn ends(&mut self, code: &Mappings, thread: LiveThread, on: Option<u32>, time: ClockNs) {
         let Some(state) = self.threads.get_mut(&thread.id) else { return };
         let Away { stack, argument, parked, since, cpu, woken } = std::mem::take(&mut state.away);
         let Some((since, preempted)) = since else { return };
-        self.losses.judge([cpu, on], since, time.saturating_sub(since));
+        self.losses.judge([cpu, on], since, time.since(since));
         let woken = woken.filter(|woken| !preempted && woken.time <= time);
         // Before the wakeup it was blocked, and after it queued for a CPU.
         let ready = match woken {
@@ -293,8 +294,8 @@ impl Waits {
             None => time,
         };
         let times = &mut state.times;
-        times.blocked_ns += ready.saturating_sub(since);
-        times.queued_ns += time.saturating_sub(ready);
+        times.blocked_ns += ready.since(since);
+        times.queued_ns += time.since(ready);
         times.waits += u64::from(!preempted);
         times.preemptions += u64::from(preempted);
         let snapshot = state.snapshots.of_wait(since..time).filter(|_| !preempted);
@@ -319,7 +320,7 @@ impl Waits {
 
     /// Stores the times of a thread up to its exit or the end of the recording. `ran_ns` is its time on CPUs.
     pub(super) fn store_times(&mut self, tables: &mut Tables, thread: LiveThread, ran_ns: u64) {
-        self.split(thread.id, u64::MAX);
+        self.split(thread.id, ClockNs::MAX);
         let (times, (before, now)) = match self.threads.get_mut(&thread.id) {
             Some(state) => {
                 if let Some(rows) = &mut self.rows {
@@ -342,7 +343,7 @@ impl Waits {
 
     /// Writes the rows of the waits that have ended. Those without a stack get one of a wait that is alike.
     /// If there is none, they are kept for the next call, unless this is the last one.
-    pub(super) fn settle(&mut self, tables: &mut Tables, now: u64, last: bool) {
+    pub(super) fn settle(&mut self, tables: &mut Tables, now: ClockNs, last: bool) {
         let Some(rows) = &mut self.rows else { return };
         for thread in self.threads.values_mut() {
             rows.add_all(thread.unsplit.take_unread(now));

@@ -7,6 +7,7 @@
 
 use byteorder::NativeEndian;
 use linux_perf_event_reader::{EventRecord, RawData, RawEventRecord, RecordType, SampleFormat};
+use whyslow_numbers::ClockNs;
 use whyslow_profile::MetricId;
 
 use super::{Event, Reader};
@@ -41,7 +42,7 @@ impl Reader {
         data.skip(if names_event { 16 } else { 8 }).ok()?;
         let pid = data.read_u32::<NativeEndian>().ok()?;
         let task = Task { pid, tid: data.read_u32::<NativeEndian>().ok()? };
-        let time_ns = data.read_u64::<NativeEndian>().ok()?;
+        let time_ns = ClockNs::new(data.read_u64::<NativeEndian>().ok()?);
         let size = data.read_u32::<NativeEndian>().ok()?;
         let mut raw = data.split_off_prefix(size as usize).ok()?;
         raw.skip(8).ok()?;
@@ -108,12 +109,12 @@ mod tests {
         let bytes = body(&[1, 3, 0x5000, 12, 0, 0, 0], &[]);
         let record = RawEventRecord::new(RecordType::SAMPLE, 0, RawData::Single(&bytes), layout(format));
         let Some(Input::Enters(enters)) = reader.read_call(&record, CallEvent::Enter) else { panic!() };
-        assert_eq!((enters.task, enters.time_ns, enters.number), (Task { pid: 100, tid: 101 }, 55, 1));
+        assert_eq!((enters.task, enters.time_ns.raw(), enters.number), (Task { pid: 100, tid: 101 }, 55, 1));
         assert_eq!((enters.arguments, enters.stack.is_none()), ([3, 0x5000, 12, 0, 0, 0], true));
         let bytes = body(&[1, -2_i64 as u64], &[]);
         let record = RawEventRecord::new(RecordType::SAMPLE, 0, RawData::Single(&bytes), layout(format));
         let Some(Input::Returns(returns)) = reader.read_call(&record, CallEvent::Return) else { panic!() };
-        assert_eq!((returns.number, returns.result, returns.time_ns), (1, -2, 55));
+        assert_eq!((returns.number, returns.result, returns.time_ns.raw()), (1, -2, 55));
         let format = format | SampleFormat::REGS_USER | SampleFormat::STACK_USER;
         for (abi, is_32_bit) in [(1, true), (2, false)] {
             let bytes = body(&[1, 3, 0, 0, 0, 0, 0], &[abi, 0x30, 0x20, 0x10, 8, 5, 8]);

@@ -115,7 +115,7 @@ pub fn write_dhat(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<Le
             }
         }
     }
-    let peak_ns = profile.meta.heap.as_ref().map_or(0, |facts| facts.peak_ns);
+    let peak_ns = profile.meta.heap.as_ref().map_or(0, |facts| facts.peak_ns.0);
     let file = File {
         version: 2,
         mode: "heap",

@@ -4,8 +4,8 @@
 use serde::Deserialize;
 use whyslow_profile::heap::{LeakCheck, metric};
 use whyslow_profile::{
-    Frame, HeapCounts, HeapFacts, ImportNote, LocationId, Metric, MetricId, NoLeakCheck, Origin, StackId,
-    ThreadId, Unit,
+    Frame, HeapCounts, HeapFacts, ImportNote, LocationId, Metric, MetricId, NoLeakCheck, Origin, ProfileNs,
+    StackId, ThreadId, Unit,
 };
 
 use super::assemble::{Assembly, FunctionText};
@@ -128,7 +128,10 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         let peak = rows.sites.iter().fold(0u64, |sum, site| sum.saturating_add(site.counts.peak_bytes));
         let facts = HeapFacts {
             peak_bytes: peak,
-            peak_ns: file.tg.filter(|_| is_time).map_or(0, |time| json::nanoseconds(time.0, 1e3)),
+            peak_ns: file
+                .tg
+                .filter(|_| is_time)
+                .map_or(ProfileNs(0), |time| ProfileNs(json::nanoseconds(time.0, 1e3))),
             temporary_within: 1,
             leaks: LeakCheck::Impossible(NoLeakCheck::OtherTool { tool: "DHAT".to_owned() }),
             processes: 1,

@@ -30,7 +30,7 @@ impl Rows {
     /// Adds the blocks live at the peak and at the end as metrics, then all rows to the profile.
     pub(super) fn finish(self, assembly: &mut Assembly, facts: HeapFacts, thread: ThreadId) {
         let totals: [Total; 2] = [
-            (metric::LIVE_AT_PEAK, facts.peak_ns, |counts| counts.peak_bytes),
+            (metric::LIVE_AT_PEAK, facts.peak_ns.0, |counts| counts.peak_bytes),
             (metric::LIVE_AT_EXIT, assembly.profile.meta.duration_ns, |counts| counts.live_at_exit_bytes),
         ];
         for (name, time, value) in totals {

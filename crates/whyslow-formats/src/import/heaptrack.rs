@@ -18,8 +18,8 @@
 use rustc_hash::FxHashMap;
 use whyslow_profile::heap::{LeakCheck, counter, metric};
 use whyslow_profile::{
-    Frame, HeapCounts, HeapFacts, ImportNote, LocationId, Metric, MetricId, ModuleId, NoLeakCheck, StackId,
-    Unit,
+    Frame, HeapCounts, HeapFacts, ImportNote, LocationId, Metric, MetricId, ModuleId, NoLeakCheck, ProfileNs,
+    StackId, Unit,
 };
 
 use super::assemble::{Assembly, FunctionText};
@@ -295,7 +295,7 @@ fn assemble(
     }
     let facts = HeapFacts {
         peak_bytes: whole.peak,
-        peak_ns: whole.peak_ns,
+        peak_ns: ProfileNs(whole.peak_ns),
         temporary_within: 1,
         leaks: LeakCheck::Impossible(NoLeakCheck::OtherTool { tool: "heaptrack".to_owned() }),
         processes: 1,
@@ -415,7 +415,7 @@ c 14
         assert_eq!(profile.meta.command, ["./app", "one"]);
         assert_eq!(profile.meta.duration_ns, 20_000_000);
         let facts = profile.meta.heap.as_ref().expect("a heap");
-        assert_eq!((facts.peak_bytes, facts.peak_ns), (0x10 + 2 * 0x64, 10_000_000));
+        assert_eq!((facts.peak_bytes, facts.peak_ns), (0x10 + 2 * 0x64, ProfileNs(10_000_000)));
         let [make, keep] = &profile.heap.sites[..] else { panic!("two sites") };
         let numbers = |counts: &HeapCounts| {
             (

@@ -17,6 +17,7 @@ use linux_perf_event_reader::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_convert::{Converter, Input, Limits, Setup, perf};
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{
     Builder, ImportNote, KernelView, Meta, Metric, MetricId, ModuleId, Note, Profile, Sampler, Unit,
 };
@@ -55,7 +56,7 @@ struct Conversion {
     known_build_ids: usize,
     /// Whether a record had a time.
     started: bool,
-    last_ns: u64,
+    last: ClockNs,
     samples: u64,
 }
 
@@ -84,11 +85,11 @@ impl Sink for Conversion {
             });
         }
         let Some(event) = self.events.get(event) else { return };
-        let time = record.timestamp().unwrap_or(0);
-        self.last_ns = self.last_ns.max(time);
+        let time = ClockNs::new(record.timestamp().unwrap_or(0));
+        self.last = self.last.max(time);
         self.samples += u64::from(record.record_type == RecordType::SAMPLE);
         // The first time is the start of the recording.
-        if time > 0 && !self.started {
+        if time > ClockNs::MIN && !self.started {
             self.started = true;
             converter.take(&Input::Begins { time_ns: time });
         }
@@ -161,11 +162,11 @@ impl Conversion {
     fn finish(self, header: &Header, seen: Seen) -> Result<Imported, ImportError> {
         let empty = || ImportError::unusable(Format::PerfData, "no records");
         let mut converter = self.converter.ok_or_else(empty)?;
-        let start_ns = converter.start_ns();
+        let start = converter.start();
         let mut meta = meta(header, &converter);
-        meta.duration_ns = self.last_ns.saturating_sub(start_ns);
+        meta.duration_ns = start.since(self.last).0;
         if let Some((wall, clock)) = header.facts.clock {
-            meta.started_unix_ns = wall.saturating_add(start_ns).saturating_sub(clock);
+            meta.started_unix_ns = wall.saturating_add(start.time().raw()).saturating_sub(clock.raw());
         }
         let too_large = || ImportError::TooLarge { what: "too many rows".to_owned() };
         let rows = std::mem::take(converter.rows_mut());

@@ -99,7 +99,7 @@ fn dhat_follows_the_rules_of_its_viewer_and_keeps_totals() {
     let (text, _) = written(&profile, write_dhat);
     let file: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(dhat_rules(&file), Ok(()));
-    assert_eq!(file["tg"], profile.meta.heap.as_ref().unwrap().peak_ns / 1000);
+    assert_eq!(file["tg"], profile.meta.heap.as_ref().unwrap().peak_ns.0 / 1000);
     let back = from_bytes(text.as_bytes(), Format::Dhat).profile;
     let of = |pick: fn(&HeapCounts) -> u64| pick(&profile.heap.totals());
     assert_eq!(sum(&back, "bytes-allocated"), of(|counts| counts.bytes_allocated));
@@ -233,7 +233,7 @@ fn heaptrack_events_add_up_to_every_number_of_every_stack() {
     assert_eq!(read.total, cost(&profile.heap.totals()));
     assert_eq!(of_traces(&read), expected(&profile));
     let facts = profile.meta.heap.as_ref().unwrap();
-    assert_eq!(read.peak_ms, facts.peak_ns / 1_000_000);
+    assert_eq!(read.peak_ms, facts.peak_ns.0 / 1_000_000);
     assert_eq!(read.end_ms, profile.meta.duration_ns / 1_000_000);
 }
 
@@ -328,7 +328,7 @@ fn massif_has_the_peak_and_its_call_sites() {
     let facts = profile.meta.heap.as_ref().unwrap();
     let peaks: Vec<_> = snapshots.iter().filter(|snapshot| snapshot.2 == "peak").collect();
     let [(time, bytes, _, tree)] = peaks.as_slice() else { panic!("one peak") };
-    assert_eq!((*time, *bytes), (facts.peak_ns / 1_000_000, facts.peak_bytes));
+    assert_eq!((*time, *bytes), (facts.peak_ns.0 / 1_000_000, facts.peak_bytes));
     assert!(snapshots.iter().all(|snapshot| snapshot.1 <= facts.peak_bytes));
     assert!(snapshots.is_sorted_by_key(|snapshot| snapshot.0));
     let last = snapshots.last().unwrap();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use whyslow_analyze::testing;
 use whyslow_profile::heap::{counter, metric};
 use whyslow_profile::{
-    Counter, CounterId, Growth, HeapCounts, HeapFacts, HeapSite, Metric, Profile, Samples, StackId, ThreadId,
-    Unit,
+    Counter, CounterId, Growth, HeapCounts, HeapFacts, HeapSite, Metric, Profile, ProfileNs, Samples,
+    StackId, ThreadId, Unit,
 };
 
 /// The length of a bucket of the timeline.
@@ -161,7 +161,7 @@ impl Script {
         profile.meta.duration_ns = end_ns;
         profile.meta.heap = Some(HeapFacts {
             peak_bytes: self.peak,
-            peak_ns: self.peak_ns,
+            peak_ns: ProfileNs(self.peak_ns),
             temporary_within: 1,
             ..HeapFacts::default()
         });

@@ -3,7 +3,7 @@
 use whyslow_analyze::{Quality, Selection};
 use whyslow_formats::export::{Export, write_dhat};
 use whyslow_formats::import::{self, Format, ImportError, ImportOptions};
-use whyslow_profile::{ImportNote, MetricId, Note, Profile, Unit};
+use whyslow_profile::{ImportNote, MetricId, Note, Profile, ProfileNs, Unit};
 
 use crate::support::{from_bytes, imported, lines, sample, totals};
 
@@ -220,7 +220,7 @@ fn dhat_has_times_in_each_spelling_of_microseconds() {
         );
         let profile = from_bytes(file.as_bytes(), Format::Dhat).profile;
         assert_eq!(profile.meta.duration_ns, 50_000, "{unit}");
-        assert_eq!(profile.meta.heap.as_ref().unwrap().peak_ns, 20_000);
+        assert_eq!(profile.meta.heap.as_ref().unwrap().peak_ns, ProfileNs(20_000));
         assert_eq!(profile.heap.totals().lifetime_ns, 30_000);
     }
 }

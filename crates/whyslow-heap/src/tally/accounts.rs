@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use whyslow_agent_wire::record::MOST_FILLED;
+use whyslow_numbers::ClockNs;
 use whyslow_profile::HeapCounts;
 
 use super::entries::Entries;
@@ -237,7 +238,7 @@ impl Accounts {
     }
 
     /// Records the live bytes of sites before a process ends: its end is not a free.
-    pub(super) fn reached(&mut self, time_ns: u64) {
+    pub(super) fn reached(&mut self, time_ns: ClockNs) {
         for site in self.entries.touched() {
             self.sites.get_mut(site).bucket_closed(time_ns);
         }
@@ -251,8 +252,8 @@ impl Accounts {
     /// Emits rows for everything up to `end_ns`. Returns the allocated bytes. No notes are pending.
     pub(super) fn rows_closed(
         &mut self,
-        time_ns: u64,
-        end_ns: u64,
+        time_ns: ClockNs,
+        end_ns: ClockNs,
         rules: &Rules,
         rows: &mut Vec<TimelineRow>,
     ) -> u64 {
@@ -322,7 +323,13 @@ mod tests {
         assert_eq!(accounts.rows_waiting(), 0, "nothing is counted yet");
         accounts.settle(&rules);
         let mut rows = Vec::new();
-        assert_eq!((accounts.rows_waiting(), accounts.rows_closed(1, 2, &rules, &mut rows)), (1, 20));
+        assert_eq!(
+            (
+                accounts.rows_waiting(),
+                accounts.rows_closed(ClockNs::new(1), ClockNs::new(2), &rules, &mut rows)
+            ),
+            (1, 20)
+        );
         let row = rows[0];
         assert_eq!((row.stack, row.thread), (StackRow(4), one));
         assert_eq!((row.allocations, row.bytes_freed, row.temporary), (2, 20, 1));

@@ -1,5 +1,7 @@
 //! Schedules the ends of timeline buckets and the emission of rows, and holds the rows until they are taken.
 
+use whyslow_numbers::ClockNs;
+
 use crate::ids::{ProcessRow, Tick};
 use crate::outcome::{CounterRow, TimelineRow};
 use crate::tally::peak::live_row;
@@ -44,8 +46,8 @@ impl Calendar {
     }
 
     /// The start and end of the current bucket, in nanoseconds.
-    pub(super) fn bucket_ns(&self, clock: &Clock) -> (u64, u64) {
-        (clock.ns(self.bucket.start), clock.ns(self.bucket.end))
+    pub(super) fn bucket_ns(&self, clock: &Clock) -> (ClockNs, ClockNs) {
+        (clock.time(self.bucket.start), clock.time(self.bucket.end))
     }
 
     /// Whether rows are due when the current bucket ends.
@@ -55,8 +57,8 @@ impl Calendar {
 
     /// Prepares to emit this many rows. Returns their time. With many stacks, rows are emitted less often
     /// than buckets end, so that there is never more than one per [`ROW_NS`].
-    pub(super) fn rows_begun(&mut self, rows: usize, clock: &Clock) -> u64 {
-        let time_ns = clock.ns(self.rows_from);
+    pub(super) fn rows_begun(&mut self, rows: usize, clock: &Clock) -> ClockNs {
+        let time_ns = clock.time(self.rows_from);
         self.rows_from = self.bucket.end;
         self.rows_until = self.rows_from.plus(clock.span_ticks(rows as u64 * ROW_NS));
         time_ns
@@ -78,7 +80,7 @@ impl Calendar {
     }
 
     /// Adds a value of a process's live bytes.
-    pub(super) fn measured(&mut self, process: ProcessRow, time_ns: u64, bytes: u64) {
+    pub(super) fn measured(&mut self, process: ProcessRow, time_ns: ClockNs, bytes: u64) {
         self.counters.push(live_row(process, time_ns, bytes));
     }
 }

@@ -22,7 +22,7 @@ impl Tally {
         let Self { rules, ledger, heights, accounts, calendar, .. } = self;
         accounts.settle(rules);
         // The live bytes before the process ends: its end is not a free.
-        let ((_, end_ns), now_ns) = (calendar.bucket_ns(&rules.clock), rules.clock.ns(tick));
+        let ((_, end_ns), now_ns) = (calendar.bucket_ns(&rules.clock), rules.clock.time(tick));
         accounts.reached(end_ns);
         heights.reached(end_ns);
         calendar.measured(process, now_ns, heights.bytes_of(process));

@@ -1,6 +1,7 @@
 //! Counts of each thread at each stack.
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 
 use super::peak::Epoch;
 use crate::ids::{EntryRow, SiteRow, StackRow, ThreadRow};
@@ -33,7 +34,7 @@ impl Activity {
     /// The counts as a timeline row.
     pub(super) fn row(
         &self,
-        time_ns: u64,
+        time_ns: ClockNs,
         thread: ThreadRow,
         stack: StackRow,
         weights: &Weights,

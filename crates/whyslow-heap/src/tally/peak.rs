@@ -5,6 +5,7 @@
 //! change in the current epoch. So at the end, a value that has not changed in the last epoch is also its
 //! value at the peak; otherwise the kept value is.
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::Growth;
 
 use super::End;
@@ -136,12 +137,17 @@ impl Heights {
     }
 
     /// Records the live bytes before a process ends: its end is not a free.
-    pub(super) fn reached(&mut self, time_ns: u64) {
+    pub(super) fn reached(&mut self, time_ns: ClockNs) {
         self.live_curve.add(time_ns, self.bytes);
     }
 
     /// Ends a timeline bucket: emits its counter values.
-    pub(super) fn bucket_closed(&mut self, peak_ns: u64, end_ns: u64, counters: &mut Vec<CounterRow>) {
+    pub(super) fn bucket_closed(
+        &mut self,
+        peak_ns: ClockNs,
+        end_ns: ClockNs,
+        counters: &mut Vec<CounterRow>,
+    ) {
         for (row, process) in self.processes.iter().enumerate().filter(|(_, process)| !process.ended) {
             if self.peak_moved {
                 counters.push(live_row(row.into(), peak_ns, process.live.at_peak(self.epoch).bytes));
@@ -183,7 +189,7 @@ impl Heights {
     }
 
     /// Counter values now: the whole curve if there is one process, and the current value of each process.
-    pub(super) fn counters_at(&self, now_ns: u64) -> Vec<CounterRow> {
+    pub(super) fn counters_at(&self, now_ns: ClockNs) -> Vec<CounterRow> {
         let curve = self.live_curve.points().filter(|&(time_ns, _)| time_ns < now_ns);
         let curve = curve.filter(|_| self.processes.len() == 1);
         let mut rows: Vec<_> =
@@ -195,7 +201,7 @@ impl Heights {
 }
 
 /// A value of the counter of live bytes.
-pub(super) fn live_row(process: ProcessRow, time_ns: u64, value: u64) -> CounterRow {
+pub(super) fn live_row(process: ProcessRow, time_ns: ClockNs, value: u64) -> CounterRow {
     CounterRow { process, kind: CounterKind::Live, time_ns, value }
 }
 
@@ -225,8 +231,8 @@ mod tests {
         assert_eq!((entry.at_peak(heights.epoch()).bytes, entry.now.bytes), (150, 50));
         assert_eq!((heights.most_and_exit(one).0, heights.most_and_exit(two).0), (100, 70));
         let mut counters = Vec::new();
-        heights.bucket_closed(3, 4, &mut counters);
-        let values: Vec<_> = counters.iter().map(|row| (row.process, row.time_ns, row.value)).collect();
+        heights.bucket_closed(ClockNs::new(3), ClockNs::new(4), &mut counters);
+        let values: Vec<_> = counters.iter().map(|row| (row.process, row.time_ns.raw(), row.value)).collect();
         assert_eq!(values, [(one, 3, 100), (one, 4, 0), (two, 3, 50), (two, 4, 70)]);
     }
 

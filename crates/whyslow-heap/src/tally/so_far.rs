@@ -68,7 +68,7 @@ impl Tally {
             let site = site.as_if_ended(&of_site.beyond);
             site.outcome(of_site.peak, of_site.peaks, of_site.nows, &rules.weights, &rules.clock)
         });
-        let time_ns = rules.clock.ns(tick);
+        let time_ns = rules.clock.time(tick);
         let row = |(thread, stack, sum): (_, _, super::entries::Activity)| {
             sum.row(time_ns, thread, stack, &rules.weights)
         };

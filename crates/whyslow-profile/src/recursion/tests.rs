@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Builder, Meta, Metric, Process, Sampler, Thread};
+use crate::{Builder, Meta, Metric, Process, ProfileNs, Sampler, Thread};
 
 /// A profile with one sample per stack; each stack is a list of addresses, outermost first.
 fn recorded(
@@ -20,7 +20,7 @@ fn recorded(
         let root = root.map(|location| builder.stack(None, location));
         let locations: Vec<_> = stack.iter().map(|at| builder.location(None, RelativeAddress(*at))).collect();
         let stack = add(&mut builder, root, &locations);
-        builder.sample(metric, 0, thread, stack, 1);
+        builder.sample(metric, ProfileNs(0), thread, stack, 1);
     }
     builder.into_profile(Meta::default()).unwrap()
 }

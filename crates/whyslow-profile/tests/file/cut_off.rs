@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use whyslow_profile::{Builder, Meta, Profile, StackId, file, file::ReadError};
+use whyslow_profile::{Builder, Meta, Profile, ProfileNs, StackId, file, file::ReadError};
 
 use crate::support;
 
@@ -28,7 +28,7 @@ fn unsealed() -> Vec<u8> {
     for time in 0..40 {
         let location = builder.location(None, whyslow_profile::RelativeAddress(time));
         stack = Some(builder.stack(stack, location));
-        builder.sample(metric, time, thread, stack.unwrap(), 1);
+        builder.sample(metric, ProfileNs(time), thread, stack.unwrap(), 1);
         if time % 10 == 9 {
             writer.append(&mut builder).unwrap();
         }

@@ -2,7 +2,7 @@
 
 use whyslow_profile::{
     Builder, CodeKind, Frame, Function, FunctionId, LocationId, Meta, Metric, Origin, Pool, Process, Profile,
-    RelativeAddress, Sampler, StackId, Subject, Thread, file,
+    ProfileNs, RelativeAddress, Sampler, StackId, Subject, Thread, file,
 };
 
 use crate::support;
@@ -101,7 +101,7 @@ fn run(stacks: &[(&str, u64)], duration_ns: u64) -> Profile {
             node = Some(builder.location(None, RelativeAddress(known as u64)))
                 .map(|location| builder.stack(node, location));
         }
-        builder.sample(metric, time_ns, thread, node.unwrap(), *value);
+        builder.sample(metric, ProfileNs(time_ns), thread, node.unwrap(), *value);
     }
     let meta = Meta { duration_ns, user_time_ns: duration_ns, ..Meta::default() };
     let mut profile = builder.into_profile(meta).unwrap();

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use whyslow_profile::{
-    Builder, LocationId, Meta, Metric, MetricId, Process, Profile, Sampler, Samples, StackId, StringId,
-    Thread, ThreadId, Trigger, Unit, file,
+    Builder, LocationId, Meta, Metric, MetricId, Process, Profile, ProfileNs, Sampler, Samples, StackId,
+    StringId, Thread, ThreadId, Trigger, Unit, file,
 };
 
 use crate::support;
@@ -61,9 +61,9 @@ fn recorded_cycles(cycles: &[u64], worth: Option<f64>, sealed: bool) -> Vec<u8> 
     let stack = builder.stack(None, LocationId::TRUNCATED);
     let others = builder.metric(Metric::unknown("faults", Unit::Count));
     let time = builder.metric(Metric::cpu_time(Sampler { trigger: Trigger::Cycles, rate_hz: 1000 }));
-    builder.sample(others, 0, thread, stack, 7);
+    builder.sample(others, ProfileNs(0), thread, stack, 7);
     writer.append(&mut builder).unwrap();
-    cycles.iter().for_each(|value| builder.sample(time, 0, thread, stack, *value));
+    cycles.iter().for_each(|value| builder.sample(time, ProfileNs(0), thread, stack, *value));
     worth.into_iter().for_each(|worth| builder.cycle_worth(time, worth));
     writer.append(&mut builder).unwrap();
     if sealed {

@@ -4,8 +4,8 @@ use std::fs::File;
 
 use proptest::prelude::*;
 use whyslow_profile::{
-    Builder, CausalTarget, Frame, Function, FunctionId, LocationId, MetricId, Profile, StackId, StringId,
-    Trigger, file,
+    Builder, CausalTarget, Frame, Function, FunctionId, LocationId, MetricId, Profile, ProfileNs, StackId,
+    StringId, Trigger, file,
 };
 
 use crate::support::{self, Random};
@@ -67,7 +67,7 @@ fn stream(profile: &Profile, path: &std::path::Path, r: &mut Random) -> file::Wr
     for (metric, samples) in (0..).map(MetricId).zip(&profile.samples) {
         for row in 0..samples.len() {
             let (time, value) = (samples.time_ns[row], samples.value[row]);
-            builder.sample(metric, time, samples.thread[row], samples.stack[row], value);
+            builder.sample(metric, ProfileNs(time), samples.thread[row], samples.stack[row], value);
             flush(&mut builder);
         }
     }
@@ -85,7 +85,7 @@ fn stream(profile: &Profile, path: &std::path::Path, r: &mut Random) -> file::Wr
     }
     let values = &profile.counter_values;
     for row in 0..values.len() {
-        builder.counter_value(values.counter[row], values.time_ns[row], values.value[row]);
+        builder.counter_value(values.counter[row], ProfileNs(values.time_ns[row]), values.value[row]);
         flush(&mut builder);
     }
     for row in &profile.syscalls {

@@ -5,10 +5,10 @@ use whyslow_profile::{
     ExitStatus, Experiment, ExperimentId, Frame, Function, FunctionId, Growth, GrowthBar, HeapCounts,
     HeapFacts, HeapNote, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, ImportNote, KernelView,
     Lengths, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised, Origin, OverTime,
-    PointId, PointKind, Process, ProcessId, Profile, RecordingNote, RelativeAddress, Sampler, Samples,
-    Sampling, SourceLine, Span, StackId, Static, StillRunning, StringId, Subject, SymbolState, Syscalls,
-    TargetId, TargetKind, Thread, ThreadId, ThreadTimes, Trigger, Unit, Visits, WaitDetail, WhyLeftOut,
-    WokenBy,
+    PointId, PointKind, Process, ProcessId, Profile, ProfileNs, RecordingNote, RelativeAddress, Sampler,
+    Samples, Sampling, SourceLine, Span, StackId, Static, StillRunning, StringId, Subject, SymbolState,
+    Syscalls, TargetId, TargetKind, Thread, ThreadId, ThreadTimes, Trigger, Unit, Visits, WaitDetail,
+    WhyLeftOut, WokenBy,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -298,7 +298,11 @@ fn causal(r: &mut Random, texts: usize, size: usize) -> Causal {
 
 fn meta(r: &mut Random) -> Meta {
     Meta {
-        heap: r.maybe(|r| HeapFacts { peak_bytes: r.number(), peak_ns: r.number(), ..HeapFacts::default() }),
+        heap: r.maybe(|r| HeapFacts {
+            peak_bytes: r.number(),
+            peak_ns: ProfileNs(r.number()),
+            ..HeapFacts::default()
+        }),
         command: (0..r.below(4)).map(|_| r.text()).collect(),
         standard_input: r.maybe(Random::text),
         recorder: r.text(),

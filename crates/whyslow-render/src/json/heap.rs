@@ -170,12 +170,12 @@ impl<'a> HeapJson<'a> {
                 (format!("impossible: {why}{}", fix.unwrap_or_default()).into(), None)
             }
             LeakCheck::AtExit => ("at exit".into(), None),
-            LeakCheck::AtSnapshot(time_ns) => ("at a snapshot".into(), Some(*time_ns)),
+            LeakCheck::AtSnapshot(time_ns) => ("at a snapshot".into(), Some(time_ns.0)),
         };
         Self {
             counts: Counts::new(totals, None),
             peak_bytes: facts.peak_bytes,
-            peak_ns: facts.peak_ns,
+            peak_ns: facts.peak_ns.0,
             leaks: Leaks::new(facts, totals),
             leak_check,
             leak_check_ns,

@@ -139,7 +139,7 @@ fn opens_an_incomplete_profile_with_a_warning() {
     let location = builder.location(None, whyslow_profile::RelativeAddress(16));
     let stack = builder.stack(None, location);
     let metric = builder.metric(whyslow_profile::Metric::cpu_time(whyslow_profile::Sampler::default()));
-    builder.sample(metric, 5, thread, stack, 1_000_000);
+    builder.sample(metric, whyslow_profile::ProfileNs(5), thread, stack, 1_000_000);
     writer.append(&mut builder).unwrap();
     drop(writer);
     let outcome = folder.whyslow(["export", "x.whyslow", "--to", "folded"]);

@@ -2,7 +2,7 @@
 
 use whyslow_profile::MetricId;
 
-use crate::testing::Recorded;
+use crate::testing::{Recorded, at};
 use crate::{AccountSetup, Input, Sample, Task, UserStack};
 
 const MS: u64 = 1_000_000;
@@ -19,20 +19,33 @@ fn recorded() -> Recorded {
 }
 
 fn switch(recorded: &mut Recorded, tid: u32, runs: bool, time_ns: u64) {
-    recorded.converter.take(&Input::Switched { tid, runs, preempted: false, cpu: None, time_ns });
+    recorded.converter.take(&Input::Switched {
+        tid,
+        runs,
+        preempted: false,
+        cpu: None,
+        time_ns: at(time_ns),
+    });
 }
 
 /// A sample that stands for a millisecond.
 fn sample(recorded: &mut Recorded, time_ns: u64) {
     let (metric, task) = (recorded.metric, Task { pid: PID, tid: PID });
     let user = UserStack::Frames(&[0x1000]);
-    recorded.converter.take(&Input::Sample(Sample { metric, time_ns, task, value: MS, user, kernel: &[] }));
+    recorded.converter.take(&Input::Sample(Sample {
+        metric,
+        time_ns: at(time_ns),
+        task,
+        value: MS,
+        user,
+        kernel: &[],
+    }));
 }
 
 /// The values of the rows, in milliseconds, and whether each is a sample; then the number of threads
 /// without one.
 fn rows(mut recorded: Recorded, end: u64) -> (Vec<(u64, u32, bool)>, u64) {
-    recorded.converter.end(end);
+    recorded.converter.end(at(end));
     let unsampled = recorded.converter.tables.counters.unsampled_threads;
     let profile = recorded.profile();
     let samples = &profile.samples[0];
@@ -112,14 +125,14 @@ fn a_pause_leaves_out_the_time_of_running_threads() {
     let mut recorded = recorded();
     recorded.exec(MAIN, "app", 0);
     sample(&mut recorded, MS);
-    recorded.converter.pause(3 * MS);
+    recorded.converter.pause(at(3 * MS));
     sample(&mut recorded, 5 * MS);
     recorded.fork(PID, (PID, 101), 6 * MS);
     switch(&mut recorded, 101, true, 7 * MS);
-    recorded.converter.resume(10 * MS);
+    recorded.converter.resume(at(10 * MS));
     // Its record arrives late.
     sample(&mut recorded, 9 * MS);
-    recorded.converter.take(&Input::Runs { tid: PID, time_ns: 10 * MS });
+    recorded.converter.take(&Input::Runs { tid: PID, time_ns: at(10 * MS) });
     sample(&mut recorded, 11 * MS);
     let before = [(1, PID, true), (2, PID, false)];
     let after = [(1, PID, true), (1, PID, false)];

@@ -1,6 +1,7 @@
 //! The counts of calls until they are rows.
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::{ClockNs, ProfileNs};
 use whyslow_profile::{Lengths, MetricId, StackId, StringId, Syscalls, ThreadId};
 
 use super::super::tables::Tables;
@@ -16,7 +17,7 @@ pub(super) struct Counts {
     metrics: [MetricId; 3],
     rows: FxHashMap<Key, Row>,
     buckets: FxHashMap<(ThreadId, StackId), Bucket>,
-    bucket_ns: u64,
+    bucket_ns: ClockNs,
     errors: FxHashMap<u16, StringId>,
 }
 
@@ -28,7 +29,7 @@ pub(super) struct Counted {
     pub(super) is_spread: bool,
     pub(super) length_ns: u64,
     pub(super) bytes: u64,
-    pub(super) end_ns: u64,
+    pub(super) end_ns: ClockNs,
 }
 
 /// The key of a row.
@@ -43,7 +44,7 @@ pub(super) struct Key {
 
 #[derive(Debug, Default)]
 struct Row {
-    last_ns: u64,
+    last_ns: ProfileNs,
     count: u64,
     spread: u64,
     total_ns: u64,
@@ -54,7 +55,7 @@ struct Row {
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Bucket {
-    last_ns: u64,
+    last_ns: ProfileNs,
     /// Calls, nanoseconds, bytes.
     values: [u64; 3],
 }
@@ -63,7 +64,7 @@ impl Counts {
     /// No counts yet. The metrics are those of calls, nanoseconds and bytes.
     pub(super) fn new(metrics: [MetricId; 3]) -> Self {
         let (rows, buckets, errors) = Default::default();
-        Self { metrics, rows, buckets, bucket_ns: 0, errors }
+        Self { metrics, rows, buckets, bucket_ns: ClockNs::MIN, errors }
     }
 
     /// Counts a call.
@@ -83,7 +84,7 @@ impl Counts {
         for (value, more) in bucket.values.iter_mut().zip([1, length, bytes]) {
             *value += more;
         }
-        if end_ns.saturating_sub(self.bucket_ns) >= BUCKET_NS {
+        if end_ns.since(self.bucket_ns) >= BUCKET_NS {
             self.bucket_ns = end_ns;
             self.flush_buckets(tables);
         }
@@ -91,7 +92,7 @@ impl Counts {
 
     /// Adds the counts to the tables, except rows of files whose names are not certain once all records up to a time
     /// have been read.
-    pub(super) fn flush(&mut self, tables: &mut Tables, files: &mut Files, read_ns: u64) {
+    pub(super) fn flush(&mut self, tables: &mut Tables, files: &mut Files, read_ns: ClockNs) {
         self.flush_buckets(tables);
         let Self { rows, errors, .. } = self;
         let builder = &mut tables.builder;
@@ -103,7 +104,7 @@ impl Counts {
                 .then(|| *errors.entry(key.error).or_insert_with(|| builder.string(&error_name(key.error))));
             let file = key.file.and_then(|file| files.name(builder, file));
             builder.syscalls(Syscalls {
-                time_ns: row.last_ns,
+                time_ns: row.last_ns.0,
                 thread: key.thread,
                 stack: key.stack,
                 call: key.call,

@@ -1,5 +1,6 @@
 //! What calls do to descriptors.
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::Builder;
 
 use super::files::{FileId, Files};
@@ -30,7 +31,7 @@ impl Files {
         pid: u32,
         meaning: Meaning,
         arguments: &[u64; 6],
-        time_ns: u64,
+        time_ns: ClockNs,
     ) -> Option<FileId> {
         let descriptor = arguments[0] as i32;
         if !meaning.descriptor || descriptor < 0 {
@@ -64,7 +65,7 @@ impl Files {
         pid: u32,
         meaning: Meaning,
         call: &Done<'_>,
-        time_ns: u64,
+        time_ns: ClockNs,
     ) {
         let result = call.result;
         let descriptor = call.arguments[0] as i32;

@@ -7,6 +7,7 @@
 //! All other descriptors are named by their number, `fd 7`.
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{Builder, StringId};
 
 /// The maximum number of distinct file names; all further files share one name.
@@ -33,7 +34,7 @@ struct Asked {
     descriptor: i32,
     text: String,
     /// The time of the query, if some records up to then have not been read yet.
-    asked_ns: u64,
+    asked_ns: ClockNs,
 }
 
 /// The descriptors of all processes.
@@ -50,13 +51,13 @@ impl Files {
     pub(super) fn of(
         &mut self,
         (pid, descriptor): (u32, i32),
-        ask: impl FnOnce() -> Option<(String, u64)>,
+        ask: impl FnOnce() -> Option<(String, ClockNs)>,
     ) -> FileId {
         if let Some(known) = self.known(pid, descriptor) {
             return known;
         }
         // An unknown file is separate from the one that had the number before.
-        let (text, asked_ns) = ask().unwrap_or_else(|| (unknown(descriptor), 0));
+        let (text, asked_ns) = ask().unwrap_or_else(|| (unknown(descriptor), ClockNs::MIN));
         let id = FileId::Asked(self.next);
         self.asked.insert(self.next, Asked { pid, descriptor, text, asked_ns });
         self.next += 1;
@@ -86,7 +87,7 @@ impl Files {
     }
 
     /// A descriptor was closed, or reassigned, at a time.
-    pub(super) fn closed(&mut self, pid: u32, descriptor: i32, time_ns: u64) {
+    pub(super) fn closed(&mut self, pid: u32, descriptor: i32, time_ns: ClockNs) {
         if let Some(table) = self.tables.get_mut(&pid)
             && let Some(FileId::Asked(number)) = table.remove(&descriptor)
         {
@@ -95,7 +96,7 @@ impl Files {
     }
 
     /// A range of descriptors of a process was closed.
-    pub(super) fn closed_range(&mut self, pid: u32, first: i32, last: i32, time_ns: u64) {
+    pub(super) fn closed_range(&mut self, pid: u32, first: i32, last: i32, time_ns: ClockNs) {
         let within = |descriptor: &i32| (first..=last).contains(descriptor);
         let closed = self.tables.get(&pid).map(|table| table.keys().copied().filter(within).collect());
         let closed: Vec<i32> = closed.unwrap_or_default();
@@ -103,7 +104,7 @@ impl Files {
     }
 
     /// A process has executed a program, which closes some descriptors: not its input, output and errors.
-    pub(super) fn executed(&mut self, pid: u32, time_ns: u64) {
+    pub(super) fn executed(&mut self, pid: u32, time_ns: ClockNs) {
         let kept: Vec<(i32, FileId)> =
             STANDARD.iter().filter_map(|at| Some((*at, *self.tables.get(&pid)?.get(at)?))).collect();
         if let Some(table) = self.tables.get_mut(&pid) {
@@ -114,7 +115,7 @@ impl Files {
     }
 
     /// A process has exited.
-    pub(super) fn forget(&mut self, pid: u32, time_ns: u64) {
+    pub(super) fn forget(&mut self, pid: u32, time_ns: ClockNs) {
         for file in self.tables.remove(&pid).unwrap_or_default().into_values() {
             if let FileId::Asked(number) = file {
                 self.doubt(pid, number, time_ns);
@@ -135,16 +136,16 @@ impl Files {
     }
 
     /// The descriptor changed at this time, so an answer from later does not hold for earlier calls.
-    fn doubt(&mut self, pid: u32, number: u32, time_ns: u64) {
+    fn doubt(&mut self, pid: u32, number: u32, time_ns: ClockNs) {
         let is_later = |asked: &&mut Asked| asked.pid == pid && time_ns < asked.asked_ns;
         if let Some(asked) = self.asked.get_mut(&number).filter(is_later) {
             asked.text = unknown(asked.descriptor);
-            asked.asked_ns = 0;
+            asked.asked_ns = ClockNs::MIN;
         }
     }
 
     /// Whether a name is final once all records up to a time have been read.
-    pub(super) fn is_certain(&self, file: FileId, read_ns: u64) -> bool {
+    pub(super) fn is_certain(&self, file: FileId, read_ns: ClockNs) -> bool {
         match file {
             FileId::Named(_) => true,
             FileId::Asked(number) => self.asked.get(&number).is_none_or(|asked| asked.asked_ns <= read_ns),
@@ -172,7 +173,7 @@ impl Files {
     }
 
     /// Drops the world's answers for descriptors whose names are final. Returns which id replaces which.
-    pub(super) fn settle(&mut self, builder: &mut Builder, read_ns: u64) -> FxHashMap<FileId, FileId> {
+    pub(super) fn settle(&mut self, builder: &mut Builder, read_ns: ClockNs) -> FxHashMap<FileId, FileId> {
         let certain = self.asked.iter().filter(|(_, asked)| asked.asked_ns <= read_ns);
         let certain: Vec<u32> = certain.map(|(number, _)| *number).collect();
         let mut names = FxHashMap::default();

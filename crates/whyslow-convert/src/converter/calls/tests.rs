@@ -5,7 +5,7 @@ use super::text::address_words;
 use super::*;
 use crate::Input;
 use crate::input::{Dump, Task};
-use crate::testing::Recorded;
+use crate::testing::{Recorded, at};
 
 const PID: u32 = 100;
 const MAIN: (u32, u32) = (PID, PID);
@@ -47,7 +47,7 @@ fn arguments(first: &[i64]) -> [u64; 6] {
 fn enter(recorded: &mut Recorded, tid: u32, number: i64, first: &[i64], time_ns: u64) {
     recorded.converter.take(&Input::Enters(Enters {
         task: task(tid),
-        time_ns,
+        time_ns: at(time_ns),
         number,
         arguments: arguments(first),
         stack: None,
@@ -60,7 +60,7 @@ fn stack(recorded: &mut Recorded, number: i64, first: &[i64], (ip, bytes): (u64,
     let registers = Registers::<X86_64>::new(ip, SP, SP).into();
     recorded.converter.take(&Input::Enters(Enters {
         task: task(PID),
-        time_ns,
+        time_ns: at(time_ns),
         number,
         arguments: arguments(first),
         stack: Some(UserStack::Dump(registers, Dump { sp: SP, bytes, cut: false })),
@@ -69,7 +69,12 @@ fn stack(recorded: &mut Recorded, number: i64, first: &[i64], (ip, bytes): (u64,
 }
 
 fn exit(recorded: &mut Recorded, tid: u32, number: i64, result: i64, time_ns: u64) {
-    recorded.converter.take(&Input::Returns(Returns { task: task(tid), time_ns, number, result }));
+    recorded.converter.take(&Input::Returns(Returns {
+        task: task(tid),
+        time_ns: at(time_ns),
+        number,
+        result,
+    }));
 }
 
 fn call(recorded: &mut Recorded, number: i64, first: &[i64], result: i64, time_ns: u64) {
@@ -79,7 +84,7 @@ fn call(recorded: &mut Recorded, number: i64, first: &[i64], result: i64, time_n
 
 /// Call, file, error, count, time and bytes of each row.
 fn rows(mut recorded: Recorded, end: u64) -> Vec<String> {
-    recorded.converter.end(end);
+    recorded.converter.end(at(end));
     let profile = recorded.profile();
     profile.syscalls.iter().map(|row| words(&profile, row)).collect()
 }
@@ -99,7 +104,7 @@ fn calls_of_one_site_and_result_are_one_row_and_three_metrics() {
         exit(&mut recorded, PID, WRITE, 12, 100 * at + 20 + at);
     }
     call(&mut recorded, WRITE, &[7], -32, 600);
-    recorded.converter.end(700);
+    recorded.converter.end(at(700));
     let profile = recorded.profile();
     let rows: Vec<String> = profile.syscalls.iter().map(|row| words(&profile, row)).collect();
     assert_eq!(rows, ["write fd 7 - 5x 50ns 60B", "write fd 7 EPIPE 1x 1ns 0B"]);
@@ -119,7 +124,7 @@ fn copying_the_stack_does_not_count_for_the_call() {
     enter(&mut recorded, PID, READ, &[7], 100);
     stack(&mut recorded, READ, &[7], (0x1100, &[]), 105);
     exit(&mut recorded, PID, READ, 0, 110);
-    recorded.converter.end(700);
+    recorded.converter.end(at(700));
     let profile = recorded.profile();
     assert_eq!((profile.syscalls[0].total_ns, profile.syscalls[0].spread), (5, 0));
 }
@@ -135,7 +140,7 @@ fn calls_without_stacks_count_at_the_sites_of_their_kind() {
     }
     (10..110).for_each(|at| call(&mut recorded, WRITE, &[7], 1, 100 * at));
     call(&mut recorded, WRITE, &[8], 1, 50_000);
-    recorded.converter.end(60_000);
+    recorded.converter.end(at(60_000));
     let profile = recorded.profile();
     let mut counts: Vec<(u64, u64)> = profile.syscalls.iter().map(|row| (row.count, row.spread)).collect();
     counts.sort_unstable();
@@ -154,7 +159,7 @@ fn a_missing_exit_is_not_taken_from_a_later_call() {
     exit(&mut recorded, PID, WRITE, 5, 310);
     // The exit of this call and the entry of the next one, of the same kind, are lost.
     enter(&mut recorded, PID, READ, &[7], 400);
-    recorded.converter.take(&Input::Lost { records: 2, cpu: None, time_ns: 0 });
+    recorded.converter.take(&Input::Lost { records: 2, cpu: None, time_ns: at(0) });
     exit(&mut recorded, PID, READ, 5, 900);
     assert_eq!(recorded.converter.unpaired_calls(), 3);
     assert_eq!(rows(recorded, 1000), ["write fd 7 - 1x 10ns 5B"]);
@@ -183,7 +188,7 @@ fn a_fork_returns_twice_and_counts_once_and_descriptors_are_inherited() {
 fn a_child_has_the_input_and_output_of_its_parent_also_after_exec() {
     let mut recorded = recorded();
     for (descriptor, name) in [(0, "/in"), (1, "/out"), (7, "/other")] {
-        recorded.converter.world.descriptors.insert((PID, descriptor), (name.to_owned(), 500));
+        recorded.converter.world.descriptors.insert((PID, descriptor), (name.to_owned(), at(500)));
     }
     recorded.fork(PID, (200, 200), 110);
     for (descriptor, time) in [(0, 120), (7, 130)] {
@@ -294,9 +299,9 @@ fn sockets_are_named_by_their_peer() {
 fn an_answer_counts_unless_the_descriptor_was_closed_before() {
     let asked = |closed: Option<u64>| {
         let mut recorded = recorded();
-        recorded.converter.world.descriptors.insert((PID, 3), ("/data".to_owned(), 500));
+        recorded.converter.world.descriptors.insert((PID, 3), ("/data".to_owned(), at(500)));
         call(&mut recorded, READ, &[3], 10, 100);
-        recorded.converter.flush(0);
+        recorded.converter.flush(at(0));
         assert!(recorded.converter.tables.builder.pending_samples() > 0);
         if let Some(time) = closed {
             call(&mut recorded, CLOSE, &[3], 0, time);
@@ -313,11 +318,11 @@ fn an_answer_counts_unless_the_descriptor_was_closed_before() {
 #[test]
 fn answers_are_dropped_once_names_are_final() {
     let mut recorded = recorded();
-    recorded.converter.world.descriptors.insert((PID, 3), ("/data".to_owned(), 0));
-    for at in 1..100 {
-        call(&mut recorded, READ, &[3], 10, at * 100);
-        call(&mut recorded, CLOSE, &[3], 0, at * 100 + 10);
-        recorded.converter.flush(0);
+    recorded.converter.world.descriptors.insert((PID, 3), ("/data".to_owned(), at(0)));
+    for turn in 1..100 {
+        call(&mut recorded, READ, &[3], 10, turn * 100);
+        call(&mut recorded, CLOSE, &[3], 0, turn * 100 + 10);
+        recorded.converter.flush(at(0));
         assert!(recorded.converter.calls.as_ref().unwrap().files.kept() <= 1);
     }
     let rows = rows(recorded, 100_000);
@@ -330,7 +335,7 @@ fn calls_of_32_bit_programs_are_not_mistaken_for_others() {
     let registers = Registers::<X86_64>::new(0x1100, SP, SP).into();
     recorded.converter.take(&Input::Enters(Enters {
         task: task(PID),
-        time_ns: 100,
+        time_ns: at(100),
         number: 4,
         arguments: [0; 6],
         stack: Some(UserStack::Dump(registers, Dump { sp: SP, bytes: &[], cut: false })),

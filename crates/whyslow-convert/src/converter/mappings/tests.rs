@@ -5,7 +5,7 @@ use whyslow_elf::testing::Built;
 
 use super::*;
 use crate::Converter;
-use crate::testing::Recorded;
+use crate::testing::{Recorded, at};
 use crate::world::FileKey;
 
 const APP: (u32, u32) = (100, 100);
@@ -131,7 +131,7 @@ fn only_the_kernels_own_code_is_known_after_a_reboot() {
     recorded.converter.take(&crate::Input::KernelMapped(0x10_0000, 0x20_0000));
     recorded.converter.take(&crate::Input::Sample(crate::Sample {
         metric,
-        time_ns: 1,
+        time_ns: at(1),
         task,
         value: 1,
         user: crate::UserStack::None,

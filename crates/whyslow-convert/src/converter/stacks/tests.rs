@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::input::{Input, Task};
-use crate::testing::{Recorded, TestStack};
+use crate::testing::{Recorded, TestStack, at};
 
 const APP: (u32, u32) = (100, 100);
 /// A sample copies five of ten frames of 4 KB.
@@ -140,12 +140,12 @@ fn accounts_for_the_memory_of_kept_stacks() {
     recorded.sample(APP, 2, stack.dump(COPIED));
     assert!(kept(&recorded) > of_a_walk);
     let task = Task { pid: APP.0, tid: APP.1 };
-    recorded.converter.take(&Input::Named { task, name: "app".into(), by_exec: true, time_ns: 3 });
+    recorded.converter.take(&Input::Named { task, name: "app".into(), by_exec: true, time_ns: at(3) });
     assert_eq!(kept(&recorded), 0);
     recorded.map(100, "/app", 0x1000);
     recorded.sample(APP, 4, stack.dump(usize::MAX));
     assert!(kept(&recorded) > 0);
-    recorded.converter.take(&Input::Ended { task, time_ns: 5 });
+    recorded.converter.take(&Input::Ended { task, time_ns: at(5) });
     assert_eq!(kept(&recorded), 0);
     // The kernel may sample it once more; its state is dropped some drains later.
     recorded.sample(APP, 6, stack.dump(usize::MAX));

@@ -4,7 +4,7 @@ use whyslow_profile::{ModuleKind, ThreadId};
 
 use super::*;
 use crate::Running;
-use crate::testing::{Recorded, process_words, thread_of, thread_words};
+use crate::testing::{Recorded, at, process_words, thread_of, thread_words};
 
 const APP: (u32, u32) = (100, 100);
 
@@ -191,8 +191,8 @@ fn a_sample_long_after_the_exit_creates_no_second_process() {
 #[test]
 fn a_process_reported_by_its_agent_before_the_kernel_is_one_process() {
     let mut recorded = recorded();
-    let process = recorded.converter.process_at(101, None, "worker", 3000);
-    let thread = recorded.converter.thread_at(Task { pid: 101, tid: 101 }, "worker", 3000);
+    let process = recorded.converter.process_at(101, None, "worker", at(3000));
+    let thread = recorded.converter.thread_at(Task { pid: 101, tid: 101 }, "worker", at(3000));
     recorded.fork(100, (101, 101), 2000);
     recorded.exec((101, 101), "app", 2500);
     recorded.sample_at((101, 101), 4000, 0x1010);
@@ -257,11 +257,14 @@ fn other_sources_find_the_process_that_had_a_number_at_the_time() {
     }
     rounds(&mut recorded);
     let converter = &mut recorded.converter;
-    let processes = [5, 15, 35, 50].map(|time| converter.process_at(101, None, "?", time).0);
+    let processes = [5, 15, 35, 50].map(|time| converter.process_at(101, None, "?", at(time)).0);
     assert_eq!(processes, [1, 1, 2, 2]);
-    assert_eq!([15, 35].map(|time| converter.thread_at(Task { pid: 101, tid: 101 }, "?", time).0), [1, 2]);
-    let new = converter.thread_at(Task { pid: 102, tid: 103 }, "agent", 60);
-    assert_eq!(converter.thread_at(Task { pid: 102, tid: 103 }, "agent", 70), new);
+    assert_eq!(
+        [15, 35].map(|time| converter.thread_at(Task { pid: 101, tid: 101 }, "?", at(time)).0),
+        [1, 2]
+    );
+    let new = converter.thread_at(Task { pid: 102, tid: 103 }, "agent", at(60));
+    assert_eq!(converter.thread_at(Task { pid: 102, tid: 103 }, "agent", at(70)), new);
     assert_eq!(
         process_words(&recorded.profile()),
         ["100 app 0..", "101 app 10..20", "101 app 30..40", "102 agent 60.."]

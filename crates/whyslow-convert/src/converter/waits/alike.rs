@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{ModuleId, ProcessId, RelativeAddress, StackId, ThreadId};
 
 /// Lengths that differ by more than this many powers of two are not alike.
@@ -46,10 +47,10 @@ impl ThreadKind {
 
 /// Places in the order of time, by the power of two of the wait's length.
 #[derive(Debug, Default)]
-struct ByLength(FxHashMap<u32, VecDeque<(u64, Place)>>);
+struct ByLength(FxHashMap<u32, VecDeque<(ClockNs, Place)>>);
 
 impl ByLength {
-    fn add(&mut self, length_ns: u64, time: u64, place: Place) {
+    fn add(&mut self, length_ns: u64, time: ClockNs, place: Place) {
         let of_length = self.0.entry(power(length_ns)).or_default();
         if of_length.len() == KEPT {
             of_length.pop_front();
@@ -59,13 +60,13 @@ impl ByLength {
     }
 
     /// The place of about this length that is nearest in time.
-    fn nearest(&self, length_ns: u64, time: u64) -> Option<Place> {
+    fn nearest(&self, length_ns: u64, time: ClockNs) -> Option<Place> {
         let power = power(length_ns);
         let distances = (0..=FARTHEST).flat_map(|far| [power.checked_add(far), power.checked_sub(far)]);
         let of_length = distances.flatten().find_map(|power| self.0.get(&power))?;
         let after = of_length.partition_point(|(then, _)| *then < time);
         let around = [after.checked_sub(1), Some(after)].into_iter().flatten();
-        let nearest = around.filter_map(|at| of_length.get(at)).min_by_key(|(then, _)| then.abs_diff(time));
+        let nearest = around.filter_map(|at| of_length.get(at)).min_by_key(|(then, _)| then.distance(time));
         nearest.map(|(_, place)| *place)
     }
 }
@@ -90,7 +91,14 @@ impl Alike {
     }
 
     /// Adds a wait with a stack.
-    pub(super) fn add(&mut self, id: ThreadId, kind: &ThreadKind, length_ns: u64, time: u64, place: Place) {
+    pub(super) fn add(
+        &mut self,
+        id: ThreadId,
+        kind: &ThreadKind,
+        length_ns: u64,
+        time: ClockNs,
+        place: Place,
+    ) {
         let length_ns = if self.lengths_known { length_ns } else { 1 };
         if self.threads.len() < MAX_THREADS || self.threads.contains_key(&id) {
             self.threads.entry(id).or_default().add(length_ns, time, place);
@@ -104,7 +112,13 @@ impl Alike {
     }
 
     /// The place of a wait without a stack.
-    pub(super) fn find(&self, id: ThreadId, kind: &ThreadKind, length_ns: u64, time: u64) -> Option<Place> {
+    pub(super) fn find(
+        &self,
+        id: ThreadId,
+        kind: &ThreadKind,
+        length_ns: u64,
+        time: ClockNs,
+    ) -> Option<Place> {
         let length_ns = if self.lengths_known { length_ns } else { 1 };
         let of_thread = self.threads.get(&id).and_then(|waits| waits.nearest(length_ns, time));
         of_thread.or_else(|| self.kinds.get(kind)?.nearest(length_ns, time))
@@ -114,6 +128,7 @@ impl Alike {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::at;
 
     const MS: u64 = 1_000_000;
 
@@ -128,10 +143,10 @@ mod tests {
     #[test]
     fn the_place_of_a_wait_is_that_of_the_nearest_one_of_its_length() {
         let (mut alike, kind) = (Alike::new(true), kind("worker"));
-        alike.add(ThreadId(1), &kind, 4 * MS, 10 * MS, place(1));
-        alike.add(ThreadId(1), &kind, MS / 5, 20 * MS, place(2));
-        alike.add(ThreadId(1), &kind, MS / 5, 90 * MS, place(3));
-        let find = |length, time| alike.find(ThreadId(1), &kind, length, time).map(|place| place.stack.0);
+        alike.add(ThreadId(1), &kind, 4 * MS, at(10 * MS), place(1));
+        alike.add(ThreadId(1), &kind, MS / 5, at(20 * MS), place(2));
+        alike.add(ThreadId(1), &kind, MS / 5, at(90 * MS), place(3));
+        let find = |length, time| alike.find(ThreadId(1), &kind, length, at(time)).map(|place| place.stack.0);
         assert_eq!(find(3 * MS, 80 * MS), Some(1), "of its length, although another is nearer in time");
         assert_eq!(find(MS / 5, 11 * MS), Some(2));
         assert_eq!(find(MS / 4, 80 * MS), Some(3));
@@ -141,20 +156,20 @@ mod tests {
     #[test]
     fn only_times_count_if_lengths_are_not_known_well() {
         let mut alike = Alike::new(false);
-        alike.add(ThreadId(1), &kind("app"), 4 * MS, 10 * MS, place(1));
-        alike.add(ThreadId(1), &kind("app"), MS, 90 * MS, place(2));
-        let found = alike.find(ThreadId(1), &kind("app"), MS / 1000, 20 * MS);
+        alike.add(ThreadId(1), &kind("app"), 4 * MS, at(10 * MS), place(1));
+        alike.add(ThreadId(1), &kind("app"), MS, at(90 * MS), place(2));
+        let found = alike.find(ThreadId(1), &kind("app"), MS / 1000, at(20 * MS));
         assert_eq!(found, Some(place(1)));
     }
 
     #[test]
     fn threads_of_a_kind_stand_for_each_other() {
         let mut alike = Alike::new(true);
-        alike.add(ThreadId(1), &kind("worker-17"), MS, 0, place(1));
-        let find = |id, name| alike.find(ThreadId(id), &kind(name), MS, MS).map(|place| place.stack.0);
+        alike.add(ThreadId(1), &kind("worker-17"), MS, at(0), place(1));
+        let find = |id, name| alike.find(ThreadId(id), &kind(name), MS, at(MS)).map(|place| place.stack.0);
         assert_eq!(find(2, "worker-204"), Some(1));
         assert_eq!(find(2, "acceptor"), None);
-        assert_eq!(alike.find(ThreadId(2), &ThreadKind::new(ProcessId(0), true, "worker"), MS, MS), None);
+        assert_eq!(alike.find(ThreadId(2), &ThreadKind::new(ProcessId(0), true, "worker"), MS, at(MS)), None);
     }
 
     /// Two places of the same length, of which one is waited in three times as often: a look at random times
@@ -164,9 +179,10 @@ mod tests {
         let (mut alike, kind) = (Alike::new(true), kind("app"));
         for look in 0..100u64 {
             let of = if look * 7 % 4 == 0 { 1 } else { 2 };
-            alike.add(ThreadId(1), &kind, MS, look * 10 * MS, place(of));
+            alike.add(ThreadId(1), &kind, MS, at(look * 10 * MS), place(of));
         }
-        let found = (0..1000u64).map(|wait| alike.find(ThreadId(1), &kind, MS, wait * MS).unwrap().stack.0);
+        let found =
+            (0..1000u64).map(|wait| alike.find(ThreadId(1), &kind, MS, at(wait * MS)).unwrap().stack.0);
         let first = found.filter(|stack| *stack == 1).count();
         assert!((240..=260).contains(&first), "{first} of 1000");
     }
@@ -175,9 +191,9 @@ mod tests {
     fn keeps_the_latest_places_only() {
         let (mut alike, kind) = (Alike::new(true), kind("app"));
         for look in 0..10 * KEPT as u64 {
-            alike.add(ThreadId(1), &kind, MS, look, place(look as u32));
+            alike.add(ThreadId(1), &kind, MS, at(look), place(look as u32));
         }
         let of_thread = &alike.threads[&ThreadId(1)].0[&power(MS)];
-        assert_eq!((of_thread.len(), of_thread[0].0), (KEPT, 9 * KEPT as u64));
+        assert_eq!((of_thread.len(), of_thread[0].0), (KEPT, at(9 * KEPT as u64)));
     }
 }

@@ -1,5 +1,6 @@
 //! A time off CPUs that has ended.
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::ThreadId;
 
 use super::Wakeup;
@@ -9,10 +10,10 @@ use super::alike::Place;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) thread: ThreadId,
-    pub(super) since: u64,
+    pub(super) since: ClockNs,
     /// When the thread could run again. From then on it was queued.
-    pub(super) ready: u64,
-    pub(super) end: u64,
+    pub(super) ready: ClockNs,
+    pub(super) end: ClockNs,
     /// Whether it was only queued for a CPU.
     pub(super) preempted: bool,
     /// The CPU that it left.
@@ -23,17 +24,17 @@ pub(super) struct Ended {
 
 impl Ended {
     pub(super) fn queued_ns(&self) -> u64 {
-        self.end.saturating_sub(self.ready)
+        self.end.since(self.ready)
     }
 
     pub(super) fn blocked_ns(&self) -> u64 {
-        self.ready.saturating_sub(self.since)
+        self.ready.since(self.since)
     }
 
     /// The length by which waits are alike. One that seems to have been queued all the time has only that.
     pub(super) fn likeness_ns(&self) -> u64 {
         match self.blocked_ns() {
-            0 => self.end.saturating_sub(self.since),
+            0 => self.end.since(self.since),
             blocked_ns => blocked_ns,
         }
     }

@@ -1,6 +1,7 @@
 //! Run-queue delay after waits, where no record shows wakeups: a thread may have been queued for a CPU before it ran
 //! again. The kernel's account of its run-queue delay shows it, at its next reading.
 
+use whyslow_numbers::ClockNs;
 use whyslow_profile::{ThreadId, ThreadTimes};
 
 use super::super::tasks::LiveThread;
@@ -16,7 +17,7 @@ const LATEST_NS: u64 = 2_000_000_000;
 pub(super) struct Unsplit {
     ended: Vec<Ended>,
     /// Readings whose records have not all arrived: the time, and the delay of the thread's life so far.
-    readings: Vec<(u64, u64)>,
+    readings: Vec<(ClockNs, u64)>,
     /// The delay that earlier waits account for.
     counted_ns: u64,
 }
@@ -36,13 +37,13 @@ impl Unsplit {
     }
 
     /// All waits, if the oldest one has been without a reading for too long.
-    pub(super) fn take_unread(&mut self, now: u64) -> Vec<Ended> {
-        let is_late = self.ended.first().is_some_and(|wait| wait.end + LATEST_NS < now);
+    pub(super) fn take_unread(&mut self, now: ClockNs) -> Vec<Ended> {
+        let is_late = self.ended.first().is_some_and(|wait| wait.end.plus(LATEST_NS) < now);
         if is_late { self.take() } else { Vec::new() }
     }
 
     /// The waits that ended before readings up to a time, split by these.
-    fn split(&mut self, times: &mut ThreadTimes, until: u64) -> Vec<Ended> {
+    fn split(&mut self, times: &mut ThreadTimes, until: ClockNs) -> Vec<Ended> {
         let mut split = Vec::new();
         let readings = self.readings.partition_point(|(time, _)| *time <= until);
         for (time, queued_ns) in self.readings.drain(..readings) {
@@ -56,7 +57,7 @@ impl Unsplit {
             cut_tops(&mut lengths, woken_ns);
             for (wait, length) in ended.iter_mut().filter(|wait| !wait.preempted).zip(lengths) {
                 let cut_ns = wait.blocked_ns() - length;
-                wait.ready -= cut_ns;
+                wait.ready = wait.ready.minus(cut_ns);
                 times.blocked_ns = times.blocked_ns.saturating_sub(cut_ns);
                 times.queued_ns += cut_ns;
                 times.queued_estimated_ns += cut_ns;
@@ -85,7 +86,7 @@ impl Waits {
     }
 
     /// Its run-queue delay at a time.
-    pub(in crate::converter) fn queued(&mut self, thread: LiveThread, queued_ns: u64, time: u64) {
+    pub(in crate::converter) fn queued(&mut self, thread: LiveThread, queued_ns: u64, time: ClockNs) {
         let estimates = self.rows.as_ref().is_some_and(super::Rows::estimates_queues);
         let state = self.thread(thread);
         state.queue.1 = queued_ns.max(state.queue.1);
@@ -96,7 +97,7 @@ impl Waits {
     }
 
     /// All records up to a time have arrived: splits waits by the readings before it.
-    pub(in crate::converter) fn end_round(&mut self, until: u64) {
+    pub(in crate::converter) fn end_round(&mut self, until: ClockNs) {
         let mut read = std::mem::take(&mut self.read);
         read.retain(|id| {
             self.split(*id, until);
@@ -106,7 +107,7 @@ impl Waits {
     }
 
     /// Splits the waits of a thread by the readings up to a time.
-    pub(super) fn split(&mut self, thread: ThreadId, until: u64) {
+    pub(super) fn split(&mut self, thread: ThreadId, until: ClockNs) {
         if let (Some(rows), Some(thread)) = (&mut self.rows, self.threads.get_mut(&thread)) {
             rows.add_all(thread.unsplit.split(&mut thread.times, until));
         }

@@ -116,7 +116,7 @@ impl Rows {
         let builder = &mut tables.builder;
         builder.wait_detail(WaitDetail {
             thread,
-            end_ns: if preempted { end_ns } else { ready_ns },
+            end_ns: if preempted { end_ns } else { ready_ns }.0,
             cpu,
             argument,
             parked_on,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use whyslow_profile::{Metric, ModuleKind, ThreadId, WaitFrame, WokenBy};
 
-use crate::testing::Recorded;
+use crate::testing::{Recorded, at};
 use crate::{Input, Sample, Task, UserStack, WaitSetup, WaitSnapshot, WaitStackSource, Wakes};
 
 const MS: u64 = 1_000_000;
@@ -30,17 +30,36 @@ fn leave(recorded: &mut Recorded, tid: u32, preempted: bool, time_ns: u64) {
     let task = Task { pid: PID, tid };
     let user = UserStack::Frames(&[0x1000]);
     let metric = recorded.metric;
-    recorded.converter.take(&Input::Leaves(Sample { metric, time_ns, task, value: 1, user, kernel: &[] }));
-    recorded.converter.take(&Input::Switched { tid, runs: false, preempted, cpu: Some(3), time_ns });
+    recorded.converter.take(&Input::Leaves(Sample {
+        metric,
+        time_ns: at(time_ns),
+        task,
+        value: 1,
+        user,
+        kernel: &[],
+    }));
+    recorded.converter.take(&Input::Switched {
+        tid,
+        runs: false,
+        preempted,
+        cpu: Some(3),
+        time_ns: at(time_ns),
+    });
 }
 
 fn come_back(recorded: &mut Recorded, tid: u32, time_ns: u64) {
-    recorded.converter.take(&Input::Switched { tid, runs: true, preempted: false, cpu: Some(3), time_ns });
+    recorded.converter.take(&Input::Switched {
+        tid,
+        runs: true,
+        preempted: false,
+        cpu: Some(3),
+        time_ns: at(time_ns),
+    });
 }
 
 /// Milliseconds of each wait, and whether the thread was queued for a CPU.
 fn rows(mut recorded: Recorded, end: u64) -> Vec<(u64, bool)> {
-    recorded.converter.end(end);
+    recorded.converter.end(at(end));
     let profile = recorded.profile();
     let samples = &profile.samples[1];
     let for_cpu = |stack| {
@@ -65,14 +84,14 @@ fn a_wait_lasts_until_the_thread_runs_and_queued_time_is_separate() {
 fn a_pause_divides_a_wait_and_leaves_out_the_time_in_between() {
     let mut recorded = recorded();
     leave(&mut recorded, PID, false, 2 * MS);
-    recorded.converter.pause(5 * MS);
+    recorded.converter.pause(at(5 * MS));
     come_back(&mut recorded, PID, 6 * MS);
     leave(&mut recorded, PID, false, 7 * MS);
     recorded.fork(PID, (PID, 101), 8 * MS);
-    recorded.converter.resume(20 * MS);
-    recorded.converter.take(&Input::Waits { tid: PID, time_ns: 20 * MS });
+    recorded.converter.resume(at(20 * MS));
+    recorded.converter.take(&Input::Waits { tid: PID, time_ns: at(20 * MS) });
     come_back(&mut recorded, PID, 27 * MS);
-    recorded.converter.end(30 * MS);
+    recorded.converter.end(at(30 * MS));
     let times = recorded.profile().threads[0].times.unwrap();
     assert_eq!([times.ran_ns, times.blocked_ns, times.waits], [5 * MS, 10 * MS, 2]);
 }
@@ -90,9 +109,11 @@ fn a_thread_queues_for_its_first_cpu_and_may_still_be_blocked_at_the_end() {
 fn a_snapshot_after_the_end_of_a_wait_does_not_count() {
     let mut recorded = recorded_by(WaitStackSource::Snapshots, false);
     let snapshot = |recorded: &mut Recorded, time| {
-        let [task] = recorded.converter.threads_to_snapshot(9, time)[..] else { panic!("one thread waits") };
+        let [task] = recorded.converter.threads_to_snapshot(9, at(time))[..] else {
+            panic!("one thread waits")
+        };
         add_snapshot(recorded, task, 7, WaitFrame::Sleep, time..time + 1);
-        assert!(recorded.converter.threads_to_snapshot(9, time).is_empty(), "once is enough");
+        assert!(recorded.converter.threads_to_snapshot(9, at(time)).is_empty(), "once is enough");
     };
     out(&mut recorded, 2 * MS);
     snapshot(&mut recorded, 3 * MS);
@@ -101,7 +122,7 @@ fn a_snapshot_after_the_end_of_a_wait_does_not_count() {
     out(&mut recorded, 8 * MS);
     snapshot(&mut recorded, 10 * MS);
     come_back(&mut recorded, PID, 8 * MS + 1000);
-    recorded.converter.end(20 * MS);
+    recorded.converter.end(at(20 * MS));
     let profile = recorded.profile();
     let samples = &profile.samples[1];
     let innermost = |row: usize| {
@@ -113,6 +134,7 @@ fn a_snapshot_after_the_end_of_a_wait_does_not_count() {
 }
 
 fn add_snapshot(recorded: &mut Recorded, task: Task, argument: u64, frame: WaitFrame, taken: Range<u64>) {
+    let taken = at(taken.start)..at(taken.end);
     let user = UserStack::Frames(&[0x1000]);
     recorded.converter.take(&Input::WaitSnapshot(WaitSnapshot { task, user, argument, frame, taken }));
 }
@@ -120,7 +142,13 @@ fn add_snapshot(recorded: &mut Recorded, task: Task, argument: u64, frame: WaitF
 /// A thread leaves its CPU, and no stack is recorded.
 fn out(recorded: &mut Recorded, time_ns: u64) {
     let cpu = Some(3);
-    recorded.converter.take(&Input::Switched { tid: PID, runs: false, preempted: false, cpu, time_ns });
+    recorded.converter.take(&Input::Switched {
+        tid: PID,
+        runs: false,
+        preempted: false,
+        cpu,
+        time_ns: at(time_ns),
+    });
 }
 
 /// The names of the innermost frames of waits, with the number of each and milliseconds in all.
@@ -157,7 +185,7 @@ fn waits_without_a_snapshot_are_charged_to_the_places_that_snapshots_found() {
             come_back(&mut recorded, PID, end);
         }
     }
-    recorded.converter.end(2000 * MS);
+    recorded.converter.end(at(2000 * MS));
     let stacks = recorded.converter.wait_stacks();
     assert_eq!((stacks.waits, stacks.total_ns), (800, 1200 * MS));
     assert!(stacks.with_stack < 250 && stacks.with_stack + stacks.estimated == 800, "{stacks:?}");
@@ -175,11 +203,11 @@ fn queued_time_is_taken_off_the_waits_before_a_reading() {
     }
     assert_eq!(recorded.converter.threads_to_read(9), [Task { pid: PID, tid: PID }]);
     // The last wait ends after the reading, which is known only when all records have arrived.
-    recorded.converter.take(&Input::Queued { tid: PID, queued_ns: 6 * MS, time_ns: 41 * MS });
-    recorded.converter.end_drain(60 * MS);
-    recorded.converter.take(&Input::Queued { tid: PID, queued_ns: 7 * MS, time_ns: 70 * MS });
-    recorded.converter.end_drain(80 * MS);
-    recorded.converter.end(80 * MS);
+    recorded.converter.take(&Input::Queued { tid: PID, queued_ns: 6 * MS, time_ns: at(41 * MS) });
+    recorded.converter.end_drain(at(60 * MS));
+    recorded.converter.take(&Input::Queued { tid: PID, queued_ns: 7 * MS, time_ns: at(70 * MS) });
+    recorded.converter.end_drain(at(80 * MS));
+    recorded.converter.end(at(80 * MS));
     let waits = places(recorded);
     let of = |name: &str| waits.iter().find(|place| place.0 == name).map(|(_, count, ms)| (*count, *ms));
     assert_eq!(of(WaitFrame::Queued.label()), Some((2, 7)), "{waits:?}");
@@ -194,11 +222,17 @@ fn snapshots_are_fair_over_threads() {
         recorded.fork(PID, (PID, tid), MS);
         come_back(&mut recorded, tid, 2 * MS);
         let preempted = false;
-        recorded.converter.take(&Input::Switched { tid, runs: false, preempted, cpu: None, time_ns: 3 * MS });
+        recorded.converter.take(&Input::Switched {
+            tid,
+            runs: false,
+            preempted,
+            cpu: None,
+            time_ns: at(3 * MS),
+        });
     }
     let mut seen = std::collections::BTreeSet::new();
     for round in 0..5 {
-        let tasks = recorded.converter.threads_to_snapshot(10, (4 + round) * MS);
+        let tasks = recorded.converter.threads_to_snapshot(10, at((4 + round) * MS));
         assert_eq!(tasks.len(), 10);
         for task in tasks {
             let time = (4 + round) * MS;
@@ -207,7 +241,7 @@ fn snapshots_are_fair_over_threads() {
         }
     }
     assert_eq!(seen.len(), 50);
-    assert!(recorded.converter.threads_to_snapshot(10, 9 * MS).is_empty());
+    assert!(recorded.converter.threads_to_snapshot(10, at(9 * MS)).is_empty());
 }
 
 #[test]
@@ -225,7 +259,7 @@ fn doubtful_after(losses: &[(Option<u32>, u64)]) -> (u64, u64) {
     let mut losses = losses.iter().peekable();
     let mut lose = |recorded: &mut Recorded, until_ms: u64| {
         while let Some((cpu, ms)) = losses.next_if(|(_, ms)| *ms < until_ms) {
-            recorded.converter.take(&Input::Lost { records: 5, cpu: *cpu, time_ns: ms * MS });
+            recorded.converter.take(&Input::Lost { records: 5, cpu: *cpu, time_ns: at(ms * MS) });
         }
     };
     for (begin, end) in [(2, 7), (8, 9)] {
@@ -236,7 +270,7 @@ fn doubtful_after(losses: &[(Option<u32>, u64)]) -> (u64, u64) {
     }
     leave(&mut recorded, PID, false, 10 * MS);
     lose(&mut recorded, 20);
-    recorded.converter.end(20 * MS);
+    recorded.converter.end(at(20 * MS));
     let (waits, ns) = recorded.converter.doubtful_waits();
     (waits, ns / MS)
 }
@@ -252,7 +286,14 @@ fn a_wait_with_lost_records_on_its_cpu_is_doubtful() {
 
 fn wake(recorded: &mut Recorded, tid: u32, by: u32, in_interrupt: bool, time_ns: u64) {
     let (metric, user) = (recorded.metric, UserStack::Frames(&[0x2000]));
-    let by = Sample { metric, time_ns, task: Task { pid: PID, tid: by }, value: 1, user, kernel: &[] };
+    let by = Sample {
+        metric,
+        time_ns: at(time_ns),
+        task: Task { pid: PID, tid: by },
+        value: 1,
+        user,
+        kernel: &[],
+    };
     recorded.converter.take(&Input::Wakes(Wakes { tid, by, in_interrupt }));
 }
 
@@ -268,7 +309,7 @@ fn a_woken_thread_is_queued_for_a_cpu() {
     leave(&mut recorded, PID, false, 8 * MS);
     wake(&mut recorded, PID, 0, true, 9 * MS);
     come_back(&mut recorded, PID, 9 * MS);
-    recorded.converter.end(10 * MS);
+    recorded.converter.end(at(10 * MS));
     let profile = recorded.profile();
     let details: Vec<_> = profile.wait_details.rows().skip(1).collect();
     let wakeups: Vec<_> =
@@ -309,10 +350,10 @@ fn uses_the_kernels_run_queue_delay_without_wakeup_records() {
         come_back(&mut recorded, PID, 4 * MS);
         leave(&mut recorded, PID, false, 5 * MS);
         queued.iter().for_each(|ms| {
-            recorded.converter.take(&Input::Queued { tid: PID, queued_ns: ms * MS, time_ns: 16 * MS });
+            recorded.converter.take(&Input::Queued { tid: PID, queued_ns: ms * MS, time_ns: at(16 * MS) });
         });
         come_back(&mut recorded, PID, 15 * MS);
-        recorded.converter.end(20 * MS);
+        recorded.converter.end(at(20 * MS));
         let times = recorded.profile().threads[0].times.unwrap();
         assert_eq!(times.ran_ns + times.queued_ns + times.blocked_ns, 20 * MS, "{times:?}");
         [times.queued_ns, times.queued_estimated_ns, times.blocked_ns].map(|ns| ns / MS)
@@ -338,7 +379,7 @@ fn running_queued_and_blocked_time_add_up_to_the_life_of_a_thread() {
     come_back(&mut recorded, 101, 9 * MS);
     leave(&mut recorded, PID, true, 12 * MS);
     recorded.exit((PID, 101), 14 * MS);
-    recorded.converter.end(20 * MS);
+    recorded.converter.end(at(20 * MS));
     let profile = recorded.profile();
     assert_eq!(profile.samples[0].len(), 0, "waits themselves are not recorded");
     let times = |tid: u32| profile.threads.iter().find(|row| row.tid == tid).unwrap().times.unwrap();

@@ -33,7 +33,7 @@ impl Timeline {
     /// Builds the timeline from its samples and adjusts it to the numbers of the sites.
     pub(crate) fn new(profile: &Profile) -> Self {
         let mut starts = starts(profile);
-        let peak_ns = profile.meta.heap.as_ref().map_or(0, |facts| facts.peak_ns);
+        let peak_ns = profile.meta.heap.as_ref().map_or(0, |facts| facts.peak_ns.0);
         let peak = starts.partition_point(|&start| start <= peak_ns).saturating_sub(1);
         let mut steps = sampled(profile, &starts);
         starts.insert(peak + 1, peak_ns.max(starts[peak]));

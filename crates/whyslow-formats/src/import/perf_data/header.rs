@@ -10,6 +10,7 @@
 
 use linux_perf_event_reader::{Endianness, PerfEventAttr, RecordParseInfo};
 use rustc_hash::FxHashMap;
+use whyslow_numbers::ClockNs;
 use whyslow_processor::Processor;
 
 use super::super::{Format, ImportError};
@@ -74,7 +75,7 @@ pub(super) struct Facts {
     pub(super) command: Vec<String>,
     pub(super) build_ids: FxHashMap<String, String>,
     /// A point in time, in nanoseconds since 1970 and on the clock of the records.
-    pub(super) clock: Option<(u64, u64)>,
+    pub(super) clock: Option<(u64, ClockNs)>,
 }
 
 impl Facts {
@@ -246,7 +247,7 @@ impl Facts {
             }
             feature::CLOCK => {
                 let (_version, _clock) = (fields.u32()?, fields.u32()?);
-                self.clock = Some((fields.u64()?, fields.u64()?));
+                self.clock = Some((fields.u64()?, ClockNs::new(fields.u64()?)));
             }
             _ => {}
         }

@@ -117,7 +117,7 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
         push_line(&mut out, &styled(BOLD, cut(&command_line(&profile.meta.command), page.width)));
     }
     if let Some(snapshot) = &facts.snapshot {
-        let title = format!("snapshot of process {} at {}", snapshot.pid, duration(snapshot.time_ns));
+        let title = format!("snapshot of process {} at {}", snapshot.pid, duration(snapshot.time_ns.0));
         push_line(&mut out, &title);
         if facts.processes > 1 {
             let whose = format!(
@@ -154,7 +154,7 @@ fn head(view: &HeapView<'_>, facts: &HeapFacts, page: Page) -> String {
     let of_peak = sites.intervals.as_ref().map(|known| known.of_peak(profile));
     let of_peak = margin(of_peak, facts.peak_bytes, Unit::Bytes);
     let mut most =
-        format!("peak {}{of_peak}{together} at {}", bytes(facts.peak_bytes), duration(facts.peak_ns));
+        format!("peak {}{of_peak}{together} at {}", bytes(facts.peak_bytes), duration(facts.peak_ns.0));
     if profile.meta.max_resident_bytes > 0 {
         most.push_str(&format!(" (max resident {})", bytes(profile.meta.max_resident_bytes)));
     }

@@ -291,7 +291,7 @@ pub(super) fn leaks(view: &HeapView<'_>, facts: &HeapFacts, with_callers: bool, 
         }
     }
     if let LeakCheck::AtSnapshot(time_ns) = facts.leaks {
-        parts.push(format!("at {}", duration(time_ns)));
+        parts.push(format!("at {}", duration(time_ns.0)));
     }
     let (mut rows, mut orders, mut cells) = (Vec::new(), Vec::new(), Vec::new());
     for (class, order, _, whole) in classes {

@@ -3,7 +3,7 @@
 use whyslow_analyze::{Selection, testing};
 use whyslow_profile::{
     GrowthBar, HeapProcess, HeapSnapshot, HeapTransfer, HistogramBar, HistogramOf, LeakCheck, MetricId,
-    NoLeakCheck, ThreadId,
+    NoLeakCheck, ProfileNs, ThreadId,
 };
 
 use super::*;
@@ -38,7 +38,7 @@ fn program() -> Profile {
     profile.meta.command = ["./app", "my file.json"].map(str::to_owned).to_vec();
     profile.meta.max_resident_bytes = 5 << 20;
     let facts = profile.meta.heap.as_mut().unwrap();
-    facts.peak_ns = 61 * MS;
+    facts.peak_ns = ProfileNs(61 * MS);
     facts.growth = "unbounded".to_owned();
     let bar = |of, bar, blocks| HistogramBar { site: 1, of, bar, blocks };
     profile.heap.histograms = vec![
@@ -365,8 +365,8 @@ fn the_largest_bars_are_drawn() {
 fn a_snapshot_shows_what_is_live_now() {
     let mut profile = program();
     let facts = profile.meta.heap.as_mut().unwrap();
-    facts.snapshot = Some(HeapSnapshot { pid: 4711, time_ns: 90 * MS });
-    facts.leaks = LeakCheck::AtSnapshot(90 * MS);
+    facts.snapshot = Some(HeapSnapshot { pid: 4711, time_ns: ProfileNs(90 * MS) });
+    facts.leaks = LeakCheck::AtSnapshot(ProfileNs(90 * MS));
     let text = screen(&profile, 100, |_| {});
     assert!(text.contains("\nsnapshot of process 4711 at 90.0 ms\n"), "{text}");
     assert!(text.contains(", live now 1.19 MiB in 7 blocks\n"), "{text}");
