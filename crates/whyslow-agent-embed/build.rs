@@ -19,7 +19,12 @@ fn main() {
     }
     let out = PathBuf::from(variable("OUT_DIR"));
     let target_dir = out.join("agent");
-    for (name, features) in [("WHYSLOW_AGENT", &[][..]), ("WHYSLOW_SAMPLER", &["--no-default-features"])] {
+    let variants = [
+        ("WHYSLOW_AGENT", &[][..]),
+        ("WHYSLOW_SAMPLER", &["--no-default-features"]),
+        ("WHYSLOW_CAUSAL", &["--no-default-features", "--features", "causal"]),
+    ];
+    for (name, features) in variants {
         build(&agent, &target_dir, features);
         let kept = out.join(name);
         std::fs::copy(target_dir.join(TARGET).join("release/libwhyslow_agent.so"), &kept)

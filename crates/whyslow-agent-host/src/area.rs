@@ -13,9 +13,13 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use whyslow_agent_wire::VERSION;
 use whyslow_agent_wire::area::{
-    AREA_LEN, CHUNK_LEN, CHUNK_RINGS, CHUNKS, FILTER_AT, FILTER_LEN, Header, LEFT_AT, MODULES_AT,
+    AREA_LEN, CAUSAL_AT, CHUNK_LEN, CHUNK_RINGS, CHUNKS, FILTER_AT, FILTER_LEN, Header, LEFT_AT, MODULES_AT,
     MODULES_LEN, MOST_RINGS, RING_WORDS, RingHeader, SAMPLES_AT, UNWIND_AT, UNWIND_LEN, WORDS_AT, chunk_at,
     ring_header_at, ring_words_at,
+};
+use whyslow_agent_wire::causal::{
+    self, ADDRESSES_AT, CAUSAL_LEN, MOST_ADDRESSES, MOST_POINTS, MOST_THREADS, Point, Round, point_at,
+    round_at, thread_at,
 };
 use whyslow_agent_wire::left_out::{LeftOut, MOST_LEFT_OUT};
 use whyslow_agent_wire::sampler::{Board, MOST_SLOTS, SAMPLES_LEN, Slot, slot_at};
@@ -73,6 +77,8 @@ pub struct Area {
     chunks: Box<[OnceLock<Option<Part>>]>,
     /// CPU samples, mapped on first use. `None` if there was no room.
     samples: OnceLock<Option<Part>>,
+    /// Experiments, mapped on first use. `None` if there was no room.
+    causal: OnceLock<Option<Part>>,
     file: OwnedFd,
 }
 
@@ -101,7 +107,7 @@ impl Area {
         }
         let first = Part::map(&file, 0, WORDS_AT)?;
         let chunks = (0..CHUNKS).map(|_| OnceLock::new()).collect();
-        Ok(Self { first, chunks, samples: OnceLock::new(), file })
+        Ok(Self { first, chunks, samples: OnceLock::new(), causal: OnceLock::new(), file })
     }
 
     /// The area's descriptor.
@@ -168,6 +174,43 @@ impl Area {
 
     fn samples(&self) -> Option<&Part> {
         self.samples.get_or_init(|| Part::map(&self.file, SAMPLES_AT, SAMPLES_LEN).ok()).as_ref()
+    }
+
+    /// The board of the program's experiments. `None` if it cannot be mapped.
+    pub fn causal(&self) -> Option<&causal::Board> {
+        // SAFETY: the board is at the start of this part, and consists of atomics.
+        Some(unsafe { self.experiments()?.get(0) })
+    }
+
+    /// The round with a number.
+    pub fn round(&self, number: u64) -> Option<&Round> {
+        // SAFETY: rounds are in bounds for every number, are aligned there, and consist of atomics.
+        Some(unsafe { self.experiments()?.get(round_at(number)) })
+    }
+
+    /// The delays of a thread. `None` if there is no such row.
+    pub fn delayed_thread(&self, thread: usize) -> Option<&causal::Thread> {
+        let part = self.experiments().filter(|_| thread < MOST_THREADS)?;
+        // SAFETY: the thread is in bounds, and threads are aligned there and consist of atomics.
+        Some(unsafe { part.get(thread_at(thread)) })
+    }
+
+    /// A progress point. `None` if there is no such row.
+    pub fn point(&self, point: usize) -> Option<&Point> {
+        let part = self.experiments().filter(|_| point < MOST_POINTS)?;
+        // SAFETY: the point is in bounds, and points are aligned there and consist of atomics.
+        Some(unsafe { part.get(point_at(point)) })
+    }
+
+    /// The address of the sample with this number, counted from the first one.
+    pub fn sampled_address(&self, number: u64) -> Option<u64> {
+        let at = ADDRESSES_AT + number as usize % MOST_ADDRESSES * 8;
+        // SAFETY: words are in bounds for every number, are aligned there, and are atomic.
+        Some(unsafe { self.experiments()?.get::<AtomicU64>(at) }.load(Ordering::Relaxed))
+    }
+
+    fn experiments(&self) -> Option<&Part> {
+        self.causal.get_or_init(|| Part::map(&self.file, CAUSAL_AT, CAUSAL_LEN).ok()).as_ref()
     }
 
     /// The filter of sampled blocks.

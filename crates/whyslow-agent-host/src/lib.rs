@@ -11,13 +11,14 @@
 //!    ├─ processes      which processes run, which have exited      left_out: which could not be recorded, missing: which should have been
 //!    ├─ exits          a process waits at its exit until every purpose allows it
 //!    └─ chores         work that is not needed in every round      notices: notes for the reader, each once
-//! purpose      the interface of a purpose                          samples: CPU samples; the heap is `whyslow-heap`
+//! purpose      the interface of a purpose                          samples: CPU samples; causal: experiments; the heap is `whyslow-heap`
 //! ids, clock   typed ids and ticks, ticks → time
 //! ```
 
 mod agent_host;
 mod area;
 mod areas;
+mod causal;
 mod children;
 mod chores;
 mod clock;
@@ -44,6 +45,7 @@ pub mod sys;
 pub use agent_host::{AgentHost, Finished};
 pub use area::{Area, RingWords};
 pub use areas::Watched;
+pub use causal::{Experiments, PointName, RoundPlan, RoundState, Subject, SubjectSlot, VisitsState};
 pub use clock::Clock;
 pub use error::HostError;
 pub use exits::Waiting;

@@ -11,6 +11,7 @@
 //! WORDS_AT   MOST_RINGS × RING_WORDS × u64    the records, see `record`
 //! UNWIND_AT  UNWIND_LEN bytes                 where a static program's unwind information is, if it has no index
 //! SAMPLES_AT SAMPLES_LEN bytes                CPU samples, see `sampler`
+//! CAUSAL_AT  CAUSAL_LEN bytes                 experiments, see `causal`
 //! ```
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -51,8 +52,10 @@ pub const FIRST_LEN: usize = WORDS_AT + CHUNK_LEN;
 pub const UNWIND_AT: usize = WORDS_AT + CHUNKS * CHUNK_LEN;
 /// Offset of the CPU samples.
 pub const SAMPLES_AT: usize = UNWIND_AT + UNWIND_LEN;
+/// Offset of the experiments.
+pub const CAUSAL_AT: usize = SAMPLES_AT + crate::sampler::SAMPLES_LEN.next_multiple_of(4096);
 /// Length of the whole area.
-pub const AREA_LEN: usize = SAMPLES_AT + crate::sampler::SAMPLES_LEN;
+pub const AREA_LEN: usize = CAUSAL_AT + crate::causal::CAUSAL_LEN;
 
 /// The state of a program and of its collector. Fields written by different sides are on different cache
 /// lines.

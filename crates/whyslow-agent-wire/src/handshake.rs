@@ -114,8 +114,76 @@ pub mod hook {
     pub const LIBC_START: usize = SET_SPECIFIC + 1;
     /// Not a function: where libc ends.
     pub const LIBC_END: usize = LIBC_START + 1;
+    /// `pthread_join`
+    pub const JOIN: usize = LIBC_END + 1;
+    /// `pthread_mutex_lock`
+    pub const MUTEX_LOCK: usize = JOIN + 1;
+    /// `pthread_mutex_unlock`
+    pub const MUTEX_UNLOCK: usize = MUTEX_LOCK + 1;
+    /// `pthread_mutex_timedlock`
+    pub const MUTEX_TIMEDLOCK: usize = MUTEX_UNLOCK + 1;
+    /// `pthread_cond_wait`
+    pub const COND_WAIT: usize = MUTEX_TIMEDLOCK + 1;
+    /// `pthread_cond_timedwait`
+    pub const COND_TIMEDWAIT: usize = COND_WAIT + 1;
+    /// `pthread_cond_clockwait`
+    pub const COND_CLOCKWAIT: usize = COND_TIMEDWAIT + 1;
+    /// `pthread_cond_signal`
+    pub const COND_SIGNAL: usize = COND_CLOCKWAIT + 1;
+    /// `pthread_cond_broadcast`
+    pub const COND_BROADCAST: usize = COND_SIGNAL + 1;
+    /// `pthread_rwlock_rdlock`
+    pub const READ_LOCK: usize = COND_BROADCAST + 1;
+    /// `pthread_rwlock_wrlock`
+    pub const WRITE_LOCK: usize = READ_LOCK + 1;
+    /// `pthread_rwlock_unlock`
+    pub const RW_UNLOCK: usize = WRITE_LOCK + 1;
+    /// `pthread_barrier_wait`
+    pub const BARRIER_WAIT: usize = RW_UNLOCK + 1;
+    /// `sem_wait`
+    pub const SEM_WAIT: usize = BARRIER_WAIT + 1;
+    /// `sem_timedwait`
+    pub const SEM_TIMEDWAIT: usize = SEM_WAIT + 1;
+    /// `sem_post`
+    pub const SEM_POST: usize = SEM_TIMEDWAIT + 1;
+    /// `nanosleep`
+    pub const NANOSLEEP: usize = SEM_POST + 1;
+    /// `clock_nanosleep`
+    pub const CLOCK_NANOSLEEP: usize = NANOSLEEP + 1;
+    /// `poll`
+    pub const POLL: usize = CLOCK_NANOSLEEP + 1;
+    /// `ppoll`
+    pub const PPOLL: usize = POLL + 1;
+    /// `select`
+    pub const SELECT: usize = PPOLL + 1;
+    /// `epoll_wait`
+    pub const EPOLL_WAIT: usize = SELECT + 1;
+    /// `epoll_pwait`
+    pub const EPOLL_PWAIT: usize = EPOLL_WAIT + 1;
+    /// `read`
+    pub const READ: usize = EPOLL_PWAIT + 1;
+    /// `write`
+    pub const WRITE: usize = READ + 1;
+    /// `recv`
+    pub const RECV: usize = WRITE + 1;
+    /// `recvfrom`
+    pub const RECVFROM: usize = RECV + 1;
+    /// `recvmsg`
+    pub const RECVMSG: usize = RECVFROM + 1;
+    /// `send`
+    pub const SEND: usize = RECVMSG + 1;
+    /// `sendto`
+    pub const SENDTO: usize = SEND + 1;
+    /// `sendmsg`
+    pub const SENDMSG: usize = SENDTO + 1;
+    /// `accept`
+    pub const ACCEPT: usize = SENDMSG + 1;
+    /// `accept4`
+    pub const ACCEPT4: usize = ACCEPT + 1;
+    /// Not a function of libc: the entry of a progress point. Its stub passes the point's number.
+    pub const ENTERED: usize = ACCEPT4 + 1;
     /// Number of hooks.
-    pub const COUNT: usize = LIBC_END + 1;
+    pub const COUNT: usize = ENTERED + 1;
 }
 
 /// How the agent got into the program.

@@ -4,6 +4,7 @@
 //! ```text
 //! Heap       records allocations in rings       the request is area::HeapRequest, the records are `record`
 //! Samples    samples CPU time                   the request and the samples are `sampler`
+//! Causal     delays threads in experiments      the request and the accounts are `causal`
 //! ```
 
 /// A purpose of an agent.
@@ -14,6 +15,8 @@ pub enum Purpose {
     Heap = 0,
     /// Samples CPU time.
     Samples = 1,
+    /// Delays threads in experiments.
+    Causal = 2,
 }
 
 /// Some purposes.

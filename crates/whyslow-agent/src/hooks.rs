@@ -5,15 +5,15 @@
 use whyslow_agent_wire::handshake::hook;
 use whyslow_agent_wire::handshake::hook::{COUNT, GROUPS, PER_GROUP};
 
-use crate::arch::exit as ends;
 use crate::arch::hooks::{
     LIBC, hook_aligned_alloc, hook_alloc_like, hook_alloc_like_2, hook_calloc, hook_free, hook_malloc,
     hook_masked, hook_memalign, hook_posix_memalign, hook_pvalloc, hook_realloc, hook_realloc_like,
     hook_reallocarray, hook_rust_realloc, hook_valloc,
 };
+use crate::arch::{exit as ends, points as entries};
 use crate::real::{self, other};
 use crate::walk::Caller;
-use crate::{arena, events, exec, loaded, sample, sampler, signals, unused};
+use crate::{arena, causal, events, exec, loaded, sample, sampler, signals, unused};
 
 /// The addresses of all hooks.
 pub fn all() -> [u64; COUNT] {
@@ -30,6 +30,10 @@ pub fn all() -> [u64; COUNT] {
     all[hook::CANCEL] = sampler::pthread_cancel as *const () as u64;
     all[hook::PRCTL] = sampler::prctl as *const () as u64;
     all[hook::SYSCALL] = ends::syscall as *const () as u64;
+    for (slot, hook) in causal::waits::HOOKS {
+        all[*slot] = *hook as *const () as u64;
+    }
+    all[hook::ENTERED] = entries::entered as *const () as u64;
     all
 }
 

@@ -1,4 +1,5 @@
-//! The part of whyslow that runs inside the profiled program. It records the heap and samples CPU time.
+//! The part of whyslow that runs inside the profiled program. It records the heap, samples CPU time, and delays
+//! threads for causal profiling.
 //!
 //! ```text
 //! start    finds the collector, maps the area            patch    writes the collector's bytes over code
@@ -6,6 +7,7 @@
 //! events   what happens around one allocator call        walk     the stack as a number, modules: those it goes through
 //! state    per-thread state, based: without TLS          ring     records
 //! heap     the purpose that records allocations          sampler  the purpose that samples CPU time
+//! causal   the purpose that delays threads               interrupt  the signal for samples
 //! sample   which allocations are kept                    unused   bytes that were never written
 //! exit     holds the exit, signals: exit by a signal     exec     programs that this one executes, program: which file runs
 //! freeres  what libraries keep until the end
@@ -32,6 +34,7 @@ mod arch;
 mod area;
 mod arena;
 mod based;
+mod causal;
 mod confined;
 mod environment;
 mod events;
@@ -40,6 +43,7 @@ mod exit;
 mod freeres;
 mod heap;
 mod hooks;
+mod interrupt;
 mod left_out;
 mod link;
 mod loaded;

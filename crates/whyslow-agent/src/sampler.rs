@@ -1,6 +1,6 @@
 //! Timer sampling: the program samples its own CPU time where perf events are not permitted.
 //!
-//! Each thread has a timer on its CPU clock that sends [`SIGNAL`] to that thread. The handler copies
+//! Each thread has a timer on its CPU clock that sends the signal of `interrupt` to that thread. The handler copies
 //! registers and stack into a slot that the collector reads. Timers expire at ticks of the kernel's clock, so
 //! a timer that is due at once fires at the first tick that finds its thread running. A thread that runs for
 //! a quarter of a tick is sampled in a quarter of the cases, and its sample stands for a whole tick.
@@ -11,10 +11,7 @@
 //! child       in `_Fork`: timers are not inherited
 //! exec        removes the timers. The new program says hello again
 //! ```
-//! libc reserves the signal for itself and lets no other code block or handle it. libc uses it to cancel
-//! threads, and the handler passes those on.
 
-use core::mem;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
@@ -23,14 +20,12 @@ use whyslow_agent_wire::area::SAMPLES_AT;
 use whyslow_agent_wire::handshake::hook;
 use whyslow_agent_wire::sampler::{Board, SAMPLES_LEN, STACK_LEN, Slot, slot_at, state};
 
-use crate::arch::signals::{Context, restorer};
+use crate::arch::signals::Context;
 use crate::area::Area;
-use crate::signals::{Action, Info};
+use crate::interrupt::{self, SIGNAL};
+use crate::signals::Info;
 use crate::sys::{self, Clock};
-use crate::{arch, real};
-
-/// glibc's `SIGCANCEL`. glibc and musl reserve 32 to 34, and Go leaves those alone.
-const SIGNAL: i32 = 32;
+use crate::{arch, causal, real};
 
 /// The board. Null while nothing is sampled.
 static BOARD: AtomicPtr<Board> = AtomicPtr::new(ptr::null_mut());
@@ -38,8 +33,6 @@ static BOARD: AtomicPtr<Board> = AtomicPtr::new(ptr::null_mut());
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// CPU time between two samples of a thread.
 static PERIOD: AtomicU64 = AtomicU64::new(0);
-/// libc's own handler of the signal. 0 for none.
-static CANCELS: AtomicU64 = AtomicU64::new(0);
 
 /// The value that a timer's signal carries: what the timer belongs to.
 mod timer_owner {
@@ -59,7 +52,7 @@ pub fn begin(file: i32) {
     let period = wish.max(sys::resolution(Clock::COARSE));
     PERIOD.store(period, Relaxed);
     samples.board().period_ns.store(period, Release);
-    take_signal();
+    interrupt::take(handler);
     begin_process();
 }
 
@@ -99,22 +92,6 @@ fn arm(tid: u32) {
     }
 }
 
-fn take_signal() {
-    const SA_SIGINFO: u64 = 4;
-    const SA_RESTORER: u64 = 0x0400_0000;
-    const SA_ONSTACK: u64 = 0x0800_0000;
-    const SA_RESTART: u64 = 0x1000_0000;
-    let own = handler as *const () as u64;
-    let before = sys::signal_action(SIGNAL).map_or(0, |action| action.handler());
-    if before != own && before > 1 {
-        CANCELS.store(before, Relaxed);
-    }
-    let flags = SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_RESTART;
-    let action = Action::new(own, flags, restorer as *const () as u64);
-    // SAFETY: the handler has the signature that `SA_SIGINFO` requires, and the restorer is a restorer.
-    unsafe { sys::set_signal_action(SIGNAL, &action) };
-}
-
 /// # Safety
 /// Only the kernel calls it.
 unsafe extern "C" fn handler(signal: i32, info: *const Info, context: *mut Context) {
@@ -128,16 +105,8 @@ unsafe extern "C" fn handler(signal: i32, info: *const Info, context: *mut Conte
                 samples.take(interrupted, timer.overrun);
             }
         }
-        None => {
-            let libc_handler = CANCELS.load(Relaxed);
-            if libc_handler > 1 {
-                // SAFETY: libc's own handler of this signal, which libc set with `SA_SIGINFO`.
-                let libc_handler: unsafe extern "C" fn(i32, *const Info, *mut Context) =
-                    unsafe { mem::transmute(libc_handler) };
-                // SAFETY: the kernel's own arguments.
-                unsafe { libc_handler(signal, info, context) };
-            }
-        }
+        // SAFETY: the kernel's own arguments.
+        None => unsafe { interrupt::pass_on(signal, info, context) },
     }
 }
 
@@ -253,7 +222,8 @@ fn write_thread(slot: &Slot, value: u64) {
 pub unsafe extern "C" fn pthread_create(thread: u64, attributes: u64, start: u64, argument: u64) -> u64 {
     const EAGAIN: u64 = 11;
     let Some(real) = real::of(hook::THREAD) else { return EAGAIN };
-    let started = if Samples::get().is_some() {
+    causal::waits::pay();
+    let started = if Samples::get().is_some() || causal::is_on() {
         ends::prepare();
         starts::put(start, argument)
     } else {
@@ -278,8 +248,9 @@ pub extern "C" fn thread_started(row: usize) -> Started {
     if let Some(samples) = Samples::get() {
         samples.report(state::BEGUN, 0);
         arm(sys::thread());
-        ends::watch();
     }
+    causal::started();
+    ends::watch();
     starts::take(row)
 }
 
@@ -325,6 +296,7 @@ mod ends {
             timers::end(sys::thread());
             samples.report(state::ENDED, sys::cpu_time());
         }
+        causal::ended();
     }
 }
 
@@ -335,6 +307,7 @@ pub extern "C" fn confined() {
         stop();
         samples.board().confined.fetch_add(1, Relaxed);
     }
+    causal::confined();
 }
 
 /// Stops sampling this process for good.
@@ -372,9 +345,11 @@ pub unsafe extern "C" fn fork() -> u64 {
     let Some(real) = real::of(hook::FORK) else { return u64::MAX };
     // SAFETY: the hooked function.
     let result = unsafe { real.call([]) };
-    if result as i32 == 0
-        && let Some(samples) = Samples::get()
-    {
+    if result as i32 != 0 {
+        return result;
+    }
+    causal::forked();
+    if let Some(samples) = Samples::get() {
         // Before it can be sampled: samples of a process that was not reported yet would make it appear
         // twice.
         samples.report_fork(PROCESS.load(Relaxed));
@@ -392,9 +367,7 @@ pub unsafe extern "C" fn pthread_cancel(thread: u64) -> u64 {
     let Some(real) = real::of(hook::CANCEL) else { return ESRCH };
     // SAFETY: the hooked function, with the caller's own argument.
     let result = unsafe { real.call([thread]) };
-    if Samples::get().is_some() {
-        take_signal();
-    }
+    interrupt::take_again();
     result
 }
 

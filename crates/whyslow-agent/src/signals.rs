@@ -135,6 +135,11 @@ pub struct Expired {
 }
 
 impl Info {
+    /// Whether the kernel sent it because of an event of a descriptor.
+    pub fn is_from_kernel(&self) -> bool {
+        self.code > 0
+    }
+
     /// The timer that sent this signal. `None` if the signal has another source.
     pub fn timer(&self) -> Option<Expired> {
         const SI_TIMER: i32 = -2;

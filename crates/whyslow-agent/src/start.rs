@@ -16,7 +16,7 @@ use crate::arch::thread::{self, ThreadWord};
 use crate::area::Area;
 use crate::link;
 use crate::sys::{self, Pages, Place};
-use crate::{arch, confined, heap, hooks, loaded, modules, patch, real, sampler, signals, state};
+use crate::{arch, causal, confined, heap, hooks, loaded, modules, patch, real, sampler, signals, state};
 
 /// Entry point for the loader. glibc passes the environment, other loaders do not.
 ///
@@ -187,6 +187,9 @@ fn begin_purposes(area: Area, file: i32) {
     }
     if purposes.has(Purpose::Samples) {
         sampler::begin(file);
+    }
+    if purposes.has(Purpose::Causal) {
+        causal::begin(file);
     }
 }
 

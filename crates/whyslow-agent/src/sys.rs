@@ -7,11 +7,11 @@ use core::slice;
 use core::sync::atomic::AtomicU32;
 
 use crate::arch::calls::{
-    CLOCK_GETRES, CLOCK_GETTIME, CLONE, CLOSE, CONNECT, EXIT_GROUP, FACCESSAT, FACCESSAT2, FGETXATTR, FUTEX,
-    GETDENTS64, GETPID, GETRESGID, GETRESUID, GETTID, KILL, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP,
-    NANOSLEEP, NEWFSTATAT, OPENAT, PRCTL, PREAD64, PROCESS_VM_READV, READ, READLINKAT, RECVMSG, RT_SIGACTION,
-    RT_SIGPROCMASK, SENDMSG, SENDTO, SETSOCKOPT, SOCKET, TGKILL, TIMER_CREATE, TIMER_DELETE, TIMER_SETTIME,
-    WAIT4, call,
+    CLOCK_GETRES, CLOCK_GETTIME, CLONE, CLOSE, CONNECT, EXIT_GROUP, FACCESSAT, FACCESSAT2, FCNTL, FGETXATTR,
+    FUTEX, GETDENTS64, GETPID, GETRESGID, GETRESUID, GETTID, IOCTL, KILL, MADVISE, MMAP, MPROTECT, MREMAP,
+    MUNMAP, NANOSLEEP, NEWFSTATAT, OPENAT, PERF_EVENT_OPEN, PRCTL, PREAD64, PROCESS_VM_READV, READ,
+    READLINKAT, RECVMSG, RT_SIGACTION, RT_SIGPROCMASK, SENDMSG, SENDTO, SETSOCKOPT, SOCKET, TGKILL,
+    TIMER_CREATE, TIMER_DELETE, TIMER_SETTIME, WAIT4, call,
 };
 use crate::signals::Action;
 
@@ -559,6 +559,11 @@ pub fn cpu_time() -> u64 {
     clock(CLOCK_GETTIME, Clock::THREAD_CPU)
 }
 
+/// CPU time of a thread of this process so far.
+pub fn cpu_time_of(tid: u32) -> u64 {
+    clock(CLOCK_GETTIME, Clock::cpu_of(tid))
+}
+
 /// The resolution of a clock.
 pub fn resolution(of: Clock) -> u64 {
     clock(CLOCK_GETRES, of)
@@ -798,4 +803,117 @@ pub fn receive(socket: i32, into: &mut [u8]) -> (usize, i32) {
         if received < 0 { 0 } else { received as usize },
         if received > 0 && has { control.descriptor } else { -1 },
     )
+}
+
+/// An event of a thread's CPU time in user mode.
+#[derive(Clone, Copy)]
+pub struct PerfEvent(i32);
+
+impl PerfEvent {
+    /// Opens the event of a thread of this process, switched off. The error number on failure.
+    pub fn open(tid: u32, period_ns: u64) -> Result<Self, isize> {
+        const PERF_TYPE_SOFTWARE: u32 = 1;
+        const PERF_COUNT_SW_TASK_CLOCK: u64 = 1;
+        const DISABLED: u64 = 1;
+        const EXCLUDE_KERNEL: u64 = 1 << 5;
+        const EXCLUDE_HV: u64 = 1 << 6;
+        const PERF_FLAG_FD_CLOEXEC: usize = 8;
+        /// `perf_event_attr` in its first version.
+        #[repr(C)]
+        struct Attributes {
+            kind: u32,
+            size: u32,
+            config: u64,
+            period: u64,
+            sample: u64,
+            read: u64,
+            flags: u64,
+            wakeup: u32,
+            breakpoint: u32,
+            rest: u64,
+        }
+        let attributes = Attributes {
+            kind: PERF_TYPE_SOFTWARE,
+            size: size_of::<Attributes>() as u32,
+            config: PERF_COUNT_SW_TASK_CLOCK,
+            period: period_ns,
+            sample: 0,
+            read: 0,
+            flags: DISABLED | EXCLUDE_KERNEL | EXCLUDE_HV,
+            wakeup: 1,
+            breakpoint: 0,
+            rest: 0,
+        };
+        let at = ptr::from_ref(&attributes) as usize;
+        // SAFETY: reads the attributes only.
+        let result = unsafe {
+            call(PERF_EVENT_OPEN, [at, tid as usize, usize::MAX, usize::MAX, PERF_FLAG_FD_CLOEXEC, 0])
+        };
+        if failed(result) { Err(result.wrapping_neg()) } else { Ok(Self(out_of_the_way(result as i32))) }
+    }
+
+    /// An event that [`PerfEvent::open`] has opened.
+    pub fn of_descriptor(descriptor: i32) -> Self {
+        Self(descriptor)
+    }
+
+    pub fn descriptor(self) -> i32 {
+        self.0
+    }
+
+    /// Makes each expiry send a signal to a thread.
+    pub fn signal_thread(self, tid: u32, signal: i32) {
+        const F_SETFL: usize = 4;
+        const F_SETSIG: usize = 10;
+        const F_SETOWN_EX: usize = 15;
+        const F_OWNER_TID: u32 = 0;
+        const O_ASYNC: usize = 0o20_000;
+        let owner = [F_OWNER_TID, tid];
+        for (what, value) in
+            [(F_SETOWN_EX, owner.as_ptr() as usize), (F_SETSIG, signal as usize), (F_SETFL, O_ASYNC)]
+        {
+            // SAFETY: reads `owner` only.
+            unsafe { call(FCNTL, [self.0 as usize, what, value, 0, 0, 0]) };
+        }
+    }
+
+    fn control(self, what: usize, value: usize) {
+        // SAFETY: the operations below take numbers, or read eight bytes that the caller owns.
+        unsafe { call(IOCTL, [self.0 as usize, what, value, 0, 0, 0]) };
+    }
+
+    /// Lets it expire once.
+    pub fn once(self) {
+        const REFRESH: usize = 0x2402;
+        self.control(REFRESH, 1);
+    }
+
+    pub fn enable(self) {
+        const ENABLE: usize = 0x2400;
+        self.control(ENABLE, 0);
+    }
+
+    pub fn disable(self) {
+        const DISABLE: usize = 0x2401;
+        self.control(DISABLE, 0);
+    }
+
+    pub fn set_period(self, period_ns: u64) {
+        const PERIOD: usize = 0x4008_2404;
+        self.control(PERIOD, &raw const period_ns as usize);
+    }
+}
+
+/// Moves a descriptor of the agent to a high number: programs may rely on the lowest free ones.
+fn out_of_the_way(descriptor: i32) -> i32 {
+    const F_DUPFD_CLOEXEC: usize = 1030;
+    for lowest in [10_000, 900, 200] {
+        // SAFETY: takes numbers.
+        let moved = unsafe { call(FCNTL, [descriptor as usize, F_DUPFD_CLOEXEC, lowest, 0, 0, 0]) };
+        if !failed(moved) {
+            close(descriptor);
+            return moved as i32;
+        }
+    }
+    descriptor
 }

@@ -7,6 +7,7 @@ mod agent_source;
 #[path = "x86_64/mod.rs"]
 mod arch;
 mod calls;
+mod causal;
 mod cgroup;
 mod chosen;
 mod counting;
@@ -43,6 +44,10 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use causal::{
+    CausalOptions, CodeRange, Conditions, Director, EntryPoint, ModuleSamples, Outcome, PlannedExperiment,
+    PointVisits, SeenPoint, SharedDirector, Step,
+};
 pub use chosen::{NotRecorded, Probe, WantedSamples};
 pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
 pub use inherited::command as restored_command;
@@ -144,6 +149,8 @@ pub struct Options {
     pub syscalls: bool,
     /// Record the heap too.
     pub heap: Option<HeapOptions>,
+    /// Experiment with the program.
+    pub causal: Option<CausalOptions>,
     /// Who chose the name of the profile.
     pub names: Names,
     /// Work to do on a low-priority thread while the program runs.
@@ -180,6 +187,7 @@ impl Default for Options {
             unavailable_events: Vec::new(),
             syscalls: false,
             heap: None,
+            causal: None,
             names: Names::Given,
             background: None,
         }

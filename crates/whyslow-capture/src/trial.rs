@@ -79,7 +79,7 @@ fn events_of(child: u32) -> Result<Granted, Refused> {
 
 fn timers(command: Command) -> Result<u32, String> {
     let period = 1_000_000_000 / u64::from(Options::default().frequency_hz);
-    let wanted = Wanted { heap: None, cpu_period_ns: Some(period) };
+    let wanted = Wanted { cpu_period_ns: Some(period), ..Wanted::default() };
     let watch = AgentWatch::start(wanted, &Target::Command(command)).map_err(|error| error.to_string())?;
     watch.sampling_hz().ok_or_else(|| "the kernel has no periodic clock tick".to_owned())
 }

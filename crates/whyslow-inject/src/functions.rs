@@ -25,6 +25,43 @@ pub(crate) const THREADS: &[Named] = &[
     (&["syscall"], hook::SYSCALL),
 ];
 
+/// Functions that block, sleep, or wake other threads.
+pub(crate) const WAITS: &[Named] = &[
+    (&["pthread_join"], hook::JOIN),
+    (&["pthread_mutex_lock"], hook::MUTEX_LOCK),
+    (&["pthread_mutex_unlock"], hook::MUTEX_UNLOCK),
+    (&["pthread_mutex_timedlock"], hook::MUTEX_TIMEDLOCK),
+    (&["pthread_cond_wait"], hook::COND_WAIT),
+    (&["pthread_cond_timedwait"], hook::COND_TIMEDWAIT),
+    (&["pthread_cond_clockwait"], hook::COND_CLOCKWAIT),
+    (&["pthread_cond_signal"], hook::COND_SIGNAL),
+    (&["pthread_cond_broadcast"], hook::COND_BROADCAST),
+    (&["pthread_rwlock_rdlock"], hook::READ_LOCK),
+    (&["pthread_rwlock_wrlock"], hook::WRITE_LOCK),
+    (&["pthread_rwlock_unlock"], hook::RW_UNLOCK),
+    (&["pthread_barrier_wait"], hook::BARRIER_WAIT),
+    (&["sem_wait"], hook::SEM_WAIT),
+    (&["sem_timedwait"], hook::SEM_TIMEDWAIT),
+    (&["sem_post"], hook::SEM_POST),
+    (&["nanosleep"], hook::NANOSLEEP),
+    (&["clock_nanosleep"], hook::CLOCK_NANOSLEEP),
+    (&["poll"], hook::POLL),
+    (&["ppoll"], hook::PPOLL),
+    (&["select"], hook::SELECT),
+    (&["epoll_wait"], hook::EPOLL_WAIT),
+    (&["epoll_pwait"], hook::EPOLL_PWAIT),
+    (&["read"], hook::READ),
+    (&["write"], hook::WRITE),
+    (&["recv"], hook::RECV),
+    (&["recvfrom"], hook::RECVFROM),
+    (&["recvmsg"], hook::RECVMSG),
+    (&["send"], hook::SEND),
+    (&["sendto"], hook::SENDTO),
+    (&["sendmsg"], hook::SENDMSG),
+    (&["accept"], hook::ACCEPT),
+    (&["accept4"], hook::ACCEPT4),
+];
+
 /// Other ways to end a process: signals without a handler, the system call itself, and the orderly exit.
 pub(crate) const ENDS: &[Named] = &[
     (&["sigaction"], hook::SIGACTION),
@@ -61,7 +98,7 @@ pub(crate) const CALLED: &[Named] =
     &[(&["pthread_key_create"], hook::KEY_CREATE), (&["pthread_setspecific"], hook::SET_SPECIFIC)];
 
 /// All tables that are searched for in libraries.
-pub(crate) const OF_LIBRARIES: &[&[Named]] = &[EXIT, EXECS, THREADS, ENDS, LOADS, ALLOCATES, CALLED];
+pub(crate) const OF_LIBRARIES: &[&[Named]] = &[EXIT, EXECS, THREADS, WAITS, ENDS, LOADS, ALLOCATES, CALLED];
 
 /// A function at its address in a process.
 #[derive(Debug)]

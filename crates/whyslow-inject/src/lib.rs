@@ -26,4 +26,4 @@ mod unwind_table;
 
 pub use entry::{Entry, entry_of, entry_of_file, is_static};
 pub use inject::{InjectError, Injector};
-pub use plan::{PatchPage, Plan, Planner};
+pub use plan::{PatchPage, Plan, Planner, PointEntry};

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use whyslow_agent_wire::handshake::{Hello, Patch, Real, entered, hook};
 use whyslow_agent_wire::purpose::{Purpose, Purposes};
@@ -15,7 +15,7 @@ use whyslow_profile::{HeapFacts, HeapNote, Unwatched};
 use crate::allocators::{LIBC, OPERATORS, Order};
 use crate::arch::{MOST_PER_FUNCTION, Page};
 use crate::functions::{
-    ALLOCATES, CACHE_ENDS, CALLED, ENDS, EXECS, EXIT, Functions, LOADS, Named, Placed, THREADS,
+    ALLOCATES, CACHE_ENDS, CALLED, ENDS, EXECS, EXIT, Functions, LOADS, Named, Placed, THREADS, WAITS,
 };
 use crate::image::{Files, Image, Symbols};
 use crate::libraries::{Libraries, PlacedLibrary};
@@ -29,6 +29,13 @@ pub struct PatchPage {
     pub at: u64,
     /// The code.
     pub bytes: Vec<u8>,
+}
+
+impl PatchPage {
+    /// Where it will be mapped, in whole pages.
+    fn range(&self) -> Range<u64> {
+        self.at..(self.at + self.bytes.len() as u64).next_multiple_of(PAGE)
+    }
 }
 
 /// What the agent must do to record every allocation, in addition to being preloaded.
@@ -52,17 +59,35 @@ pub struct Plan {
     pub notes: Vec<HeapNote>,
 }
 
+/// The entry of a function of the program that is a progress point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PointEntry {
+    /// The program's file.
+    pub program: PathBuf,
+    /// The function's address in that file.
+    pub address: u64,
+    /// The number of the point.
+    pub point: u32,
+}
+
 /// Creates plans.
 #[derive(Debug)]
 pub struct Planner {
     purposes: Purposes,
+    entries: Vec<PointEntry>,
     libraries: Libraries,
 }
 
 impl Planner {
     /// A planner with an empty cache.
     pub fn new(purposes: Purposes) -> Self {
-        Self { purposes, libraries: Libraries::default() }
+        Self { purposes, entries: Vec::new(), libraries: Libraries::default() }
+    }
+
+    /// The same, and these functions tell the agent when they are entered.
+    #[must_use]
+    pub fn with_entries(self, entries: Vec<PointEntry>) -> Self {
+        Self { entries, ..self }
     }
 
     /// Plans the patches for a process whose agent waits for an answer. `mappings` are the current mappings
@@ -73,9 +98,16 @@ impl Planner {
     /// the program or into a library, `_exit` and other functions that end a process, the functions that
     /// execute another program, and the loader's notification of later libraries.
     /// For CPU time: the functions that create threads and processes, and the last two of these.
+    /// For experiments: the same, and the functions that block, sleep and wake.
     pub fn plan(&self, hello: &Hello, pid: u32, mappings: io::Result<Vec<Mapping>>) -> Plan {
-        let Self { purposes, libraries } = self;
-        let mut draft = Draft { hello, known: libraries, rows: [false; hook::COUNT], plan: Plan::default() };
+        let Self { purposes, entries, libraries } = self;
+        let mut draft = Draft {
+            hello,
+            known: libraries,
+            rows: [false; hook::COUNT],
+            delays: false,
+            plan: Plan::default(),
+        };
         let maps = match mappings {
             Ok(mappings) => Maps(mappings),
             Err(error) => {
@@ -94,12 +126,16 @@ impl Planner {
                 draft.libraries(&maps, pid);
             }
         }
-        if purposes.has(Purpose::Samples) {
+        if purposes.has(Purpose::Samples) || purposes.has(Purpose::Causal) {
+            draft.delays = purposes.has(Purpose::Causal);
             match hello.entered {
                 entered::INJECTED => draft.sampled_program(&maps, pid),
                 entered::PRELOADED => draft.sampled_libraries(&maps, pid),
                 _ => {}
             }
+        }
+        if purposes.has(Purpose::Causal) && hello.entered != entered::LOADED {
+            draft.entries(&maps, pid, entries);
         }
         draft.plan.patches.sort_by_key(|patch| patch.address);
         draft.plan
@@ -112,6 +148,8 @@ struct Draft<'a> {
     known: &'a Libraries,
     /// Hooks that are taken.
     rows: [bool; hook::COUNT],
+    /// Whether threads are delayed, so that their waits must be known.
+    delays: bool,
     plan: Plan,
 }
 
@@ -170,7 +208,12 @@ impl Draft<'_> {
         let name = process::program(pid).unwrap_or_default();
         let Ok(files) = Files::open(&process::program_file(pid), &name, Symbols::All) else { return };
         let Some(image) = Image::read(&files, maps, &name.to_string_lossy()) else { return };
-        self.sample(&image, &image.range, maps, &[EXECS, THREADS]);
+        self.sample(&image, &image.range, maps, self.tables(&[EXECS, THREADS], &[EXECS, THREADS, WAITS]));
+    }
+
+    /// The functions for sampling, or for delays.
+    fn tables<T: ?Sized>(&self, for_samples: &'static T, for_delays: &'static T) -> &'static T {
+        if self.delays { for_delays } else { for_samples }
     }
 
     /// Patches the functions of a module that sampling needs, unless they are patched already, and gives the
@@ -190,6 +233,35 @@ impl Draft<'_> {
         }
     }
 
+    /// Patches the functions of the program whose entry is a progress point. Those that cannot be patched are never
+    /// visited, which the recorder sees.
+    fn entries(&mut self, maps: &Maps, pid: u32, entries: &[PointEntry]) {
+        let name = process::program(pid).unwrap_or_default();
+        if !entries.iter().any(|entry| entry.program == name) {
+            return;
+        }
+        let Ok(files) = Files::open(&process::program_file(pid), &name, Symbols::All) else { return };
+        let Some(image) = Image::read(&files, maps, &name.to_string_lossy()) else { return };
+        let mut found = Vec::new();
+        for entry in entries.iter().filter(|entry| entry.program == name) {
+            let function = image.functions_at(entry.address).next();
+            let prologue = function.and_then(|function| image.place(function).prologue.ok());
+            found.extend(prologue.map(|prologue| (prologue, entry.point)));
+        }
+        let len = (found.len() * MOST_PER_FUNCTION) as u64;
+        let taken = self.plan.pages.iter().map(PatchPage::range);
+        let Some(at) = maps.with(taken).place(&image.range, len) else { return };
+        let mut page = Page::new(at);
+        for (prologue, point) in &found {
+            if let Ok(patch) = page.add_entry(prologue, *point, self.hello.hooks[hook::ENTERED]) {
+                self.plan.patches.push(patch);
+            }
+        }
+        if !page.bytes.is_empty() {
+            self.plan.pages.push(PatchPage { at: page.at, bytes: page.bytes });
+        }
+    }
+
     /// Plans sampling for libc's and the loader's functions, unless they are patched already.
     fn sampled_libraries(&mut self, maps: &Maps, pid: u32) {
         let mut paths: Vec<&str> = maps.0.iter().map(|mapping| mapping.name.as_str()).collect();
@@ -203,8 +275,8 @@ impl Draft<'_> {
             };
             let tables: &[&'static [Named]] = match path {
                 path if is_loader(path) => &[LOADS],
-                path if is_libc(path) => &[EXECS, THREADS],
-                _ => &[THREADS],
+                path if is_libc(path) => self.tables(&[EXECS, THREADS], &[EXECS, THREADS, WAITS]),
+                _ => self.tables(&[THREADS], &[THREADS, WAITS]),
             };
             self.sample(&placed, &placed.range(), maps, tables);
         }
@@ -363,15 +435,8 @@ impl Draft<'_> {
         }
         let len = (prologues.len() * MOST_PER_FUNCTION) as u64;
         // The new page must not overlap the page of another module.
-        let Some(at) = maps
-            .with(
-                self.plan
-                    .pages
-                    .iter()
-                    .map(|page| page.at..(page.at + page.bytes.len() as u64).next_multiple_of(PAGE)),
-            )
-            .place(range, len)
-        else {
+        let taken = self.plan.pages.iter().map(PatchPage::range);
+        let Some(at) = maps.with(taken).place(range, len) else {
             for (job, _) in &prologues {
                 self.note_unhooked(job, "there is no free place within reach of a jump");
             }
@@ -421,6 +486,10 @@ impl Draft<'_> {
     }
 
     fn note_unhooked(&mut self, job: &Job, why: &str) {
+        // Their waits are seen at the next sample instead.
+        if matches!(job.rows, Rows::Only(row) if row > hook::LIBC_END) {
+            return;
+        }
         let unseen = match job.rows {
             Rows::Only(hook::MASKED) => Unwatched::FreedBefore,
             Rows::Only(hook::EXECVE..=hook::FEXECVE) => Unwatched::StaticPrograms,
@@ -513,7 +582,7 @@ mod tests {
             next: [0; hook::PER_GROUP],
             library: 0,
         };
-        for purpose in [Purpose::Samples, Purpose::Heap] {
+        for purpose in [Purpose::Samples, Purpose::Heap, Purpose::Causal] {
             let planner = Planner::new(Purposes::NONE.and(purpose));
             let mut seen = Vec::new();
             for _ in 0..2 {

@@ -165,10 +165,16 @@ impl QueuedTime {
     /// The delay up to now, in nanoseconds. `None` once the thread has exited; for a main thread, once its process is
     /// reaped.
     pub fn read_ns(&self) -> Option<u64> {
+        self.read_both_ns().map(|(_, queued)| queued)
+    }
+
+    /// How long it ran, and that delay.
+    pub fn read_both_ns(&self) -> Option<(u64, u64)> {
         let mut text = [0; 64];
         let length = self.0.read_at(&mut text, 0).ok()?;
         let text = std::str::from_utf8(&text[..length]).ok()?;
-        text.split_ascii_whitespace().nth(1)?.parse().ok()
+        let mut words = text.split_ascii_whitespace();
+        Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
     }
 }
 

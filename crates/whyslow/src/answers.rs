@@ -46,6 +46,22 @@ pub(crate) fn heap(profile: &Profile, saved: Option<&Path>) -> String {
     text(&whole(&views::HEAP, profile, saved), profile).unwrap_or_else(|refusal| format!("{refusal}\n"))
 }
 
+/// What speeding code up would buy.
+pub(crate) fn causal(profile: &Profile, saved: Option<&Path>, format: Format) -> Result<String> {
+    let Some(view) = views::named("causal") else {
+        return Ok(saved.map_or_else(String::new, |file| format!("saved: {}\n", shell::file(file))));
+    };
+    let query = whole(view, profile, saved);
+    match format {
+        Format::Text => Ok(text(&query, profile).unwrap_or_else(|refusal| format!("{refusal}\n"))),
+        Format::Json => {
+            let query = Query { detail: Detail::Complete, ..query };
+            let answer = query.answer(profile).map_err(|refusal| Failure::new(refusal.to_string()))?;
+            json::answer(&answer).map_err(|error| Failure::new(format!("the answer as JSON: {error}")))
+        }
+    }
+}
+
 /// The locks that threads waited for.
 pub(crate) fn locks(profile: &Profile, saved: Option<&Path>, shortest: Duration) -> String {
     /// This many fit a screen.

@@ -6,6 +6,7 @@
 
 mod allowed;
 mod answers;
+mod causal;
 mod cli;
 mod commands;
 #[cfg(test)]

@@ -4,6 +4,7 @@ use core::arch::naked_asm;
 
 use whyslow_agent_wire::handshake::hook;
 
+use crate::causal::waits;
 use crate::exit::{
     exit_body, exit_group_body, finished_body, note_orderly_exit, patched_body, quick_exit_body,
 };
@@ -87,11 +88,13 @@ pub extern "C" fn patched() {
 }
 
 /// Hook for libc's `syscall`, patched at its start. Handles by number the calls that end the process, execute
-/// another program, or forbid system calls.
+/// another program, forbid system calls, or wait and wake.
 #[unsafe(naked)]
 pub extern "C" fn syscall() {
     naked_asm!(
         ".cfi_startproc",
+        "cmp rdi, 202",
+        "je {futex}",
         "cmp rdi, 231",
         "je 2f",
         "cmp rdi, 317",
@@ -130,6 +133,7 @@ pub extern "C" fn syscall() {
         execve = sym exec::execve,
         group = sym exit_group,
         confined = sym sampler::confined,
+        futex = sym waits::futex,
     )
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! hooks, maps, exit   shims that keep the caller's registers
 //! sampler             the start of a sampled thread
+//! points              the entry of a function that is a progress point
 //! signals             what the kernel leaves for a handler
 //! calls               system calls         thread    words per thread, and their base
 //! counter             the time             imports   symbols that may be missing
@@ -16,6 +17,7 @@ pub mod exit;
 pub mod hooks;
 pub mod imports;
 pub mod maps;
+pub mod points;
 pub mod sampler;
 pub mod signals;
 pub mod thread;

@@ -35,6 +35,11 @@ impl Context {
         self.registers.into_iter().chain([self.ip])
     }
 
+    /// The instruction pointer.
+    pub fn ip(&self) -> u64 {
+        self.ip
+    }
+
     /// The stack pointer.
     pub fn sp(&self) -> u64 {
         self.registers[SP]

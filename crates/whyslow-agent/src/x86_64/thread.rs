@@ -19,6 +19,10 @@ global_asm!(
     ".size whyslow_countdown, 8",
     "whyslow_countdown:",
     ".zero 8",
+    ".type whyslow_causal, @tls_object",
+    ".size whyslow_causal, 8",
+    "whyslow_causal:",
+    ".zero 8",
     ".text",
 );
 
@@ -46,6 +50,18 @@ impl ThreadWord {
         // SAFETY: reads a word that the loader has filled.
         unsafe {
             asm!("mov {}, qword ptr [rip + whyslow_countdown@GOTTPOFF]", out(reg) offset,
+                options(nostack, readonly, pure, preserves_flags));
+        }
+        NonZeroU64::new(offset).map(Self)
+    }
+
+    /// The word with the row of the thread's delays. `None` if the thread has no storage for the agent.
+    #[inline(always)]
+    pub fn of_causal() -> Option<Self> {
+        let offset: u64;
+        // SAFETY: reads a word that the loader has filled.
+        unsafe {
+            asm!("mov {}, qword ptr [rip + whyslow_causal@GOTTPOFF]", out(reg) offset,
                 options(nostack, readonly, pure, preserves_flags));
         }
         NonZeroU64::new(offset).map(Self)

@@ -5,8 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use whyslow_agent_embed::{AGENT, SAMPLER};
-use whyslow_agent_host::{AgentHost, Clock, Finished, PatchPlanner, Purpose, Samples};
+use whyslow_agent_embed::{AGENT, CAUSAL, SAMPLER};
+use whyslow_agent_host::{
+    AgentHost, Clock, Experiments, Finished, PatchPlanner, Purpose, Samples, SubjectSlot,
+};
 use whyslow_agent_wire::handshake::Hello;
 use whyslow_agent_wire::purpose::{Purpose as Kind, Purposes};
 use whyslow_heap::Accounting;
@@ -18,7 +20,7 @@ use whyslow_profile::Meta;
 use super::arrivals::Arrivals;
 use crate::heap::{Inspector, Snapshots};
 use crate::launch::{Running, Suspended};
-use crate::{HeapOptions, RecordError, Target};
+use crate::{CausalOptions, HeapOptions, RecordError, Target};
 
 /// What the agent should do.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +29,8 @@ pub(crate) struct Wanted {
     pub(crate) heap: Option<HeapOptions>,
     /// Sample CPU time with at least this period.
     pub(crate) cpu_period_ns: Option<u64>,
+    /// Delay threads in experiments.
+    pub(crate) causal: Option<CausalOptions>,
 }
 
 impl Wanted {
@@ -39,11 +43,17 @@ impl Wanted {
     fn kinds(&self) -> Purposes {
         let heap = self.heap.as_ref().map(|_| Kind::Heap);
         let samples = self.cpu_period_ns.map(|_| Kind::Samples);
-        heap.into_iter().chain(samples).fold(Purposes::NONE, Purposes::and)
+        let causal = self.causal.as_ref().map(|_| Kind::Causal);
+        heap.into_iter().chain(samples).chain(causal).fold(Purposes::NONE, Purposes::and)
     }
 
     /// What counts and reads for them.
-    fn purposes(&self, clock: Clock, snapshots: &Arc<Snapshots>) -> Vec<Box<dyn Purpose>> {
+    fn purposes(
+        &self,
+        clock: Clock,
+        snapshots: &Arc<Snapshots>,
+        subject: &SubjectSlot,
+    ) -> Vec<Box<dyn Purpose>> {
         let mut purposes: Vec<Box<dyn Purpose>> = Vec::new();
         if let Some(options) = &self.heap {
             // The leak check at exit also finds the unused bytes of blocks that are still live.
@@ -53,17 +63,30 @@ impl Wanted {
             purposes.push(Box::new(Accounting::new(config, clock, inspector, Arc::clone(snapshots) as _)));
         }
         purposes.extend(self.cpu_period_ns.map(|period| Box::new(Samples::new(period)) as _));
+        purposes.extend(self.causal.as_ref().map(|options| {
+            let period_ns = options.period.as_nanos() as u64;
+            Box::new(Experiments::new(clock, period_ns, options.point_names(), Arc::clone(subject))) as _
+        }));
         purposes
     }
 
     /// Names what cannot be recorded without the agent.
     fn word(&self) -> &'static str {
-        if self.heap.is_some() { "heap" } else { "CPU time" }
+        match self {
+            Self { heap: Some(_), .. } => "heap",
+            Self { causal: Some(_), .. } => "effect of faster code",
+            _ => "CPU time",
+        }
     }
 
-    /// The agent's file: the loader resolves the allocator's functions to the one that records the heap.
+    /// The agent's file: the loader resolves the allocator's functions to the one that records the heap, and coz's to the
+    /// one for experiments.
     fn agent(&self) -> &'static [u8] {
-        if self.heap.is_some() { AGENT } else { SAMPLER }
+        match self {
+            Self { heap: Some(_), .. } => AGENT,
+            Self { causal: Some(_), .. } => CAUSAL,
+            _ => SAMPLER,
+        }
     }
 }
 
@@ -73,6 +96,8 @@ pub(crate) struct AgentWatch {
     host: AgentHost,
     snapshots: Arc<Snapshots>,
     arrivals: Arc<Arrivals>,
+    /// The program that is experimented on.
+    subject: SubjectSlot,
     wanted: Wanted,
     /// The program to start.
     program: String,
@@ -83,7 +108,7 @@ impl AgentWatch {
     /// Starts the host, or says why the target cannot be recorded.
     pub(crate) fn start(wanted: Wanted, target: &Target) -> Result<Self, RecordError> {
         let Target::Command(command) = target else {
-            let otherwise = if wanted.heap.is_none() {
+            let otherwise = if wanted.heap.is_none() && wanted.causal.is_none() {
                 ", or stop its threads from outside: --sampler ptrace"
             } else {
                 ""
@@ -103,12 +128,14 @@ impl AgentWatch {
         }
         let snapshots = Arc::new(Snapshots::default());
         let arrivals = Arc::new(Arrivals::default());
+        let subject = SubjectSlot::default();
         let clock = Clock::start();
-        let planner = planner(wanted.kinds(), &arrivals);
-        let host = AgentHost::start(clock, wanted.agent(), planner, wanted.purposes(clock, &snapshots))
-            .map_err(|error| RecordError::Refused(error.to_string()))?;
+        let planner = planner(&wanted, &arrivals);
+        let host =
+            AgentHost::start(clock, wanted.agent(), planner, wanted.purposes(clock, &snapshots, &subject))
+                .map_err(|error| RecordError::Refused(error.to_string()))?;
         let program = command.program.to_string_lossy().into_owned();
-        Ok(Self { host, snapshots, arrivals, wanted, program, inject: entry == Entry::Inject })
+        Ok(Self { host, snapshots, arrivals, subject, wanted, program, inject: entry == Entry::Inject })
     }
 
     /// The environment variables that the program needs.
@@ -161,6 +188,11 @@ impl AgentWatch {
         Arc::clone(&self.arrivals)
     }
 
+    /// Where the program that is experimented on is found.
+    pub(crate) fn subject(&self) -> SubjectSlot {
+        Arc::clone(&self.subject)
+    }
+
     /// Samples per second of a thread's CPU time; `None` if the agent does not sample.
     pub(crate) fn sampling_hz(&self) -> Option<u32> {
         let wish = self.wanted.cpu_period_ns?;
@@ -175,8 +207,10 @@ impl AgentWatch {
 }
 
 /// Plans the patches that a program's code needs, and notes the programs that are sampled.
-fn planner(purposes: Purposes, arrivals: &Arc<Arrivals>) -> Box<dyn PatchPlanner> {
-    let (arrivals, planner) = (Arc::clone(arrivals), Planner::new(purposes));
+fn planner(wanted: &Wanted, arrivals: &Arc<Arrivals>) -> Box<dyn PatchPlanner> {
+    let purposes = wanted.kinds();
+    let entries = wanted.causal.as_ref().map(CausalOptions::point_entries).unwrap_or_default();
+    let (arrivals, planner) = (Arc::clone(arrivals), Planner::new(purposes).with_entries(entries));
     Box::new(move |hello: &Hello, pid: u32| {
         let mappings = Mapping::all_of(pid);
         if purposes.has(Kind::Samples) {

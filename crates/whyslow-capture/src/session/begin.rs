@@ -89,7 +89,7 @@ pub(super) fn begin(
     cpus: &[u32],
     choice: &Choice,
 ) -> Result<Started, RecordError> {
-    let wanted = Wanted { heap: options.heap.clone(), cpu_period_ns: None };
+    let wanted = Wanted { heap: options.heap.clone(), cpu_period_ns: None, causal: options.causal.clone() };
     let needs_events = options.cpus.is_some() || options.user_only || !choice.chosen.is_empty();
     if options.cpu && matches!(options.sampler, SamplerChoice::Timer | SamplerChoice::Ptrace) {
         if needs_events {

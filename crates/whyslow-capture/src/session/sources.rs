@@ -1,5 +1,7 @@
 //! The sources of a recording: which there are, and the metrics of their rows.
 
+use std::sync::Arc;
+
 use whyslow_convert::{AccountSetup, Setup, WaitSetup, WaitStackSource};
 use whyslow_profile::{Builder, Metric, MetricId, Sampling};
 
@@ -7,6 +9,7 @@ use crate::Options;
 use crate::agent::{AgentWatch, TimerSource};
 use crate::agent_source::{AgentPart, AgentSource};
 use crate::calls::CallsNotRecorded;
+use crate::causal::{CausalPart, Controller};
 use crate::chosen::Choice;
 use crate::cpu_sampler::{CpuSampler, WaitsBy};
 use crate::heap::{self, HeapRecording};
@@ -81,7 +84,12 @@ pub(super) fn sources(
         let cpu_time = cpu_time.filter(|_| matches!(cpu, CpuSampler::Timers { .. }));
         let timer = cpu_time.map(|metric| Box::new(TimerSource::new(metric, agent.arrivals())) as _);
         let heap = options.heap.as_ref().map(|_| Box::new(HeapRecording) as Box<dyn AgentPart>);
-        let parts = timer.into_iter().chain(heap).collect();
+        let causal = options.causal.as_ref().and_then(|options| {
+            let controller = Controller::start(agent.subject(), options).ok()?;
+            let director = Arc::clone(&options.director);
+            Some(Box::new(CausalPart::new(controller, director)) as Box<dyn AgentPart>)
+        });
+        let parts = timer.into_iter().chain(heap).chain(causal).collect();
         sources.push(Box::new(AgentSource::new(agent, parts)));
     }
     let no_calls = cpu.no_calls().filter(|_| options.syscalls);

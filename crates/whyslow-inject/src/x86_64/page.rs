@@ -53,6 +53,37 @@ impl Page {
         Ok((Real { hook: hook as u32, reserved: 0, address: real }, patch))
     }
 
+    /// Adds a function that calls `entered` with a number before it starts. On an error, nothing is added.
+    ///
+    /// ```text
+    /// stub   push rax    mov eax, number    call [rip+…]    pop rax    the moved instructions    jmp to the rest
+    ///        the address of `entered`
+    /// ```
+    pub(crate) fn add_entry(
+        &mut self,
+        prologue: &Prologue,
+        number: u32,
+        entered: u64,
+    ) -> Result<Patch, Refusal> {
+        const CALL_END: u64 = 12;
+        let stub = self.end();
+        let moved = stub + CALL_END + 1;
+        let code = prologue.moved_to(moved)?;
+        let patch = patch(prologue, stub)?;
+        let word = align(moved + code.len() as u64);
+        self.bytes.resize((stub - self.at) as usize, TRAP);
+        self.bytes.push(0x50);
+        self.bytes.push(0xb8);
+        self.bytes.extend(number.to_le_bytes());
+        self.bytes.extend([0xff, 0x15]);
+        self.bytes.extend((word.wrapping_sub(stub + CALL_END) as u32).to_le_bytes());
+        self.bytes.push(0x58);
+        self.bytes.extend(code);
+        self.bytes.resize((word - self.at) as usize, TRAP);
+        self.bytes.extend(entered.to_le_bytes());
+        Ok(patch)
+    }
+
     fn end(&self) -> u64 {
         align(self.at + self.bytes.len() as u64)
     }

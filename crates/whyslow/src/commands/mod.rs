@@ -3,6 +3,7 @@
 pub(crate) mod asm;
 pub(crate) mod bench;
 pub(crate) mod cargo;
+pub(crate) mod causal;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
@@ -55,6 +56,7 @@ commands! {
         record: Record(RecordArgs),
         heap: Heap(HeapArgs),
         locks: Locks(LocksArgs),
+        causal: Causal(CausalArgs),
         stat: Stat(StatArgs),
     }
     "Look" {

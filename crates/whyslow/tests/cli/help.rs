@@ -16,8 +16,8 @@ fn whyslow_help() {
 #[test]
 fn commands_help() {
     for command in [
-        "record", "heap", "locks", "stat", "list", "report", "explain", "asm", "bench", "scale", "gate",
-        "diff", "verify", "merge", "flame", "view", "export", "import", "doctor", "lab",
+        "record", "heap", "locks", "causal", "stat", "list", "report", "explain", "asm", "bench", "scale",
+        "gate", "diff", "verify", "merge", "flame", "view", "export", "import", "doctor", "lab",
     ] {
         insta::assert_snapshot!(format!("{command}_help"), help(&[command, "--help"]));
     }

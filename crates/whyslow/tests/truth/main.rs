@@ -4,6 +4,7 @@
 
 mod abuse;
 mod asm;
+mod causal;
 mod clean;
 mod compared;
 mod control;

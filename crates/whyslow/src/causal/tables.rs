@@ -1,0 +1,138 @@
+//! The tables of experiments while the program runs. Their texts have ids of their own until the rows are added to the
+//! profile.
+
+use whyslow_capture::{Outcome, SeenPoint};
+use whyslow_numbers::{ClockNs, Start};
+use whyslow_profile::{Builder, ExperimentId, PointId, StringId, TargetId};
+use whyslow_profile::{Causal, CausalPoint, CausalTarget, Experiment, PointKind, TargetKind, Visits};
+
+use super::targets::Target;
+
+/// The tables.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    pub(crate) rows: Causal,
+    texts: Vec<String>,
+}
+
+impl Tables {
+    fn text(&mut self, text: &str) -> StringId {
+        let known = self.texts.iter().position(|known| known == text);
+        StringId::from(known.unwrap_or_else(|| {
+            self.texts.push(text.to_owned());
+            self.texts.len() - 1
+        }))
+    }
+
+    /// Adds a target.
+    pub(crate) fn target(&mut self, target: &Target) -> TargetId {
+        let function = self.text(&target.line.function);
+        let file = (!target.line.file.is_empty()).then(|| self.text(&target.line.file));
+        let (kind, line, share) = (target.kind, target.line.line, target.share);
+        self.rows.targets.push(CausalTarget { kind, function, file, line, share, samples: 0 });
+        TargetId::from(self.rows.targets.len() - 1)
+    }
+
+    /// Adds a target that is never hit.
+    pub(crate) fn placebo(&mut self) -> TargetId {
+        let function = self.text("placebo");
+        self.rows.targets.push(CausalTarget {
+            kind: TargetKind::Placebo,
+            function,
+            file: None,
+            line: 0,
+            share: 0.0,
+            samples: 0,
+        });
+        TargetId::from(self.rows.targets.len() - 1)
+    }
+
+    /// The point with this name and kind.
+    fn point(&mut self, seen: &SeenPoint) -> PointId {
+        let kind = if seen.is_latency { PointKind::Latency } else { PointKind::Throughput };
+        let name = self.text(&seen.name);
+        let is_it = |point: &CausalPoint| point.name == name && point.kind == kind;
+        if let Some(known) = self.rows.points.iter().position(is_it) {
+            return PointId::from(known);
+        }
+        self.rows.points.push(CausalPoint { kind, name, file: None, line: 0 });
+        PointId::from(self.rows.points.len() - 1)
+    }
+
+    /// Adds an experiment that has ended. Its start is a time of the clock until [`Tables::write`].
+    pub(crate) fn experiment(&mut self, target: Option<TargetId>, speedup: f64, run: u32, outcome: &Outcome) {
+        let id = ExperimentId::from(self.rows.experiments.len());
+        self.rows.experiments.push(Experiment {
+            start_ns: outcome.start.raw(),
+            length_ns: outcome.length_ns,
+            target,
+            speedup,
+            delay_ns: outcome.delay_ns,
+            hits: outcome.hits,
+            samples: outcome.samples,
+            queued: outcome.queued,
+            busy_threads: outcome.busy_threads,
+            run,
+        });
+        if let Some(target) = target {
+            self.rows.targets[target.index()].samples += outcome.hits;
+        }
+        for seen in &outcome.visits {
+            let point = self.point(&seen.point);
+            self.rows.visits.push(Visits {
+                experiment: id,
+                point,
+                count: seen.count,
+                first_ns: seen.first_ns,
+                last_ns: seen.last_ns,
+                arrivals: seen.arrivals,
+                in_flight_ns: seen.in_flight_ns,
+            });
+        }
+    }
+
+    /// The name of a point.
+    pub(crate) fn point_name(&self, point: PointId) -> &str {
+        &self.texts[self.rows.points[point.index()].name.index()]
+    }
+
+    /// Adds all rows to a profile. Experiments of earlier runs happened before it.
+    pub(crate) fn write(&self, start: Start, to: &mut Builder) {
+        let ids: Vec<StringId> = self.texts.iter().map(|text| to.string(text)).collect();
+        let new = |id: StringId| ids[id.index()];
+        let points: Vec<PointId> = self
+            .rows
+            .points
+            .iter()
+            .map(|point| {
+                to.progress_point(CausalPoint { name: new(point.name), file: point.file.map(new), ..*point })
+            })
+            .collect();
+        let targets: Vec<TargetId> = self
+            .rows
+            .targets
+            .iter()
+            .map(|target| {
+                let (function, file) = (new(target.function), target.file.map(new));
+                to.causal_target(CausalTarget { function, file, ..*target })
+            })
+            .collect();
+        let experiments: Vec<ExperimentId> = self
+            .rows
+            .experiments
+            .iter()
+            .map(|row| {
+                let target = row.target.map(|id| targets[id.index()]);
+                to.experiment(Experiment {
+                    start_ns: start.since(ClockNs::new(row.start_ns)).0,
+                    target,
+                    ..*row
+                })
+            })
+            .collect();
+        for row in &self.rows.visits {
+            let (experiment, point) = (experiments[row.experiment.index()], points[row.point.index()]);
+            to.visits(Visits { experiment, point, ..*row });
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What experiments speed up: lines and functions of the user's code, chosen by samples.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use whyslow_capture::{CodeRange, ModuleSamples};
+use whyslow_profile::TargetKind;
+use whyslow_symbols::{LineCode, Scope, SourceLine, own_lines};
+
+/// What the user asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Lines: a part of the file's path, and the number.
+    pub(crate) lines: Vec<(String, u32)>,
+    /// Functions, by a part of their name.
+    pub(crate) functions: Vec<String>,
+    /// Whose code may be a target.
+    pub(crate) scope: Scope,
+}
+
+impl Wanted {
+    /// The scope as the user wrote it.
+    pub(crate) fn scope_name(&self) -> String {
+        match &self.scope {
+            Scope::Own => "own".to_owned(),
+            Scope::All => "all".to_owned(),
+            Scope::Crate(name) => name.clone(),
+        }
+    }
+}
+
+/// A target with its code.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Target {
+    pub(crate) kind: TargetKind,
+    pub(crate) line: SourceLine,
+    /// The share of samples in it.
+    pub(crate) share: f64,
+    pub(crate) ranges: Vec<CodeRange>,
+}
+
+/// All samples so far, by module.
+#[derive(Debug, Default)]
+pub(crate) struct Sampled {
+    modules: Vec<(PathBuf, BTreeMap<u64, u64>)>,
+    /// The number of samples.
+    pub(crate) total: u64,
+}
+
+impl Sampled {
+    pub(crate) fn add(&mut self, modules: &[ModuleSamples]) {
+        for (index, module) in modules.iter().enumerate() {
+            if index == self.modules.len() {
+                self.modules.push((module.path.clone(), BTreeMap::new()));
+            }
+            for &(address, count) in &module.samples {
+                *self.modules[index].1.entry(address).or_default() += count;
+                self.total += count;
+            }
+        }
+    }
+
+    /// The lines in the scope that were sampled, by samples.
+    fn lines(&self, scope: &Scope) -> Vec<(usize, LineCode)> {
+        let mut lines: Vec<(usize, LineCode)> = Vec::new();
+        for (module, (path, samples)) in self.modules.iter().enumerate() {
+            let samples: Vec<(u64, u64)> =
+                samples.iter().map(|(&address, &count)| (address, count)).collect();
+            if !samples.is_empty() {
+                lines.extend(own_lines(path, &samples, scope).into_iter().map(|line| (module, line)));
+            }
+        }
+        lines.sort_by_key(|(_, line)| std::cmp::Reverse(line.samples));
+        lines
+    }
+}
+
+/// Lines with a smaller share of the samples are no targets unless they are asked for.
+const SMALLEST_SHARE: f64 = 0.02;
+/// The most lines that are chosen by samples.
+const MOST_LINES: usize = 8;
+
+/// The targets, and how many samples were in the scope.
+pub(crate) fn choose(sampled: &Sampled, wanted: &Wanted) -> (Vec<Target>, u64) {
+    let lines = sampled.lines(&wanted.scope);
+    let in_scope = lines.iter().map(|(_, line)| line.samples).sum();
+    let total = sampled.total.max(1) as f64;
+    let mut targets: Vec<Target> =
+        wanted.functions.iter().filter_map(|name| function(name, &lines, total)).collect();
+    let by_name = !(wanted.lines.is_empty() && wanted.functions.is_empty());
+    let is_wanted = |line: &SourceLine| {
+        wanted.lines.iter().any(|(file, number)| line.line == *number && ends_with_path(&line.file, file))
+    };
+    let chosen = lines.iter().filter(|(_, line)| match by_name {
+        true => is_wanted(&line.line),
+        false => line.samples as f64 / total >= SMALLEST_SHARE,
+    });
+    let chosen = chosen.take(if by_name { usize::MAX } else { MOST_LINES });
+    targets.extend(chosen.map(|(module, line)| Target {
+        kind: TargetKind::Line,
+        line: line.line.clone(),
+        share: line.samples as f64 / total,
+        ranges: in_module(*module, &line.ranges),
+    }));
+    (targets, in_scope)
+}
+
+/// All code of a function, and what is inlined into it.
+fn function(name: &str, lines: &[(usize, LineCode)], total: f64) -> Option<Target> {
+    let is_it = |found: &&String| *found == name || found.ends_with(&format!("::{name}"));
+    let inside = || lines.iter().filter(|(_, line)| line.functions.iter().any(|found| is_it(&found)));
+    let (_, first) = inside().next()?;
+    let full = first.functions.iter().find(is_it)?.clone();
+    let mut ranges: Vec<CodeRange> =
+        inside().flat_map(|(module, line)| in_module(*module, &line.ranges)).collect();
+    ranges.sort_unstable();
+    let samples: u64 = inside().map(|(_, line)| line.samples).sum();
+    let own =
+        inside().find(|(_, line)| line.line.function == full).map_or(&first.line, |(_, line)| &line.line);
+    Some(Target {
+        kind: TargetKind::Function,
+        line: SourceLine { function: full, ..own.clone() },
+        share: samples as f64 / total,
+        ranges,
+    })
+}
+
+fn in_module(module: usize, ranges: &[(u64, u64)]) -> Vec<CodeRange> {
+    ranges.iter().map(|&(start, end)| CodeRange { module, start, end }).collect()
+}
+
+fn ends_with_path(path: &str, end: &str) -> bool {
+    path.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/') || end.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_by_the_end_of_its_path() {
+        assert!(ends_with_path("/src/app/main.rs", "main.rs") && ends_with_path("main.rs", "main.rs"));
+        assert!(!ends_with_path("/src/domain.rs", "main.rs"));
+    }
+}

@@ -1,0 +1,225 @@
+//! `whyslow causal`: what would making a line or a function faster buy?
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use whyslow_capture::{CausalOptions, Command, Conditions, EntryPoint, Options, Target};
+use whyslow_heap::leaks::suppressions::Suppressions;
+use whyslow_profile::ExitStatus;
+use whyslow_symbols::{Scope, Wanted as WantedFunction, functions};
+use whyslow_words::number_of;
+
+use super::record;
+use crate::causal::{Experimenter, Wanted, Wish};
+use crate::cli::{Format, Volume};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result, warn};
+use crate::output::{self, note};
+use crate::recording::{self, KeepOptions, Recorded, name_of};
+use crate::{answers, values};
+
+/// Find out what making a line or a function faster would buy
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "whyslow causal [OPTIONS] [--] PROGRAM [ARGS]...",
+    after_help = "\
+Examples:
+  whyslow causal --progress handle_request -- ./server
+  whyslow causal --progress step --function solve -- ./simulation
+  whyslow causal --progress step --line main.rs:120 -- ./app
+  whyslow causal -- ./app                 with progress points of the coz crate
+
+While the program runs, experiments slow everything down but one line, which
+has the effect of making that line faster. The answer says by how much less
+time each unit of progress would take.
+
+A program that ends before the budget is started again. One that still runs
+then is ended.
+
+Exit codes: the program's own, or 0 if whyslow ended it; 125 if whyslow fails."
+)]
+pub(crate) struct CausalArgs {
+    /// A function whose entry is a unit of progress (repeatable)
+    #[arg(long, value_name = "FUNCTION")]
+    progress: Vec<String>,
+    /// Speed up this function (repeatable)
+    #[arg(long, value_name = "FUNCTION")]
+    function: Vec<String>,
+    /// Speed up this line (repeatable)
+    #[arg(long, value_name = "FILE:LINE", value_parser = line)]
+    line: Vec<(String, u32)>,
+    /// Whose lines to try: own, all, or the name of a crate
+    #[arg(long, value_name = "SCOPE", default_value = "own")]
+    scope: String,
+    /// How long to experiment
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::positive_duration)]
+    budget: Duration,
+    /// Start the program at most so often
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// CPU time between two samples of a thread, at most
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = values::positive_duration, hide = true)]
+    period: Duration,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    keep: KeepOptions,
+    /// The program to run, and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, hide = true)]
+    program: Vec<OsString>,
+}
+
+fn line(text: &str) -> std::result::Result<(String, u32), String> {
+    let parsed = text.rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
+    parsed.ok_or_else(|| format!("{text} is not FILE:LINE, such as main.rs:120"))
+}
+
+/// Runs the program with experiments and prints the answer.
+pub(crate) fn run(args: &CausalArgs, volume: Volume) -> Result<Exit> {
+    if args.program.is_empty() {
+        return Err(Failure::new("no program to run").next("whyslow causal [OPTIONS] -- PROGRAM [ARGS]..."));
+    }
+    let target = record::command(&args.program);
+    let entries = match &target {
+        Target::Command(command) => entries(command, &args.progress)?,
+        _ => Vec::new(),
+    };
+    let director = Arc::new(Mutex::new(Experimenter::new(wish(args, &entries, volume))));
+    let causal = CausalOptions {
+        period: args.period,
+        director: Arc::clone(&director) as _,
+        entries,
+        ends_program: true,
+    };
+    let mut name = name_of(&args.program[0]).to_owned();
+    name.push(".causal");
+    let keep = args.keep.resolved();
+    let mut earlier: Option<Recorded> = None;
+    let mut runs = 0;
+    let recorded = loop {
+        let how = Options { frequency_hz: SAMPLES_HZ, causal: Some(causal.clone()), ..Options::default() };
+        let recorded = recording::run(&target, &name, how, &keep, volume, &Suppressions::default())?;
+        runs += 1;
+        // The last profile holds the experiments of all runs.
+        if let Some(earlier) = earlier.take().filter(|earlier| earlier.path != recorded.path) {
+            // If it cannot be removed, there is one profile too many.
+            let _ = std::fs::remove_file(earlier.path);
+        }
+        let director = lock(&director);
+        let failed = !matches!(recorded.exit, Some(ExitStatus::Code(0)));
+        let is_last = runs >= args.runs || keep.duration.is_some();
+        if director.is_over() || failed || is_last || !director.conditions().has_begun {
+            break recorded;
+        }
+        earlier = Some(recorded);
+    };
+    let is_ended_by_us = lock(&director).has_ended_program();
+    print_answer(args, &recorded, lock(&director).conditions(), volume)?;
+    recorded.draw(&keep, volume)?;
+    let exit = recorded.exit()?;
+    Ok(if is_ended_by_us { Exit::Success } else { exit })
+}
+
+/// Prints what the experiments say, or why there are none.
+fn print_answer(
+    args: &CausalArgs,
+    recorded: &Recorded,
+    conditions: &Conditions,
+    volume: Volume,
+) -> Result<()> {
+    if !conditions.has_begun {
+        let (threads, error) = conditions.unsampled;
+        let why = match threads {
+            0 => "the agent did not start in it".to_owned(),
+            _ => format!("its threads cannot be sampled: {}", std::io::Error::from_raw_os_error(error)),
+        };
+        return Err(Failure::new(format!("no experiments with {}: {why}", args.program[0].display()))
+            .next("whyslow doctor"));
+    }
+    if volume > Volume::Quiet && conditions.forks > 0 {
+        warn(&format!(
+            "{} that the program forked ran at full speed: only the program itself is experimented on",
+            number_of(u64::from(conditions.forks), "process", "processes")
+        ));
+    }
+    let answer = answers::causal(&recorded.profile, recorded.saved(), args.format)?;
+    match args.format {
+        Format::Json => output::print(&answer)?,
+        Format::Text if volume > Volume::Quiet => note(&answer),
+        Format::Text => {}
+    }
+    Ok(())
+}
+
+/// Samples per second beside the experiments, for the flame graph.
+const SAMPLES_HZ: u32 = 97;
+
+fn lock(director: &Mutex<Experimenter>) -> MutexGuard<'_, Experimenter> {
+    director.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wish(args: &CausalArgs, entries: &[EntryPoint], volume: Volume) -> Wish {
+    let scope = match args.scope.as_str() {
+        "own" => Scope::Own,
+        "all" => Scope::All,
+        name => Scope::Crate(name.to_owned()),
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    Wish {
+        wanted: Wanted { lines: args.line.clone(), functions: args.function.clone(), scope },
+        budget: args.budget,
+        period: args.period,
+        cpus,
+        entries: entries.iter().map(|entry| entry.name.clone()).collect(),
+        shows_progress: volume > Volume::Quiet,
+    }
+}
+
+/// The functions with these names in the program's file.
+fn entries(command: &Command, names: &[String]) -> Result<Vec<EntryPoint>> {
+    let Some(path) = command.file().filter(|_| !names.is_empty()) else { return Ok(Vec::new()) };
+    // As the kernel names it.
+    let path = path.canonicalize().unwrap_or(path);
+    let cannot_read = |error: &dyn std::fmt::Display| {
+        Failure::new(format!("{}: no functions for --progress: {error}", path.display()))
+    };
+    let file = whyslow_elf::ElfFile::open(&path).map_err(|error| cannot_read(&error))?;
+    let elf = file.parse().map_err(|error| cannot_read(&error))?;
+    let mut entries = Vec::new();
+    for name in names {
+        let wanted = WantedFunction::new(name);
+        let mut found = functions(&elf, None, &wanted);
+        if let Some(best) = found.iter().filter_map(|function| wanted.fit(&function.name)).min() {
+            found.retain(|function| wanted.fit(&function.name) == Some(best));
+        }
+        if found.is_empty() {
+            return Err(not_found(&path, name));
+        }
+        entries.extend(found.into_iter().map(|function| EntryPoint {
+            name: function.name,
+            program: path.clone(),
+            address: function.start.wrapping_add(elf.image_base()),
+        }));
+    }
+    Ok(entries)
+}
+
+fn not_found(path: &Path, name: &str) -> Failure {
+    Failure::new(format!("--progress {name}: {} has no such function", path.display()))
+        .next("a function that is not inlined; whyslow asm PROGRAM lists functions")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_file_and_a_number() {
+        assert_eq!(line("src/main.rs:12"), Ok(("src/main.rs".to_owned(), 12)));
+        assert!(line("main.rs").is_err() && line("main.rs:x").is_err());
+    }
+}

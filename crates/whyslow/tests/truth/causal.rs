@@ -1,0 +1,55 @@
+//! Experiments leave a program as it is, and are in the profile.
+
+use std::process::Command;
+
+use whyslow_lab_harness::{Variant, build_or_skip, run};
+use whyslow_profile::file;
+
+use crate::recorded::{PATIENCE, has_perf_events, whyslow};
+
+#[test]
+fn a_program_under_experiments_prints_and_returns_what_it_would_without() {
+    let Some(program) = build_or_skip("causal_barrier", Variant::Release).filter(|_| has_perf_events())
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["causal", "-o", "run.whyslow", "--runs", "1", "--budget", "20s"]);
+    command.args(["--progress", "progress_unit", "--function", "work_a", "--"]);
+    command.arg(program).args(["--units", "1500"]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+    // If the budget ends first, whyslow ends the program.
+    assert!(stdout.starts_with("units 1500\n") || stdout.is_empty(), "{stdout}");
+    let targets = profile.causal.targets.iter().map(|target| profile.text(target.function));
+    let targets: Vec<&str> = targets.collect();
+    assert!(targets.iter().any(|name| name.ends_with("work_a")), "{targets:?}");
+    assert!(profile.causal.experiments.len() > 3 && !profile.causal.visits.is_empty());
+    let sped_up = profile.causal.experiments.iter().filter(|row| row.speedup > 0.0);
+    assert!(sped_up.clone().any(|row| row.hits > 0 && row.delay_ns > 0), "{:?}", profile.causal.experiments);
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_program() {
+    if !has_perf_events() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command: Command = whyslow(folder.path());
+    command.args(["causal", "--budget", "5s", "--", "sh", "-c", "exit 7"]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_progress_point_that_does_not_exist_is_an_error_before_the_program_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["causal", "--progress", "no_such_function_anywhere", "--", "sh", "-c", "echo started"]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(125), &b""[..]));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no_such_function_anywhere"));
+}
