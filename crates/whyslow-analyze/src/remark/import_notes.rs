@@ -133,6 +133,10 @@ fn text(note: &ImportNote) -> String {
         ImportNote::CachegrindLines => {
             "cachegrind counts per line: there are no call stacks, times, threads or modules"
         }
+        ImportNote::CozExperiments => {
+            "coz does not write functions, when points were visited, and how busy the machine was: an overloaded machine goes \
+             unnoticed"
+        }
         ImportNote::OffsetsAsTimes => "its time axis is a file offset: offsets are shown as times",
         ImportNote::OpenMarkers => "skipped markers without an end",
         ImportNote::PprofUnnamed => "locations without a symbol are shown by address",

@@ -55,6 +55,10 @@ whyslow_profile::facts! {
         "export-above-peak" => AbovePeak(u64),
         /// This many bytes at the peak are missing in the timeline.
         "export-peak-missed" => PeakMissed(u64),
+        /// Delays, the load of the machine and times of visits in experiments, and the placebo.
+        "export-experiments" => ExperimentDetails,
+        /// Filters: all experiments are written.
+        "export-experiment-filters" => ExperimentFilters,
     }
 }
 
@@ -102,6 +106,7 @@ impl fmt::Display for LeftOut {
             Self::Code => "source and machine code",
             Self::PageFilters => "filters: the page contains all samples and has its own filters",
             Self::HeapFilters => "filters: the whole heap is written",
+            Self::ExperimentFilters => "filters: all experiments are written",
             Self::Timeline => "the timeline",
             Self::Threads => "which thread allocated",
             Self::Temporary => "temporary allocations, growth and classes of leaks",
@@ -109,6 +114,9 @@ impl fmt::Display for LeftOut {
             Self::Sizes => "sizes of single blocks (each has the average size of its stack and time)",
             Self::Blocks => "the number of blocks",
             Self::BetweenSnapshots => "blocks allocated and freed between two snapshots",
+            Self::ExperimentDetails => {
+                "delays, the load of the machine and times of visits in experiments, and the placebo"
+            }
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod callgrind;
 mod chrome_trace;
+mod coz;
 mod csv;
 mod dhat;
 mod firefox;
@@ -20,6 +21,7 @@ use whyslow_profile::{LocationId, Metric, Profile, Samples, Unit};
 
 pub use callgrind::write_callgrind;
 pub use chrome_trace::write_chrome_trace;
+pub use coz::write_coz;
 pub use csv::write_csv;
 pub use dhat::write_dhat;
 pub use firefox::write_firefox;

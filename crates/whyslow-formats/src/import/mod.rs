@@ -9,6 +9,7 @@ mod bpftrace;
 mod cachegrind;
 mod callgrind;
 mod chrome_trace;
+mod coz;
 mod dhat;
 mod dtrace;
 mod firefox;
@@ -79,8 +80,9 @@ impl Imported {
 
     /// Whether it contains nothing.
     fn is_empty(&self) -> bool {
-        let Profile { samples, spans, counters, heap, .. } = &self.profile;
-        samples.iter().all(Samples::is_empty) && spans.is_empty() && counters.is_empty() && heap.is_empty()
+        let Profile { samples, spans, counters, heap, causal, .. } = &self.profile;
+        let has_no_marks = spans.is_empty() && counters.is_empty();
+        samples.iter().all(Samples::is_empty) && has_no_marks && heap.is_empty() && causal.is_empty()
     }
 }
 
@@ -208,6 +210,8 @@ formats! {
     Dhat = "dhat" / "a DHAT heap profile" in dhat,
     /// Trace events, as Chrome, rustc's self-profile and tracing-chrome write them.
     ChromeTrace = "chrome-trace" / "a Chrome trace" in chrome_trace,
+    /// The experiments of the causal profiler coz.
+    Coz = "coz" / "a coz profile" in coz,
     /// The output of heaptrack.
     Heaptrack = "heaptrack" / "a heaptrack recording" in heaptrack,
     /// The output of Valgrind's massif.

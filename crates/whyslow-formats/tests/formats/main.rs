@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a helper is a failed test")]
 
 mod aarch64;
+mod coz;
 mod firefox_rules;
 mod heap;
 mod heap_peers;

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use whyslow_analyze::{FunctionTable, Selection, SortBy};
 use whyslow_formats::export::{
-    Export, write_callgrind, write_chrome_trace, write_csv, write_firefox, write_perf_script, write_pprof,
-    write_speedscope,
+    Export, write_callgrind, write_chrome_trace, write_coz, write_csv, write_firefox, write_perf_script,
+    write_pprof, write_speedscope,
 };
 use whyslow_formats::import::{Format, ImportError, ImportOptions, import_bytes};
 
@@ -23,7 +23,7 @@ use crate::changes::{Change, change, changes};
 use crate::counting::peak_of;
 
 /// The files that are changed, and their formats.
-const SAMPLES: [(&str, Format); 10] = [
+const SAMPLES: [(&str, Format); 12] = [
     ("samply.json", Format::Firefox),
     ("firefox-70.json", Format::Firefox),
     ("pprof.pb", Format::Pprof),
@@ -34,10 +34,19 @@ const SAMPLES: [(&str, Format); 10] = [
     ("callgrind.out.1", Format::Callgrind),
     ("folded.txt", Format::Folded),
     ("perf-script.txt", Format::PerfScript),
+    ("profile.coz", Format::Coz),
+    ("profile-json.coz", Format::Coz),
 ];
 /// The text formats, in which a part of a file can be valid.
-const TEXTS: [Format; 6] =
-    [Format::Pprof, Format::Heaptrack, Format::Massif, Format::Callgrind, Format::Folded, Format::PerfScript];
+const TEXTS: [Format; 7] = [
+    Format::Pprof,
+    Format::Heaptrack,
+    Format::Massif,
+    Format::Callgrind,
+    Format::Folded,
+    Format::PerfScript,
+    Format::Coz,
+];
 
 fn sample(name: &str) -> Vec<u8> {
     std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name)).unwrap()
@@ -78,6 +87,10 @@ fn survives(bytes: &[u8], format: Format) -> Result<(), ImportError> {
         for write in writers {
             write(&export, &mut io::sink()).unwrap();
         }
+    }
+    if !profile.causal.experiments.is_empty() {
+        let selection = Selection::default();
+        write_coz(&Export::new(&profile, &selection, true), &mut io::sink()).unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.whyslow");

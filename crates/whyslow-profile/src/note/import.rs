@@ -58,6 +58,8 @@ crate::facts! {
         "callgrind-calls" => CallgrindCalls,
         /// cachegrind counts per line.
         "cachegrind-lines" => CachegrindLines,
+        /// coz writes less about its experiments than whyslow.
+        "coz-experiments" => CozExperiments,
 
         /// Firefox's time axis is an offset in a file.
         "offsets-as-times" => OffsetsAsTimes,

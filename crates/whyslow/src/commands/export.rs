@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use whyslow_analyze::Selection;
 use whyslow_formats::export::{
-    Export, LeftOut, write_callgrind, write_chrome_trace, write_csv, write_dhat, write_firefox,
+    Export, LeftOut, write_callgrind, write_chrome_trace, write_coz, write_csv, write_dhat, write_firefox,
     write_heaptrack, write_massif, write_perf_script, write_pprof, write_speedscope,
 };
 use whyslow_formats::{FoldedOptions, FoldedRoot, write_folded};
@@ -41,6 +41,8 @@ Heap formats (always the whole recording):
   dhat          JSON for Valgrind's dh_view.html
   heaptrack     text for heaptrack_gui and heaptrack_print
   massif        text for ms_print and massif-visualizer
+Causal profiling (always the whole recording):
+  coz           JSON lines for coz's viewer and `coz plot`
 
 Names that end in .gz are compressed; pprof always is. stderr says what a format
 cannot hold.
@@ -102,6 +104,7 @@ pub(crate) enum Kind {
     Dhat,
     Heaptrack,
     Massif,
+    Coz,
 }
 
 impl Kind {
@@ -124,6 +127,10 @@ pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
     if args.to.is_of_heaps() && profile.heap.is_empty() {
         let what = format!("{}: the heap was not recorded", file.display());
         return Err(Failure::new(what).next("whyslow heap -- PROGRAM"));
+    }
+    if args.to == Kind::Coz && profile.causal.experiments.is_empty() {
+        let what = format!("{}: no experiments of causal profiling were recorded", file.display());
+        return Err(Failure::new(what).next("whyslow causal -- PROGRAM"));
     }
     let job = Job {
         path: file,
@@ -200,6 +207,13 @@ fn write(job: &Job<'_>, mut out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
         Kind::ChromeTrace => write_chrome_trace(&export(), out),
         Kind::Callgrind => write_callgrind(&export(), out),
         Kind::Csv => write_csv(&export(), out),
+        Kind::Coz => {
+            let mut left_out = write_coz(&export(), out)?;
+            if !selection.is_everything() {
+                left_out.push(LeftOut::ExperimentFilters);
+            }
+            Ok(left_out)
+        }
         Kind::Dhat | Kind::Heaptrack | Kind::Massif => {
             let mut left_out = match to {
                 Kind::Dhat => write_dhat(&export(), out)?,

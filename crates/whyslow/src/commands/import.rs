@@ -29,6 +29,7 @@ Formats, recognised by content; the file may be packed (gzip, zstd, xz, bzip2):
   dhat                      heap profiles of Valgrind's DHAT and the dhat crate
   heaptrack, massif         heap profiles of heaptrack and Valgrind's massif
   callgrind, cachegrind     Valgrind
+  coz                       experiments of the causal profiler coz: profile.coz
   dtrace, bpftrace          stacks that these tools print
   sample, xctrace           macOS: reports of `sample`, XML of `xctrace export`
   vtune, visual-studio      call trees as CSV: `vtune -report top-down -format csv`
@@ -93,10 +94,17 @@ fn summary(path: &Path, format: Format, profile: &Profile, output: &Path) -> Str
     let overview = Overview::of(profile);
     let what =
         if is_counted(profile, profile.main_metric()) { ("row", "rows") } else { ("sample", "samples") };
-    let mut holds = vec![
-        number_of(overview.samples, what.0, what.1),
-        number_of(profile.threads.len() as u64, "thread", "threads"),
-    ];
+    let mut holds = Vec::new();
+    let causal = &profile.causal;
+    if !causal.is_empty() {
+        holds.push(number_of(causal.experiments.len() as u64, "experiment", "experiments"));
+        holds.push(number_of(causal.targets.len() as u64, "target", "targets"));
+        holds.push(number_of(causal.points.len() as u64, "progress point", "progress points"));
+    }
+    if causal.is_empty() || overview.samples > 0 {
+        holds.push(number_of(overview.samples, what.0, what.1));
+        holds.push(number_of(profile.threads.len() as u64, "thread", "threads"));
+    }
     if !profile.spans.is_empty() {
         holds.push(number_of(profile.spans.len() as u64, "span", "spans"));
     }

@@ -256,3 +256,23 @@ fn heap_formats_need_a_heap() {
     outcome.fails(125, &["x.whyslow: the heap was not recorded", "whyslow heap -- PROGRAM"]);
     assert_eq!(folder.names(), ["x.whyslow"], "nothing is left behind");
 }
+
+#[test]
+fn experiments_of_coz_are_imported_and_exported() {
+    let folder = Folder::new();
+    folder.file("profile.coz", include_str!("../../../whyslow-formats/tests/samples/profile.coz"));
+    let outcome = folder.whyslow(["import", "profile.coz"]);
+    let says = "whyslow: profile.coz: a coz profile: 64 experiments, 2 targets, 2 progress points\n";
+    assert!(outcome.succeeds().stderr.starts_with(says), "{}", outcome.stderr);
+    let exported = folder.whyslow(["export", "profile.whyslow", "--to", "coz", "-o", "again.coz"]);
+    assert!(exported.succeeds().stderr.contains("this format cannot hold: delays"), "{}", exported.stderr);
+    let again = folder.whyslow(["import", "again.coz"]);
+    assert!(again.succeeds().stderr.contains("64 experiments, 2 targets, 2 progress points"), "{again:?}");
+
+    folder.profile("x.whyslow", "main;parse 3");
+    let refused = folder.whyslow(["export", "x.whyslow", "--to", "coz"]);
+    refused.fails(
+        125,
+        &["x.whyslow: no experiments of causal profiling were recorded", "whyslow causal -- PROGRAM"],
+    );
+}
