@@ -10,6 +10,7 @@ import { functionCosts } from './lines.ts';
 import { KIND, Model } from './model.ts';
 import { calleesOf, callersOf } from './outline.ts';
 import { decode } from './payload.ts';
+import { calleesTree } from './sandwichtrees.ts';
 import { START, type State } from './state.ts';
 
 const model = new Model(decode(executor()));
@@ -68,6 +69,10 @@ test('a selected carrier is shown between its callers and callees', () => {
   const tree = treeAroundFunction(model, { ...START, fn });
   assert.equal(callersOf(tree, fn).whole, 15 * 5 * 100_000 + 3 * 100_000);
   assert.ok(calleesOf(tree, fn).roots.some(branch => model.name(branch.fn) === 'app::render'));
+});
+
+test('the callees of a function are folded too', () => {
+  assert.ok(lines(calleesTree(foldedTree(model, START), fnOf('app::main'))).includes('app::visit (×30) 4'));
 });
 
 test('searching for a folded function finds its row', () => {

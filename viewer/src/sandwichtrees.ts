@@ -26,7 +26,7 @@ export function callersTree(tree: CallTree, fn: number): CallTree {
 
 /** Everything inside the innermost calls of a function. */
 export function calleesTree(tree: CallTree, fn: number): CallTree {
-  const { hidden, families, times, frames } = tree as Partial<FoldedTree>;
+  const { hidden, families, times, frames, more } = tree as Partial<FoldedTree>;
   const growing = new Growing(fn), to = new Uint32Array(tree.parent.length).fill(NONE);
   for (let node = 1; node < to.length; node++) {
     const around = to[tree.parent[node]!]!;
@@ -34,18 +34,19 @@ export function calleesTree(tree: CallTree, fn: number): CallTree {
     else if (around !== NONE && tree.total[node]! > 0) to[node] = growing.child(around, tree.fn[node]!, tree.inlined[node]!);
   }
   const { count } = growing, parent = growing.parent.slice(0, count), self = new Float64Array(count);
-  const folded = { hidden: new Uint32Array(count), families: new Uint32Array(count), times: new Uint32Array(count), frames: new Uint8Array(count) };
+  const folded = { hidden: new Uint32Array(count), families: new Uint32Array(count), times: new Uint32Array(count), frames: new Uint8Array(count), more: new Uint8Array(count) };
   to.forEach((at, node) => {
     if (at === NONE) return;
     self[at]! += tree.self[node]!;
     if (at === 0 || !hidden) return;
     folded.hidden[at] = Math.max(folded.hidden[at]!, hidden[node]!);
     folded.families[at]! |= families![node]!;
+    folded.more[at]! |= more![node]!;
     if (times![node]! > folded.times[at]!) [folded.times[at], folded.frames[at]] = [times![node]!, frames![node]!];
   });
   const total = self.slice();
   for (let node = count - 1; node > 0; node--) total[parent[node]!]! += total[node]!;
-  const whole: CallTree & Pick<FoldedTree, 'hidden' | 'families' | 'times' | 'frames'> = {
+  const whole: CallTree & Pick<FoldedTree, 'hidden' | 'families' | 'times' | 'frames' | 'more'> = {
     parent, fn: growing.fn.slice(0, count), inlined: growing.inlined.slice(0, count), depth: depths(parent), ...childLists(parent), self, total, ...folded,
   };
   return whole;

@@ -32,7 +32,7 @@ export const familiesOf = (tree: CallTree, node: number): number => (tree as Par
 export function foldNote(model: Model, tree: CallTree, node: number): { name: string | undefined; repeat: string } {
   const { hidden, families, times, frames, more } = tree as Partial<FoldedTree>;
   const rounds = times?.[node] ?? 0;
-  const repeat = rounds < 2 ? '' : frames![node]! > 1 ? ` (last ${frames![node]} ×${rounds}${more![node] ? '+' : ''})` : ` (×${rounds}${more![node] ? '+' : ''})`;
+  const repeat = rounds < 2 ? '' : ` (${frames![node]! > 1 ? `last ${frames![node]} ` : ''}×${rounds}${more![node] ? '+' : ''})`;
   return { name: hidden?.[node] ? model.foldName(families![node]!, hidden[node]!) : undefined, repeat };
 }
 
