@@ -8,6 +8,7 @@ use whyslow_analyze::{
     LockTable, Outline, OwnTable, Parallelism, Quality, SpanTable, SyscallTable, TaskTable, Threads,
     WaitTable, wait_metric,
 };
+use whyslow_causal::Estimates;
 use whyslow_explain::Finding;
 use whyslow_profile::{HeapProcess, MetricId, Profile};
 
@@ -71,6 +72,8 @@ pub enum Body {
     Heap(Heap),
     /// Memory that is lost, with callers.
     Leaks(Heap),
+    /// What experiments say about speeding up lines and functions.
+    Causal(Box<Estimates>),
     /// How far to trust the profile; the answer's quality has it all.
     Quality {
         /// The value of all selected samples.

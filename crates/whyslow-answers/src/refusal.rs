@@ -49,6 +49,9 @@ pub enum Refusal {
     /// The one-screen answer is about the whole recording.
     #[error("the view `summary` shows everything and accepts no filters")]
     SummaryOfAPart,
+    /// Experiments are about the whole program.
+    #[error("the view `causal` is about the whole program and accepts no filters")]
+    CausalOfAPart,
     /// Lines of all functions have no total cost.
     #[error("--by total: lines of all functions have no total")]
     LinesHaveNoTotal,
@@ -69,6 +72,8 @@ pub enum Missing {
     Syscalls,
     /// Allocations.
     Heap,
+    /// Experiments of causal profiling.
+    Experiments,
 }
 
 impl Missing {
@@ -79,6 +84,7 @@ impl Missing {
             Self::Waits | Self::Locks | Self::Wakers => "waits were not recorded",
             Self::Syscalls => "system calls were not recorded",
             Self::Heap => "the heap was not recorded",
+            Self::Experiments => "there are no experiments of causal profiling",
         }
     }
 }

@@ -6,6 +6,7 @@
 //! estimate   what the experiments say: a curve with intervals and a verdict, per progress point and target
 //! observe    experiments as differences to the baselines around them; load and outliers
 //! interval   robust intervals of those differences
+//! words      what a row says, in one sentence
 //! ```
 //! An *effect* is the share of the time per visit of a progress point that a speed-up saves: 0.11 means that
 //! each visit takes 11 % less time. All shares are of 1.
@@ -14,6 +15,9 @@ mod estimate;
 mod interval;
 mod observe;
 pub mod schedule;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod words;
 
 pub use estimate::{Curve, Estimates, PointEstimates, Row, Verdict, estimate};
 pub use observe::{Overload, QUEUED_LIMIT, period_ns, visits_per_experiment};

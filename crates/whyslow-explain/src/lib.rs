@@ -17,6 +17,7 @@ mod allocator;
 mod bound;
 mod change;
 mod code;
+mod experiments;
 mod facts;
 mod finding;
 mod language;
@@ -29,6 +30,7 @@ mod topic;
 mod waiting;
 
 pub use change::{Change, Outcome};
+pub use experiments::Experimented;
 use facts::Facts;
 pub use finding::{Confidence, Cost, Enclosing, Evidence, Finding, Place};
 pub use language::language_of;
@@ -65,6 +67,8 @@ pub struct Explanation {
     pub allowed: usize,
     /// Whether the program waited more than it ran, unless a finding says why.
     pub waiting: Option<Waiting>,
+    /// What experiments of causal profiling say, if there are any: effects first, largest first.
+    pub experiments: Vec<Experimented>,
     /// The overall shape of the profile.
     pub shape: Shape,
     /// The metric that the shape is about.
@@ -108,7 +112,9 @@ pub fn explain(question: &Question<'_>) -> Explanation {
     let shape = shape.explained_by(&facts, &findings);
     let is_crowded = findings.iter().any(|finding| finding.rule.id == RuleId::Oversubscription);
     let waiting = waiting.filter(|waiting| !is_crowded || !matches!(waiting, Waiting::Queued { .. }));
-    Explanation { findings, allowed, waiting, shape, metric: selection.metric }
+    let experiments = if selection.is_everything() { Experimented::of(profile) } else { Vec::new() };
+    experiments::add(profile, &experiments, &mut findings);
+    Explanation { findings, allowed, waiting, experiments, shape, metric: selection.metric }
 }
 
 /// The findings that a view about this shows: the same as [`explain`]'s.

@@ -1,6 +1,7 @@
 //! Renders analyses as text, JSON, SVG and HTML. Nothing here reads profile files or prints.
 
 pub mod bench;
+pub mod causal;
 pub mod flame;
 pub mod html;
 pub mod json;

@@ -192,6 +192,7 @@ const NEEDS_MORE: &[&str] = &[
     "critical-path",
     "tasks",
     "syscalls",
+    "causal",
     "spans",
     "heap",
     "leaks",

@@ -43,6 +43,7 @@ pub(crate) fn of(path: &Path, refusal: Refusal) -> Failure {
         Refusal::HeapOfAPart | Refusal::SummaryOfAPart => {
             plain.next(format!("whyslow report {file} functions with the same options"))
         }
+        Refusal::CausalOfAPart => plain.next(format!("whyslow report {file} causal")),
         Refusal::LinesHaveNoTotal => {
             plain.next("--by own or --by self, or `lines FUNCTION` for one function")
         }
@@ -88,6 +89,7 @@ fn recorded_by(missing: Missing) -> &'static str {
         Missing::Locks => "whyslow locks -- PROGRAM",
         Missing::Wakers => "whyslow record --wakers -- PROGRAM",
         Missing::Syscalls => "sudo whyslow record --syscalls -- PROGRAM",
+        Missing::Experiments => "whyslow causal -- PROGRAM",
         Missing::Heap => "`whyslow heap -- PROGRAM`, or `whyslow record --heap PROGRAM`",
     }
 }

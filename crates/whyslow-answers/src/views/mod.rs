@@ -1,5 +1,6 @@
 //! The views of a profile, a file per family, and the one list of them.
 
+mod causal;
 mod code;
 mod heap;
 mod threads;
@@ -7,8 +8,9 @@ mod waits;
 
 use whyslow_analyze::heap::{has_heap, is_heap_only};
 use whyslow_explain::Topic;
-use whyslow_profile::Profile;
+use whyslow_profile::{Profile, Samples};
 
+pub use self::causal::CAUSAL;
 pub use self::code::{CALLERS, CRATES, FUNCTIONS, LINES, MODULES, TREE};
 pub use self::heap::{HEAP, LEAKS};
 pub use self::threads::{PARALLELISM, SPANS, TASKS, THREADS};
@@ -51,7 +53,7 @@ pub enum Needs {
 }
 
 /// All views, in the order of the help.
-pub static ALL: [&View; 18] = [
+pub static ALL: [&View; 19] = [
     &SUMMARY,
     &FUNCTIONS,
     &TREE,
@@ -69,6 +71,7 @@ pub static ALL: [&View; 18] = [
     &SYSCALLS,
     &HEAP,
     &LEAKS,
+    &CAUSAL,
     &QUALITY,
 ];
 
@@ -101,8 +104,11 @@ pub fn named(name: &str) -> Option<&'static View> {
     ALL.into_iter().find(|view| view.name == name)
 }
 
-/// The view to show if none was requested: the functions, or for a person the heap if nothing else was recorded.
+/// The view to show if none was requested: the functions, the experiments if there are no samples, or for a person the heap if nothing else was recorded.
 pub fn default_of(profile: &Profile, detail: Detail, narrowing: Narrowing) -> &'static View {
+    if !profile.causal.experiments.is_empty() && profile.samples.iter().all(Samples::is_empty) {
+        return &CAUSAL;
+    }
     let of_heap = detail == Detail::Screen && narrowing == Narrowing::None && is_all_heap(profile);
     if of_heap { &HEAP } else { &FUNCTIONS }
 }
@@ -161,6 +167,7 @@ mod tests {
                 "critical-path" => Some(Missing::Wakers),
                 "syscalls" => Some(Missing::Syscalls),
                 "heap" | "leaks" => Some(Missing::Heap),
+                "causal" => Some(Missing::Experiments),
                 _ => None,
             };
             match (answer, missing) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Value, json};
 use whyslow_analyze::{CallTree, SyscallRow};
-use whyslow_explain::{Change, Evidence, Explanation, Finding, Place, Rule, Shape};
+use whyslow_explain::{Change, Evidence, Experimented, Explanation, Finding, Place, Rule, Shape};
 use whyslow_profile::Profile;
 use whyslow_words::{About, Severity};
 
@@ -26,6 +26,7 @@ pub fn explain<'a>(
         head: Head<'a>,
         findings: Vec<FindingJson<'a>>,
         allowed: usize,
+        experiments: Vec<ExperimentedJson<'a>>,
         shape: String,
         hotspot: Option<HotspotJson<'a>>,
     }
@@ -37,8 +38,38 @@ pub fn explain<'a>(
             .map(|finding| FindingJson::new(context.profile, finding))
             .collect(),
         allowed: explanation.allowed,
+        experiments: explanation
+            .experiments
+            .iter()
+            .map(|of| ExperimentedJson::new(context.profile, of))
+            .collect(),
         shape: text::shape(context.profile, explanation, file),
         hotspot: HotspotJson::new(context.profile, &explanation.shape),
+    }
+}
+
+/// What experiments say about a line or a function.
+#[derive(Debug, Serialize)]
+struct ExperimentedJson<'a> {
+    progress: &'a str,
+    function: &'a str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    verdict: &'static str,
+    message: String,
+}
+
+impl<'a> ExperimentedJson<'a> {
+    fn new(profile: &'a Profile, of: &Experimented) -> Self {
+        let target = of.target(profile);
+        Self {
+            progress: profile.text(profile.causal.points[of.point.index()].name),
+            function: profile.text(target.function),
+            file: target.file.map(|file| profile.text(file)),
+            line: (target.line > 0).then_some(target.line),
+            verdict: of.row.verdict.label(),
+            message: of.sentence(profile),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod answer;
 mod asm;
 mod bench;
+mod causal;
 mod diff;
 mod explain;
 mod groups;
@@ -34,6 +35,7 @@ use whyslow_profile::{Carrier, ExitStatus, Host, MetricId, Profile, StringId, Un
 pub use self::answer::answer;
 pub use self::asm::{ASM_SCHEMA, asm};
 pub use self::bench::bench;
+pub use self::causal::causal;
 pub use self::diff::{DIFF_SCHEMA, diff};
 pub use self::explain::{explain, explained_change, sarif};
 pub use self::groups::groups;

@@ -3,6 +3,7 @@
 use whyslow_analyze::heap::Sites;
 use whyslow_answers::{Answer, Body, PartOfHeap, Query, Ranking};
 
+use super::causal::causal_table;
 use super::critical::critical_path_table;
 use super::functions::function_table;
 use super::groups::group_table;
@@ -17,7 +18,7 @@ use super::tasks::task_table;
 use super::threads::thread_table;
 use super::waits::wait_table;
 use super::{
-    HeapView, Page, TreeView, callers, critical_path, functions, groups, heap, heap_part, hot_lines,
+    HeapView, Page, TreeView, callers, causal, critical_path, functions, groups, heap, heap_part, hot_lines,
     leaks_of, lines, locks, own_functions, parallelism, programs, quality, spans, summary::summary, syscalls,
     tasks, threads, tree, verdict_lines, waits,
 };
@@ -72,6 +73,7 @@ fn body(answer: &Answer<'_>, page: Page) -> String {
         Body::Tasks(body, _) => tasks(body, &answer.findings, profile, rows, page),
         Body::Parallelism(body) => parallelism(body, &answer.findings, profile, page),
         Body::Syscalls(body) => syscalls(body, &answer.findings, profile, rows, page),
+        Body::Causal(body) => causal(body, profile, rows, page),
         Body::Heap(_) | Body::Leaks(_) => heap_of(answer, page),
         Body::Quality { .. } => quality(&answer.quality, page.width),
     }
@@ -98,6 +100,7 @@ pub fn table(answer: &Answer<'_>, limit: usize) -> Option<Table> {
         Body::Tasks(body, _) => task_table(body, profile, limit, page),
         Body::Parallelism(body) => level_table(body, profile, limit, page),
         Body::Syscalls(body) => syscall_table(body, profile, limit, page),
+        Body::Causal(body) => causal_table(body, profile, limit, page),
         Body::Heap(_) | Body::Leaks(_) => heap_table(profile, sites_of(answer)?, limit, page),
         Body::Summary(_) | Body::Tree(_) | Body::Callers(_) | Body::Quality { .. } => return None,
     })

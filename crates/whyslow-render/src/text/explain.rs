@@ -37,6 +37,7 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
     if explanation.findings.is_empty() {
         push_wrapped(&mut out, BOLD, "no known pattern stands out", page.width);
     }
+    push_experiments(&mut out, profile, explanation, limit, page);
     let more = explanation.findings.len().saturating_sub(limit);
     if more > 0 {
         push_line(&mut out, &styled(DIM, format!("+{more} more: -n 0 shows all")));
@@ -56,6 +57,31 @@ pub fn explain(profile: &Profile, explanation: &Explanation, limit: usize, file:
         page.width,
     );
     out
+}
+
+/// What experiments say about lines, at most `limit` of them.
+fn push_experiments(
+    out: &mut String,
+    profile: &Profile,
+    explanation: &Explanation,
+    limit: usize,
+    page: Page,
+) {
+    let shown = explanation.experiments.iter().take(limit);
+    for experimented in shown {
+        let target = experimented.target(profile);
+        let function = clean(profile.text(target.function));
+        let place = match target.file {
+            Some(file) => format!(" ({})", names::place(&clean(profile.text(file)), target.line, PLACE)),
+            None => String::new(),
+        };
+        let name = names::shorten(&function, PLACE);
+        let words = format!("experiments: {name}{place}: {}", experimented.sentence(profile));
+        push_wrapped(out, PLAIN, &words, page.width);
+    }
+    if !explanation.experiments.is_empty() {
+        out.push('\n');
+    }
 }
 
 /// The share of a hotspot that no finding explains.
