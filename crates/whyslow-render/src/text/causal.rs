@@ -182,6 +182,7 @@ mod tests {
     use whyslow_analyze::{Quality, testing};
     use whyslow_causal::estimate;
     use whyslow_causal::testing::add_experiments;
+    use whyslow_profile::MetricId;
 
     use super::*;
     use crate::text::tests::plain;
@@ -200,7 +201,7 @@ mod tests {
 
     fn shown(profile: &Profile, width: usize) -> String {
         let found = estimate(&profile.causal, profile.meta.host.cpus);
-        plain(&causal(&found, profile, 10, Page::new(profile, 0, width)))
+        plain(&causal(&found, profile, 10, Page::new(profile, MetricId(0), width)))
     }
 
     #[test]
@@ -244,7 +245,7 @@ mod tests {
     fn data_have_every_number() {
         let profile = profile(8);
         let found = estimate(&profile.causal, 2);
-        let csv = causal_table(&found, &profile, 10, Page::new(&profile, 0, usize::MAX)).csv();
+        let csv = causal_table(&found, &profile, 10, Page::new(&profile, MetricId(0), usize::MAX)).csv();
         let lines = csv.lines().collect::<Vec<_>>();
         let head = "progress,kind,function,file,line,cpu_share,verdict,beyond,missing,experiments,effect_25,low_25,high_25,";
         assert!(lines[0].starts_with(head), "{}", lines[0]);
@@ -256,7 +257,7 @@ mod tests {
         let (quality, sites) = (Quality::of(&profile), Sites::build(&profile));
         let context = crate::json::Context {
             profile: &profile,
-            metric: 0,
+            metric: MetricId(0),
             quality: &quality,
             sites: Some(&sites),
             site_limit: 1,
