@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn findings_and_hot_lines_have_what_experiments_say() {
-        let folded = "app::run@src/app.rs:10;app::find@src/app.rs:44;regex::Regex::new@regex.rs:9 70\n\
+        let folded = "app::run@src/app.rs:10;app::find@src/app.rs:44;<std::fs::File as std::io::Read>::read;read 70\n\
                       app::run@src/app.rs:10;app::fill@src/app.rs:50 30";
         let mut profile = testing::profile(folded);
         let lines: [Line<'_>; 3] = [

@@ -128,7 +128,7 @@ fn table_of(points: &[&PointEstimates], profile: &Profile, limit: usize, page: P
         Column::place("file", "line", "line").part(1, 4).least(12).most(28),
         Column::share("cpu_share", "CPU").spare(1),
         Column::words("verdict", "verdict").in_data(),
-        Column::wrapped("answer", &title),
+        Column::wrapped("answer", &title).for_people(),
         Column::share("beyond", "beyond").in_data(),
         Column::number("missing", "missing").in_data(),
         Column::number("experiments", "experiments").in_data(),
@@ -251,7 +251,7 @@ mod tests {
         assert!(lines[0].starts_with(head), "{}", lines[0]);
         assert_eq!(lines.len(), 5);
         let first =
-            "app::handle_request,line,app::json::parse,/home/dev/app/src/json.rs,120,0.35,effect,,,32,0.12";
+            "app::handle_request,line,app::json::parse,/home/dev/app/src/json.rs,120,0.35,effect,,,32,0.1";
         assert!(lines[1].starts_with(first), "{}", lines[1]);
 
         let (quality, sites) = (Quality::of(&profile), Sites::build(&profile));

@@ -6,8 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use whyslow_answers::views::{self, View};
-use whyslow_answers::{Answer, Detail, Query, Ranking};
+use whyslow_answers::{Answer, Body, Detail, Query, Ranking};
 use whyslow_profile::Profile;
+use whyslow_render::causal::curves;
 use whyslow_render::{Table, json, text};
 
 use crate::cli::{ProfileArg, Volume};
@@ -65,7 +66,7 @@ pub(crate) struct ReportArgs {
     /// For `waits` and `locks`: leave out shorter waits, such as 1ms
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
     min_wait: Option<Duration>,
-    /// Output format; trees and `quality` are no tables for csv and markdown
+    /// Output format; csv and markdown of tables only, svg of `causal` only
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     #[command(flatten)]
@@ -80,6 +81,7 @@ enum ReportFormat {
     Json,
     Csv,
     Markdown,
+    Svg,
 }
 
 /// The help of the argument VIEW.
@@ -142,6 +144,7 @@ pub(crate) fn run(args: &ReportArgs, volume: Volume) -> Result<Exit> {
         ReportFormat::Json => as_json(path, &answer)?,
         ReportFormat::Csv => as_table(path, &answer, usize::MAX)?.csv(),
         ReportFormat::Markdown => as_table(path, &answer, text::ROWS)?.markdown(),
+        ReportFormat::Svg => as_picture(path, &answer)?,
     })?;
     Ok(Exit::Success)
 }
@@ -159,6 +162,18 @@ fn as_json(path: &Path, answer: &Answer<'_>) -> Result<String> {
     json::answer(answer).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
+/// The picture of a view, if it has one.
+fn as_picture(path: &Path, answer: &Answer<'_>) -> Result<String> {
+    match &answer.body {
+        Body::Causal(found) => Ok(curves(found, answer.profile)),
+        _ => Err(Failure::new(format!(
+            "--format svg: `{}` has no picture, only `causal` has",
+            answer.query.view.name
+        ))
+        .next(format!("whyslow flame {}, for a flame graph", shell::file(path)))),
+    }
+}
+
 /// The functions of a profile as JSON, as `whyslow report FILE --format json` prints them.
 pub(crate) fn json_of(path: &Path, profile: &Profile) -> Result<String> {
     let query = Query::whole(&views::FUNCTIONS, Detail::Complete, profile);
@@ -172,7 +187,9 @@ impl ReportArgs {
         let path = &self.profile.file;
         let detail = match self.format {
             ReportFormat::Json => Detail::Complete,
-            ReportFormat::Text | ReportFormat::Csv | ReportFormat::Markdown => Detail::Screen,
+            ReportFormat::Text | ReportFormat::Csv | ReportFormat::Markdown | ReportFormat::Svg => {
+                Detail::Screen
+            }
         };
         let filters = self.filters.resolved();
         let view = self.view.unwrap_or_else(|| views::default_of(profile, detail, filters.narrowing()));
