@@ -48,12 +48,17 @@ pub(crate) fn heap(profile: &Profile, saved: Option<&Path>) -> String {
 
 /// What speeding code up would buy.
 pub(crate) fn causal(profile: &Profile, saved: Option<&Path>, format: Format) -> Result<String> {
-    let Some(view) = views::named("causal") else {
-        return Ok(saved.map_or_else(String::new, |file| format!("saved: {}\n", shell::file(file))));
-    };
-    let query = whole(view, profile, saved);
+    let query = whole(&views::CAUSAL, profile, saved);
     match format {
-        Format::Text => Ok(text(&query, profile).unwrap_or_else(|refusal| format!("{refusal}\n"))),
+        Format::Text => {
+            let mut text = text(&query, profile).unwrap_or_else(|refusal| format!("{refusal}\n"));
+            if let Some(file) = query.file {
+                text.push_str(&format!(
+                    "\nsaved: {file}; next: whyslow report {file} causal   whyslow view {file}\n"
+                ));
+            }
+            Ok(text)
+        }
         Format::Json => {
             let query = Query { detail: Detail::Complete, ..query };
             let answer = query.answer(profile).map_err(|refusal| Failure::new(refusal.to_string()))?;
