@@ -1,6 +1,7 @@
 //! `cargo xtask COMMAND`: the project's own tasks.
 
 mod bench;
+mod dist;
 mod findings;
 mod fuzz;
 mod notes;
@@ -21,6 +22,7 @@ cargo xtask fuzz [OPTIONS]    fuzz every parser of external data (needs cargo-fu
     --minutes N               total time (default 6)
     --target NAME             only this target; may be repeated
 cargo xtask findings [NAME…]  measure precision and recall of findings; writes docs/findings/accuracy.md (all programs)
+cargo xtask dist              build the executables of a package into target/dist/package (needs objcopy)
 cargo xtask pictures          draw docs/images from a recording of a real program (needs Chromium)
 cargo xtask bench [OPTIONS]   compare whyslow with its peers; writes BENCHMARKS.md
     --formats                 only import, export and the viewer; prints only
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(),
         ["test"] => test::run(),
         ["suites"] => suites::run(),
+        ["dist"] => dist::run(),
         ["pictures"] => pictures::run(),
         ["findings", names @ ..] => findings::run(names),
         ["fuzz", options @ ..] => fuzz::run(options),
