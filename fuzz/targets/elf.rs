@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use whyslow_elf::Elf;
 use whyslow_processor::Processor;
-use whyslow_unwind::{Aarch64, Arch, Image, Unwinder, X86_64};
+use whyslow_unwind::{Aarch64, Arch, Image, RelativeAddress, Unwinder, X86_64};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(elf) = Elf::parse(bytes) {
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn find_rules<A: Arch>(image: Image) {
     let mut unwinder = Unwinder::<A, ()>::new(Some(image));
-    for address in (0..0x8000).step_by(0x155) {
+    for address in (0..0x8000).step_by(0x155).map(RelativeAddress) {
         let _ = unwinder.find(address, |_| ());
         let _ = unwinder.is_function_start(address);
         let _ = unwinder.frame_pointer_distances(address);

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use whyslow_elf::{BuildId, image_base};
+use whyslow_elf::{BuildId, FileAddress, image_base};
 
 use crate::stack::{self, Place};
 
@@ -130,7 +130,8 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _size: usize, seen: 
     // SAFETY: the loader keeps the program headers of a loaded module.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
-    let start = info.dlpi_addr.wrapping_add(image_base(loads().map(|header| header.p_vaddr)));
+    let base = image_base(loads().map(|header| FileAddress(header.p_vaddr)));
+    let start = info.dlpi_addr.wrapping_add(base.0.0);
     let end_of =
         |header: &libc::Elf64_Phdr| info.dlpi_addr.wrapping_add(header.p_vaddr).wrapping_add(header.p_memsz);
     let end = loads().map(end_of).max().unwrap_or(0);

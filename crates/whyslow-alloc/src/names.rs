@@ -26,7 +26,7 @@ impl Names {
             .symbols()
             .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
             .filter_map(|symbol| {
-                let start = symbol.address().checked_sub(base)?;
+                let start = symbol.address().checked_sub(base.0.0)?;
                 Some((start, start + symbol.size(), symbol.name().ok()?.to_owned()))
             })
             .collect();

@@ -1,5 +1,6 @@
 //! How CPU time is sampled, and everything that follows from it.
 
+use whyslow_numbers::RunTimeAddress;
 use whyslow_proc::kernel;
 use whyslow_profile::{KernelView, NoSyscalls, Sampler, Sampling, Trigger};
 
@@ -82,12 +83,13 @@ impl CpuSampler {
     }
 
     /// The address of the kernel's code, if samples include it and the kernel discloses it.
-    pub(crate) fn kernel_base(&self) -> Option<u64> {
-        self.events().filter(|sampled| sampled.events.plan.kernel).and_then(|_| kernel::text_address())
+    pub(crate) fn kernel_base(&self) -> Option<RunTimeAddress> {
+        let events = self.events().filter(|sampled| sampled.events.plan.kernel);
+        events.and_then(|_| kernel::text_address()).map(RunTimeAddress)
     }
 
     /// How much of the kernel samples show, if its code is at this address.
-    pub(crate) fn kernel_view(&self, base: Option<u64>) -> KernelView {
+    pub(crate) fn kernel_view(&self, base: Option<RunTimeAddress>) -> KernelView {
         match self {
             Self::Off => KernelView::Unknown,
             Self::Timers { .. } | Self::Ptrace { .. } => KernelView::Callers,

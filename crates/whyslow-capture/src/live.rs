@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use whyslow_convert::{
     FileKey, FileMapping, Opened, ReadError, Running, RunningMapping, TaskRows, VDSO, World,
 };
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 use whyslow_proc::{DELETED, Mapping, kernel, process};
 use whyslow_unwind::Image;
 
@@ -67,7 +67,7 @@ impl World for LiveWorld {
         kernel::build_id().map(|id| id.to_string())
     }
 
-    fn is_kernel_at(&mut self, _text: u64) -> bool {
+    fn is_kernel_at(&mut self, _text: RunTimeAddress) -> bool {
         true
     }
 
@@ -75,8 +75,8 @@ impl World for LiveWorld {
         true
     }
 
-    fn read_memory(&self, pid: u32, address: u64, into: &mut [u8]) -> Result<usize, ReadError> {
-        whyslow_proc::read_memory(pid, address, into).map_err(|error| match error.kind() {
+    fn read_memory(&self, pid: u32, address: RunTimeAddress, into: &mut [u8]) -> Result<usize, ReadError> {
+        whyslow_proc::read_memory(pid, address.0, into).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => ReadError::Refused,
             _ => ReadError::Missing,
         })
@@ -129,5 +129,6 @@ impl World for LiveWorld {
 /// Converts a line of a process's maps into a file mapping.
 pub(crate) fn file_mapping(mapping: Mapping) -> FileMapping {
     let Mapping { start, end, offset, device, inode, name, .. } = mapping;
+    let [start, end] = [start, end].map(RunTimeAddress);
     FileMapping { key: FileKey { path: name, device, inode }, generation: 0, start, end, offset }
 }

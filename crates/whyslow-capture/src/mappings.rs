@@ -1,7 +1,7 @@
 //! Feeds mappings from /proc to the converter.
 
 use whyslow_convert::{Converter, Input, Mapped, World};
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 use whyslow_proc::Mapping;
 
 /// Feeds all mappings of a process to the converter.
@@ -21,8 +21,8 @@ pub(crate) fn take_mappings<W: World>(
             inode: mapping.inode,
             generation: 0,
             build_id: None,
-            start: mapping.start,
-            end: mapping.end,
+            start: RunTimeAddress(mapping.start),
+            end: RunTimeAddress(mapping.end),
             offset: mapping.offset,
             executable: mapping.executable,
         }));

@@ -80,16 +80,16 @@ fn map(file: &File) -> Reached {
 /// The mapping as it is now: it may have been merged with neighbours, or parts unmapped.
 fn mapped_range(pid: u32, mapping: &FileMapping) -> Option<Range<u64>> {
     let maps = Mapping::all_of(pid).ok()?;
-    let now = Mapping::find(&maps, mapping.start)?;
+    let now = Mapping::find(&maps, mapping.start.0)?;
     (now.inode == mapping.key.inode && now.inode != 0).then(|| now.range())
 }
 
 /// Whether the process has this file's bytes at the mapping's addresses. Code is mapped unchanged.
 fn is_mapped(pid: u32, mapping: &FileMapping, file: &File) -> bool {
     const COMPARED: usize = 16 << 10;
-    let size = usize::try_from(mapping.end.saturating_sub(mapping.start)).unwrap_or(0).min(COMPARED);
+    let size = usize::try_from(mapping.end.0.saturating_sub(mapping.start.0)).unwrap_or(0).min(COMPARED);
     let (mut there, mut here) = (vec![0; size], vec![0; size]);
-    let Ok(read) = whyslow_proc::read_memory(pid, mapping.start, &mut there) else { return false };
+    let Ok(read) = whyslow_proc::read_memory(pid, mapping.start.0, &mut there) else { return false };
     let Ok(len) = file.read_at(&mut here, mapping.offset) else { return false };
     let size = read.min(len);
     size >= 512 && there[..size] == here[..size]
@@ -99,6 +99,7 @@ fn is_mapped(pid: u32, mapping: &FileMapping, file: &File) -> bool {
 mod tests {
     use super::*;
     use whyslow_convert::FileKey;
+    use whyslow_numbers::RunTimeAddress;
 
     /// A mapping of the test's own executable.
     fn own_code() -> FileMapping {
@@ -144,7 +145,8 @@ mod tests {
     #[test]
     fn a_file_that_is_not_a_program_is_not_mapped() {
         let key = FileKey { path: "/proc/self/maps".to_owned(), device: (0, 0), inode: 0 };
-        let mapping = FileMapping { key, generation: 0, start: 0, end: 0, offset: 0 };
+        let mapping =
+            FileMapping { key, generation: 0, start: RunTimeAddress(0), end: RunTimeAddress(0), offset: 0 };
         assert!(matches!(reach(std::process::id(), &mapping), Reached::Unreadable));
     }
 }

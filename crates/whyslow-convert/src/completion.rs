@@ -14,6 +14,7 @@
 
 use std::iter;
 
+use whyslow_numbers::RunTimeAddress;
 use whyslow_profile::Outer;
 
 use crate::arch::Convertible;
@@ -105,7 +106,8 @@ impl StackImage {
         let have = self.bytes.len();
         let want = (have * 2).clamp(FIRST_READ, MAX_READ);
         self.bytes.resize(want, 0);
-        let read = world.read_memory(pid, self.base.wrapping_add(have as u64), &mut self.bytes[have..]);
+        let read =
+            world.read_memory(pid, RunTimeAddress(self.base).plus(have as u64), &mut self.bytes[have..]);
         let read = read.inspect_err(|_| self.bytes.truncate(have))?;
         self.bytes.truncate(have + read);
         self.whole = have + read < want || want == MAX_READ;
@@ -136,7 +138,7 @@ impl StackImage {
         let (start, edge) = dump.edge();
         let mut now = [0; EDGE];
         let now = &mut now[..edge.len()];
-        world.read_memory(pid, start, now).is_ok_and(|read| read == edge.len()) && now == edge
+        world.read_memory(pid, RunTimeAddress(start), now).is_ok_and(|read| read == edge.len()) && now == edge
     }
 
     #[inline]
@@ -324,7 +326,9 @@ impl<W: World> Completion<'_, W> {
         }
         let stands = || {
             let mut now = vec![0; state.len()];
-            self.world.read_memory(self.pid, frame.state, &mut now).is_ok_and(|read| read == now.len())
+            self.world
+                .read_memory(self.pid, RunTimeAddress(frame.state), &mut now)
+                .is_ok_and(|read| read == now.len())
                 && now == state
         };
         if !stands() {

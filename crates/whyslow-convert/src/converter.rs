@@ -24,7 +24,7 @@ mod tasks;
 mod waits;
 
 use whyslow_elf::FileBytes;
-use whyslow_numbers::{ClockNs, ProfileNs, Start};
+use whyslow_numbers::{ClockNs, ProfileNs, RunTimeAddress, Start};
 use whyslow_profile::{Builder, Counters, MetricId, ModuleId};
 
 use self::accounts::Accounts;
@@ -210,7 +210,7 @@ impl<W: World> Converter<W> {
     }
 
     /// Whether a process has known code at an address.
-    pub fn has_code(&self, pid: u32, address: u64) -> bool {
+    pub fn has_code(&self, pid: u32, address: RunTimeAddress) -> bool {
         self.mappings.space(pid).is_some_and(|space| space.find(address).is_some())
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 use whyslow_profile::batch::{Batch, SiteEnd, Transfer};
 use whyslow_profile::{MetricId, WaitFrame};
 use whyslow_unwind::AnyRegisters;
@@ -50,7 +50,7 @@ pub enum Input<'a> {
     /// A process mapped a file.
     Mapped(Mapped<'a>),
     /// The kernel's own code starts at the first address, that of its `_text`, and ends before the second.
-    KernelMapped(u64, u64),
+    KernelMapped(RunTimeAddress, RunTimeAddress),
     /// A thread is about to leave its CPU.
     Leaves(Sample<'a>),
     /// A thread enters a system call.
@@ -299,9 +299,9 @@ pub struct Mapped<'a> {
     /// The file's build id, if the record has it.
     pub build_id: Option<Vec<u8>>,
     /// The first address.
-    pub start: u64,
+    pub start: RunTimeAddress,
     /// One past the last address.
-    pub end: u64,
+    pub end: RunTimeAddress,
     /// The file offset of `start`.
     pub offset: u64,
     /// Whether it is code.

@@ -35,15 +35,15 @@ impl<A: Arch> CodeModule<A> {
 
     fn stack_begin(&self, call: RelativeAddress) -> Option<RelativeAddress> {
         let image = self.unwinder.image()?;
-        if image.is_entry_code(call.0) || image.starts_stack(call.0) {
+        if image.is_entry_code(call) || image.starts_stack(call) {
             return Some(call);
         }
         const LONGEST_CALL: usize = 8;
-        let returns_to = call.0.wrapping_add(1);
-        let before = image.code_at(returns_to.wrapping_sub(LONGEST_CALL as u64), LONGEST_CALL);
+        let returns_to = call.plus(1);
+        let before = image.code_at(returns_to.minus(LONGEST_CALL as u64), LONGEST_CALL);
         let planted =
-            before.len() == LONGEST_CALL && !A::is_after_call(before) && !self.unwinder.is_trampoline(call.0);
-        planted.then_some(RelativeAddress(returns_to))
+            before.len() == LONGEST_CALL && !A::is_after_call(before) && !self.unwinder.is_trampoline(call);
+        planted.then_some(returns_to)
     }
 }
 

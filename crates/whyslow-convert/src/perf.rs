@@ -9,7 +9,7 @@ use linux_perf_event_reader::{
     CommOrExecRecord, ContextSwitchRecord, CpuMode, Endianness, EventRecord, ForkOrExitRecord, Mmap2FileId,
     Mmap2Record, MmapRecord, RawData, RawEventRecord, RecordType, SampleRecord, TaskWasPreempted,
 };
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
 use whyslow_unwind::AnyRegisters;
@@ -214,8 +214,8 @@ fn mapped(mmap: Mmap2Record<'_>, time_ns: ClockNs) -> Mapped<'_> {
         inode: 0,
         generation: 0,
         build_id: None,
-        start: mmap.address,
-        end: mmap.address.saturating_add(mmap.length),
+        start: RunTimeAddress(mmap.address),
+        end: RunTimeAddress(mmap.address.saturating_add(mmap.length)),
         offset: mmap.page_offset,
         executable: mmap.protection & PROT_EXEC != 0,
     };
@@ -232,11 +232,11 @@ fn mapped(mmap: Mmap2Record<'_>, time_ns: ClockNs) -> Mapped<'_> {
 /// A mapping in the older record format. The kernel's own mapping uses it too.
 fn mapped_in_old_form<'a>(mmap: &MmapRecord<'a>, time_ns: ClockNs) -> Option<Input<'a>> {
     let path = text(&mmap.path);
-    let (start, end) = (mmap.address, mmap.address.saturating_add(mmap.length));
+    let [start, end] = [mmap.address, mmap.address.saturating_add(mmap.length)].map(RunTimeAddress);
     if mmap.cpu_mode == CpuMode::Kernel || mmap.pid == -1 {
         // `[kernel.kallsyms]_text`: the offset is the address of that symbol.
         let has_text = path.starts_with(KERNEL) && mmap.page_offset != 0;
-        return has_text.then_some(Input::KernelMapped(mmap.page_offset, end));
+        return has_text.then_some(Input::KernelMapped(RunTimeAddress(mmap.page_offset), end));
     }
     Some(Input::Mapped(Mapped {
         pid: mmap.pid.cast_unsigned(),

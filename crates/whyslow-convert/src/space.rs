@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use whyslow_profile::RelativeAddress;
+use whyslow_numbers::{RelativeAddress, RunTimeAddress};
 
 use crate::modules::ModuleIndex;
 
 /// A range of addresses that executes a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mapping {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+    pub(crate) start: RunTimeAddress,
+    pub(crate) end: RunTimeAddress,
     pub(crate) module: ModuleIndex,
     /// The relative address of `start`.
-    pub(crate) relative: u64,
+    pub(crate) relative: RelativeAddress,
 }
 
 impl Mapping {
-    /// The module address of a run-time address.
+    /// The relative address of an address in it.
     #[inline]
-    pub(crate) fn relative_address(&self, address: u64) -> RelativeAddress {
-        RelativeAddress(self.relative.wrapping_add(address.wrapping_sub(self.start)))
+    pub(crate) fn relative_address(&self, address: RunTimeAddress) -> RelativeAddress {
+        self.relative.plus(address.behind(self.start))
     }
 }
 
@@ -54,7 +54,7 @@ impl AddressSpace {
         let behind = after.checked_sub(1).filter(|last| *last >= first).map(|last| mappings[last]);
         let behind = behind.filter(|old| old.end > new.end).map(|old| Mapping {
             start: new.end,
-            relative: old.relative.wrapping_add(new.end - old.start),
+            relative: old.relative_address(new.end),
             ..old
         });
         mappings.splice(first..after, before.into_iter().chain([new]).chain(behind));
@@ -72,13 +72,13 @@ impl AddressSpace {
 
     /// The mapping at an address.
     #[inline]
-    pub(crate) fn find(&self, address: u64) -> Option<Mapping> {
+    pub(crate) fn find(&self, address: RunTimeAddress) -> Option<Mapping> {
         self.below(address).filter(|mapping| address < mapping.end)
     }
 
     /// The last mapping that begins at or before an address. Only its module can have data there: a module's
     /// data follows its code, and the loader keeps the addresses of a module together.
-    pub(crate) fn below(&self, address: u64) -> Option<Mapping> {
+    pub(crate) fn below(&self, address: RunTimeAddress) -> Option<Mapping> {
         let at = self.mappings.partition_point(|mapping| mapping.start <= address).checked_sub(1)?;
         self.mappings.get(at).copied()
     }
@@ -110,7 +110,8 @@ mod tests {
     use super::*;
 
     fn mapping(start: u64, end: u64, module: u32, relative: u64) -> Mapping {
-        Mapping { start, end, module: ModuleIndex(module), relative }
+        let [start, end] = [start, end].map(RunTimeAddress);
+        Mapping { start, end, module: ModuleIndex(module), relative: RelativeAddress(relative) }
     }
 
     #[test]
@@ -118,23 +119,26 @@ mod tests {
         let mut space = AddressSpace::default();
         space.insert(mapping(0x1000, 0x5000, 1, 0));
         space.insert(mapping(0x2000, 0x3000, 2, 0x100));
-        assert_eq!(space.find(0x1fff), Some(mapping(0x1000, 0x2000, 1, 0)));
-        assert_eq!(space.find(0x2000), Some(mapping(0x2000, 0x3000, 2, 0x100)));
-        assert_eq!(space.find(0x3000), Some(mapping(0x3000, 0x5000, 1, 0x2000)));
-        assert_eq!(space.find(0x5000), None);
-        assert_eq!(space.find(0xfff), None);
-        assert_eq!(space.find(0x3010).unwrap().relative_address(0x3010), RelativeAddress(0x2010));
+        assert_eq!(space.find(RunTimeAddress(0x1fff)), Some(mapping(0x1000, 0x2000, 1, 0)));
+        assert_eq!(space.find(RunTimeAddress(0x2000)), Some(mapping(0x2000, 0x3000, 2, 0x100)));
+        assert_eq!(space.find(RunTimeAddress(0x3000)), Some(mapping(0x3000, 0x5000, 1, 0x2000)));
+        assert_eq!(space.find(RunTimeAddress(0x5000)), None);
+        assert_eq!(space.find(RunTimeAddress(0xfff)), None);
+        assert_eq!(
+            space.find(RunTimeAddress(0x3010)).unwrap().relative_address(RunTimeAddress(0x3010)),
+            RelativeAddress(0x2010)
+        );
         let fork = space.clone();
         space.insert(mapping(0x1800, 0x6000, 3, 0));
-        assert_eq!(space.find(0x17ff), Some(mapping(0x1000, 0x1800, 1, 0)));
-        assert_eq!(space.find(0x5fff), Some(mapping(0x1800, 0x6000, 3, 0)));
+        assert_eq!(space.find(RunTimeAddress(0x17ff)), Some(mapping(0x1000, 0x1800, 1, 0)));
+        assert_eq!(space.find(RunTimeAddress(0x5fff)), Some(mapping(0x1800, 0x6000, 3, 0)));
         assert_eq!((space.len(), fork.len()), (2, 3), "a fork keeps what it had");
         space.insert(mapping(0x8000, 0x9000, 4, 0));
         space.insert(mapping(0x0, 0x1000, 5, 0));
         space.insert(mapping(0x6000, 0x8000, 6, 0));
         assert_eq!(space.len(), 5);
-        assert_eq!(space.find(0x7000), Some(mapping(0x6000, 0x8000, 6, 0)));
+        assert_eq!(space.find(RunTimeAddress(0x7000)), Some(mapping(0x6000, 0x8000, 6, 0)));
         space.insert(mapping(0x0, u64::MAX, 7, 0));
-        assert_eq!((space.len(), space.find(0x1234)), (1, Some(mapping(0, u64::MAX, 7, 0))));
+        assert_eq!((space.len(), space.find(RunTimeAddress(0x1234))), (1, Some(mapping(0, u64::MAX, 7, 0))));
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 
 use rustc_hash::FxHashMap;
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 use whyslow_processor::Processor;
 use whyslow_profile::{Builder, Meta, Metric, MetricId, Profile, Sampler, ThreadId};
 use whyslow_unwind::{Image, Registers, X86_64};
@@ -50,7 +50,7 @@ impl World for Fake {
         None
     }
 
-    fn is_kernel_at(&mut self, _text: u64) -> bool {
+    fn is_kernel_at(&mut self, _text: RunTimeAddress) -> bool {
         false
     }
 
@@ -58,14 +58,14 @@ impl World for Fake {
         true
     }
 
-    fn read_memory(&self, pid: u32, address: u64, into: &mut [u8]) -> Result<usize, ReadError> {
+    fn read_memory(&self, pid: u32, address: RunTimeAddress, into: &mut [u8]) -> Result<usize, ReadError> {
         let number = self.reads.replace(self.reads.get() + 1);
         if self.refusing.contains(&pid) {
             return Err(ReadError::Refused);
         }
         let versions = self.memory.get(&pid).ok_or(ReadError::Missing)?;
         let stacks = versions.get(number).or(versions.last()).ok_or(ReadError::Missing)?;
-        let there = stacks.iter().find_map(|stack| stack.bytes_from(address)).ok_or(ReadError::Missing)?;
+        let there = stacks.iter().find_map(|stack| stack.bytes_from(address.0)).ok_or(ReadError::Missing)?;
         let len = there.len().min(into.len());
         into[..len].copy_from_slice(&there[..len]);
         Ok(len)
@@ -182,8 +182,8 @@ impl Recorded {
             inode,
             generation,
             build_id: None,
-            start,
-            end: start + 0x1000,
+            start: RunTimeAddress(start),
+            end: RunTimeAddress(start + 0x1000),
             offset: 0,
             executable: true,
         }));

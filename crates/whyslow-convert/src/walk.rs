@@ -1,6 +1,7 @@
 //! Walks one stack: from the registers of a sample outwards, frame by frame.
 
-use whyslow_profile::{Builder, LocationId, Outer, RelativeAddress, StackId};
+use whyslow_numbers::{RelativeAddress, RunTimeAddress};
+use whyslow_profile::{Builder, LocationId, Outer, StackId};
 use whyslow_unwind::{Found, Memory, Registers, Rule, Step, StepError};
 
 use crate::arch::Convertible;
@@ -107,9 +108,9 @@ impl SignalFrame {
 impl<A: Convertible> Code<'_, A> {
     /// Whether the instruction before an address is a system call.
     pub(crate) fn is_behind_system_call(&self, ip: u64) -> bool {
-        self.space.find(ip.wrapping_sub(1)).is_some_and(|mapping| {
+        self.space.find(RunTimeAddress(ip).minus(1)).is_some_and(|mapping| {
             let image = self.modules[mapping.module.at()].unwinder.image();
-            let before = mapping.relative_address(ip).0.wrapping_sub(A::SYSTEM_CALL.len() as u64);
+            let before = mapping.relative_address(RunTimeAddress(ip)).minus(A::SYSTEM_CALL.len() as u64);
             image.is_some_and(|image| image.code_at(before, A::SYSTEM_CALL.len()) == A::SYSTEM_CALL)
         })
     }
@@ -166,10 +167,10 @@ impl<A: Convertible> Walk<A> {
             {
                 return Ended::Known(place);
             }
-            let address = if self.exact { ip } else { ip.wrapping_sub(1) };
+            let address = RunTimeAddress(if self.exact { ip } else { ip.wrapping_sub(1) });
             let Some(mapping) = code.space.find(address) else {
                 if self.frames.is_empty() {
-                    let location = code.builder.location(None, RelativeAddress(address));
+                    let location = code.builder.location(None, RelativeAddress(address.0));
                     self.push(location);
                 }
                 return Ended::Lost;
@@ -177,11 +178,11 @@ impl<A: Convertible> Walk<A> {
             let relative = mapping.relative_address(address);
             let module = &mut code.modules[mapping.module.at()];
             let (id, builder) = (module.id, &mut *code.builder);
-            let (found, location) = module.unwinder.find(relative.0, |found| {
+            let (found, location) = module.unwinder.find(relative, |found| {
                 // The kernel makes a signal handler return to the trampoline's first byte, without a call
                 // before it.
-                let at = if found.signal && !self.exact { relative.0.wrapping_add(1) } else { relative.0 };
-                builder.location(Some(id), RelativeAddress(at))
+                let at = if found.signal && !self.exact { relative.plus(1) } else { relative };
+                builder.location(Some(id), at)
             });
             if !self.entered
                 && !self.exact
@@ -199,7 +200,7 @@ impl<A: Convertible> Walk<A> {
                 self.guess(found, mapping, code, memory)
             } else {
                 let unwinder = &code.modules[mapping.module.at()].unwinder;
-                match unwinder.step(found, relative.0, self.exact, &mut self.registers, memory) {
+                match unwinder.step(found, relative, self.exact, &mut self.registers, memory) {
                     Err(StepError::Impossible) if !self.registers.has_fp() => {
                         self.step_without_frame_pointer(found, mapping, code, memory)
                     }
@@ -264,8 +265,8 @@ impl<A: Convertible> Walk<A> {
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
         let before = self.registers;
-        let address = if self.exact { before.ip() } else { before.ip().wrapping_sub(1) };
-        let relative = mapping.relative_address(address).0;
+        let address = RunTimeAddress(if self.exact { before.ip() } else { before.ip().wrapping_sub(1) });
+        let relative = mapping.relative_address(address);
         let distances = code.modules[mapping.module.at()].unwinder.frame_pointer_distances(relative);
         for distance in distances {
             self.registers.set(A::FP, before.sp().wrapping_add(distance));
@@ -295,11 +296,11 @@ impl<A: Convertible> Walk<A> {
         /// Frames larger than this many words are not searched.
         const WORDS: u64 = 512;
         let before = self.registers;
-        let address = if self.exact { before.ip() } else { before.ip().wrapping_sub(1) };
-        let relative = mapping.relative_address(address).0;
+        let address = RunTimeAddress(if self.exact { before.ip() } else { before.ip().wrapping_sub(1) });
+        let relative = mapping.relative_address(address);
         let unwinder = &mut code.modules[mapping.module.at()].unwinder;
         let Some(start) = unwinder.function_start(relative) else { return Err(StepError::Impossible) };
-        let start = address.wrapping_sub(relative.wrapping_sub(start));
+        let start = address.minus(relative.behind(start));
         for word in 0..WORDS {
             self.registers.set(A::FP, before.sp().wrapping_add(8 * word));
             let unwinder = &code.modules[mapping.module.at()].unwinder;
@@ -314,12 +315,12 @@ impl<A: Convertible> Walk<A> {
     }
 
     /// Whether the instruction before the current address calls a function directly.
-    fn is_behind_call_of(&self, start: u64, code: &Code<'_, A>) -> bool {
+    fn is_behind_call_of(&self, start: RunTimeAddress, code: &Code<'_, A>) -> bool {
         let ip = self.registers.ip();
-        code.space.find(ip.wrapping_sub(1)).is_some_and(|mapping| {
+        code.space.find(RunTimeAddress(ip).minus(1)).is_some_and(|mapping| {
             let image = code.modules[mapping.module.at()].unwinder.image();
-            let before = mapping.relative_address(ip).0.wrapping_sub(8);
-            image.is_some_and(|image| A::call_target(image.code_at(before, 8), ip) == Some(start))
+            let before = mapping.relative_address(RunTimeAddress(ip)).minus(8);
+            image.is_some_and(|image| A::call_target(image.code_at(before, 8), ip) == Some(start.0))
         })
     }
 
@@ -333,8 +334,8 @@ impl<A: Convertible> Walk<A> {
         memory: &mut impl Memory,
     ) -> Result<Step, StepError> {
         let before = self.registers;
-        let address = if self.exact { before.ip() } else { before.ip().wrapping_sub(1) };
-        let relative = mapping.relative_address(address).0;
+        let address = RunTimeAddress(if self.exact { before.ip() } else { before.ip().wrapping_sub(1) });
+        let relative = mapping.relative_address(address);
         let unwinder = &code.modules[mapping.module.at()].unwinder;
         let by_frame_pointer = unwinder.step(found, relative, self.exact, &mut self.registers, memory);
         match by_frame_pointer {
@@ -364,34 +365,33 @@ impl<A: Convertible> Walk<A> {
 
     /// Whether a step by the frame pointer, without unwind information, led to a return address.
     fn is_believable(&self, code: &Code<'_, A>) -> bool {
-        let ip = self.registers.ip();
-        let Some(mapping) = code.space.find(ip.wrapping_sub(1)) else { return false };
+        let ip = RunTimeAddress(self.registers.ip());
+        let Some(mapping) = code.space.find(ip.minus(1)) else { return false };
         let Some(image) = code.modules[mapping.module.at()].unwinder.image() else { return true };
-        let relative = mapping.relative_address(ip).0;
-        A::is_after_call(image.code_at(relative.wrapping_sub(8), 8))
-            || image.starts_stack(relative.wrapping_sub(1))
+        let relative = mapping.relative_address(ip);
+        A::is_after_call(image.code_at(relative.minus(8), 8)) || image.starts_stack(relative.minus(1))
     }
 
     /// The location of a return address that no call instruction precedes: the creator of the stack put a
     /// function's address there, to run when the stack's first function returns. The stack begins here.
     fn planted(&self, mapping: Mapping, code: &mut Code<'_, A>) -> Option<LocationId> {
-        let relative = mapping.relative_address(self.registers.ip());
+        let relative = mapping.relative_address(RunTimeAddress(self.registers.ip()));
         let module = &mut code.modules[mapping.module.at()];
         let image = module.unwinder.image()?;
-        if A::is_after_call(image.code_at(relative.0.wrapping_sub(8), 8)) {
+        if A::is_after_call(image.code_at(relative.minus(8), 8)) {
             return None;
         }
         let id = module.id;
-        module.unwinder.is_function_start(relative.0).then(|| code.builder.location(Some(id), relative))
+        module.unwinder.is_function_start(relative).then(|| code.builder.location(Some(id), relative))
     }
 
     /// The entry code of the loader and of some static programs has no caller, but its unwind information
     /// does not say so.
     fn is_entry(&self, code: &Code<'_, A>) -> bool {
-        let ip = self.registers.ip();
+        let ip = RunTimeAddress(self.registers.ip());
         code.space.find(ip).is_some_and(|mapping| {
             let image = code.modules[mapping.module.at()].unwinder.image();
-            image.is_some_and(|image| image.is_entry_code(mapping.relative_address(ip).0))
+            image.is_some_and(|image| image.is_entry_code(mapping.relative_address(ip)))
         })
     }
 

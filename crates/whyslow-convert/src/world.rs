@@ -1,6 +1,6 @@
 //! The converter's questions to the outside.
 
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 use whyslow_profile::{ProcessId, ThreadId};
 use whyslow_unwind::Image;
 
@@ -23,9 +23,9 @@ pub struct FileMapping {
     /// Distinguishes files that had the same inode one after the other; 0 if unknown.
     pub generation: u64,
     /// The first address.
-    pub start: u64,
+    pub start: RunTimeAddress,
     /// One past the last address.
-    pub end: u64,
+    pub end: RunTimeAddress,
     /// The file offset of `start`.
     pub offset: u64,
 }
@@ -91,13 +91,13 @@ pub trait World {
 
     /// Whether the recorded kernel still runs, with its code at this address, so that its modules have not
     /// moved.
-    fn is_kernel_at(&mut self, text: u64) -> bool;
+    fn is_kernel_at(&mut self, text: RunTimeAddress) -> bool;
 
     /// Whether the recorded processes, and so their memory, are accessible.
     fn has_memory(&self) -> bool;
 
     /// Reads memory of a recorded process. Returns how much of `into` was filled.
-    fn read_memory(&self, pid: u32, address: u64, into: &mut [u8]) -> Result<usize, ReadError>;
+    fn read_memory(&self, pid: u32, address: RunTimeAddress, into: &mut [u8]) -> Result<usize, ReadError>;
 
     /// The time now, on the clock of the records; `None` if they are not recorded now.
     fn now_ns(&self) -> Option<ClockNs> {

@@ -130,7 +130,11 @@ mod tests {
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         let program = with_id(&[0xab, 0xcd], b"stripped");
         let elf = Elf::parse(&program).unwrap();
-        let find = || folders.find(Path::new("/opt/app"), &elf, |debug| debug.bytes_at(0x1000, 4).is_some());
+        let find = || {
+            folders.find(Path::new("/opt/app"), &elf, |debug| {
+                debug.bytes_at(crate::FileAddress(0x1000), 4).is_some()
+            })
+        };
         assert!(find().is_none());
         std::fs::write(&place, with_id(&[0xab, 0xce], b"of another build")).unwrap();
         assert!(find().is_none(), "another build");

@@ -6,6 +6,7 @@ use object::LittleEndian;
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _, SectionTable};
 
+use whyslow_numbers::{FileAddress, ImageBase};
 use whyslow_processor::{PAGE, Processor};
 
 use crate::{BuildId, ElfError};
@@ -14,8 +15,9 @@ const ENDIAN: LittleEndian = LittleEndian;
 
 /// The address that relative addresses count from: the page of the lowest loaded segment, whatever the order
 /// of segments. The loader also uses the lowest one as the start of a module. 0 if nothing is loaded.
-pub fn image_base(load_addresses: impl IntoIterator<Item = u64>) -> u64 {
-    load_addresses.into_iter().min().unwrap_or(0) & !(PAGE - 1)
+pub fn image_base(load_addresses: impl IntoIterator<Item = FileAddress>) -> ImageBase {
+    let lowest = load_addresses.into_iter().min().unwrap_or_default();
+    ImageBase(FileAddress(lowest.0 & !(PAGE - 1)))
 }
 
 /// A loaded part of the file (`PT_LOAD`), or another part that a program header describes.
@@ -25,8 +27,8 @@ pub fn image_base(load_addresses: impl IntoIterator<Item = u64>) -> u64 {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Its address in the file's own address space.
-    pub address: u64,
+    /// Its address.
+    pub address: FileAddress,
     /// Its size in memory.
     pub memory_len: u64,
     /// Its offset in the file.
@@ -43,7 +45,7 @@ impl Segment {
     fn new(header: &ProgramHeader64<LittleEndian>) -> Self {
         let flags = header.p_flags(ENDIAN);
         Self {
-            address: header.p_vaddr(ENDIAN),
+            address: FileAddress(header.p_vaddr(ENDIAN)),
             memory_len: header.p_memsz(ENDIAN),
             file_offset: header.p_offset(ENDIAN),
             file_len: header.p_filesz(ENDIAN),
@@ -59,8 +61,8 @@ impl Segment {
     }
 
     /// The file offset of an address; `None` if the file does not hold it.
-    pub fn file_offset_of(&self, address: u64) -> Option<u64> {
-        let into = address.checked_sub(self.address).filter(|into| *into < self.file_len)?;
+    pub fn file_offset_of(&self, address: FileAddress) -> Option<u64> {
+        let into = address.0.checked_sub(self.address.0).filter(|into| *into < self.file_len)?;
         self.file_offset.checked_add(into)
     }
 }
@@ -70,8 +72,8 @@ impl Segment {
 pub struct Section<'a> {
     /// Its name.
     pub name: &'a [u8],
-    /// Its address in the file's own address space.
-    pub address: u64,
+    /// Its address.
+    pub address: FileAddress,
     /// The range of its bytes in the file.
     pub range: Range<usize>,
     /// Whether they are compressed.
@@ -123,12 +125,12 @@ impl<'a> Headers<'a> {
     }
 
     /// The entry point; 0 if there is none.
-    pub fn entry(&self) -> u64 {
-        self.header.e_entry(ENDIAN)
+    pub fn entry(&self) -> FileAddress {
+        FileAddress(self.header.e_entry(ENDIAN))
     }
 
     /// See [`image_base`].
-    pub fn image_base(&self) -> u64 {
+    pub fn image_base(&self) -> ImageBase {
         image_base(self.segments().map(|segment| segment.address))
     }
 
@@ -156,14 +158,14 @@ impl<'a> Headers<'a> {
     }
 
     /// The file offset of an address.
-    pub fn file_offset_of(&self, address: u64) -> Option<u64> {
+    pub fn file_offset_of(&self, address: FileAddress) -> Option<u64> {
         self.segments().find_map(|segment| segment.file_offset_of(address))
     }
 
     /// The file's bytes at an address; `None` if there are fewer.
-    pub fn bytes_at(&self, address: u64, len: u64) -> Option<&'a [u8]> {
+    pub fn bytes_at(&self, address: FileAddress, len: u64) -> Option<&'a [u8]> {
         self.segments().find_map(|segment| {
-            let into = usize::try_from(address.checked_sub(segment.address)?).ok()?;
+            let into = usize::try_from(address.0.checked_sub(segment.address.0)?).ok()?;
             segment.bytes(self.bytes)?.get(into..into.checked_add(usize::try_from(len).ok()?)?)
         })
     }
@@ -176,7 +178,7 @@ impl<'a> Headers<'a> {
             let end = start.checked_add(len).filter(|end| *end <= self.bytes.len())?;
             Some(Section {
                 name: self.sections.section_name(ENDIAN, section).ok()?,
-                address: section.sh_addr(ENDIAN),
+                address: FileAddress(section.sh_addr(ENDIAN)),
                 range: start..end,
                 compressed: section.sh_flags(ENDIAN).contains(elf::SHF_COMPRESSED),
             })
@@ -208,28 +210,28 @@ mod tests {
         for order in [[0x40_1234, 0x50_0000, 0x60_0000], [0x60_0000, 0x40_1234, 0x50_0000]] {
             let file = order.into_iter().fold(Built::default(), |file, at| file.load(at, b"code")).bytes();
             let headers = Headers::parse(&file).unwrap();
-            assert_eq!(headers.image_base(), 0x40_1000, "{order:x?}");
-            assert_eq!(headers.segments().map(|segment| segment.address).collect::<Vec<_>>(), order);
+            assert_eq!(headers.image_base().0.0, 0x40_1000, "{order:x?}");
+            assert_eq!(headers.segments().map(|segment| segment.address.0).collect::<Vec<_>>(), order);
         }
-        assert_eq!(Headers::parse(&Built::default().bytes()).unwrap().image_base(), 0);
-        assert_eq!(image_base([]), 0);
-        assert_eq!(image_base([0xfff]), 0);
+        assert_eq!(Headers::parse(&Built::default().bytes()).unwrap().image_base(), ImageBase::default());
+        assert_eq!(image_base([]), ImageBase::default());
+        assert_eq!(image_base([FileAddress(0xfff)]), ImageBase::default());
     }
 
     #[test]
     fn bytes_are_found_by_address() {
         let file = Built::default().load(0x2000, b"second").load(0x1000, b"first").bytes();
         let headers = Headers::parse(&file).unwrap();
-        assert_eq!(headers.bytes_at(0x1001, 3), Some(&b"irs"[..]));
-        assert_eq!(headers.bytes_at(0x2000, 6), Some(&b"second"[..]));
+        assert_eq!(headers.bytes_at(FileAddress(0x1001), 3), Some(&b"irs"[..]));
+        assert_eq!(headers.bytes_at(FileAddress(0x2000), 6), Some(&b"second"[..]));
         for (address, len) in
             [(0x1000, 6), (0x1005, 1), (0xfff, 1), (0, 0), (0x1000, u64::MAX), (u64::MAX, 1)]
         {
-            assert_eq!(headers.bytes_at(address, len), None, "{len} at {address:#x}");
+            assert_eq!(headers.bytes_at(FileAddress(address), len), None, "{len} at {address:#x}");
         }
-        let offset = headers.file_offset_of(0x2003).unwrap() as usize;
+        let offset = headers.file_offset_of(FileAddress(0x2003)).unwrap() as usize;
         assert_eq!(&file[offset..offset + 3], b"ond");
-        assert_eq!(headers.file_offset_of(0x2006), None);
+        assert_eq!(headers.file_offset_of(FileAddress(0x2006)), None);
     }
 
     #[test]
@@ -249,7 +251,10 @@ mod tests {
         file[0x3c..0x3e].copy_from_slice(&9u16.to_le_bytes());
         let headers = Headers::parse(&file).unwrap();
         assert_eq!(headers.sections().count(), 0);
-        assert_eq!((headers.image_base(), headers.build_id().unwrap().to_string().as_str()), (0x1000, "01"));
+        assert_eq!(
+            (headers.image_base().0.0, headers.build_id().unwrap().to_string().as_str()),
+            (0x1000, "01")
+        );
     }
 
     #[test]
@@ -257,9 +262,9 @@ mod tests {
         let file = Built::default().load(0x1000, &[7; 100]).notes(&note(b"GNU\0", 3, &[1; 20])).bytes();
         for len in 0..file.len() {
             let Ok(headers) = Headers::parse(&file[..len]) else { continue };
-            assert_eq!(headers.image_base(), 0x1000);
+            assert_eq!(headers.image_base().0.0, 0x1000);
             headers.build_id();
-            headers.bytes_at(0x1000, 100);
+            headers.bytes_at(FileAddress(0x1000), 100);
             let whole = |segment: Segment| segment.bytes(&file[..len]).is_none_or(|bytes| bytes == [7; 100]);
             assert!(headers.segments().all(whole));
         }
@@ -273,8 +278,8 @@ mod tests {
             file[at] = value;
             file.truncate(len.max(1));
             if let Ok(headers) = Headers::parse(&file) {
-                let (_, _, _) = (headers.image_base(), headers.build_id(), headers.has_soname());
-                headers.bytes_at(0x1000, 10);
+                let (_, _, _) = (headers.image_base().0.0, headers.build_id(), headers.has_soname());
+                headers.bytes_at(FileAddress(0x1000), 10);
                 headers.sections().for_each(|section| assert!(file.get(section.range).is_some()));
             }
         }

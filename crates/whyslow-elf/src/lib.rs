@@ -27,6 +27,7 @@ pub use debug_files::DebugFolders;
 pub use elf::{Elf, ElfFile};
 pub use file_bytes::FileBytes;
 pub use headers::{Headers, Section, Segment, image_base};
+pub use whyslow_numbers::{FileAddress, ImageBase};
 
 /// The reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -60,7 +60,7 @@ impl<'d> Agent<'d> {
         self.elf
             .segments()
             .map(|load| {
-                let (address, len) = (load.address, load.memory_len);
+                let (address, len) = (load.address.0, load.memory_len);
                 let start = address & !(PAGE - 1);
                 let mut protection = libc::PROT_READ;
                 if load.writable {
@@ -82,7 +82,7 @@ impl<'d> Agent<'d> {
             let from = load
                 .bytes(self.elf.bytes())
                 .ok_or_else(|| InjectError::Agent("the file is truncated".into()))?;
-            let start = load.address as usize;
+            let start = load.address.0 as usize;
             let to = bytes.get_mut(start..start + from.len());
             to.ok_or_else(|| InjectError::Agent("a segment is out of bounds".into()))?.copy_from_slice(from);
         }

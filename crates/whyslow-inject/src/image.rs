@@ -10,6 +10,7 @@ use object::elf::{PT_GNU_EH_FRAME, STB_LOCAL, STT_FUNC};
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use whyslow_elf::{DebugFolders, Elf, ElfFile, Segment};
+use whyslow_numbers::{Bias, FileAddress, RunTimeAddress};
 
 use crate::arch::{Code64, Prologue, Refusal};
 use crate::functions::{Functions, Placed};
@@ -61,11 +62,11 @@ impl Files {
     }
 }
 
-/// A function of a module. The address is the file's, not the process's.
+/// A function of a module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Function<'d> {
     pub(crate) name: &'d str,
-    pub(crate) address: u64,
+    pub(crate) address: FileAddress,
     size: u64,
     pub(crate) is_local: bool,
 }
@@ -75,30 +76,28 @@ pub(crate) struct Function<'d> {
 pub(crate) enum Slot<'d> {
     /// A function of another module.
     Import(&'d str),
-    /// An address in this module, as in the file.
-    Here(u64),
+    /// An address in this module.
+    Here(FileAddress),
 }
 
 /// A module in a process.
 #[derive(Debug)]
 pub(crate) struct Image<'d> {
-    /// The difference between an address in the process and in the file.
-    pub(crate) bias: u64,
-    /// Its address range in the process.
-    pub(crate) range: Range<u64>,
+    pub(crate) bias: Bias,
+    pub(crate) range: Range<FileAddress>,
     /// Whether it requests the dynamic loader.
     pub(crate) has_interpreter: bool,
     /// Whether there is a full symbol table, in the file or in a debug file.
     pub(crate) has_symbols: bool,
     data: &'d [u8],
-    /// Address in the file, bytes, whether it is executable.
-    segments: Vec<(u64, &'d [u8], bool)>,
+    /// Address, bytes, whether it is executable.
+    segments: Vec<(FileAddress, &'d [u8], bool)>,
     /// In address order.
     functions: Vec<Function<'d>>,
     by_name: HashMap<&'d str, usize>,
     imports: Vec<&'d str>,
     /// Read on first use: large libraries have hundreds of thousands.
-    slots: OnceCell<HashMap<u64, Slot<'d>>>,
+    slots: OnceCell<HashMap<FileAddress, Slot<'d>>>,
 }
 
 impl<'d> Image<'d> {
@@ -110,7 +109,7 @@ impl<'d> Image<'d> {
         }
         let Some(section) = elf.object().section_by_name(".eh_frame") else { return Vec::new() };
         let bytes = section.data().unwrap_or_default();
-        unwind_table::build(bytes, section.address().wrapping_add(self.bias))
+        unwind_table::build(bytes, self.bias.run_time(FileAddress(section.address())).0)
     }
 
     /// Reads a module that is mapped under this path. `None` if it is not an ELF file for x86-64, or not
@@ -120,15 +119,16 @@ impl<'d> Image<'d> {
     }
 
     /// Reads a module with this bias.
-    pub(crate) fn at(files: &'d Files, bias: u64) -> Option<Self> {
+    pub(crate) fn at(files: &'d Files, bias: Bias) -> Option<Self> {
         let data = files.main.bytes();
         let elf = parse(data)?;
         let loads: Vec<Segment> = elf.segments().collect();
-        if !elf.is_position_independent() && bias != 0 {
+        if !elf.is_position_independent() && bias != Bias::NONE {
             return None;
         }
         let start = loads.iter().map(|load| load.address).min()?;
-        let end = loads.iter().map(|load| load.address.saturating_add(load.memory_len)).max()?;
+        let end =
+            loads.iter().map(|load| FileAddress(load.address.0.saturating_add(load.memory_len))).max()?;
         let segments = loads
             .iter()
             .filter_map(|load| Some((load.address, load.bytes(data)?, load.executable)))
@@ -156,7 +156,7 @@ impl<'d> Image<'d> {
             .collect();
         Some(Self {
             bias,
-            range: start.wrapping_add(bias)..end.wrapping_add(bias),
+            range: start..end,
             has_interpreter: elf.has_interpreter(),
             has_symbols: elf.has_symbols() || debug.is_some(),
             data,
@@ -179,7 +179,7 @@ impl<'d> Image<'d> {
             Some(code) => Prologue::of(code, &self.cold_parts(function)),
             None => Err(Refusal::NoCode),
         };
-        let address = function.address.wrapping_add(self.bias);
+        let address = self.bias.run_time(function.address).0;
         Placed { name: function.name.to_owned(), address, prologue }
     }
 
@@ -189,7 +189,7 @@ impl<'d> Image<'d> {
     }
 
     /// The functions that start at an address.
-    pub(crate) fn functions_at(&self, address: u64) -> impl Iterator<Item = Function<'d>> {
+    pub(crate) fn functions_at(&self, address: FileAddress) -> impl Iterator<Item = Function<'d>> {
         let first = self.functions.partition_point(|function| function.address < address);
         self.functions[first..].iter().copied().take_while(move |function| function.address == address)
     }
@@ -198,30 +198,27 @@ impl<'d> Image<'d> {
     pub(crate) fn code(&self, function: Function<'_>) -> Option<Code64<'d>> {
         let rest = self.executable_from(function.address)?;
         let after = self.functions.partition_point(|other| other.address <= function.address);
-        let to_next = self.functions.get(after).map_or(u64::MAX, |next| next.address - function.address);
+        let to_next =
+            self.functions.get(after).map_or(u64::MAX, |next| next.address.behind(function.address));
         let to_next = (rest.len() as u64).min(to_next) as usize;
         // Hand-written functions may have no size: they end where the next one starts.
         let size = if function.size == 0 { to_next } else { (function.size as usize).min(rest.len()) };
         Some(Code64 {
-            address: function.address.wrapping_add(self.bias),
+            address: self.bias.run_time(function.address).0,
             bytes: &rest[..size],
             gap: rest.get(size..to_next).unwrap_or(&[]),
         })
     }
 
     /// Code without a symbol, at most `len` bytes.
-    pub(crate) fn code_at(&self, address: u64, len: usize) -> Option<Code64<'d>> {
+    pub(crate) fn code_at(&self, address: FileAddress, len: usize) -> Option<Code64<'d>> {
         let rest = self.executable_from(address)?;
-        Some(Code64 {
-            address: address.wrapping_add(self.bias),
-            bytes: &rest[..len.min(rest.len())],
-            gap: &[],
-        })
+        Some(Code64 { address: self.bias.run_time(address).0, bytes: &rest[..len.min(rest.len())], gap: &[] })
     }
 
-    fn executable_from(&self, address: u64) -> Option<&'d [u8]> {
+    fn executable_from(&self, address: FileAddress) -> Option<&'d [u8]> {
         self.segments.iter().find_map(|(start, bytes, executable)| {
-            let offset = address.checked_sub(*start).filter(|_| *executable)?;
+            let offset = address.0.checked_sub(start.0).filter(|_| *executable)?;
             bytes.get(usize::try_from(offset).ok()?..).filter(|rest| !rest.is_empty())
         })
     }
@@ -237,10 +234,15 @@ impl<'d> Image<'d> {
         self.imports.contains(&name)
     }
 
+    /// Its address range in the process.
+    pub(crate) fn placed_range(&self) -> Range<u64> {
+        placed_range(&self.range, self.bias)
+    }
+
     /// What the word at an address in the process will hold.
-    pub(crate) fn slot(&self, address: u64) -> Option<Slot<'d>> {
+    pub(crate) fn slot(&self, address: RunTimeAddress) -> Option<Slot<'d>> {
         let read = || parse(self.data).map(|elf| slots(elf.object())).unwrap_or_default();
-        self.slots.get_or_init(read).get(&address.wrapping_sub(self.bias)).copied()
+        self.slots.get_or_init(read).get(&self.bias.file(address)).copied()
     }
 
     /// Whether the file's read-only parts contain a text.
@@ -266,12 +268,17 @@ fn parse(data: &[u8]) -> Option<Elf<'_>> {
 }
 
 /// The bias of a file, from its first mapping that is a loadable segment.
-pub(crate) fn bias(maps: &Maps, path: &str, loads: &[Segment]) -> Option<u64> {
+pub(crate) fn bias(maps: &Maps, path: &str, loads: &[Segment]) -> Option<Bias> {
     let page = |value: u64| value & !4095;
     maps.0.iter().filter(|mapping| mapping.name == path).find_map(|mapping| {
         let load = loads.iter().find(|load| page(load.file_offset) == mapping.offset)?;
-        Some(mapping.start.wrapping_sub(page(load.address)))
+        Some(Bias::between(RunTimeAddress(mapping.start), FileAddress(page(load.address.0))))
     })
+}
+
+/// The addresses of a range of the file in the process.
+pub(crate) fn placed_range(range: &Range<FileAddress>, bias: Bias) -> Range<u64> {
+    bias.run_time(range.start).0..bias.run_time(range.end).0
 }
 
 fn collect<'d>(elf: &ElfFile64<'d, LittleEndian>, functions: &mut Vec<Function<'d>>) {
@@ -282,13 +289,13 @@ fn collect<'d>(elf: &ElfFile64<'d, LittleEndian>, functions: &mut Vec<Function<'
             if raw.st_type() != STT_FUNC || symbol.is_undefined() {
                 return None;
             }
-            let (name, address) = (symbol.name().ok()?, symbol.address());
+            let (name, address) = (symbol.name().ok()?, FileAddress(symbol.address()));
             Some(Function { name, address, size: symbol.size(), is_local: raw.st_bind() == STB_LOCAL })
         }));
     }
 }
 
-fn slots<'d>(elf: &ElfFile64<'d, LittleEndian>) -> HashMap<u64, Slot<'d>> {
+fn slots<'d>(elf: &ElfFile64<'d, LittleEndian>) -> HashMap<FileAddress, Slot<'d>> {
     let names = elf.dynamic_symbol_table();
     let named = |index| names.as_ref()?.symbol_by_index(index).ok();
     elf.dynamic_relocations()
@@ -301,13 +308,13 @@ fn slots<'d>(elf: &ElfFile64<'d, LittleEndian>) -> HashMap<u64, Slot<'d>> {
                     if symbol.is_undefined() {
                         Slot::Import(symbol.name().ok()?)
                     } else {
-                        Slot::Here(symbol.address())
+                        Slot::Here(FileAddress(symbol.address()))
                     }
                 }
-                RelocationTarget::Absolute => Slot::Here(relocation.addend() as u64),
+                RelocationTarget::Absolute => Slot::Here(FileAddress(relocation.addend() as u64)),
                 _ => return None,
             };
-            Some((address, slot))
+            Some((FileAddress(address), slot))
         })
         .collect()
 }

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use whyslow_elf::{FileBytes, Headers};
+use whyslow_numbers::{Bias, RunTimeAddress};
 use whyslow_proc::kernel::Settings;
 use whyslow_proc::process::{self, Auxiliary};
 
@@ -235,7 +236,7 @@ impl Injector {
         let stack = path_at - 8;
         self.tracee.write(path_at, path)?;
         self.tracee.write(stack, &(registers.pc() + 2).to_le_bytes())?;
-        let arguments = [path_at, program.bias(registers.pc())?, program.headers, program.header_count];
+        let arguments = [path_at, program.bias(registers.pc())?.raw(), program.headers, program.header_count];
         let entering = registers.entering(base + agent.enter, stack, arguments);
         self.run(&entering, registers.pc() + CALL.len() as u64).map(drop)
     }
@@ -322,10 +323,10 @@ impl Program {
     }
 
     /// The program's load bias, from the address of its first instruction.
-    fn bias(&self, entry: u64) -> Result<u64, InjectError> {
+    fn bias(&self, entry: u64) -> Result<Bias, InjectError> {
         let file = FileBytes::open(&process::program_file(self.pid))?;
         let headers = Headers::parse(&file).map_err(|error| InjectError::Trace(io::Error::other(error)))?;
-        Ok(entry.wrapping_sub(headers.entry()))
+        Ok(Bias::between(RunTimeAddress(entry), headers.entry()))
     }
 }
 

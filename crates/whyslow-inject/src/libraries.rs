@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use whyslow_elf::Segment;
+use whyslow_numbers::{Bias, FileAddress};
 use whyslow_proc::process;
 
 use crate::allocators::allocator_symbol_names;
 use crate::arch::{Code64, Prologue, Refusal};
 use crate::functions::{Functions, OF_LIBRARIES, Placed};
-use crate::image::{Files, Image, Symbols, bias};
+use crate::image::{Files, Image, Symbols, bias, placed_range};
 use crate::maps::Maps;
 
 /// Maximum number of cached libraries. Few programs have more.
@@ -81,11 +82,11 @@ impl Libraries {
     }
 }
 
-/// The cached part of a library. Addresses are the file's.
+/// The cached part of a library.
 #[derive(Debug)]
 pub(crate) struct Library {
     loads: Vec<Segment>,
-    range: Range<u64>,
+    range: Range<FileAddress>,
     functions: Vec<Remembered>,
     /// Whether it defines an allocator's function.
     pub(crate) may_allocate: bool,
@@ -95,14 +96,14 @@ pub(crate) struct Library {
 #[derive(Debug)]
 struct Remembered {
     name: &'static str,
-    address: u64,
+    address: FileAddress,
     /// Its first bytes, and the bytes after it if those are the whole function.
     head: Result<(Vec<u8>, Vec<u8>), Refusal>,
 }
 
 impl Library {
     fn read(files: &Files) -> Option<Self> {
-        let image = Image::at(files, 0)?;
+        let image = Image::at(files, Bias::NONE)?;
         let names = OF_LIBRARIES.iter().copied().flatten().flat_map(|(names, _)| names.iter().copied());
         let functions = names
             .filter_map(|name| {
@@ -131,21 +132,20 @@ impl Library {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlacedLibrary<'a> {
     library: &'a Library,
-    bias: u64,
+    bias: Bias,
 }
 
 impl PlacedLibrary<'_> {
     /// Its address range.
     pub(crate) fn range(&self) -> Range<u64> {
-        let Range { start, end } = self.library.range;
-        start.wrapping_add(self.bias)..end.wrapping_add(self.bias)
+        placed_range(&self.library.range, self.bias)
     }
 }
 
 impl Functions for PlacedLibrary<'_> {
     fn placed(&self, name: &str) -> Option<Placed> {
         let function = self.library.functions.iter().find(|function| function.name == name)?;
-        let address = function.address.wrapping_add(self.bias);
+        let address = self.bias.run_time(function.address).0;
         let prologue = match &function.head {
             Ok((bytes, gap)) => Prologue::of(Code64 { address, bytes, gap }, &[]),
             Err(refusal) => Err(*refusal),

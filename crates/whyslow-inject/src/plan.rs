@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use whyslow_agent_wire::handshake::{Hello, Patch, Real, entered, hook};
 use whyslow_agent_wire::purpose::{Purpose, Purposes};
+use whyslow_numbers::FileAddress;
 use whyslow_proc::{Mapping, process};
 use whyslow_processor::PAGE;
 use whyslow_profile::{HeapFacts, HeapNote, Unwatched};
@@ -65,7 +66,7 @@ pub struct PointEntry {
     /// The program's file.
     pub program: PathBuf,
     /// The function's address in that file.
-    pub address: u64,
+    pub address: FileAddress,
     /// The number of the point.
     pub point: u32,
 }
@@ -198,7 +199,7 @@ impl Draft<'_> {
         }
         self.plan.unwind_table = image.unwind_table();
         self.plan.forwards_crash_signals = image.has_section(".go.buildinfo");
-        self.patch(&image.range, maps, jobs);
+        self.patch(&image.placed_range(), maps, jobs);
         self.name(&found.allocators);
     }
 
@@ -208,7 +209,12 @@ impl Draft<'_> {
         let name = process::program(pid).unwrap_or_default();
         let Ok(files) = Files::open(&process::program_file(pid), &name, Symbols::All) else { return };
         let Some(image) = Image::read(&files, maps, &name.to_string_lossy()) else { return };
-        self.sample(&image, &image.range, maps, self.tables(&[EXECS, THREADS], &[EXECS, THREADS, WAITS]));
+        self.sample(
+            &image,
+            &image.placed_range(),
+            maps,
+            self.tables(&[EXECS, THREADS], &[EXECS, THREADS, WAITS]),
+        );
     }
 
     /// The functions for sampling, or for delays.
@@ -250,7 +256,7 @@ impl Draft<'_> {
         }
         let len = (found.len() * MOST_PER_FUNCTION) as u64;
         let taken = self.plan.pages.iter().map(PatchPage::range);
-        let Some(at) = maps.with(taken).place(&image.range, len) else { return };
+        let Some(at) = maps.with(taken).place(&image.placed_range(), len) else { return };
         let mut page = Page::new(at);
         for (prologue, point) in &found {
             if let Ok(patch) = page.add_entry(prologue, *point, self.hello.hooks[hook::ENTERED]) {
@@ -365,7 +371,9 @@ impl Draft<'_> {
             return;
         }
         let Some(files) = open_library(pid, path) else { return };
-        match Image::read(&files, maps, path).filter(|image| image.range.contains(&self.hello.library)) {
+        match Image::read(&files, maps, path)
+            .filter(|image| image.placed_range().contains(&self.hello.library))
+        {
             Some(image) => self.watch(&image, maps, &Found::in_library(&image)),
             None => self.note(HeapNote::FileNotUnderstood { path: path.to_owned() }),
         }
@@ -373,7 +381,7 @@ impl Draft<'_> {
 
     /// Patches an allocator's functions.
     fn watch(&mut self, image: &Image<'_>, maps: &Maps, found: &Found<'_>) {
-        self.patch(&image.range, maps, jobs(image, found));
+        self.patch(&image.placed_range(), maps, jobs(image, found));
         self.name(&found.allocators);
     }
 

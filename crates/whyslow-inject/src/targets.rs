@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use whyslow_numbers::FileAddress;
+
 use crate::allocators::{self, Shape};
 use crate::arch::targets;
 use crate::image::{Function, Image, Slot};
@@ -24,7 +26,7 @@ pub(crate) struct Found<'d> {
     pub(crate) replaces_libc: bool,
     /// Whether only the compiler's functions were found.
     pub(crate) only_shims: bool,
-    seen: HashSet<u64>,
+    seen: HashSet<FileAddress>,
 }
 
 impl<'d> Found<'d> {
@@ -105,7 +107,7 @@ impl<'d> Found<'d> {
             .iter()
             .filter_map(|(name, shape)| Some((image.function(name)?, *shape)))
             .collect();
-        let known: HashSet<u64> =
+        let known: HashSet<FileAddress> =
             self.seen.iter().copied().chain(operators.iter().map(|(operator, _)| operator.address)).collect();
         for (operator, shape) in operators {
             let calls_known = image.code(operator).is_some_and(|code| {

@@ -1,6 +1,6 @@
-//! Typed row numbers and addresses, so that a thread's row cannot be used to look up a stack.
+//! Typed row numbers, so that a thread's row cannot be used to look up a stack.
 
-use serde::{Deserialize, Serialize};
+pub use whyslow_numbers::RelativeAddress;
 
 /// Declares row numbers, each its own type.
 #[macro_export]
@@ -67,7 +67,3 @@ impl LocationId {
     /// The placeholder at the root of a truncated stack.
     pub const TRUNCATED: Self = Self(0);
 }
-
-/// An offset from a module's image base: the same in every run of the same file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct RelativeAddress(pub u64);

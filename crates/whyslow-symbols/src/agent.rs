@@ -1,6 +1,7 @@
 //! Names whyslow's own agent inside a program with a recorded heap. Its file no longer exists when names are
 //! looked up, and readers need to know that the time is the agent's, not which of its functions ran.
 
+use whyslow_numbers::RelativeAddress;
 use whyslow_profile::SpecialFrame;
 
 use crate::answers::{Answers, RawFrame, RawFunction};
@@ -13,7 +14,7 @@ pub(crate) fn is_path(module: &str) -> bool {
 }
 
 /// Gives all addresses the same name.
-pub(crate) fn resolve(addresses: &[u64]) -> Answers {
+pub(crate) fn resolve(addresses: &[RelativeAddress]) -> Answers {
     let mut answers = Answers::default();
     let name = answers.text_id(SpecialFrame::Agent.text());
     let function = answers.function_id(RawFunction { name, file: None, line: 0, form: None });

@@ -7,6 +7,7 @@
 //! ```
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::{FileAddress, ImageBase, RelativeAddress};
 use whyslow_profile::AsyncForm;
 
 /// A row of [`Answers::texts`].
@@ -39,27 +40,27 @@ pub(crate) struct RawFrame {
 
 /// One address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Site {
-    /// Relative to the module.
-    pub address: u64,
+pub(crate) struct Site<Address> {
+    pub address: Address,
     /// Start and end of the contiguous code of its function; equal if unknown.
-    pub extent: (u64, u64),
+    pub extent: (Address, Address),
     /// First and last-but-one row of [`Answers::frames`].
     pub frames: (u32, u32),
 }
 
-/// The symbols of a set of addresses of one module.
+/// The symbols of a set of addresses of one module: the file's own while its debug info is read, relative ones for all
+/// others.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Answers {
+pub(crate) struct Answers<Address = RelativeAddress> {
     texts: Vec<Box<str>>,
     text_ids: FxHashMap<Box<str>, TextId>,
     functions: Vec<RawFunction>,
     function_ids: FxHashMap<RawFunction, u32>,
     frames: Vec<RawFrame>,
-    sites: Vec<Site>,
+    sites: Vec<Site<Address>>,
 }
 
-impl Answers {
+impl<Address: Copy> Answers<Address> {
     /// The id of a text, which is added if new.
     pub(crate) fn text_id(&mut self, text: &str) -> TextId {
         if let Some(&id) = self.text_ids.get(text) {
@@ -85,7 +86,7 @@ impl Answers {
     }
 
     /// Adds the frames of an address, outermost first.
-    pub(crate) fn add(&mut self, address: u64, extent: (u64, u64), frames: &[RawFrame]) {
+    pub(crate) fn add(&mut self, address: Address, extent: (Address, Address), frames: &[RawFrame]) {
         let start = self.frames.len() as u32;
         self.frames.extend_from_slice(frames);
         self.sites.push(Site { address, extent, frames: (start, start + frames.len() as u32) });
@@ -102,17 +103,17 @@ impl Answers {
     }
 
     /// Every address, in the order of addition.
-    pub(crate) fn sites(&self) -> &[Site] {
+    pub(crate) fn sites(&self) -> &[Site<Address>] {
         &self.sites
     }
 
     /// The frames of a site, outermost first.
-    pub(crate) fn frames_of(&self, site: &Site) -> &[RawFrame] {
+    pub(crate) fn frames_of(&self, site: &Site<Address>) -> &[RawFrame] {
         self.frames.get(site.frames.0 as usize..site.frames.1 as usize).unwrap_or(&[])
     }
 
     /// Adds those sites of another table for which `keep` is true.
-    pub(crate) fn absorb(&mut self, other: &Answers, mut keep: impl FnMut(&Site) -> bool) {
+    pub(crate) fn absorb(&mut self, other: &Self, mut keep: impl FnMut(&Site<Address>) -> bool) {
         let mut texts: Vec<Option<TextId>> = vec![None; other.texts.len()];
         let mut functions: Vec<Option<u32>> = vec![None; other.functions.len()];
         let mut frames = Vec::new();
@@ -140,16 +141,7 @@ impl Answers {
         }
     }
 
-    /// Subtracts `base` from every address.
-    pub(crate) fn relative_to(mut self, base: u64) -> Self {
-        for site in &mut self.sites {
-            site.address = site.address.saturating_sub(base);
-            site.extent = (site.extent.0.saturating_sub(base), site.extent.1.saturating_sub(base));
-        }
-        self
-    }
-
-    fn translate(&mut self, other: &Answers, known: &mut [Option<TextId>], id: TextId) -> TextId {
+    fn translate(&mut self, other: &Self, known: &mut [Option<TextId>], id: TextId) -> TextId {
         if let Some(Some(mine)) = known.get(id.0 as usize) {
             return *mine;
         }
@@ -158,6 +150,20 @@ impl Answers {
             *slot = Some(mine);
         }
         mine
+    }
+}
+
+impl Answers<FileAddress> {
+    /// The same with relative addresses.
+    pub(crate) fn relative_to(self, base: ImageBase) -> Answers {
+        let Self { texts, text_ids, functions, function_ids, frames, sites } = self;
+        let relative = |Site { address, extent, frames }| Site {
+            address: base.relative_or_zero(address),
+            extent: (base.relative_or_zero(extent.0), base.relative_or_zero(extent.1)),
+            frames,
+        };
+        let sites = sites.into_iter().map(relative).collect();
+        Answers { texts, text_ids, functions, function_ids, frames, sites }
     }
 }
 

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rustc_hash::{FxHashSet, FxHasher};
+use whyslow_numbers::RelativeAddress;
 use whyslow_profile::{AsyncForm, ModuleKind};
 
 use crate::Options;
@@ -47,12 +48,12 @@ pub(crate) fn resolve(question: &Question, options: &Options) -> (Answer, usize)
         store(&path, &answer, &Answers::default());
         return (answer, 0);
     };
-    let wanted: FxHashSet<u64> = question.addresses.iter().copied().collect();
+    let wanted: FxHashSet<RelativeAddress> = question.addresses.iter().copied().collect();
     let mut known = Answers::default();
     known.absorb(&cached.answers, |site| wanted.contains(&site.address));
     let hits = known.sites().len();
-    let found: FxHashSet<u64> = known.sites().iter().map(|site| site.address).collect();
-    let addresses: Vec<u64> =
+    let found: FxHashSet<RelativeAddress> = known.sites().iter().map(|site| site.address).collect();
+    let addresses: Vec<RelativeAddress> =
         question.addresses.iter().copied().filter(|address| !found.contains(address)).collect();
     let mut answer = Answer { answers: known, complete: true, ..cached.clone() };
     if addresses.is_empty() {
@@ -211,9 +212,9 @@ fn encode(source: Source, evidence: &Evidence, answers: &Answers) -> Option<Vec<
     out.put(answers.sites().len() as u64);
     for site in answers.sites() {
         let frames = answers.frames_of(site);
-        out.put(site.address);
-        out.put(site.extent.0);
-        out.put(site.extent.1);
+        out.put(site.address.0);
+        out.put(site.extent.0.0);
+        out.put(site.extent.1.0);
         out.put(frames.len() as u64);
         for frame in frames {
             out.put(frame.function.into());
@@ -272,8 +273,8 @@ fn decode(bytes: &[u8]) -> Option<Answer> {
     }
     let mut frames = Vec::new();
     for _ in 0..input.number()? {
-        let address = input.number()?;
-        let extent = (input.number()?, input.number()?);
+        let address = RelativeAddress(input.number()?);
+        let extent = (RelativeAddress(input.number()?), RelativeAddress(input.number()?));
         frames.clear();
         for _ in 0..input.number()? {
             let function = *functions.get(input.small()? as usize)?;
@@ -334,11 +335,11 @@ mod tests {
         let file = Some(answers.text_id("/src/f.rs"));
         let function = answers.function_id(RawFunction { name, file, line: 3, form: Some(AsyncForm::Block) });
         answers.add(
-            10,
-            (8, 20),
+            RelativeAddress(10),
+            (RelativeAddress(8), RelativeAddress(20)),
             &[RawFrame { function, file, line: 4 }, RawFrame { function, file: None, line: 0 }],
         );
-        answers.add(u64::MAX, (0, 0), &[]);
+        answers.add(RelativeAddress(u64::MAX), Default::default(), &[]);
         answers
     }
 

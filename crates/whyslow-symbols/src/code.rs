@@ -14,22 +14,22 @@ const LARGEST_FUNCTION: u64 = 64 << 10;
 const LARGEST_TOTAL: usize = 256 << 10;
 
 /// The contiguous code around a location's address.
-pub(crate) type Extents = FxHashMap<LocationId, (u64, u64)>;
+pub(crate) type Extents = FxHashMap<LocationId, (RelativeAddress, RelativeAddress)>;
 
 /// A hot range of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Range {
     value: u64,
     module: ModuleId,
-    start: u64,
-    end: u64,
+    start: RelativeAddress,
+    end: RelativeAddress,
 }
 
 /// Samples in a range: their sum, and the value of each address.
 #[derive(Default)]
 struct Seen {
     value: u64,
-    addresses: Vec<(u64, u64)>,
+    addresses: Vec<(u64, RelativeAddress)>,
 }
 
 /// Stores the code of functions with a notable share of the samples, hottest first.
@@ -40,8 +40,8 @@ pub(crate) fn keep(
     heat: &Heat,
 ) {
     let mut sources: FxHashMap<ModuleId, Bytes<'_>> = FxHashMap::default();
-    let mut kept: FxHashSet<(ModuleId, u64)> =
-        profile.code.rows.iter().map(|row| (row.module, row.start.0)).collect();
+    let mut kept: FxHashSet<(ModuleId, RelativeAddress)> =
+        profile.code.rows.iter().map(|row| (row.module, row.start)).collect();
     let mut total: usize = profile.code.rows.iter().map(|row| row.bytes.len()).sum();
     for range in ranges(profile, extents, heat) {
         if !kept.insert((range.module, range.start)) {
@@ -51,19 +51,19 @@ pub(crate) fn keep(
             continue;
         };
         let source = sources.entry(range.module).or_insert_with(|| Bytes::open(question));
-        let size = (range.end - range.start).min(LARGEST_FUNCTION);
+        let size = range.end.behind(range.start).min(LARGEST_FUNCTION);
         let Some(bytes) = source.read(range.start, size) else { continue };
         if total + bytes.len() > LARGEST_TOTAL {
             break;
         }
         total += bytes.len();
-        profile.code.rows.push(Code { module: range.module, start: RelativeAddress(range.start), bytes });
+        profile.code.rows.push(Code { module: range.module, start: range.start, bytes });
     }
 }
 
 /// Hot ranges, hottest first.
 fn ranges(profile: &Profile, extents: &Extents, heat: &Heat) -> Vec<Range> {
-    let mut values: FxHashMap<(ModuleId, u64, u64), Seen> = FxHashMap::default();
+    let mut values: FxHashMap<(ModuleId, RelativeAddress, RelativeAddress), Seen> = FxHashMap::default();
     for (&location, &value) in &heat.own {
         let Some(&(start, end)) = extents.get(&location) else { continue };
         let Some(module) = profile.locations.module.get(location.index()).copied().flatten() else {
@@ -72,7 +72,7 @@ fn ranges(profile: &Profile, extents: &Extents, heat: &Heat) -> Vec<Range> {
         if start < end {
             let row = values.entry((module, start, end)).or_default();
             row.value = row.value.saturating_add(value);
-            row.addresses.push((value, profile.locations.address[location.index()].0));
+            row.addresses.push((value, profile.locations.address[location.index()]));
         }
     }
     let mut ranges: Vec<Range> = values
@@ -91,12 +91,12 @@ fn ranges(profile: &Profile, extents: &Extents, heat: &Heat) -> Vec<Range> {
 
 /// Where to start in a function: at its start, unless the hottest address is beyond the limit. Then at the
 /// first sampled address shortly before it, because only sampled addresses are known to be instructions.
-fn first_kept(start: u64, seen: &[(u64, u64)]) -> u64 {
+fn first_kept(start: RelativeAddress, seen: &[(u64, RelativeAddress)]) -> RelativeAddress {
     let hottest = seen.iter().max().map_or(start, |&(_, address)| address);
-    if hottest.saturating_sub(start) < LARGEST_FUNCTION {
+    if hottest.0.saturating_sub(start.0) < LARGEST_FUNCTION {
         return start;
     }
-    let earliest = hottest - LARGEST_FUNCTION / 2;
+    let earliest = hottest.minus(LARGEST_FUNCTION / 2);
     seen.iter().map(|&(_, address)| address).filter(|&address| address >= earliest).min().unwrap_or(start)
 }
 
@@ -124,10 +124,10 @@ impl<'q> Bytes<'q> {
         }
     }
 
-    fn read(&self, start: u64, size: u64) -> Option<Vec<u8>> {
+    fn read(&self, start: RelativeAddress, size: u64) -> Option<Vec<u8>> {
         let in_elf = |bytes| {
             let elf = Elf::parse(bytes).ok()?;
-            elf.bytes_at(elf.image_base().checked_add(start)?, size).map(<[u8]>::to_vec)
+            elf.bytes_at(elf.image_base().checked_file(start)?, size).map(<[u8]>::to_vec)
         };
         match self {
             Self::File(file) => in_elf(file.bytes()),
@@ -144,8 +144,12 @@ mod tests {
 
     #[test]
     fn code_starts_where_the_function_does_unless_the_hot_part_is_far() {
-        assert_eq!(first_kept(100, &[(5, 120), (1, 300)]), 100);
+        let kept = |seen: &[(u64, u64)]| {
+            let seen: Vec<_> = seen.iter().map(|&(value, at)| (value, RelativeAddress(at))).collect();
+            first_kept(RelativeAddress(100), &seen).0
+        };
+        assert_eq!(kept(&[(5, 120), (1, 300)]), 100);
         let far = 100 + 3 * LARGEST_FUNCTION;
-        assert_eq!(first_kept(100, &[(5, far), (1, far - 8), (1, 120)]), far - 8);
+        assert_eq!(kept(&[(5, far), (1, far - 8), (1, 120)]), far - 8);
     }
 }

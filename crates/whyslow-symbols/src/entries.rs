@@ -6,6 +6,7 @@ use object::elf::STT_FUNC;
 use object::{Object, ObjectSymbol, SymbolFlags};
 use rustc_hash::FxHashMap;
 use whyslow_elf::{DebugFolders, Elf, ElfFile};
+use whyslow_numbers::FileAddress;
 use whyslow_words::nearest;
 
 use crate::demangle::{shown_name, without_suffixes};
@@ -50,8 +51,10 @@ pub fn entries(path: &Path, wanted: &str) -> Result<Entries, NoEntry> {
     }
     match functions.find(wanted) {
         Found::One(name, addresses) => {
-            let offsets: Vec<u64> =
-                addresses.into_iter().filter_map(|address| elf.file_offset_of(address)).collect();
+            let offsets: Vec<u64> = addresses
+                .into_iter()
+                .filter_map(|address| elf.file_offset_of(FileAddress(address)))
+                .collect();
             Ok(Entries { name, offsets })
         }
         Found::Several(names) => Err(NoEntry::Ambiguous(names)),
@@ -92,7 +95,8 @@ impl Functions {
         }
         if functions.rows.is_empty() {
             let rows = go::functions(elf).into_iter();
-            functions.rows = rows.map(|row| (row.name.to_owned(), shown_name(row.name), row.start)).collect();
+            functions.rows =
+                rows.map(|row| (row.name.to_owned(), shown_name(row.name), row.start.0)).collect();
             functions.full |= !functions.rows.is_empty();
         }
         functions

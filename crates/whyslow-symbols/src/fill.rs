@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_numbers::RelativeAddress;
 use whyslow_profile::{
     CodeKind, Frame, Function, FunctionId, LocationId, ModuleId, ModuleKind, Profile, StringId, Strings,
 };
@@ -49,7 +50,7 @@ pub(crate) fn fill(
     texts: &mut Texts,
     module: ModuleId,
     answers: &Answers,
-    locations: &[(u64, LocationId)],
+    locations: &[(RelativeAddress, LocationId)],
 ) {
     let row = &profile.modules[module.index()];
     let module_kind = row.kind;

@@ -1,9 +1,12 @@
 //! Searches functions of a file by a part of their name, in one pass over its symbols: large files have
 //! hundreds of thousands.
 
+use std::ops::Range;
+
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 use whyslow_elf::{Elf, FileBytes};
 use whyslow_names::Wanted;
+use whyslow_numbers::{FileAddress, RelativeAddress};
 
 use crate::demangle::shown_name;
 use crate::unnamed::Bounds;
@@ -13,8 +16,8 @@ use crate::unnamed::Bounds;
 pub struct FunctionSymbol {
     /// Its demangled name.
     pub name: String,
-    /// Its first byte, relative to the file's image base.
-    pub start: u64,
+    /// Its first byte.
+    pub start: RelativeAddress,
     /// Its size in bytes.
     pub size: u64,
 }
@@ -48,11 +51,11 @@ fn matching(
         }
         let name = shown_name(raw);
         if raw == wanted.text() || wanted.fit(&name).is_some() {
-            found.push(FunctionSymbol { name, start: address.wrapping_sub(base), size });
+            found.push(FunctionSymbol { name, start: base.relative(address), size });
         }
     });
     for function in found.iter_mut().filter(|function| function.size == 0) {
-        function.size = until_next(elf, function.start.wrapping_add(base));
+        function.size = until_next(elf, base.file(function.start).0);
     }
     found.sort_unstable();
     found.dedup();
@@ -80,7 +83,7 @@ pub fn similar_functions(elf: &Elf<'_>, debug: Option<&Elf<'_>>, wanted: &Wanted
 }
 
 /// Calls `each` with the linkage name, address and size of every function.
-fn each_symbol(elf: &Elf<'_>, debug: Option<&Elf<'_>>, mut each: impl FnMut(&str, u64, u64)) {
+fn each_symbol(elf: &Elf<'_>, debug: Option<&Elf<'_>>, mut each: impl FnMut(&str, FileAddress, u64)) {
     for elf in std::iter::once(elf).chain(debug) {
         let tables = [elf.object().symbol_table(), elf.object().dynamic_symbol_table()];
         for symbol in tables.iter().flatten().flat_map(ObjectSymbolTable::symbols) {
@@ -88,7 +91,7 @@ fn each_symbol(elf: &Elf<'_>, debug: Option<&Elf<'_>>, mut each: impl FnMut(&str
                 continue;
             }
             if let Some(raw) = symbol.name().ok().filter(|raw| !raw.is_empty()) {
-                each(raw, symbol.address(), symbol.size());
+                each(raw, FileAddress(symbol.address()), symbol.size());
             }
         }
     }
@@ -106,15 +109,19 @@ fn until_next(elf: &Elf<'_>, start: u64) -> u64 {
     starts.chain(ends).filter(|end| *end > start).min().map_or(0, |end| end - start)
 }
 
-/// The start and end of the function around an address, relative to the image base: from the file's symbols
-/// or, if those have no name for it, from its unwind tables.
-pub fn function_at(elf: &Elf<'_>, file: &FileBytes, address: u64) -> Option<(u64, u64)> {
+/// The function around an address: from the file's symbols or, if those have no name for it, from its unwind
+/// tables.
+pub fn function_at(
+    elf: &Elf<'_>,
+    file: &FileBytes,
+    address: RelativeAddress,
+) -> Option<Range<RelativeAddress>> {
     let base = elf.image_base();
     let symbols = crate::symtab::Symbols::read(elf);
-    if let Some(symbol) = symbols.find(address.checked_add(base)?) {
-        return Some((symbol.start.saturating_sub(base), symbol.end.saturating_sub(base)));
+    if let Some(symbol) = symbols.find(base.checked_file(address)?) {
+        return Some(base.relative_or_zero(symbol.start)..base.relative_or_zero(symbol.end));
     }
-    Bounds::of(file).find(address).map(|range| (range.start, range.end))
+    Bounds::of(file).find(address)
 }
 
 #[cfg(test)]
@@ -142,8 +149,8 @@ mod tests {
             let found = functions(&elf, None, &Wanted::new(part));
             let [one] = &found[..] else { panic!("{part}: {found:?}") };
             assert!(one.name.ends_with("functions::tests::quite_unmistakable") && one.size > 0);
-            let around = function_at(&elf, file.map(), one.start + 1);
-            assert_eq!(around, Some((one.start, one.start + one.size)));
+            let around = function_at(&elf, file.map(), one.start.plus(1));
+            assert_eq!(around, Some(one.start..one.start.plus(one.size)));
         }
         assert!(functions(&elf, None, &Wanted::new("no such function anywhere")).is_empty());
         assert!(functions(&elf, None, &Wanted::new("")).len() > 100);

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use object::{Object, ObjectSection};
+use whyslow_numbers::FileAddress;
 use whyslow_unwind::{GO_TABLES, go_functions};
 
 use crate::symtab::Symbol;
@@ -17,8 +18,8 @@ pub(crate) fn functions<'a>(elf: &Elf<'a>) -> Vec<Symbol<'a>> {
     let (Some(table), Some(text)) = (table, elf.object().section_by_name(".text")) else { return Vec::new() };
     let text = text.address()..text.address().saturating_add(text.size());
     let row = |function: whyslow_unwind::GoFunction<'a>| Symbol {
-        start: function.code.start,
-        end: function.code.end,
+        start: FileAddress(function.code.start),
+        end: FileAddress(function.code.end),
         name: function.name,
     };
     go_functions(table, text).into_iter().map(row).collect()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use whyslow_elf::{DebugFolders, ElfFile};
 use whyslow_names::Wanted;
+use whyslow_numbers::FileAddress;
 
 use crate::demangle::shown_name;
 use crate::module::with_debug_info;
@@ -45,7 +46,7 @@ pub fn inlined_functions(file: &ElfFile, debug: Option<&ElfFile>, wanted: &Wante
     });
     let mut found: BTreeMap<String, BTreeMap<String, Option<(String, u32)>>> = BTreeMap::new();
     for call in calls.unwrap_or_default() {
-        let Some(host) = symbols.find(call.host) else { continue };
+        let Some(host) = symbols.find(FileAddress(call.host)) else { continue };
         let places = found.entry(call.name).or_default();
         places.entry(shown_name(host.name)).or_insert(call.place);
     }

@@ -1,6 +1,7 @@
 //! Code generated at run time: perf maps (`/tmp/perf-PID.map`) and jitdump files (`jit-PID.dump`).
 
 use std::path::{Path, PathBuf};
+use whyslow_numbers::RelativeAddress;
 use whyslow_profile::pid_of_jit_module;
 
 use crate::answers::{Answers, RawFrame, RawFunction};
@@ -25,16 +26,16 @@ pub(crate) fn perf_map_path(module: &str) -> Option<PathBuf> {
     Some(PathBuf::from(format!("/tmp/perf-{pid}.map")))
 }
 
-/// Resolves absolute addresses with the file of a JIT module.
-pub(crate) fn resolve(module: &str, addresses: &[u64]) -> Option<Answers> {
+/// Resolves addresses with the file of a JIT module: those of the process, since such a module has no image.
+pub(crate) fn resolve(module: &str, addresses: &[RelativeAddress]) -> Option<Answers> {
     with_pieces(module, |pieces| answers(pieces, addresses))
 }
 
-/// The machine code at an absolute address, if the file holds it.
-pub(crate) fn code(module: &str, start: u64, size: usize) -> Option<Vec<u8>> {
+/// The machine code at an address, if the file holds it.
+pub(crate) fn code(module: &str, start: RelativeAddress, size: usize) -> Option<Vec<u8>> {
     with_pieces(module, |pieces| {
-        let piece = find(pieces, start)?;
-        let offset = usize::try_from(start - piece.start).ok()?;
+        let piece = find(pieces, start.0)?;
+        let offset = usize::try_from(start.0 - piece.start).ok()?;
         let bytes = piece.code.get(offset..)?;
         (!bytes.is_empty()).then(|| bytes[..bytes.len().min(size)].to_vec())
     })
@@ -80,14 +81,14 @@ fn find<'p, 'a>(pieces: &'p [Piece<'a>], address: u64) -> Option<&'p Piece<'a>> 
     pieces[..after].last().filter(|piece| address < piece.end)
 }
 
-fn answers(pieces: &[Piece<'_>], addresses: &[u64]) -> Answers {
+fn answers(pieces: &[Piece<'_>], addresses: &[RelativeAddress]) -> Answers {
     let mut answers = Answers::default();
     for &address in addresses {
-        let Some(piece) = find(pieces, address) else {
-            answers.add(address, (0, 0), &[]);
+        let Some(piece) = find(pieces, address.0) else {
+            answers.add(address, Default::default(), &[]);
             continue;
         };
-        let at = piece.lines.partition_point(|&(start, ..)| start <= address);
+        let at = piece.lines.partition_point(|&(start, ..)| start <= address.0);
         let place = at.checked_sub(1).map(|at| piece.lines[at]);
         let (line, file) = place.map_or((0, None), |(_, line, file)| (line, Some(answers.text_id(file))));
         let defined =
@@ -95,7 +96,8 @@ fn answers(pieces: &[Piece<'_>], addresses: &[u64]) -> Answers {
         let name = answers.text_id(piece.name);
         let function =
             answers.function_id(RawFunction { name, file: defined.1, line: defined.0, form: None });
-        answers.add(address, (piece.start, piece.end), &[RawFrame { function, file, line }]);
+        let extent = (RelativeAddress(piece.start), RelativeAddress(piece.end));
+        answers.add(address, extent, &[RawFrame { function, file, line }]);
     }
     answers
 }
@@ -238,7 +240,7 @@ mod tests {
     #[test]
     fn perf_maps_name_code_and_the_last_line_wins() {
         let map = "1000 20 old\n1000 20 LazyCompile:*f /x/y.js:3\nbad\n2000 10 g\n";
-        let found = answers(&perf_map(map), &[0xfff, 0x1000, 0x101f, 0x1020, 0x2005]);
+        let found = answers(&perf_map(map), &[0xfff, 0x1000, 0x101f, 0x1020, 0x2005].map(RelativeAddress));
         assert_eq!(frame(&found, 0), None);
         assert_eq!(frame(&found, 1).unwrap().0, "LazyCompile:*f /x/y.js:3");
         assert_eq!(frame(&found, 2).unwrap().0, "LazyCompile:*f /x/y.js:3");
@@ -286,7 +288,7 @@ mod tests {
     fn jitdump_names_lines_moves_and_code() {
         let bytes = sample();
         let pieces = jitdump(&bytes).unwrap();
-        let found = answers(&pieces, &[0x1001, 0x1006, 0x1008, 0x3005]);
+        let found = answers(&pieces, &[0x1001, 0x1006, 0x1008, 0x3005].map(RelativeAddress));
         assert_eq!(frame(&found, 0), Some(("hot", Some("a.js"), 5)));
         assert_eq!(frame(&found, 1), Some(("hot", Some("a.js"), 6)));
         assert_eq!(frame(&found, 2), None);

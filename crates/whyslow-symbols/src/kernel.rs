@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use whyslow_numbers::RelativeAddress;
+
 use crate::answers::{Answers, RawFrame, RawFunction};
 
 /// No kernel function is larger: addresses further from a symbol are in a gap.
@@ -22,10 +24,10 @@ pub(crate) struct Table {
 ///
 /// The kernel takes about 40 ms to produce `/proc/kallsyms`, so the cache keeps the part that is the same
 /// after every boot. Only addresses in kernel modules, which move, require another read.
-pub(crate) fn resolve(addresses: &[u64], cache: Option<&Path>) -> Option<Answers> {
+pub(crate) fn resolve(addresses: &[RelativeAddress], cache: Option<&Path>) -> Option<Answers> {
     let file = cache.and_then(table_file);
     if let Some(core) = file.as_deref().and_then(load)
-        && core.starts.last().is_some_and(|last| addresses.iter().all(|address| address <= last))
+        && core.starts.last().is_some_and(|last| addresses.iter().all(|address| address.0 <= *last))
     {
         return Some(core.answer(addresses));
     }
@@ -121,22 +123,23 @@ impl Table {
     }
 
     /// One site per address.
-    pub(crate) fn answer(&self, addresses: &[u64]) -> Answers {
+    pub(crate) fn answer(&self, addresses: &[RelativeAddress]) -> Answers {
         let mut answers = Answers::default();
         for &address in addresses {
-            let after = self.starts.partition_point(|start| *start <= address);
+            let after = self.starts.partition_point(|start| *start <= address.0);
             let row = after.checked_sub(1);
             let next = self.starts.get(after).copied().unwrap_or(u64::MAX);
             let found = row.map(|row| (row, self.starts[row]));
             let found =
                 found.map(|(row, start)| (row, start, next.min(start.saturating_add(LARGEST_FUNCTION))));
-            let Some((row, start, end)) = found.filter(|(_, _, end)| address < *end) else {
-                answers.add(address, (0, 0), &[]);
+            let Some((row, start, end)) = found.filter(|(_, _, end)| address.0 < *end) else {
+                answers.add(address, Default::default(), &[]);
                 continue;
             };
             let name = answers.text_id(self.name(row));
             let function = answers.function_id(RawFunction { name, file: None, line: 0, form: None });
-            answers.add(address, (start, end), &[RawFrame { function, file: None, line: 0 }]);
+            let extent = (RelativeAddress(start), RelativeAddress(end));
+            answers.add(address, extent, &[RawFrame { function, file: None, line: 0 }]);
         }
         answers
     }
@@ -224,7 +227,7 @@ not a line
     #[test]
     fn addresses_are_relative_to_the_text_and_modules_are_named() {
         let module = 0xffff_ffff_c010_0010_u64.wrapping_sub(0xffff_ffff_8100_0000);
-        let wanted = [0, 0x150, 0x210, 0x350, 0x400, module, 0x80_0000, u64::MAX];
+        let wanted = [0, 0x150, 0x210, 0x350, 0x400, module, 0x80_0000, u64::MAX].map(RelativeAddress);
         let answers = Table::parse(SAMPLE.as_bytes()).unwrap().answer(&wanted);
         let names: Vec<_> = (0..wanted.len()).map(|index| name_of(&answers, index)).collect();
         assert_eq!(
@@ -240,7 +243,7 @@ not a line
                 None
             ]
         );
-        assert_eq!(answers.sites()[1].extent, (0x100, 0x200));
+        assert_eq!(answers.sites()[1].extent, (RelativeAddress(0x100), RelativeAddress(0x200)));
     }
 
     #[test]

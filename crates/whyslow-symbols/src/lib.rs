@@ -38,6 +38,7 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use whyslow_numbers::RelativeAddress;
 use whyslow_profile::{LocationId, ModuleId, Profile};
 
 pub use copies::copies;
@@ -164,24 +165,24 @@ pub fn symbolize(profile: &mut Profile, options: &Options) -> Summary {
     summary
 }
 
-type Work = (ModuleId, Question, Vec<(u64, LocationId)>);
+type Work = (ModuleId, Question, Vec<(RelativeAddress, LocationId)>);
 
 /// For each module, the question and the locations by address.
 fn questions(profile: &Profile, files: &[(ModuleId, FileBytes)]) -> Vec<Work> {
     let files: FxHashMap<ModuleId, &FileBytes> = files.iter().map(|(module, file)| (*module, file)).collect();
-    let mut by_module: FxHashMap<ModuleId, Vec<(u64, LocationId)>> = FxHashMap::default();
+    let mut by_module: FxHashMap<ModuleId, Vec<(RelativeAddress, LocationId)>> = FxHashMap::default();
     for index in 1..profile.locations.len() {
         let location = LocationId::from(index);
         let Some(module) = profile.locations.module[index] else { continue };
         if module.index() < profile.modules.len() && profile.frames.of(location).is_empty() {
-            by_module.entry(module).or_default().push((profile.locations.address[index].0, location));
+            by_module.entry(module).or_default().push((profile.locations.address[index], location));
         }
     }
     let mut work: Vec<Work> = by_module
         .into_iter()
         .map(|(module, mut locations)| {
             locations.sort_unstable();
-            let mut addresses: Vec<u64> = locations.iter().map(|&(address, _)| address).collect();
+            let mut addresses: Vec<RelativeAddress> = locations.iter().map(|&(address, _)| address).collect();
             addresses.dedup();
             let file = files.get(&module).map(|&file| file.clone());
             let question = Question::of(profile, module, file, addresses);

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use whyslow_elf::{BuildId, DebugFolders, Elf, ElfFile, FileBytes};
+use whyslow_numbers::{FileAddress, ImageBase, RelativeAddress};
 use whyslow_proc::DELETED;
 use whyslow_profile::{ModuleId, ModuleKind, Optimised, Profile, SymbolState};
 
@@ -26,8 +27,8 @@ pub(crate) struct Question {
     pub kind: ModuleKind,
     /// The executed file, if it is still open.
     pub file: Option<FileBytes>,
-    /// Sorted, distinct relative addresses.
-    pub addresses: Vec<u64>,
+    /// Sorted and distinct.
+    pub addresses: Vec<RelativeAddress>,
 }
 
 impl Question {
@@ -36,7 +37,7 @@ impl Question {
         profile: &Profile,
         module: ModuleId,
         file: Option<FileBytes>,
-        addresses: Vec<u64>,
+        addresses: Vec<RelativeAddress>,
     ) -> Self {
         let row = &profile.modules[module.index()];
         Self {
@@ -238,14 +239,14 @@ fn resolve_file(question: &Question, options: &Options) -> Answer {
     }
 
     let mut answer = Answer { source: Source::of(&symbols), complete: true, ..Answer::default() };
-    let wanted: Vec<u64> =
-        question.addresses.iter().filter_map(|address| address.checked_add(base)).collect();
+    let wanted: Vec<FileAddress> =
+        question.addresses.iter().filter_map(|address| base.checked_file(*address)).collect();
     let found = with_debug_info(question.path(), debug_file, &symbols, &options.debug_folders, |info| {
         info.resolve(&wanted)
     });
     if let Some(found) = found {
         answer.source = Source::Lines;
-        answer.answers = relative(found.answers, base);
+        answer.answers = found.answers.relative_to(base);
         answer.evidence = found.evidence;
         answer.complete = found.missing_units == 0;
         if found.missing_units > 0 {
@@ -298,36 +299,32 @@ impl Source {
     }
 }
 
-/// Makes virtual addresses relative to the image base.
-fn relative(answers: Answers, base: u64) -> Answers {
-    if base == 0 { answers } else { answers.relative_to(base) }
-}
-
 /// Adds the addresses without a site: with the name of a symbol or stub if there is one, else with the bounds
 /// of their function from the file's unwind tables.
 fn name_the_rest(
     symbols: &Symbols<'_>,
     stubs: &[Stub],
     file: Option<&FileBytes>,
-    addresses: &[u64],
-    base: u64,
+    addresses: &[RelativeAddress],
+    base: ImageBase,
     answers: &mut Answers,
 ) {
-    let known: rustc_hash::FxHashSet<u64> = answers.sites().iter().map(|site| site.address).collect();
+    let known: rustc_hash::FxHashSet<RelativeAddress> =
+        answers.sites().iter().map(|site| site.address).collect();
     let mut bounds: Option<Bounds> = None;
     for &address in addresses.iter().filter(|address| !known.contains(address)) {
-        let named = address.checked_add(base).and_then(|address| {
+        let named = base.checked_file(address).and_then(|address| {
             let symbol = symbols.find(address).map(|symbol| (symbol.name, symbol.start, symbol.end));
             symbol.or_else(|| plt::find(stubs, address).map(|stub| (&*stub.name, stub.start, stub.end)))
         });
         let (name, extent) = if let Some((name, start, end)) = named {
-            (answers.text_id(name), (start.saturating_sub(base), end.saturating_sub(base)))
+            (answers.text_id(name), (base.relative_or_zero(start), base.relative_or_zero(end)))
         } else if let Some(range) =
             file.and_then(|file| bounds.get_or_insert_with(|| Bounds::of(file)).find(address))
         {
             (answers.text_id(&unnamed::placeholder(range.start)), (range.start, range.end))
         } else {
-            answers.add(address, (0, 0), &[]);
+            answers.add(address, Default::default(), &[]);
             continue;
         };
         let function = answers.function_id(RawFunction { name, file: None, line: 0, form: None });
@@ -351,10 +348,10 @@ mod tests {
             let file = order.iter().fold(Built::default(), |file, &at| file.load(at, code(at))).bytes();
             let elf = Elf::parse(&file).unwrap();
             let image = Image::from_bytes(file.clone()).unwrap();
-            let offset = elf.file_offset_of(0x9000).unwrap();
+            let offset = elf.file_offset_of(FileAddress(0x9000)).unwrap();
             let relative = image.relative_address(offset).unwrap();
-            assert_eq!(elf.image_base() + relative, 0x9000, "{order:x?}");
-            assert_eq!(elf.bytes_at(elf.image_base() + relative, 5), Some(&b"upper"[..]));
+            assert_eq!(elf.image_base().file(relative), FileAddress(0x9000), "{order:x?}");
+            assert_eq!(elf.bytes_at(elf.image_base().file(relative), 5), Some(&b"upper"[..]));
             assert_eq!(image.code_at(relative, 5), b"upper");
         }
     }

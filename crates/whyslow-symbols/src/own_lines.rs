@@ -99,9 +99,12 @@ fn extents(path: &Path, samples: &[(u64, u64)]) -> Vec<(u64, u64)> {
         if extents.last().is_some_and(|&(_, end)| address < end) {
             continue;
         }
-        let of_symbol = symbols.find(address + base).map(|symbol| (symbol.start - base, symbol.end - base));
-        let around = of_symbol.or_else(|| bounds.find(address).map(|range| (range.start, range.end)));
-        let Some((start, end)) = around.filter(|&(start, end)| start <= address && address < end) else {
+        let here = RelativeAddress(address);
+        let of_symbol = base.checked_file(here).and_then(|address| symbols.find(address));
+        let of_symbol =
+            of_symbol.map(|symbol| base.relative_or_zero(symbol.start)..base.relative_or_zero(symbol.end));
+        let around = of_symbol.or_else(|| bounds.find(here)).filter(|around| around.contains(&here));
+        let Some((start, end)) = around.map(|around| (around.start.0, around.end.0)) else {
             continue;
         };
         let first = extents.last().map_or(0, |&(_, end)| end).max(start).max(address.saturating_sub(LONGEST));
@@ -166,11 +169,11 @@ mod tests {
         let wanted = whyslow_names::Wanted::new("own_lines::tests::sums");
         let found = crate::functions(&elf, None, &wanted);
         let function = found.iter().find(|found| found.name.ends_with("sums")).unwrap();
-        let lines = own_lines(&path, &[(function.start, 5)], &Scope::All);
+        let lines = own_lines(&path, &[(function.start.0, 5)], &Scope::All);
         assert!(lines.iter().all(|line| !line.ranges.is_empty()));
         let hottest = &lines[0];
         assert_eq!(hottest.samples, 5);
-        assert!(hottest.ranges.iter().any(|&(start, end)| (start..end).contains(&function.start)));
+        assert!(hottest.ranges.iter().any(|&(start, end)| (start..end).contains(&function.start.0)));
         assert!(hottest.line.file.ends_with("own_lines.rs") && hottest.line.function.ends_with("sums"));
     }
 }

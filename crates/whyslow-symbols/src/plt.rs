@@ -9,6 +9,7 @@ use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationT
 use rustc_hash::FxHashMap;
 
 use whyslow_elf::Elf;
+use whyslow_numbers::FileAddress;
 
 const STUB_SECTIONS: [&str; 4] = [".plt", ".plt.sec", ".plt.got", ".iplt"];
 /// Every stub starts at a multiple of this.
@@ -17,10 +18,10 @@ const STEP: usize = 8;
 /// A stub with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stub {
-    /// Virtual address of its first byte.
-    pub start: u64,
+    /// Its first byte.
+    pub start: FileAddress,
     /// One past its last byte.
-    pub end: u64,
+    pub end: FileAddress,
     /// `NAME@plt`.
     pub name: String,
 }
@@ -47,13 +48,18 @@ pub(crate) fn stubs(elf: &Elf<'_>) -> Vec<Stub> {
         {
             let address = section.address().wrapping_add(at as u64);
             if let Some(name) = jump_slot(stub, address).and_then(|slot| slots.get(&slot)) {
-                stubs.push(Stub { start: address, end: 0, name: format!("{name}@plt") });
+                stubs.push(Stub {
+                    start: FileAddress(address),
+                    end: FileAddress(0),
+                    name: format!("{name}@plt"),
+                });
             }
         }
         // A stub extends to the next one.
         let section_end = section.address().saturating_add(section.size());
         for index in section_start..stubs.len() {
-            stubs[index].end = stubs.get(index + 1).map_or(section_end, |next| next.start);
+            let next = stubs.get(index + 1).map(|next| next.start);
+            stubs[index].end = next.unwrap_or(FileAddress(section_end));
         }
     }
     stubs.sort_unstable_by_key(|stub| stub.start);
@@ -61,7 +67,7 @@ pub(crate) fn stubs(elf: &Elf<'_>) -> Vec<Stub> {
 }
 
 /// The stub at an address.
-pub(crate) fn find(stubs: &[Stub], address: u64) -> Option<&Stub> {
+pub(crate) fn find(stubs: &[Stub], address: FileAddress) -> Option<&Stub> {
     let at = stubs.partition_point(|stub| stub.start <= address).checked_sub(1)?;
     stubs.get(at).filter(|stub| address < stub.end)
 }
@@ -94,7 +100,11 @@ mod tests {
 
     #[test]
     fn a_stub_ends_where_the_next_begins() {
-        let stub = |start, end, name: &str| Stub { start, end, name: name.to_owned() };
+        let stub = |start, end, name: &str| {
+            let [start, end] = [start, end].map(FileAddress);
+            Stub { start, end, name: name.to_owned() }
+        };
+        let find = |stubs, address| find(stubs, FileAddress(address));
         let stubs = [stub(16, 32, "a@plt"), stub(32, 40, "b@plt")];
         assert_eq!(find(&stubs, 31).map(|stub| &*stub.name), Some("a@plt"));
         assert_eq!(find(&stubs, 32).map(|stub| &*stub.name), Some("b@plt"));

@@ -2,6 +2,7 @@
 
 use object::{Object, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 use whyslow_elf::Elf;
+use whyslow_numbers::FileAddress;
 use whyslow_profile::{ModuleId, Profile, RelativeAddress, Static};
 
 use crate::Options;
@@ -18,21 +19,20 @@ pub(crate) fn name(profile: &mut Profile, texts: &mut Texts, options: &Options) 
     wanted.retain(|&(module, address)| profile.static_at(module, address).is_none());
     for of_module in wanted.chunk_by(|a, b| a.0 == b.0) {
         let module = of_module[0].0;
-        let addresses: Vec<u64> = of_module.iter().map(|(_, address)| address.0).collect();
+        let addresses: Vec<RelativeAddress> = of_module.iter().map(|(_, address)| *address).collect();
         let file = options.files.iter().find(|(of, _)| *of == module).map(|(_, file)| file.clone());
         let question = Question::of(profile, module, file, addresses);
         for variable in variables(&question, options) {
             let name = texts.id(&mut profile.strings, &shown_name(&variable.name));
-            let start = RelativeAddress(variable.start);
-            profile.statics.push(Static { module, start, len: variable.len, name });
+            profile.statics.push(Static { module, start: variable.start, len: variable.len, name });
         }
     }
 }
 
-/// A variable with its linkage name; its address is relative to the image base.
+/// A variable with its linkage name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Variable {
-    start: u64,
+struct Variable<Address = RelativeAddress> {
+    start: Address,
     len: u64,
     name: String,
 }
@@ -48,8 +48,8 @@ fn variables(question: &Question, options: &Options) -> Vec<Variable> {
     let mut found: Vec<Variable> = question
         .addresses
         .iter()
-        .filter_map(|address| find(full.unwrap_or(&elf), address.checked_add(base)?))
-        .map(|variable| Variable { start: variable.start.saturating_sub(base), ..variable })
+        .filter_map(|address| find(full.unwrap_or(&elf), base.checked_file(*address)?))
+        .map(|Variable { start, len, name }| Variable { start: base.relative_or_zero(start), len, name })
         .collect();
     found.sort_unstable_by_key(|variable| variable.start);
     found.dedup();
@@ -58,17 +58,17 @@ fn variables(question: &Question, options: &Options) -> Vec<Variable> {
 
 /// The smallest variable around an address, from the full table or, without one, from the names for the
 /// dynamic linker.
-fn find(elf: &Elf<'_>, address: u64) -> Option<Variable> {
+fn find(elf: &Elf<'_>, address: FileAddress) -> Option<Variable<FileAddress>> {
     let object = elf.object();
     let table = object.symbol_table().or_else(|| object.dynamic_symbol_table());
     let around = table.iter().flat_map(ObjectSymbolTable::symbols).filter(|symbol| {
         // Thread-local variables have offsets instead of addresses; their symbols have another kind.
-        let covers = address.checked_sub(symbol.address()).is_some_and(|into| into < symbol.size());
+        let covers = address.0.checked_sub(symbol.address()).is_some_and(|into| into < symbol.size());
         covers && symbol.kind() == SymbolKind::Data && symbol.is_definition()
     });
     let named = around.filter_map(|symbol| {
         let name = symbol.name().ok().filter(|name| !name.is_empty() && !name.starts_with(".L"))?;
-        Some(Variable { start: symbol.address(), len: symbol.size(), name: name.to_owned() })
+        Some(Variable { start: FileAddress(symbol.address()), len: symbol.size(), name: name.to_owned() })
     });
     named.min_by(|a, b| (a.len, a.name.len(), &a.name).cmp(&(b.len, b.name.len(), &b.name)))
 }
@@ -91,7 +91,7 @@ mod tests {
         let symbols = elf.object().symbols();
         let is_known = |name: &str| name.contains("statics") && shown_name(name).ends_with("tests::KNOWN");
         let known = symbols.into_iter().find(|symbol| symbol.name().is_ok_and(is_known)).unwrap();
-        let start = known.address() - elf.image_base();
+        let start = elf.image_base().relative(FileAddress(known.address()));
         let mut profile = Profile::default();
         let build_id = elf.build_id().map(|id: BuildId| profile.strings.push(&id.to_string()));
         let path = profile.strings.push(exe.to_str().unwrap());
@@ -103,14 +103,14 @@ mod tests {
             optimised: Optimised::Unknown,
         });
         let module = ModuleId(0);
-        for address in [start + 8, start, elf.entry() - elf.image_base()] {
+        for address in [start.plus(8), start, elf.image_base().relative(elf.entry())] {
             profile.wait_details.push(WaitDetail {
                 thread: ThreadId(0),
                 end_ns: 0,
                 cpu: None,
                 argument: 1,
                 parked_on: 0,
-                data: Some((module, RelativeAddress(address))),
+                data: Some((module, address)),
                 woken_by: WokenBy::Unknown,
                 waker: None,
                 waker_stack: None,
@@ -121,7 +121,7 @@ mod tests {
         for _ in 0..2 {
             name(&mut profile, &mut texts, &options);
             let [found] = &profile.statics[..] else { panic!("{:?}", profile.statics) };
-            assert_eq!((found.start, found.len), (RelativeAddress(start), size_of_val(&KNOWN) as u64));
+            assert_eq!((found.start, found.len), (start, size_of_val(&KNOWN) as u64));
             assert!(profile.text(found.name).ends_with("statics::tests::KNOWN"));
         }
     }

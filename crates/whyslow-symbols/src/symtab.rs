@@ -3,14 +3,15 @@
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionFlags, SymbolKind};
 
 use whyslow_elf::Elf;
+use whyslow_numbers::FileAddress;
 
 /// A named range of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Symbol<'a> {
-    /// Virtual address of its first byte.
-    pub start: u64,
+    /// Its first byte.
+    pub start: FileAddress,
     /// One past its last byte.
-    pub end: u64,
+    pub end: FileAddress,
     /// The linkage name.
     pub name: &'a str,
 }
@@ -64,7 +65,7 @@ impl<'a> Symbols<'a> {
     }
 
     /// The function that contains an address; `None` in the gaps between functions.
-    pub(crate) fn find(&self, address: u64) -> Option<&Symbol<'a>> {
+    pub(crate) fn find(&self, address: FileAddress) -> Option<&Symbol<'a>> {
         let after = self.rows.partition_point(|row| row.start <= address);
         // Functions rarely overlap: a few steps back find an enclosing one.
         self.rows[..after].iter().rev().take(8).find(|row| address < row.end)
@@ -110,6 +111,7 @@ fn candidate<'a>(
     }
     let end = start.saturating_add(symbol.size()).min(code_end);
     let rank = u8::from(untyped) * 4 + u8::from(symbol.size() == 0) * 2 + u8::from(symbol.is_weak());
+    let [start, end] = [start, end].map(FileAddress);
     Some(Candidate { symbol: Symbol { start, end, name }, section, rank })
 }
 
@@ -124,13 +126,14 @@ fn with_ends<'a>(mut rows: Vec<Candidate<'a>>, code_ends: &[Option<u64>]) -> Vec
         ))
     });
     rows.dedup_by_key(|row| row.symbol.start);
-    let starts: Vec<(usize, u64)> = rows.iter().map(|row| (row.section, row.symbol.start)).collect();
+    let starts: Vec<(usize, FileAddress)> = rows.iter().map(|row| (row.section, row.symbol.start)).collect();
     rows.into_iter()
         .enumerate()
         .map(|(index, row)| {
             let mut symbol = row.symbol;
             if symbol.end == symbol.start {
-                let section_end = code_ends.get(row.section).copied().flatten().unwrap_or(symbol.start);
+                let section_end = code_ends.get(row.section).copied().flatten();
+                let section_end = section_end.map_or(symbol.start, FileAddress);
                 symbol.end = match starts.get(index + 1) {
                     Some(&(section, start)) if section == row.section => start,
                     _ => section_end,
@@ -152,6 +155,7 @@ mod tests {
     }
 
     fn row(start: u64, end: u64, name: &'static str, rank: u8) -> Candidate<'static> {
+        let [start, end] = [start, end].map(FileAddress);
         Candidate { symbol: Symbol { start, end, name }, section: 1, rank }
     }
 
@@ -161,7 +165,7 @@ mod tests {
         let rows =
             vec![row(10, 20, "a", 0), row(40, 40, "asm", 2), row(50, 60, "b", 0), row(90, 90, "last", 2)];
         let table = Symbols { rows: with_ends(rows, &ends), full: true };
-        let name = |address| table.find(address).map(|symbol| symbol.name);
+        let name = |address| table.find(FileAddress(address)).map(|symbol| symbol.name);
         assert_eq!(name(9), None);
         assert_eq!(name(10), Some("a"));
         assert_eq!(name(19), Some("a"));
@@ -177,6 +181,9 @@ mod tests {
     fn the_better_name_of_an_address_wins() {
         let ends = [None, Some(100)];
         let rows = vec![row(10, 20, "weak", 1), row(10, 20, "strong", 0), row(10, 10, "label", 6)];
-        assert_eq!(with_ends(rows, &ends), [Symbol { start: 10, end: 20, name: "strong" }]);
+        assert_eq!(
+            with_ends(rows, &ends),
+            [Symbol { start: FileAddress(10), end: FileAddress(20), name: "strong" }]
+        );
     }
 }

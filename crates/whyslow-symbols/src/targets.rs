@@ -10,6 +10,7 @@ use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SymbolKi
 use rustc_hash::FxHashMap;
 use whyslow_asm::{Body, Callee, Processor, Target};
 use whyslow_elf::Elf;
+use whyslow_numbers::FileAddress;
 use whyslow_profile::{BranchTarget, ModuleId, ModuleKind, Profile, RelativeAddress};
 
 use crate::Options;
@@ -83,9 +84,11 @@ pub fn callees(elf: &Elf<'_>, debug: Option<&Elf<'_>>, targets: &[Target]) -> Ve
     let mut slots: FxHashMap<u64, Target> = FxHashMap::default();
     for &target in targets {
         match target {
-            Target::Code(address) => code.entry(address.wrapping_add(base)).or_default().push(target),
+            Target::Code(address) => {
+                code.entry(base.file(RelativeAddress(address)).0).or_default().push(target);
+            }
             Target::Slot(address) => {
-                slots.insert(address.wrapping_add(base), target);
+                slots.insert(base.file(RelativeAddress(address)).0, target);
             }
         }
     }
@@ -107,7 +110,7 @@ pub fn callees(elf: &Elf<'_>, debug: Option<&Elf<'_>>, targets: &[Target]) -> Ve
             slots.remove(&slot);
         }
         for (slot, target) in slots {
-            let address = elf.bytes_at(slot, 8).and_then(|bytes| bytes.first_chunk().copied());
+            let address = elf.bytes_at(FileAddress(slot), 8).and_then(|bytes| bytes.first_chunk().copied());
             if let Some(address) = address.map(u64::from_le_bytes).filter(|address| *address != 0) {
                 code.entry(address).or_default().push(target);
             }
@@ -139,7 +142,7 @@ pub fn callees(elf: &Elf<'_>, debug: Option<&Elf<'_>>, targets: &[Target]) -> Ve
             Some(&(_, name, size)) => {
                 Callee { name: shown_name(name), size: Some(size).filter(|size| *size > 0) }
             }
-            None => match plt::find(&stubs, address) {
+            None => match plt::find(&stubs, FileAddress(address)) {
                 Some(stub) => Callee { name: shown_name(&stub.name), size: None },
                 None => continue,
             },

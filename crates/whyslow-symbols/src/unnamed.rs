@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use whyslow_elf::FileBytes;
+use whyslow_numbers::RelativeAddress;
 use whyslow_unwind::{Cfi, Image};
 
 /// The prefix of their names in [`crate::answers::Answers`]; no linkage name starts with it.
@@ -21,15 +22,15 @@ impl Bounds {
         Self { image: Image::from_file(file.clone()).ok(), cfi: Cfi::default() }
     }
 
-    /// The function around an address. All addresses are relative to the image base.
-    pub(crate) fn find(&mut self, address: u64) -> Option<Range<u64>> {
+    /// The function around an address.
+    pub(crate) fn find(&mut self, address: RelativeAddress) -> Option<Range<RelativeAddress>> {
         self.cfi.function(self.image.as_ref()?, address)
     }
 }
 
 /// The placeholder for a function that starts here, until the name of its module is known.
-pub(crate) fn placeholder(start: u64) -> String {
-    format!("{MARK}{start:x}")
+pub(crate) fn placeholder(start: RelativeAddress) -> String {
+    format!("{MARK}{:x}", start.0)
 }
 
 /// `gzip+0x3a40` for the placeholder of a function of `/usr/bin/gzip`; `None` for a real name.
@@ -46,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_function_without_a_name_is_named_by_module_and_address() {
-        let name = placeholder(0x3a40);
+        let name = placeholder(RelativeAddress(0x3a40));
         assert_eq!(shown(&name, "/usr/bin/gzip").as_deref(), Some("gzip+0x3a40"));
         assert_eq!(shown(&name, "/tmp/a b (deleted)").as_deref(), Some("a b+0x3a40"));
         assert_eq!(shown("main", "/usr/bin/gzip"), None);

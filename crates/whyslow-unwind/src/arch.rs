@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 
+use whyslow_numbers::RelativeAddress;
 use whyslow_processor::Processor;
 
 use crate::cfi::Row;
@@ -63,11 +64,11 @@ pub trait Arch: Copy + Eq + Debug + Send + Sync + 'static {
     fn saved_words(rule: &Rule<Self>) -> Option<SavedWords>;
 
     /// The rule for an address in a linker stub.
-    fn plt_rule(image: &Image, address: u64) -> Option<Rule<Self>>;
+    fn plt_rule(image: &Image, address: RelativeAddress) -> Option<Rule<Self>>;
 
     /// The rule for an address that no table covers, from the code around it. `innermost` code was interrupted there;
     /// other code has made a call and has set up its frame.
-    fn untabled_rule(image: Option<&Image>, address: u64, innermost: bool) -> Self::Cfa;
+    fn untabled_rule(image: Option<&Image>, address: RelativeAddress, innermost: bool) -> Self::Cfa;
 
     /// The possible distances of the frame pointer above the stack pointer in the body of a function, from its first
     /// instructions. Empty if it does not set up a frame pointer.

@@ -8,6 +8,7 @@ use gimli::{
     UnwindSection, UnwindTableRow, Value, Vendor,
 };
 
+use whyslow_numbers::{FileAddress, RelativeAddress};
 use whyslow_processor::Processor;
 
 use crate::arch::Arch;
@@ -71,7 +72,7 @@ pub struct Cfi {
 
 impl Cfi {
     /// Looks up an address. Malformed tables count as missing.
-    pub fn find<A: Arch>(&mut self, image: &Image, address: u64) -> Found<A> {
+    pub fn find<A: Arch>(&mut self, image: &Image, address: RelativeAddress) -> Found<A> {
         if image.starts_stack(address) {
             return Found::untabled(Rule::EndOfStack);
         }
@@ -88,16 +89,18 @@ impl Cfi {
     }
 
     /// The code around an address that one table entry describes: a function, or a part of one.
-    pub fn function(&mut self, image: &Image, address: u64) -> Option<Range<u64>> {
+    pub fn function(&mut self, image: &Image, address: RelativeAddress) -> Option<Range<RelativeAddress>> {
         let bases = bases(image);
         if let Some(fde) = eh_frame(image).and_then(|section| self.eh_entry(image, &section, &bases, address))
         {
-            return Some(fde.initial_address()..fde.end_address());
+            return Some(RelativeAddress(fde.initial_address())..RelativeAddress(fde.end_address()));
         }
         let section = debug_frame(image)?;
         let index = self.debug_index.get_or_insert_with(|| index(&section, &bases));
-        let row = row_in(index, address.wrapping_add(image.base()))?;
-        Some(row.start.wrapping_sub(image.base())..row.end.wrapping_sub(image.base()))
+        let base = image.base();
+        let row = row_in(index, base.file(address).0)?;
+        let relative = |address| base.relative(FileAddress(address));
+        Some(relative(row.start)..relative(row.end))
     }
 
     fn eh_entry<'a>(
@@ -105,13 +108,13 @@ impl Cfi {
         image: &'a Image,
         section: &EhFrame<Slice<'a>>,
         bases: &BaseAddresses,
-        address: u64,
+        address: RelativeAddress,
     ) -> Option<FrameDescriptionEntry<Slice<'a>>> {
-        match fde_by_header(image, section, bases, address) {
+        match fde_by_header(image, section, bases, address.0) {
             Ok(fde) => fde,
             Err(NoTable) => {
                 let index = self.eh_index.get_or_insert_with(|| index(section, bases));
-                let offset = row_in(index, address)?.offset;
+                let offset = row_in(index, address.0)?.offset;
                 section.fde_from_offset(bases, offset.into(), EhFrame::cie_from_offset).ok()
             }
         }
@@ -121,22 +124,22 @@ impl Cfi {
         &mut self,
         image: &Image,
         bases: &BaseAddresses,
-        address: u64,
+        address: RelativeAddress,
     ) -> Option<Found<A>> {
         let section = eh_frame(image)?;
         let fde = self.eh_entry(image, &section, bases, address)?;
-        self.rule_of(&section, &fde, bases, address, false)
+        self.rule_of(&section, &fde, bases, address.0, false)
     }
 
     fn find_debug_frame<A: Arch>(
         &mut self,
         image: &Image,
         bases: &BaseAddresses,
-        address: u64,
+        address: RelativeAddress,
     ) -> Option<Found<A>> {
         let section = debug_frame(image)?;
-        // Addresses in .debug_frame are the file's own, not relative.
-        let address = address.wrapping_add(image.base());
+        // Addresses in .debug_frame are the file's own.
+        let address = image.base().file(address).0;
         let index = self.debug_index.get_or_insert_with(|| index(&section, bases));
         let offset = row_in(index, address)?.offset;
         let fde = section.fde_from_offset(bases, offset.into(), DebugFrame::cie_from_offset).ok()?;
@@ -189,19 +192,19 @@ impl Cfi {
 /// Section addresses for pointer decoding. `.eh_frame` is read as if the image were loaded at 0.
 fn bases(image: &Image) -> BaseAddresses {
     BaseAddresses::default()
-        .set_eh_frame_hdr(image.eh_frame_hdr.address)
+        .set_eh_frame_hdr(image.eh_frame_hdr.address.0)
         .set_eh_frame(eh_frame_address(image))
-        .set_text(image.text.address)
-        .set_got(image.got.address)
+        .set_text(image.text.address.0)
+        .set_got(image.got.address.0)
 }
 
 /// Without section headers, the search table gives the address of `.eh_frame`.
 fn eh_frame_address(image: &Image) -> u64 {
-    if image.eh_frame.is_empty() { eh_frame_pointer(image).unwrap_or(0) } else { image.eh_frame.address }
+    if image.eh_frame.is_empty() { eh_frame_pointer(image).unwrap_or(0) } else { image.eh_frame.address.0 }
 }
 
 fn eh_frame_pointer(image: &Image) -> Option<u64> {
-    let bases = BaseAddresses::default().set_eh_frame_hdr(image.eh_frame_hdr.address);
+    let bases = BaseAddresses::default().set_eh_frame_hdr(image.eh_frame_hdr.address.0);
     let header = EhFrameHdr::new(image.section(&image.eh_frame_hdr), LittleEndian).parse(&bases, 8).ok()?;
     header.eh_frame_ptr().direct().ok()
 }
@@ -210,7 +213,7 @@ fn eh_frame(image: &Image) -> Option<EhFrame<Slice<'_>>> {
     let bytes = if !image.eh_frame.is_empty() {
         image.section(&image.eh_frame)
     } else if !image.eh_frame_hdr.is_empty() {
-        image.code_at(eh_frame_pointer(image)?, usize::MAX)
+        image.code_at(RelativeAddress(eh_frame_pointer(image)?), usize::MAX)
     } else {
         return None;
     };

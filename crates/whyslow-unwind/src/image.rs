@@ -6,6 +6,7 @@ use std::path::Path;
 
 use object::elf::PT_GNU_EH_FRAME;
 use whyslow_elf::{BuildId, Elf, ElfError, FileBytes, Headers};
+use whyslow_numbers::{FileAddress, ImageBase, RelativeAddress};
 use whyslow_processor::Processor;
 
 use crate::go::{GO_TABLES, go_functions};
@@ -35,7 +36,7 @@ impl From<ElfError> for ImageError {
 struct Segment {
     file_offset: u64,
     file_len: u64,
-    relative: u64,
+    relative: RelativeAddress,
     memory_len: u64,
     writable: bool,
     executable: bool,
@@ -46,8 +47,8 @@ struct Segment {
 pub(crate) struct Section {
     /// The range of its bytes in the file.
     pub(crate) bytes: Range<usize>,
-    /// Its address, relative to the image base.
-    pub(crate) address: u64,
+    /// Its address.
+    pub(crate) address: RelativeAddress,
 }
 
 impl Section {
@@ -78,11 +79,10 @@ enum Data {
 pub struct Image {
     data: Data,
     processor: Processor,
-    /// The image base, in the file's own addresses.
-    base: u64,
+    base: ImageBase,
     segments: Vec<Segment>,
     build_id: Option<BuildId>,
-    entry: u64,
+    entry: RelativeAddress,
     pub(crate) eh_frame: Section,
     pub(crate) eh_frame_hdr: Section,
     pub(crate) debug_frame: Section,
@@ -91,7 +91,7 @@ pub struct Image {
     pub(crate) plt: Section,
     pub(crate) plt_other: Vec<Section>,
     /// Code in which stacks start although its tables do not say so.
-    stack_starts: Vec<Range<u64>>,
+    stack_starts: Vec<Range<RelativeAddress>>,
     /// A decompressed `.debug_frame`.
     pub(crate) debug_frame_unpacked: Option<Vec<u8>>,
 }
@@ -127,7 +127,7 @@ impl Image {
             .map(|segment| Segment {
                 file_offset: segment.file_offset,
                 file_len: segment.file_len,
-                relative: segment.address.wrapping_sub(base),
+                relative: base.relative(segment.address),
                 memory_len: segment.memory_len,
                 writable: segment.writable,
                 executable: segment.executable,
@@ -138,7 +138,7 @@ impl Image {
             base,
             segments,
             build_id: headers.build_id(),
-            entry: headers.entry().wrapping_sub(base),
+            entry: base.relative(headers.entry()),
             eh_frame: Section::default(),
             eh_frame_hdr: Section::default(),
             debug_frame: Section::default(),
@@ -161,7 +161,7 @@ impl Image {
     fn find_sections(&mut self, headers: &Headers<'_>) {
         let mut go_table = 0..0;
         for section in headers.sections() {
-            let found = Section { bytes: section.range, address: section.address.wrapping_sub(self.base) };
+            let found = Section { bytes: section.range, address: self.base.relative(section.address) };
             match section.name {
                 b".eh_frame" => self.eh_frame = found,
                 b".eh_frame_hdr" => self.eh_frame_hdr = found,
@@ -183,15 +183,16 @@ impl Image {
     /// Finds where a Go program's stacks start.
     fn find_go_stacks(&mut self, table: &[u8]) {
         let base = self.base;
-        let text = self.text.address.wrapping_add(base);
+        let text = base.file(self.text.address).0;
         let functions = go_functions(table, text..text.saturating_add(self.text.bytes.len() as u64));
         let starts = functions.iter().filter(|function| function.starts_stack());
-        let relative = |code: &Range<u64>| code.start.wrapping_sub(base)..code.end.wrapping_sub(base);
+        let relative =
+            |code: &Range<u64>| base.relative(FileAddress(code.start))..base.relative(FileAddress(code.end));
         self.stack_starts = starts.map(|function| relative(&function.code)).collect();
     }
 
     /// Whether stacks start in the code at an address, although no table says so.
-    pub fn starts_stack(&self, relative: u64) -> bool {
+    pub fn starts_stack(&self, relative: RelativeAddress) -> bool {
         self.stack_starts.iter().any(|code| code.contains(&relative))
     }
 
@@ -202,7 +203,7 @@ impl Image {
         let Some(start) = offset else { return };
         let file_len = headers.bytes().len();
         let end = start.saturating_add(usize::try_from(segment.file_len).unwrap_or(0)).min(file_len);
-        let address = segment.address.wrapping_sub(self.base);
+        let address = self.base.relative(segment.address);
         self.eh_frame_hdr = Section { bytes: start.min(end)..end, address };
     }
 
@@ -245,19 +246,19 @@ impl Image {
         self.build_id.as_ref()
     }
 
-    pub(crate) fn base(&self) -> u64 {
+    pub(crate) fn base(&self) -> ImageBase {
         self.base
     }
 
     /// Whether this is entry code: that of the loader and of some static programs has no caller, but its
     /// tables do not say so.
-    pub fn is_entry_code(&self, relative: u64) -> bool {
+    pub fn is_entry_code(&self, relative: RelativeAddress) -> bool {
         const ENTRY_CODE: u64 = 64;
-        relative.wrapping_sub(self.entry) < ENTRY_CODE
+        relative.behind(self.entry) < ENTRY_CODE
     }
 
     /// The relative address at which an executable mapping of this file offset starts.
-    pub fn relative_address(&self, file_offset: u64) -> Option<u64> {
+    pub fn relative_address(&self, file_offset: u64) -> Option<RelativeAddress> {
         // Mappings start at page boundaries, so one page of the file can belong to two segments that are
         // mapped to different addresses (lld packs them so). Take the executable one.
         let covers = |segment: &&Segment| {
@@ -267,34 +268,34 @@ impl Image {
         };
         let executable = self.segments.iter().filter(|segment| segment.executable).find(covers);
         let segment = executable.or_else(|| self.segments.iter().find(covers))?;
-        Some(segment.relative.wrapping_add(file_offset).wrapping_sub(segment.file_offset))
+        Some(segment.relative.plus(file_offset).minus(segment.file_offset))
     }
 
     /// Whether an address is in the module's writable data, including the zeros that are not in the file.
-    pub fn is_data(&self, relative: u64) -> bool {
+    pub fn is_data(&self, relative: RelativeAddress) -> bool {
         let data = self.segments.iter().filter(|segment| segment.writable && !segment.executable);
-        data.into_iter().any(|segment| relative.wrapping_sub(segment.relative) < segment.memory_len)
+        data.into_iter().any(|segment| relative.behind(segment.relative) < segment.memory_len)
     }
 
-    fn file_offset(&self, relative: u64) -> Option<u64> {
+    fn file_offset(&self, relative: RelativeAddress) -> Option<u64> {
         self.segments.iter().find_map(|segment| {
-            let into = relative.checked_sub(segment.relative)?;
+            let into = relative.0.checked_sub(segment.relative.0)?;
             (into < segment.file_len).then(|| segment.file_offset.checked_add(into))?
         })
     }
 
     /// Up to `len` bytes before a relative address, limited by its segment.
-    pub(crate) fn code_before(&self, relative: u64, len: usize) -> &[u8] {
+    pub(crate) fn code_before(&self, relative: RelativeAddress, len: usize) -> &[u8] {
         let into = |segment: &Segment| {
-            relative.checked_sub(segment.relative).filter(|into| *into < segment.file_len)
+            relative.0.checked_sub(segment.relative.0).filter(|into| *into < segment.file_len)
         };
         let into = self.segments.iter().find_map(into).and_then(|into| usize::try_from(into).ok());
         let len = len.min(into.unwrap_or(0));
-        self.code_at(relative.wrapping_sub(len as u64), len)
+        self.code_at(relative.minus(len as u64), len)
     }
 
     /// Up to `len` bytes at a relative address, limited by its segment.
-    pub fn code_at(&self, relative: u64, len: usize) -> &[u8] {
+    pub fn code_at(&self, relative: RelativeAddress, len: usize) -> &[u8] {
         let Some(start) = self.file_offset(relative).and_then(|offset| usize::try_from(offset).ok()) else {
             return &[];
         };

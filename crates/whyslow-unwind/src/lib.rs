@@ -40,4 +40,5 @@ pub use image::{Image, ImageError, UnwindTables};
 pub use registers::{AnyRegisters, Register, Registers};
 pub use rule::{Memory, Rule, SavedWords, Step, StepError};
 pub use unwinder::Unwinder;
+pub use whyslow_numbers::RelativeAddress;
 pub use x86_64::X86_64;

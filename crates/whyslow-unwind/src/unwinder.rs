@@ -1,6 +1,7 @@
 //! The rules of one module, cached by address.
 
 use rustc_hash::FxHashMap;
+use whyslow_numbers::RelativeAddress;
 
 use crate::arch::Arch;
 use crate::cfi::{Cfi, Found};
@@ -14,7 +15,7 @@ use crate::trampoline::is_trampoline;
 pub struct Unwinder<A: Arch, T> {
     image: Option<Image>,
     cfi: Cfi,
-    known: FxHashMap<u64, (Found<A>, T)>,
+    known: FxHashMap<RelativeAddress, (Found<A>, T)>,
 }
 
 impl<A: Arch, T: Copy> Unwinder<A, T> {
@@ -34,7 +35,7 @@ impl<A: Arch, T: Copy> Unwinder<A, T> {
     /// For a caller's frame pass the address of its call instruction (return address minus one): the return
     /// address itself may already belong to the next function.
     #[inline]
-    pub fn find(&mut self, address: u64, remember: impl FnOnce(Found<A>) -> T) -> (Found<A>, T) {
+    pub fn find(&mut self, address: RelativeAddress, remember: impl FnOnce(Found<A>) -> T) -> (Found<A>, T) {
         if let Some(&known) = self.known.get(&address) {
             return known;
         }
@@ -48,12 +49,12 @@ impl<A: Arch, T: Copy> Unwinder<A, T> {
     }
 
     /// Whether a relative address is in the code that signal handlers return to, or right before it.
-    pub fn is_trampoline(&self, address: u64) -> bool {
+    pub fn is_trampoline(&self, address: RelativeAddress) -> bool {
         self.image.as_ref().is_some_and(|image| is_trampoline::<A>(image, address))
     }
 
     /// Whether a table has a function that starts at this relative address.
-    pub fn is_function_start(&mut self, address: u64) -> bool {
+    pub fn is_function_start(&mut self, address: RelativeAddress) -> bool {
         let Self { image, cfi, .. } = self;
         let function = image.as_ref().and_then(|image| cfi.function(image, address));
         function.is_some_and(|function| function.start == address)
@@ -62,18 +63,19 @@ impl<A: Arch, T: Copy> Unwinder<A, T> {
     /// The possible distances of the frame pointer above the stack pointer at a call in the function of a
     /// relative address, for a frame whose frame pointer is unknown. The caller must check where each
     /// distance leads.
-    pub fn frame_pointer_distances(&mut self, address: u64) -> Vec<u64> {
+    pub fn frame_pointer_distances(&mut self, address: RelativeAddress) -> Vec<u64> {
         /// A function has set up its frame within this many bytes.
         const PROLOGUE: usize = 160;
         let Self { image, cfi, .. } = self;
         let Some(image) = image else { return Vec::new() };
         let Some(function) = cfi.function(image, address) else { return Vec::new() };
-        let len = usize::try_from(address.saturating_sub(function.start)).unwrap_or(PROLOGUE).min(PROLOGUE);
+        let len =
+            usize::try_from(address.0.saturating_sub(function.start.0)).unwrap_or(PROLOGUE).min(PROLOGUE);
         A::frame_pointer_distances(image.code_at(function.start, len))
     }
 
     /// The start of the function at a relative address, by the tables.
-    pub fn function_start(&mut self, address: u64) -> Option<u64> {
+    pub fn function_start(&mut self, address: RelativeAddress) -> Option<RelativeAddress> {
         let Self { image, cfi, .. } = self;
         Some(cfi.function(image.as_ref()?, address)?.start)
     }
@@ -84,7 +86,7 @@ impl<A: Arch, T: Copy> Unwinder<A, T> {
     pub fn step(
         &self,
         found: Found<A>,
-        address: u64,
+        address: RelativeAddress,
         innermost: bool,
         registers: &mut Registers<A>,
         memory: &mut impl Memory,
@@ -104,7 +106,7 @@ impl<A: Arch, T: Copy> Unwinder<A, T> {
 
     fn step_without_rule(
         &self,
-        address: u64,
+        address: RelativeAddress,
         innermost: bool,
         registers: &mut Registers<A>,
         memory: &mut impl Memory,

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use whyslow_processor::Processor;
 use whyslow_unwind::aarch64::{Cfa, FP, LR, SP, X19};
-use whyslow_unwind::{Aarch64, Arch, Cfi, Image, Registers, Rule, Step, StepError, Unwinder, X86_64};
+use whyslow_unwind::{
+    Aarch64, Arch, Cfi, Image, Registers, RelativeAddress, Rule, Step, StepError, Unwinder, X86_64,
+};
 
 // Addresses in the program.
 const PLT: u64 = 0x340;
@@ -38,11 +40,12 @@ fn step(
     memory: &dyn Fn(u64) -> Option<u64>,
 ) -> Result<Registers<Aarch64>, StepError> {
     let mut unwinder = unwinder();
-    let (found, ()) = unwinder.find(address, |_| ());
+    let relative = RelativeAddress(address);
+    let (found, ()) = unwinder.find(relative, |_| ());
     let mut registers = Registers::new(address, sp, fp);
     registers.set(LR, lr);
     registers.set(X19, CALLER_X19);
-    let step = unwinder.step(found, address, true, &mut registers, &mut { memory })?;
+    let step = unwinder.step(found, relative, true, &mut registers, &mut { memory })?;
     assert_eq!(step, Step::Caller);
     Ok(registers)
 }
@@ -78,11 +81,11 @@ fn a_frame_is_left_from_each_of_its_instructions() {
         }
     }
     // As a caller: the address in its call of `leaf`.
-    let call = UNTABLED + 0x3f;
+    let call = RelativeAddress(UNTABLED + 0x3f);
     let mut unwinder = unwinder();
     let (found, ()) = unwinder.find(call, |_| ());
     assert_eq!(found.rule, Rule::Unknown);
-    let mut registers = Registers::new(call + 1, inside, inside);
+    let mut registers = Registers::new(call.0 + 1, inside, inside);
     assert_eq!(unwinder.step(found, call, false, &mut registers, &mut { stack }), Ok(Step::Caller));
     assert_eq!((registers.ip(), registers.sp(), registers.fp()), (RETURN, CALLER_SP, CALLER_FP));
 }
@@ -112,7 +115,7 @@ fn stubs_and_the_start_have_their_rules() {
     let image = image();
     assert_eq!(image.processor(), Processor::Aarch64);
     let mut cfi = Cfi::default();
-    let mut rule = |address: u64| cfi.find::<Aarch64>(&image, address).rule;
+    let mut rule = |address: u64| cfi.find::<Aarch64>(&image, RelativeAddress(address)).rule;
     let mut pushed = Cfa { offset: 16, ..Cfa::FRAMELESS };
     pushed.slots[11] = -1;
     assert_eq!(rule(PLT), Aarch64::FRAMELESS);
@@ -125,13 +128,13 @@ fn stubs_and_the_start_have_their_rules() {
 #[test]
 fn the_frame_pointer_of_a_waiting_thread_follows_from_the_prologue() {
     let mut unwinder = unwinder();
-    assert_eq!(unwinder.frame_pointer_distances(FRAMED + 0x3c), [0]);
-    assert!(unwinder.frame_pointer_distances(AUTHENTICATED + 0x34).is_empty());
+    assert_eq!(unwinder.frame_pointer_distances(RelativeAddress(FRAMED + 0x3c)), [0]);
+    assert!(unwinder.frame_pointer_distances(RelativeAddress(AUTHENTICATED + 0x34)).is_empty());
 }
 
 #[test]
 fn code_of_another_processor_has_no_rules() {
     let mut unwinder = Unwinder::<X86_64, ()>::new(Some(image()));
     assert!(unwinder.image().is_none());
-    assert_eq!(unwinder.find(FRAMED, |_| ()).0.rule, Rule::Unknown);
+    assert_eq!(unwinder.find(RelativeAddress(FRAMED), |_| ()).0.rule, Rule::Unknown);
 }

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use whyslow_unwind::x86_64::{Cfa, RSP};
-use whyslow_unwind::{Aarch64, Arch, Cfi, Image, Registers, Rule, Step, Unwinder, X86_64};
+use whyslow_unwind::{Aarch64, Arch, Cfi, Image, Registers, RelativeAddress, Rule, Step, Unwinder, X86_64};
 
 /// The number of AArch64 in ELF headers.
 const EM_AARCH64: u16 = 183;
@@ -38,7 +38,7 @@ fn a_running_function_is_found_at_its_own_entry() {
     let image = Image::open("/proc/self/exe".as_ref()).unwrap();
     let address = specimen as *const () as u64;
     let (start, offset) = mapping_of(address);
-    let relative = image.relative_address(offset).unwrap() + (address - start);
+    let relative = image.relative_address(offset).unwrap().plus(address - start);
     let code = image.code_at(relative, 16);
     #[expect(unsafe_code, reason = "compares the file with the running code")]
     // SAFETY: the function's code is mapped and longer than this.
@@ -49,7 +49,7 @@ fn a_running_function_is_found_at_its_own_entry() {
     let found = cfi.find::<X86_64>(&image, relative);
     assert!(
         matches!(found.rule, Rule::Cfa(Cfa { base: RSP, offset: 8, .. })),
-        "{:?} at {relative:#x}; {}",
+        "{:?} at {relative:x?}; {}",
         found,
         specimen(1)
     );
@@ -60,7 +60,7 @@ fn a_step_reads_the_return_address_and_moves_the_stack_pointer() {
     let image = Image::open("/proc/self/exe".as_ref()).unwrap();
     let address = specimen as *const () as u64;
     let (start, offset) = mapping_of(address);
-    let relative = image.relative_address(offset).unwrap() + (address - start);
+    let relative = image.relative_address(offset).unwrap().plus(address - start);
     let mut unwinder = Unwinder::<X86_64, ()>::new(Some(image));
     let (found, ()) = unwinder.find(relative, |_| ());
     let mut registers = Registers::new(address, 0x7000, 0x1234);
@@ -116,12 +116,13 @@ fn survives<A: Arch>(bytes: Vec<u8>, addresses: &[u32]) {
     let mut unwinder = Unwinder::<A, ()>::new(Some(image));
     for address in addresses {
         let address = u64::from(*address) % (4 << 20);
-        let (found, ()) = unwinder.find(address, |_| ());
+        let relative = RelativeAddress(address);
+        let (found, ()) = unwinder.find(relative, |_| ());
         for innermost in [true, false] {
             let mut registers = Registers::new(address, 0x7000, 0x7100);
             let mut memory = |address: u64| Some(address ^ 0x5555);
-            let _ = unwinder.step(found, address, innermost, &mut registers, &mut memory);
-            let _ = unwinder.frame_pointer_distances(address);
+            let _ = unwinder.step(found, relative, innermost, &mut registers, &mut memory);
+            let _ = unwinder.frame_pointer_distances(relative);
         }
     }
 }
@@ -137,7 +138,7 @@ fn ignores_a_search_table_with_an_impossible_length() {
     let (at, relative) = (at as usize, {
         let (start, offset) = mapping_of(specimen as *const () as u64);
         let image = Image::open("/proc/self/exe".as_ref()).unwrap();
-        image.relative_address(offset).unwrap() + (specimen as *const () as u64 - start)
+        image.relative_address(offset).unwrap().plus(specimen as *const () as u64 - start)
     });
     // Version, three encodings, the address of .eh_frame, the number of rows.
     bytes[at + 2] = UDATA8;

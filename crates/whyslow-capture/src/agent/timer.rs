@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whyslow_agent_host::{AgentHost, CpuRecord, CpuSample, Finished, Samples};
 use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World};
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 use whyslow_proc as proc;
 use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
@@ -94,7 +94,7 @@ impl TimerSource {
         self.accounts.sampled(task, *value_ns);
         let registers = AnyRegisters::of_context(Processor::HOST, registers);
         // Code generated at run time is not reported by the agent.
-        if !converter.has_code(*pid, registers.ip()) && self.read.insert(*pid) {
+        if !converter.has_code(*pid, RunTimeAddress(registers.ip())) && self.read.insert(*pid) {
             take_mappings(*pid, time_ns, &proc::Mapping::all_of(*pid).unwrap_or_default(), converter);
         }
         let dump = Dump { sp: registers.sp(), bytes: stack, cut: *cut };

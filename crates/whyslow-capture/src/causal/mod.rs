@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use whyslow_inject::PointEntry;
-use whyslow_numbers::{ClockNs, Start};
+use whyslow_numbers::{ClockNs, FileAddress, Start};
 use whyslow_profile::{Builder, Note};
 
 pub(crate) use self::controller::Controller;
@@ -74,7 +74,7 @@ pub struct EntryPoint {
     /// The program's file.
     pub program: PathBuf,
     /// Its address in that file.
-    pub address: u64,
+    pub address: FileAddress,
 }
 
 /// A code range of a module, relative to its image base.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 use whyslow_elf::ElfFile;
+use whyslow_numbers::{Bias, RunTimeAddress};
 use whyslow_proc::{Mapping, process};
 
 use super::{CodeRange, ModuleSamples};
@@ -83,7 +84,8 @@ fn image_base(pid: u32, path: &Path, mapping: &Mapping) -> Option<u64> {
             && (mapping.offset..mapping.offset + (mapping.end - mapping.start)).contains(&segment.file_offset)
     })?;
     let address = mapping.start + (segment.file_offset - mapping.offset);
-    Some(address.wrapping_sub(segment.address).wrapping_add(elf.image_base()))
+    let bias = Bias::between(RunTimeAddress(address), segment.address);
+    Some(bias.run_time(elf.image_base().0).0)
 }
 
 #[cfg(test)]

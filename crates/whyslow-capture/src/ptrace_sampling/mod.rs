@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashSet;
 use whyslow_convert::{Converter, Dump, Input, Sample, Task, UserStack, World};
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 use whyslow_proc::Mapping;
 use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
@@ -153,7 +153,7 @@ impl PtraceSource {
         let StackSample { time_ns, task, value_ns, registers, stack, cut } = sample;
         let registers = AnyRegisters::of_context(Processor::HOST, registers);
         // A library that was just loaded, or code generated at run time.
-        if !converter.has_code(task.pid, registers.ip()) && self.read.insert(task.pid) {
+        if !converter.has_code(task.pid, RunTimeAddress(registers.ip())) && self.read.insert(task.pid) {
             take_mappings(task.pid, *time_ns, &Mapping::all_of(task.pid).unwrap_or_default(), converter);
         }
         let dump = Dump { sp: registers.sp(), bytes: stack, cut: *cut };

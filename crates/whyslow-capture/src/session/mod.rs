@@ -71,7 +71,7 @@ pub(crate) fn record(
     let mut rows = Builder::new();
     let (metrics, setup) =
         Metrics::create(options, &started.cpu, &started.sample_target, &requests, &mut rows);
-    let setup = Setup { start: time_0, kernel_base: kernel_base.unwrap_or(0), ..setup };
+    let setup = Setup { start: time_0, kernel_base: kernel_base.unwrap_or_default(), ..setup };
     let mut converter = Converter::new(LiveWorld::new(marks), rows, &setup);
     if let Some(agent) = &started.agent {
         agent.begin(&meta, time_0);

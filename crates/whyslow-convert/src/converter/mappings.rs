@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use whyslow_elf::FileBytes;
+use whyslow_numbers::{RelativeAddress, RunTimeAddress};
 use whyslow_processor::Processor;
-use whyslow_profile::{LocationId, ModuleId, ModuleKind, RelativeAddress};
+use whyslow_profile::{LocationId, ModuleId, ModuleKind};
 
 use super::tables::Tables;
 use crate::arch::Convertible;
@@ -13,6 +14,9 @@ use crate::mapped_as::MappedAs;
 use crate::modules::{CodeModule, ModuleIndex, Modules, VDSO};
 use crate::space::{AddressSpace, Mapping};
 use crate::world::{FileMapping, World};
+
+/// All addresses.
+const ANYWHERE: Range<RunTimeAddress> = RunTimeAddress(0)..RunTimeAddress(u64::MAX);
 
 /// Limits on the memory that a source can make the converter use. The kernel limits what live processes map;
 /// a file can claim anything.
@@ -61,16 +65,16 @@ pub(super) struct Mappings {
     processes: FxHashMap<u32, Mapped>,
     limits: Limits,
     /// The address of the kernel's `_text`.
-    kernel_base: u64,
+    kernel_base: RunTimeAddress,
     /// The addresses that the kernel's symbols cover.
-    kernel_code: Range<u64>,
+    kernel_code: Range<RunTimeAddress>,
 }
 
 impl Mappings {
     /// No mappings yet, in a recording of this processor.
-    pub(super) fn new(processor: Processor, kernel_base: u64, limits: Limits) -> Self {
+    pub(super) fn new(processor: Processor, kernel_base: RunTimeAddress, limits: Limits) -> Self {
         let (modules, processes) = (Modules::new(processor), FxHashMap::default());
-        Self { modules, processes, limits, kernel_base, kernel_code: 0..u64::MAX }
+        Self { modules, processes, limits, kernel_base, kernel_code: ANYWHERE }
     }
 
     /// A process has started, with the mappings of its parent.
@@ -112,9 +116,14 @@ impl Mappings {
     }
 
     /// Sets the address range of the kernel's own code, starting at its `_text`.
-    pub(super) fn kernel_mapped(&mut self, world: &mut impl World, text: u64, end: u64) {
+    pub(super) fn kernel_mapped(
+        &mut self,
+        world: &mut impl World,
+        text: RunTimeAddress,
+        end: RunTimeAddress,
+    ) {
         self.kernel_base = text;
-        self.kernel_code = if world.is_kernel_at(text) { 0..u64::MAX } else { text..end };
+        self.kernel_code = if world.is_kernel_at(text) { ANYWHERE } else { text..end };
     }
 
     /// Whether a mapping of a process with this name is the program's own file: the first after an exec, or, if the
@@ -165,22 +174,27 @@ impl Mappings {
             MappedAs::File => Some(modules.file(builder, world, pid, mapping, kind)),
         };
         let (module, relative) = match file {
-            Some(module) if described == MappedAs::Vdso => (module, 0),
+            Some(module) if described == MappedAs::Vdso => (module, RelativeAddress(0)),
             Some(module) => {
                 let image = modules.image(module);
-                (module, image.and_then(|image| image.relative_address(offset)).unwrap_or(offset))
+                let known = image.and_then(|image| image.relative_address(offset));
+                (module, known.unwrap_or(RelativeAddress(offset)))
             }
-            None => (*process.jit.get_or_insert_with(|| modules.jit(builder, pid, None)), start),
+            // Code that is made at run time has no file: its addresses count from 0.
+            None => {
+                let jit = *process.jit.get_or_insert_with(|| modules.jit(builder, pid, None));
+                (jit, RelativeAddress(start.0))
+            }
         };
         process.space.insert(Mapping { start, end, module, relative });
     }
 
     /// The module data that an address of a process lies in, if any. Data mappings are not recorded, and
     /// zero-initialised data has no file, so the extent of the data comes from the module's own headers.
-    pub(super) fn data_at(&self, pid: u32, address: u64) -> Option<(ModuleId, RelativeAddress)> {
+    pub(super) fn data_at(&self, pid: u32, address: RunTimeAddress) -> Option<(ModuleId, RelativeAddress)> {
         let mapping = self.processes.get(&pid)?.space.below(address)?;
         let relative = mapping.relative_address(address);
-        let is_data = self.modules.image(mapping.module)?.is_data(relative.0);
+        let is_data = self.modules.image(mapping.module)?.is_data(relative);
         is_data.then(|| (self.modules.id(mapping.module), relative))
     }
 
@@ -196,7 +210,12 @@ impl Mappings {
     }
 
     /// The location of an address in a mapping.
-    pub(super) fn location(&self, tables: &mut Tables, mapping: Mapping, address: u64) -> LocationId {
+    pub(super) fn location(
+        &self,
+        tables: &mut Tables,
+        mapping: Mapping,
+        address: RunTimeAddress,
+    ) -> LocationId {
         let module = self.modules.id(mapping.module);
         tables.builder.location(Some(module), mapping.relative_address(address))
     }
@@ -207,13 +226,13 @@ impl Mappings {
         &mut self,
         world: &mut impl World,
         tables: &mut Tables,
-        address: u64,
+        address: RunTimeAddress,
     ) -> LocationId {
         let module = self.modules.kernel(&mut tables.builder, world);
         if !self.kernel_code.contains(&address) {
-            return tables.builder.location(None, RelativeAddress(address));
+            return tables.builder.location(None, RelativeAddress(address.0));
         }
-        let relative = RelativeAddress(address.wrapping_sub(self.kernel_base));
+        let relative = RelativeAddress(address.behind(self.kernel_base));
         tables.builder.location(Some(self.modules.id(module)), relative)
     }
 
@@ -231,7 +250,13 @@ impl Mappings {
             modules.vdso(builder, world)
         } else {
             let key = world.identify(pid, path);
-            let mapping = FileMapping { key, generation: 0, start: 0, end: 0, offset: 0 };
+            let mapping = FileMapping {
+                key,
+                generation: 0,
+                start: RunTimeAddress(0),
+                end: RunTimeAddress(0),
+                offset: 0,
+            };
             modules.file(builder, world, pid, mapping, kind)
         };
         modules.id(index)

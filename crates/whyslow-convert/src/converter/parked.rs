@@ -7,7 +7,7 @@
 //! The layout is the compiler's, as seen with parking_lot_core 0.9.12. What is read must look like
 //! it: no other lock waits with these values.
 
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 
 use crate::input::Dump;
 use crate::world::World;
@@ -40,7 +40,8 @@ pub(super) fn parked_on(world: &impl World, pid: u32, futex: u64, dump: Option<&
         return key(bytes).map(|key| Parked { key, read_ns: None });
     }
     let mut bytes = [0; LENGTH];
-    let read = world.has_memory() && world.read_memory(pid, address, &mut bytes) == Ok(LENGTH);
+    let read =
+        world.has_memory() && world.read_memory(pid, RunTimeAddress(address), &mut bytes) == Ok(LENGTH);
     let read_ns = world.now_ns().filter(|_| read)?;
     key(&bytes).map(|key| Parked { key, read_ns: Some(read_ns) })
 }

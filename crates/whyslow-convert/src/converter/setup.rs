@@ -1,6 +1,6 @@
 //! What a source decides before its first input.
 
-use whyslow_numbers::Start;
+use whyslow_numbers::{RunTimeAddress, Start};
 use whyslow_processor::Processor;
 use whyslow_profile::MetricId;
 
@@ -13,7 +13,7 @@ pub struct Setup {
     /// [`crate::Input::Begins`].
     pub start: Start,
     /// The address of the kernel's `_text`; 0 if unknown.
-    pub kernel_base: u64,
+    pub kernel_base: RunTimeAddress,
     /// The processor of the recording.
     pub processor: Processor,
     /// How much the source can make the converter keep.
@@ -35,7 +35,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             start: Start::default(),
-            kernel_base: 0,
+            kernel_base: RunTimeAddress(0),
             processor: Processor::HOST,
             limits: Limits::NONE,
             accounts: None,

@@ -4,6 +4,7 @@
 use std::iter;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use whyslow_numbers::RunTimeAddress;
 use whyslow_profile::{Builder, LocationId, RelativeAddress, StackId, ThreadId};
 use whyslow_unwind::{AnyRegisters, Registers};
 
@@ -214,7 +215,7 @@ pub(super) fn with_kernel<W: World>(
     mut stack: Option<StackId>,
 ) -> Option<StackId> {
     for (at, ip) in kernel.iter().enumerate().rev() {
-        let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
+        let address = RunTimeAddress(if at == 0 { *ip } else { ip.wrapping_sub(1) });
         let location = code.kernel_location(*world, tables, address);
         stack = Some(tables.builder.stack(stack, location));
     }
@@ -231,10 +232,10 @@ fn frames<W>(
     let mut locations = Vec::with_capacity(addresses.len());
     let mut cut = false;
     for (at, ip) in addresses.iter().enumerate() {
-        let address = if at == 0 { *ip } else { ip.wrapping_sub(1) };
+        let address = RunTimeAddress(if at == 0 { *ip } else { ip.wrapping_sub(1) });
         match space.find(address) {
             Some(mapping) => locations.push(code.location(tables, mapping, address)),
-            None if at == 0 => locations.push(tables.builder.location(None, RelativeAddress(address))),
+            None if at == 0 => locations.push(tables.builder.location(None, RelativeAddress(address.0))),
             // The address is not code, so it was not a return address: the frame pointer held something else.
             None => {
                 cut = true;

@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 use whyslow_profile::{SpecialFrame, StackId, ThreadId, ThreadTimes, WaitFrame, WokenBy};
 
 use self::alike::Place;
@@ -355,7 +355,7 @@ impl Waits {
 /// Where a thread waits.
 fn place_of(code: &Mappings, pid: u32, stack: StackId, argument: u64, parked: Option<Parked>) -> Place {
     let parked_on = parked.map_or(0, |parked| parked.key);
-    let data = code.data_at(pid, if parked_on > 0 { parked_on } else { argument });
+    let data = code.data_at(pid, RunTimeAddress(if parked_on > 0 { parked_on } else { argument }));
     Place { stack, argument, parked_on, data }
 }
 

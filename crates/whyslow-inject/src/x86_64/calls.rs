@@ -1,12 +1,12 @@
 //! Finds the functions that a function calls.
 
 use iced_x86::{FlowControl, OpKind};
+use whyslow_numbers::RunTimeAddress;
 
 use super::prologue::{Code64, instructions};
 use crate::image::{Image, Slot};
 
-/// The targets of a function's calls and jumps, as far as the file determines them. Addresses are the file's.
-/// An entry of the procedure linkage table is replaced by its target.
+/// The targets of a function's calls and jumps, as far as the file determines them. An entry of the procedure linkage table is replaced by its target.
 pub(crate) fn targets<'d>(image: &Image<'d>, code: Code64<'d>) -> Vec<Slot<'d>> {
     let end = code.address + code.bytes.len() as u64;
     instructions(code)
@@ -15,13 +15,14 @@ pub(crate) fn targets<'d>(image: &Image<'d>, code: Code64<'d>) -> Vec<Slot<'d>> 
                 let target = instruction.near_branch_target();
                 let inside = (code.address..end).contains(&target);
                 (!inside).then(|| {
-                    through_plt(image, target).unwrap_or(Slot::Here(target.wrapping_sub(image.bias)))
+                    let target = RunTimeAddress(target);
+                    through_plt(image, target).unwrap_or(Slot::Here(image.bias.file(target)))
                 })
             }
             FlowControl::IndirectCall | FlowControl::IndirectBranch
                 if instruction.op0_kind() == OpKind::Memory && instruction.is_ip_rel_memory_operand() =>
             {
-                image.slot(instruction.ip_rel_memory_address())
+                image.slot(RunTimeAddress(instruction.ip_rel_memory_address()))
             }
             _ => None,
         })
@@ -30,10 +31,11 @@ pub(crate) fn targets<'d>(image: &Image<'d>, code: Code64<'d>) -> Vec<Slot<'d>> 
 
 /// The function behind an entry of the procedure linkage table: code without a symbol that jumps through a
 /// known word.
-fn through_plt<'d>(image: &Image<'d>, target: u64) -> Option<Slot<'d>> {
-    let code = image.code_at(target.wrapping_sub(image.bias), 16)?;
+fn through_plt<'d>(image: &Image<'d>, target: RunTimeAddress) -> Option<Slot<'d>> {
+    let code = image.code_at(image.bias.file(target), 16)?;
     let jump = instructions(code)
         .take(2)
         .find(|instruction| instruction.flow_control() == FlowControl::IndirectBranch)?;
-    jump.is_ip_rel_memory_operand().then(|| image.slot(jump.ip_rel_memory_address())).flatten()
+    let word = RunTimeAddress(jump.ip_rel_memory_address());
+    jump.is_ip_rel_memory_operand().then(|| image.slot(word)).flatten()
 }

@@ -19,6 +19,7 @@ use crate::answers::{Answers, RawFrame, RawFunction};
 use crate::optimised::Evidence;
 use crate::symtab::Symbols;
 use whyslow_elf::Elf;
+use whyslow_numbers::FileAddress;
 
 pub(crate) use index::Units;
 
@@ -96,8 +97,8 @@ pub(crate) struct DebugInfo<'a> {
 /// The results of one unit, or of all.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// Addresses with at least one function. Addresses are virtual, not relative.
-    pub answers: Answers,
+    /// Addresses with at least one function.
+    pub answers: Answers<FileAddress>,
     /// Addresses with a line but no function: address, file, line.
     pub lines: Vec<(u64, Option<String>, u32)>,
     /// The units' evidence about optimisation.
@@ -107,9 +108,10 @@ pub(crate) struct Found {
 }
 
 impl DebugInfo<'_> {
-    /// Resolves sorted, distinct virtual addresses.
-    pub(crate) fn resolve(&self, addresses: &[u64]) -> Found {
-        let questions = self.units.questions(addresses);
+    /// Resolves sorted, distinct addresses.
+    pub(crate) fn resolve(&self, addresses: &[FileAddress]) -> Found {
+        let addresses: Vec<u64> = addresses.iter().map(|address| address.0).collect();
+        let questions = self.units.questions(&addresses);
         let parts: Vec<Found> =
             questions.into_par_iter().map(|(unit, wanted)| unit::resolve(self, unit, &wanted)).collect();
         let mut seen = rustc_hash::FxHashSet::default();
@@ -120,6 +122,7 @@ impl DebugInfo<'_> {
             all.missing_units += part.missing_units;
         }
         for (address, file, line) in parts.into_iter().flat_map(|part| part.lines) {
+            let address = FileAddress(address);
             let Some(symbol) = self.symbols.find(address) else { continue };
             if seen.insert(address) {
                 let answers = &mut all.answers;

@@ -2,6 +2,7 @@
 
 use gimli::{AttributeValue, UnitOffset, UnitRef};
 use rustc_hash::FxHashMap;
+use whyslow_numbers::FileAddress;
 use whyslow_profile::AsyncForm;
 
 use super::lines::{Line, lines_of};
@@ -262,7 +263,11 @@ fn answer<'u, 'a: 'u>(
                 Some(&known) => known,
                 None => {
                     let identity = identity(references, dwarf, unit, node.entry);
-                    let symbol = if node.parent.is_none() { files.info.symbols.find(address) } else { None };
+                    let symbol = if node.parent.is_none() {
+                        files.info.symbols.find(FileAddress(address))
+                    } else {
+                        None
+                    };
                     let start = lines.at(extent.0).filter(|line| node.parent.is_none() && line.line > 0);
                     let start =
                         start.map(|start| (files.text(found, FileTable::Own, start.file), start.line));
@@ -288,7 +293,8 @@ fn answer<'u, 'a: 'u>(
                 .lines
                 .extend(own_line.map(|line| (address, files.path(FileTable::Own, line.file), line.line)));
         } else {
-            found.answers.add(address, extent, &frames);
+            let extent = (FileAddress(extent.0), FileAddress(extent.1));
+            found.answers.add(FileAddress(address), extent, &frames);
         }
     }
 }

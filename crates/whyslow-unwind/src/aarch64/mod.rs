@@ -6,6 +6,7 @@ mod registers;
 mod rule;
 mod trampoline;
 
+use whyslow_numbers::RelativeAddress;
 use whyslow_processor::Processor;
 
 pub use self::registers::{FP, LR, PC, SP, X0, X8, X19};
@@ -65,11 +66,11 @@ impl Arch for Aarch64 {
         }
     }
 
-    fn plt_rule(image: &Image, address: u64) -> Option<Rule<Self>> {
+    fn plt_rule(image: &Image, address: RelativeAddress) -> Option<Rule<Self>> {
         plt::cfa(image, address).map(Rule::Cfa)
     }
 
-    fn untabled_rule(image: Option<&Image>, address: u64, innermost: bool) -> Cfa {
+    fn untabled_rule(image: Option<&Image>, address: RelativeAddress, innermost: bool) -> Cfa {
         let code = |image: &Image| prologue::cfa_at(image, address, innermost);
         image.and_then(code).unwrap_or(Cfa::FRAME_POINTER)
     }

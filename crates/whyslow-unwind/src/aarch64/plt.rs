@@ -5,6 +5,8 @@
 //!          entry n:   [bti c]   adrp x16   ldr x17   add x16   [autia1716]   br x17                    no stack
 //! ```
 
+use whyslow_numbers::RelativeAddress;
+
 use super::registers::LR;
 use super::rule::Cfa;
 use crate::image::{Image, Section};
@@ -15,9 +17,9 @@ const FIRST: u64 = 32;
 const PUSH: [u8; 4] = [0xf0, 0x7b, 0xbf, 0xa9];
 
 /// The rule for a relative address inside a stub.
-pub(super) fn cfa(image: &Image, address: u64) -> Option<Cfa> {
+pub(super) fn cfa(image: &Image, address: RelativeAddress) -> Option<Cfa> {
     let into = |section: &Section| {
-        address.checked_sub(section.address).filter(|into| *into < section.bytes.len() as u64)
+        address.0.checked_sub(section.address.0).filter(|into| *into < section.bytes.len() as u64)
     };
     if image.plt_other.iter().any(|section| into(section).is_some()) {
         return Some(Cfa::FRAMELESS);

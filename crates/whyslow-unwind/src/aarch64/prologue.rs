@@ -4,6 +4,8 @@
 //! Instructions have four bytes each, so code is read backwards as well: to where the function begins, or to the last
 //! branch. Between the two, and from an address to the next `ret`, the effect on the stack is exact.
 
+use whyslow_numbers::RelativeAddress;
+
 use super::registers::{FP, LR, SP};
 use super::rule::Cfa;
 use crate::image::Image;
@@ -184,9 +186,9 @@ fn slot(bytes: i32) -> Option<i16> {
 
 /// The rule at an address, from the code around it; `None` if it has no shape that is known. `innermost` code was
 /// interrupted there; other code has set up its frame.
-pub(super) fn cfa_at(image: &Image, address: u64, innermost: bool) -> Option<Cfa> {
+pub(super) fn cfa_at(image: &Image, address: RelativeAddress, innermost: bool) -> Option<Cfa> {
     // A caller's address is in the middle of its call.
-    let address = address & !3;
+    let address = RelativeAddress(address.0 & !3);
     let before = image.code_before(address, 4 * BODY);
     if innermost {
         let ahead = image.code_at(address, 4 * PROLOGUE);

@@ -6,6 +6,7 @@ mod registers;
 mod rule;
 mod trampoline;
 
+use whyslow_numbers::RelativeAddress;
 use whyslow_processor::Processor;
 
 pub use self::registers::{R12, R15, RAX, RBP, RBX, RDI, RIP, RSP};
@@ -65,11 +66,11 @@ impl Arch for X86_64 {
         }
     }
 
-    fn plt_rule(image: &Image, address: u64) -> Option<Rule<Self>> {
+    fn plt_rule(image: &Image, address: RelativeAddress) -> Option<Rule<Self>> {
         plt::cfa(image, address).map(Rule::Cfa)
     }
 
-    fn untabled_rule(image: Option<&Image>, address: u64, innermost: bool) -> Cfa {
+    fn untabled_rule(image: Option<&Image>, address: RelativeAddress, innermost: bool) -> Cfa {
         let code = image.map_or(&[][..], |image| image.code_at(address, 8));
         if innermost { prologue::cfa_at(code) } else { Cfa::FRAME_POINTER }
     }

@@ -6,15 +6,17 @@
 //! .plt.got, .plt.sec:  jmp *GOT[n]
 //! ```
 
+use whyslow_numbers::RelativeAddress;
+
 use super::rule::Cfa;
 use crate::image::{Image, Section};
 
 const ENTRY: u64 = 16;
 
 /// The rule for a relative address inside a stub.
-pub(super) fn cfa(image: &Image, address: u64) -> Option<Cfa> {
+pub(super) fn cfa(image: &Image, address: RelativeAddress) -> Option<Cfa> {
     let into = |section: &Section| {
-        address.checked_sub(section.address).filter(|into| *into < section.bytes.len() as u64)
+        address.0.checked_sub(section.address.0).filter(|into| *into < section.bytes.len() as u64)
     };
     if image.plt_other.iter().any(|section| into(section).is_some()) {
         return Some(Cfa::sp_plus(8));

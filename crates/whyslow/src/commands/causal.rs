@@ -202,7 +202,7 @@ fn entries(command: &Command, names: &[String]) -> Result<Vec<EntryPoint>> {
         entries.extend(found.into_iter().map(|function| EntryPoint {
             name: function.name,
             program: path.clone(),
-            address: function.start.wrapping_add(elf.image_base()),
+            address: elf.image_base().file(function.start),
         }));
     }
     Ok(entries)

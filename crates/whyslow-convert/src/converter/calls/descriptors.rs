@@ -1,6 +1,6 @@
 //! What calls do to descriptors.
 
-use whyslow_numbers::ClockNs;
+use whyslow_numbers::{ClockNs, RunTimeAddress};
 use whyslow_profile::Builder;
 
 use super::files::{FileId, Files};
@@ -91,7 +91,9 @@ impl Files {
             Does::Pipe => {
                 // The program mostly still has the numbers where the kernel has put them.
                 let mut numbers = [0; 8];
-                if world.read_memory(pid, call.arguments[0], &mut numbers) != Ok(numbers.len()) {
+                if world.read_memory(pid, RunTimeAddress(call.arguments[0]), &mut numbers)
+                    != Ok(numbers.len())
+                {
                     return;
                 }
                 let word = |at: usize| i32::from_ne_bytes([0, 1, 2, 3].map(|byte| numbers[at + byte]));

@@ -2,6 +2,7 @@
 
 use whyslow_elf::Elf;
 use whyslow_elf::testing::Built;
+use whyslow_numbers::{FileAddress, RunTimeAddress};
 
 use super::*;
 use crate::Converter;
@@ -24,7 +25,7 @@ fn a_sample_uses_the_mappings_of_its_time() {
     recorded.sample_at(APP, 2, 0x1010);
     recorded.map(100, "/lib/second", 0x1000);
     recorded.sample_at(APP, 3, 0x1010);
-    let has = |pid, address| recorded.converter.has_code(pid, address);
+    let has = |pid, address| recorded.converter.has_code(pid, RunTimeAddress(address));
     assert!(has(100, 0x1010) && !has(100, 0x9999) && !has(101, 0x1010));
     assert_eq!(recorded.stacks(), ["?1010", "/lib/first+10", "/lib/second+10"]);
 }
@@ -59,17 +60,17 @@ fn one_file_is_one_module_in_all_processes() {
 fn an_address_after_code_is_in_its_module_data_up_to_the_end_of_the_data() {
     let mut recorded = recorded();
     let file = Built::default().load(0x1000, b"code").data(0x4000, b"initials", 0x2000).bytes();
-    let offset = Elf::parse(&file).unwrap().file_offset_of(0x1000).unwrap();
+    let offset = Elf::parse(&file).unwrap().file_offset_of(FileAddress(0x1000)).unwrap();
     recorded.converter.world.files.insert("/lib/first".to_owned(), file);
     let loaded_at = 0x7f00_0000;
     let key = FileKey { path: "/lib/first".to_owned(), device: (0, 0), inode: 0 };
-    let (start, end) = (loaded_at, loaded_at + 0x1000);
+    let [start, end] = [loaded_at, loaded_at + 0x1000].map(RunTimeAddress);
     let mapping = FileMapping { key, generation: 0, start, end, offset };
     let Converter { world, tables, mappings, .. } = &mut recorded.converter;
     mappings.map(world, tables, 100, mapping, ModuleKind::Library);
     recorded.map(100, "/lib/second", loaded_at + 0x1_0000);
     let at = |pid, relative| {
-        let found = recorded.converter.mappings.data_at(pid, loaded_at + relative);
+        let found = recorded.converter.mappings.data_at(pid, RunTimeAddress(loaded_at + relative));
         found.map(|(module, address)| (module.index(), address.0))
     };
     assert_eq!(at(100, 0x3000), Some((0, 0x3000)));
@@ -77,7 +78,7 @@ fn an_address_after_code_is_in_its_module_data_up_to_the_end_of_the_data() {
     assert_eq!(at(100, 0x3000 + 0x2008), None, "after the last one");
     assert_eq!(at(100, 0x10), None, "code");
     assert_eq!(at(100, 0x1_0010), None, "in a module without a file");
-    assert_eq!((at(101, 0x3000), recorded.converter.mappings.data_at(100, 3)), (None, None));
+    assert_eq!((at(101, 0x3000), recorded.converter.mappings.data_at(100, RunTimeAddress(3))), (None, None));
 }
 
 #[test]
@@ -128,7 +129,9 @@ fn limits_the_mappings_that_a_file_claims() {
 fn only_the_kernels_own_code_is_known_after_a_reboot() {
     let mut recorded = recorded();
     let (metric, task) = (recorded.metric, crate::Task { pid: 100, tid: 100 });
-    recorded.converter.take(&crate::Input::KernelMapped(0x10_0000, 0x20_0000));
+    recorded
+        .converter
+        .take(&crate::Input::KernelMapped(RunTimeAddress(0x10_0000), RunTimeAddress(0x20_0000)));
     recorded.converter.take(&crate::Input::Sample(crate::Sample {
         metric,
         time_ns: at(1),

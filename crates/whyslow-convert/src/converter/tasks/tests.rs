@@ -228,7 +228,8 @@ fn a_fork_later_than_the_first_record_is_another_process() {
 fn an_unannounced_process_is_described_by_the_world() {
     let mut recorded = recorded();
     let key = crate::FileKey { path: "/bin/daemon".to_owned(), device: (0, 0), inode: 7 };
-    let mapping = crate::FileMapping { key, generation: 0, start: 0x4000, end: 0x5000, offset: 0 };
+    let [start, end] = [0x4000, 0x5000].map(whyslow_numbers::RunTimeAddress);
+    let mapping = crate::FileMapping { key, generation: 0, start, end, offset: 0 };
     let running = Running {
         name: Some("daemon".to_owned()),
         threads: vec![(300, None), (301, Some("worker".to_owned()))],

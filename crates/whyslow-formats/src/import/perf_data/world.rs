@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 use whyslow_convert::{FileKey, FileMapping, KERNEL, Opened, ReadError, Running, VDSO, World};
+use whyslow_numbers::RunTimeAddress;
 use whyslow_proc::{MappingKind, kernel};
 use whyslow_processor::Processor;
 use whyslow_unwind::Image;
@@ -110,15 +111,15 @@ impl World for RecordedWorld {
         Some(self.build_ids.get(KERNEL).map_or(NOBODYS_ID, String::as_str).to_owned())
     }
 
-    fn is_kernel_at(&mut self, text: u64) -> bool {
-        self.same_kernel && kernel::text_address() == Some(text)
+    fn is_kernel_at(&mut self, text: RunTimeAddress) -> bool {
+        self.same_kernel && kernel::text_address() == Some(text.0)
     }
 
     fn has_memory(&self) -> bool {
         false
     }
 
-    fn read_memory(&self, _pid: u32, _address: u64, _into: &mut [u8]) -> Result<usize, ReadError> {
+    fn read_memory(&self, _pid: u32, _address: RunTimeAddress, _into: &mut [u8]) -> Result<usize, ReadError> {
         Err(ReadError::Refused)
     }
 

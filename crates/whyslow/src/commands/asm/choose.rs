@@ -4,7 +4,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 
 use whyslow_analyze::{Candidate, FunctionTable, candidates, meant};
-use whyslow_profile::{ModuleId, ModuleKind, Profile};
+use whyslow_profile::{ModuleId, ModuleKind, Profile, RelativeAddress};
 use whyslow_symbols::{Fit, FunctionSymbol, Wanted};
 use whyslow_words::{Percent, number_of};
 
@@ -244,7 +244,7 @@ fn in_files(
 
 fn in_binary(asked: &Asked, binary: &Binary, wanted: &str, index: Option<usize>) -> Result<FunctionSymbol> {
     if let Some(address) = address(wanted) {
-        return binary.function_at(address).ok_or_else(|| {
+        return binary.function_at(RelativeAddress(address)).ok_or_else(|| {
             Failure::new(format!("{}: no function at {wanted}", asked.file))
                 .next("an address relative to the start of the file's image")
         });

@@ -1,6 +1,7 @@
 //! Reads code: from a profile, or from the file of a program.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use whyslow_asm::{Body, Callee, Language, Names, Processor, Target};
@@ -107,11 +108,11 @@ impl Binary {
     }
 
     /// The function around an address.
-    pub(super) fn function_at(&self, address: u64) -> Option<FunctionSymbol> {
-        let (start, end) = whyslow_symbols::function_at(&self.elf()?, self.file.map(), address)?;
+    pub(super) fn function_at(&self, address: RelativeAddress) -> Option<FunctionSymbol> {
+        let Range { start, end } = whyslow_symbols::function_at(&self.elf()?, self.file.map(), address)?;
         let file = self.path().file_name().map(|name| name.to_string_lossy().into_owned());
-        let name = format!("{}+{start:#x}", file.unwrap_or_default());
-        Some(FunctionSymbol { name, start, size: end.checked_sub(start)? })
+        let name = format!("{}+{:#x}", file.unwrap_or_default(), start.0);
+        Some(FunctionSymbol { name, start, size: end.0.checked_sub(start.0)? })
     }
 
     /// The bytes of a function.
@@ -119,9 +120,9 @@ impl Binary {
         /// Longer functions are cut: the size comes from the file, and no one reads that much code.
         const LARGEST: u64 = 16 << 20;
         let elf = self.elf()?;
-        let start = elf.image_base().checked_add(function.start)?;
+        let start = elf.image_base().checked_file(function.start)?;
         let bytes = elf.bytes_at(start, function.size.min(LARGEST))?.to_vec();
-        Some(Code { module, start: RelativeAddress(function.start), bytes })
+        Some(Code { module, start: function.start, bytes })
     }
 
     /// Disassembles code and names its callees.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gimli::{EndianSlice, LittleEndian};
 use object::elf;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
-use whyslow_elf::{DebugFolders, Elf, ElfFile, FileBytes, Headers};
+use whyslow_elf::{DebugFolders, Elf, ElfFile, FileAddress, FileBytes, Headers};
 use whyslow_unwind::{Image, UnwindTables};
 
 /// Units of debug info to read; a sample is enough.
@@ -134,7 +134,7 @@ fn kind(headers: &Headers<'_>) -> (Kind, bool) {
         elf::ET_EXEC => (Kind::Program, !interpreted),
         elf::ET_DYN if interpreted => (Kind::Program, false),
         // Static position-independent programs look like libraries, but have an entry point and no soname.
-        elf::ET_DYN if headers.entry() != 0 && !headers.has_soname() => (Kind::Program, true),
+        elf::ET_DYN if headers.entry() != FileAddress(0) && !headers.has_soname() => (Kind::Program, true),
         elf::ET_DYN => (Kind::Library, false),
         _ => (Kind::Other, false),
     }
