@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, test } from 'node:test';
+import { causal } from '../viewer/test/causal.mjs';
 import { found } from '../viewer/test/found.mjs';
 import { heap } from '../viewer/test/heap.mjs';
 import { SHAPES } from '../viewer/test/make-payload.mjs';
@@ -27,7 +28,7 @@ describe('axe-core finds no violations', () => {
   for (const theme of ['light', 'dark']) {
     test(`in ${theme} panels`, async () => {
       const all = [];
-      for (const file of [realistic(), pageOf('heap', () => heap({ cpu: true, processes: true })), pageOf('waits', waits), pageOf('locks', locks), pageOf('parallel', parallel), pageOf('tasks', tasks), pageOf('findings', found)]) {
+      for (const file of [realistic(), pageOf('heap', () => heap({ cpu: true, processes: true })), pageOf('waits', waits), pageOf('locks', locks), pageOf('parallel', parallel), pageOf('tasks', tasks), pageOf('findings', found), pageOf('causal', causal)]) {
         await open(file, `#theme=${theme}`);
         assert.equal(await page.getAttribute('html', 'data-theme'), theme);
         for (const tab of await page.getByRole('tab').all()) {

@@ -11,6 +11,7 @@ import { Header } from './header.tsx';
 import { Help } from './help.tsx';
 import type { Model } from './model.ts';
 import type { Dispatch, PanelProps } from './panel.ts';
+import { CausalPanel } from './panels/causal.tsx';
 import { CallTreePanel } from './panels/calltree.tsx';
 import { FindingsPanel } from './panels/findings.tsx';
 import { FunctionsPanel } from './panels/functions.tsx';
@@ -44,6 +45,7 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   spans: { title: 'Spans', Panel: SpansPanel },
   quality: { title: 'Quality', Panel: QualityPanel },
   findings: { title: 'Findings', Panel: FindingsPanel },
+  causal: { title: 'Causal', Panel: CausalPanel },
   heap: { title: 'Heap', Panel: HeapPanel },
   locks: { title: 'Locks', Panel: LocksPanel },
   critical: { title: 'Critical path', Panel: CriticalPanel },
@@ -58,6 +60,7 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
 /** Panels that not every profile has data for. */
 const WITHIN: Partial<Record<Tab, (model: Model) => boolean>> = {
   findings: model => model.profile.explained !== undefined,
+  causal: model => model.profile.causalFacts !== undefined,
   heap: model => model.profile.heap.count > 0,
   locks: model => model.profile.locks.count > 0,
   critical: knowsWakers,

@@ -144,8 +144,11 @@ const KEY = 'source-line';
 export function toLine(model: Model, state: State, { row, fn, file, line }: Finding): Partial<State> | undefined {
   if (fn === undefined || fn >= model.profile.functions.count || file === NONE || line === 0) return undefined;
   const metric = model.profile.findings.metric[row]!;
-  return { tab: 'source', fn, ...(metric === NONE ? {} : { metric }), panel: { ...state.panel, [KEY]: [fn, file, line].join('.') } };
+  return { tab: 'source', fn, ...(metric === NONE ? {} : { metric }), panel: wantLine(state, fn, file, line) };
 }
+
+/** The panel settings that make the source panel show a line of a function. */
+export const wantLine = (state: State, fn: number, file: number, line: number): State['panel'] => ({ ...state.panel, [KEY]: [fn, file, line].join('.') });
 
 /** The line that the source panel was asked to show, if it belongs to the selected function. */
 export function wantedLine({ fn, panel }: State): { file: number; line: number } | undefined {

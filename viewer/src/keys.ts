@@ -39,7 +39,7 @@ export const KEYS: readonly Key[] = [
   { place: 'timeline', keys: 'x', does: 'Collapse or expand the process or the group of threads' },
   { place: 'timeline', keys: 'Ctrl+wheel', does: 'Zoom the timeline; without Ctrl where there is nothing to scroll' },
   { place: 'table', keys: '↑  ↓', does: 'Next, previous row (also Page Up, Page Down, Home, End)' },
-  { place: 'table', keys: 'Enter', does: 'Function: show its source. Span: show only the samples inside. Caller or callee: go to it. Allocation site, wait, system call, lock, function in the Parallelism panel, task: show in the flame graph' },
+  { place: 'table', keys: 'Enter', does: 'Function: show its source. Span: show only the samples inside. Caller or callee: go to it. Allocation site, wait, system call, lock, function in the Parallelism panel, task: show in the flame graph. Causal: show the source' },
   { place: 'table', keys: '→  ←', does: 'Call tree: expand and step in, collapse and step out' },
   { place: 'table', keys: '*', does: 'Call tree: expand everything below' },
   { place: 'table', keys: 'Shift+↑ ↓', does: 'Select rows (Ctrl+A: all); Ctrl+C copies them for a spreadsheet' },

@@ -1,6 +1,7 @@
 // Decodes the container of a profile into tables of typed arrays, and checks every reference once.
 
 import { ascending, damaged, isCount, isRecord, NONE, PayloadError, readContainer, within, type Columns, type Container } from './container.ts';
+import { checkCausal, readCausal, readCausalFacts, type CausalFacts, type CausalTables } from './causaltables.ts';
 import { checkCode, readCode, type CodeTables } from './codetables.ts';
 import { checkSyscalls, readSyscalls, type SyscallTables } from './syscalltables.ts';
 import { checkFindings, readExplained, readFindings, type ExplainedFacts, type FindingTables } from './findingtables.ts';
@@ -98,9 +99,11 @@ export interface WaitDetails {
   wakerStack: Uint32Array;
 }
 
-export interface Profile extends FindingTables, CodeTables, SyscallTables {
+export interface Profile extends FindingTables, CausalTables, CodeTables, SyscallTables {
   /** The summary of the whole profile; undefined without `explain`. */
   explained: ExplainedFacts | undefined;
+  /** Facts about experiments of causal profiling; undefined without any. */
+  causalFacts: CausalFacts | undefined;
   context: Context;
   quality: Quality;
   strings: { bytes: Uint8Array; ends: Uint32Array };
@@ -164,7 +167,7 @@ export interface Profile extends FindingTables, CodeTables, SyscallTables {
 
 interface Header {
   context: Partial<Context>; quality: Quality; heap: Record<string, unknown> | undefined; carriers: CarrierFamily[];
-  timeKinds: TimeKind[]; reasons: Reason[]; parallelism: ParallelismFacts; explained: ExplainedFacts | undefined; skid: string | undefined;
+  timeKinds: TimeKind[]; reasons: Reason[]; parallelism: ParallelismFacts; explained: ExplainedFacts | undefined; causal: CausalFacts | undefined; skid: string | undefined;
 }
 
 /** Reads a decompressed container. Columns that an older writer did not have are filled with "unknown". */
@@ -209,6 +212,8 @@ export function decodeProfile({ header: given, columns }: Container): Profile {
     quality: header.quality,
     explained: header.explained,
     ...readFindings(columns),
+    causalFacts: header.causal,
+    ...readCausal(columns),
     strings,
     processes: {
       count: processCount, pid: u32('processes.pid', processCount), parent: u32('processes.parent', processCount),
@@ -319,6 +324,7 @@ function headerOf(header: Record<string, unknown>): Header {
     carriers: Array.isArray(header.carriers) ? header.carriers.slice(0, MOST_CARRIERS).map(readCarrier) : [],
     timeKinds,
     explained: readExplained(header.explained),
+    causal: readCausalFacts(header.causal),
     skid: typeof header.skid === 'string' ? header.skid : undefined,
     parallelism: { sealed: parallelism.sealed !== false, end: isCount(parallelism.end_ns) ? parallelism.end_ns : 0 },
     reasons: Array.isArray(header.reasons) ? header.reasons.slice(0, 254).map(reason => readReason(reason, timeKinds.length)) : [],
@@ -411,6 +417,7 @@ function check(profile: Profile): void {
   within('charges.function', charges.function, functions.count + modules.count + 2, false);
   within('charges.file', charges.file, texts, true);
   within('metrics.name', metrics.name, texts, true);
+  checkCausal(profile, { texts, functions: functions.count });
   checkFindings(profile, { texts, named: named + 1, metrics: metrics.count, stacks: stacks.count });
   profile.samples.forEach((samples, metric) => {
     within(`samples.${metric}.thread`, samples.thread, Math.max(1, threads.count), false);

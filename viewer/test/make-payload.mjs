@@ -167,7 +167,8 @@ export class Payload {
     const ofBars = { site: 'u32', of: 'u8', bar: 'u8', blocks: 'f64' };
     const ofCalls = { only_waits: 'u8', time: 'f64', count: 'f64', total: 'f64', max: 'f64', bytes: 'f64', calls: 'f64' };
     const ofFindings = { share: 'f64', low: 'f64', high: 'f64' };
-    const typeOf = (table, column) => table.startsWith('syscall') ? ofCalls[column] ?? 'u32' : table.startsWith('finding') ? ofFindings[column] ?? 'u32' : table === 'locks' ? (column === 'address' ? 'f64' : 'u32') : table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
+    const ofCausal = { kind: 'u8', verdict: 'u8', share: 'f64', visits: 'f64', speedup: 'f64', effect: 'f64', low: 'f64', high: 'f64' };
+    const typeOf = (table, column) => table.startsWith('causal') ? ofCausal[column] ?? 'u32' : table.startsWith('syscall') ? ofCalls[column] ?? 'u32' : table.startsWith('finding') ? ofFindings[column] ?? 'u32' : table === 'locks' ? (column === 'address' ? 'f64' : 'u32') : table === 'heap' ? ofHeap[column] ?? 'f64' : table === 'heap_bars' ? ofBars[column] : types[column] ?? 'u32';
     for (const [table, rows] of Object.entries(this.tables)) {
       for (const [column, values] of Object.entries(rows)) add(`${table}.${column}`, typeOf(table, column), values);
     }
@@ -205,19 +206,19 @@ export class Payload {
     });
     this.context.samples = this.samples[0]?.length ?? 0;
     this.quality.samples ||= this.context.samples;
-    return container({ context: this.context, quality: this.quality, heap: this.heap, explained: this.explained, parallelism: this.parallelism, carriers: CARRIERS.map(({ word, role }) => ({ word, role })), ...(hasWaits ? { time_kinds: TIME_KINDS, reasons: REASONS } : {}) }, columns);
+    return container({ context: this.context, quality: this.quality, heap: this.heap, explained: this.explained, causal: this.causal, parallelism: this.parallelism, carriers: CARRIERS.map(({ word, role }) => ({ word, role })), ...(hasWaits ? { time_kinds: TIME_KINDS, reasons: REASONS } : {}) }, columns);
   }
 }
 
 /** The bytes of an uncompressed container with these columns. */
-export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, explained = undefined, carriers = undefined, time_kinds = undefined, reasons = undefined, parallelism = undefined, diff = undefined, bench = undefined }, columns) {
+export function container({ schema = 'whyslow-view/1', context = {}, quality = {}, heap = undefined, explained = undefined, causal = undefined, carriers = undefined, time_kinds = undefined, reasons = undefined, parallelism = undefined, diff = undefined, bench = undefined }, columns) {
   const described = {};
   let offset = 0;
   for (const [name, { type, values }] of Object.entries(columns)) {
     described[name] = { type, offset, length: values.length };
     offset = Math.ceil((offset + values.byteLength) / 8) * 8;
   }
-  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, explained, carriers, time_kinds, reasons, parallelism, diff, bench, columns: described }));
+  const header = Buffer.from(JSON.stringify({ schema, context, quality, heap, explained, causal, carriers, time_kinds, reasons, parallelism, diff, bench, columns: described }));
   const start = Math.ceil((4 + header.length) / 8) * 8;
   const out = Buffer.alloc(start + offset);
   out.writeUInt32LE(header.length, 0);

@@ -9,8 +9,10 @@ use serde::Serialize;
 use whyslow_analyze::{
     CallTree, Charges, Label, Overview, Quality, concurrency, first_alike, starter_of, wait_metric,
 };
+use whyslow_causal::Estimates;
 use whyslow_profile::{Carrier, LocationId, MetricId, Profile, Role, Samples, StackId, Subject};
 
+use super::causal::{CausalHead, estimates, push_causal};
 use super::code::{push_code, where_samples_fall};
 use super::container::{Columns, Description, NONE};
 use super::findings::{Explained, ExplainedHead, push_findings};
@@ -45,6 +47,8 @@ struct Header<'p> {
     parallelism: ParallelismHead,
     #[serde(skip_serializing_if = "Option::is_none")]
     explained: Option<ExplainedHead>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causal: Option<CausalHead>,
     columns: Description,
 }
 
@@ -86,6 +90,7 @@ pub(super) fn write_container(
     explained: Option<Explained<'_>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let estimates = estimates(profile);
     let head = |columns| Header {
         schema: SCHEMA,
         context: Context {
@@ -103,9 +108,10 @@ pub(super) fn write_container(
         waits: WaitHead::of(profile),
         parallelism: ParallelismHead::of(profile),
         explained: explained.map(|explained| ExplainedHead::of(profile, explained)),
+        causal: estimates.as_ref().map(|estimates| CausalHead::of(profile, estimates)),
         columns,
     };
-    columns(profile, explained).write(head, out)
+    columns(profile, explained, estimates.as_ref()).write(head, out)
 }
 
 /// The compressor for payloads.
@@ -113,7 +119,11 @@ pub(super) fn compressed<W: Write>(out: W) -> GzEncoder<W> {
     GzEncoder::new(out, Compression::new(EFFORT))
 }
 
-fn columns<'p>(profile: &'p Profile, explained: Option<Explained<'_>>) -> Columns<'p> {
+fn columns<'p>(
+    profile: &'p Profile,
+    explained: Option<Explained<'_>>,
+    estimates: Option<&Estimates>,
+) -> Columns<'p> {
     let mut columns = Columns::default();
     let mut texts = Texts::new(&profile.strings);
     programs(profile, &mut columns, &mut texts);
@@ -127,6 +137,9 @@ fn columns<'p>(profile: &'p Profile, explained: Option<Explained<'_>>) -> Column
     heap(profile, &mut columns, &mut texts);
     let findings = explained.map_or(&[][..], |explained| &explained.explanation.findings);
     push_findings(profile, findings, &mut columns, &mut texts);
+    if let Some(estimates) = estimates {
+        push_causal(profile, estimates, &mut columns, &mut texts);
+    }
     let (bytes, ends) = texts.finish();
     columns.u8("strings.bytes", bytes);
     columns.u32("strings.ends", ends);
@@ -206,6 +219,12 @@ fn shown(profile: &Profile) -> impl Iterator<Item = MetricId> + use<> {
 /// The viewer's number of a metric: its row in the payload.
 pub(super) fn shown_row(profile: &Profile, metric: MetricId) -> u32 {
     (0..).zip(shown(profile)).find(|(_, shown)| *shown == metric).map_or(0, |(row, _)| row)
+}
+
+/// The state of a viewer that begins with causal profiling, if there are experiments, for
+/// [`Page::opened_with`](super::Page::opened_with).
+pub fn view_of_experiments(profile: &Profile) -> &'static str {
+    if profile.causal.experiments.is_empty() { "" } else { "tab=causal" }
 }
 
 /// The state of a viewer that shows this metric, for [`Page::opened_with`](super::Page::opened_with).

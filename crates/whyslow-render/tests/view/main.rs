@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a test fails the test")]
 
 mod bench;
+mod causal;
 mod changes;
 mod decoder;
 mod findings;

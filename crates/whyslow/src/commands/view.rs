@@ -16,8 +16,8 @@ use whyslow_answers::Filters;
 use whyslow_bench::stored::read_stored;
 use whyslow_profile::{MetricId, Profile};
 use whyslow_render::html::{
-    BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, view_of_metric, write_page,
-    write_payload,
+    BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, view_of_experiments,
+    view_of_metric, write_page, write_payload,
 };
 use whyslow_render::text::DiffView;
 
@@ -169,7 +169,8 @@ pub(crate) fn with_page<R>(
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let file = shell::file(path);
     let explained = Explained { explanation: &for_viewer(profile, &file), path: &file };
-    let view = view_of_metric(profile, metric);
+    let parts = [view_of_metric(profile, metric), view_of_experiments(profile).to_owned()];
+    let view = parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("&");
     show(&Page::explained(profile, &name, explained).opened_with(&view))
 }
 
