@@ -66,7 +66,7 @@ const fn case(name: &'static str, program: Program, units: u32, functions: &'sta
 
 pub(super) const ALL: &[Case] = &[
     case("causal_barrier", Program::Small("causal_barrier"), 250, BARRIER),
-    case("causal_sequence", Program::Small("causal_sequence"), 125, &["parse", "check", "render", "front"]),
+    case("causal_sequence", Program::Small("causal_sequence"), 125, &["parse", "check", "render"]),
     case("causal_sleeper", Program::Small("causal_sleeper"), 250, &["work", "burn"]),
     case("causal_queue", Program::Small("causal_queue"), 500, &["produce", "consume"]),
     Case {
