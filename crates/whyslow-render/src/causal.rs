@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use whyslow_causal::words::{per_visit, sentence, with_interval};
 use whyslow_causal::{Estimates, PointEstimates, Row, Verdict};
-use whyslow_profile::Profile;
+use whyslow_profile::{Profile, TargetKind};
 
 use crate::flame::text::push_xml;
 use crate::names::{cut, place, shorten};
@@ -26,7 +26,7 @@ const PANELS: usize = 12;
 /// Columns of text above a panel.
 const NAME: usize = 34;
 const PLACE: usize = 22;
-const SENTENCE: usize = 66;
+const SENTENCE: usize = 60;
 
 const STYLE: &str = "\
 svg{font:13px system-ui,sans-serif;background:#fff;color:#1b1f24}\
@@ -122,7 +122,10 @@ impl Panel {
         let target = &profile.causal.targets[row.target.index()];
         let function = clean(profile.text(target.function));
         let file = target.file.map(|file| clean(profile.text(file)));
-        let words = sentence(row, target);
+        let words = match target.kind {
+            TargetKind::Placebo => "code that never runs: it must not have an effect".to_owned(),
+            TargetKind::Line | TargetKind::Function => sentence(row, target),
+        };
         let _ = writeln!(out, "<g class=\"{}\"><title>", row.verdict.label());
         push_xml(out, &function);
         for point in &row.curve {
@@ -204,9 +207,6 @@ mod tests {
     fn every_line_and_the_placebo_have_a_panel() {
         let profile = profile(8);
         let svg = curves(&estimate(&profile.causal, 2), &profile);
-        if let Some(path) = std::env::var_os("WHYSLOW_SAVE_SVG") {
-            std::fs::write(path, &svg).unwrap();
-        }
         let mut reader = quick_xml::Reader::from_str(&svg);
         let mut texts = 0;
         loop {
