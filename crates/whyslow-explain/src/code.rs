@@ -323,8 +323,59 @@ fn users_frame(profile: &Profile, location: LocationId) -> Option<(Place, Nearne
     let frames = profile.frames.of(location).iter().rev();
     let nearness = |function| Nearness::of(profile, Label::Function(function));
     let frame = frames.min_by_key(|frame| nearness(frame.function))?;
-    // Users do not rebuild libraries without debug info.
-    let is_known = frame.file.is_some() || nearness(frame.function) <= Nearness::Dependency;
+    // Users do not rebuild libraries without debug info, and an address names no code that anyone could change.
+    let has_name = || {
+        let function = profile.functions.get(frame.function.index());
+        function.is_some_and(|function| !profile.text(function.raw_name).is_empty())
+    };
+    let is_known = frame.file.is_some() || nearness(frame.function) <= Nearness::Dependency && has_name();
     let place = Place { label: Label::Function(frame.function), file: frame.file, line: frame.line };
     is_known.then_some((place, nearness(frame.function)))
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_analyze::{Selection, testing};
+    use whyslow_profile::RelativeAddress;
+
+    use super::*;
+    use crate::rules::RuleId;
+    use crate::{Allowed, Question, explain};
+
+    /// A loop of a program that divides: all samples are at its division.
+    fn divides(folded: &str) -> Profile {
+        const LOOP: [u8; 14] =
+            [0x31, 0xd2, 0x48, 0x89, 0xf8, 0x48, 0xf7, 0xf1, 0x48, 0xff, 0xcf, 0x75, 0xf3, 0xc3];
+        const DIVISION: RelativeAddress = RelativeAddress(5);
+        let mut profile = testing::profile(folded);
+        profile.meta.host.arch = "x86_64".to_owned();
+        let module = ModuleId(0);
+        profile.code.rows.push(Code { module, start: RelativeAddress(0), bytes: LOOP.to_vec() });
+        let location = profile.stacks.location(profile.samples[0].stack[0]).index();
+        profile.locations.module[location] = Some(module);
+        profile.locations.address[location] = DIVISION;
+        profile
+    }
+
+    fn found(profile: &Profile) -> Vec<RuleId> {
+        let (selection, allowed) = (Selection::default(), Allowed::default());
+        let question =
+            Question { profile, selection: &selection, only_metric: false, allowed: &allowed, file: "" };
+        explain(&question).findings.iter().map(|finding| finding.rule.id).collect()
+    }
+
+    #[test]
+    fn code_with_neither_name_nor_line_is_no_finding() {
+        assert_eq!(found(&divides("main::mean@m.rs:7 300")), [RuleId::Division]);
+        let mut plain = divides("main::mean 300");
+        assert_eq!(found(&plain), [RuleId::Division], "its name says where to look");
+        let function = profile_function(&plain);
+        plain.functions[function].raw_name = plain.strings.push("");
+        assert_eq!(found(&plain), []);
+    }
+
+    fn profile_function(profile: &Profile) -> usize {
+        let location = profile.stacks.location(profile.samples[0].stack[0]);
+        profile.frames.of(location)[0].function.index()
+    }
 }
