@@ -68,6 +68,11 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     let mut lines = lines::numbered(bytes).peekable();
     while let Some((number, line)) = lines.next() {
         if line.trim().is_empty() {
+            // Editors and mail programs add empty lines: a stack that follows one belongs to the event above.
+            let frames_follow = lines.peek().is_some_and(|(_, next)| next.starts_with('\t'));
+            if frames_follow && open.as_ref().is_some_and(|open| !script.has_frames(open)) {
+                continue;
+            }
             open.take().into_iter().for_each(|open| script.close(open));
             continue;
         }

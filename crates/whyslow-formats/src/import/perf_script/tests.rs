@@ -184,6 +184,16 @@ fn frames_may_lack_their_indentation() {
 }
 
 #[test]
+fn an_empty_line_may_separate_an_event_from_its_stack() {
+    let text = "java 10488  9.5:   1000 cpu-clock:\n\n\t7f10 fput+0xb (/bin/x)\n\t7f20 main+0x9 (/bin/x)\n\n\
+                java 10488  9.6:   1000 cpu-clock:\n\n\
+                java 10488  9.7:   1000 cpu-clock:\n\t7f20 main+0x9 (/bin/x)\n";
+    let imported = import(text);
+    assert_eq!(stacks(&imported, 0), ["main;fput 0 1000", "main 200000000 1000"]);
+    assert_eq!(imported.profile.metrics.len(), 1);
+}
+
+#[test]
 fn messages_may_precede_the_samples() {
     let text = format!("[ perf record: Woken up 1 times to write data ]\n{SAMPLE}");
     assert!(looks_like(text.as_bytes()));
