@@ -249,6 +249,17 @@ impl Format {
     fn is_text(self) -> bool {
         !matches!(self, Self::PerfData | Self::Heaptrack | Self::Pprof)
     }
+
+    /// How many times a file's length its profile takes in memory while it is read, if hardly any two stacks are
+    /// alike. The fewer bytes a format spends on a frame, the more it is.
+    fn memory_times(self) -> usize {
+        match self {
+            Self::PerfData | Self::Heaptrack => 1,
+            Self::Pprof => 12,
+            Self::Firefox | Self::Speedscope | Self::ChromeTrace | Self::Dhat | Self::Callgrind => 7,
+            _ => 3,
+        }
+    }
 }
 
 impl std::fmt::Display for Format {
@@ -294,7 +305,7 @@ pub fn import_bytes(
     };
     let unpacked = source::unpack(bytes, format.is_text(), options)?;
     let bytes = unpacked.as_deref().unwrap_or(bytes);
-    if !source::has_room_for(bytes, format.is_text()) {
+    if !source::has_room_for(bytes, format.memory_times()) {
         let what = format!("{} MB, and there is not enough memory to read it", bytes.len() >> 20);
         return Err(ImportError::TooLarge { what });
     }

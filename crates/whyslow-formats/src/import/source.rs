@@ -195,12 +195,9 @@ pub(super) fn unpack(
     }
 }
 
-/// Whether there is memory for what is read from these bytes, where the address space is limited. Without a limit, it
-/// depends on how often the file repeats itself.
-pub(super) fn has_room_for(bytes: &[u8], is_text: bool) -> bool {
-    /// Distinct stacks as text need about this much.
-    const TIMES: usize = 3;
-    let times = if is_text { TIMES } else { 1 };
+/// Whether there is memory for `times` the length of a file, where the address space is limited. Without a limit, what
+/// it takes depends on how often the file repeats itself.
+pub(super) fn has_room_for(bytes: &[u8], times: usize) -> bool {
     !whyslow_proc::is_address_space_limited()
         || Vec::<u8>::new().try_reserve_exact(bytes.len().saturating_mul(times)).is_ok()
 }

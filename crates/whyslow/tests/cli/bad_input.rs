@@ -66,6 +66,28 @@ fn a_text_file_that_does_not_fit_in_memory_is_an_error() {
 }
 
 #[test]
+fn a_file_whose_stacks_do_not_fit_in_memory_is_an_error() {
+    let folder = Folder::new();
+    let frames = vec![r#"{"name":"f"}"#; 9000].join(",");
+    let stack = |at: usize| {
+        let frame = |depth: usize| (1000 + (at * 7919 + depth * 104_729) * (depth + 31) % 8000).to_string();
+        format!("[{}]", (0..12).map(frame).collect::<Vec<_>>().join(","))
+    };
+    let samples = (0..330_000).map(stack).collect::<Vec<_>>().join(",");
+    let weights = vec!["1"; 330_000].join(",");
+    folder.file(
+        "large.json",
+        format!(
+            r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{{"frames":[{frames}]}},"profiles":[{{"type":"sampled","name":"a","unit":"none","startValue":0,"endValue":330000,"samples":[{samples}],"weights":[{weights}]}}]}}"#
+        ),
+    );
+    let mut limited = folder.command_of("sh");
+    limited.args(["-c", "ulimit -v 120000; exec \"$0\" import large.json"]);
+    let outcome = outcome(limited.arg(env!("CARGO_BIN_EXE_whyslow")));
+    outcome.fails(125, &["large.json: ", "not enough memory"]);
+}
+
+#[test]
 fn a_missing_file_suggests_existing_ones() {
     let folder = Folder::new();
     folder.whyslow(["report", "x.whyslow"]).fails(125, &["x.whyslow: no such file", "whyslow ./app"]);
