@@ -21,7 +21,7 @@ coded_enum! {
         /// A line of source code, wherever it is inlined.
         #[default]
         Line = 0 / "line",
-        /// A function with all that it calls.
+        /// A function: all of its code, and what is inlined into it.
         Function = 1 / "function",
         /// Code that never runs: its effect must come out at zero.
         Placebo = 2 / "placebo",

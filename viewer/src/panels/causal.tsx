@@ -66,11 +66,11 @@ export function CausalPanel({ model, state, dispatch }: PanelProps) {
           minWidth="640px"
           empty={refused === undefined ? 'No line or function was tried.' : 'Nothing can be said.'}
           row={at => {
-            const { row, share: part, name, place, words, verdict, kind } = rows[at]!;
+            const { row, share: part, name, place, words, verdict } = rows[at]!;
             return {
               key: row,
               cells: [
-                <Share value={part} whole={1} />, <Text text={kind === 'function' ? `${name} and what it calls` : name || place} />, <Place path={place} />,
+                <Share value={part} whole={1} />, <Text text={name || place} />, <Place path={place} />,
                 <Text className={`causal-verdict ${verdict}`} text={words} />,
               ],
             };

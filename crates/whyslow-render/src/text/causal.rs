@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use whyslow_causal::words::{per_visit, sentence, with_interval};
 use whyslow_causal::{Estimates, PointEstimates, QUEUED_LIMIT, Row, Verdict};
-use whyslow_profile::{PointKind, Profile, TargetKind};
+use whyslow_profile::{PointKind, Profile};
 use whyslow_words::{Count, Percent, Severity};
 
 use super::cells::place;
@@ -151,7 +151,7 @@ fn table_of(points: &[&PointEstimates], profile: &Profile, limit: usize, page: P
         let mut cells = vec![
             Cell::verbatim(profile.text(profile.causal.points[found.point.index()].name)),
             Cell::text(target.kind.label()),
-            if target.kind == TargetKind::Function { name.behind("+ callees") } else { name },
+            name,
             place(profile, target.file, target.line),
             Cell::share(target.share),
             Cell::text(row.verdict.label()),
