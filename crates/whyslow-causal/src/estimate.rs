@@ -22,6 +22,8 @@ use crate::observe::{Cell, Difference, Observations, Overload, observe, overload
 const CLAIM: f64 = 0.005;
 /// The least number of differences for an interval at that level.
 const LEAST_CLAIM: usize = 9;
+/// An effect is precise within this half width of its intervals.
+const PRECISE: f64 = 0.05;
 /// Nothing is predicted to take more experiments than this.
 const MOST_MISSING: usize = 100_000;
 
@@ -89,6 +91,24 @@ pub struct Row {
 }
 
 impl Row {
+    /// About how many more experiments bring every interval within ±5 points; 0 if all are, and for rows without an
+    /// effect.
+    ///
+    /// ```text
+    /// ends shrink with 1/sqrt(n):   n' = n · (half width / 5 points)²
+    /// ```
+    pub fn until_precise(&self) -> usize {
+        if self.verdict != Verdict::Effect {
+            return 0;
+        }
+        let of = |point: &Curve| {
+            let ratio = (point.high - point.low) / 2.0 / PRECISE;
+            let needed = (point.experiments as f64 * ratio * ratio - 1e-9).ceil().min(MOST_MISSING as f64);
+            (needed as usize).saturating_sub(point.experiments)
+        };
+        self.curve.iter().map(of).sum()
+    }
+
     /// The effect with the largest absolute value; 0 if nothing can be said yet.
     pub fn largest(&self) -> f64 {
         self.curve
@@ -334,6 +354,22 @@ mod tests {
         let found = estimate(&causal, 2).points.remove(0);
         assert_eq!(found.rows[0].verdict, Verdict::Undecided { missing: 5 });
         assert!(found.rows[0].curve.is_empty());
+    }
+
+    #[test]
+    fn an_effect_is_precise_when_all_intervals_are_within_five_points() {
+        let point = |half: f64| Curve {
+            speedup: 0.5,
+            effect: 0.3,
+            low: 0.3 - half,
+            high: 0.3 + half,
+            experiments: 3,
+        };
+        let row = |verdict, curve| Row { target: TargetId(1), verdict, curve, experiments: 6, hits: 9 };
+        assert_eq!(row(Verdict::Effect, vec![point(0.05), point(0.01)]).until_precise(), 0);
+        // Twice as wide as wanted: four times as many.
+        assert_eq!(row(Verdict::Effect, vec![point(0.1), point(0.01)]).until_precise(), 9);
+        assert_eq!(row(Verdict::None { beyond: 0.02 }, vec![point(0.1)]).until_precise(), 0);
     }
 
     /// d = ±4 % in turn at 100 %: the interval is ±4 %, so about n · (4 / 3)² are needed.

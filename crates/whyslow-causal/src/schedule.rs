@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! block   = each undecided target at each speed-up, and the placebo at one, shuffled; a baseline between every two
-//! look    = after blocks 3, 4, 6, 9, 13, …: decided targets get no more experiments
+//! look    = after blocks 3, 4, 6, 9, 13, …: targets that are decided and precise get no more experiments
 //! ```
 //! Between looks the order does not depend on what was measured.
 
@@ -58,6 +58,8 @@ struct State {
     /// Experiments that would decide it.
     missing: usize,
     decided: bool,
+    /// It is decided, and its effect is precise.
+    done: bool,
     blocks: usize,
     next_look: usize,
 }
@@ -107,7 +109,7 @@ impl Schedule {
     /// Adds a target, from the next block on: code that only became hot later.
     pub fn add(&mut self, target: TargetId) {
         let missing = FIRST_LOOK * self.speedups.len();
-        let new = State { missing, decided: false, blocks: 0, next_look: FIRST_LOOK };
+        let new = State { missing, decided: false, done: false, blocks: 0, next_look: FIRST_LOOK };
         self.targets.entry(target).or_insert(new);
     }
 
@@ -138,7 +140,7 @@ impl Schedule {
     /// How far it is.
     pub fn progress(&self) -> Progress {
         let decided = self.targets.values().filter(|state| state.decided).count();
-        let open = self.targets.values().filter(|state| !state.decided);
+        let open = self.targets.values().filter(|state| !state.done);
         let missing = open.map(|state| state.missing).sum::<usize>();
         Progress { decided, targets: self.targets.len(), experiments: self.begun, missing: 2 * missing }
     }
@@ -149,7 +151,7 @@ impl Schedule {
     }
 
     fn begin_block(&mut self) -> bool {
-        let open = self.targets.iter_mut().filter(|(_, state)| !state.decided);
+        let open = self.targets.iter_mut().filter(|(_, state)| !state.done);
         let mut block = Vec::new();
         for (target, state) in open {
             state.blocks += 1;
@@ -166,26 +168,26 @@ impl Schedule {
         true
     }
 
-    /// Finds out which targets are decided.
+    /// Finds out which targets are decided: they have no effect, or one that is known to ±5 points.
     fn look(&mut self, causal: &Causal) {
-        let is_due = |state: &State| !state.decided && state.blocks >= state.next_look;
+        let is_due = |state: &State| !state.done && state.blocks >= state.next_look;
         if !self.targets.values().any(is_due) {
             return;
         }
         let Estimates { refused: None, points } = estimate(causal, self.cpus) else { return };
         for (target, state) in self.targets.iter_mut().filter(|(_, state)| is_due(state)) {
             state.next_look = (state.blocks + 1).max(state.blocks + state.blocks / 2);
-            let of = |point: &crate::PointEstimates| {
-                point.rows.iter().find(|row| row.target == *target).map(|row| row.verdict)
-            };
+            let of = |point: &crate::PointEstimates| point.rows.iter().position(|row| row.target == *target);
             // A point that is never visited decides nothing, and waits for nothing.
-            let verdicts = points.iter().filter(|point| point.visits > 0).filter_map(of).collect::<Vec<_>>();
-            state.decided = !verdicts.is_empty() && verdicts.iter().all(|verdict| verdict.is_decided());
-            let missing = verdicts.iter().filter_map(|verdict| match verdict {
-                Verdict::Undecided { missing } => Some(*missing),
-                Verdict::Effect | Verdict::None { .. } => None,
-            });
-            state.missing = missing.max().unwrap_or(self.speedups.len());
+            let rows = points.iter().filter(|point| point.visits > 0);
+            let rows = rows.filter_map(|point| Some(&point.rows[of(point)?])).collect::<Vec<_>>();
+            let missing = |row: &&crate::Row| match row.verdict {
+                Verdict::Undecided { missing } => missing,
+                Verdict::Effect | Verdict::None { .. } => row.until_precise(),
+            };
+            state.decided = !rows.is_empty() && rows.iter().all(|row| row.verdict.is_decided());
+            state.missing = rows.iter().map(missing).max().unwrap_or(self.speedups.len());
+            state.done = state.missing == 0;
         }
     }
 }
