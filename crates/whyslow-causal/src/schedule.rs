@@ -145,11 +145,6 @@ impl Schedule {
         Progress { decided, targets: self.targets.len(), experiments: self.begun, missing: 2 * missing }
     }
 
-    /// Whether a target is decided.
-    pub fn is_decided(&self, target: TargetId) -> bool {
-        self.targets.get(&target).is_some_and(|state| state.decided)
-    }
-
     fn begin_block(&mut self) -> bool {
         let open = self.targets.iter_mut().filter(|(_, state)| !state.done);
         let mut block = Vec::new();

@@ -75,7 +75,8 @@ pub struct Experiment {
     pub hits: u64,
     /// All CPU samples.
     pub samples: u64,
-    /// How long the program's threads queued for a CPU, as a share of the length. Exceeds 1 if several do.
+    /// How long the program's threads queued for a CPU that other programs used, as a share of the length. Exceeds 1 if
+    /// several do.
     pub queued: f64,
     /// How many threads were busy.
     pub busy_threads: u32,

@@ -27,8 +27,8 @@ fn text(of: &CausalNote) -> String {
             let cpus = number_of(*cpus, "CPU", "CPUs");
             let threads = number_of(*busy_threads, "busy thread", "busy threads");
             format!(
-                "the machine is overloaded: threads queued for a CPU for {} of the time (limit {}), although the program has \
-                 {threads} and there are {cpus}. Experiments say nothing under such load",
+                "the machine is overloaded: the program's threads queued for {} of the time (limit {}) while other \
+                 programs used the CPUs ({threads}, {cpus}). Experiments say nothing under such load",
                 permille(*queued_permille),
                 permille(*limit_permille)
             )

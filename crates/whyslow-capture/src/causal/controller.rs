@@ -301,7 +301,7 @@ fn outcome(subject: &Subject, from: &Moment, to: &Moment, in_flight: &[InFlight]
         delay_ns: to.state.delay_ns.saturating_sub(from.state.delay_ns),
         hits: to.state.hits,
         samples: to.state.samples,
-        queued: to.load.queued_ns as f64 / length_ns.max(1) as f64,
+        queued: to.load.queued_behind_others_ns() as f64 / length_ns.max(1) as f64,
         busy_threads: to.load.busy(length_ns),
         waits: to.state.waits.saturating_sub(from.state.waits),
         visits,

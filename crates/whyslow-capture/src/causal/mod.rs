@@ -134,7 +134,7 @@ pub struct Outcome {
     pub hits: u64,
     /// All samples.
     pub samples: u64,
-    /// How long the program's threads queued for a CPU, as a share of the length.
+    /// How long the program's threads queued for a CPU that other programs used, as a share of the length.
     pub queued: f64,
     /// How many threads were busy.
     pub busy_threads: u32,

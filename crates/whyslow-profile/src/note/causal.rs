@@ -7,8 +7,7 @@ crate::facts! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(tag = "id", rename_all = "kebab-case")]
     pub enum CausalNote {
-        /// The program's threads queued for CPUs although it had no more busy threads than there are CPUs:
-        /// something else used them. Its experiments say nothing.
+        /// The program's threads queued for CPUs that other programs used. Its experiments say nothing.
         "causal-overloaded" => CausalOverloaded {
             /// The time for which threads queued, in thousandths of the experiments' length.
             queued_permille: u64,

@@ -21,11 +21,9 @@ pub fn causal(found: &Estimates, profile: &Profile, limit: usize, page: Page) ->
     let mut out = String::new();
     if let Some(refused) = &found.refused {
         let text = format!(
-            "no answer: the machine is overloaded. The program's threads queued for a CPU for {} of the time (limit {}), with {} on {}",
+            "no answer: the machine is overloaded. The program's threads queued for {} of the time (limit {}) while other programs used the CPUs",
             Percent(refused.queued),
             Percent(QUEUED_LIMIT),
-            number_of(refused.busy_threads.into(), "busy thread", "busy threads"),
-            number_of(refused.cpus.into(), "CPU", "CPUs"),
         );
         push_wrapped(&mut out, severity_style(Severity::Serious), &text, page.width);
         return out;
@@ -236,8 +234,8 @@ mod tests {
         assert!(shown(&profile, 120).contains("never visited"), "{}", shown(&profile, 120));
         profile.causal.experiments.iter_mut().for_each(|row| row.queued = 0.95);
         insta::assert_snapshot!(shown(&profile, 90), @r"
-        no answer: the machine is overloaded. The program's threads queued for a CPU for 95.0 % of
-        the time (limit 30.0 %), with 2 busy threads on 2 CPUs
+        no answer: the machine is overloaded. The program's threads queued for 95.0 % of the time
+        (limit 30.0 %) while other programs used the CPUs
         ");
     }
 
