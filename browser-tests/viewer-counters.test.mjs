@@ -16,7 +16,10 @@ import { brush, folder, open, page, pageOf, problems, rows, settled } from './op
 const WHYSLOW = process.env.WHYSLOW;
 const heads = () => page.$$eval('#panel table[aria-label="Functions"] th', heads => heads.map(head => head.textContent.replace(/\s+/g, ' ').trim()));
 /** For each function, the cells of the first two counters. */
-const counters = async () => Object.fromEntries((await rows('Functions')).map(row => row.split(' | ')).map(cells => [cells[6], cells.slice(4, 6)]));
+const counters = async () => {
+  const name = (await heads()).indexOf('Function');
+  return Object.fromEntries((await rows('Functions')).map(row => row.split(' | ')).map(cells => [cells[name], cells.slice(name - 2, name)]));
+};
 
 test('functions have IPC and misses per thousand instructions, for self and total', async () => {
   await open(pageOf('counted', counted), '#tab=functions');
