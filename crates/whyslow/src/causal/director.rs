@@ -57,7 +57,8 @@ pub(crate) struct Experimenter {
     is_watched: bool,
     run: u32,
     sampled: Sampled,
-    in_scope: u64,
+    /// Samples in the code that may be a target and all samples, when targets were chosen.
+    in_scope: (u64, u64),
     looks: u32,
     targets: Vec<(TargetId, Target)>,
     schedule: Option<Schedule>,
@@ -83,7 +84,7 @@ impl Experimenter {
             is_watched: false,
             run: 0,
             sampled: Sampled::default(),
-            in_scope: 0,
+            in_scope: (0, 0),
             looks: 0,
             targets: Vec::new(),
             schedule: None,
@@ -117,7 +118,7 @@ impl Experimenter {
     fn find_targets(&mut self) -> bool {
         self.looks += 1;
         let (targets, in_scope) = choose(&self.sampled, &self.wish.wanted);
-        self.in_scope = in_scope;
+        self.in_scope = (in_scope, self.sampled.total);
         if targets.is_empty() || (in_scope < FEW_SAMPLES && self.looks < MOST_LOOKS) {
             return false;
         }
@@ -201,10 +202,11 @@ impl Experimenter {
     fn notes(&self) -> Vec<Note> {
         let rows = &self.tables.rows;
         let mut notes: Vec<Note> = Vec::new();
-        let few = self.sampled.total > 0 && self.in_scope * 10 < self.sampled.total;
+        let (samples, of) = self.in_scope;
+        let few = of > 0 && samples * 10 < of;
         if few || self.targets.is_empty() {
             let scope = self.wish.wanted.scope_name();
-            let note = CausalNote::CausalFewInScope { samples: self.in_scope, of: self.sampled.total, scope };
+            let note = CausalNote::CausalFewInScope { samples, of, scope };
             notes.push(note.into());
         }
         if let Some(schedule) = &self.schedule {
