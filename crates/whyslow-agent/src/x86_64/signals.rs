@@ -4,10 +4,11 @@ use core::arch::naked_asm;
 
 use whyslow_agent_wire::area::MOST_REGISTERS;
 
-/// Makes the kernel restore what it put on the stack.
+/// Makes the kernel restore what it put on the stack. Debuggers and profilers know a signal handler's caller by these
+/// very bytes, those of libc.
 #[unsafe(naked)]
 pub extern "C" fn restorer() {
-    naked_asm!("mov eax, 15", "syscall")
+    naked_asm!(".byte 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0", "syscall") // mov rax, 15
 }
 
 /// The fields of the kernel's `ucontext` that are used: the state of the interrupted program.

@@ -222,8 +222,8 @@ impl Experimenter {
         if threads > cpus {
             notes.push(CausalNote::CausalThreadsBeyondCpus { threads, cpus }.into());
         }
-        let dense = 1.0 / PERIODS_PER_WAIT / self.period.as_secs_f64();
-        if self.waits_per_second > dense {
+        let finest = SHORTEST_PERIOD.min(self.wish.period).as_secs_f64();
+        if self.waits_per_second * finest * PERIODS_PER_WAIT > 1.0 {
             notes.push(
                 CausalNote::CausalFineGrained {
                     per_second: self.waits_per_second as u64,

@@ -166,7 +166,7 @@ impl Warning {
                     .to_owned()
             }
             Self::AgentTime { .. } => {
-                "compare the other shares with each other; for undisturbed CPU time, record without `--heap`"
+                "compare the other shares with each other; for undisturbed CPU time, record nothing else"
                     .to_owned()
             }
             Self::WaitsUnseen { snapshots: true, .. } => {
