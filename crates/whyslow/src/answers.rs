@@ -13,7 +13,7 @@ use whyslow_render::text::{self, Page};
 use crate::cli::Format;
 use crate::failure::{Failure, Result};
 use crate::recording::Shown;
-use crate::{allowed, shell, terminal};
+use crate::{allowed, refusals, shell, terminal};
 
 /// Everything that was recorded, in one view. The file is where it was saved.
 fn whole(view: &'static View, profile: &Profile, saved: Option<&Path>) -> Query {
@@ -51,7 +51,9 @@ pub(crate) fn causal(profile: &Profile, saved: Option<&Path>, format: Format) ->
     let query = whole(&views::CAUSAL, profile, saved);
     match format {
         Format::Text => {
-            let mut text = text(&query, profile).unwrap_or_else(|refusal| format!("{refusal}\n"));
+            let path = saved.unwrap_or(Path::new("FILE"));
+            let mut text = text(&query, profile)
+                .unwrap_or_else(|refusal| format!("no answer: {}\n", refusals::of(path, refusal)));
             if let Some(file) = query.file {
                 text.push_str(&format!(
                     "\nsaved: {file}; next: whyslow report {file} causal   whyslow view {file}\n"

@@ -39,8 +39,13 @@ fn text(of: &CausalNote) -> String {
                 "all" => "code with lines".to_owned(),
                 name => format!("crate {name}"),
             };
-            let samples = number_of(*samples, "sample is", "samples are");
-            format!("only {samples} in {scope}, of {}: too few to choose targets by", Count(*of))
+            let of = number_of(*of, "sample", "samples");
+            match samples {
+                0 => format!("none of {of} is in {scope}, so there is no target"),
+                _ => {
+                    format!("only {} of {of} are in {scope}: too few to choose targets by", Count(*samples))
+                }
+            }
         }
         CausalNote::CausalCoarseTimers { per_second } => {
             let samples = number_of(*per_second, "sample", "samples");

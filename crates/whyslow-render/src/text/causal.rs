@@ -29,6 +29,11 @@ pub fn causal(found: &Estimates, profile: &Profile, limit: usize, page: Page) ->
         return out;
     }
     push_wrapped(&mut out, PLAIN, &intro(profile), page.width);
+    if found.points.is_empty() {
+        let text = "no answer: no progress point was visited; try: --progress FUNCTION, a function that runs once per request \
+                    or item, or the macros of the crate coz";
+        push_wrapped(&mut out, severity_style(Severity::Warning), text, page.width);
+    }
     for point in &found.points {
         out.push('\n');
         point_text(&mut out, point, profile, limit, page);
@@ -225,6 +230,14 @@ mod tests {
     fn too_few_experiments_say_so() {
         let text = shown(&profile(1), 120);
         assert!(text.contains("not enough data: 5 experiments more would decide"), "{text}");
+    }
+
+    #[test]
+    fn without_a_progress_point_the_answer_names_the_option() {
+        let mut profile = profile(4);
+        profile.causal.visits.clear();
+        profile.causal.points.clear();
+        assert!(shown(&profile, 120).contains("--progress FUNCTION"), "{}", shown(&profile, 120));
     }
 
     #[test]

@@ -37,6 +37,8 @@ const START: Duration = Duration::from_millis(50);
 const FEW_SAMPLES: u64 = 200;
 /// Targets are looked for at most so often before that is given up.
 const MOST_LOOKS: u32 = 8;
+/// So many experiments without any progress point are enough to see that there is none.
+const WITHOUT_POINT: usize = 20;
 /// The length of an experiment, unless points are rarely visited.
 const LENGTH: Duration = Duration::from_millis(110);
 const LONGEST: Duration = Duration::from_millis(1500);
@@ -185,6 +187,10 @@ impl Experimenter {
                 return Step::Stop;
             }
             return Step::Watch(WATCH);
+        }
+        let rows = &self.tables.rows;
+        if rows.points.is_empty() && self.wish.entries.is_empty() && rows.experiments.len() >= WITHOUT_POINT {
+            return Step::Stop;
         }
         self.adapt();
         let Some(schedule) = &mut self.schedule else { return Step::Stop };
