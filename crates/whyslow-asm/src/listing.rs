@@ -82,7 +82,7 @@ impl Listing {
 
     /// Whether the compiler vectorised a loop; `None` if that is no question for it.
     pub fn vectors(&self, at: usize) -> Option<Vectors> {
-        Vectors::of(&self.body, at, &self.hints, &self.machine)
+        Vectors::of(&self.body, at, &self.weights, &self.hints, &self.machine)
     }
 
     /// What to do about a hint, in the language of its code.

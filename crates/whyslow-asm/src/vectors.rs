@@ -1,8 +1,9 @@
 //! Whether the compiler vectorised a loop, how wide, and what was in the way.
 
 use crate::body::Body;
-use crate::hints::{Cause, Hint, Kind, Machine, computes, packed};
+use crate::hints::{Cause, Hint, Kind, Machine, computes, in_the_way, packed};
 use crate::instruction::{Lanes, Operation};
+use crate::weights::Weights;
 
 /// Why a loop computes with one number at a time, wholly or in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,14 @@ pub enum Obstacle {
     EarlyExit,
     /// Floating-point numbers are added in the order of the source.
     OrderOfSums,
+    /// It calls functions.
+    Calls,
+    /// Each step needs the result of the previous one.
+    PreviousStep,
+    /// It may stop at any step, as a search does.
+    SeveralExits,
+    /// It divides integers, for which processors have no vector form.
+    IntegerDivision,
 }
 
 impl Obstacle {
@@ -26,11 +35,16 @@ impl Obstacle {
             Self::OverflowChecks => "overflow-checks",
             Self::EarlyExit => "early-exit",
             Self::OrderOfSums => "order-of-sums",
+            Self::Calls => "calls",
+            Self::PreviousStep => "previous-step",
+            Self::SeveralExits => "several-exits",
+            Self::IntegerDivision => "integer-division",
         }
     }
 
-    fn of(cause: Option<Cause>) -> Option<Self> {
-        match cause? {
+    /// The same as a cause of a hint.
+    pub(crate) fn of(cause: Cause) -> Option<Self> {
+        match cause {
             Cause::IndexChecks => Some(Self::IndexChecks),
             Cause::OverflowChecks => Some(Self::OverflowChecks),
             Cause::EarlyExit => Some(Self::EarlyExit),
@@ -40,7 +54,7 @@ impl Obstacle {
     }
 }
 
-/// The verdict on an innermost loop with arithmetic.
+/// The verdict on an innermost loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vectors {
     /// The size of the widest vectors that it computes with, in bytes; `None` if it is scalar.
@@ -54,8 +68,15 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Judges an innermost loop; `None` for other loops, and for loops that compute nothing that has a vector form.
-    pub(crate) fn of(body: &Body, at: usize, hints: &[Hint], machine: &Machine) -> Option<Self> {
+    /// Judges an innermost loop; `None` for other loops, and for loops that compute nothing that has a vector form while
+    /// nothing is in the way of one.
+    pub(crate) fn of(
+        body: &Body,
+        at: usize,
+        weights: &Weights,
+        hints: &[Hint],
+        machine: &Machine,
+    ) -> Option<Self> {
         let found = body.loops.get(at).filter(|found| found.is_innermost)?;
         let rows: Vec<usize> =
             found.blocks.iter().flat_map(|&block| body.blocks[block].instructions.clone()).collect();
@@ -72,10 +93,11 @@ impl Vectors {
             return Some(Self { bytes: Some(bytes), available, in_part: !numbers.is_empty(), obstacle });
         }
         let hint = hints.iter().find(|hint| hint.kind == Kind::ScalarLoop && hint.in_loop == Some(at));
-        if hint.is_none() && numbers.is_empty() {
+        let cause = hint.and_then(|hint| hint.cause);
+        let obstacle = cause.and_then(Obstacle::of).or_else(|| in_the_way(body, weights, machine, at));
+        if hint.is_none() && numbers.is_empty() && obstacle.is_none() {
             return None;
         }
-        let obstacle = hint.and_then(|hint| Obstacle::of(hint.cause));
         Some(Self { bytes: None, available, in_part: false, obstacle })
     }
 }
@@ -98,7 +120,7 @@ mod tests {
         let body = Body::new(Processor::X86_64, &code, |_| None);
         let machine = Machine::new(features.iter().copied());
         let hints = crate::hints(&body, &Weights::unknown(), &machine);
-        Vectors::of(&body, 0, &hints, &machine)
+        Vectors::of(&body, 0, &Weights::unknown(), &hints, &machine)
     }
 
     #[test]
@@ -135,7 +157,25 @@ mod tests {
         // movsd xmm1, [rdi]; andpd xmm1, xmm2; addsd xmm0, xmm1
         let absolute = [0xf2, 0x0f, 0x10, 0x0f, 0x66, 0x0f, 0x54, 0xca, 0xf2, 0x0f, 0x58, 0xc1];
         assert_eq!(verdict(&absolute, &[]).unwrap().bytes, None);
-        // xor eax, [rdi]: integers without a vector form in sight have no verdict.
-        assert_eq!(verdict(&[0x0f, 0xaf, 0xc0], &[]), None);
+    }
+
+    #[test]
+    fn a_scalar_loop_of_integers_says_what_is_in_the_way() {
+        let why = |bytes: &[u8]| verdict(bytes, &[]).map(|verdict| (verdict.bytes, verdict.obstacle));
+        let scalar = |obstacle| Some((None, Some(obstacle)));
+        // mov rax, rdx; shl rax, 13; xor rdx, rax
+        let generator = [0x48, 0x89, 0xd0, 0x48, 0xc1, 0xe0, 0x0d, 0x48, 0x31, 0xc2];
+        assert_eq!(why(&generator), scalar(Obstacle::PreviousStep));
+        // mov rax, [rax]
+        assert_eq!(why(&[0x48, 0x8b, 0x00]), scalar(Obstacle::PreviousStep));
+        // cmp [rdi], rdx; je past the loop
+        assert_eq!(why(&[0x48, 0x39, 0x17, 0x74, 0x09]), scalar(Obstacle::SeveralExits));
+        // call rax
+        assert_eq!(why(&[0xff, 0xd0]), scalar(Obstacle::Calls));
+        // mov rax, [rdi]; xor edx, edx; div rcx; mov [rdi], rax
+        let division = [0x48, 0x8b, 0x07, 0x31, 0xd2, 0x48, 0xf7, 0xf1, 0x48, 0x89, 0x07];
+        assert_eq!(why(&division), scalar(Obstacle::IntegerDivision));
+        // mov [rdi], rdx
+        assert_eq!(why(&[0x48, 0x89, 0x17]), None, "nothing is computed");
     }
 }

@@ -3,9 +3,12 @@
 use super::chain::{Chain, chains};
 use super::checks::OVERFLOW;
 use super::memory::strided;
-use super::{Advice, Cause, Hint, Kind, Place, count};
+use super::{Advice, Cause, Hint, Kind, Machine, Place, count};
+use crate::body::Body;
 use crate::callee::{Purpose, purpose};
 use crate::instruction::{Flow, Instruction, Lanes, Operation, Registers};
+use crate::vectors::Obstacle;
+use crate::weights::Weights;
 
 pub(super) fn add(place: &Place<'_>, found: &mut Vec<Hint>) {
     slow_operations(place, found);
@@ -364,6 +367,23 @@ fn scalar_integers(place: &Place<'_>, chains: &[Chain]) -> Option<Hint> {
          2 or \"s\".",
     );
     Some(scalar(place, &data, "integer", early_end(place), without_cause))
+}
+
+/// What no compiler could vectorise in an innermost loop; `None` if nothing is known.
+pub(crate) fn in_the_way(body: &Body, weights: &Weights, machine: &Machine, at: usize) -> Option<Obstacle> {
+    let place = Place::new(body, weights, machine, Some(at), &body.loops[at].blocks);
+    let divides = |row: &Instruction| row.operation == Operation::Divide && row.lanes == Lanes::General;
+    if place.calls_something() {
+        Some(Obstacle::Calls)
+    } else if chains(&place).iter().any(|chain| chain.is_mixed || chain.loads > 0) {
+        Some(Obstacle::PreviousStep)
+    } else if place.instructions().any(|(_, row)| divides(row)) {
+        Some(Obstacle::IntegerDivision)
+    } else if let Some(cause) = early_end(&place) {
+        Obstacle::of(cause)
+    } else {
+        (ways_out(&place) > 1).then_some(Obstacle::SeveralExits)
+    }
 }
 
 /// Whether the loop reads memory at an address that changes between iterations.

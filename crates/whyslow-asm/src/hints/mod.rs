@@ -22,7 +22,7 @@ mod tests;
 use whyslow_profile::Host;
 
 pub use self::advice::Advice;
-pub(crate) use self::arithmetic::{computes, packed};
+pub(crate) use self::arithmetic::{computes, in_the_way, packed};
 use crate::body::Body;
 use crate::instruction::Instruction;
 use crate::weights::Weights;

@@ -119,7 +119,7 @@ fn loops(out: &mut String, listing: &Listing, view: AsmView<'_>) {
 }
 
 /// Whether the compiler vectorised an innermost loop, how wide, and what was in the way; `None` for loops without
-/// arithmetic on numbers.
+/// arithmetic that nothing keeps from vectors.
 fn verdict(listing: &Listing, at: usize) -> Option<String> {
     let Vectors { bytes, available, in_part, obstacle } = listing.vectors(at)?;
     let why = match obstacle {
@@ -127,6 +127,10 @@ fn verdict(listing: &Listing, at: usize) -> Option<String> {
         Some(Obstacle::OverflowChecks) => ", because each result is checked for overflow",
         Some(Obstacle::EarlyExit) => ", because it may end the program",
         Some(Obstacle::OrderOfSums) => ", because the order of sums is fixed",
+        Some(Obstacle::Calls) => ", because it calls functions",
+        Some(Obstacle::PreviousStep) => ", because each step needs the previous one",
+        Some(Obstacle::SeveralExits) => ", because it may stop at any step",
+        Some(Obstacle::IntegerDivision) => ", because no vector instruction divides integers",
         _ => "",
     };
     let Some(bytes) = bytes else { return Some(format!("scalar{why}")) };
@@ -521,6 +525,7 @@ mod tests {
             Some("vectorised, 32 of the processor's 64 bytes a step")
         );
         assert_eq!(verdict(&single, &[]).as_deref(), Some("scalar, because the order of sums is fixed"));
-        assert_eq!(super::verdict(&listing(), 0), None, "a division of integers has no vector form");
+        let division = "scalar, because no vector instruction divides integers";
+        assert_eq!(super::verdict(&listing(), 0).as_deref(), Some(division));
     }
 }
