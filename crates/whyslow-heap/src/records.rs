@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use whyslow_agent_host::{Cursor, Records, RingWords, Timed};
 use whyslow_agent_wire::area::RING_WORDS;
 use whyslow_agent_wire::record::{self, op};
+use whyslow_processor::PAGE;
 
 use crate::ids::{Address, EntryRow, RingStack, StackRow, Tick};
 use crate::trails::Trails;
@@ -66,7 +67,6 @@ const UNKNOWN: EntryRow = EntryRow(u32::MAX);
 
 /// The largest block that an address space can hold.
 const MOST_BYTES: u64 = (1 << 47) - 1;
-const PAGE: u64 = 4096;
 
 impl HeapRecords {
     /// The entry of a stack, if it was requested before.

@@ -13,13 +13,13 @@
 //! The ring of the main thread leads to them. Everything is verified on the way, and in doubt no stack is dead.
 
 use whyslow_proc::Mapping;
+use whyslow_processor::PAGE;
 
 use super::graph::Memory;
 use super::index::Index;
 use super::roots::has_guard;
 use super::threads::Thread;
 
-const PAGE: u64 = 4096;
 /// Where a thread's record has its link.
 const LINK: u64 = 0x2c0;
 /// Length of a list's head.
