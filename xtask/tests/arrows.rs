@@ -118,3 +118,54 @@ fn an_arrow_through_another_crate_is_found() {
         "{found:?}"
     );
 }
+
+/// A front end of other commands: it builds a program first.
+const BUILDS_FOR_OTHERS: &str = "cargo";
+/// What runs commands, and what compares them with the documentation.
+const KNOW_COMMANDS: [&str; 3] = ["cli.rs", "lib.rs", "remark_ids.rs"];
+
+/// The commands that a file names.
+fn commands_named<'a>(text: &str, commands: &'a BTreeSet<String>) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for start in ["super::", "commands::"] {
+        for (at, _) in text.match_indices(start) {
+            let rest = &text[at + start.len()..];
+            let list = rest.strip_prefix('{').and_then(|rest| rest.split('}').next());
+            let end = rest.find(|of: char| !of.is_alphanumeric() && of != '_').unwrap_or(rest.len());
+            let words = list.unwrap_or(&rest[..end]).split(|of: char| !of.is_alphanumeric() && of != '_');
+            found.extend(words.filter_map(|word| commands.get(word)).map(String::as_str));
+        }
+    }
+    found
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let files = entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
+    files.collect()
+}
+
+#[test]
+fn commands_share_modules_and_do_not_call_each_other() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../crates/whyslow/src");
+    let folder = root.join("commands");
+    let stem = |path: &Path| path.file_stem().expect("a name").to_string_lossy().into_owned();
+    let entries = std::fs::read_dir(&folder).expect("commands").map(|entry| entry.expect("an entry").path());
+    let commands: BTreeSet<String> = entries.map(|path| stem(&path)).filter(|name| name != "mod").collect();
+    assert!(commands.len() > 20, "{commands:?}");
+    let mut found = Vec::new();
+    for file in sources(&root) {
+        let text = std::fs::read_to_string(&file).expect("a source");
+        let inside = file.strip_prefix(&folder).ok().and_then(|path| path.iter().next()).map(Path::new);
+        let own = inside.map(stem);
+        let may = match &own {
+            Some(own) => own == BUILDS_FOR_OTHERS || own == "mod",
+            None => KNOW_COMMANDS.iter().any(|known| root.join(known) == file),
+        };
+        let named = commands_named(&text, &commands);
+        let is_known = |name: &str| own.as_deref() == Some("causal") && name == "record";
+        let others = named.into_iter().filter(|name| !may && own.as_deref() != Some(name) && !is_known(name));
+        found.extend(others.map(|name| format!("{} names the command {name}", file.display())));
+    }
+    assert_eq!(found, Vec::<String>::new());
+}

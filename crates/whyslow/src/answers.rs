@@ -1,11 +1,11 @@
-//! Answers after a recording, for stderr.
+//! Answers after a recording, for stderr, and answers as JSON.
 
 use std::path::Path;
 use std::time::Duration;
 
 use whyslow_analyze::Quality;
 use whyslow_answers::views::{self, View};
-use whyslow_answers::{Body, Detail, Query, Refusal};
+use whyslow_answers::{Answer, Body, Detail, Query, Refusal};
 use whyslow_profile::Profile;
 use whyslow_render::json;
 use whyslow_render::text::{self, Page};
@@ -99,4 +99,16 @@ pub(crate) fn costliest_syscall(profile: &Profile, saved: &Path) -> String {
 pub(crate) fn verdict(profile: &Profile) -> String {
     let page = Page::new(profile, profile.main_metric(), terminal::width(std::io::stderr()));
     text::verdict_lines(&Quality::of(profile), page)
+}
+
+/// The functions of a profile as JSON, as `whyslow report FILE --format json` prints them.
+pub(crate) fn functions_as_json(path: &Path, profile: &Profile) -> Result<String> {
+    let query = Query::whole(&views::FUNCTIONS, Detail::Complete, profile);
+    let answer = query.answer(profile).map_err(|refusal| refusals::of(path, refusal))?;
+    as_json(path, &answer)
+}
+
+/// An answer as JSON.
+pub(crate) fn as_json(path: &Path, answer: &Answer<'_>) -> Result<String> {
+    json::answer(answer).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }

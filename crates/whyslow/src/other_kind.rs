@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use crate::cli::Volume;
-use crate::commands::{export, flame, report, view};
+use crate::exports::{self, Kind};
 use crate::failure::Result;
 use crate::output::{Output, note};
-use crate::profile_file;
+use crate::{answers, pages, pictures, profile_file};
 
 /// A kind of file that a recording can be written as, in addition to its profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,16 +18,16 @@ pub(crate) enum OtherKind {
     /// What `report --format json` prints.
     Json,
     /// A format of other tools.
-    Exported(export::Kind),
+    Exported(Kind),
 }
 
 const KINDS: [(&str, OtherKind); 6] = [
     (".svg", OtherKind::Flame),
     (".html", OtherKind::Page),
     (".json", OtherKind::Json),
-    (".folded", OtherKind::Exported(export::Kind::Folded)),
-    (".pb.gz", OtherKind::Exported(export::Kind::Pprof)),
-    (".pprof", OtherKind::Exported(export::Kind::Pprof)),
+    (".folded", OtherKind::Exported(Kind::Folded)),
+    (".pb.gz", OtherKind::Exported(Kind::Pprof)),
+    (".pprof", OtherKind::Exported(Kind::Pprof)),
 ];
 
 impl OtherKind {
@@ -41,11 +41,11 @@ impl OtherKind {
     pub(crate) fn write(self, path: &Path, file: &Path, volume: Volume) -> Result {
         let (profile, output) = (profile_file::open(path)?, Output::from(file.to_owned()));
         match self {
-            Self::Flame => flame::draw(&profile, &output, false, volume),
-            Self::Page => view::save_whole(path, &profile, &output, volume),
-            Self::Exported(kind) => export::save_whole(path, &profile, kind, &output, volume),
+            Self::Flame => pictures::draw(&profile, &output, false, volume),
+            Self::Page => pages::save_whole(path, &profile, &output, volume),
+            Self::Exported(kind) => exports::save_whole(path, &profile, kind, &output, volume),
             Self::Json => {
-                let text = report::json_of(path, &profile)?;
+                let text = answers::functions_as_json(path, &profile)?;
                 output.write(|out| out.write_all(text.as_bytes()))?;
                 if volume > Volume::Quiet {
                     note(&format!("whyslow: wrote {}\n", file.display()));
@@ -66,8 +66,8 @@ mod tests {
             ("x.svg", Some(OtherKind::Flame)),
             ("a/b.html", Some(OtherKind::Page)),
             ("x.json", Some(OtherKind::Json)),
-            ("x.folded", Some(OtherKind::Exported(export::Kind::Folded))),
-            ("cpu.pb.gz", Some(OtherKind::Exported(export::Kind::Pprof))),
+            ("x.folded", Some(OtherKind::Exported(Kind::Folded))),
+            ("cpu.pb.gz", Some(OtherKind::Exported(Kind::Pprof))),
             ("x.whyslow", None),
             ("profile", None),
             (".svg", None),

@@ -6,19 +6,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use tempfile::TempDir;
-use whyslow_analyze::Selection;
 use whyslow_analyze::diff::{Runs, Side, shared_metrics};
+use whyslow_analyze::{Quality, Selection};
 use whyslow_answers::Filters;
 use whyslow_bench::padding;
 use whyslow_bench::words::{self, WordsError};
 use whyslow_capture::{Command, Options, Target};
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_profile::Profile;
+use whyslow_render::text::DiffFile;
 use whyslow_stats::functions::MIN_PAIRS;
 use whyslow_stats::random::{Orders, Random};
 
 use crate::cli::Volume;
-use crate::commands::merge::refuse_the_same_file_twice;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
@@ -209,11 +209,32 @@ impl Sides {
     }
 }
 
+/// The runs of one side, as the answer names them.
+pub(crate) fn file<'a>(names: &'a [String], profile: &'a Profile, quality: &'a Quality) -> DiffFile<'a> {
+    let (name, more) = names.split_first().map_or(("", &[][..]), |(name, more)| (name.as_str(), more));
+    DiffFile { name, profile, quality, more }
+}
+
 fn opened(files: &[PathBuf]) -> Result<Vec<Run>> {
     let run = |path: &PathBuf| {
         Ok(Run { path: path.clone(), profile: profile_file::open(path)?, selection: Selection::default() })
     };
     files.iter().map(run).collect()
+}
+
+/// The same run twice would count twice.
+pub(crate) fn refuse_the_same_file_twice(files: &[PathBuf]) -> Result {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    for (index, path) in files.iter().enumerate() {
+        if files[..index].iter().any(|earlier| real(earlier) == real(path)) {
+            return Err(Failure::new(format!(
+                "{}: given twice; its samples would count twice",
+                path.display()
+            ))
+            .next("each recording once"));
+        }
+    }
+    Ok(())
 }
 
 /// Runs are compared in pairs, and two pairs do not show run-to-run noise.

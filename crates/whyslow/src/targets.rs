@@ -203,6 +203,13 @@ fn similar(running: &[(u32, String)], word: &str) -> Vec<String> {
     alike.take(MAX).map(|(pid, name)| format!("-p {pid} ({name})")).collect()
 }
 
+/// A program and its arguments.
+pub(crate) fn command(words: &[OsString]) -> Target {
+    let (program, args) =
+        words.split_first().map_or((OsString::new(), &[][..]), |(first, rest)| (first.clone(), rest));
+    Target::Command(Command { program, args: args.to_vec(), ..Command::default() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

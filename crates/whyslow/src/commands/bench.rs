@@ -1,12 +1,7 @@
 //! `whyslow bench`: runs commands in turn, in random order, and compares their times.
 
 mod contenders;
-mod exact;
-pub(super) mod execute;
-pub(super) mod git;
-pub(super) mod progress;
 mod saved;
-pub(super) mod watched;
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,7 +10,7 @@ use clap::{Args, ValueEnum};
 use whyslow_bench::document::{Measured, MeasuredCommand, SCHEMA};
 use whyslow_bench::judge::{self, compare_days, judge};
 use whyslow_bench::{BenchNote, Ended, Ignored, Metric, Plan, Rounds, Series};
-use whyslow_capture::{Input, Written};
+use whyslow_capture::Written;
 use whyslow_render::bench::{BenchView, Shown, TimeUnit, asciidoc, csv, markdown, orgmode, strip_plot};
 use whyslow_render::{json, text};
 use whyslow_stats::interim::{CHECKPOINTS, Question};
@@ -23,14 +18,11 @@ use whyslow_stats::witness::Witness;
 use whyslow_words::{Fact, Remark};
 
 use self::contenders::Contenders;
-pub(super) use self::contenders::{Runnable, words};
-pub(super) use self::exact::{Exact, counted as exact};
-use self::execute::Runner;
-pub(super) use self::git::Trees;
 use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{self, Output};
+use crate::series::{Exact, How, NULL, Runnable, Runner, Trees, counted, input, seed};
 use crate::{terminal, values};
 
 /// Compare commands: run them in random order and say which is faster
@@ -223,33 +215,6 @@ impl HowArgs {
     }
 }
 
-/// The value of `--input` and `--output` for /dev/null.
-const NULL: &str = "null";
-
-/// The standard input that a user names.
-pub(super) fn input(name: &str) -> Input {
-    if name == NULL { Input::Null } else { Input::File(name.into()) }
-}
-
-/// How to run commands: hooks, input and output.
-#[derive(Debug, Clone, Default)]
-pub(super) struct How {
-    /// Shell commands before each run; one for all, or one per command.
-    pub(super) prepare: Vec<String>,
-    /// The same after each run.
-    pub(super) conclude: Vec<String>,
-    /// A shell command once before all runs of a command.
-    pub(super) setup: Option<String>,
-    /// The same after all runs.
-    pub(super) cleanup: Option<String>,
-    pub(super) input: Input,
-    pub(super) output: Written,
-    /// A run that takes longer is killed.
-    pub(super) timeout: Option<Duration>,
-    /// Whether runs that fail count, too.
-    pub(super) failures_count: bool,
-}
-
 /// More files for the results.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Files")]
@@ -399,7 +364,7 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
         return Ok(None);
     }
     let wanted = Exact { heap: args.heap, instructions: args.instructions };
-    let exact = exact(wanted, &runnables, &series, &mut notes)?;
+    let exact = counted(wanted, &runnables, &series, &mut notes)?;
     let host = runner.host();
     drop(runner);
     let commands = runnables.iter().zip(exact).enumerate().map(|(command, (runnable, exact))| {
@@ -422,44 +387,6 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
         commands: commands.collect(),
     };
     Ok(Some(Outcome { measured, series, runnables, reference, notes, _trees: trees }))
-}
-
-/// Runs rounds of base and head: a fixed number, or until decided. `None` if interrupted before the first
-/// round was complete.
-pub(super) fn run_series(
-    runnables: &[Runnable],
-    how: &How,
-    margin: f64,
-    runs: u32,
-    until_decided: bool,
-    volume: Volume,
-) -> Result<Option<Series>> {
-    let rounds = match until_decided && runnables.len() > 1 {
-        true => Rounds::UntilDecided { max: CHECKPOINTS[CHECKPOINTS.len() - 1] },
-        false => Rounds::Fixed(runs as usize),
-    };
-    let plan = Plan {
-        commands: runnables.len(),
-        reference: 0,
-        warmup: 1,
-        rounds,
-        max_time: None,
-        ignored: Ignored::None,
-        margin,
-        question: Question::Exceeds,
-        witness: None,
-        seed: seed(),
-    };
-    let mut runner = Runner::new(runnables, how, &plan, volume)?;
-    runner.set_up()?;
-    let series = Series::run(&plan, &mut runner);
-    runner.clean_up()?;
-    Ok(Some(series?).filter(|series| !series.rounds.is_empty() && series.ended != Ended::Interrupted))
-}
-
-/// A different seed for each call.
-fn seed() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
 }
 
 fn plan(args: &BenchArgs, commands: usize, reference: usize) -> Plan {

@@ -5,17 +5,16 @@ use std::path::PathBuf;
 use clap::Args;
 use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Focus, Paths};
-use whyslow_profile::Profile;
 use whyslow_render::json;
-use whyslow_render::text::{self, DiffFile, DiffView, Page};
+use whyslow_render::text::{self, DiffView, Page};
 
 use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::filters::Filters;
 use crate::output::Output;
-use crate::sides::{Sides, SidesArgs};
-use crate::{output, terminal};
+use crate::sides::{Sides, SidesArgs, file};
+use crate::{output, pictures, terminal};
 
 /// Compare two profiles: functions by time, or lines that allocate
 #[derive(Debug, Args)]
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &DiffArgs, volume: Volume) -> Result<Exit> {
     let needs_paths = args.paths || args.flame.is_some();
     let paths = needs_paths.then(|| Paths::of_runs(&before, &after, inline));
     if let (Some(paths), Some(file)) = (&paths, &args.flame) {
-        super::flame::draw_diff(&sides, paths, &Output::from(file.clone()), volume)?;
+        pictures::draw_diff(&sides, paths, &Output::from(file.clone()), volume)?;
     }
     let wanted = sides.after[0].selection.function.as_ref();
     let focus = wanted.and_then(|wanted| Focus::of_runs(&before, &after, inline, wanted));
@@ -91,10 +90,4 @@ pub(crate) fn run(args: &DiffArgs, volume: Volume) -> Result<Exit> {
     };
     output::print(&answer)?;
     Ok(Exit::Success)
-}
-
-/// The runs of one side, as the answer names them.
-pub(super) fn file<'a>(names: &'a [String], profile: &'a Profile, quality: &'a Quality) -> DiffFile<'a> {
-    let (name, more) = names.split_first().map_or(("", &[][..]), |(name, more)| (name.as_str(), more));
-    DiffFile { name, profile, quality, more }
 }

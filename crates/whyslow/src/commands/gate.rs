@@ -20,11 +20,11 @@ use whyslow_stats::order::median_interval;
 use whyslow_stats::pairs::ALPHA;
 
 use self::config::{Bench, Gate, Policy};
-use super::bench::{Exact, How, Runnable, Trees, exact, input, run_series, words};
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::{self, Output, note};
+use crate::series::{Exact, How, Runnable, Trees, counted, input, run_series, words};
 use crate::terminal;
 
 /// Check a change for performance regressions (CI gate)
@@ -264,7 +264,7 @@ fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume
         instructions: bench.instructions || bench.max_instructions.is_some(),
     };
     let mut notes = Vec::new();
-    let mut exact = exact(wanted, &runnables, &series, &mut notes)?;
+    let mut exact = counted(wanted, &runnables, &series, &mut notes)?;
     for (counted, runnable) in exact.iter_mut().zip(&runnables) {
         if let Some(size) =
             runnable.command().file().and_then(|file| file.metadata().ok()).map(|about| about.len())

@@ -12,13 +12,12 @@ use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_profile::{HeapFacts, HeapNote, LeakCheck, Note, Profile};
 use whyslow_words::number_of;
 
-use super::record;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::recording::{self, KeepOptions, Recorded, name_of};
-use crate::{answers, shell, values};
+use crate::{answers, shell, targets, values};
 
 /// Find where memory is allocated, what holds it at the peak, and leaks
 #[derive(Debug, Args)]
@@ -118,7 +117,7 @@ pub(crate) fn run(args: &HeapArgs, volume: Volume) -> Result<Exit> {
     if args.program.is_empty() {
         return Err(Failure::new("no program to run").next("whyslow heap [OPTIONS] -- PROGRAM [ARGS]..."));
     }
-    run_target(&record::command(&args.program), name_of(&args.program[0]), &args.how, volume)
+    run_target(&targets::command(&args.program), name_of(&args.program[0]), &args.how, volume)
 }
 
 /// Runs the target and prints the answer.

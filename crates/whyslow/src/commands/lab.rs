@@ -6,12 +6,11 @@ use clap::Args;
 use whyslow_capture::{Command, Target};
 use whyslow_lab_demo::ANSWER;
 
-use super::record;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::note;
-use crate::recording::AnswerOptions;
+use crate::recording::{AnswerOptions, record_and_answer};
 
 /// The argument that makes whyslow run as the slow program.
 const PROGRAM: &str = "--whyslow-lab-program";
@@ -50,7 +49,7 @@ pub(crate) fn run(args: &LabArgs, volume: Volume) -> Result<Exit> {
     }
     let how = args.options.record.resolved(&target)?;
     let (keep, shown) = (args.options.record.keep.resolved(), args.options.resolved());
-    let exit = record::record_and_answer(&target, OsStr::new("lab"), how, &keep, shown, volume)?;
+    let exit = record_and_answer(&target, OsStr::new("lab"), how, &keep, shown, volume)?;
     if volume > Volume::Quiet {
         note(&solution());
     }

@@ -17,6 +17,7 @@ use crate::output::note;
 use crate::profile_file;
 use crate::recording::{self, name_of};
 use crate::shell;
+use crate::sides::refuse_the_same_file_twice;
 
 /// Merge several recordings, so that rare code gets enough samples
 #[derive(Debug, Args)]
@@ -79,21 +80,6 @@ pub(crate) fn run(args: &MergeArgs, volume: Volume) -> Result<Exit> {
         note(&format!("whyslow: {}\n", whyslow_render::text::headline(&Quality::of(&profile))));
     }
     Ok(Exit::Success)
-}
-
-/// The same run twice would count twice.
-pub(crate) fn refuse_the_same_file_twice(files: &[PathBuf]) -> Result {
-    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    for (index, path) in files.iter().enumerate() {
-        if files[..index].iter().any(|earlier| real(earlier) == real(path)) {
-            return Err(Failure::new(format!(
-                "{}: given twice; its samples would count twice",
-                path.display()
-            ))
-            .next("each recording once"));
-        }
-    }
-    Ok(())
 }
 
 /// NAME.merged.whyslow for recordings of NAME.

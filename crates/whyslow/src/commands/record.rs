@@ -1,19 +1,18 @@
 //! `whyslow PROGRAM` and `whyslow record`: run a program, attach to processes, or record the whole machine.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use clap::Args;
-use whyslow_analyze::{remark_of, wait_metric};
-use whyslow_capture::{Command, Options, Target};
+use whyslow_analyze::wait_metric;
 use whyslow_heap::leaks::suppressions::Suppressions;
-use whyslow_profile::{Note, Profile, RecordingNote};
 
-use crate::cli::{Format, Volume};
+use crate::cli::Volume;
 use crate::exit::Exit;
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{Failure, Result};
 use crate::output::note;
-use crate::recording::{self, AnswerOptions, Keep, RecordOptions, Shown};
+use crate::recording::{self, AnswerOptions, RecordOptions, record_and_answer, warn_about_missing_events};
 use crate::targets::TargetArgs;
+pub(crate) use crate::targets::command;
 use crate::{answers, shell};
 
 /// Record a program, running processes or the whole machine
@@ -93,45 +92,4 @@ pub(crate) fn run_and_answer(args: &RunArgs, volume: Volume) -> Result<Exit> {
     };
     let how = args.options.record.resolved(&target)?;
     record_and_answer(&target, &name, how, &keep, args.options.resolved(), volume)
-}
-
-/// Records and prints the one-screen answer, to stderr. An answer in JSON is alone there.
-pub(crate) fn record_and_answer(
-    target: &Target,
-    name: &OsStr,
-    how: Options,
-    keep: &Keep,
-    shown: Shown,
-    volume: Volume,
-) -> Result<Exit> {
-    let others = if shown.format == Format::Json { Volume::Quiet } else { volume };
-    let recorded = recording::run(target, name, how, keep, others, &Suppressions::default())?;
-    if volume > Volume::Quiet {
-        note(&answers::summary(&recorded.profile, recorded.saved(), shown)?);
-    }
-    warn_about_missing_events(&recorded.profile, others);
-    recorded.draw(keep, others)?;
-    recorded.exit()
-}
-
-/// Warns about each requested event that was not recorded, or not completely.
-fn warn_about_missing_events(profile: &Profile, volume: Volume) {
-    let is_missing = |note: &&Note| {
-        let of_events = matches!(
-            note,
-            Note::Recording(RecordingNote::EventNotRecorded { .. } | RecordingNote::EventsMissed { .. })
-        );
-        of_events && volume > Volume::Quiet
-    };
-    for note in profile.meta.notes.iter().filter(is_missing) {
-        let remark = remark_of(note);
-        let fix = remark.fix.map(|fix| format!("; try: {fix}")).unwrap_or_default();
-        warn(&format!("{}{fix}", remark.text));
-    }
-}
-
-pub(crate) fn command(words: &[OsString]) -> Target {
-    let (program, args) =
-        words.split_first().map_or((OsString::new(), &[][..]), |(first, rest)| (first.clone(), rest));
-    Target::Command(Command { program, args: args.to_vec(), ..Command::default() })
 }

@@ -9,14 +9,14 @@ use whyslow_answers::views::{self, View};
 use whyslow_answers::{Answer, Body, Detail, Query, Ranking};
 use whyslow_profile::Profile;
 use whyslow_render::causal::curves;
-use whyslow_render::{Table, json, text};
+use whyslow_render::{Table, text};
 
 use crate::cli::{ProfileArg, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::filters::Filters;
 use crate::output::{self, note_others};
-use crate::{allowed, profile_file, refusals, shell, terminal, values};
+use crate::{allowed, answers, profile_file, refusals, shell, terminal, values};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -141,7 +141,7 @@ pub(crate) fn run(args: &ReportArgs, volume: Volume) -> Result<Exit> {
     }
     output::print(&match args.format {
         ReportFormat::Text => text::answer(&answer, terminal::width(std::io::stdout()), args.full_names),
-        ReportFormat::Json => as_json(path, &answer)?,
+        ReportFormat::Json => answers::as_json(path, &answer)?,
         ReportFormat::Csv => as_table(path, &answer, usize::MAX)?.csv(),
         ReportFormat::Markdown => as_table(path, &answer, text::ROWS)?.markdown(),
         ReportFormat::Svg => as_picture(path, &answer)?,
@@ -158,10 +158,6 @@ fn as_table(path: &Path, answer: &Answer<'_>, rows: usize) -> Result<Table> {
     })
 }
 
-fn as_json(path: &Path, answer: &Answer<'_>) -> Result<String> {
-    json::answer(answer).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
-}
-
 /// The picture of a view, if it has one.
 fn as_picture(path: &Path, answer: &Answer<'_>) -> Result<String> {
     match &answer.body {
@@ -172,13 +168,6 @@ fn as_picture(path: &Path, answer: &Answer<'_>) -> Result<String> {
         ))
         .next(format!("whyslow flame {}, for a flame graph", shell::file(path)))),
     }
-}
-
-/// The functions of a profile as JSON, as `whyslow report FILE --format json` prints them.
-pub(crate) fn json_of(path: &Path, profile: &Profile) -> Result<String> {
-    let query = Query::whole(&views::FUNCTIONS, Detail::Complete, profile);
-    let answer = query.answer(profile).map_err(|refusal| refusals::of(path, refusal))?;
-    as_json(path, &answer)
 }
 
 impl ReportArgs {

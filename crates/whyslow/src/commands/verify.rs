@@ -7,12 +7,11 @@ use whyslow_answers::unless_regex;
 use whyslow_render::json;
 use whyslow_render::text::{self, DiffView, Page, VerifyView};
 
-use super::diff::file;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::filters::Filters;
-use crate::sides::{Sides, SidesArgs};
+use crate::sides::{Sides, SidesArgs, file};
 use crate::{output, refusals, terminal};
 
 /// Check whether a change helped: total, target function, regressions

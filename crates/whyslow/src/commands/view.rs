@@ -14,23 +14,18 @@ use whyslow_analyze::Quality;
 use whyslow_analyze::diff::{Diff, Paths};
 use whyslow_answers::Filters;
 use whyslow_bench::stored::read_stored;
-use whyslow_profile::{MetricId, Profile};
-use whyslow_render::html::{
-    BenchPage, Bundle, ChangesView, Content, Explained, Page, served_page, view_of_experiments,
-    view_of_metric, write_page, write_payload,
-};
+use whyslow_render::html::{BenchPage, Bundle, ChangesView, Content, Page, served_page, write_payload};
 use whyslow_render::text::DiffView;
 
-use super::diff::file;
-use crate::allowed::for_viewer;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::metric::MetricArgs;
 use crate::output::{self, Output, note};
+use crate::pages::{save, with_page};
 use crate::serve::{self, Doorway, Editor, Progress, Server, Site};
-use crate::sides::Sides;
-use crate::{open, profile_file, refusals, shell};
+use crate::sides::{Sides, file};
+use crate::{open, profile_file, refusals};
 
 /// Open a profile, a comparison or bench results in the browser
 #[derive(Debug, Args)]
@@ -159,26 +154,6 @@ fn profile(args: &ViewArgs, path: &Path, volume: Volume) -> Result<Ready> {
     with_page(path, &profile, metric, |page| ready(args, page, volume))
 }
 
-/// Builds the page of a profile, with its findings, opened with a metric.
-pub(crate) fn with_page<R>(
-    path: &Path,
-    profile: &Profile,
-    metric: MetricId,
-    show: impl FnOnce(&Page<'_>) -> R,
-) -> R {
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let file = shell::file(path);
-    let explained = Explained { explanation: &for_viewer(profile, &file), path: &file };
-    let parts = [view_of_metric(profile, metric), view_of_experiments(profile).to_owned()];
-    let view = parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("&");
-    show(&Page::explained(profile, &name, explained).opened_with(&view))
-}
-
-/// Writes the page of a whole profile.
-pub(crate) fn save_whole(path: &Path, profile: &Profile, output: &Output, volume: Volume) -> Result {
-    with_page(path, profile, profile.main_metric(), |page| save(page, output, volume))
-}
-
 fn changes(args: &ViewArgs, files: [Vec<PathBuf>; 2], volume: Volume) -> Result<Ready> {
     let sides = Sides::open(files, &Filters::of_metric(args.metric.resolved()))?;
     let [before, after] = sides.runs();
@@ -211,16 +186,6 @@ fn ready(args: &ViewArgs, page: &Page<'_>, volume: Volume) -> Result<Ready> {
     })?;
     let site = Arc::new(site(page, server.port())?);
     Ok(Ready::Served { server, site })
-}
-
-fn save(page: &Page<'_>, output: &Output, volume: Volume) -> Result {
-    output.write(|out| write_page(page, out))?;
-    if let Output::File(path) = output
-        && volume > Volume::Quiet
-    {
-        note(&format!("whyslow: wrote {}\n", path.display()));
-    }
-    Ok(())
 }
 
 fn serve(args: &ViewArgs, server: Server, site: &Arc<Site>, volume: Volume) -> Result<Exit> {

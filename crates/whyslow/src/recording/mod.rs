@@ -1,5 +1,6 @@
 //! From a target to a sealed profile; shared by every command that records.
 
+mod answered;
 mod options;
 
 use std::ffi::OsStr;
@@ -18,15 +19,15 @@ use whyslow_profile::{ExitStatus, Note, Profile, Sampling};
 use whyslow_symbols::Summary;
 use whyslow_words::{Remark, nearest};
 
+pub(crate) use self::answered::{record_and_answer, warn_about_missing_events};
 pub(crate) use self::options::{
     AnswerOptions, Keep, KeepOptions, RecordOptions, Shown, check_frequency, every_allocation,
 };
 use crate::cli::{Volume, command_names};
-use crate::commands::flame;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::{Output, note};
-use crate::{profile_file, shell, suppress};
+use crate::{pictures, profile_file, shell, suppress};
 
 /// A recorded profile, on disk and in memory.
 pub(crate) struct Recorded {
@@ -207,7 +208,7 @@ impl Recorded {
             kind.write(&self.path, file, volume)?;
         }
         let Some(picture) = options.picture(&self.path) else { return Ok(()) };
-        flame::draw(&self.profile, &picture, options.open, volume)
+        pictures::draw(&self.profile, &picture, options.open, volume)
     }
 
     /// The exit code: the program's own, unless the profile could not be written.

@@ -1,55 +1,12 @@
 //! From the arguments to the commands to compare.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use whyslow_bench::contender::{contenders, scan};
 
-use whyslow_bench::contender::{contenders, filled, scan};
-use whyslow_bench::words::{WordsError, split};
-use whyslow_bench::{Contender, Parameter};
-use whyslow_capture::Command;
-
-use super::git::Trees;
 use super::saved::Baseline;
 use super::{BenchArgs, HowArgs};
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
-
-/// A command to compare, ready to start.
-#[derive(Debug, Clone)]
-pub(in crate::commands) struct Runnable {
-    pub(in crate::commands) contender: Contender,
-    pub(in crate::commands) words: Vec<String>,
-    pub(in crate::commands) folder: Option<PathBuf>,
-    /// The parameters for its hooks.
-    pub(in crate::commands) parameters: Vec<Parameter>,
-    /// The index of its command on the command line.
-    pub(in crate::commands) given: usize,
-}
-
-impl Runnable {
-    /// The command to start.
-    pub(in crate::commands) fn command(&self) -> Command {
-        let mut words = self.words.iter().map(OsString::from);
-        Command {
-            program: words.next().unwrap_or_default(),
-            args: words.collect(),
-            folder: self.folder.clone(),
-            ..Command::default()
-        }
-    }
-}
-
-impl Runnable {
-    /// The same command in a folder. A program with a relative path is that of the folder.
-    pub(in crate::commands) fn inside(mut self, folder: &Path) -> Self {
-        let program = Path::new(&self.words[0]);
-        if program.is_relative() && program.components().count() > 1 {
-            self.words[0] = folder.join(program).to_string_lossy().into_owned();
-        }
-        self.folder = Some(folder.to_owned());
-        self
-    }
-}
+use crate::series::{Runnable, Trees, words};
 
 /// All commands to compare.
 pub(super) struct Contenders {
@@ -152,23 +109,6 @@ impl Contenders {
     }
 }
 
-/// The words of a command, or the shell that runs it.
-pub(in crate::commands) fn words(command: &str, shell: Option<&str>) -> Result<Vec<String>> {
-    if let Some(shell) = shell {
-        let mut words = split(shell).map_err(|error| Failure::new(format!("--shell: {error}")))?;
-        words.extend(["-c".to_owned(), command.to_owned()]);
-        return Ok(words);
-    }
-    split(command).map_err(|error| {
-        let failure = Failure::new(error.to_string());
-        match error {
-            WordsError::Shell { .. } => failure.next("--shell, or quotes if it is part of an argument"),
-            WordsError::Open(_) => failure.next("closing the quote"),
-            WordsError::Empty => failure.next("whyslow bench './old input' './new input'"),
-        }
-    })
-}
-
 fn parameters(how: &HowArgs) -> Result<Vec<(String, Vec<String>)>> {
     let mut all = Vec::new();
     for scanned in how.parameter_scan.chunks(3) {
@@ -187,12 +127,6 @@ fn parameters(how: &HowArgs) -> Result<Vec<(String, Vec<String>)>> {
         all.push((name.clone(), values.split(',').map(str::to_owned).collect()));
     }
     Ok(all)
-}
-
-/// A hook for a command, with its parameters filled in.
-pub(super) fn hook(hooks: &[String], runnable: &Runnable) -> Option<String> {
-    let hook = hooks.get(if hooks.len() == 1 { 0 } else { runnable.given })?;
-    Some(filled(hook, &runnable.parameters))
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use whyslow_bench::foreign::read_any;
 use whyslow_bench::{BenchNote, Contender};
 use whyslow_profile::Host;
 
-use super::contenders::Runnable;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+use crate::series::Runnable;
 
 /// Where results are saved.
 pub(super) struct Place {

@@ -23,7 +23,7 @@ use super::stat::CountArgs;
 use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
-use crate::recording::AnswerOptions;
+use crate::recording::{AnswerOptions, record_and_answer};
 
 /// What to build and how to record it.
 #[derive(Debug, Args)]
@@ -122,7 +122,7 @@ pub(crate) fn run(args: CargoArgs, volume: Volume) -> Result<Exit> {
         Ok((target, name)) => {
             let how = args.options.record.resolved(&target)?;
             let (keep, shown) = (args.options.record.keep.resolved(), args.options.resolved());
-            super::record::record_and_answer(&target, &name, how, &keep, shown, volume)
+            record_and_answer(&target, &name, how, &keep, shown, volume)
         }
         // cargo has printed why.
         Err(code) => Ok(Exit::Cargo(code)),

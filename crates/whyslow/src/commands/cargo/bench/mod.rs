@@ -17,15 +17,14 @@ use whyslow_render::{json, text};
 
 use self::side::{Listed, Side};
 use self::turns::Turns;
-use super::super::bench::git::{Trees, WORKING_TREE};
-use super::super::bench::watched::Watched;
 use super::metadata::Metadata;
 use super::{BuildArgs, refuse_other_machines};
 use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{self, Output};
-use crate::recording::{Keep, Shown};
+use crate::recording::{Keep, Shown, record_and_answer};
+use crate::series::{Trees, WORKING_TREE, Watched};
 use crate::{terminal, values};
 
 /// Build the benchmarks and measure them, or compare them with a commit
@@ -157,7 +156,7 @@ fn record(benchmark: &str, side: &Side, volume: Volume) -> Result<Exit> {
             let name = benchmark.replace(|character: char| !character.is_alphanumeric(), "-");
             let target = Target::Command(command);
             let (how, keep, shown) = (Options::default(), Keep::default(), Shown::default());
-            super::super::record::record_and_answer(&target, name.as_ref(), how, &keep, shown, volume)
+            record_and_answer(&target, name.as_ref(), how, &keep, shown, volume)
         }
         [] => {
             let names = side.executables.iter().flat_map(|executable| &executable.names);

@@ -10,8 +10,6 @@ use whyslow_bench::suite::{BASE, HEAD, SIDES};
 use whyslow_capture::{Command, Input, RunEnd, Stopwatch, TimedCommand, Written};
 use whyslow_profile::ExitStatus;
 
-use super::super::super::bench::execute::stderr_tail;
-use super::super::super::bench::git::Trees;
 use super::super::build::{self, Build, Executable};
 use super::super::metadata::{Metadata, Package};
 use super::super::{Checkout, environment};
@@ -20,6 +18,7 @@ use crate::cli::Volume;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::recording::explain;
+use crate::series::{Trees, stderr_tail};
 
 /// A build. Base has no executables if there is no comparison.
 #[derive(Default)]

@@ -8,11 +8,11 @@ use whyslow_bench::padding;
 use whyslow_bench::suite::{Measure, Turn};
 use whyslow_capture::{Command, Input, Stopwatch, TimedCommand, Written};
 
-use super::super::super::bench::progress::Line;
 use super::side::{End, Listed, Side, brief, end};
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::recording::explain;
+use crate::series::Line;
 
 /// Runs the benchmarks.
 pub(super) struct Turns<'a> {

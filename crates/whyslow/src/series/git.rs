@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use super::contenders::Runnable;
+use super::Runnable;
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::output::note;
 
 /// Two folders with a program built in each. They are removed at the end.
-pub(in crate::commands) struct Trees {
+pub(crate) struct Trees {
     root: PathBuf,
     folder: tempfile::TempDir,
     names: [String; 2],
@@ -18,14 +18,14 @@ pub(in crate::commands) struct Trees {
 }
 
 /// The name of the side that is no commit.
-pub(in crate::commands) const WORKING_TREE: &str = "working tree";
+pub(crate) const WORKING_TREE: &str = "working tree";
 
 /// Equally long, so that the length of paths makes no difference.
 const FOLDERS: [&str; 2] = ["before", "after-"];
 
 impl Trees {
     /// Checks out both: a commit and the working tree, or the two commits of `A..B`.
-    pub(in crate::commands) fn check_out(revisions: &str) -> Result<Self> {
+    pub(crate) fn check_out(revisions: &str) -> Result<Self> {
         let (before, after) = match revisions.split_once("..") {
             // As for git, an end that is left out is HEAD.
             Some((before, after)) => (or_head(before), Some(or_head(after.trim_start_matches('.')))),
@@ -64,7 +64,7 @@ impl Trees {
     }
 
     /// Checks out and builds both.
-    pub(in crate::commands) fn build(revision: &str, build: &str, volume: Volume) -> Result<Self> {
+    pub(crate) fn build(revision: &str, build: &str, volume: Volume) -> Result<Self> {
         let trees = Self::check_out(revision)?;
         for (side, (folder, what)) in trees.folders().into_iter().zip(trees.names()).enumerate() {
             if side == 1 {
@@ -96,7 +96,7 @@ impl Trees {
 
     /// Copies cargo's target folder of the first build for the second one, so that equal dependencies are built once.
     /// Without the copy, everything is built again.
-    pub(in crate::commands) fn share(&self, from: &Path, to: &Path) {
+    pub(crate) fn share(&self, from: &Path, to: &Path) {
         if !from.join("CACHEDIR.TAG").is_file() || to.exists() {
             return;
         }
@@ -114,32 +114,32 @@ impl Trees {
     }
 
     /// The current folder in both checkouts: the commit's first.
-    pub(in crate::commands) fn folders(&self) -> [PathBuf; 2] {
+    pub(crate) fn folders(&self) -> [PathBuf; 2] {
         FOLDERS.map(|name| self.folder.path().join(name).join(&self.inside))
     }
 
     /// The roots of both checkouts: the commit's first.
-    pub(in crate::commands) fn roots(&self) -> [PathBuf; 2] {
+    pub(crate) fn roots(&self) -> [PathBuf; 2] {
         FOLDERS.map(|name| self.folder.path().join(name))
     }
 
     /// The root of the repository itself.
-    pub(in crate::commands) fn repository(&self) -> &Path {
+    pub(crate) fn repository(&self) -> &Path {
         &self.root
     }
 
     /// The names of both: a revision, and another one or the working tree.
-    pub(in crate::commands) fn names(&self) -> [String; 2] {
+    pub(crate) fn names(&self) -> [String; 2] {
         self.names.clone()
     }
 
     /// A folder next to both checkouts, removed with them.
-    pub(in crate::commands) fn sibling(&self, name: &str) -> PathBuf {
+    pub(crate) fn sibling(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// The command in both folders.
-    pub(super) fn runnables(&self, one: &Runnable) -> Vec<Runnable> {
+    pub(crate) fn runnables(&self, one: &Runnable) -> Vec<Runnable> {
         let of = |(folder, name): (PathBuf, String)| {
             let mut runnable = one.clone().inside(&folder);
             runnable.contender.name = name;

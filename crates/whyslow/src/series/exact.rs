@@ -8,19 +8,19 @@ use whyslow_bench::rounds::{Series, values};
 use whyslow_bench::run::{ALLOCATED, ALLOCATIONS, PEAK, SIMULATED_INSTRUCTIONS};
 use whyslow_bench::{BenchNote, Metric};
 
-use super::contenders::Runnable;
+use super::Runnable;
 use crate::failure::{Failure, Result};
 use crate::profile_file;
 
 /// What to count.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::commands) struct Exact {
-    pub(in crate::commands) heap: bool,
-    pub(in crate::commands) instructions: bool,
+pub(crate) struct Exact {
+    pub(crate) heap: bool,
+    pub(crate) instructions: bool,
 }
 
 /// The requested counts of each command.
-pub(in crate::commands) fn counted(
+pub(crate) fn counted(
     wanted: Exact,
     runnables: &[Runnable],
     series: &Series,

@@ -11,10 +11,10 @@ use whyslow_capture::{Command, RunEnd, Stopwatch, TimedCommand, TimedRun, Wanted
 use whyslow_events::Machine;
 use whyslow_profile::{ExitStatus, Host};
 
-use super::How;
-use super::contenders::{Runnable, hook};
 use super::progress::Progress;
+use super::runnable::hook;
 use super::watched::Watched;
+use super::{How, Runnable};
 use crate::cli::Volume;
 use crate::failure::{Failure, Result};
 use crate::recording::explain;
@@ -23,7 +23,7 @@ use crate::recording::explain;
 const EVENTS: [&str; 4] = ["cycles", "instructions", "branch-misses", "cache-misses"];
 
 /// Runs the commands.
-pub(super) struct Runner<'a> {
+pub(crate) struct Runner<'a> {
     stopwatch: Stopwatch,
     runnables: &'a [Runnable],
     commands: Vec<TimedCommand>,
@@ -36,7 +36,7 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         runnables: &'a [Runnable],
         how: &'a How,
         plan: &'a Plan,
@@ -66,7 +66,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Measures what the shell takes for an empty command. It is subtracted from every run from now on.
-    pub(super) fn calibrate(&mut self, shell: &[String]) -> Result<Option<BenchNote>> {
+    pub(crate) fn calibrate(&mut self, shell: &[String]) -> Result<Option<BenchNote>> {
         const RUNS: usize = 20;
         let runnable = Runnable { words: shell.to_vec(), folder: None, ..self.runnables[0].clone() };
         let timed = TimedCommand { command: runnable.command(), ..TimedCommand::default() };
@@ -86,12 +86,12 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs `--setup` once before all runs.
-    pub(super) fn set_up(&self) -> Result {
+    pub(crate) fn set_up(&self) -> Result {
         self.once("--setup", self.how.setup.as_ref())
     }
 
     /// Runs `--cleanup` once after all runs.
-    pub(super) fn clean_up(&self) -> Result {
+    pub(crate) fn clean_up(&self) -> Result {
         self.progress.clear();
         self.once("--cleanup", self.how.cleanup.as_ref())
     }
@@ -128,12 +128,12 @@ impl<'a> Runner<'a> {
     }
 
     /// This machine.
-    pub(super) fn host(&self) -> Host {
+    pub(crate) fn host(&self) -> Host {
         whyslow_capture::this_host()
     }
 
     /// How busy the machine was since the start.
-    pub(super) fn surroundings(&self) -> Surroundings {
+    pub(crate) fn surroundings(&self) -> Surroundings {
         self.watched.surroundings()
     }
 
@@ -162,7 +162,7 @@ impl<'a> Runner<'a> {
 }
 
 /// The last lines that a command wrote to stderr, on one line.
-pub(in crate::commands) fn stderr_tail(stderr: &str) -> String {
+pub(crate) fn stderr_tail(stderr: &str) -> String {
     const LINES: usize = 3;
     let lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
     let last = &lines[lines.len().saturating_sub(LINES)..];

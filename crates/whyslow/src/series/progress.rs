@@ -9,22 +9,22 @@ use whyslow_bench::{Metric, judge};
 use whyslow_render::units::duration;
 use whyslow_stats::pairs::{ALPHA, Walsh, log_ratios};
 
-use super::contenders::Runnable;
+use super::Runnable;
 use crate::cli::Volume;
 use crate::terminal;
 
 /// A line that the next one overwrites; on a terminal only.
-pub(in crate::commands) struct Line {
+pub(crate) struct Line {
     shown: bool,
     is_there: Cell<bool>,
 }
 
 impl Line {
-    pub(in crate::commands) fn new(volume: Volume) -> Self {
+    pub(crate) fn new(volume: Volume) -> Self {
         Self { shown: volume > Volume::Quiet && std::io::stderr().is_terminal(), is_there: Cell::new(false) }
     }
 
-    pub(in crate::commands) fn show(&self, line: &str) {
+    pub(crate) fn show(&self, line: &str) {
         if self.shown {
             let width = terminal::width(std::io::stderr()).saturating_sub(1);
             let line = whyslow_render::sanitize::clean(line).chars().take(width).collect::<String>();
@@ -35,7 +35,7 @@ impl Line {
     }
 
     /// Removes the line.
-    pub(in crate::commands) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if self.is_there.take() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }

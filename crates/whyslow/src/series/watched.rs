@@ -6,7 +6,7 @@ use whyslow_bench::document::Surroundings;
 use whyslow_proc::surroundings::{Busy, clocks_mhz, governor};
 
 /// The state of the machine since the start of a measurement.
-pub(in crate::commands) struct Watched {
+pub(crate) struct Watched {
     began: Instant,
     busy: Busy,
     clocks: Vec<f64>,
@@ -14,17 +14,17 @@ pub(in crate::commands) struct Watched {
 
 impl Watched {
     /// Starts now.
-    pub(in crate::commands) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { began: Instant::now(), busy: Busy::now(), clocks: clocks_mhz() }
     }
 
     /// The time since the start.
-    pub(in crate::commands) fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
     /// How busy the machine was since the start.
-    pub(in crate::commands) fn surroundings(&self) -> Surroundings {
+    pub(crate) fn surroundings(&self) -> Surroundings {
         let now = Busy::now();
         let clocks = self.clocks.iter().copied().chain(clocks_mhz());
         let range = clocks.fold(None, |range: Option<[f64; 2]>, clock| {
