@@ -375,10 +375,10 @@ pub(crate) fn in_the_way(body: &Body, weights: &Weights, machine: &Machine, at: 
     let divides = |row: &Instruction| row.operation == Operation::Divide && row.lanes == Lanes::General;
     if place.calls_something() {
         Some(Obstacle::Calls)
-    } else if chains(&place).iter().any(|chain| chain.is_mixed || chain.loads > 0) {
-        Some(Obstacle::PreviousStep)
     } else if place.instructions().any(|(_, row)| divides(row)) {
         Some(Obstacle::IntegerDivision)
+    } else if chains(&place).iter().any(|chain| chain.is_mixed || chain.loads > 0) {
+        Some(Obstacle::PreviousStep)
     } else if let Some(cause) = early_end(&place) {
         Obstacle::of(cause)
     } else {
