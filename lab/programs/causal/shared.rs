@@ -44,8 +44,12 @@ impl Plan {
     /// Reads the arguments. `functions` are those whose work can be changed; `units` is how many units are done
     /// if the arguments do not say.
     pub fn from_arguments(functions: &[&str], units: u64) -> Self {
+        Self::from(std::env::args().skip(1), functions, units)
+    }
+
+    /// The same, from the rest of the arguments.
+    pub fn from(mut arguments: impl Iterator<Item = String>, functions: &[&str], units: u64) -> Self {
         let mut plan = Self { units, time: Duration::MAX, scales: Vec::new(), start: Instant::now() };
-        let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let value = arguments.next().unwrap_or_else(|| panic!("{argument} needs a value"));
             match argument.as_str() {

@@ -1,6 +1,7 @@
 //! How often `whyslow causal` is right: its predictions beside what programs with less work really save.
 
 mod cases;
+mod null;
 mod predicted;
 mod truth;
 
@@ -11,7 +12,7 @@ use anyhow::{Context, Result};
 use super::goals::{self, Goal};
 use super::measure::Bench;
 use super::report::machine;
-use cases::Case;
+use cases::{Case, Measure};
 use predicted::{Outcome, Prediction};
 use truth::Saving;
 
@@ -38,13 +39,47 @@ pub(super) fn section(bench: &Bench, quick: bool, rounds: usize, command: &str, 
     );
     let mut all = Tally::default();
     let mut failures = String::new();
+    let mut slower = Vec::new();
     for case in cases::ALL.iter().filter(|case| only.is_empty() || only.iter().any(|it| it == case.name)) {
-        if let Err(error) = rows(bench, case, quick, rounds, &mut all, &mut out) {
-            let _ = writeln!(failures, "{} was not measured: {error:#}\n", case.name);
+        match rows(bench, case, quick, rounds, &mut all, &mut out) {
+            Ok(ratios) => slower.push((case, ratios)),
+            Err(error) => {
+                let _ = writeln!(failures, "{} was not measured: {error:#}\n", case.name);
+            }
         }
     }
     let _ = write!(out, "\n{failures}{}", all.goals());
+    overhead(&slower, &mut out);
+    if only.is_empty() || only.iter().any(|it| it == null::NAME) {
+        if let Err(error) = null::section(bench, quick, &mut out) {
+            let _ = writeln!(out, "{} was not measured: {error:#}\n", null::NAME);
+        }
+    }
     out
+}
+
+/// How much slower programs are during experiments, as coz counts it: with sampling and delays.
+fn overhead(slower: &[(&Case, Vec<f64>)], out: &mut String) {
+    const MEAN_OF_COZ: f64 = 0.176;
+    let medians = slower.iter().filter(|(_, ratios)| !ratios.is_empty());
+    let medians: Vec<(&str, f64)> =
+        medians.map(|(case, ratios)| (case.name, whyslow_stats::median(ratios) - 1.0)).collect();
+    if medians.is_empty() {
+        return;
+    }
+    out.push_str(
+        "\n### Overhead\n\nBy how much more wall time a unit takes during all experiments, with their delays: the median of the runs above, \
+         against runs without whyslow.\n\n| program | slower by |\n|---|---|\n",
+    );
+    for (name, share) in &medians {
+        let _ = writeln!(out, "| {name} | {:.1} % |", 100.0 * share);
+    }
+    let mean = whyslow_stats::mean(&medians.iter().map(|(_, share)| *share).collect::<Vec<_>>());
+    let now = format!("{:.1} %", 100.0 * mean);
+    out.push('\n');
+    out.push_str(goals::HEAD);
+    let goal = "causal: mean overhead below coz's published mean of 17.6 %";
+    Goal { program: "-", goal, peer: "-", now, met: mean < MEAN_OF_COZ }.write(out);
 }
 
 /// How many predictions were what.
@@ -76,7 +111,7 @@ impl Tally {
     }
 }
 
-/// The rows of a program.
+/// The rows of a program. By which factor a unit takes longer in each run of `whyslow causal`.
 fn rows(
     bench: &Bench,
     case: &Case,
@@ -84,10 +119,11 @@ fn rows(
     rounds: usize,
     all: &mut Tally,
     out: &mut String,
-) -> Result<()> {
+) -> Result<Vec<f64>> {
     let program = case.build()?;
+    let mut ratios = Vec::new();
     for function in case.functions {
-        let savings = truth::measure(case, &program, function, rounds)
+        let measured = truth::measure(case, &program, function, rounds)
             .with_context(|| format!("{} without causal profiling", case.name))?;
         let runs = if quick { 1 } else { RUNS };
         let predictions = (0..runs)
@@ -97,11 +133,15 @@ fn rows(
                 prediction
             })
             .collect::<Result<Vec<_>>>()?;
-        for saving in &savings {
+        for saving in &measured.savings {
             row(case, function, saving, &predictions, all, out);
         }
+        if matches!(case.measure, Measure::Unit) {
+            let with = predictions.iter().filter_map(|prediction| prediction.ns_per_unit);
+            ratios.extend(with.map(|ns| ns / measured.whole_ns));
+        }
     }
-    Ok(())
+    Ok(ratios)
 }
 
 fn row(

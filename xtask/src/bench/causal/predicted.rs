@@ -13,12 +13,16 @@ use crate::process;
 
 /// How long a run of `whyslow causal` may take.
 const BUDGET: &str = "30s";
+/// The function that each program calls for a unit of progress.
+pub(super) const PROGRESS: &str = "progress_unit";
 
 /// The answer of one run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Prediction {
     /// The virtual speed-up in percent, and what it saves. Empty if the run says that there is not enough data.
     points: Vec<(u32, Interval)>,
+    /// The wall time per unit during all experiments, with delays.
+    pub(super) ns_per_unit: Option<f64>,
 }
 
 /// What a prediction says at one speed-up.
@@ -49,29 +53,45 @@ impl Prediction {
         };
         let decided = result["verdict"].as_str() != Some("undecided");
         let points = result["points"].as_array()?.iter().filter(|_| decided).filter_map(interval);
-        Some(Self { points: points.collect() })
+        Some(Self { points: points.collect(), ns_per_unit: ns_per_visit(answer, point) })
     }
 }
 
-/// Runs `whyslow causal` once. A refusal, for example of a busy machine, is an answer without points.
+/// The wall time of all experiments per visit of a progress point.
+fn ns_per_visit(answer: &Value, point: &str) -> Option<f64> {
+    let is_it = |row: &&Value| row["name"].as_str().is_some_and(|name| last_segment(name) == point);
+    let visits = answer["progress_points"].as_array()?.iter().find(is_it)?["visits"].as_f64()?;
+    (visits > 0.0).then_some(answer["value"].as_f64()? / visits)
+}
+
+/// Runs `whyslow causal` once for a function. A refusal, for example of a busy machine, is an answer without points.
 pub(super) fn run(bench: &Bench, case: &Case, program: &Path, function: &str) -> Result<Prediction> {
-    let mut command = process::command("whyslow");
-    command.env("PATH", &bench.path).current_dir(&bench.folder);
-    command.args(["causal", "-q", "--format", "json", "--budget", BUDGET, "--function", function]);
     let point = match case.measure {
-        Measure::Unit => {
-            command.args(["--progress", "progress_unit"]);
-            "progress_unit"
-        }
+        Measure::Unit => PROGRESS,
         Measure::Latency => "request",
     };
-    command.arg("--").arg(program).args(case.arguments).args(["--seconds", "1000"]);
+    let mut options = vec!["--function", function];
+    if point == PROGRESS {
+        options.extend(["--progress", PROGRESS]);
+    }
+    let answer = ask(bench, &options, program, case.arguments)?;
+    Ok(answer.and_then(|answer| Prediction::parse(&answer, function, point)).unwrap_or_default())
+}
+
+/// The JSON of a run of `whyslow causal` with these options. `None` if it has none.
+pub(super) fn ask(
+    bench: &Bench,
+    options: &[&str],
+    program: &Path,
+    arguments: &[&str],
+) -> Result<Option<Value>> {
+    let mut command = process::command("whyslow");
+    command.env("PATH", &bench.path).current_dir(&bench.folder);
+    command.args(["causal", "-q", "--format", "json", "--budget", BUDGET]).args(options);
+    command.arg("--").arg(program).args(arguments).args(["--seconds", "1000"]);
     let output = command.output().context("cannot run whyslow")?;
-    let Ok(answer) = serde_json::from_slice::<Value>(&output.stdout) else {
-        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
-        return Ok(Prediction { points: Vec::new() });
-    };
-    Ok(Prediction::parse(&answer, function, point).unwrap_or(Prediction { points: Vec::new() }))
+    let answer = serde_json::from_slice(&output.stdout);
+    Ok(answer.inspect_err(|_| eprintln!("{}", String::from_utf8_lossy(&output.stderr))).ok())
 }
 
 #[cfg(test)]
@@ -85,11 +105,16 @@ mod tests {
         let point = json!({ "speedup": 0.25, "effect": 0.1, "low": 0.05, "high": 0.15 });
         let result =
             |function, verdict| json!({ "function": function, "verdict": verdict, "points": [point] });
-        let answer = json!({ "results": [result("app::parse", "effect"), result("check", "undecided")] });
+        let answer = json!({
+            "results": [result("app::parse", "effect"), result("check", "undecided")],
+            "progress_points": [{ "name": "app::progress_unit", "visits": 50 }],
+            "value": 1000,
+        });
         let parsed = |function| Prediction::parse(&answer, function, "progress_unit");
         assert!(matches!(parsed("parse").unwrap().at(25), Outcome::Answer(found) if found.high == 0.15));
         assert!(matches!(parsed("parse").unwrap().at(50), Outcome::None));
         assert!(matches!(parsed("check").unwrap().at(25), Outcome::None));
+        assert_eq!(parsed("parse").unwrap().ns_per_unit, Some(20.0));
         assert!(parsed("other").is_none());
     }
 }

@@ -15,6 +15,14 @@ use super::cases::Case;
 /// No run takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// What runs of a program without causal profiling say.
+pub(super) struct Measured {
+    /// What a function that is faster saves.
+    pub(super) savings: Vec<Saving>,
+    /// Nanoseconds per unit, or of latency, with all of the work.
+    pub(super) whole_ns: f64,
+}
+
 /// What a function that is faster saves.
 pub(super) struct Saving {
     /// By how much the function is faster.
@@ -24,7 +32,7 @@ pub(super) struct Saving {
 }
 
 /// Runs the program with all of the work and with less of it, in turn, beginning with another one in each round.
-pub(super) fn measure(case: &Case, program: &Path, function: &str, rounds: usize) -> Result<Vec<Saving>> {
+pub(super) fn measure(case: &Case, program: &Path, function: &str, rounds: usize) -> Result<Measured> {
     let percents: Vec<u32> = std::iter::once(0).chain(SPEEDUPS).collect();
     let mut times = vec![Vec::new(); percents.len()];
     for round in 0..rounds {
@@ -38,7 +46,7 @@ pub(super) fn measure(case: &Case, program: &Path, function: &str, rounds: usize
         let share = saving(whole, times).context("too few rounds for an interval")?;
         Ok(Saving { percent, share })
     });
-    savings.collect()
+    Ok(Measured { savings: savings.collect::<Result<_>>()?, whole_ns: whyslow_stats::median(whole) })
 }
 
 /// One run: nanoseconds per unit, or of latency.
