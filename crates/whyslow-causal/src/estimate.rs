@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! effect     1 - exp(centre of the differences)
+//! low, high  effect ± hypot(distance of the end of its interval, error of the method)
 //! effect     if the interval over all speed-ups, or that of one speed-up, excludes 0 (99.5 %), and an effect is 3
 //!            points or more
 //! none       else if the interval over all speed-ups (95 %), extrapolated to 100 %, is within 3 points
@@ -14,15 +15,15 @@
 use whyslow_profile::{Causal, PointId, TargetId, TargetKind};
 use whyslow_stats::pairs::{ALPHA, Interval};
 
-use crate::LEAST_EFFECT;
 use crate::interval::{Noise, interval, tested};
 use crate::observe::{Cell, Difference, Observations, Overload, observe, overload};
+use crate::{LEAST_EFFECT, METHOD_ERROR};
 
 /// The level of a claim.
 const CLAIM: f64 = 0.005;
 /// The least number of differences for an interval at that level.
 const LEAST_CLAIM: usize = 9;
-/// An effect is precise within this half width of its intervals.
+/// An effect is precise within this half width of its intervals, without the error of the method.
 const PRECISE: f64 = 0.05;
 /// Nothing is predicted to take more experiments than this.
 const MOST_MISSING: usize = 100_000;
@@ -91,8 +92,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// About how many more experiments bring every interval within ±5 points; 0 if all are, and for rows without an
-    /// effect.
+    /// About how many more experiments bring every interval within ±5 points, without the error of the method; 0 if all
+    /// are, and for rows without an effect.
     ///
     /// ```text
     /// ends shrink with 1/sqrt(n):   n' = n · (half width / 5 points)²
@@ -102,7 +103,9 @@ impl Row {
             return 0;
         }
         let of = |point: &Curve| {
-            let ratio = (point.high - point.low) / 2.0 / PRECISE;
+            let half = (point.high - point.low) / 2.0;
+            let by_chance = (half * half - METHOD_ERROR * METHOD_ERROR).max(0.0).sqrt();
+            let ratio = by_chance / PRECISE;
             let needed = (point.experiments as f64 * ratio * ratio - 1e-9).ceil().min(MOST_MISSING as f64);
             (needed as usize).saturating_sub(point.experiments)
         };
@@ -199,11 +202,12 @@ fn row(causal: &Causal, target: TargetId, cells: &[&Cell], noise: &Noise) -> Row
     let of = |cell: &&Cell| {
         let found = interval(&cell.differences, ALPHA, noise)?;
         let saved = |log: f64| -log.exp_m1();
+        let effect = saved(found.estimate);
         Some(Curve {
             speedup: cell.speedup,
-            effect: saved(found.estimate),
-            low: saved(found.high),
-            high: saved(found.low),
+            effect,
+            low: effect - (effect - saved(found.high)).hypot(METHOD_ERROR),
+            high: effect + (saved(found.low) - effect).hypot(METHOD_ERROR),
             experiments: cell.differences.len(),
         })
     };
@@ -332,6 +336,8 @@ mod tests {
         for (point, truth) in curve.iter().zip([0.125, 0.25, 0.3, 0.3]) {
             assert!((point.effect - truth).abs() < 0.003, "{point:?}");
             assert!(point.low <= truth && truth <= point.high && point.experiments == 8, "{point:?}");
+            // Hardly any noise: what is left is the error of the method.
+            assert!((point.high - point.low) / 2.0 >= METHOD_ERROR, "{point:?}");
         }
         assert!(!matches!(found.placebo.as_ref().unwrap().verdict, Verdict::Effect));
         assert_eq!((found.rows[0].hits, found.rows[0].experiments, found.baselines), (96, 32, 129));
@@ -366,10 +372,11 @@ mod tests {
             experiments: 3,
         };
         let row = |verdict, curve| Row { target: TargetId(1), verdict, curve, experiments: 6, hits: 9 };
-        assert_eq!(row(Verdict::Effect, vec![point(0.05), point(0.01)]).until_precise(), 0);
+        let with_error = |by_chance: f64| point(by_chance.hypot(METHOD_ERROR));
+        assert_eq!(row(Verdict::Effect, vec![with_error(0.05), point(0.01)]).until_precise(), 0);
         // Twice as wide as wanted: four times as many.
-        assert_eq!(row(Verdict::Effect, vec![point(0.1), point(0.01)]).until_precise(), 9);
-        assert_eq!(row(Verdict::None { beyond: 0.02 }, vec![point(0.1)]).until_precise(), 0);
+        assert_eq!(row(Verdict::Effect, vec![with_error(0.1), point(0.01)]).until_precise(), 9);
+        assert_eq!(row(Verdict::None { beyond: 0.02 }, vec![with_error(0.1)]).until_precise(), 0);
     }
 
     /// d = ±4 % in turn at 100 %: the interval is ±4 %, so about n · (4 / 3)² are needed.
