@@ -11,7 +11,7 @@ export interface CausalFacts {
 
 /** What progress is, and what is sped up, by their codes. */
 export const POINT_KINDS = ['throughput', 'latency', 'whole run'] as const;
-export const TARGET_KINDS = ['line', 'function', 'placebo'] as const;
+export const TARGET_KINDS = ['line', 'function', 'placebo', 'with-callees'] as const;
 export const VERDICTS = ['effect', 'none', 'undecided'] as const;
 
 export interface CausalTables {

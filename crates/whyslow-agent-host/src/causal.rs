@@ -156,6 +156,8 @@ pub struct VisitsState {
 pub struct RoundPlan<'a> {
     /// Start and end of the target's code at run time: sorted, without overlap.
     pub ranges: &'a [(u64, u64)],
+    /// What else belongs to it: one of the wire's constants.
+    pub reach: u32,
     /// The share of its time by which it is faster.
     pub speedup: f64,
     /// Visits and samples count from so long after the start.
@@ -196,6 +198,11 @@ impl Subject {
     /// Forks of the program, which are not experimented on.
     pub fn forks(&self) -> u32 {
         self.board().map_or(0, |board| board.forks.load(Relaxed))
+    }
+
+    /// How often a thread looked for the target among the callers of its code, and how often it could not see all of them.
+    pub fn looks(&self) -> (u64, u64) {
+        self.board().map_or((0, 0), |board| (board.looks.load(Relaxed), board.looks_cut.load(Relaxed)))
     }
 
     /// Whether the program has forbidden itself system calls, so that there are no more experiments.
@@ -253,6 +260,7 @@ impl Subject {
             row[1].store(*end, Relaxed);
         }
         round.ranges_used.store(plan.ranges.len().min(MOST_RANGES) as u32, Release);
+        round.reach.store(plan.reach, Relaxed);
         let speedup = plan.speedup.clamp(0.0, 1.0) * f64::from(WHOLE);
         round.speedup.store(speedup as u32, Relaxed);
         let start = now();

@@ -70,7 +70,11 @@ pub struct Board {
     pub forks: AtomicU32,
     /// 1 since the program has forbidden itself system calls: it is not experimented on any more.
     pub confined: AtomicU32,
-    _agent: [u64; 4],
+    /// How often a thread looked for the target among the callers of its code.
+    pub looks: AtomicU64,
+    /// Looks that did not get to the end: code without unwind tables, or too many frames.
+    pub looks_cut: AtomicU64,
+    _agent: [u64; 2],
 }
 
 /// An experiment. The collector clears it and writes the target before the round runs, the agent writes the rest.
@@ -85,7 +89,9 @@ pub struct Round {
     pub speedup: AtomicU32,
     /// Number of the target's ranges.
     pub ranges_used: AtomicU32,
-    _collector: [u64; 5],
+    /// One of [`reach`].
+    pub reach: AtomicU32,
+    _collector: [u32; 9],
 
     /// The delay that every thread has to take by now.
     pub delay: AtomicU64,
@@ -165,6 +171,17 @@ pub struct Point {
 
 /// The kinds of points: those of coz, and others.
 pub mod kind {
+/// What belongs to a target besides its own code.
+pub mod reach {
+    /// Nothing.
+    pub const OWN: u32 = 0;
+    /// What its code calls.
+    pub const CALLEES: u32 = 1;
+    /// Nothing, but threads look as if: other rounds have targets whose callees belong to them, and all rounds cost the
+    /// same.
+    pub const OWN_AT_COST: u32 = 2;
+}
+
     /// Not complete yet.
     pub const NONE: u32 = 0;
     /// A counter of coz: something happens again and again.

@@ -63,6 +63,21 @@ pub unsafe fn find<'a>(area: Area, address: u64) -> Option<Module<'a>> {
     Some(module.or_with_table(area.unwind_table()))
 }
 
+/// The same for a signal handler, without the list.
+///
+/// # Safety
+/// Same as [`find`].
+pub unsafe fn find_in_handler<'a>(area: Area, address: u64) -> Option<Module<'a>> {
+    let module = match link::dl_find_object() {
+        // SAFETY: the caller upholds the same contract.
+        Some(find) => unsafe { by_find_object(find, address) }?.0,
+        // Older loaders only have functions that take their lock, which the interrupted code may hold.
+        None if link::dl_iterate_phdr().is_some() => return None,
+        None => program().filter(|program| program.holds(address))?,
+    };
+    Some(module.or_with_table(area.unwind_table()))
+}
+
 /// The result of `_dl_find_object` (`struct dl_find_object`).
 #[repr(C)]
 pub struct Found {

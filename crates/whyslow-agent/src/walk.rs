@@ -14,6 +14,11 @@ use crate::{modules, sys};
 const _: () = assert!(TRAILS == MOST_TRAIL + 1 && SHORT == SHORT_TRAIL);
 
 static RULES: Rules = Rules::new();
+/// The rules of this process. They may be used in signal handlers.
+pub fn rules() -> &'static Rules {
+    &RULES
+}
+
 /// The module generation of this process.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Set in a forked child while it still uses its parent's generation.

@@ -46,7 +46,7 @@ use std::path::{Path, PathBuf};
 
 pub use causal::{
     CausalOptions, CodeRange, Conditions, Director, EntryPoint, ModuleSamples, Outcome, PlannedExperiment,
-    PointVisits, SeenPoint, SharedDirector, Step,
+    PointVisits, Reach, SeenPoint, SharedDirector, Step,
 };
 pub use chosen::{NotRecorded, Probe, WantedSamples};
 pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};

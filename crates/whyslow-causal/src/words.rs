@@ -1,6 +1,6 @@
 //! What a row says, in one sentence. Text, pictures and findings share it.
 
-use whyslow_profile::{CausalTarget, PointKind};
+use whyslow_profile::{CausalTarget, PointKind, TargetKind};
 use whyslow_words::number_of;
 
 use crate::estimate::{Curve, Row, Verdict};
@@ -19,6 +19,11 @@ pub fn per_visit(kind: PointKind) -> &'static str {
 
 /// What speeding up a target buys, or that it buys nothing, or what is missing.
 pub fn sentence(row: &Row, target: &CausalTarget) -> String {
+    let said = verdict(row, target);
+    if target.kind == TargetKind::WithCallees { format!("with all that it calls: {said}") } else { said }
+}
+
+fn verdict(row: &Row, target: &CausalTarget) -> String {
     match row.verdict {
         Verdict::Effect => bought(&row.curve),
         Verdict::None { beyond } => {
@@ -76,16 +81,25 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_profile::{StringId, TargetId, TargetKind};
+    use whyslow_profile::{StringId, TargetId};
 
     fn said(verdict: Verdict, curve: &[(f64, f64, f64, f64)], share: f64, hits: u64) -> String {
+        said_of(TargetKind::Line, verdict, curve, share, hits)
+    }
+
+    fn said_of(
+        kind: TargetKind,
+        verdict: Verdict,
+        curve: &[(f64, f64, f64, f64)],
+        share: f64,
+        hits: u64,
+    ) -> String {
         let curve = curve.iter();
         let curve =
             curve.map(|&(speedup, effect, low, high)| Curve { speedup, effect, low, high, experiments: 8 });
         let row = Row { target: TargetId(0), verdict, curve: curve.collect(), experiments: 8, hits };
         let function = StringId(0);
-        let target =
-            CausalTarget { kind: TargetKind::Line, function, file: None, line: 1, share, samples: 9 };
+        let target = CausalTarget { kind, function, file: None, line: 1, share, samples: 9 };
         sentence(&row, &target)
     }
 
@@ -107,6 +121,13 @@ mod tests {
         let text = "no effect beyond ±2 %: it has 40 % of the CPU time, and nothing waits for it";
         assert_eq!(said(none, &[], 0.4, 9), text);
         assert_eq!(said(none, &[], 0.01, 9), "no effect beyond ±2 %");
+    }
+
+    #[test]
+    fn a_function_with_all_that_it_calls_says_so() {
+        let curve = [(0.25, 0.11, 0.09, 0.13)];
+        let text = said_of(TargetKind::WithCallees, Verdict::Effect, &curve, 0.3, 9);
+        assert_eq!(text, "with all that it calls: 25 % faster → 11 % faster (9 to 13 %)");
     }
 
     #[test]

@@ -57,7 +57,9 @@ impl Experimented {
                 let text = |id: Option<whyslow_profile::StringId>| id.map(|id| profile.text(id));
                 place.line > 0 && place.line == target.line && text(place.file) == text(target.file)
             }
-            TargetKind::Function => CallTree::name(profile, place.label) == profile.text(target.function),
+            TargetKind::Function | TargetKind::WithCallees => {
+                CallTree::name(profile, place.label) == profile.text(target.function)
+            }
             TargetKind::Placebo => false,
         }
     }
@@ -70,7 +72,7 @@ pub(crate) fn add(profile: &Profile, experimented: &[Experimented], findings: &m
         let about = experimented.iter().filter(|of| of.is_about(profile, &place));
         finding.evidence.extend(about.map(|of| {
             let what = match of.target(profile).kind {
-                TargetKind::Function => "this function",
+                TargetKind::Function | TargetKind::WithCallees => "this function",
                 TargetKind::Line | TargetKind::Placebo => "this line",
             };
             Evidence::words(format!("experiments with {what}: {}", of.sentence(profile)))

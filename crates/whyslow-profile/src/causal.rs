@@ -25,6 +25,8 @@ coded_enum! {
         Function = 1 / "function",
         /// Code that never runs: its effect must come out at zero.
         Placebo = 2 / "placebo",
+        /// A function with all that it calls: the time while it is on the stack.
+        WithCallees = 3 / "with-callees",
     }
 }
 

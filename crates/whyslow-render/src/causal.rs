@@ -124,7 +124,7 @@ impl Panel {
         let file = target.file.map(|file| clean(profile.text(file)));
         let words = match target.kind {
             TargetKind::Placebo => "code that never runs: it must not have an effect".to_owned(),
-            TargetKind::Line | TargetKind::Function => sentence(row, target),
+            _ => sentence(row, target),
         };
         let _ = writeln!(out, "<g class=\"{}\"><title>", row.verdict.label());
         push_xml(out, &function);

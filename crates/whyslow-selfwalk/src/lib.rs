@@ -6,6 +6,7 @@
 //! arch      code for the processor: registers, rules, one step (`x86_64/`)
 //! walker    one thread's walk: from the leaf to a remembered frame, then a check of the remembered words
 //! trails    what it remembers: many walks, row by row
+//! glance    whether a frame is on the stack of an interrupted thread
 //! stacks    nodes (caller, return address), shared between threads
 //! numbered  turns a walk into the number of a node
 //! hosted    finds modules, for programs with a libc
@@ -25,6 +26,7 @@
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
 mod arch;
+mod glance;
 #[cfg(feature = "hosted")]
 pub mod hosted;
 mod module;
@@ -34,7 +36,8 @@ mod stacks;
 mod trails;
 mod walker;
 
-pub use arch::Entry;
+pub use arch::{Entry, Registers};
+pub use glance::{Glance, Seen};
 pub use module::{Module, Segment};
 pub use numbered::Numbered;
 pub use rules::Rules;

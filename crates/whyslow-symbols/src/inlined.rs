@@ -7,6 +7,7 @@ use whyslow_names::Wanted;
 use whyslow_numbers::FileAddress;
 
 use crate::demangle::shown_name;
+use crate::dwarf::InlinedCall;
 use crate::module::with_debug_info;
 use crate::symtab::Symbols;
 
@@ -24,13 +25,32 @@ pub struct InlinedFunction {
 ///
 /// Reading all debug info is slow, so it is skipped if no string of it contains the longest wanted word.
 pub fn inlined_functions(file: &ElfFile, debug: Option<&ElfFile>, wanted: &Wanted) -> Vec<InlinedFunction> {
+    let mut found: BTreeMap<String, BTreeMap<String, Option<(String, u32)>>> = BTreeMap::new();
+    each_call(file, debug, wanted, |symbols, call| {
+        let Some(host) = symbols.find(FileAddress(call.host)) else { return };
+        let places = found.entry(call.name).or_default();
+        places.entry(shown_name(host.name)).or_insert(call.place);
+    });
+    found
+        .into_iter()
+        .map(|(name, hosts)| InlinedFunction { name, hosts: hosts.into_iter().collect() })
+        .collect()
+}
+
+/// Passes on the inlined calls of matching functions.
+pub(crate) fn each_call(
+    file: &ElfFile,
+    debug: Option<&ElfFile>,
+    wanted: &Wanted,
+    mut each: impl FnMut(&Symbols<'_>, InlinedCall),
+) {
     let debug_file = debug.unwrap_or(file);
-    let (Ok(elf), Ok(debug_elf)) = (file.parse(), debug_file.parse()) else { return Vec::new() };
+    let (Ok(elf), Ok(debug_elf)) = (file.parse(), debug_file.parse()) else { return };
     let (word, _) = wanted.longest_word();
     let strings = debug_elf.section(".debug_str");
     // Split units have their strings in other files, which are named here.
     if word.is_empty() || !(has_word(&strings, word) || has_word(&strings, ".dwo")) {
-        return Vec::new();
+        return;
     }
     let word = word.to_ascii_lowercase();
     let mut symbols = Symbols::read(&elf);
@@ -44,16 +64,9 @@ pub fn inlined_functions(file: &ElfFile, debug: Option<&ElfFile>, wanted: &Wante
     let calls = with_debug_info(&file.path, debug_file, &symbols, &DebugFolders::usual(), |info| {
         info.inlined_calls(shown)
     });
-    let mut found: BTreeMap<String, BTreeMap<String, Option<(String, u32)>>> = BTreeMap::new();
     for call in calls.unwrap_or_default() {
-        let Some(host) = symbols.find(FileAddress(call.host)) else { continue };
-        let places = found.entry(call.name).or_default();
-        places.entry(shown_name(host.name)).or_insert(call.place);
+        each(&symbols, call);
     }
-    found
-        .into_iter()
-        .map(|(name, hosts)| InlinedFunction { name, hosts: hosts.into_iter().collect() })
-        .collect()
 }
 
 /// Whether a text contains this word, ignoring case.

@@ -13,6 +13,7 @@ mod demangle;
 mod dwarf;
 mod entries;
 mod fill;
+mod function_code;
 mod functions;
 mod go;
 mod hot;
@@ -43,6 +44,7 @@ use whyslow_profile::{LocationId, ModuleId, Profile};
 
 pub use copies::copies;
 pub use entries::{Entries, NoEntry, entries};
+pub use function_code::{FunctionCode, function_code};
 pub use functions::{FunctionSymbol, function_at, functions, similar_functions};
 pub use imported::{Described, Given, describe, keep_sources};
 pub use inlined::{InlinedFunction, inlined_functions};

@@ -114,7 +114,7 @@ fn extents(path: &Path, samples: &[(u64, u64)]) -> Vec<(u64, u64)> {
 }
 
 /// A profile that consists of these addresses, with frames.
-fn with_frames(path: &Path, addresses: &[u64]) -> Option<(Profile, Vec<LocationId>)> {
+pub(crate) fn with_frames(path: &Path, addresses: &[u64]) -> Option<(Profile, Vec<LocationId>)> {
     let mut rows = Builder::new();
     let path = rows.string(&path.to_string_lossy());
     let module = rows.module(Module {

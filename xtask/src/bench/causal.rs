@@ -23,7 +23,7 @@ const METHOD: &str = "\
 The programs `causal_…` of `lab/` do less of a function's work if told so (`--scale FUNCTION=0.75`). *Truth* is what that saves of the wall time per \
 unit of progress (of the mean latency for `causal_latency`), in percent: the program runs with all of the work and with less, in turn, and the \
 savings of all rounds give the estimate and its 95 % confidence interval. *Predicted* is the median estimate of the runs of `whyslow causal` with \
-`--function FUNCTION`. *Held* counts runs whose interval contains the truth. *Right* counts runs with an estimate within 5 points of it (8 for locks and \
+`--function FUNCTION` (`--with-callees FUNCTION` where *all it calls* is named). *Held* counts runs whose interval contains the truth. *Right* counts runs with an estimate within 5 points of it (8 for locks and \
 rayon). Runs that say *not enough data* or refuse the machine are counted as such, and are neither.\n\n";
 
 /// The virtual speed-ups, in percent.
@@ -122,19 +122,25 @@ fn rows(
 ) -> Result<Vec<f64>> {
     let program = case.build()?;
     let mut ratios = Vec::new();
-    for function in case.functions {
+    let own = case.functions.iter().map(|function| (function, "--function"));
+    let whole = case.whole.iter().map(|function| (function, "--with-callees"));
+    for (function, option) in own.chain(whole) {
         let measured = truth::measure(case, &program, function, rounds)
             .with_context(|| format!("{} without causal profiling", case.name))?;
         let runs = if quick { 1 } else { RUNS };
         let predictions = (0..runs)
             .map(|run| {
-                let prediction = predicted::run(bench, case, &program, function);
+                let prediction = predicted::run(bench, case, &program, [option, function]);
                 eprintln!("{} {function} run {}/{runs}: {prediction:?}", case.name, run + 1);
                 prediction
             })
             .collect::<Result<Vec<_>>>()?;
         for saving in &measured.savings {
-            row(case, function, saving, &predictions, all, out);
+            let function = match option {
+                "--with-callees" => format!("{function} with all it calls"),
+                _ => (*function).to_owned(),
+            };
+            row(case, &function, saving, &predictions, all, out);
         }
         if matches!(case.measure, Measure::Unit) {
             let with = predictions.iter().filter_map(|prediction| prediction.ns_per_unit);

@@ -2,11 +2,12 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use whyslow_agent_wire::causal::{MOST_RANGES, Round, Thread};
+use whyslow_agent_wire::causal::{MOST_RANGES, Round, Thread, reach};
+use whyslow_selfwalk::Registers;
 
 use super::accounts::Account;
 use super::board::{Board, Running};
-use super::{event, is_over, points, stop, threads};
+use super::{callers, event, is_over, points, stop, threads};
 use crate::arch::counter::counter;
 use crate::arch::signals::Context;
 use crate::interrupt;
@@ -20,8 +21,8 @@ const SEARCH_EVERY: u64 = 1024;
 /// Only the kernel calls it.
 pub unsafe extern "C" fn handler(signal: i32, info: *const Info, context: *mut Context) {
     // SAFETY: the kernel put both on the stack above this frame.
-    let (from_kernel, ip) = unsafe { ((*info).is_from_kernel(), (*context).ip()) };
-    if !from_kernel {
+    let (is_from_kernel, interrupted) = unsafe { ((*info).is_from_kernel(), (*context).frame()) };
+    if !is_from_kernel {
         // SAFETY: the kernel's own arguments.
         unsafe { interrupt::pass_on(signal, info, context) };
         return;
@@ -33,7 +34,7 @@ pub unsafe extern "C" fn handler(signal: i32, info: *const Info, context: *mut C
     }
     let Some(thread) = threads::mine(board) else { return };
     if let Some(account) = Account::open(board, thread) {
-        sample(board, &account, ip);
+        sample(board, &account, interrupted);
     }
     // Without a collector there is no point in samples.
     if board.is_attended() {
@@ -68,9 +69,9 @@ impl Since {
     }
 }
 
-fn sample(board: Board, account: &Account, ip: u64) {
+fn sample(board: Board, account: &Account, interrupted: Registers) {
     let thread = account.thread();
-    board.keep_address(ip);
+    board.keep_address(interrupted.pc);
     if board.shared().sampled.load(Relaxed).is_multiple_of(SEARCH_EVERY) {
         threads::find_all(board);
     }
@@ -81,7 +82,9 @@ fn sample(board: Board, account: &Account, ip: u64) {
     let own = board.ticks(since.own_ns).min(in_round);
     account.credit(running, since.off.min(in_round));
     let is_measured = since.now >= round.measured_from.load(Relaxed);
-    let is_hit = holds(round, ip);
+    let reach = round.reach.load(Relaxed);
+    let by_callers = reach != reach::OWN && callers::lead_to_target(board, round, interrupted);
+    let is_hit = if reach == reach::CALLEES { by_callers } else { holds(round, interrupted.pc) };
     if is_hit {
         account.hit(running, own);
     } else if account.owes(running) {
@@ -102,7 +105,7 @@ fn sample(board: Board, account: &Account, ip: u64) {
 }
 
 /// Whether an address is in the target.
-fn holds(round: &Round, address: u64) -> bool {
+pub fn holds(round: &Round, address: u64) -> bool {
     let used = (round.ranges_used.load(Acquire) as usize).min(MOST_RANGES);
     let ranges = &round.ranges[..used];
     let after = ranges.partition_point(|[start, _]| start.load(Relaxed) <= address);

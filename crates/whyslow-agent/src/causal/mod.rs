@@ -6,6 +6,7 @@
 //! threads   which thread has which accounts, and its event
 //! event     samples of a thread's own CPU time, by a signal
 //! handler   a sample: hit the target, or take the delay
+//! callers   whether the target called what a sample is in
 //! waits     hooks: what blocks, sleeps and wakes
 //! points    progress: visits of counters and functions, coz: the functions that its programs call
 //! ```
@@ -16,6 +17,7 @@
 
 mod accounts;
 mod board;
+mod callers;
 #[cfg(feature = "causal")]
 mod coz;
 mod event;

@@ -3,6 +3,7 @@
 use core::arch::naked_asm;
 
 use whyslow_agent_wire::area::MOST_REGISTERS;
+use whyslow_selfwalk::Registers;
 
 /// Makes the kernel restore what it put on the stack. Debuggers and profilers know a signal handler's caller by these
 /// very bytes, those of libc.
@@ -19,7 +20,9 @@ pub struct Context {
     ip: u64,
 }
 
-/// Index of the stack pointer among the registers.
+/// Indices among the registers.
+const BP: usize = 10;
+const BX: usize = 11;
 const SP: usize = 15;
 
 /// Bytes below the stack pointer that a function may use.
@@ -39,6 +42,11 @@ impl Context {
     /// The instruction pointer.
     pub fn ip(&self) -> u64 {
         self.ip
+    }
+
+    /// What the caller of the interrupted function can depend on.
+    pub fn frame(&self) -> Registers {
+        Registers { pc: self.ip, sp: self.registers[SP], bp: self.registers[BP], bx: self.registers[BX] }
     }
 
     /// The stack pointer.

@@ -10,6 +10,7 @@ pub(super) fn remark(of: &CausalNote) -> Remark {
         CausalNote::CausalFewInScope { .. }
         | CausalNote::CausalCoarseTimers { .. }
         | CausalNote::CausalUnvisited { .. }
+        | CausalNote::CausalStacksCut { .. }
         | CausalNote::CausalFineGrained { .. } => Severity::Warning,
         _ => Severity::Note,
     };
@@ -75,6 +76,11 @@ fn text(of: &CausalNote) -> String {
             Count(*per_second),
             duration(*period_ns)
         ),
+        CausalNote::CausalStacksCut { cut, of } => format!(
+            "the outer callers of {} of {} are not known: functions with all that they call may have more effect",
+            Count(*cut),
+            number_of(*of, "stack", "stacks")
+        ),
         CausalNote::CausalBudgetEnded { undecided } => {
             format!("the budget ended with {} undecided", number_of(*undecided, "target", "targets"))
         }
@@ -99,6 +105,7 @@ fn fix(of: &CausalNote) -> Option<String> {
         }
         CausalNote::CausalUnvisited { .. } => "choose a function that the program calls again and again",
         CausalNote::CausalFineGrained { .. } => "sample more often, or count progress per batch",
+        CausalNote::CausalStacksCut { .. } => "build all code with unwind tables, on glibc 2.35 or newer",
         CausalNote::CausalBudgetEnded { .. } => "allow more time: --budget 300s",
         CausalNote::CausalThreadsBeyondCpus { .. } | CausalNote::CausalDelays { .. } => return None,
     };

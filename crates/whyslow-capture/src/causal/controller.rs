@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use whyslow_agent_host::{Clock, RoundPlan, RoundState, Subject, SubjectSlot};
-use whyslow_agent_wire::causal::kind;
+use whyslow_agent_wire::causal::{kind, reach};
 use whyslow_numbers::ClockNs;
 use whyslow_proc::{now, process};
 
 use super::load::{Change, Load};
 use super::modules::Modules;
 use super::{
-    CausalOptions, Director, Outcome, PlannedExperiment, PointVisits, SeenPoint, SharedDirector, Step,
+    CausalOptions, Director, Outcome, PlannedExperiment, PointVisits, Reach, SeenPoint, SharedDirector, Step,
 };
 
 /// The part of an experiment that is not measured.
@@ -184,7 +184,12 @@ impl Work {
         let warmup = trial.length.mul_f64(WARMUP);
         let ranges = self.modules.placed(&trial.ranges);
         subject.set_period(trial.period.as_nanos() as u64);
-        let plan = RoundPlan { ranges: &ranges, speedup: trial.speedup, warmup };
+        let reach = match trial.reach {
+            Reach::Own => reach::OWN,
+            Reach::Callees => reach::CALLEES,
+            Reach::OwnAtCost => reach::OWN_AT_COST,
+        };
+        let plan = RoundPlan { ranges: &ranges, reach, speedup: trial.speedup, warmup };
         subject.begin(self.number, &plan, &self.clock);
         self.sleep(subject, warmup);
         let from = Moment::read(self, subject);

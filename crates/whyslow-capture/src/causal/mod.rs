@@ -108,11 +108,25 @@ pub enum Step {
     Stop,
 }
 
+/// What belongs to a target besides its own code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Nothing.
+    #[default]
+    Own,
+    /// What its code calls.
+    Callees,
+    /// Nothing, at the cost of [`Self::Callees`], so that experiments with both can be compared.
+    OwnAtCost,
+}
+
 /// An experiment to carry out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedExperiment {
     /// The target's code: sorted, without overlap.
     pub ranges: Vec<CodeRange>,
+    /// What else belongs to it.
+    pub reach: Reach,
     /// The share of its time by which it is faster.
     pub speedup: f64,
     /// Its length, with the part that is not measured.
@@ -181,6 +195,8 @@ pub struct Conditions {
     pub forks: u32,
     /// Other programs that it started.
     pub others: u64,
+    /// How often a thread looked for the target among the callers of its code, and how often it could not see all of them.
+    pub looks: (u64, u64),
     /// Whether it has forbidden itself system calls.
     pub confined: bool,
 }

@@ -30,6 +30,7 @@ impl CausalPart {
             unsampled: subject.unsampled(),
             forks: subject.forks(),
             others: experiments.others(),
+            looks: subject.looks(),
             confined: confined || subject.is_confined(),
         };
     }

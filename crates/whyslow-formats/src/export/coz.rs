@@ -127,12 +127,13 @@ fn take<'p>(own: &mut Option<Cow<'p, str>>, is_free: bool, near: &mut Option<Cow
     }
 }
 
-/// `src/main.rs:12`; the name of a function that is no line.
+/// `src/main.rs:12`; the name of a function.
 fn place<'p>(profile: &'p Profile, target: &CausalTarget) -> Cow<'p, str> {
     let function = profile.text(target.function);
     match target.file.map(|file| profile.text(file)) {
         Some(file) if target.kind == TargetKind::Line => format!("{file}:{}", target.line).into(),
         _ if function.is_empty() => "?:0".into(),
+        _ if target.kind == TargetKind::WithCallees => format!("{function} (with callees)").into(),
         _ => function.into(),
     }
 }

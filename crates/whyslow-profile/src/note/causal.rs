@@ -56,6 +56,13 @@ crate::facts! {
             /// The sampling interval, in nanoseconds.
             period_ns: u64,
         },
+        /// For functions with all that they call: stacks of which not all callers could be seen.
+        "causal-stacks-cut" => CausalStacksCut {
+            /// How many.
+            cut: u64,
+            /// All stacks that were looked through.
+            of: u64,
+        },
         /// The budget ended before all targets were decided.
         "causal-budget-ended" => CausalBudgetEnded {
             /// How many targets are undecided.

@@ -15,4 +15,5 @@ mod step;
 pub(crate) use cfi::{Context, rule_at};
 pub use entry::Entry;
 pub(crate) use rule::{BP, END, GENERAL, Rule};
-pub(crate) use step::{End, State, follow, is_caller_of, read};
+pub use step::Registers;
+pub(crate) use step::{End, State, caller_of, follow, is_caller_of, read};

@@ -45,6 +45,74 @@ pub(crate) fn is_caller_of(cfa: u64, sp: u64) -> bool {
     cfa.wrapping_sub(sp).wrapping_sub(8).rotate_right(3) < MOST_FRAME_BYTES / 8
 }
 
+/// The registers of a frame that its caller can depend on, by value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registers {
+    /// A return address, or a program counter.
+    pub pc: u64,
+    /// The stack pointer.
+    pub sp: u64,
+    /// The frame pointer.
+    pub bp: u64,
+    /// Another register that a few functions use to describe their frame.
+    pub bx: u64,
+}
+
+/// A step by any rule. `read` returns the word at an address, `None` if it is unreadable.
+pub(crate) fn caller_of(
+    frame: Registers,
+    rule: Rule,
+    mut read: impl FnMut(u64) -> Option<u64>,
+) -> Result<Registers, End> {
+    /// In place of an address: the register keeps its value.
+    const KEPT: u64 = 0;
+    let mut word = |address: u64| read(address).ok_or(End::Cut);
+    let (pc, cfa, bp_at) = match rule.kind() {
+        rule::END => return Err(End::Root),
+        rule::SP | rule::BP => {
+            let base = if rule.kind() == rule::BP { frame.bp } else { frame.sp };
+            let cfa = base.wrapping_add_signed(rule.offset());
+            if !is_caller_of(cfa, frame.sp) {
+                return Err(End::Cut);
+            }
+            (word(cfa.wrapping_sub(8))?, cfa, rule.bp_slot(cfa, KEPT))
+        }
+        rule::SIGNAL => {
+            let (pc, sp) =
+                (word(frame.sp.wrapping_add(SIGNAL_RIP))?, word(frame.sp.wrapping_add(SIGNAL_RSP))?);
+            (if pc == 0 { 0 } else { pc | EXACT }, sp, frame.sp.wrapping_add(SIGNAL_RBP))
+        }
+        rule::GENERAL => {
+            let general = rule.unpacked();
+            let base = match general.base {
+                Base::Sp => frame.sp,
+                Base::Bp => frame.bp,
+                Base::Bx => frame.bx,
+            };
+            let mut cfa = base.wrapping_add_signed(general.first);
+            match general.second {
+                Some(second) => cfa = word(cfa)?.wrapping_add_signed(second),
+                None if !is_caller_of(cfa, frame.sp) => return Err(End::Cut),
+                None => {}
+            }
+            let bp_at = match general.bp {
+                SavedBp::Kept => KEPT,
+                SavedBp::FromCfa(words) => cfa.wrapping_add_signed(8 * words),
+                SavedBp::FromBp(words) => frame.bp.wrapping_add_signed(8 * words),
+            };
+            (word(cfa.wrapping_add_signed(8 * general.return_words))?, cfa, bp_at)
+        }
+        _ => return Err(End::Cut),
+    };
+    if pc == 0 {
+        return Err(End::Root);
+    }
+    let mut register = |at: u64, value: u64| if at == KEPT { Ok(value) } else { word(at) };
+    let bp = register(bp_at, frame.bp)?;
+    let bx = register(rule.bx_slot(frame.sp, cfa, KEPT), frame.bx)?;
+    Ok(Registers { pc, sp: cfa, bp, bx })
+}
+
 /// A step by any rule. `bx_slot` returns where rbx is saved, and is called only if the rule needs it.
 ///
 /// # Safety

@@ -19,6 +19,8 @@ pub(crate) struct InlinedCall {
     pub host: u64,
     /// The file and line of the call, if known.
     pub place: Option<(String, u32)>,
+    /// Start and end of its code.
+    pub ranges: Vec<(u64, u64)>,
 }
 
 impl DebugInfo<'_> {
@@ -105,7 +107,8 @@ impl<'a> Walk<'_, 'a> {
             if !is_inlined {
                 hosts.push((depth, self.first_address(&entry)));
             } else if let (Some(host), Some(name)) = (host, name) {
-                calls.push(InlinedCall { name, host, place: self.place(&entry) });
+                let (place, ranges) = (self.place(&entry), self.ranges(&entry));
+                calls.push(InlinedCall { name, host, place, ranges });
             }
         }
         Ok(())
@@ -134,6 +137,12 @@ impl<'a> Walk<'_, 'a> {
             first = first.or(Some(range.begin));
         });
         first
+    }
+
+    fn ranges(&self, entry: &Entry) -> Vec<(u64, u64)> {
+        let mut ranges = Vec::new();
+        entry.ranges.each(self.unit.unit_ref(self.dwarf), |range| ranges.push((range.begin, range.end)));
+        ranges
     }
 
     fn name(&self, entry: UnitOffset<usize>, shown: &impl Fn(&str) -> Option<String>) -> Option<String> {

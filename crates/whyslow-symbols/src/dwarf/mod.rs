@@ -22,6 +22,7 @@ use whyslow_elf::Elf;
 use whyslow_numbers::FileAddress;
 
 pub(crate) use index::Units;
+pub(crate) use inlined::InlinedCall;
 
 /// The reader for all DWARF here: ELF files of the supported machines are little-endian.
 pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;

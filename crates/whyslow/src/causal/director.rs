@@ -4,7 +4,7 @@
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use whyslow_capture::{Conditions, Director, ModuleSamples, Outcome, PlannedExperiment, Step};
+use whyslow_capture::{Conditions, Director, ModuleSamples, Outcome, PlannedExperiment, Reach, Step};
 use whyslow_causal::schedule::{Next, Schedule};
 use whyslow_numbers::Start;
 use whyslow_profile::{Builder, CausalNote, Note, TargetId};
@@ -49,6 +49,9 @@ const FIRST_BASELINES: usize = 4;
 /// Where threads wait for each other more often than once in so many periods, samples are taken more often.
 const PERIODS_PER_WAIT: f64 = 5.0;
 const SHORTEST_PERIOD: Duration = Duration::from_micros(100);
+
+/// A larger share of stacks without their outer callers is named.
+const MOST_CUT: f64 = 0.02;
 
 /// The state of the experiments, over all runs of the program.
 #[derive(Debug)]
@@ -200,9 +203,14 @@ impl Experimenter {
         self.current = next;
         self.show_progress();
         let target = self.targets.iter().find(|(id, _)| Some(*id) == next.target);
+        let reach = match target {
+            Some((_, target)) if target.with_callees() => Reach::Callees,
+            _ if self.targets.iter().any(|(_, target)| target.with_callees()) => Reach::OwnAtCost,
+            _ => Reach::Own,
+        };
         let ranges = target.map(|(_, target)| target.ranges.clone()).unwrap_or_default();
         let (length, period) = (self.length, self.period);
-        Step::Try(PlannedExperiment { ranges, speedup: next.speedup, length, period })
+        Step::Try(PlannedExperiment { ranges, reach, speedup: next.speedup, length, period })
     }
 
     fn notes(&self) -> Vec<Note> {
@@ -237,6 +245,10 @@ impl Experimenter {
                 }
                 .into(),
             );
+        }
+        let (of, cut) = self.conditions.looks;
+        if cut as f64 > of as f64 * MOST_CUT {
+            notes.push(CausalNote::CausalStacksCut { cut, of }.into());
         }
         let visited = |name: &str| {
             let is_it =
@@ -294,6 +306,7 @@ impl Director for Experimenter {
         self.conditions = conditions.clone();
         self.run += 1;
         self.is_watched = false;
+        self.tables.count_shares();
         self.tables.write(start, rows);
         self.notes()
     }

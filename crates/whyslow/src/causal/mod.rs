@@ -5,4 +5,4 @@ mod tables;
 mod targets;
 
 pub(crate) use director::{Experimenter, Wish};
-pub(crate) use targets::Wanted;
+pub(crate) use targets::{Wanted, WholeFunction};

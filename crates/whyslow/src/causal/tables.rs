@@ -47,6 +47,18 @@ impl Tables {
         TargetId::from(self.rows.targets.len() - 1)
     }
 
+    /// Fills in the shares of functions with all that they call: only their experiments have seen them.
+    pub(crate) fn count_shares(&mut self) {
+        let Causal { targets, experiments, .. } = &mut self.rows;
+        for (at, target) in targets.iter_mut().enumerate() {
+            if target.kind == TargetKind::WithCallees {
+                let own = experiments.iter().filter(|row| row.target == Some(TargetId::from(at)));
+                let (hits, all) = own.fold((0, 0), |(hits, all), row| (hits + row.hits, all + row.samples));
+                target.share = (hits as f64 / all.max(1) as f64).min(1.0);
+            }
+        }
+    }
+
     /// The point with this name and kind.
     fn point(&mut self, seen: &SeenPoint) -> PointId {
         let kind = if seen.is_latency { PointKind::Latency } else { PointKind::Throughput };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use whyslow_capture::{CodeRange, ModuleSamples};
 use whyslow_profile::TargetKind;
-use whyslow_symbols::{LineCode, Scope, SourceLine, own_lines};
+use whyslow_symbols::{FunctionCode, LineCode, Scope, SourceLine, own_lines};
 
 /// What the user asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(crate) struct Wanted {
     pub(crate) lines: Vec<(String, u32)>,
     /// Functions, by a part of their name.
     pub(crate) functions: Vec<String>,
+    /// Functions with all that they call.
+    pub(crate) with_callees: Vec<WholeFunction>,
     /// Whose code may be a target.
     pub(crate) scope: Scope,
 }
@@ -29,6 +31,13 @@ impl Wanted {
     }
 }
 
+/// A function with all that it calls, and the file that has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WholeFunction {
+    pub(crate) module: PathBuf,
+    pub(crate) code: FunctionCode,
+}
+
 /// A target with its code.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Target {
@@ -37,6 +46,13 @@ pub(crate) struct Target {
     /// The share of samples in it.
     pub(crate) share: f64,
     pub(crate) ranges: Vec<CodeRange>,
+}
+
+impl Target {
+    /// Whether what its code calls belongs to it.
+    pub(crate) fn with_callees(&self) -> bool {
+        self.kind == TargetKind::WithCallees
+    }
 }
 
 /// All samples so far, by module.
@@ -87,7 +103,8 @@ pub(crate) fn choose(sampled: &Sampled, wanted: &Wanted) -> (Vec<Target>, u64) {
     let total = sampled.total.max(1) as f64;
     let mut targets: Vec<Target> =
         wanted.functions.iter().filter_map(|name| function(name, &lines, total)).collect();
-    let by_name = !(wanted.lines.is_empty() && wanted.functions.is_empty());
+    targets.extend(wanted.with_callees.iter().filter_map(|whole| whole_function(whole, sampled)));
+    let by_name = !(wanted.lines.is_empty() && wanted.functions.is_empty() && wanted.with_callees.is_empty());
     let is_wanted = |line: &SourceLine| {
         wanted.lines.iter().any(|(file, number)| line.line == *number && ends_with_path(&line.file, file))
     };
@@ -122,6 +139,17 @@ fn function(name: &str, lines: &[(usize, LineCode)], total: f64) -> Option<Targe
         line: SourceLine { function: full, ..own.clone() },
         share: samples as f64 / total,
         ranges,
+    })
+}
+
+/// A function with all that it calls. How much of the time it has is seen when it is sped up.
+fn whole_function(whole: &WholeFunction, sampled: &Sampled) -> Option<Target> {
+    let module = sampled.modules.iter().position(|(path, _)| *path == whole.module)?;
+    Some(Target {
+        kind: TargetKind::WithCallees,
+        line: whole.code.line.clone(),
+        share: 0.0,
+        ranges: in_module(module, &whole.code.ranges),
     })
 }
 

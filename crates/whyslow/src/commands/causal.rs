@@ -9,11 +9,11 @@ use clap::Args;
 use whyslow_capture::{CausalOptions, Command, Conditions, EntryPoint, Options, Target};
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_profile::ExitStatus;
-use whyslow_symbols::{Scope, Wanted as WantedFunction, functions};
+use whyslow_symbols::{Scope, Wanted as WantedFunction, function_code, functions};
 use whyslow_words::number_of;
 
 use super::record;
-use crate::causal::{Experimenter, Wanted, Wish};
+use crate::causal::{Experimenter, Wanted, WholeFunction, Wish};
 use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
@@ -29,6 +29,7 @@ use crate::{answers, values};
 Examples:
   whyslow causal --progress handle_request -- ./server
   whyslow causal --progress step --function solve -- ./simulation
+  whyslow causal --progress step --with-callees parse -- ./simulation
   whyslow causal --progress step --line main.rs:120 -- ./app
   whyslow causal -- ./app                 with progress points of the coz crate
 
@@ -48,6 +49,9 @@ pub(crate) struct CausalArgs {
     /// Speed up this function (repeatable)
     #[arg(long, value_name = "FUNCTION")]
     function: Vec<String>,
+    /// Speed up this function with all that it calls (repeatable)
+    #[arg(long, value_name = "FUNCTION")]
+    with_callees: Vec<String>,
     /// Speed up this line (repeatable)
     #[arg(long, value_name = "FILE:LINE", value_parser = line)]
     line: Vec<(String, u32)>,
@@ -88,7 +92,12 @@ pub(crate) fn run(args: &CausalArgs, volume: Volume) -> Result<Exit> {
         Target::Command(command) => entries(command, &args.progress)?,
         _ => Vec::new(),
     };
-    let director = Arc::new(Mutex::new(Experimenter::new(wish(args, &entries, volume))));
+    let with_callees = match &target {
+        Target::Command(command) => whole_functions(command, &args.with_callees)?,
+        _ => Vec::new(),
+    };
+    let wish = wish(args, &entries, with_callees, volume);
+    let director = Arc::new(Mutex::new(Experimenter::new(wish)));
     let causal = CausalOptions {
         period: args.period,
         director: Arc::clone(&director) as _,
@@ -162,7 +171,7 @@ fn lock(director: &Mutex<Experimenter>) -> MutexGuard<'_, Experimenter> {
     director.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn wish(args: &CausalArgs, entries: &[EntryPoint], volume: Volume) -> Wish {
+fn wish(args: &CausalArgs, entries: &[EntryPoint], with_callees: Vec<WholeFunction>, volume: Volume) -> Wish {
     let scope = match args.scope.as_str() {
         "own" => Scope::Own,
         "all" => Scope::All,
@@ -170,7 +179,7 @@ fn wish(args: &CausalArgs, entries: &[EntryPoint], volume: Volume) -> Wish {
     };
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u32;
     Wish {
-        wanted: Wanted { lines: args.line.clone(), functions: args.function.clone(), scope },
+        wanted: Wanted { lines: args.line.clone(), functions: args.function.clone(), with_callees, scope },
         budget: args.budget,
         period: args.period,
         cpus,
@@ -206,6 +215,24 @@ fn entries(command: &Command, names: &[String]) -> Result<Vec<EntryPoint>> {
         }));
     }
     Ok(entries)
+}
+
+/// The code of the functions with these names, inlined or not.
+fn whole_functions(command: &Command, names: &[String]) -> Result<Vec<WholeFunction>> {
+    let Some(path) = command.file().filter(|_| !names.is_empty()) else { return Ok(Vec::new()) };
+    let module = path.canonicalize().unwrap_or(path);
+    let cannot_read = |error: &dyn std::fmt::Display| {
+        Failure::new(format!("{}: no functions for --with-callees: {error}", module.display()))
+    };
+    let file = whyslow_elf::ElfFile::open(&module).map_err(|error| cannot_read(&error))?;
+    let whole = |name: &String| match function_code(&file, &WantedFunction::new(name)) {
+        Some(code) => Ok(WholeFunction { module: module.clone(), code }),
+        None => {
+            Err(Failure::new(format!("--with-callees {name}: {} has no such function", module.display()))
+                .next("whyslow asm PROGRAM lists functions"))
+        }
+    };
+    names.iter().map(whole).collect()
 }
 
 fn not_found(path: &Path, name: &str) -> Failure {

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use whyslow_lab_harness::{Variant, build_or_skip, run};
-use whyslow_profile::file;
+use whyslow_profile::{TargetKind, file};
 
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
@@ -30,6 +30,41 @@ fn a_program_under_experiments_prints_and_returns_what_it_would_without() {
     assert!(profile.causal.experiments.len() > 3 && !profile.causal.visits.is_empty());
     let sped_up = profile.causal.experiments.iter().filter(|row| row.speedup > 0.0);
     assert!(sped_up.clone().any(|row| row.hits > 0 && row.delay_ns > 0), "{:?}", profile.causal.experiments);
+}
+
+#[test]
+fn a_function_is_sped_up_with_all_that_it_calls() {
+    let Some(program) = build_or_skip("causal_sequence", Variant::Release).filter(|_| has_perf_events())
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["causal", "-o", "run.whyslow", "--runs", "1", "--budget", "12s"]);
+    command.args(["--progress", "progress_unit", "--function", "front", "--with-callees", "front", "--"]);
+    command.arg(program).args(["--units", "2500"]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+    // `front` itself only calls, so it may have no sample: then it is no target.
+    let mut whole = profile.causal.targets.iter().filter(|target| target.kind == TargetKind::WithCallees);
+    let target = whole.next().expect("a target with callees");
+    assert!(profile.text(target.function).ends_with("front") && whole.next().is_none());
+    assert!(target.file.is_some_and(|file| profile.text(file).ends_with("causal_sequence.rs")) && target.line > 0);
+    let own = profile.causal.targets.iter().filter(|target| target.kind == TargetKind::Function);
+    assert!(own.clone().all(|target| target.share < 0.1), "{:?}", profile.causal.targets);
+    // By its work `front` has 70 % of the CPU time.
+    assert!((target.share - 0.7).abs() < 0.15, "{:?}", profile.causal.targets);
+}
+
+#[test]
+fn a_function_that_does_not_exist_is_an_error_before_the_program_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["causal", "--with-callees", "no_such_function_anywhere", "--", "sh", "-c", "echo started"]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(125), &b""[..]));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no_such_function_anywhere"));
 }
 
 #[test]

@@ -64,18 +64,19 @@ fn ns_per_visit(answer: &Value, point: &str) -> Option<f64> {
     (visits > 0.0).then_some(answer["value"].as_f64()? / visits)
 }
 
-/// Runs `whyslow causal` once for a function. A refusal, for example of a busy machine, is an answer without points.
-pub(super) fn run(bench: &Bench, case: &Case, program: &Path, function: &str) -> Result<Prediction> {
+/// Runs `whyslow causal` once for a target, an option and the function. A refusal, for example of a busy machine, is an
+/// answer without points.
+pub(super) fn run(bench: &Bench, case: &Case, program: &Path, target: [&str; 2]) -> Result<Prediction> {
     let point = match case.measure {
         Measure::Unit => PROGRESS,
         Measure::Latency => "request",
     };
-    let mut options = vec!["--function", function];
+    let mut options = target.to_vec();
     if point == PROGRESS {
         options.extend(["--progress", PROGRESS]);
     }
     let answer = ask(bench, &options, program, case.arguments)?;
-    Ok(answer.and_then(|answer| Prediction::parse(&answer, function, point)).unwrap_or_default())
+    Ok(answer.and_then(|answer| Prediction::parse(&answer, target[1], point)).unwrap_or_default())
 }
 
 /// The JSON of a run of `whyslow causal` with these options. `None` if it has none.
