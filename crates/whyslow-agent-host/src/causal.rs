@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use whyslow_agent_wire::causal::{Board, MOST_ADDRESSES, MOST_POINTS, MOST_RANGES, NAME_LEN, WHOLE, kind};
+use whyslow_agent_wire::causal::{
+    Board, MOST_ADDRESSES, MOST_POINTS, MOST_RANGES, NAME_LEN, Point, WHOLE, kind,
+};
 use whyslow_agent_wire::purpose::Purpose as Kind;
 use whyslow_agent_wire::record::TICK_SHIFT;
 
@@ -117,6 +119,26 @@ pub struct PointName {
     pub name: String,
     /// How often it was visited in all.
     pub count: u64,
+}
+
+fn name_of(point: &Point) -> Vec<u8> {
+    let len = (point.name_len.load(Relaxed) as usize).min(NAME_LEN);
+    point.name[..len].iter().map(|byte| byte.load(Relaxed)).collect()
+}
+
+fn is_named(point: &Point, name: &str) -> bool {
+    String::from_utf8_lossy(&name_of(point)) == name
+}
+
+/// What has begun and what has ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InFlight {
+    /// How many began in all.
+    pub begun: u64,
+    /// How many ended in all.
+    pub ended: u64,
+    /// Since the round started, the growth of the common delay times how many were in flight.
+    pub delayed_ns: u64,
 }
 
 /// The state of a round. Times are in nanoseconds.
@@ -230,11 +252,9 @@ impl Subject {
         let used = self.board().map_or(0, |board| board.points_used.load(Acquire) as usize);
         let names = (0..used.min(MOST_POINTS)).filter_map(|number| {
             let point = self.area.point(number)?;
-            let len = (point.name_len.load(Relaxed) as usize).min(NAME_LEN);
-            let name: Vec<u8> = point.name[..len].iter().map(|byte| byte.load(Relaxed)).collect();
             Some(PointName {
                 kind: point.kind.load(Acquire),
-                name: String::from_utf8_lossy(&name).into_owned(),
+                name: String::from_utf8_lossy(&name_of(point)).into_owned(),
                 count: point.count.load(Relaxed),
             })
         });
@@ -249,7 +269,7 @@ impl Subject {
             word.store(0, Relaxed);
         }
         for (point, visits) in round.visits.iter().enumerate() {
-            for word in [&visits.count, &visits.first, &visits.last] {
+            for word in [&visits.count, &visits.first, &visits.last, &visits.delayed] {
                 word.store(0, Relaxed);
             }
             let raw = self.area.point(point).map_or(0, |point| point.count.load(Relaxed));
@@ -276,6 +296,34 @@ impl Subject {
         if let Some(board) = self.board() {
             board.round.store(0, Release);
         }
+    }
+
+    /// What is between points that begin and points that end with this name, in a round.
+    pub fn in_flight(&self, number: u64, name: &str, clock: &Clock) -> InFlight {
+        let mut found = InFlight::default();
+        let mut delayed = 0u64;
+        let Some(round) = self.area.round(number) else { return found };
+        let used = self.board().map_or(0, |board| board.points_used.load(Acquire) as usize);
+        // Ends before begins: what ends in between would be in flight less than zero times.
+        for wanted in [kind::END, kind::BEGIN] {
+            for (number, visits) in round.visits.iter().enumerate().take(used.min(MOST_POINTS)) {
+                let Some(point) = self.area.point(number) else { continue };
+                if point.kind.load(Acquire) != wanted || !is_named(point, name) {
+                    continue;
+                }
+                let (count, sum) = (point.count.load(Relaxed), visits.delayed.load(Relaxed));
+                if wanted == kind::END {
+                    found.ended += count;
+                    delayed = delayed.wrapping_sub(sum);
+                } else {
+                    found.begun += count;
+                    delayed = delayed.wrapping_add(sum);
+                }
+            }
+        }
+        // Less than nothing if something ended while its begin was being added.
+        found.delayed_ns = clock.span_ns(delayed.cast_signed().max(0).cast_unsigned() >> TICK_SHIFT);
+        found
     }
 
     /// The state of a round.

@@ -45,7 +45,9 @@ pub mod sys;
 pub use agent_host::{AgentHost, Finished};
 pub use area::{Area, RingWords};
 pub use areas::Watched;
-pub use causal::{Experiments, PointName, RoundPlan, RoundState, Subject, SubjectSlot, VisitsState};
+pub use causal::{
+    Experiments, InFlight, PointName, RoundPlan, RoundState, Subject, SubjectSlot, VisitsState,
+};
 pub use clock::Clock;
 pub use error::HostError;
 pub use exits::Waiting;

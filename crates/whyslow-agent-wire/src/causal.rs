@@ -125,6 +125,8 @@ pub struct Visits {
     pub last: AtomicU64,
     /// The raw count of a counter at its last visit that was seen.
     pub seen: AtomicU64,
+    /// Of a counter of coz that begins or ends: its raw count times what the common delay grew by, added up (it wraps).
+    pub delayed: AtomicU64,
 }
 
 /// The accounts of a thread. Only the thread itself writes most of it.
@@ -169,8 +171,6 @@ pub struct Point {
     pub name: [AtomicU8; NAME_LEN],
 }
 
-/// The kinds of points: those of coz, and others.
-pub mod kind {
 /// What belongs to a target besides its own code.
 pub mod reach {
     /// Nothing.
@@ -182,6 +182,8 @@ pub mod reach {
     pub const OWN_AT_COST: u32 = 2;
 }
 
+/// The kinds of points: those of coz, and others.
+pub mod kind {
     /// Not complete yet.
     pub const NONE: u32 = 0;
     /// A counter of coz: something happens again and again.

@@ -29,6 +29,7 @@ const CASES: &[Case] = &[
     Case { name: "causal_pthread", arguments: &["barrier", "--units", "10", "--scale", "work_a=0.5"], shares: &[], counts: &[("units", 10)] },
     Case { name: "causal_queue", arguments: &["--units", "10"], shares: &[], counts: &[("units", 10)] },
     Case { name: "causal_sequence", arguments: &["--units", "5", "--scale", "front=0"], shares: &[], counts: &[("units", 5)] },
+    Case { name: "causal_short", arguments: &["--us", "200", "--units", "10", "--scale", "burn=0.5"], shares: &[], counts: &[("units", 10)] },
     Case { name: "causal_sleeper", arguments: &["--units", "10"], shares: &[], counts: &[("units", 10)] },
     Case { name: "chain", arguments: &["20"], shares: &[("first", 0.2), ("second", 0.3), ("third", 0.5)], counts: &[] },
     Case { name: "changed", arguments: &["20"], shares: &[("alpha", 0.5), ("beta", 0.3), ("gamma", 0.2)], counts: &[] },

@@ -1,7 +1,7 @@
 //! What the programs for causal profiling share: arguments that change the work of functions, progress points, and the
 //! counters of coz.
 //!
-//! Arguments: `[--units N] [--seconds S] [--scale FUNCTION=FACTOR]…`. A program ends after N units of progress, or at the
+//! Arguments: `[--units N] [--seconds S] [--us N] [--scale FUNCTION=FACTOR]…`. A program ends after N units of progress, or at the
 //! first unit after S seconds. FACTOR multiplies the work of a function: `--scale parse=0.75` makes `parse` 25 % faster.
 //!
 //! At the end it prints `units N`, `ns_per_unit N` (wall time) and `units_per_second X`.
@@ -37,6 +37,7 @@ pub struct Plan {
     units: u64,
     time: Duration,
     scales: Vec<(String, f64)>,
+    microseconds: Option<u64>,
     start: Instant,
 }
 
@@ -49,11 +50,18 @@ impl Plan {
 
     /// The same, from the rest of the arguments.
     pub fn from(mut arguments: impl Iterator<Item = String>, functions: &[&str], units: u64) -> Self {
-        let mut plan = Self { units, time: Duration::MAX, scales: Vec::new(), start: Instant::now() };
+        let mut plan = Self {
+            units,
+            time: Duration::MAX,
+            scales: Vec::new(),
+            microseconds: None,
+            start: Instant::now(),
+        };
         while let Some(argument) = arguments.next() {
             let value = arguments.next().unwrap_or_else(|| panic!("{argument} needs a value"));
             match argument.as_str() {
                 "--units" => plan.units = value.parse().expect("a number of units"),
+                "--us" => plan.microseconds = Some(value.parse().expect("microseconds")),
                 "--seconds" => {
                     plan.units = u64::MAX;
                     plan.time = Duration::from_secs_f64(value.parse().expect("seconds"));
@@ -78,6 +86,11 @@ impl Plan {
     pub fn scaled(&self, work: Work, function: &str) -> Work {
         let factors = self.scales.iter().filter(|(name, _)| name == function).map(|(_, factor)| factor);
         Work((work.0 as f64 * factors.product::<f64>()) as u64)
+    }
+
+    /// The microseconds of the arguments, for programs whose work has a size.
+    pub fn microseconds(&self, usual: u64) -> u64 {
+        self.microseconds.unwrap_or(usual)
     }
 
     /// Whether there is more to do after `done` units.

@@ -8,7 +8,7 @@ use core::sync::atomic::compiler_fence;
 use whyslow_agent_wire::causal::{Thread, WHOLE};
 
 use super::board::{Board, Running};
-use super::event;
+use super::{event, points};
 use crate::arch::counter::counter;
 use crate::sys;
 
@@ -68,7 +68,10 @@ impl Account {
         let share = u64::from(running.round.speedup.load(Relaxed).min(WHOLE));
         let delayed = self.delayed(running) + ticks * share / u64::from(WHOLE);
         self.thread.delayed.store(delayed, Relaxed);
-        running.round.delay.fetch_max(delayed, Relaxed);
+        let before = running.round.delay.fetch_max(delayed, Relaxed);
+        if before < delayed {
+            points::delayed(self.board, running.round, delayed - before);
+        }
     }
 
     /// Starts as late as others are by now.

@@ -35,6 +35,20 @@ pub fn poll(board: Board, account: &Account, running: Running) {
     }
 }
 
+/// The common delay has grown. Whatever is in flight at this moment will have taken this delay, or is let off it.
+pub fn delayed(board: Board, round: &Round, ticks: u64) {
+    let count = (board.shared().points_used.load(Acquire) as usize).min(MOST_POINTS);
+    // Ends before begins: what ends in between would be in flight less than zero times.
+    for wanted in [kind::END, kind::BEGIN] {
+        for (row, visits) in round.visits.iter().enumerate().take(count) {
+            let point = board.point(row);
+            if point.kind.load(Relaxed) == wanted {
+                visits.delayed.fetch_add(point.count.load(Relaxed).wrapping_mul(ticks), Relaxed);
+            }
+        }
+    }
+}
+
 /// The entry of a function. Only its patch calls it.
 pub extern "C" fn entered(point: usize) {
     let Some(board) = Board::get() else { return };

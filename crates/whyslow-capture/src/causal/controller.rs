@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use whyslow_agent_host::{Clock, RoundPlan, RoundState, Subject, SubjectSlot};
+use whyslow_agent_host::{Clock, InFlight, RoundPlan, RoundState, Subject, SubjectSlot};
 use whyslow_agent_wire::causal::{kind, reach};
 use whyslow_numbers::ClockNs;
 use whyslow_proc::{now, process};
@@ -20,7 +20,7 @@ use super::{
 /// The part of an experiment that is not measured.
 const WARMUP: f64 = 0.15;
 /// How often points that begin and end are read.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const LOOK_EVERY: Duration = Duration::from_micros(500);
 /// How often the program learns that somebody is still at work.
 const RENEW_EVERY: Duration = Duration::from_millis(50);
 /// How long the program has to end when it is asked to.
@@ -193,40 +193,40 @@ impl Work {
         subject.begin(self.number, &plan, &self.clock);
         self.sleep(subject, warmup);
         let from = Moment::read(self, subject);
-        let in_flight = self.measure(subject, trial.length - warmup);
+        let latencies = self.measure(subject, trial.length - warmup);
         let to = Moment::read(self, subject);
         subject.end();
         let is_whole = process::runs(subject.pid) && !self.is_stopped();
-        is_whole.then(|| outcome(subject, &from, &to, &in_flight))
+        is_whole.then(|| outcome(subject, &from, &to, &latencies))
     }
 
     /// Waits for the end, and adds up what is in flight between points that begin and end.
-    fn measure(&self, subject: &Subject, length: Duration) -> Vec<InFlight> {
+    fn measure(&self, subject: &Subject, length: Duration) -> Vec<Latency> {
         let points = subject.points();
-        let mut in_flight: Vec<InFlight> = points
-            .iter()
-            .filter(|point| point.kind == kind::BEGIN)
-            .map(|point| InFlight { name: point.name.clone(), ..InFlight::default() })
-            .collect();
-        if in_flight.is_empty() {
-            self.sleep(subject, length);
-            return in_flight;
+        let mut latencies: Vec<Latency> = Vec::new();
+        for point in points.into_iter().filter(|point| point.kind == kind::BEGIN) {
+            if !latencies.iter().any(|known| known.name == point.name) {
+                let first = subject.in_flight(self.number, &point.name, &self.clock);
+                latencies.push(Latency { name: point.name, first, last: first, sum_ns: 0 });
+            }
         }
-        let end = now().plus(length.as_nanos() as u64);
-        let mut before = self.virtual_time(subject);
-        in_flight.iter_mut().for_each(|flight| flight.start(subject));
-        while now() < end && !self.is_stopped() {
+        if latencies.is_empty() {
+            self.sleep(subject, length);
+            return latencies;
+        }
+        let mut before = now();
+        let end = before.plus(length.as_nanos() as u64);
+        while before < end && !self.is_stopped() {
             std::thread::sleep(LOOK_EVERY);
             subject.renew();
-            let time = self.virtual_time(subject);
-            in_flight.iter_mut().for_each(|flight| flight.pass(subject, time.since(before)));
+            let time = now();
+            for latency in &mut latencies {
+                let now = subject.in_flight(self.number, &latency.name, &self.clock);
+                latency.pass(now, time.since(before));
+            }
             before = time;
         }
-        in_flight
-    }
-
-    fn virtual_time(&self, subject: &Subject) -> ClockNs {
-        now().minus(subject.state(self.number, &self.clock).delay_ns)
+        latencies
     }
 }
 
@@ -245,39 +245,39 @@ impl Moment {
     }
 }
 
-/// What is between the two ends of a latency point.
-#[derive(Debug, Default)]
-struct InFlight {
+/// A latency point in an experiment. What is in flight is looked at from time to time, which is right on average. The
+/// time of delays is taken out where they begin, by the agent:
+///
+/// ```text
+/// virtual time in flight = ∫ in flight · d time - ∫ in flight · d common delay
+/// ```
+#[derive(Debug)]
+struct Latency {
     name: String,
-    arrivals: u64,
-    departures: u64,
-    first: (u64, u64),
+    first: InFlight,
+    last: InFlight,
     sum_ns: u64,
 }
 
-impl InFlight {
-    fn counts(&self, subject: &Subject) -> (u64, u64) {
-        let points = subject.points();
-        let sum = |wanted: u32| {
-            let same = points.iter().filter(|point| point.kind == wanted && point.name == self.name);
-            same.map(|point| point.count).sum()
-        };
-        (sum(kind::BEGIN), sum(kind::END))
+impl Latency {
+    fn pass(&mut self, now: InFlight, ns: u64) {
+        self.sum_ns += now.begun.saturating_sub(now.ended) * ns;
+        self.last = now;
     }
 
-    fn start(&mut self, subject: &Subject) {
-        self.first = self.counts(subject);
-    }
-
-    fn pass(&mut self, subject: &Subject, ns: u64) {
-        let (begun, ended) = self.counts(subject);
-        self.sum_ns += begun.saturating_sub(ended) * ns;
-        self.arrivals = begun.saturating_sub(self.first.0);
-        self.departures = ended.saturating_sub(self.first.1);
+    fn visits(&self) -> PointVisits {
+        let Self { name, first, last, sum_ns } = self;
+        PointVisits {
+            point: SeenPoint { name: name.clone(), is_latency: true },
+            count: last.ended.saturating_sub(first.ended),
+            arrivals: last.begun.saturating_sub(first.begun),
+            in_flight_ns: sum_ns.saturating_sub(last.delayed_ns.saturating_sub(first.delayed_ns)),
+            ..PointVisits::default()
+        }
     }
 }
 
-fn outcome(subject: &Subject, from: &Moment, to: &Moment, in_flight: &[InFlight]) -> Outcome {
+fn outcome(subject: &Subject, from: &Moment, to: &Moment, latencies: &[Latency]) -> Outcome {
     let length_ns = to.time.since(from.time);
     // Virtual time since the round started, when the measurement began.
     let start = from.state.since_start_ns.saturating_sub(from.state.delay_ns);
@@ -293,13 +293,7 @@ fn outcome(subject: &Subject, from: &Moment, to: &Moment, in_flight: &[InFlight]
             });
         }
     }
-    visits.extend(in_flight.iter().map(|flight| PointVisits {
-        point: SeenPoint { name: flight.name.clone(), is_latency: true },
-        count: flight.departures,
-        arrivals: flight.arrivals,
-        in_flight_ns: flight.sum_ns,
-        ..PointVisits::default()
-    }));
+    visits.extend(latencies.iter().map(Latency::visits));
     Outcome {
         start: from.time,
         length_ns,
@@ -310,5 +304,22 @@ fn outcome(subject: &Subject, from: &Moment, to: &Moment, in_flight: &[InFlight]
         busy_threads: to.load.busy(length_ns),
         waits: to.state.waits.saturating_sub(from.state.waits),
         visits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_are_taken_out_of_the_time_in_flight() {
+        let at = |begun, ended, delayed_ns| InFlight { begun, ended, delayed_ns };
+        let first = at(5, 5, 1_000);
+        let mut latency = Latency { name: "request".to_owned(), first, last: first, sum_ns: 0 };
+        latency.pass(at(7, 5, 1_000), 10_000);
+        latency.pass(at(8, 7, 4_000), 10_000);
+        latency.pass(at(8, 8, 4_000), 10_000);
+        let PointVisits { count, arrivals, in_flight_ns, .. } = latency.visits();
+        assert_eq!((count, arrivals, in_flight_ns), (3, 3, 2 * 10_000 + 10_000 - 3_000));
     }
 }

@@ -75,6 +75,16 @@ const fn case(name: &'static str, program: Program, units: u32, functions: &'sta
     }
 }
 
+/// Latencies of this length.
+const fn short(name: &'static str, arguments: &'static [&'static str], units: u32) -> Case {
+    const FUNCTIONS: &[&str] = &["check", "handle", "after", "burn"];
+    Case {
+        arguments,
+        measure: Measure::Latency,
+        ..case(name, Program::Small("causal_short"), units, FUNCTIONS)
+    }
+}
+
 pub(super) const ALL: &[Case] = &[
     case("causal_barrier", Program::Small("causal_barrier"), 250, BARRIER),
     Case {
@@ -87,6 +97,9 @@ pub(super) const ALL: &[Case] = &[
         measure: Measure::Latency,
         ..case("causal_latency", Program::Small("causal_latency"), 125, &["check", "handle", "after"])
     },
+    short("causal_short 0.2 ms", &["--us", "200"], 1250),
+    short("causal_short 1 ms", &["--us", "1000"], 250),
+    short("causal_short 5 ms", &["--us", "5000"], 50),
     Case { tolerance: 0.08, ..case("causal_lock", Program::Small("causal_lock"), 1000, LOCK) },
     Case {
         arguments: &["lock"],
