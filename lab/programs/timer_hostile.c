@@ -216,7 +216,8 @@ static void confined(double ms) {
     busy(ms / 2);
     static const char words[] = "truth busy=1\n";
     check(write(1, words, sizeof words - 1) > 0, "it can still write");
-    syscall(SYS_exit_group, 0);
+    // Not directly: exit functions run, too.
+    exit(0);
 }
 
 static void *short_life(void *ms) {

@@ -91,6 +91,10 @@ static FINISHED: AtomicU32 = AtomicU32::new(0);
 /// # Safety
 /// Only a shim calls it, with its caller's argument and registers.
 pub unsafe extern "C" fn finished_body(_: u64, kept: &Kept) {
+    // Nobody else asks, and the program may have forbidden itself the call.
+    if !Area::get().is_some_and(|area| area.flags() & flag::WAIT_AT_EXIT != 0) {
+        return;
+    }
     FINISHED.store(sys::process(), Relaxed);
     if !real::is_set(hook::EXIT) {
         hold_exit(Stage::NearEnd, &ExitPoint::of_end(kept));

@@ -818,6 +818,7 @@ impl PerfEvent {
         const EXCLUDE_KERNEL: u64 = 1 << 5;
         const EXCLUDE_HV: u64 = 1 << 6;
         const PERF_FLAG_FD_CLOEXEC: usize = 8;
+        const EMFILE: isize = 24;
         /// `perf_event_attr` in its first version.
         #[repr(C)]
         struct Attributes {
@@ -849,7 +850,16 @@ impl PerfEvent {
         let result = unsafe {
             call(PERF_EVENT_OPEN, [at, tid as usize, usize::MAX, usize::MAX, PERF_FLAG_FD_CLOEXEC, 0])
         };
-        if failed(result) { Err(result.wrapping_neg()) } else { Ok(Self(out_of_the_way(result as i32))) }
+        if failed(result) {
+            return Err(result.wrapping_neg());
+        }
+        let descriptor = out_of_the_way(result as i32);
+        if descriptor < OUT_OF_THE_WAY {
+            // The program needs the rest itself.
+            close(descriptor);
+            return Err(EMFILE);
+        }
+        Ok(Self(descriptor))
     }
 
     /// An event that [`PerfEvent::open`] has opened.
@@ -904,12 +914,15 @@ impl PerfEvent {
     }
 }
 
+/// Lower descriptors are the program's.
+const OUT_OF_THE_WAY: i32 = 512;
+
 /// Moves a descriptor of the agent to a high number: programs may rely on the lowest free ones.
 fn out_of_the_way(descriptor: i32) -> i32 {
     const F_DUPFD_CLOEXEC: usize = 1030;
-    for lowest in [10_000, 900, 200] {
+    for lowest in [10_000, 900, OUT_OF_THE_WAY] {
         // SAFETY: takes numbers.
-        let moved = unsafe { call(FCNTL, [descriptor as usize, F_DUPFD_CLOEXEC, lowest, 0, 0, 0]) };
+        let moved = unsafe { call(FCNTL, [descriptor as usize, F_DUPFD_CLOEXEC, lowest as usize, 0, 0, 0]) };
         if !failed(moved) {
             close(descriptor);
             return moved as i32;

@@ -40,11 +40,14 @@ fn text(of: &CausalNote) -> String {
                 "all" => "code with lines".to_owned(),
                 name => format!("crate {name}"),
             };
-            let of = number_of(*of, "sample", "samples");
+            let all = number_of(*of, "sample", "samples");
             match samples {
-                0 => format!("none of {of} is in {scope}, so there is no target"),
+                0 if *of == 0 => "no sample of the program's own threads: it ran too briefly, or its work is in processes that it starts, \
+                                  or it handles signal 32 itself"
+                    .to_owned(),
+                0 => format!("none of {all} is in {scope}, so there is no target"),
                 _ => {
-                    format!("only {} of {of} are in {scope}: too few to choose targets by", Count(*samples))
+                    format!("only {} of {all} are in {scope}: too few to choose targets by", Count(*samples))
                 }
             }
         }
@@ -96,6 +99,9 @@ fn text(of: &CausalNote) -> String {
 fn fix(of: &CausalNote) -> Option<String> {
     let fix = match of {
         CausalNote::CausalOverloaded { .. } => "stop other programs, or use a machine with free CPUs",
+        CausalNote::CausalFewInScope { of: 0, .. } => {
+            "let the program run for seconds, without a shell around it"
+        }
         CausalNote::CausalFewInScope { .. } => {
             "build with line tables (Cargo: debug = \"line-tables-only\"), or widen the scope with --scope all"
         }

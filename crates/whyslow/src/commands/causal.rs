@@ -149,6 +149,22 @@ fn print_answer(
         return Err(Failure::new(format!("no experiments with {}: {why}", args.program[0].display()))
             .next("whyslow doctor"));
     }
+    let (threads, error) = conditions.unsampled;
+    if volume > Volume::Quiet && threads > 0 {
+        warn(&format!(
+            "{} could not be sampled and ran at full speed, so effects may be wrong: {}; a limit of open files is raised by \
+             ulimit -n",
+            number_of(u64::from(threads), "thread", "threads"),
+            std::io::Error::from_raw_os_error(error)
+        ));
+    }
+    if volume > Volume::Quiet && conditions.others > 0 {
+        warn(&format!(
+            "{} that the program started ran at full speed: only the program itself is experimented on, and what it executes \
+             in its place. Start the program without a shell around it",
+            number_of(conditions.others, "other program", "other programs")
+        ));
+    }
     if volume > Volume::Quiet && conditions.forks > 0 {
         warn(&format!(
             "{} that the program forked ran at full speed: only the program itself is experimented on",
@@ -206,7 +222,8 @@ fn entries(command: &Command, names: &[String]) -> Result<Vec<EntryPoint>> {
             found.retain(|function| wanted.fit(&function.name) == Some(best));
         }
         if found.is_empty() {
-            return Err(not_found(&path, name));
+            let next = "a function that is not inlined; whyslow asm PROGRAM lists functions";
+            return Err(not_found("--progress", &path, name, next));
         }
         entries.extend(found.into_iter().map(|function| EntryPoint {
             name: function.name,
@@ -227,17 +244,22 @@ fn whole_functions(command: &Command, names: &[String]) -> Result<Vec<WholeFunct
     let file = whyslow_elf::ElfFile::open(&module).map_err(|error| cannot_read(&error))?;
     let whole = |name: &String| match function_code(&file, &WantedFunction::new(name)) {
         Some(code) => Ok(WholeFunction { module: module.clone(), code }),
-        None => {
-            Err(Failure::new(format!("--with-callees {name}: {} has no such function", module.display()))
-                .next("whyslow asm PROGRAM lists functions"))
-        }
+        None => Err(not_found("--with-callees", &module, name, "whyslow asm PROGRAM lists functions")),
     };
     names.iter().map(whole).collect()
 }
 
-fn not_found(path: &Path, name: &str) -> Failure {
-    Failure::new(format!("--progress {name}: {} has no such function", path.display()))
-        .next("a function that is not inlined; whyslow asm PROGRAM lists functions")
+fn not_found(option: &str, path: &Path, name: &str, next: &str) -> Failure {
+    let next = if is_shell(path) { "start the program without a shell around it" } else { next };
+    Failure::new(format!("{option} {name}: {} has no such function", path.display())).next(next)
+}
+
+/// Whether a program runs others.
+fn is_shell(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    ["sh", "bash", "dash", "zsh", "ksh", "busybox", "env", "nice", "time", "timeout"]
+        .iter()
+        .any(|shell| name == *shell)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Experiments leave a program as it is, and are in the profile.
 
+use std::path::Path;
 use std::process::Command;
 
 use whyslow_lab_harness::{Variant, build_or_skip, run};
@@ -50,7 +51,9 @@ fn a_function_is_sped_up_with_all_that_it_calls() {
     let mut whole = profile.causal.targets.iter().filter(|target| target.kind == TargetKind::WithCallees);
     let target = whole.next().expect("a target with callees");
     assert!(profile.text(target.function).ends_with("front") && whole.next().is_none());
-    assert!(target.file.is_some_and(|file| profile.text(file).ends_with("causal_sequence.rs")) && target.line > 0);
+    assert!(
+        target.file.is_some_and(|file| profile.text(file).ends_with("causal_sequence.rs")) && target.line > 0
+    );
     let own = profile.causal.targets.iter().filter(|target| target.kind == TargetKind::Function);
     assert!(own.clone().all(|target| target.share < 0.1), "{:?}", profile.causal.targets);
     // By its work `front` has 70 % of the CPU time.
@@ -87,4 +90,29 @@ fn a_progress_point_that_does_not_exist_is_an_error_before_the_program_starts() 
     let output = run(&mut command, PATIENCE).unwrap();
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(125), &b""[..]));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no_such_function_anywhere"));
+}
+
+/// The output and the exit code of a program, by itself and under experiments.
+fn with_and_without(program: &Path, arguments: &[&str]) -> [(Option<i32>, String); 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorded = whyslow(folder.path());
+    recorded.args(["causal", "-q", "-o", "run.whyslow", "--runs", "1", "--scope", "all", "--"]);
+    recorded.arg(program).args(arguments);
+    let mut plain = Command::new(program);
+    plain.args(arguments);
+    [plain, recorded].map(|mut command| {
+        let output = run(&mut command, PATIENCE).unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    })
+}
+
+#[test]
+fn programs_with_their_own_signals_behave_as_without_experiments() {
+    let Some(program) = build_or_skip("timer_hostile", Variant::Release).filter(|_| has_perf_events()) else {
+        return;
+    };
+    for what in ["masked", "handlers", "prof", "waiting", "altstack", "cancel", "storm", "confined"] {
+        let [plain, recorded] = with_and_without(&program, &[what, "2500"]);
+        assert_eq!((what, recorded), (what, plain));
+    }
 }
