@@ -209,6 +209,9 @@ impl Draft<'_> {
         let name = process::program(pid).unwrap_or_default();
         let Ok(files) = Files::open(&process::program_file(pid), &name, Symbols::All) else { return };
         let Some(image) = Image::read(&files, maps, &name.to_string_lossy()) else { return };
+        if self.delays {
+            self.plan.unwind_table = image.unwind_table();
+        }
         self.sample(
             &image,
             &image.placed_range(),

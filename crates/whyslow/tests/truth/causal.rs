@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use whyslow_lab_harness::{Variant, build_or_skip, run};
-use whyslow_profile::{TargetKind, file};
+use whyslow_profile::{CausalNote, Note, TargetKind, file};
 
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
@@ -114,5 +114,28 @@ fn programs_with_their_own_signals_behave_as_without_experiments() {
     for what in ["masked", "handlers", "prof", "waiting", "altstack", "cancel", "storm", "confined"] {
         let [plain, recorded] = with_and_without(&program, &[what, "2500"]);
         assert_eq!((what, recorded), (what, plain));
+    }
+}
+
+#[test]
+fn static_programs_are_experimented_on() {
+    if !has_perf_events() {
+        return;
+    }
+    for variant in [Variant::Static, Variant::StaticPie, Variant::Musl] {
+        let Some(program) = build_or_skip("causal_pthread", variant) else { continue };
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = whyslow(folder.path());
+        command.args(["causal", "-o", "run.whyslow", "--runs", "1", "--budget", "8s"]);
+        command.args(["--progress", "progress_unit", "--with-callees", "work_a", "--"]);
+        command.arg(program).args(["barrier", "--units", "1000"]);
+        let output = run(&mut command, PATIENCE).unwrap();
+        assert!(output.status.success(), "{variant:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+        let sped_up = profile.causal.experiments.iter().filter(|row| row.speedup > 0.0);
+        let hits = sped_up.clone().any(|row| row.hits > 0 && row.delay_ns > 0);
+        assert!(hits && !profile.causal.visits.is_empty(), "{variant:?}: {:?}", profile.causal);
+        let is_cut = |note: &Note| matches!(note, Note::Causal(CausalNote::CausalStacksCut { .. }));
+        assert!(!profile.meta.notes.iter().any(is_cut), "{variant:?}: {:?}", profile.meta.notes);
     }
 }
