@@ -20,6 +20,9 @@
 //! alone. Afterwards, `whyslow report app.whyslow spans` lists the spans, and `--span load` limits every view
 //! to the samples inside.
 //!
+//! Under `whyslow causal`, each moment and each span is a progress point: how much more often it would come, and how
+//! much shorter the span would be, if some line of the program were faster.
+//!
 //! # Cost
 //!
 //! Nanoseconds per mark, measured on a virtual machine with two CPUs (AMD EPYC, Linux 6.18, with other work
@@ -33,7 +36,7 @@
 //!
 //! Without a recorder, a mark is one relaxed load and the decrement of a thread-local number; only where
 //! marks are rare does each of them read the clock. With a recorder, a mark reads the clock twice and writes
-//! once to a pipe.
+//! once to a pipe. Under `whyslow causal`, a moment takes 30 ns more, a span up to 90 ns.
 //!
 //! # Limits
 //!
@@ -64,6 +67,8 @@ pub mod place;
 #[doc(hidden)]
 pub mod wire;
 
+#[cfg(target_os = "linux")]
+mod progress;
 #[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
 mod recorder;
 #[cfg(target_os = "linux")]
@@ -76,6 +81,8 @@ pub use tracing_layer::TracingLayer;
 
 use std::marker::PhantomData;
 
+#[cfg(not(target_os = "linux"))]
+use recorder::progress;
 use wire::Kind;
 
 /// Whether the program is being recorded right now.
@@ -92,8 +99,15 @@ pub fn is_recorded() -> bool {
 #[inline]
 #[must_use = "the span ends when the guard is dropped; give it a name such as `_span`"]
 pub fn span(name: &str) -> Span<'_> {
-    let start_ns = if is_recorded() { recorder::now_ns() } else { 0 };
+    let start_ns = if is_recorded() { begin(name) } else { 0 };
     Span { name, detail: String::new(), start_ns, here: PhantomData }
+}
+
+/// When a recorded span begins.
+#[cold]
+fn begin(name: &str) -> u64 {
+    progress::begin(name);
+    recorder::now_ns()
 }
 
 /// Starts a span with a detail. The closure runs only if the program is recorded.
@@ -119,6 +133,7 @@ pub fn span_with(name: &str, detail: impl FnOnce() -> String) -> Span<'_> {
 pub fn moment(name: &str) {
     if is_recorded() {
         let now = recorder::now_ns();
+        progress::visit(name);
         recorder::send(Kind::Moment, name, "", now, now, now);
     }
 }
@@ -157,6 +172,7 @@ impl Drop for Span<'_> {
     fn drop(&mut self) {
         if self.start_ns != 0 {
             let now = recorder::now_ns();
+            progress::end(self.name);
             recorder::send(Kind::Span, self.name, &self.detail, self.start_ns, now, now);
         }
     }

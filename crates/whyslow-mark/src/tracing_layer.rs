@@ -9,8 +9,8 @@ use tracing_core::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::recorder;
 use super::wire::{DETAIL_MOST, Kind};
+use super::{progress, recorder};
 
 /// A layer that marks every span of `tracing` while it is entered.
 ///
@@ -79,8 +79,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
         }
     }
 
-    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
         if recorder::is_recorded() {
+            if let Some(span) = context.span(id) {
+                progress::begin(span.name());
+            }
             // A thread that is exiting no longer marks what it enters.
             let _ = ENTERED.try_with(|entered| {
                 entered.borrow_mut().push((id.into_u64(), recorder::now_ns()));
@@ -100,6 +103,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
             let now = recorder::now_ns();
             let extensions = span.extensions();
             let detail = extensions.get::<Fields>().map_or("", |fields| &fields.rest);
+            progress::end(span.name());
             recorder::send(Kind::Span, span.name(), detail, start_ns, now, now);
         }
     }
